@@ -1,0 +1,7 @@
+"""Pure torch: what the estimators compute, without knowing any estimator.
+
+The rooms, in the order in which the data passes them: ``text`` (a text model: load, tokenise, embed),
+``contrastive`` (the losses' training of a text model or of a linear head on it), ``geometry`` (centroids, radii,
+distances, axes), ``pseudo_open`` (mixtures of known samples), ``losses``, ``ellipsoids`` (the boundary learner);
+``training`` holds the one loop that both learners run in and ``devices`` what depends on the machine.
+"""

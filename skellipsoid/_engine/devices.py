@@ -1,0 +1,103 @@
+"""What depends on the machine: devices, memory, and random numbers that are equal on every device."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import torch
+
+#: Rows are scored in pieces that need about this many bytes, whatever the number of rows.
+CHUNK_BYTES = 64 * 2**20
+
+
+def resolve_device(device: str | torch.device, *, fallback: bool = False) -> torch.device:
+    """Turn a ``device`` parameter into a torch device.
+
+    Parameters
+    ----------
+    device : str or torch.device
+        ``"auto"`` takes CUDA where it is available and the CPU elsewhere; everything else is torch's notation.
+    fallback : bool, default=False
+        Answer the CPU, instead of an error, where the device does not exist: a model that was fitted on a GPU is used
+        on a machine without one.
+
+    Raises
+    ------
+    ValueError
+        If torch does not know the device, or this machine does not have it.
+    """
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        resolved = torch.device(device)
+        torch.empty(0, device=resolved)
+    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
+        if fallback and isinstance(device, str | torch.device) and _is_known_type(device):
+            return torch.device("cpu")
+        msg = f"device={device!r} is not available on this machine; use 'auto', 'cpu' or a device that torch lists here."
+        raise ValueError(msg) from error
+    return resolved
+
+
+def _is_known_type(device: str | torch.device) -> bool:
+    try:
+        torch.device(device)
+    except RuntimeError:
+        return False
+    return True
+
+
+def resolve_seed(random_state: int | np.random.RandomState | None) -> int:
+    """Turn scikit-learn's ``random_state`` into one integer, drawn once per fit.
+
+    ``None`` draws from the operating system, so that no global random state is read or moved.
+    """
+    if random_state is None:
+        return int(np.random.SeedSequence().generate_state(1)[0] >> 1)
+    if isinstance(random_state, Integral):
+        return int(random_state)
+    return int(random_state.randint(2**31 - 1))
+
+
+@contextmanager
+def seeded_torch(seed: int, device: torch.device) -> Iterator[None]:
+    """Seed torch's own generators (dropout reads them) inside the block, and give them back as they were."""
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        torch.manual_seed(seed)
+        yield
+
+
+@contextmanager
+def explain_out_of_memory(what: str, remedies: str) -> Iterator[None]:
+    """Turn torch's out-of-memory error into one with the user's sizes and what to do."""
+    try:
+        yield
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        msg = f"Not enough memory for {what}; {remedies}."
+        raise MemoryError(msg) from error
+    except RuntimeError as error:
+        # The CPU allocator raises a plain RuntimeError.
+        if "not enough memory" not in str(error):
+            raise
+        msg = f"Not enough memory for {what}; {remedies}."
+        raise MemoryError(msg) from error
+
+
+def row_chunks(n_rows: int, bytes_per_row: int) -> Iterator[slice]:
+    """Cut ``n_rows`` rows into slices that need at most about ``CHUNK_BYTES`` each."""
+    size = max(1, CHUNK_BYTES // max(1, bytes_per_row))
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
+
+
+def to_numpy(values: Any) -> Any:
+    """Give a torch tensor of any device and type as a NumPy array; everything else as it is."""
+    if not isinstance(values, torch.Tensor):
+        return values
+    values = values.detach().cpu()
+    if values.dtype in (torch.bfloat16, torch.float16):
+        values = values.float()
+    return values.resolve_conj().resolve_neg().numpy()

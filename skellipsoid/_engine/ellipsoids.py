@@ -1,0 +1,235 @@
+"""The boundary learner: one matrix per class by the expansion and the contraction loss, all classes in one product."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .geometry import class_centroids, mean_radii
+from .held_out import HeldOutRows, best_size, mean_f1
+from .losses import contraction_loss, contraction_slope, expansion_loss, expansion_slope
+from .pseudo_open import draw_mixtures
+from .training import History, held_out_rows, run_epochs, shuffled_batches
+
+#: A class whose mean radius is below this (features have unit scale) holds one point only.
+POINT_RADIUS = 1e-6
+#: The norm of a transformed row stands in a denominator.
+SMALLEST_NORM = 1e-12
+#: A row on the boundary stays inside after its reach went through single precision.
+ROUNDING = 1e-5
+
+
+@dataclass(frozen=True)
+class BoundarySettings:
+    """What the learner is told; the names are those of ``EllipsoidOpenSetClassifier``."""
+
+    alpha: float
+    beta: float
+    n_mix: int
+    learning_rate: float
+    batch_size: int
+    max_iter: int
+    early_stopping: bool
+    recalibrate: bool
+    validation_fraction: float
+    n_iter_no_change: int
+    tol: float
+    verbose: int | bool
+
+
+@dataclass
+class Ellipsoids:
+    """Learned boundaries { z : ‖A_k (z − c_k)‖ ≤ Δ_k }, on the learner's device, with how they came about."""
+
+    centroids: Tensor  # (n_classes, n_features)
+    radii: Tensor  # (n_classes,)
+    components: Tensor  # (n_classes, n_features, n_features)
+    points: np.ndarray  # (n_classes,) Boolean: classes whose rows are one point
+    history: History = field(default_factory=History)
+
+
+def learn_ellipsoids(
+    known: Tensor, classes: Tensor, n_classes: int, real_open: Tensor, settings: BoundarySettings, seed: int
+) -> Ellipsoids:
+    """Learn one ellipsoid per class from rows of unit scale.
+
+    Parameters
+    ----------
+    known : Tensor of shape (n_samples, n_features)
+    classes : Tensor of shape (n_samples,)
+        Class of each row, each of 0 … n_classes − 1 at least once.
+    n_classes : int
+    real_open : Tensor of shape (n_open, n_features)
+        Rows that are known to be open; may be empty.
+    settings : BoundarySettings
+    seed : int
+
+    Returns
+    -------
+    Ellipsoids
+    """
+    rng = np.random.default_rng(seed)
+    learning, held_out = _hold_out(known, classes, real_open, settings, rng)
+    ellipsoids = start_ellipsoids(*learning[:2], n_classes)
+    trainer = _BoundaryTrainer(ellipsoids, *learning, settings, rng)
+    points = torch.from_numpy(ellipsoids.points).to(known.device)
+    judge = HeldOutRows(*held_out, ellipsoids.centroids, points) if held_out else None
+    if not judge:  # nothing was held out, or only rows of classes that are points
+        ellipsoids.history = trainer.run()
+        return ellipsoids
+
+    def score() -> float:
+        reach = judge.reach(ellipsoids.components, ellipsoids.radii)
+        size = best_size(reach) if settings.recalibrate else 1.0
+        return float(mean_f1(reach, np.array([size]))[0])
+
+    if settings.early_stopping:
+        best = ellipsoids.components.clone()
+        ellipsoids.history = trainer.run(score, lambda: best.copy_(ellipsoids.components))
+        ellipsoids.components = best
+    else:
+        ellipsoids.history = trainer.run()
+    if settings.recalibrate:
+        size = best_size(judge.reach(ellipsoids.components, ellipsoids.radii))
+        ellipsoids.radii = ellipsoids.radii * (size * (1 + ROUNDING))
+    return ellipsoids
+
+
+def _hold_out(
+    known: Tensor, classes: Tensor, real_open: Tensor, settings: BoundarySettings, rng: np.random.Generator
+) -> tuple[tuple[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor] | None]:
+    """Split (known, classes, real_open) into rows that learn and rows that are held out, if any are needed."""
+    if not (settings.early_stopping or settings.recalibrate):
+        return (known, classes, real_open), None
+    held = torch.from_numpy(held_out_rows(classes.cpu().numpy(), settings.validation_fraction, rng)).to(known.device)
+    open_held = torch.from_numpy(rng.random(len(real_open)) < settings.validation_fraction).to(known.device)
+    return (known[~held], classes[~held], real_open[~open_held]), (known[held], classes[held], real_open[open_held])
+
+
+def start_ellipsoids(known: Tensor, classes: Tensor, n_classes: int) -> Ellipsoids:
+    """Centroids, mean radii and identity matrices: the ball from which learning starts."""
+    n_features = known.shape[1]
+    centroids = class_centroids(known, classes, n_classes)
+    radii = mean_radii(known, classes, centroids)
+    points = (radii <= POINT_RADIUS).cpu().numpy()
+    radii[torch.from_numpy(points)] = _typical_radius(centroids, radii[torch.from_numpy(~points)])
+    components = torch.eye(n_features, device=known.device, dtype=known.dtype).repeat(n_classes, 1, 1)
+    return Ellipsoids(centroids, radii, components, points)
+
+
+def _typical_radius(centroids: Tensor, other_radii: Tensor) -> float:
+    """Radius for a class whose rows are one point: the other classes' median.
+
+    Without any: half the smallest distance between two centroids; without two different centroids, the unit of scale.
+    """
+    if len(other_radii):
+        return float(other_radii.median())
+    distances = torch.pdist(centroids)
+    distances = distances[distances > POINT_RADIUS]
+    return float(distances.min()) / 2 if len(distances) else 1.0
+
+
+class _BoundaryTrainer:
+    """One epoch: batches of known rows, as many pseudo-open ones, one Adam step on all matrices at once."""
+
+    def __init__(
+        self,
+        ellipsoids: Ellipsoids,
+        known: Tensor,
+        classes: Tensor,
+        real_open: Tensor,
+        settings: BoundarySettings,
+        rng: np.random.Generator,
+    ) -> None:
+        self.ellipsoids, self.settings, self.rng = ellipsoids, settings, rng
+        self.known, self.classes, self.real_open = known, classes, real_open
+        self.classes_cpu = classes.cpu().numpy()
+        # A point says nothing about a shape: its matrix stays the identity.
+        self.fixed = torch.from_numpy(np.flatnonzero(ellipsoids.points)).to(known.device)
+        self.gradient = torch.zeros_like(ellipsoids.components)
+        ellipsoids.components.grad = self.gradient
+        self.optimizer = torch.optim.Adam([ellipsoids.components], lr=settings.learning_rate, fused=True)
+
+    def run(self, score: Callable[[], float] | None = None, keep_best: Callable[[], object] | None = None) -> History:
+        """Learn until the score, or without one the loss, does not improve."""
+        return run_epochs(
+            self._run_epoch,
+            max_iter=self.settings.max_iter,
+            n_iter_no_change=self.settings.n_iter_no_change,
+            tol=self.settings.tol,
+            score=score,
+            keep_best=keep_best,
+            label="ellipsoids",
+            verbose=self.settings.verbose,
+        )
+
+    def _run_epoch(self) -> float:
+        total = 0.0
+        for rows in shuffled_batches(len(self.known), self.settings.batch_size, self.rng):
+            total += self._step(rows)
+        return total / len(self.known)
+
+    def _step(self, rows: np.ndarray) -> float:
+        """One optimiser step on a batch; returns the batch's summed loss (eq. 15)."""
+        on_device = torch.from_numpy(rows).to(self.known.device)
+        batch, classes = self.known[on_device], self.classes[on_device]
+        negatives = self._negatives(batch, self.classes_cpu[rows])
+        loss = self._contract(negatives) + self._expand(batch, classes)
+        self.gradient.div_(len(rows))
+        self.gradient[self.fixed] = 0
+        self.optimizer.step()
+        return float(loss)
+
+    def _negatives(self, batch: Tensor, classes: np.ndarray) -> Tensor:
+        """As many open rows as the batch has known ones: real ones for up to half of them, else mixtures."""
+        n_real = min(len(self.real_open), len(batch) // 2)
+        mixture = draw_mixtures(
+            classes, len(batch) - n_real, n_mix=self.settings.n_mix, alpha=self.settings.alpha, rng=self.rng
+        )
+        if mixture is None:  # one class: only real open rows can contract it
+            n_real = min(len(self.real_open), len(batch))
+        chosen = torch.from_numpy(self.rng.permutation(len(self.real_open))[:n_real]).to(batch.device)
+        real = self.real_open[chosen]
+        return real if mixture is None else torch.cat([mixture.of(batch), real])
+
+    def _contract(self, negatives: Tensor) -> Tensor:
+        """Contraction loss of every open row for every class; writes its gradient.
+
+        The matrices of all classes form one tall matrix, so that the forward pass and the gradient are one matrix
+        product each. A (z − c) = A z − A c saves the shifted copies of the rows.
+        """
+        ellipsoids = self.ellipsoids
+        n_classes, n_features = ellipsoids.centroids.shape
+        if not len(negatives):
+            self.gradient.zero_()
+            return negatives.new_zeros(())
+        stacked = ellipsoids.components.view(n_classes * n_features, n_features)
+        shift = torch.bmm(ellipsoids.components, ellipsoids.centroids.unsqueeze(2)).squeeze(2)
+        mapped = (negatives @ stacked.T).view(-1, n_classes, n_features).sub_(shift)
+        norms = torch.linalg.vector_norm(mapped, dim=2).clamp_min_(SMALLEST_NORM)  # (n_negatives, n_classes)
+        loss = contraction_loss(norms, ellipsoids.radii, self.settings.beta).sum()
+        slope = contraction_slope(norms, ellipsoids.radii, self.settings.beta)
+        weighted = mapped.mul_((slope / norms).unsqueeze(2))
+        torch.mm(weighted.view(-1, n_classes * n_features).T, negatives, out=self.gradient.view_as(stacked))
+        self.gradient.sub_(weighted.sum(0).unsqueeze(2) * ellipsoids.centroids.unsqueeze(1))
+        return loss
+
+    def _expand(self, batch: Tensor, classes: Tensor) -> Tensor:
+        """Expansion loss of every known row for its own class; adds its gradient.
+
+        Rows are laid out class by class, padded to the most frequent class of the batch.
+        """
+        ellipsoids = self.ellipsoids
+        order = torch.argsort(classes, stable=True)
+        counts = torch.bincount(classes, minlength=len(ellipsoids.centroids))
+        position = torch.arange(len(order), device=batch.device) - (counts.cumsum(0) - counts)[classes[order]]
+        offsets = batch.new_zeros(len(counts), int(counts.max()), batch.shape[1])  # (n_classes, most, n_features)
+        offsets[classes[order], position] = batch[order] - ellipsoids.centroids[classes[order]]
+        mapped = torch.bmm(offsets, ellipsoids.components.transpose(1, 2))
+        norms = torch.linalg.vector_norm(mapped, dim=2).clamp_min_(SMALLEST_NORM)  # padding has norm 0: inside
+        radii = ellipsoids.radii.unsqueeze(1)
+        weighted = mapped.mul_((expansion_slope(norms, radii) / norms).unsqueeze(2))
+        self.gradient.baddbmm_(weighted.transpose(1, 2), offsets)
+        return expansion_loss(norms, radii).sum()

@@ -1,0 +1,65 @@
+"""The paper's losses, on tensors: expansion and contraction of a boundary, and the contrastive loss of features.
+
+Every boundary loss takes r = ‖A_k (z − c_k)‖₂ and Δ_k, in any shapes that broadcast, and has its derivative beside it:
+the learner multiplies matrices by hand and needs no graph.
+"""
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+
+def expansion_loss(norms: Tensor, radii: Tensor) -> Tensor:
+    """L_p = max(r − Δ, 0): how far a known sample lies outside its boundary (eq. 12)."""
+    return (norms - radii).clamp_min(0)
+
+
+def expansion_slope(norms: Tensor, radii: Tensor) -> Tensor:
+    """dL_p/dr."""
+    return (norms > radii).to(norms.dtype)
+
+
+def contraction_loss(norms: Tensor, radii: Tensor, beta: float) -> Tensor:
+    """L_n of a pseudo-open sample (eq. 14).
+
+    (Δ − r) + β inside the boundary, β exp(Δ − r) on it and outside.
+    """
+    depth = radii - norms
+    return torch.where(depth > 0, depth + beta, beta * torch.exp(depth.clamp_max(0)))
+
+
+def contraction_slope(norms: Tensor, radii: Tensor, beta: float) -> Tensor:
+    """dL_n/dr: −1 inside the boundary, −β exp(Δ − r) on it and outside."""
+    depth = radii - norms
+    return torch.where(depth > 0, -1.0, -beta * torch.exp(depth.clamp_max(0)))
+
+
+def supervised_contrastive_loss(features: Tensor, classes: Tensor, temperature: float) -> Tensor:
+    """Supervised contrastive loss of unit-length features (eq. 2), the mean over anchors.
+
+    An anchor with no other row of its class in the batch is left out; a batch of such anchors alone costs 0. The
+    paper writes the sum over anchors; the mean makes the learning rate independent of the batch's size.
+
+    Parameters
+    ----------
+    features : Tensor of shape (n_samples, n_features)
+    classes : Tensor of shape (n_samples,)
+    temperature : float
+        τ of eq. 2.
+    """
+    similarities = features @ features.T / temperature
+    itself = torch.eye(len(features), dtype=torch.bool, device=features.device)
+    log_shares = similarities - similarities.masked_fill(itself, -torch.inf).logsumexp(1, keepdim=True)
+    positives = (classes.unsqueeze(0) == classes.unsqueeze(1)) & ~itself
+    n_positives = positives.sum(1)
+    per_anchor = -(log_shares * positives).sum(1) / n_positives.clamp_min(1)
+    return per_anchor.sum() / (n_positives > 0).sum().clamp_min(1)
+
+
+def prototype_loss(features: Tensor, classes: Tensor, centroids: Tensor, temperature: float) -> Tensor:
+    """Mean cross-entropy of rows against the directions of the class centroids, at the contrastive temperature.
+
+    What the contrastive loss aims at, measured on rows that have no partner beside them: used on held-out rows.
+    """
+    directions = functional.normalize(centroids, dim=1)
+    return functional.cross_entropy(functional.normalize(features, dim=1) @ directions.T / temperature, classes)

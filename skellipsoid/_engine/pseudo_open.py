@@ -1,0 +1,60 @@
+"""Pseudo-open samples: Dirichlet mixtures of known samples with distinct labels (eq. 13)."""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+
+class Mixture(NamedTuple):
+    """Which rows are mixed, and how: a pseudo-open sample is ``(weights[i] * rows[indices[i]]).sum()``."""
+
+    indices: np.ndarray  # (n_mixtures, n_mix)
+    weights: np.ndarray  # (n_mixtures, n_mix), rows sum to 1
+
+    def of(self, features: Tensor) -> Tensor:
+        """Mix rows of ``features``, (n_mixtures, n_features)."""
+        mixed = features.new_zeros(len(self.indices), features.shape[1])
+        for indices, weights in zip(self.indices.T, self.weights.T, strict=True):
+            share = torch.from_numpy(weights).to(features)
+            mixed.addcmul_(share.unsqueeze(1), features[torch.from_numpy(indices).to(features.device)])
+        return mixed
+
+
+def draw_mixtures(
+    classes: np.ndarray, n_mixtures: int, *, n_mix: int, alpha: float, rng: np.random.Generator
+) -> Mixture | None:
+    """Draw ``n_mixtures`` pseudo-open samples from rows with the given classes.
+
+    The first row is drawn uniformly, each further one uniformly among the rows whose class is not yet in the mixture;
+    Gumbel noise on the classes' log counts does that for all mixtures at once. With fewer classes than ``n_mix``, as
+    many as there are; with a single one there is nothing to mix.
+
+    Parameters
+    ----------
+    classes : ndarray of shape (n_rows,)
+    n_mixtures : int
+    n_mix : int
+        P, how many rows with distinct labels make a mixture.
+    alpha : float
+        α, the concentration of the symmetric Dirichlet distribution of the weights.
+    rng : numpy.random.Generator
+        Random numbers come from the CPU, so that every device sees the same mixtures.
+
+    Returns
+    -------
+    Mixture or None
+        ``None`` if the rows hold fewer than two classes.
+    """
+    labels, inverse, counts = np.unique(classes, return_inverse=True, return_counts=True)
+    n_mix = min(n_mix, len(labels))
+    if n_mix < 2:
+        return None
+    keys = np.log(counts) + rng.gumbel(size=(n_mixtures, len(labels)))
+    chosen = np.argpartition(-keys, n_mix - 1, axis=1)[:, :n_mix]  # (n_mixtures, n_mix) positions in labels
+    by_class = np.argsort(inverse, kind="stable")
+    first = np.cumsum(counts) - counts
+    within = (rng.random(chosen.shape) * counts[chosen]).astype(np.intp)
+    weights = rng.dirichlet(np.full(n_mix, alpha), size=n_mixtures)
+    return Mixture(by_class[first[chosen] + within], weights)

@@ -1,0 +1,105 @@
+"""The one training loop: epochs, progress, early stopping. It knows neither model nor data."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from tqdm.auto import tqdm
+
+
+@dataclass
+class History:
+    """What happened: one entry per epoch."""
+
+    losses: list[float] = field(default_factory=list)
+    scores: list[float] = field(default_factory=list)
+    best_epoch: int = 0
+
+    @property
+    def n_iter(self) -> int:
+        """Number of epochs that ran."""
+        return len(self.losses)
+
+
+def run_epochs(
+    run_epoch: Callable[[], float],
+    *,
+    max_iter: int,
+    n_iter_no_change: int,
+    tol: float,
+    score: Callable[[], float] | None = None,
+    keep_best: Callable[[], object] | None = None,
+    label: str = "",
+    verbose: int | bool = 0,
+) -> History:
+    """Run epochs until nothing improves any more.
+
+    As in scikit-learn's ``MLPClassifier``: training stops when the score on held-out rows (or, without ``score``, the
+    training loss) has not improved by more than ``tol`` for ``n_iter_no_change`` epochs in a row.
+
+    Parameters
+    ----------
+    run_epoch : callable
+        Trains one epoch and returns the mean loss per row.
+    max_iter : int
+        Most epochs.
+    n_iter_no_change, tol
+        When to stop.
+    score : callable, optional
+        The score on held-out rows, higher is better; called after each epoch.
+    keep_best : callable, optional
+        Called when the score is the best so far, in order to take a copy of the model.
+    label : str
+        What the progress bar says.
+    verbose : int or bool
+        Whether there is a progress bar (on standard error).
+    """
+    history = History()
+    best, bar_to_beat, waited = -np.inf, -np.inf, 0
+    with tqdm(total=max_iter, desc=label, unit="epoch", disable=not verbose) as progress:
+        for epoch in range(max_iter):
+            loss = run_epoch()
+            history.losses.append(loss)
+            signal = -loss
+            if score is not None:
+                signal = score()
+                history.scores.append(signal)
+            if signal > best:
+                best, history.best_epoch = signal, epoch
+                if keep_best is not None:
+                    keep_best()
+            if signal > bar_to_beat + tol:
+                bar_to_beat, waited = signal, 0
+            else:
+                waited += 1
+            progress.set_postfix(_shown(history), refresh=False)
+            progress.update()
+            if waited >= n_iter_no_change:
+                break
+    return history
+
+
+def _shown(history: History) -> dict[str, Any]:
+    shown = {"loss": f"{history.losses[-1]:.4f}"}
+    if history.scores:
+        shown["held-out score"] = f"{history.scores[-1]:.4f}"
+    return shown
+
+
+def shuffled_batches(n_rows: int, batch_size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """Cut a random order of the rows into batches of nearly equal size, none larger than ``batch_size``."""
+    yield from np.array_split(rng.permutation(n_rows), -(-n_rows // batch_size))
+
+
+def held_out_rows(classes: np.ndarray, fraction: float, rng: np.random.Generator) -> np.ndarray:
+    """Mark a share of each class's rows as held out, (n_rows,) Boolean.
+
+    Every class keeps at least one row for training, and a class of two rows or more holds out at least one.
+    """
+    held_out = np.zeros(len(classes), dtype=bool)
+    for label in np.unique(classes):
+        rows = np.flatnonzero(classes == label)
+        n_held_out = min(len(rows) - 1, max(1, round(fraction * len(rows))))
+        held_out[rng.permutation(rows)[:n_held_out]] = True
+    return held_out
