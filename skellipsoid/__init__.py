@@ -1,6 +1,9 @@
 """Open-set classification for scikit-learn: learned ellipsoids around the known classes, open everywhere else."""
 
+from . import datasets
 from ._ellipsoid import EllipsoidOpenSetClassifier
+from ._encoder import SupConTextEncoder
 from ._version import __version__
+from .persistence import load, save
 
-__all__ = ["EllipsoidOpenSetClassifier", "__version__"]
+__all__ = ["EllipsoidOpenSetClassifier", "SupConTextEncoder", "__version__", "datasets", "load", "save"]

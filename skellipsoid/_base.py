@@ -20,12 +20,12 @@ from ._engine.devices import to_numpy
 _KINDS = "all numbers or all strings"
 
 
-class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
+class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """Template of a classifier that knows K classes and answers *open* for everything else."""
 
     open_label: Any
 
-    @_fit_context(prefer_skip_nested_validation=True)
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
         """Learn the boundaries of the classes in ``y``.
 
@@ -170,7 +170,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta): 
         -------
         accuracy : float
         """
-        truth, answers = self._encode(column_or_1d(to_numpy(y))), self._encode(self.predict(X))
+        truth, answers = self._encode(column_or_1d(as_labels(y))), self._encode(self.predict(X))
         return float(accuracy_score(truth, answers, sample_weight=sample_weight))
 
     def _encode(self, labels: NDArray[Any]) -> NDArray[np.int64]:
@@ -186,25 +186,23 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta): 
 
     @abstractmethod
     def _score_assigned(self, X: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
-        """Assigned class index of each row and the margin of that class."""
+        """Give the assigned class index of each row and the margin of that class."""
 
     @abstractmethod
     def _score_all(self, X: NDArray[Any]) -> NDArray[np.floating]:
         """Margins of all classes, (n_samples, n_classes), a new array."""
 
-    def _validate_training_data(self, X: ArrayLike, y: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _validate_training_data(self, X: ArrayLike, y: ArrayLike | None) -> tuple[NDArray[Any], NDArray[Any]]:
         if y is None:
             msg = (
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y is None: "
                 "pass one label for each row of X."
             )
             raise ValueError(msg)
-        y = np.asarray(to_numpy(y))
-        if y.dtype == object:
-            check_one_kind(y)
+        y = as_labels(y)
         X, y = validate_data(self, to_numpy(X), y, dtype=(np.float64, np.float32), ensure_min_samples=1)
         check_classification_targets(y)
-        return X, y
+        return np.asarray(X), np.asarray(y)
 
     def _validate_scored_data(self, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)
@@ -214,7 +212,23 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta): 
         kind = self.classes_.dtype
         if kind.kind in "bu":
             return np.dtype(np.int64)
-        return np.dtype(object) if kind == object else np.asarray(self.open_label_).dtype
+        return np.dtype(object) if kind.kind == "O" else np.asarray(self.open_label_).dtype
+
+
+def as_labels(y: Any) -> NDArray[Any]:
+    """Turn labels of any container into an array.
+
+    Raises
+    ------
+    ValueError
+        If strings and other things are mixed, of which NumPy would make strings without a word.
+    """
+    if not hasattr(y, "__array__"):
+        check_one_kind(np.asarray(y, dtype=object))
+    labels: NDArray[Any] = np.asarray(to_numpy(y))
+    if labels.dtype == object:
+        check_one_kind(labels)
+    return labels
 
 
 def check_one_kind(labels: NDArray[np.object_]) -> None:

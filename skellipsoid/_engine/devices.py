@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -36,7 +35,9 @@ def resolve_device(device: str | torch.device, *, fallback: bool = False) -> tor
     except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
         if fallback and isinstance(device, str | torch.device) and _is_known_type(device):
             return torch.device("cpu")
-        msg = f"device={device!r} is not available on this machine; use 'auto', 'cpu' or a device that torch lists here."
+        msg = (
+            f"device={device!r} is not available on this machine; use 'auto', 'cpu' or a device that torch lists here."
+        )
         raise ValueError(msg) from error
     return resolved
 
@@ -56,9 +57,9 @@ def resolve_seed(random_state: int | np.random.RandomState | None) -> int:
     """
     if random_state is None:
         return int(np.random.SeedSequence().generate_state(1)[0] >> 1)
-    if isinstance(random_state, Integral):
-        return int(random_state)
-    return int(random_state.randint(2**31 - 1))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    return int(random_state)
 
 
 @contextmanager

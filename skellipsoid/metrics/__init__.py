@@ -1,0 +1,33 @@
+"""Measure open-set classification on plain arrays, from any model.
+
+Three families: metrics of labels (a class or *open* for each row), metrics of scores (how known each row looks), and
+statistics that say how far such a number can be trusted.
+"""
+
+from ._bootstrap import BootstrapInterval, bootstrap_interval
+from ._classification import known_f1_score, open_f1_score, open_set_accuracy, open_set_f1_score
+from ._openness import openness
+from ._oscr import oscr_curve, oscr_score
+from ._ranking import coverage_rejection, fpr_at_tpr, open_set_aupr, open_set_auroc
+from ._report import open_set_report
+from ._statistics import PairedTest, holm, paired_test
+
+__all__ = [
+    "BootstrapInterval",
+    "PairedTest",
+    "bootstrap_interval",
+    "coverage_rejection",
+    "fpr_at_tpr",
+    "holm",
+    "known_f1_score",
+    "open_f1_score",
+    "open_set_accuracy",
+    "open_set_aupr",
+    "open_set_auroc",
+    "open_set_f1_score",
+    "open_set_report",
+    "openness",
+    "oscr_curve",
+    "oscr_score",
+    "paired_test",
+]

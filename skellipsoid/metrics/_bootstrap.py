@@ -1,0 +1,218 @@
+"""The uncertainty that a finite number of test rows leaves in a metric."""
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+from warnings import catch_warnings, filterwarnings, simplefilter
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+from sklearn.exceptions import UndefinedMetricWarning
+
+from ._labels import check_same_length
+from ._statistics import check_confidence_level
+
+#: Row numbers that are drawn at a time, so that memory does not grow with the number of resamples.
+_BATCH_SIZE = 2**20
+
+
+class BootstrapInterval(NamedTuple):
+    """A metric and its bootstrap confidence interval.
+
+    Attributes
+    ----------
+    estimate : float
+        The metric on all rows.
+    low, high : float
+        The ends of the interval.
+    standard_error : float
+        Standard deviation of the metric over the resamples.
+
+    See Also
+    --------
+    bootstrap_interval : Returns it.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    standard_error: float
+
+
+def bootstrap_interval(
+    metric: Callable[..., float],
+    y_true: ArrayLike,
+    *predictions: ArrayLike,
+    stratify: ArrayLike | None = None,
+    confidence_level: float = 0.95,
+    n_resamples: int = 1000,
+    method: Literal["percentile", "basic", "BCa"] = "percentile",
+    random_state: int | np.random.Generator | np.random.RandomState | None = None,
+) -> BootstrapInterval:
+    """Bootstrap confidence interval of any metric over test rows.
+
+    Draws rows with replacement, each with its true label and its predictions, and computes the metric anew. The model
+    stays as it is: this is the uncertainty of a finite test set, not that of training, for which seeds are repeated.
+
+    Parameters
+    ----------
+    metric : callable
+        Called as ``metric(y_true, *predictions)`` with the drawn rows, returns a number. Fix the known classes with
+        ``functools.partial(open_set_f1_score, labels=classes)``: left to themselves they would be those that happen
+        to be drawn.
+    y_true : array-like of shape (n_samples,)
+        True labels.
+    *predictions : array-like of shape (n_samples,) or (n_samples, n_columns)
+        Whatever else the metric takes by row: predicted labels, scores, or those of two models for the interval of
+        their difference.
+    stratify : array-like of shape (n_samples,), default=None
+        Rows are drawn within each distinct value. None draws from all rows: the answer for another test set from the
+        same source, whose class sizes vary too. ``y_true`` keeps the class sizes as they are: the answer for a
+        test set built with these sizes, and the choice when a class, or open, has so few rows that a resample
+        may miss it. A value with a single row keeps that row.
+    confidence_level : float, default=0.95
+        In (0, 1).
+    n_resamples : int, default=1000
+        How often rows are drawn.
+    method : {"percentile", "basic", "BCa"}, default="percentile"
+        As of :func:`scipy.stats.bootstrap`. "BCa" corrects bias and skewness and computes the metric ``n_samples``
+        times more.
+    random_state : int, Generator, RandomState or None, default=None
+        Seed of the draws; the same seed gives the same interval.
+
+    Returns
+    -------
+    interval : BootstrapInterval
+        Named tuple ``(estimate, low, high, standard_error)``. An interval of no width when all resamples agree.
+
+    Raises
+    ------
+    ValueError
+        If lengths differ, nothing can be drawn, the metric is NaN on all rows or on a resample, or ``method`` fails.
+
+    See Also
+    --------
+    paired_test : Compares two models over seeds.
+    scipy.stats.bootstrap : Does the work.
+
+    Notes
+    -----
+    The percentile interval ends at the (1 ∓ ``confidence_level``) / 2 quantiles of the metric over the resamples [1]_.
+    ``UndefinedMetricWarning`` is silent for resamples, not for the rows as given.
+
+    References
+    ----------
+    .. [1] B. Efron, R. J. Tibshirani, "An Introduction to the Bootstrap", Chapman & Hall, 1993.
+
+    Examples
+    --------
+    >>> from skellipsoid.metrics import bootstrap_interval, open_set_accuracy
+    >>> y_true, y_pred = [0, 0, 0, 1, 1, 1, -1, -1, -1, -1], [0, 0, -1, 1, 1, 0, -1, -1, -1, 1]
+    >>> interval = bootstrap_interval(open_set_accuracy, y_true, y_pred, n_resamples=200, random_state=0)
+    >>> interval.estimate, round(interval.low, 2), round(interval.high, 2)
+    (0.7, 0.4, 0.9)
+
+    Two models on the same rows, by the interval of their difference:
+
+    >>> def gain(y_true, y_a, y_b):
+    ...     return open_set_accuracy(y_true, y_a) - open_set_accuracy(y_true, y_b)
+    >>> interval = bootstrap_interval(gain, y_true, y_pred, [0] * 10, n_resamples=200, random_state=0)
+    >>> round(interval.estimate, 2), interval.low > 0
+    (0.4, False)
+    """
+    rows = [_read_rows(values) for values in (y_true, *predictions)]
+    for k, values in enumerate(rows[1:], start=1):
+        check_same_length(len(rows[0]), values, "predictions" if len(rows) == 2 else f"array {k} of the predictions")
+    _check_resampling(confidence_level, n_resamples)
+    samples, kept = _split_strata(len(rows[0]), stratify)
+
+    def metric_of(*drawn: NDArray[np.intp]) -> float:
+        chosen = np.concatenate([*drawn, kept])
+        return float(metric(*(values[chosen] for values in rows)))
+
+    estimate = float(metric(*rows))
+    if np.isnan(estimate):
+        msg = "The metric is NaN on all rows, so that it has no interval: pass rows on which it is defined."
+        raise ValueError(msg)
+    with catch_warnings():
+        simplefilter("ignore", UndefinedMetricWarning)
+        # Resamples that all agree make BCa degenerate (0 / 0 inside SciPy), and are answered below.
+        simplefilter("ignore", stats.DegenerateDataWarning)
+        filterwarnings("ignore", category=RuntimeWarning, module="scipy")
+        result = stats.bootstrap(
+            samples,
+            metric_of,
+            vectorized=False,
+            n_resamples=n_resamples,
+            batch=max(1, _BATCH_SIZE // len(rows[0])),
+            confidence_level=confidence_level,
+            method=method,
+            random_state=_read_random_state(random_state),
+        )
+    low, high = _read_interval(result, method)
+    return BootstrapInterval(estimate, low, high, float(result.standard_error))
+
+
+def _read_rows(values: ArrayLike) -> NDArray[Any]:
+    """Turn values into an array whose rows can be drawn, a list of mixed labels into one that stays mixed."""
+    array = np.asarray(values)
+    if array.dtype.kind == "U" and not hasattr(values, "__array__"):
+        objects = np.asarray(values, dtype=object)
+        if not all(isinstance(value, str) for value in objects.ravel()):
+            return objects
+    return array
+
+
+def _check_resampling(confidence_level: float, n_resamples: int) -> None:
+    check_confidence_level(confidence_level)
+    if n_resamples < 2:
+        msg = f"n_resamples={n_resamples!r} is too few for an interval: draw at least twice, better 1000 times."
+        raise ValueError(msg)
+
+
+def _split_strata(n_rows: int, stratify: ArrayLike | None) -> tuple[list[NDArray[np.intp]], NDArray[np.intp]]:
+    """Row numbers of each stratum to draw from, and those of strata with a single row, which stay."""
+    if stratify is None:
+        strata = [np.arange(n_rows)]
+    else:
+        values = np.asarray(stratify)
+        check_same_length(n_rows, values, "stratify")
+        codes = np.unique(values, return_inverse=True)[1]
+        strata = np.split(np.argsort(codes, kind="stable"), np.bincount(codes).cumsum()[:-1])
+    samples = [rows for rows in strata if len(rows) > 1]
+    if not samples:
+        msg = (
+            f"There is nothing to draw from {n_rows} rows in {len(strata)} strata: pass at least two rows, and a "
+            "stratify that at least two of them share."
+        )
+        raise ValueError(msg)
+    kept = [rows for rows in strata if len(rows) == 1]
+    return samples, np.concatenate([np.empty(0, dtype=np.intp), *kept])
+
+
+def _read_random_state(
+    random_state: int | np.random.Generator | np.random.RandomState | None,
+) -> np.random.Generator | np.random.RandomState:
+    """Make a generator of its own unless one is passed: the global random state is never touched."""
+    if isinstance(random_state, np.random.RandomState):
+        return random_state
+    return np.random.default_rng(random_state)
+
+
+def _read_interval(result: Any, method: str) -> tuple[float, float]:
+    """Read the ends of SciPy's interval, or one sentence on why there is none."""
+    drawn = result.bootstrap_distribution
+    n_undefined = int(np.isnan(drawn).sum())
+    if n_undefined:
+        msg = (
+            f"The metric is NaN on {n_undefined} of {len(drawn)} resamples, which miss a class or open: pass "
+            "stratify=y_true, so that every resample has all of them."
+        )
+        raise ValueError(msg)
+    if drawn.min() == drawn.max():
+        return float(drawn[0]), float(drawn[0])
+    low, high = result.confidence_interval
+    if np.isnan(low) or np.isnan(high):
+        msg = f"method={method!r} finds no interval for these rows: pass method='percentile'."
+        raise ValueError(msg)
+    return float(low), float(high)

@@ -1,0 +1,292 @@
+"""Metrics of labels: a known class or *open* for each row."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._counts import Counts, ZeroDivision, check_zero_division, count_answers, f1_scores, fill_undefined, macro
+from ._labels import read_label_problem
+
+
+def open_set_f1_score(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    open_label: Any = -1,
+    labels: ArrayLike | None = None,
+    zero_division: ZeroDivision = "warn",
+) -> float:
+    r"""Macro F1 over the K known classes and open: the *F1* of the open-intent literature.
+
+    Open weighs as much as one known class, however many rows are open. A class that is never answered correctly,
+    because it is never answered at all for instance, counts 0.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels, all numbers or all strings. A label outside ``labels`` is read as open.
+    y_pred : array-like of shape (n_samples,)
+        Answers of the same kind. An answer outside ``labels`` that is not the open label is wrong for every row and
+        nobody's false alarm, as with the ``labels`` of :func:`sklearn.metrics.f1_score`.
+    open_label : int or str, default=-1
+        The label for open, cast to the kind of the labels: −1 for numbers, ``"-1"`` for strings.
+    labels : array-like of shape (n_classes,), default=None
+        The known classes. None takes all that occur in ``y_true`` or ``y_pred`` and are not the open label; pass the
+        training classes when ``y_true`` names the classes of open rows, or when a known class may have no test row.
+    zero_division : {"warn", 0, 1, nan}, default="warn"
+        What an undefined F1 counts: that of a known class which is neither true nor answered, and that of open when
+        no row of ``y_true`` is open, whatever was answered. "warn" is 0 with an ``UndefinedMetricWarning``; NaN
+        leaves it out of the mean.
+
+    Returns
+    -------
+    f1 : float
+        In [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If labels are of mixed kinds, lengths differ, or ``labels`` lists a class twice or the open label.
+
+    See Also
+    --------
+    known_f1_score : The mean over the known classes alone.
+    open_f1_score : The F1 of open alone.
+    open_set_report : All of these, for each class.
+
+    Notes
+    -----
+    With true positives TP, false positives FP and false negatives FN of each class, open being class K + 1,
+
+    .. math:: F_1 = \frac{1}{K + 1} \sum_{k=1}^{K+1} \frac{2 \, TP_k}{2 \, TP_k + FP_k + FN_k},
+
+    the mean of F1 scores of [1]_, not the F1 of mean precision and recall. While ``y_true`` has an open row it equals
+    ``sklearn.metrics.f1_score(..., labels=[*known, open_label], average="macro")``.
+
+    References
+    ----------
+    .. [1] H. Zhang, H. Xu, T.-E. Lin, "Deep Open Intent Classification with Adaptive Decision Boundary", AAAI 2021.
+
+    Examples
+    --------
+    >>> from skellipsoid.metrics import open_set_f1_score
+    >>> y_true = ["pay", "pay", "card", "weather", "joke"]
+    >>> y_pred = ["pay", "-1", "card", "card", "-1"]
+    >>> round(open_set_f1_score(y_true, y_pred, labels=["card", "pay"]), 4)
+    0.6111
+    """
+    check_zero_division(zero_division)
+    counts = count_answers(y_true, y_pred, open_label=open_label, labels=labels)
+    return macro(np.append(_known_f1(counts, zero_division), _open_f1(counts, zero_division)))
+
+
+def known_f1_score(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    open_label: Any = -1,
+    labels: ArrayLike | None = None,
+    zero_division: ZeroDivision = "warn",
+) -> float:
+    r"""Macro F1 over the K known classes: *F1-known*.
+
+    Open rows count, though: one that is answered with a known class lowers that class's precision.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels, all numbers or all strings. A label outside ``labels`` is read as open.
+    y_pred : array-like of shape (n_samples,)
+        Answers of the same kind. An answer outside ``labels`` that is not the open label is wrong.
+    open_label : int or str, default=-1
+        The label for open, cast to the kind of the labels.
+    labels : array-like of shape (n_classes,), default=None
+        The known classes. None takes all that occur in ``y_true`` or ``y_pred`` and are not the open label.
+    zero_division : {"warn", 0, 1, nan}, default="warn"
+        What the F1 of a known class counts that is neither true nor answered, and what the mean is when there is no
+        known class at all. "warn" is 0 with an ``UndefinedMetricWarning``; NaN leaves a class out of the mean.
+
+    Returns
+    -------
+    f1 : float
+        In [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If labels are of mixed kinds, lengths differ, or ``labels`` lists a class twice or the open label.
+
+    See Also
+    --------
+    open_set_f1_score : The mean over the known classes and open.
+
+    Notes
+    -----
+    The mean of :math:`2 \, TP_k / (2 \, TP_k + FP_k + FN_k)` over the known classes k = 1 … K [1]_.
+
+    References
+    ----------
+    .. [1] H. Zhang, H. Xu, T.-E. Lin, "Deep Open Intent Classification with Adaptive Decision Boundary", AAAI 2021.
+
+    Examples
+    --------
+    >>> from skellipsoid.metrics import known_f1_score
+    >>> round(known_f1_score([0, 0, 1, -1, -1], [0, -1, 1, 1, -1]), 4)
+    0.6667
+    """
+    check_zero_division(zero_division)
+    counts = count_answers(y_true, y_pred, open_label=open_label, labels=labels)
+    scores = _known_f1(counts, zero_division)
+    if not len(scores):
+        scores = fill_undefined(
+            np.array([np.nan]),
+            np.array([True]),
+            zero_division,
+            what="F1 over the known classes",
+            missing="y_true and y_pred have no",
+            names=["known class"],
+            stacklevel=2,
+        )
+    return macro(scores)
+
+
+def open_f1_score(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    open_label: Any = -1,
+    labels: ArrayLike | None = None,
+    zero_division: ZeroDivision = "warn",
+) -> float:
+    r"""F1 of open, open being the positive class: *F1-open*.
+
+    All unknown classes together are one class here: which of them a row belongs to does not matter.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels, all numbers or all strings. A label outside ``labels`` is read as open.
+    y_pred : array-like of shape (n_samples,)
+        Answers of the same kind; only the open label itself is the answer open.
+    open_label : int or str, default=-1
+        The label for open, cast to the kind of the labels.
+    labels : array-like of shape (n_classes,), default=None
+        The known classes. None takes all that occur in ``y_true`` or ``y_pred`` and are not the open label.
+    zero_division : {"warn", 0, 1, nan}, default="warn"
+        What the value is when no row of ``y_true`` is open, whatever was answered. "warn" is 0 with an
+        ``UndefinedMetricWarning``.
+
+    Returns
+    -------
+    f1 : float
+        In [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If labels are of mixed kinds, lengths differ, or ``labels`` lists a class twice or the open label.
+
+    See Also
+    --------
+    open_set_f1_score : The mean over the known classes and open.
+    skellipsoid.metrics.open_set_auroc : How well a score separates open from known, at no particular offset.
+
+    Notes
+    -----
+    :math:`2 \, TP / (2 \, TP + FP + FN)`, where TP are open rows answered open, FP known rows answered open, and FN
+    open rows answered otherwise [1]_.
+
+    References
+    ----------
+    .. [1] H. Zhang, H. Xu, T.-E. Lin, "Deep Open Intent Classification with Adaptive Decision Boundary", AAAI 2021.
+
+    Examples
+    --------
+    >>> from skellipsoid.metrics import open_f1_score
+    >>> open_f1_score([0, 0, 1, -1, -1], [0, -1, 1, 1, -1])
+    0.5
+    """
+    check_zero_division(zero_division)
+    counts = count_answers(y_true, y_pred, open_label=open_label, labels=labels)
+    return float(_open_f1(counts, zero_division)[0])
+
+
+def open_set_accuracy(
+    y_true: ArrayLike, y_pred: ArrayLike, *, open_label: Any = -1, labels: ArrayLike | None = None
+) -> float:
+    """Share of rows that are answered correctly, open rows by the open label.
+
+    The *ACC* of the open-intent literature. Every row weighs the same, so that with few known classes, where most test
+    rows are open, it is mostly the open rejection rate.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels, all numbers or all strings. A label outside ``labels`` is read as open.
+    y_pred : array-like of shape (n_samples,)
+        Answers of the same kind. An answer outside ``labels`` that is not the open label is wrong, even where
+        ``y_true`` names the same label: that row is open.
+    open_label : int or str, default=-1
+        The label for open, cast to the kind of the labels.
+    labels : array-like of shape (n_classes,), default=None
+        The known classes. None takes all that occur in ``y_true`` or ``y_pred`` and are not the open label.
+
+    Returns
+    -------
+    accuracy : float
+        In [0, 1].
+
+    Raises
+    ------
+    ValueError
+        If labels are of mixed kinds, lengths differ, or ``labels`` lists a class twice or the open label.
+
+    See Also
+    --------
+    open_set_f1_score : Every class weighs the same.
+
+    Notes
+    -----
+    The accuracy over K + 1 classes of [1]_.
+
+    References
+    ----------
+    .. [1] H. Zhang, H. Xu, T.-E. Lin, "Deep Open Intent Classification with Adaptive Decision Boundary", AAAI 2021.
+
+    Examples
+    --------
+    >>> from skellipsoid.metrics import open_set_accuracy
+    >>> open_set_accuracy([0, 0, 1, 7, 8], [0, -1, 1, 1, -1], labels=[0, 1])
+    0.6
+    """
+    problem = read_label_problem(y_true, y_pred, open_label=open_label, labels=labels)
+    return float(np.mean(problem.true == problem.predicted))
+
+
+def _known_f1(counts: Counts, zero_division: ZeroDivision) -> NDArray[np.float64]:
+    """F1 of each known class; a warning points at the caller of the public function that calls this."""
+    values, undefined = f1_scores(counts)
+    return fill_undefined(
+        values[:-1],
+        undefined[:-1],
+        zero_division,
+        what="F1",
+        missing="y_true and y_pred have no",
+        names=counts.names[:-1],
+        stacklevel=3,
+    )
+
+
+def _open_f1(counts: Counts, zero_division: ZeroDivision) -> NDArray[np.float64]:
+    """F1 of open, of shape (1,); a warning points at the caller of the public function that calls this."""
+    values, undefined = f1_scores(counts)
+    return fill_undefined(
+        values[-1:],
+        undefined[-1:],
+        zero_division,
+        what="F1 of open",
+        missing="y_true has no",
+        names=counts.names[-1:],
+        stacklevel=3,
+    )

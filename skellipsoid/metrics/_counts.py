@@ -1,0 +1,133 @@
+"""Counts behind the label metrics, and what a quotient with denominator zero is worth."""
+
+from typing import Any, Literal, NamedTuple
+from warnings import warn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import UndefinedMetricWarning
+
+from ._labels import LabelArray, read_label_problem
+
+#: What an undefined quotient counts: a number, or ``"warn"`` for 0 with a warning.
+ZeroDivision = float | Literal["warn"]
+
+_MANY = 5
+
+
+class Counts(NamedTuple):
+    """How often each of the K known classes and open (the last entry) is true, answered, and both.
+
+    Attributes
+    ----------
+    correct, answered, support : ndarray of shape (n_classes + 1,)
+        Rows that are the class and are answered so; that are answered so; that are the class.
+    n_false_rejections : int
+        Known rows that are answered open.
+    classes : ndarray of shape (n_classes,)
+    open_label : int or str
+    """
+
+    correct: NDArray[np.int64]
+    answered: NDArray[np.int64]
+    support: NDArray[np.int64]
+    n_false_rejections: int
+    classes: LabelArray
+    open_label: int | str
+
+    @property
+    def names(self) -> list[str]:
+        """What warnings call the classes and open, in the order of the counts."""
+        return [*map(repr, self.classes.tolist()), "open row"]
+
+
+def count_answers(y_true: ArrayLike, y_pred: ArrayLike, *, open_label: Any, labels: ArrayLike | None) -> Counts:
+    """Count true and predicted labels by the rule of :mod:`._labels`."""
+    problem = read_label_problem(y_true, y_pred, open_label=open_label, labels=labels)
+    n_known = len(problem.classes)
+    # The last bin holds predictions that are neither a known class nor open: they are nobody's answer.
+    answered = np.bincount(problem.predicted, minlength=n_known + 2)[: n_known + 1]
+    return Counts(
+        correct=np.bincount(problem.true[problem.true == problem.predicted], minlength=n_known + 1),
+        answered=answered,
+        support=np.bincount(problem.true, minlength=n_known + 1),
+        n_false_rejections=int(np.sum((problem.true < n_known) & (problem.predicted == n_known))),
+        classes=problem.classes,
+        open_label=problem.open_label,
+    )
+
+
+def f1_scores(counts: Counts) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """F1 of each known class and of open (last), and where it is undefined (the value there is NaN).
+
+    A known class that is neither true nor answered has no F1. Open has none without an open row, whatever was answered:
+    its recall would be 0 / 0.
+    """
+    denominator = counts.support + counts.answered
+    undefined = denominator == 0
+    undefined[-1] = counts.support[-1] == 0
+    return quotient(2 * counts.correct, np.where(undefined, 0, denominator)), undefined
+
+
+def quotient(numerator: NDArray[np.int64], denominator: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Quotient of counts, NaN where the denominator is zero."""
+    values = np.full(len(numerator), np.nan)
+    np.divide(numerator, denominator, out=values, where=denominator != 0)
+    return values
+
+
+def check_zero_division(zero_division: ZeroDivision) -> None:
+    """Raise one sentence unless ``zero_division`` is one of the four values that are allowed."""
+    # NaN is the one value that is not itself.
+    if zero_division not in ("warn", 0, 1) and zero_division == zero_division:
+        msg = f"zero_division={zero_division!r} is not allowed: pass 'warn', 0, 1 or nan."
+        raise ValueError(msg)
+
+
+def fill_undefined(
+    values: NDArray[np.float64],
+    undefined: NDArray[np.bool_],
+    zero_division: ZeroDivision,
+    *,
+    what: str,
+    missing: str,
+    names: list[str],
+    stacklevel: int,
+) -> NDArray[np.float64]:
+    """Give undefined values what ``zero_division`` says, with a warning when it says so.
+
+    Parameters
+    ----------
+    values, undefined : ndarray of shape (n_values,)
+    zero_division : {"warn", 0, 1, nan}
+    what : str
+        The quantity, as the warning begins: "F1".
+    missing : str
+        What is missing, continued by names: "y_true has no".
+    names : list of str
+        What each value belongs to.
+    stacklevel : int
+        Of the warning, counted from the caller of this function.
+    """
+    if not undefined.any():
+        return values
+    if zero_division == "warn":
+        affected = [name for name, is_undefined in zip(names, undefined, strict=True) if is_undefined]
+        listed = ", ".join(affected[:_MANY]) + (f" and {len(affected) - _MANY} more" if len(affected) > _MANY else "")
+        warn(
+            f"{what} is undefined and set to 0.0, since {missing} {listed}: control this with `zero_division`.",
+            UndefinedMetricWarning,
+            stacklevel=stacklevel + 1,
+        )
+    return np.where(undefined, undefined_value(zero_division), values)
+
+
+def undefined_value(zero_division: ZeroDivision) -> float:
+    """Return what an undefined value counts."""
+    return 0.0 if zero_division == "warn" else float(zero_division)
+
+
+def macro(values: NDArray[np.float64]) -> float:
+    """Mean of the values that are not NaN, as scikit-learn averages them; NaN if there is none."""
+    numbers = values[~np.isnan(values)]
+    return float(numbers.mean()) if len(numbers) else float("nan")

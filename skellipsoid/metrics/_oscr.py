@@ -1,0 +1,188 @@
+"""The open-set classification rate curve and its area."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import auc
+
+from ._labels import read_label_problem
+from ._scores import has_both, read_scores
+
+
+def oscr_curve(
+    y_true: ArrayLike,
+    y_pred_known: ArrayLike,
+    score: ArrayLike,
+    *,
+    open_label: Any = -1,
+    labels: ArrayLike | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    r"""Open-set classification rate curve: correct classification rate against false positive rate.
+
+    What an offset gains, known rows that are accepted and classified correctly, against what it costs, open rows that
+    are accepted.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels, all numbers or all strings. A label outside ``labels`` is read as open.
+    y_pred_known : array-like of shape (n_samples,)
+        Closed-set answers of the same kind, as of ``predict_known``: a known class for every row, never open.
+        Answers for open rows play no part.
+    score : array-like of shape (n_samples,)
+        Knownness, in any units: higher is more known. Infinite scores are allowed, NaN is not.
+    open_label : int or str, default=-1
+        The label for open, cast to the kind of the labels.
+    labels : array-like of shape (n_classes,), default=None
+        The known classes. None takes all that occur in ``y_true`` or ``y_pred_known`` and are not the open label.
+
+    Returns
+    -------
+    fpr : ndarray of shape (n_thresholds,)
+        Share of open rows with a score of at least each threshold, rising to 1. NaN, with an
+        ``UndefinedMetricWarning``, when no row is open.
+    ccr : ndarray of shape (n_thresholds,)
+        Share of known rows that are classified correctly and have a score of at least each threshold, rising to the
+        closed-set accuracy. NaN, with an ``UndefinedMetricWarning``, when no row is known.
+    thresholds : ndarray of shape (n_thresholds,)
+        The distinct scores, falling; the first is infinite where an open row has the highest score (see Notes).
+
+    Raises
+    ------
+    ValueError
+        If a score is NaN, ``y_pred_known`` holds the open label, labels are of mixed kinds, or lengths differ.
+
+    See Also
+    --------
+    oscr_score : The area under this curve.
+
+    Notes
+    -----
+    With n known rows i of class y_i, answer ŷ_i and score s_i, and m open rows j of score t_j [1]_,
+
+    .. math:: \text{CCR}(\theta) = \frac{1}{n} \#\{i : \hat y_i = y_i, s_i \ge \theta\}, \qquad
+              \text{FPR}(\theta) = \frac{1}{m} \#\{j : t_j \ge \theta\}.
+
+    All rows with one score enter at once, as one point. At FPR = 1 the curve is at the closed-set accuracy, not at 1.
+    It begins with the rows of the highest score, so not at (0, 0) when all of them are known. When some are open, no
+    score reaches FPR = 0, and only refusing every row does: then (0, 0), with an infinite threshold, comes first.
+
+    References
+    ----------
+    .. [1] A. R. Dhamija, M. Günther, T. E. Boult, "Reducing Network Agnostophobia", NeurIPS 2018.
+
+    Examples
+    --------
+    >>> from skellipsoid.metrics import oscr_curve
+    >>> y_true, y_pred_known = [0, 0, 1, 1, -1, -1], [0, 0, 1, 0, 0, 1]
+    >>> fpr, ccr, thresholds = oscr_curve(y_true, y_pred_known, [0.9, 0.6, 0.6, 0.5, 0.6, 0.1])
+    >>> fpr
+    array([0. , 0.5, 0.5, 1. ])
+    >>> ccr
+    array([0.25, 0.75, 0.75, 0.75])
+    >>> thresholds
+    array([0.9, 0.6, 0.5, 0.1])
+    """
+    return _trace(y_true, y_pred_known, score, open_label=open_label, labels=labels)
+
+
+def oscr_score(
+    y_true: ArrayLike,
+    y_pred_known: ArrayLike,
+    score: ArrayLike,
+    *,
+    open_label: Any = -1,
+    labels: ArrayLike | None = None,
+) -> float:
+    r"""Area under the open-set classification rate curve.
+
+    The probability that a known row is classified correctly and scores above an open one, both drawn at random: at
+    most the closed-set accuracy, and at most the AUROC.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels, all numbers or all strings. A label outside ``labels`` is read as open.
+    y_pred_known : array-like of shape (n_samples,)
+        Closed-set answers of the same kind, as of ``predict_known``: a known class for every row, never open.
+    score : array-like of shape (n_samples,)
+        Knownness, in any units: higher is more known. Infinite scores are allowed, NaN is not.
+    open_label : int or str, default=-1
+        The label for open, cast to the kind of the labels.
+    labels : array-like of shape (n_classes,), default=None
+        The known classes. None takes all that occur in ``y_true`` or ``y_pred_known`` and are not the open label.
+
+    Returns
+    -------
+    oscr : float
+        In [0, 1]. NaN with an ``UndefinedMetricWarning`` unless both known and open rows are there.
+
+    Raises
+    ------
+    ValueError
+        If a score is NaN, ``y_pred_known`` holds the open label, labels are of mixed kinds, or lengths differ.
+
+    See Also
+    --------
+    oscr_curve : The curve itself.
+    open_set_auroc : The same when every known row is classified correctly.
+
+    Notes
+    -----
+    Trapezoids between the points of :func:`oscr_curve` [1]_, so that rows with one score are one step, which is
+
+    .. math:: \frac{1}{n m} \sum_{i : \hat y_i = y_i} \sum_{j=1}^{m}
+              \left( [s_i > t_j] + \tfrac{1}{2} [s_i = t_j] \right).
+
+    Without ties this is the OpenAUC of [2]_. When all scores are equal it is half the closed-set accuracy.
+
+    References
+    ----------
+    .. [1] A. R. Dhamija, M. Günther, T. E. Boult, "Reducing Network Agnostophobia", NeurIPS 2018.
+    .. [2] Z. Wang, Q. Xu, Z. Yang, Y. He, X. Cao, Q. Huang, "OpenAUC: Towards AUC-Oriented Open-Set Recognition",
+       NeurIPS 2022.
+
+    Examples
+    --------
+    >>> from skellipsoid.metrics import oscr_score
+    >>> y_true, y_pred_known = [0, 0, 1, 1, -1, -1], [0, 0, 1, 0, 0, 1]
+    >>> oscr_score(y_true, y_pred_known, [0.9, 0.6, 0.6, 0.5, 0.6, 0.1])
+    0.625
+    """
+    fpr, ccr, _ = _trace(y_true, y_pred_known, score, open_label=open_label, labels=labels)
+    if np.isnan(fpr[-1]) or np.isnan(ccr[-1]):
+        return float("nan")
+    return float(auc(fpr, ccr))
+
+
+def _trace(
+    y_true: ArrayLike, y_pred_known: ArrayLike, score: ArrayLike, *, open_label: Any, labels: ArrayLike | None
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Compute the curve; a warning points at the caller of the public function that calls this."""
+    problem = read_label_problem(y_true, y_pred_known, open_label=open_label, labels=labels, pred_name="y_pred_known")
+    n_known_classes = len(problem.classes)
+    n_refused = int(np.sum(problem.predicted == n_known_classes))
+    if n_refused:
+        msg = (
+            f"y_pred_known holds the open label {problem.open_label!r} in {n_refused} of {len(problem.predicted)} "
+            "rows: pass the closed-set answer for every row, as predict_known gives it."
+        )
+        raise ValueError(msg)
+    is_known = problem.true < n_known_classes
+    has_both(is_known, "The OSCR curve", stacklevel=3)
+    thresholds, rank = np.unique(read_scores(score, len(is_known)), return_inverse=True)
+    ccr = _share_at_least(is_known & (problem.true == problem.predicted), is_known, rank)
+    fpr = _share_at_least(~is_known, ~is_known, rank)
+    if fpr[-1] > 0:
+        # Zero times the last rate, because a rate that is NaN without known rows is NaN everywhere.
+        ccr, fpr, thresholds = np.append(ccr, 0 * ccr[-1]), np.append(fpr, 0.0), np.append(thresholds, np.inf)
+    return fpr[::-1], ccr[::-1], thresholds[::-1]
+
+
+def _share_at_least(counted: NDArray[np.bool_], of: NDArray[np.bool_], rank: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Share of the rows ``of`` that are ``counted`` and whose rank is at least 0, 1, …; NaN if there are none."""
+    n_ranks = rank.max() + 1
+    n_at_least = np.bincount(rank[counted], minlength=n_ranks)[::-1].cumsum()[::-1]
+    n_rows = of.sum()
+    return n_at_least / n_rows if n_rows else np.full(n_ranks, np.nan)

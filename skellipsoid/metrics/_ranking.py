@@ -1,0 +1,281 @@
+"""Metrics of scores: how known each row looks, higher being more known."""
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+from ._scores import has_both, read_scored_rows
+
+
+def open_set_auroc(
+    y_true: ArrayLike, score: ArrayLike, *, open_label: Any = -1, labels: ArrayLike | None = None
+) -> float:
+    r"""Area under the ROC curve of known against open rows.
+
+    The probability that a known row scores above an open one, both drawn at random. Exchanging the roles of known and
+    open (and the sign of the score) does not change it.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels, all numbers or all strings. A label outside ``labels`` is read as open.
+    score : array-like of shape (n_samples,)
+        Knownness, in any units: higher is more known. Infinite scores are allowed, NaN is not.
+    open_label : int or str, default=-1
+        The label for open, cast to the kind of the labels: −1 for numbers, ``"-1"`` for strings.
+    labels : array-like of shape (n_classes,), default=None
+        The known classes. None takes every label but the open one; pass the training classes when ``y_true`` names
+        the classes of open rows.
+
+    Returns
+    -------
+    auroc : float
+        In [0, 1], 0.5 for a score without information. NaN with an ``UndefinedMetricWarning`` unless both known and
+        open rows are there.
+
+    Raises
+    ------
+    ValueError
+        If a score is NaN, labels are of mixed kinds, or lengths differ.
+
+    See Also
+    --------
+    open_set_aupr : Depends on how many rows are open.
+    oscr_score : Counts known rows only where they are classified correctly.
+
+    Notes
+    -----
+    With s_i the scores of the n known and t_j those of the m open rows,
+
+    .. math:: \frac{1}{n m} \sum_{i=1}^{n} \sum_{j=1}^{m}
+              \left( [s_i > t_j] + \tfrac{1}{2} [s_i = t_j] \right).
+
+    Known is the positive class [1]_. Tied scores count one half.
+
+    References
+    ----------
+    .. [1] D. Hendrycks, K. Gimpel, "A Baseline for Detecting Misclassified and Out-of-Distribution Examples in Neural
+       Networks", ICLR 2017.
+
+    Examples
+    --------
+    >>> from skellipsoid.metrics import open_set_auroc
+    >>> open_set_auroc([0, 0, 1, -1, -1], [0.9, 0.2, 0.7, 0.2, -0.5])
+    0.9166666666666666
+    """
+    scored = read_scored_rows(y_true, score, open_label=open_label, labels=labels)
+    if not has_both(scored.is_known, "AUROC"):
+        return float("nan")
+    return float(roc_auc_score(scored.is_known, scored.rank))
+
+
+def open_set_aupr(
+    y_true: ArrayLike,
+    score: ArrayLike,
+    *,
+    positive: Literal["known", "open"] = "known",
+    open_label: Any = -1,
+    labels: ArrayLike | None = None,
+) -> float:
+    r"""Area under the precision-recall curve (average precision), known or open being positive.
+
+    The two directions differ, and both depend on the share of open rows: compare models on the same rows only.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels, all numbers or all strings. A label outside ``labels`` is read as open.
+    score : array-like of shape (n_samples,)
+        Knownness, in any units: higher is more known, whichever class is positive. Infinite scores are allowed, NaN
+        is not.
+    positive : {"known", "open"}, default="known"
+        The positive class: "known" is the AUPR-In of the literature, "open" (with the score's sign turned) AUPR-Out.
+    open_label : int or str, default=-1
+        The label for open, cast to the kind of the labels.
+    labels : array-like of shape (n_classes,), default=None
+        The known classes. None takes every label but the open one.
+
+    Returns
+    -------
+    aupr : float
+        In (0, 1]; the share of positive rows for a score without information. NaN with an ``UndefinedMetricWarning``
+        unless both known and open rows are there.
+
+    Raises
+    ------
+    ValueError
+        If ``positive`` is neither, a score is NaN, labels are of mixed kinds, or lengths differ.
+
+    See Also
+    --------
+    open_set_auroc : Does not depend on how many rows are open.
+
+    Notes
+    -----
+    :math:`\sum_i (R_i - R_{i-1}) P_i` over the distinct scores from the most to the least positive, R and P being
+    recall and precision of the rows down to that score [1]_. Steps, not trapezoids; tied scores are one step.
+
+    References
+    ----------
+    .. [1] D. Hendrycks, K. Gimpel, "A Baseline for Detecting Misclassified and Out-of-Distribution Examples in Neural
+       Networks", ICLR 2017.
+
+    Examples
+    --------
+    >>> from skellipsoid.metrics import open_set_aupr
+    >>> y_true, score = [0, 0, 1, -1, -1], [0.9, 0.2, 0.7, 0.2, -0.5]
+    >>> round(open_set_aupr(y_true, score), 4)
+    0.9167
+    >>> round(open_set_aupr(y_true, score, positive="open"), 4)
+    0.8333
+    """
+    if positive not in ("known", "open"):
+        msg = f"positive={positive!r} is not allowed: pass 'known' or 'open'."
+        raise ValueError(msg)
+    scored = read_scored_rows(y_true, score, open_label=open_label, labels=labels)
+    if not has_both(scored.is_known, "AUPR"):
+        return float("nan")
+    if positive == "open":
+        return float(average_precision_score(~scored.is_known, -scored.rank))
+    return float(average_precision_score(scored.is_known, scored.rank))
+
+
+def fpr_at_tpr(
+    y_true: ArrayLike,
+    score: ArrayLike,
+    *,
+    tpr: float = 0.95,
+    open_label: Any = -1,
+    labels: ArrayLike | None = None,
+) -> float:
+    """Share of open rows that are accepted when at least the share ``tpr`` of known rows is.
+
+    Rows are accepted from the highest score down to the first score at which enough known rows are in.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels, all numbers or all strings. A label outside ``labels`` is read as open.
+    score : array-like of shape (n_samples,)
+        Knownness, in any units: higher is more known. Infinite scores are allowed, NaN is not.
+    tpr : float, default=0.95
+        Share of known rows to accept, in (0, 1].
+    open_label : int or str, default=-1
+        The label for open, cast to the kind of the labels.
+    labels : array-like of shape (n_classes,), default=None
+        The known classes. None takes every label but the open one.
+
+    Returns
+    -------
+    fpr : float
+        In [0, 1], 0 being best. NaN with an ``UndefinedMetricWarning`` unless both known and open rows are there.
+
+    Raises
+    ------
+    ValueError
+        If ``tpr`` is outside (0, 1], a score is NaN, labels are of mixed kinds, or lengths differ.
+
+    See Also
+    --------
+    coverage_rejection : Coverage and rejection at a given offset.
+
+    Notes
+    -----
+    Known is the positive class [1]_. With θ the highest score such that #{known: s ≥ θ} ≥ ``tpr`` · #{known}, it is
+    #{open: s ≥ θ} / #{open}. An exact step of the ROC curve, never interpolated; rows tied with θ are all accepted.
+
+    References
+    ----------
+    .. [1] S. Liang, Y. Li, R. Srikant, "Enhancing the Reliability of Out-of-Distribution Image Detection in Neural
+       Networks", ICLR 2018.
+
+    Examples
+    --------
+    >>> from skellipsoid.metrics import fpr_at_tpr
+    >>> y_true, score = [0, 0, 1, -1, -1], [0.9, 0.2, 0.7, 0.2, -0.5]
+    >>> fpr_at_tpr(y_true, score), fpr_at_tpr(y_true, score, tpr=0.6)
+    (0.5, 0.0)
+    """
+    if not 0 < tpr <= 1:
+        msg = f"tpr={tpr!r} is not in (0, 1]: pass the share of known rows to accept, such as 0.95."
+        raise ValueError(msg)
+    scored = read_scored_rows(y_true, score, open_label=open_label, labels=labels)
+    if not has_both(scored.is_known, "FPR at a given TPR"):
+        return float("nan")
+    known = np.sort(scored.score[scored.is_known])[::-1]
+    # Quotients, not tpr * n: 0.07 * 100 lies above 7, while 7 / 100 is the very number that 0.07 is.
+    threshold = known[np.searchsorted(np.arange(1, len(known) + 1) / len(known), tpr)]
+    return float(np.mean(scored.score[~scored.is_known] >= threshold))
+
+
+def coverage_rejection(
+    y_true: ArrayLike,
+    score: ArrayLike,
+    *,
+    offset: float,
+    open_label: Any = -1,
+    labels: ArrayLike | None = None,
+) -> tuple[float, float]:
+    """Coverage and rejection at an operating point: what is accepted of known and refused of open rows.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels, all numbers or all strings. A label outside ``labels`` is read as open.
+    score : array-like of shape (n_samples,)
+        Knownness: higher is more known. Infinite scores are allowed, NaN is not.
+    offset : float
+        The operating point, in the units of the score: a row is accepted when its score is at least this. The
+        ``offset_`` of a fitted classifier, whose ``predict`` answers open exactly below it.
+    open_label : int or str, default=-1
+        The label for open, cast to the kind of the labels.
+    labels : array-like of shape (n_classes,), default=None
+        The known classes. None takes every label but the open one.
+
+    Returns
+    -------
+    coverage : float
+        Share of known rows that are accepted, whether or not their class is right; NaN with an
+        ``UndefinedMetricWarning`` when no row is known.
+    rejection : float
+        Share of open rows that are refused; NaN with an ``UndefinedMetricWarning`` when no row is open.
+
+    Raises
+    ------
+    ValueError
+        If ``offset`` or a score is NaN, labels are of mixed kinds, or lengths differ.
+
+    See Also
+    --------
+    fpr_at_tpr : Turns it round: 1 − rejection at a given coverage.
+    skellipsoid.metrics.open_set_report : The same two figures from labels, as 1 − false rejection rate and open
+        rejection rate.
+
+    Notes
+    -----
+    #{known: s ≥ offset} / #{known} and #{open: s < offset} / #{open}; a score equal to the offset is accepted. In the
+    language of [1]_ these are, with known as the positive class, the true positive and the true negative rate.
+
+    References
+    ----------
+    .. [1] T. Fawcett, "An Introduction to ROC Analysis", Pattern Recognition Letters 27(8), 2006.
+
+    Examples
+    --------
+    >>> from skellipsoid.metrics import coverage_rejection
+    >>> coverage_rejection([0, 0, 1, 1, -1, -1], [0.9, 0.0, 0.7, -0.1, 0.2, -0.5], offset=0.0)
+    (0.75, 0.5)
+    """
+    if np.isnan(offset):
+        msg = f"offset={offset!r} is no operating point: pass the lowest score that is accepted."
+        raise ValueError(msg)
+    scored = read_scored_rows(y_true, score, open_label=open_label, labels=labels)
+    accepted = scored.score >= offset
+    has_both(scored.is_known, "Coverage or rejection")
+    return _share(accepted[scored.is_known]), _share(~accepted[~scored.is_known])
+
+
+def _share(rows: NDArray[np.bool_]) -> float:
+    return float(rows.mean()) if len(rows) else float("nan")

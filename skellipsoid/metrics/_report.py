@@ -1,0 +1,243 @@
+"""Everything that labels say about an open-set classifier, on one page."""
+
+from typing import Any, Literal, TypedDict, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._counts import (
+    Counts,
+    ZeroDivision,
+    check_zero_division,
+    count_answers,
+    f1_scores,
+    fill_undefined,
+    macro,
+    quotient,
+    undefined_value,
+)
+
+ClassScores = TypedDict("ClassScores", {"precision": float, "recall": float, "f1-score": float, "support": int})
+
+OpenSetReport = TypedDict(
+    "OpenSetReport",
+    {
+        "classes": dict[str, ClassScores],
+        "known avg": ClassScores,
+        "macro avg": ClassScores,
+        "open_set_f1": float,
+        "known_f1": float,
+        "open_f1": float,
+        "accuracy": float,
+        "open_rejection_rate": float,
+        "false_rejection_rate": float,
+    },
+)
+
+_COLUMNS: tuple[Literal["precision", "recall", "f1-score"], ...] = ("precision", "recall", "f1-score")
+_WIDTH = 9
+
+
+@overload
+def open_set_report(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    open_label: Any = ...,
+    labels: ArrayLike | None = ...,
+    zero_division: ZeroDivision = ...,
+    output_dict: Literal[False] = ...,
+    digits: int = ...,
+) -> str: ...
+@overload
+def open_set_report(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    open_label: Any = ...,
+    labels: ArrayLike | None = ...,
+    zero_division: ZeroDivision = ...,
+    output_dict: Literal[True],
+    digits: int = ...,
+) -> OpenSetReport: ...
+def open_set_report(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    open_label: Any = -1,
+    labels: ArrayLike | None = None,
+    zero_division: ZeroDivision = "warn",
+    output_dict: bool = False,
+    digits: int = 2,
+) -> str | OpenSetReport:
+    """Report precision, recall and F1 of each known class and of open, and the figures of the literature.
+
+    What :func:`sklearn.metrics.classification_report` is to a closed set: printed as text, or read as a dictionary.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels, all numbers or all strings. A label outside ``labels`` is read as open.
+    y_pred : array-like of shape (n_samples,)
+        Answers of the same kind. An answer outside ``labels`` that is not the open label is wrong for every row and
+        nobody's false alarm.
+    open_label : int or str, default=-1
+        The label for open, cast to the kind of the labels: −1 for numbers, ``"-1"`` for strings.
+    labels : array-like of shape (n_classes,), default=None
+        The known classes, in the order of the report. None takes all that occur in ``y_true`` or ``y_pred`` and are
+        not the open label, sorted; pass the training classes when ``y_true`` names the classes of open rows.
+    zero_division : {"warn", 0, 1, nan}, default="warn"
+        What a quotient counts whose denominator is zero: precision of a class that is never answered, recall of one
+        that is never true, F1 of one that is neither, and F1 of open when no row of ``y_true`` is open. "warn" is 0
+        with an ``UndefinedMetricWarning``; NaN is left out of averages.
+    output_dict : bool, default=False
+        Return the dictionary instead of the text.
+    digits : int, default=2
+        Decimals in the text; the dictionary is never rounded.
+
+    Returns
+    -------
+    report : str or dict
+        The dictionary has the entries
+
+        - ``"classes"``: for each known class, then for open, under its label as text: ``"precision"``, ``"recall"``,
+          ``"f1-score"`` and ``"support"`` (rows that are this class);
+        - ``"known avg"`` and ``"macro avg"``: the means of these over the K known classes, and over these and open,
+          with the sum of supports;
+        - ``"open_set_f1"``, ``"known_f1"``, ``"open_f1"``, ``"accuracy"``: as the functions of these names;
+        - ``"open_rejection_rate"``: share of open rows that are answered open;
+        - ``"false_rejection_rate"``: share of known rows that are answered open.
+
+        The text is laid out as scikit-learn's: the f1-scores of its rows "known avg", "macro avg" and "open" are what
+        the literature calls F1-known, F1 and F1-open.
+
+    Raises
+    ------
+    ValueError
+        If labels are of mixed kinds, lengths differ, or ``labels`` lists a class twice or the open label.
+
+    See Also
+    --------
+    open_set_f1_score, known_f1_score, open_f1_score, open_set_accuracy : The figures one by one.
+    skellipsoid.metrics.coverage_rejection : The two rates at any offset, from scores.
+
+    Notes
+    -----
+    Precision is TP / (TP + FP), recall TP / (TP + FN), F1 2 TP / (2 TP + FP + FN), each class being the positive one
+    in its row. The open rejection rate is the recall of open; the false rejection rate is what it costs.
+
+    References
+    ----------
+    .. [1] H. Zhang, H. Xu, T.-E. Lin, "Deep Open Intent Classification with Adaptive Decision Boundary", AAAI 2021.
+
+    Examples
+    --------
+    >>> from skellipsoid.metrics import open_set_report
+    >>> y_true = ["pay", "pay", "card", "weather", "joke"]
+    >>> y_pred = ["pay", "-1", "card", "card", "-1"]
+    >>> print(open_set_report(y_true, y_pred, labels=["card", "pay"]))
+                          precision    recall  f1-score   support
+    <BLANKLINE>
+                    card       0.50      1.00      0.67         1
+                     pay       1.00      0.50      0.67         2
+               open (-1)       0.50      0.50      0.50         2
+    <BLANKLINE>
+               known avg       0.75      0.75      0.67         3
+               macro avg       0.67      0.67      0.61         5
+    <BLANKLINE>
+                accuracy                          0.60         5
+     open rejection rate                          0.50         2
+    false rejection rate                          0.33         3
+    >>> report = open_set_report(y_true, y_pred, labels=["card", "pay"], output_dict=True)
+    >>> report["classes"]["-1"]
+    {'precision': 0.5, 'recall': 0.5, 'f1-score': 0.5, 'support': 2}
+    """
+    check_zero_division(zero_division)
+    counts = count_answers(y_true, y_pred, open_label=open_label, labels=labels)
+    report = _build(counts, zero_division)
+    return report if output_dict else _format(report, digits)
+
+
+def _build(counts: Counts, zero_division: ZeroDivision) -> OpenSetReport:
+    """Compute every figure; a warning points at the caller of the report."""
+    columns = _class_columns(counts, zero_division)
+    n_open = counts.support[-1:]
+    n_known = counts.support[:-1].sum(keepdims=True)
+    false_rejection_rate = fill_undefined(
+        quotient(np.array([counts.n_false_rejections]), n_known),
+        n_known == 0,
+        zero_division,
+        what="False rejection rate",
+        missing="y_true has no",
+        names=["known row"],
+        stacklevel=3,
+    )
+    names = [*map(str, counts.classes.tolist()), str(counts.open_label)]
+    # Without any known class the mean over them is as undefined as the rate above, which has warned already.
+    known_columns = columns[:, :-1] if len(counts.classes) else np.full((3, 1), undefined_value(zero_division))
+    known_avg = _scores([macro(column) for column in known_columns], n_known.item())
+    macro_avg = _scores([macro(column) for column in columns], (n_known + n_open).item())
+    return {
+        "classes": {name: _scores(columns[:, k].tolist(), int(counts.support[k])) for k, name in enumerate(names)},
+        "known avg": known_avg,
+        "macro avg": macro_avg,
+        "open_set_f1": macro_avg["f1-score"],
+        "known_f1": known_avg["f1-score"],
+        "open_f1": float(columns[2, -1]),
+        "accuracy": float(counts.correct.sum() / (n_known + n_open).item()),
+        "open_rejection_rate": float(columns[1, -1]),
+        "false_rejection_rate": float(false_rejection_rate[0]),
+    }
+
+
+def _class_columns(counts: Counts, zero_division: ZeroDivision) -> NDArray[np.float64]:
+    """Precision, recall and F1 of every class and open, (3, n_classes + 1), undefined ones filled."""
+    f1, no_f1 = f1_scores(counts)
+    columns = []
+    for what, missing, values, undefined in (
+        ("Precision", "y_pred has no", quotient(counts.correct, counts.answered), counts.answered == 0),
+        ("Recall", "y_true has no", quotient(counts.correct, counts.support), counts.support == 0),
+        ("F1", "y_true has no", f1, no_f1),
+    ):
+        columns.append(
+            fill_undefined(
+                values, undefined, zero_division, what=what, missing=missing, names=counts.names, stacklevel=4
+            )
+        )
+    return np.stack(columns)
+
+
+def _scores(column: list[float], support: int) -> ClassScores:
+    precision, recall, f1 = column
+    return {"precision": precision, "recall": recall, "f1-score": f1, "support": support}
+
+
+def _format(report: OpenSetReport, digits: int) -> str:
+    """Lay the report out as scikit-learn lays out its own."""
+    *known, open_label = report["classes"]
+    n_known, n_open = report["known avg"]["support"], report["classes"][open_label]["support"]
+    tables: list[list[tuple[str, ClassScores]]] = [
+        [(name, report["classes"][name]) for name in known]
+        + [("open" if open_label == "open" else f"open ({open_label})", report["classes"][open_label])],
+        [("known avg", report["known avg"]), ("macro avg", report["macro avg"])],
+    ]
+    rates = [
+        ("accuracy", report["accuracy"], n_known + n_open),
+        ("open rejection rate", report["open_rejection_rate"], n_open),
+        ("false rejection rate", report["false_rejection_rate"], n_known),
+    ]
+    width = max(len(name) for name in [*known, f"open ({open_label})", *(rate[0] for rate in rates)])
+    cell = max(_WIDTH, digits + 2)
+
+    def line(name: str, cells: list[str]) -> str:
+        return f"{name:>{width}} " + " ".join(f"{text:>{cell}}" for text in cells)
+
+    blocks = [
+        [
+            line(name, [*(f"{scores[column]:.{digits}f}" for column in _COLUMNS), str(scores["support"])])
+            for name, scores in table
+        ]
+        for table in tables
+    ]
+    blocks.append([line(name, ["", "", f"{rate:.{digits}f}", str(n_rows)]) for name, rate, n_rows in rates])
+    return "\n\n".join(["\n".join(block) for block in [[line("", [*_COLUMNS, "support"])], *blocks]])

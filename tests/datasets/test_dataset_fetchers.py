@@ -1,0 +1,327 @@
+"""The fetchers, with a real server on this machine and, where they lie beside the repository, the real files."""
+
+import hashlib
+import json
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from skellipsoid.datasets import _cache, fetch_banking77, fetch_clinc_oos, fetch_stackoverflow
+
+FILES = {
+    "banking/train.tsv": 'text\tlabel\nwhere is my cash\tcash\n"\nsay "hi"\tgreet\na\tb\tc\nwhere is it?\tcash\n',
+    "banking/dev.tsv": "text\tlabel\nhello\tgreet\n",
+    "banking/test.tsv": "text\tlabel\ncafé?\tcash\nhi\tgreet\n",
+}
+TRAIN_TEXTS = ["where is my cash", 'say "hi"', "where is it?"]
+CONTENTS = {name: text.encode() for name, text in FILES.items()}
+
+
+@dataclass(frozen=True)
+class Truncated:
+    """A body that breaks off half way, as when a connection is lost."""
+
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Stalled:
+    """A body that stops half way and keeps the connection."""
+
+    body: bytes
+
+
+@dataclass
+class Server:
+    """Answers with what a test put into ``answers``: one per request, the last one again and again."""
+
+    answers: dict[str, list[bytes | int | Truncated | Stalled]]
+    url: str = ""
+    requests: list[str] = field(default_factory=list)
+    stalled: threading.Event = field(default_factory=threading.Event)
+    released: threading.Event = field(default_factory=threading.Event)
+
+
+@pytest.fixture
+def server(monkeypatch):
+    served = Server({name: [body] for name, body in CONTENTS.items()})
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            name = self.path.removeprefix("/")
+            served.requests.append(name)
+            answers = served.answers[name]
+            answer = answers.pop(0) if len(answers) > 1 else answers[0]
+            if isinstance(answer, int):
+                self.send_error(answer)
+                return
+            body = answer if isinstance(answer, bytes) else answer.body
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body if body is answer else body[: len(body) // 2])
+            if isinstance(answer, Stalled):
+                self.wfile.flush()
+                served.stalled.set()
+                served.released.wait(timeout=60)
+
+        def log_message(self, *args):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as http:
+        thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        served.url = f"http://127.0.0.1:{http.server_port}/"
+        monkeypatch.setattr(_cache, "_BASE_URL", served.url)
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        yield served
+        served.released.set()
+        http.shutdown()
+        thread.join()
+
+
+@pytest.fixture(autouse=True)
+def published(monkeypatch, request):
+    """Let the small files above be the published ones, except for tests of the real ones."""
+    if "real_data" not in request.fixturenames:
+        for name, body in CONTENTS.items():
+            monkeypatch.setitem(_cache._SHA256, name, hashlib.sha256(body).hexdigest())
+
+
+@pytest.fixture
+def real_data():
+    """Return the folder of the real files beside the repository."""
+    folder = Path(__file__).resolve().parents[3] / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("the folder ../shared/data with the public data sets is not beside the repository")
+    return folder
+
+
+@pytest.fixture
+def no_retry(monkeypatch):
+    """Save the second that pooch waits before it tries again."""
+    monkeypatch.setattr(_cache, "_RETRIES", 0)
+
+
+def write_files(home, contents=CONTENTS):
+    for name, body in contents.items():
+        path = home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(body)
+
+
+def files_below(home):
+    return {path.relative_to(home).as_posix() for path in home.rglob("*") if path.is_file()}
+
+
+# Download --------------------------------------------------------------------------------------------------------
+
+
+def test_download_once_then_read_from_the_folder(server, tmp_path):
+    bunch = fetch_banking77(data_home=tmp_path)
+    assert bunch.data.tolist() == TRAIN_TEXTS
+    assert sorted(server.requests) == sorted(FILES)
+    assert files_below(tmp_path) == set(FILES)
+    assert (tmp_path / "banking/train.tsv").read_bytes() == CONTENTS["banking/train.tsv"]
+
+    again = fetch_banking77(data_home=str(tmp_path))
+    assert again.data.tolist() == TRAIN_TEXTS
+    assert len(server.requests) == len(FILES)
+
+
+@pytest.mark.parametrize("bad", [b"text\tlabel\nevil\tcash\n", Truncated(CONTENTS["banking/train.tsv"])])
+def test_a_download_that_fails_once_is_repeated(server, tmp_path, bad):
+    server.answers["banking/train.tsv"].insert(0, bad)
+    assert fetch_banking77(data_home=tmp_path).data.tolist() == TRAIN_TEXTS
+    assert server.requests.count("banking/train.tsv") == 2
+    assert files_below(tmp_path) == set(FILES)
+
+
+@pytest.mark.parametrize("bad", [404, b"text\tlabel\nevil\tcash\n"])
+def test_a_download_that_keeps_failing_says_where_to_put_the_files(server, tmp_path, no_retry, bad):
+    server.answers["banking/train.tsv"] = [bad]
+    with pytest.raises(OSError, match="does not exist, and it could not be downloaded") as info:
+        fetch_banking77(data_home=tmp_path)
+    message = str(info.value)
+    assert f"{server.url}banking/train.tsv" in message
+    assert f"put them into {tmp_path / 'banking'}" in message
+    assert "get train.tsv, dev.tsv and test.tsv" in message
+    assert files_below(tmp_path) == set()
+
+
+def test_no_network_says_where_to_put_the_files(server, tmp_path, no_retry, monkeypatch):
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as closed:
+        port = closed.server_port
+    monkeypatch.setattr(_cache, "_BASE_URL", f"http://127.0.0.1:{port}/")
+    with pytest.raises(OSError, match="could not be downloaded") as info:
+        fetch_banking77(data_home=tmp_path)
+    assert f"put them into {tmp_path / 'banking'}" in str(info.value)
+    assert server.requests == []
+
+
+def test_a_damaged_file_is_replaced(server, tmp_path):
+    write_files(tmp_path)
+    damaged = tmp_path / "banking/train.tsv"
+    damaged.write_bytes(CONTENTS["banking/train.tsv"][:20])
+    with pytest.warns(UserWarning, match=r"train.tsv is damaged or changed \(SHA-256 .*; downloading it again") as seen:
+        bunch = fetch_banking77(data_home=tmp_path)
+    assert seen[0].filename == __file__
+    assert bunch.data.tolist() == TRAIN_TEXTS
+    assert server.requests == ["banking/train.tsv"]
+    assert files_below(tmp_path) == set(FILES)
+
+
+def test_a_damaged_file_stays_when_it_cannot_be_replaced(server, tmp_path, no_retry):
+    write_files(tmp_path)
+    damaged = tmp_path / "banking/train.tsv"
+    damaged.write_bytes(b"mine")
+    server.answers["banking/train.tsv"] = [Truncated(CONTENTS["banking/train.tsv"])]
+    with pytest.warns(UserWarning, match="downloading it again"), pytest.raises(OSError, match="damaged or changed"):
+        fetch_banking77(data_home=tmp_path)
+    assert damaged.read_bytes() == b"mine"
+    assert files_below(tmp_path) == set(FILES)
+
+
+def test_a_killed_download_leaves_no_half_file(server, tmp_path):
+    server.answers["banking/train.tsv"].insert(0, Stalled(CONTENTS["banking/train.tsv"]))
+    script = (
+        "from skellipsoid.datasets import _cache, fetch_banking77\n"
+        f"_cache._BASE_URL = {server.url!r}\n"
+        f"fetch_banking77(data_home={str(tmp_path)!r})\n"
+    )
+    root = Path(__file__).resolve().parents[2]
+    with subprocess.Popen([sys.executable, "-c", script], cwd=root) as process:
+        assert server.stalled.wait(timeout=60)
+        process.kill()
+    assert process.returncode != 0
+    assert not (tmp_path / "banking/train.tsv").exists()
+    assert fetch_banking77(data_home=tmp_path).data.tolist() == TRAIN_TEXTS
+
+
+def test_data_home_that_is_a_file(server, tmp_path):
+    home = tmp_path / "file"
+    home.write_text("mine")
+    with pytest.raises(OSError, match="could not be downloaded"):
+        fetch_banking77(data_home=home)
+    assert home.read_text() == "mine"
+
+
+def test_a_folder_in_the_place_of_a_file(server, tmp_path):
+    (tmp_path / "banking" / "train.tsv").mkdir(parents=True)
+    with pytest.raises(OSError, match=r"train\.tsv is not a file"):
+        fetch_banking77(data_home=tmp_path, download_if_missing=False)
+
+
+# A folder that holds the files -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def without_pooch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pooch", None)
+
+
+def test_a_full_folder_needs_neither_network_nor_pooch(server, tmp_path, without_pooch):
+    write_files(tmp_path)
+    assert fetch_banking77(data_home=tmp_path).data.tolist() == TRAIN_TEXTS
+    assert server.requests == []
+
+
+def test_missing_file_without_pooch(server, tmp_path, without_pooch):
+    with pytest.raises(ImportError, match=r"needs pooch: pip install 'skellipsoid\[datasets\]', or get train.tsv"):
+        fetch_banking77(data_home=tmp_path)
+
+
+@pytest.mark.parametrize(("body", "problem"), [(None, "does not exist"), (b"mine", "is damaged or changed")])
+def test_download_if_missing_false(server, tmp_path, body, problem):
+    if body is not None:
+        write_files(tmp_path, {"banking/train.tsv": body})
+    with pytest.raises(OSError, match=f"{problem}.* and download_if_missing is False: get train.tsv"):
+        fetch_banking77(data_home=tmp_path, download_if_missing=False)
+    assert server.requests == []
+
+
+def test_folder_from_the_environment(tmp_path, monkeypatch):
+    write_files(tmp_path)
+    monkeypatch.setenv("SKELLIPSOID_DATA", str(tmp_path))
+    bunch = fetch_banking77(download_if_missing=False)
+    assert bunch.filenames == [str(tmp_path / "banking/train.tsv")]
+
+
+def test_folder_in_the_home(tmp_path, monkeypatch):
+    write_files(tmp_path / "skellipsoid_data")
+    monkeypatch.delenv("SKELLIPSOID_DATA", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    assert fetch_banking77(download_if_missing=False).data.tolist() == TRAIN_TEXTS
+
+
+# What is read ------------------------------------------------------------------------------------------------------
+
+
+def test_rows_without_exactly_two_fields_are_skipped_and_quotes_kept(tmp_path):
+    write_files(tmp_path)
+    bunch = fetch_banking77(subset="all", data_home=tmp_path)
+    assert bunch.data.tolist() == [*TRAIN_TEXTS, "hello", "café?", "hi"]
+    assert bunch.target.tolist() == ["cash", "greet", "cash", "greet", "cash", "greet"]
+    assert bunch.split.tolist() == ["train"] * 3 + ["dev"] + ["test"] * 2
+    assert bunch.target_names == ["cash", "greet"]
+    assert [Path(name).name for name in bunch.filenames] == ["train.tsv", "dev.tsv", "test.tsv"]
+
+
+def test_unknown_subset(tmp_path):
+    with pytest.raises(ValueError, match="subset='valid' names no part of the data"):
+        fetch_banking77(subset="valid", data_home=tmp_path)
+
+
+REAL = {
+    fetch_banking77: ("banking", 77, {"train": 9_003, "dev": 1_000, "test": 3_080}),
+    fetch_clinc_oos: ("oos", 150, {"train": 15_000, "dev": 3_000, "test": 5_700}),
+    fetch_stackoverflow: ("stackoverflow", 20, {"train": 12_000, "dev": 2_000, "test": 6_000}),
+}
+
+
+@pytest.mark.parametrize("fetch", REAL)
+def test_real_files(fetch, real_data, without_pooch):
+    folder, n_classes, sizes = REAL[fetch]
+    for subset, n_rows in sizes.items():
+        bunch = fetch(subset=subset, data_home=real_data)
+        assert bunch.data.shape == bunch.target.shape == bunch.split.shape == (n_rows,)
+        assert len(bunch.target_names) == n_classes
+        assert set(bunch.target) - {"-1"} == set(bunch.target_names)
+        assert (bunch.target == "-1").sum() == (1_200 if (folder, subset) == ("oos", "test") else 0)
+        X, y = fetch(subset=subset, data_home=real_data, return_X_y=True)
+        np.testing.assert_array_equal(X, bunch.data)
+        np.testing.assert_array_equal(y, bunch.target)
+        assert f"{subset} {n_rows:,}" in bunch.DESCR or folder == "oos"
+    assert len(fetch(subset="all", data_home=real_data).data) == sum(sizes.values())
+
+
+@pytest.mark.parametrize("fetch", REAL)
+def test_target_names_are_what_the_literature_draws_known_classes_from(fetch, real_data):
+    folder, n_classes, _ = REAL[fetch]
+    names = fetch(subset="dev", data_home=real_data).target_names
+    drawn = np.random.RandomState(3).choice(names, round(n_classes * 0.5), replace=False)
+    expected = json.loads((real_data / "known_classes.json").read_text())[folder]["0.5"]["3"]
+    assert sorted(drawn) == sorted(expected)
+
+
+def test_open_label_of_the_out_of_scope_rows(real_data):
+    bunch = fetch_clinc_oos(subset="test", data_home=real_data, open_label="oos")
+    assert (bunch.target == "oos").sum() == 1_200
+    assert "oos" not in bunch.target_names
+    with pytest.raises(ValueError, match="open_label='translate' is one of the 150 known classes"):
+        fetch_clinc_oos(subset="test", data_home=real_data, open_label="translate")
+
+
+def test_real_files_through_a_download(real_data, server, tmp_path):
+    names = [f"stackoverflow/{part}.tsv" for part in ("train", "dev", "test")]
+    server.answers = {name: [(real_data / name).read_bytes()] for name in names}
+    bunch = fetch_stackoverflow(subset="dev", data_home=tmp_path)
+    np.testing.assert_array_equal(bunch.data, fetch_stackoverflow(subset="dev", data_home=real_data).data)
+    assert sorted(server.requests) == sorted(names)

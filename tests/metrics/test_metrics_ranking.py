@@ -1,0 +1,278 @@
+"""Score metrics against brute force and scikit-learn."""
+
+from math import isnan
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.metrics import auc, average_precision_score, roc_auc_score, roc_curve
+
+from skellipsoid.metrics import (
+    coverage_rejection,
+    fpr_at_tpr,
+    open_set_aupr,
+    open_set_auroc,
+    oscr_curve,
+    oscr_score,
+)
+
+property_test = settings(deadline=None, max_examples=80)
+
+
+def plain(function):
+    """Call a metric without closed-set answers the way the others are called."""
+
+    def call(y_true, y_pred_known, score, **options):
+        return function(y_true, score, **options)
+
+    call.__name__ = function.__name__
+    return call
+
+
+def at_zero(y_true, score, **options):
+    return coverage_rejection(y_true, score, offset=0, **options)
+
+
+SCORE_METRICS = [plain(open_set_auroc), plain(open_set_aupr), plain(fpr_at_tpr), oscr_score]
+ALL = [*SCORE_METRICS, plain(at_zero), oscr_curve]
+
+
+@st.composite
+def problems(draw):
+    """True labels, closed-set answers and scores with both kinds of rows, and many ties."""
+    rows = draw(st.lists(st.tuples(st.integers(-1, 2), st.integers(0, 2), st.integers(-4, 4)), max_size=25))
+    rows += [(draw(st.integers(0, 2)), draw(st.integers(0, 2)), draw(st.integers(-4, 4)))]
+    rows += [(-1, draw(st.integers(0, 2)), draw(st.integers(-4, 4)))]
+    y_true, y_pred_known, score = (np.array(column) for column in zip(*rows, strict=True))
+    return y_true, y_pred_known, score / 4
+
+
+def pairs(y_true, score, counted):
+    """Share of pairs (known, open) in which the known row counts and scores higher, ties counting one half."""
+    wins = [
+        ((s > t) + 0.5 * (s == t)) * is_counted
+        for s, is_counted in zip(score[y_true != -1], counted[y_true != -1], strict=True)
+        for t in score[y_true == -1]
+    ]
+    return sum(wins) / len(wins)
+
+
+@property_test
+@given(problems())
+def test_auroc(problem):
+    y_true, _, score = problem
+    value = open_set_auroc(y_true, score)
+    assert value == pytest.approx(pairs(y_true, score, np.ones(len(y_true))))
+    assert value == pytest.approx(roc_auc_score(y_true != -1, score))
+    assert value == pytest.approx(roc_auc_score(y_true == -1, -score))
+
+
+def average_precision(is_positive, score):
+    """Sum of precision times gain of recall over the distinct scores from the top."""
+    area, recall = 0.0, 0.0
+    for threshold in sorted(set(score), reverse=True):
+        accepted = is_positive[score >= threshold]
+        area += (accepted.sum() / is_positive.sum() - recall) * accepted.mean()
+        recall = accepted.sum() / is_positive.sum()
+    return area
+
+
+@property_test
+@given(problems())
+def test_aupr_both_ways(problem):
+    y_true, _, score = problem
+    known = open_set_aupr(y_true, score)
+    assert known == pytest.approx(average_precision(y_true != -1, score))
+    assert known == pytest.approx(average_precision_score(y_true != -1, score))
+    assert known == open_set_aupr(y_true, score, positive="known")
+    unknown = open_set_aupr(y_true, score, positive="open")
+    assert unknown == pytest.approx(average_precision(y_true == -1, -score))
+
+
+@property_test
+@given(problems(), st.sampled_from([0.01, 0.25, 1 / 3, 0.5, 0.95, 1.0]) | st.floats(0.001, 1))
+def test_fpr_at_tpr(problem, tpr):
+    y_true, _, score = problem
+    known, unknown = score[y_true != -1], score[y_true == -1]
+    enough = [threshold for threshold in set(score) if np.mean(known >= threshold) >= tpr]
+    value = fpr_at_tpr(y_true, score, tpr=tpr)
+    assert value == np.mean(unknown >= max(enough))
+    fpr, reached, _ = roc_curve(y_true != -1, score, drop_intermediate=False)
+    assert value == fpr[reached >= tpr].min()
+
+
+def test_fpr_at_tpr_does_not_lose_a_row_to_rounding():
+    # 0.07 * 100 is 7.000000000000001, but seven of a hundred known rows are enough.
+    score = np.arange(200, 0, -1)
+    y_true = np.where(np.arange(200) % 2, -1, 0)
+    for n_accepted in range(1, 101):
+        assert fpr_at_tpr(y_true, score, tpr=n_accepted / 100) == (n_accepted - 1) / 100
+
+
+@property_test
+@given(problems())
+def test_oscr_curve_point_by_point(problem):
+    y_true, y_pred_known, score = problem
+    is_known = y_true != -1
+    fpr, ccr, thresholds = oscr_curve(y_true, y_pred_known, score)
+    assert set(score) == set(thresholds) - {np.inf}
+    for x, y, threshold in zip(fpr, ccr, thresholds, strict=True):
+        assert x == np.mean(score[~is_known] >= threshold)
+        assert y == pytest.approx(np.mean((y_pred_known == y_true)[is_known] & (score[is_known] >= threshold)))
+    assert (np.diff(thresholds) < 0).all()
+    assert (np.diff(fpr) >= 0).all()
+    assert (np.diff(ccr) >= 0).all()
+    assert fpr[0] == 0
+    assert fpr[-1] == 1
+    assert ccr[-1] == np.mean((y_pred_known == y_true)[is_known])
+    assert np.isinf(thresholds[0]) == (score[~is_known].max() == score.max())
+
+
+@property_test
+@given(problems())
+def test_oscr_score(problem):
+    y_true, y_pred_known, score = problem
+    value = oscr_score(y_true, y_pred_known, score)
+    fpr, ccr, _ = oscr_curve(y_true, y_pred_known, score)
+    assert value == pytest.approx(auc(fpr, ccr))
+    assert value == pytest.approx(pairs(y_true, score, y_pred_known == y_true))
+    assert value <= open_set_auroc(y_true, score) + 1e-12
+    assert value <= ccr[-1] + 1e-12
+    assert oscr_score(y_true, np.maximum(y_true, 0), score) == pytest.approx(open_set_auroc(y_true, score))
+
+
+def test_oscr_of_tied_scores_is_half_the_closed_set_accuracy():
+    y_true, y_pred_known = [0, 1, 2, 2, -1, -1], [0, 1, 2, 0, 0, 0]
+    fpr, ccr, _ = oscr_curve(y_true, y_pred_known, [0.3] * 6)
+    assert fpr.tolist() == [0, 1]
+    assert ccr.tolist() == [0, 0.75]
+    assert oscr_score(y_true, y_pred_known, [0.3] * 6) == 0.375
+
+
+def test_oscr_of_perfect_separation_starts_at_known_rows_and_is_the_closed_set_accuracy():
+    y_true, y_pred_known, score = [0, 1, 1, -1, -1], [0, 1, 0, 1, 1], [0.9, 0.9, 0.8, 0.2, 0.1]
+    fpr, ccr, thresholds = oscr_curve(y_true, y_pred_known, score)
+    assert (fpr[0], ccr[0], thresholds[0]) == (0, pytest.approx(2 / 3), 0.9)
+    assert oscr_score(y_true, y_pred_known, score) == pytest.approx(2 / 3)
+
+
+def test_oscr_counts_known_rows_that_are_answered_with_a_class_outside_labels_as_wrong():
+    y_true, y_pred_known, score = ["a", "b", "c", "d"], ["a", "c", "c", "c"], [4, 3, 2, 1]
+    _, ccr, _ = oscr_curve(y_true, y_pred_known, score, labels=["a", "b"])
+    assert ccr[-1] == 0.5
+
+
+@property_test
+@given(problems(), st.sampled_from([-2.0, -0.5, 0.0, 0.25, 1.0, np.inf, -np.inf]))
+def test_coverage_and_rejection(problem, offset):
+    y_true, _, score = problem
+    coverage, rejection = coverage_rejection(y_true, score, offset=offset)
+    accepted = [s >= offset for s in score]
+    known = [a for a, t in zip(accepted, y_true, strict=True) if t != -1]
+    refused = [not a for a, t in zip(accepted, y_true, strict=True) if t == -1]
+    assert coverage == sum(known) / len(known)
+    assert rejection == sum(refused) / len(refused)
+
+
+@property_test
+@given(problems())
+def test_only_the_order_of_scores_matters(problem):
+    y_true, y_pred_known, score = problem
+    for metric in SCORE_METRICS:
+        expected = metric(y_true, y_pred_known, score)
+        assert metric(y_true, y_pred_known, np.exp(3 * score) - 100) == expected
+        extreme = np.where(score == score.max(), np.inf, np.where(score == score.min(), -np.inf, score))
+        if score.max() > score.min():
+            assert metric(y_true, y_pred_known, extreme) == expected
+
+
+@pytest.mark.parametrize("metric", ALL)
+def test_labels_name_the_classes_that_are_known(metric):
+    rng = np.random.default_rng(0)
+    y_true, y_pred_known, score = rng.integers(0, 6, 60), rng.integers(0, 3, 60), rng.normal(size=60)
+    by_name = metric(y_true, y_pred_known, score, labels=[2, 0, 1])
+    coded = np.where(y_true < 3, y_true, -1)
+    np.testing.assert_array_equal(by_name, metric(coded, y_pred_known, score))
+    text = np.where(y_true < 3, y_true.astype(str), "open")
+    by_text = metric(text, y_pred_known.astype(str), pd.Series(score), open_label="open")
+    np.testing.assert_array_equal(by_name, by_text)
+
+
+@pytest.mark.parametrize("metric", SCORE_METRICS)
+def test_one_known_class(metric):
+    expected = 0 if metric.__name__ == "fpr_at_tpr" else 1
+    assert metric(["a", "a", "-1"], ["a", "a", "a"], [2, 1, 0]) == expected
+
+
+@pytest.mark.parametrize(
+    "score", [np.float32([2, 1, 0]), [True, True, False], [[2], [1], [0]], np.array([2, 1, 0], object)]
+)
+def test_containers_of_scores(score):
+    assert open_set_auroc([0, 0, -1], score) == 1
+
+
+@pytest.mark.parametrize("metric", ALL)
+@pytest.mark.parametrize(("y_true", "missing"), [([0, 1, 1], "open"), ([-1, -1, -1], "known")])
+def test_one_kind_of_rows_only(metric, y_true, missing):
+    message = f"is undefined and set to nan, since y_true has no {missing} row: pass rows of both kinds"
+    with pytest.warns(UndefinedMetricWarning, match=message) as caught:
+        result = metric(y_true, [0, 1, 0], [0.5, 0.2, -0.3])
+    assert [warning.filename for warning in caught] == [__file__]
+    if metric.__name__ == "at_zero":
+        coverage, rejection = result
+        assert (coverage == pytest.approx(2 / 3)) == (missing == "open")
+        assert (rejection == pytest.approx(1 / 3)) == (missing == "known")
+        assert isnan(rejection if missing == "open" else coverage)
+    elif metric is oscr_curve:
+        fpr, ccr, thresholds = result
+        assert np.isnan(fpr if missing == "open" else ccr).all()
+        assert not np.isnan(ccr if missing == "open" else fpr).any()
+        assert (ccr if missing == "open" else fpr)[-1] == pytest.approx(2 / 3 if missing == "open" else 1)
+        assert len(thresholds) == len(fpr)
+    else:
+        assert isnan(result)
+
+
+@pytest.mark.parametrize("metric", ALL)
+@pytest.mark.parametrize(
+    ("score", "message"),
+    [
+        ([0.5, np.nan, np.nan], "score holds NaN in 2 of 3 rows, but every row needs a score"),
+        ([0.5, 0.1], "y_true has 3 rows and score has 2: pass"),
+        ([[0.5, 0.1]] * 3, r"score has shape \(3, 2\), but must be one-dimensional: .* as score_samples gives it"),
+        (["a", "b", "-1"], "score is of type <U2, but must be numbers"),
+        (np.array([0.5, None, 1], dtype=object), "score is of type object, but must be numbers"),
+    ],
+)
+def test_bad_scores(metric, score, message):
+    with pytest.raises(ValueError, match=f"^{message}") as caught:
+        metric([0, 1, -1], [0, 1, 0], score)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("metric", ALL)
+def test_bad_labels(metric):
+    with pytest.raises(ValueError, match=r"^y_true mixes strings such as 'a' and numbers such as -1, but"):
+        metric(["a", -1], ["a", "a"], [1, 0])
+    with pytest.raises(ValueError, match=r"^labels lists the open label -1 among the known classes"):
+        metric([0, -1], [0, 0], [1, 0], labels=[0, -1])
+
+
+def test_bad_options():
+    with pytest.raises(ValueError, match=r"^positive='unknown' is not allowed: pass 'known' or 'open'"):
+        open_set_aupr([0, -1], [1, 0], positive="unknown")
+    for tpr in (0, 1.01, np.nan):
+        with pytest.raises(ValueError, match=r"^tpr=.* is not in \(0, 1\]: pass"):
+            fpr_at_tpr([0, -1], [1, 0], tpr=tpr)
+    with pytest.raises(ValueError, match=r"^offset=nan is no operating point"):
+        coverage_rejection([0, -1], [1, 0], offset=np.nan)
+    for function in (oscr_curve, oscr_score):
+        with pytest.raises(
+            ValueError, match=r"^y_pred_known holds the open label '-1' in 2 of 3 rows: .* predict_known"
+        ):
+            function(["a", "b", "-1"], ["a", "-1", "-1"], [1, 2, 3])
+        with pytest.raises(ValueError, match=r"^y_true has 3 rows and y_pred_known has 2: pass"):
+            function(["a", "b", "-1"], ["a", "b"], [1, 2, 3])
