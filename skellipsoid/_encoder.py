@@ -25,7 +25,7 @@ from ._engine.training import History
 
 #: What ``"auto"`` stands for. Full fine-tuning moves millions of pretrained weights, a head one matrix.
 _AUTO = {
-    "head": {"learning_rate": 1e-3, "batch_size": 256, "max_iter": 60},
+    "head": {"learning_rate": 1e-3, "batch_size": 256, "max_iter": 30},
     "full": {"learning_rate": 5e-5, "batch_size": 64, "max_iter": 12},
 }
 _REMEDIES = "reduce batch_size or max_length, use a smaller text model, or device='cpu'"
@@ -78,7 +78,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Texts per step, each seen twice. ``"auto"`` is 256 for a head and 64 for full fine-tuning.
 
     max_iter : int or "auto", default="auto"
-        Epochs, at most. ``"auto"`` is 60 for a head and 12 for full fine-tuning.
+        Epochs, at most. ``"auto"`` is 30 for a head and 12 for full fine-tuning.
 
     weight_decay : float, default=0.01
         Weight decay of AdamW.
@@ -377,7 +377,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         if len(self.classes_) < 2:
             warn(
                 f"y holds the single known class {self.classes_[0]!r}: the contrastive loss has nothing to tell apart.",
-                stacklevel=4,
+                stacklevel=5,
             )
         classes = np.full(len(texts), -1, dtype=np.int64)
         classes[known] = codes

@@ -219,14 +219,15 @@ class _ContrastiveTrainer:
         self.optimizer.step()
         self.schedule.step()
         self.class_sums.index_add_(0, classes, directions.detach())
-        return float(loss)
+        return loss.item()
 
     def _score(self) -> float:
         """How well held-out rows point at their class: the negative loss against the epoch's class means."""
         with torch.no_grad():
             features = self.projection(self.rows.plain(self.held_out))
             classes = self.classes[torch.from_numpy(self.held_out).to(self.device)]
-            return -float(prototype_loss(features, classes, self.class_sums, self.settings.temperature))
+            loss = prototype_loss(features, classes, self.class_sums, self.settings.temperature)
+            return -loss.item()
 
 
 def _warmup_then_cosine(n_steps: int) -> Callable[[int], float]:

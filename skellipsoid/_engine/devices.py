@@ -80,8 +80,8 @@ def explain_out_of_memory(what: str, remedies: str) -> Iterator[None]:
         msg = f"Not enough memory for {what}; {remedies}."
         raise MemoryError(msg) from error
     except RuntimeError as error:
-        # The CPU allocator raises a plain RuntimeError.
-        if "not enough memory" not in str(error):
+        # The CPU allocator raises a plain RuntimeError, with other words on Windows than elsewhere.
+        if "not enough memory" not in str(error) and "can't allocate memory" not in str(error):
             raise
         msg = f"Not enough memory for {what}; {remedies}."
         raise MemoryError(msg) from error

@@ -125,7 +125,7 @@ def _typical_radius(centroids: Tensor, other_radii: Tensor) -> float:
     Without any: half the smallest distance between two centroids; without two different centroids, the unit of scale.
     """
     if len(other_radii):
-        return float(other_radii.median())
+        return float(np.median(other_radii.cpu().numpy()))
     distances = torch.pdist(centroids)
     distances = distances[distances > POINT_RADIUS]
     return float(distances.min()) / 2 if len(distances) else 1.0

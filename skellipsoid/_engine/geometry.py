@@ -11,17 +11,21 @@ from .devices import row_chunks
 
 
 def class_centroids(features: Tensor, classes: Tensor, n_classes: int) -> Tensor:
-    """Mean of each class's rows (eq. 3), (n_classes, n_features)."""
-    sums = features.new_zeros(n_classes, features.shape[1]).index_add_(0, classes, features)
-    means: Tensor = sums / torch.bincount(classes, minlength=n_classes).to(features.dtype).unsqueeze(1)
-    return means
+    """Mean of each class's rows (eq. 3), (n_classes, n_features).
+
+    Summed in double precision: the mean of equal rows is that row, however many there are.
+    """
+    rows = features.double()
+    sums = rows.new_zeros(n_classes, rows.shape[1]).index_add_(0, classes, rows)
+    means: Tensor = sums / torch.bincount(classes, minlength=n_classes).unsqueeze(1)
+    return means.to(features.dtype)
 
 
 def mean_radii(features: Tensor, classes: Tensor, centroids: Tensor) -> Tensor:
     """Mean distance of each class's rows to their centroid, the paper's Δ, (n_classes,)."""
     distances = torch.linalg.vector_norm(features - centroids[classes], dim=1)
-    sums = distances.new_zeros(len(centroids)).index_add_(0, classes, distances)
-    return sums / torch.bincount(classes, minlength=len(centroids)).to(distances.dtype)
+    sums = torch.zeros_like(centroids[:, 0], dtype=torch.float64).index_add_(0, classes, distances.double())
+    return (sums / torch.bincount(classes, minlength=len(centroids))).to(distances.dtype)
 
 
 def nearest_centroid(features: Tensor, centroids: Tensor) -> Tensor:

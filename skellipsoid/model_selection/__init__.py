@@ -1,0 +1,6 @@
+"""Splitters that know what open means: whole classes are left out of training and are open in the test part."""
+
+from ._kfold import OpenSetKFold, RealOpenKFold
+from ._shuffle import KnownClassSplit, OpenSetShuffleSplit
+
+__all__ = ["KnownClassSplit", "OpenSetKFold", "OpenSetShuffleSplit", "RealOpenKFold"]
