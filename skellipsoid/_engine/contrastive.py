@@ -111,7 +111,8 @@ class TokenRows:
 
 def start_projection(width: int, n_components: int, seed: int) -> nn.Linear:
     """Make the linear layer W, b of eq. 1: the identity, or orthonormal directions where the widths differ."""
-    layer = nn.Linear(width, n_components)
+    # skip_init draws nothing from the caller's generator.
+    layer: nn.Linear = nn.utils.skip_init(nn.Linear, width, n_components)  # type: ignore[no-untyped-call]
     if n_components == width:
         start = np.eye(width)
     else:

@@ -52,7 +52,8 @@ def supervised_contrastive_loss(features: Tensor, classes: Tensor, temperature: 
     log_shares = similarities - similarities.masked_fill(itself, -torch.inf).logsumexp(1, keepdim=True)
     positives = (classes.unsqueeze(0) == classes.unsqueeze(1)) & ~itself
     n_positives = positives.sum(1)
-    per_anchor = -(log_shares * positives).sum(1) / n_positives.clamp_min(1)
+    # Chosen, not multiplied by 0: the shares of a row that is alone in its batch are not finite.
+    per_anchor = -log_shares.where(positives, 0.0).sum(1) / n_positives.clamp_min(1)
     return per_anchor.sum() / (n_positives > 0).sum().clamp_min(1)
 
 

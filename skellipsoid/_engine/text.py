@@ -54,8 +54,22 @@ class TextBackbone:
 
     @classmethod
     def load(cls, name: str, max_length: int | None = None) -> "TextBackbone":
-        """Load a model by folder or name, see ``find_model``."""
-        return cls(find_model(name), max_length)
+        """Load a model by folder or name, see ``find_model``.
+
+        Raises
+        ------
+        OSError
+            If the model is not found.
+        ValueError
+            If ``max_length`` is more than the model has positions for.
+        """
+        backbone = cls(find_model(name), max_length)
+        config: Any = backbone.transformer.config
+        positions = getattr(config, "max_position_embeddings", None)
+        if max_length and positions and max_length > positions:
+            msg = f"max_length={max_length}, but the text model {name!r} has {positions} positions; use at most that."
+            raise ValueError(msg)
+        return backbone
 
     @classmethod
     def from_files(cls, files: dict[str, bytes], max_length: int | None) -> "TextBackbone":
@@ -96,16 +110,19 @@ class TextBackbone:
         config: Any = self.transformer.config
         return int(getattr(config, "hidden_size", None) or config.dim)
 
+    @property
+    def longest(self) -> int:
+        """Most tokens of a text: what the user said, or the model's own limit."""
+        return int(self.max_length or self.model.max_seq_length or 512)
+
     def to(self, device: torch.device) -> "TextBackbone":
         """Move the model."""
         self.model.to(device)
         return self
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text, special tokens included, cut to ``max_length``, not padded."""
-        limits = (self.max_length, self.model.max_seq_length, 512)
-        longest = next(int(limit) for limit in limits if limit)
-        encoded = self.model.tokenizer(list(texts), truncation=True, max_length=longest, padding=False)
+        """Token ids of each text, special tokens included, cut to the longest length, not padded."""
+        encoded = self.model.tokenizer(list(texts), truncation=True, max_length=self.longest, padding=False)
         ids: list[list[int]] = encoded["input_ids"]
         return ids
 
@@ -283,7 +300,8 @@ def _sha256(path: str, size: int, modified: int) -> str:
 
 def load_folder(name: str, **options: Any) -> Any:
     """Load a model on the CPU in single precision, without the libraries' own progress bars."""
-    with _quiet():
+    # Layers draw their start before the weights are read into them.
+    with _quiet(), torch.random.fork_rng(devices=[]):
         from sentence_transformers import SentenceTransformer
 
         model = SentenceTransformer(str(name), device="cpu", **options)
