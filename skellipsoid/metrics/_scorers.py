@@ -1,0 +1,163 @@
+"""Scorers for ``scoring=``: metrics of a fitted estimator that read every label it does not know as open."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.pipeline import Pipeline
+
+from ._classification import known_f1_score, open_f1_score, open_set_accuracy, open_set_f1_score
+from ._oscr import oscr_score
+from ._ranking import fpr_at_tpr, open_set_aupr, open_set_auroc
+
+Response = Literal["predict", "score", "known_and_score"]
+
+
+class _OpenSetScorer:
+    """Callable ``scorer(estimator, X, y)``; a class, so that parallel searches can pickle it."""
+
+    def __init__(self, metric: Callable[..., float], response: Response, sign: int, parameters: dict[str, Any]) -> None:
+        self.metric, self.response, self.sign, self.parameters = metric, response, sign, parameters
+
+    def __call__(self, estimator: Any, X: ArrayLike, y: ArrayLike) -> float:
+        classes, open_label = known_classes(estimator), open_label_of(estimator)
+        if self.response == "predict":
+            answers: tuple[Any, ...] = (estimator.predict(X),)
+        elif self.response == "score":
+            answers = (knownness(estimator, X),)
+        else:
+            answers = (closed_set_answer(estimator, X), knownness(estimator, X))
+        return self.sign * self.metric(y, *answers, labels=classes, open_label=open_label, **self.parameters)
+
+    def __repr__(self) -> str:
+        parameters = "".join(f", {name}={value!r}" for name, value in self.parameters.items())
+        better = "" if self.sign > 0 else ", greater_is_better=False"
+        return f"make_open_set_scorer({self.metric.__name__}, response={self.response!r}{better}{parameters})"
+
+
+def make_open_set_scorer(
+    metric: Callable[..., float], *, response: Response = "predict", greater_is_better: bool = True, **parameters: Any
+) -> Callable[[Any, ArrayLike, ArrayLike], float]:
+    """Make a scorer for cross-validation and searches from an open-set metric.
+
+    The scorer reads every label in ``y`` that the fitted estimator does not know as open, so that the classes which
+    ``OpenSetKFold`` left out of training count as what they are. It works with any estimator that has ``classes_``,
+    alone, at the end of a Pipeline or inside a search.
+
+    Parameters
+    ----------
+    metric : callable
+        ``metric(y_true, answer, *, labels, open_label, **parameters)``, such as the functions of this module.
+    response : {"predict", "score", "known_and_score"}, default="predict"
+        What the metric takes: labels; knownness (``score_samples``, else the largest column of
+        ``decision_function`` or ``predict_proba``); or the closed-set answer and the knownness.
+    greater_is_better : bool, default=True
+        Whether the metric is better when it is larger; otherwise the scorer negates it.
+    **parameters : dict
+        Further arguments of the metric.
+
+    Returns
+    -------
+    scorer : callable
+        ``scorer(estimator, X, y)`` -> float, for ``scoring=``.
+
+    Raises
+    ------
+    ValueError
+        If ``response`` is none of the three.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from skellipsoid import EllipsoidOpenSetClassifier
+    >>> from skellipsoid.metrics import make_open_set_scorer, open_f1_score
+    >>> from skellipsoid.model_selection import OpenSetKFold
+    >>> X, y = load_iris(return_X_y=True)
+    >>> scores = cross_val_score(
+    ...     EllipsoidOpenSetClassifier(random_state=0),
+    ...     X,
+    ...     y,
+    ...     cv=OpenSetKFold(3, shuffle=True, random_state=0),
+    ...     scoring=make_open_set_scorer(open_f1_score, zero_division=0),
+    ... )
+    >>> scores.shape
+    (3,)
+    """
+    if response not in ("predict", "score", "known_and_score"):
+        msg = f"response={response!r} is unknown; use 'predict', 'score' or 'known_and_score'."
+        raise ValueError(msg)
+    return _OpenSetScorer(metric, response, 1 if greater_is_better else -1, parameters)
+
+
+def known_classes(estimator: Any) -> NDArray[Any]:
+    """Classes that a fitted estimator knows, the open label not among them.
+
+    Raises
+    ------
+    TypeError
+        If the estimator has no ``classes_``.
+    """
+    classes = getattr(estimator, "classes_", None)
+    if classes is None:
+        msg = f"{type(estimator).__name__} has no classes_; an open-set scorer needs a fitted classifier."
+        raise TypeError(msg)
+    classes = np.asarray(classes)
+    return np.asarray(classes[classes != _cast(open_label_of(estimator), classes)])
+
+
+def open_label_of(estimator: Any) -> Any:
+    """Label that an estimator answers for open: its ``open_label_``, or −1 for estimators that have none."""
+    return getattr(final_step(estimator), "open_label_", -1)
+
+
+def final_step(estimator: Any) -> Any:
+    """Classifier at the end of searches and Pipelines."""
+    estimator = getattr(estimator, "best_estimator_", estimator)
+    return final_step(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
+
+
+def knownness(estimator: Any, X: ArrayLike) -> NDArray[np.floating]:
+    """How known each row looks, (n_samples,)."""
+    if hasattr(estimator, "score_samples"):
+        return np.asarray(estimator.score_samples(X))
+    columns = _columns(estimator, X)
+    return np.abs(columns) if columns.ndim == 1 else np.asarray(columns.max(axis=1))
+
+
+def closed_set_answer(estimator: Any, X: ArrayLike) -> NDArray[Any]:
+    """Known class that each row is nearest to, (n_samples,)."""
+    columns = _columns(estimator, X)
+    best = (columns > 0).astype(np.intp) if columns.ndim == 1 else columns.argmax(axis=1)
+    return np.asarray(np.asarray(estimator.classes_)[best])
+
+
+def _columns(estimator: Any, X: ArrayLike) -> NDArray[np.floating]:
+    for name in ("decision_function", "predict_proba"):
+        if hasattr(estimator, name):
+            return np.asarray(getattr(estimator, name)(X))
+    msg = f"{type(estimator).__name__} has neither score_samples, decision_function nor predict_proba to rank rows by."
+    raise TypeError(msg)
+
+
+def _cast(open_label: Any, classes: NDArray[Any]) -> Any:
+    return str(open_label) if classes.dtype.kind in "UOT" else open_label
+
+
+#: Macro F1 over the known classes and open.
+open_set_f1_scorer = make_open_set_scorer(open_set_f1_score)
+#: Macro F1 over the known classes.
+known_f1_scorer = make_open_set_scorer(known_f1_score)
+#: F1 of open.
+open_f1_scorer = make_open_set_scorer(open_f1_score)
+#: Share of right answers, open ones included.
+open_set_accuracy_scorer = make_open_set_scorer(open_set_accuracy)
+#: Area under the ROC curve, known against open.
+auroc_scorer = make_open_set_scorer(open_set_auroc, response="score")
+#: Area under the precision-recall curve, known being positive.
+aupr_scorer = make_open_set_scorer(open_set_aupr, response="score")
+#: Negative share of open rows accepted where 95 % of the known rows are.
+neg_fpr_at_tpr_scorer = make_open_set_scorer(fpr_at_tpr, response="score", greater_is_better=False)
+#: Area under the open-set classification rate curve.
+oscr_scorer = make_open_set_scorer(oscr_score, response="known_and_score")
