@@ -4,6 +4,7 @@ A member writes ``_fit_boundaries`` and the two scoring methods; everything a us
 """
 
 from abc import ABCMeta, abstractmethod
+from numbers import Real
 from typing import Any, Self
 from warnings import warn
 
@@ -66,8 +67,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if len(self.classes_) < 2 and is_open.any():
             warn(
                 f"{is_open.sum()} rows with the label {self.open_label_!r} were read as open, which leaves the single "
-                f"class {self.classes_[0]!r}; pass another open_label if that label is a class of yours.",
-                stacklevel=2,
+                f"class {self.classes_[:1].tolist()[0]!r}; pass another open_label if that label is a class of yours.",
+                stacklevel=3,
             )
         self.offset_ = 0.0
         self._fit_boundaries(X[~is_open], known_classes.astype(np.int64), X[is_open])
@@ -86,9 +87,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """
         X = self._validate_scored_data(X)
         assigned, scores = self._score_assigned(X)
-        # One array for both kinds of answer: its type holds every class and the open label.
-        answers = np.append(self.classes_, np.array([self.open_label_], dtype=self._answer_type()))
-        return answers[np.where(scores < self.offset_, len(self.classes_), assigned)]
+        return self._possible_answers()[np.where(scores < self.offset_, len(self.classes_), assigned)]
 
     def predict_known(self, X: ArrayLike) -> NDArray[Any]:
         """Label each row with the known class that it is assigned to, never open.
@@ -208,11 +207,10 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         check_is_fitted(self)
         return np.asarray(validate_data(self, to_numpy(X), dtype=(np.float64, np.float32), reset=False))
 
-    def _answer_type(self) -> np.dtype[Any]:
-        kind = self.classes_.dtype
-        if kind.kind in "bu":
-            return np.dtype(np.int64)
-        return np.dtype(object) if kind.kind == "O" else np.asarray(self.open_label_).dtype
+    def _possible_answers(self) -> NDArray[Any]:
+        """Every class, then the open label, in one array whose type holds them all."""
+        classes = self.classes_.astype(np.int64) if self.classes_.dtype.kind in "bu" else self.classes_
+        return np.append(classes, self.open_label_)
 
 
 def as_labels(y: Any) -> NDArray[Any]:
@@ -221,13 +219,17 @@ def as_labels(y: Any) -> NDArray[Any]:
     Raises
     ------
     ValueError
-        If strings and other things are mixed, of which NumPy would make strings without a word.
+        If strings and other things are mixed, of which NumPy would make strings without a word, or if the labels are
+        neither strings nor numbers.
     """
     if not hasattr(y, "__array__"):
         check_one_kind(np.asarray(y, dtype=object))
     labels: NDArray[Any] = np.asarray(to_numpy(y))
     if labels.dtype == object:
         check_one_kind(labels)
+        if labels.size and not isinstance(labels.flat[0], str):  # numbers, as pandas hands on its nullable ones
+            labels = np.asarray(labels.tolist())
+    check_label_type(labels)
     return labels
 
 
@@ -244,6 +246,20 @@ def check_one_kind(labels: NDArray[np.object_]) -> None:
         raise ValueError(msg)
 
 
+def check_label_type(labels: NDArray[Any]) -> None:
+    """Raise one sentence if an array holds neither numbers nor strings but, for instance, dates."""
+    is_text = labels.dtype == object and isinstance(labels.flat[0], str) if labels.size else True
+    if is_text or labels.dtype.kind in "biufcUS":  # of complex numbers and bytes scikit-learn speaks
+        return
+    values = labels.ravel().tolist()
+    found = next((value for value in values if not isinstance(value, Real)), values[0])
+    msg = (
+        f"Unknown label type: the labels are an array of type {labels.dtype} with values such as {found!r}, but must "
+        f"be {_KINDS}; convert them, for instance with y.astype(str)."
+    )
+    raise ValueError(msg)
+
+
 def cast_open_label(open_label: Any, labels: NDArray[Any]) -> Any:
     """Cast an open label to the kind of ``labels``: −1 for numbers, ``"-1"`` for strings.
 
@@ -256,11 +272,17 @@ def cast_open_label(open_label: Any, labels: NDArray[Any]) -> Any:
     Raises
     ------
     ValueError
-        If the labels are numbers and the open label is a string that is none.
+        If the labels are numbers and the open label is a string or no whole number.
     """
     if labels.dtype.kind in "USOT":
         return str(open_label)
     if not isinstance(open_label, str):
+        if not float(open_label).is_integer():
+            msg = (
+                f"open_label={open_label!r} is no whole number, but the labels are numbers ({labels.dtype}), which "
+                "must be whole; use a whole number that is no class, such as -1."
+            )
+            raise ValueError(msg)
         return float(open_label) if labels.dtype.kind == "f" else int(open_label)
     msg = (
         f"open_label={open_label!r} is a string, but the labels are numbers ({labels.dtype}); "

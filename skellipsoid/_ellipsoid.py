@@ -139,7 +139,7 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
     n_features_in_ : int
         Number of features seen in ``fit``.
 
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
         Names of the features, if X has names that are all strings.
 
     See Also
@@ -153,8 +153,9 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
     class would be. ``recalibrate`` takes the size at which the mean of the pooled F1 of both is best (the smallest
     such size). That needs no open row and no quantile set by hand. The paper has no such step.
 
-    A class whose rows are all the same point (one row, equal rows) has Δ_k = 0. Such a class takes the median Δ of
-    the others (without others: half the smallest distance between centroids) and A_k = I, with one warning.
+    A class whose rows are all the same point (one row, equal rows, or two rows of which one is held out) has Δ_k = 0.
+    Such a class takes the median Δ of the others (without others: half the smallest distance between centroids) and
+    A_k = I, with one warning.
 
     A single known class has no mixtures: nothing contracts its boundary unless there are real open rows in ``y``, and
     the ellipsoid grows until it covers its rows.
@@ -315,9 +316,10 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         if learned.points.any():
             names = _enumerated(self.classes_[learned.points])
             warn(
-                f"All rows of the class {names} are one point, so that nothing tells how far that class reaches; its "
-                "boundary is a ball with the median radius of the other classes. Give it more, different rows.",
-                stacklevel=4,
+                f"The rows that train the class {names} are one point, so that nothing tells how far that class "
+                "reaches; its boundary is a ball with the median radius of the other classes. Give it more, different "
+                "rows.",
+                stacklevel=5,
             )
 
     def _standardize(self, X: NDArray[Any], dtype: Any) -> Tensor:
@@ -348,7 +350,8 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         device = resolve_device(self.device, fallback=True)
         centroids = self._standardize(self.centroids_, X.dtype).to(device)
         radii = torch.from_numpy((self.radii_ / self.scale_).astype(X.dtype)).to(device)
-        components = torch.from_numpy(self.components_).to(device)
+        # torch warns of read-only memory, which is what joblib maps large arrays to.
+        components = torch.from_numpy(np.require(self.components_, requirements="W")).to(device)
         with torch.inference_mode():
             for chunk in scoring_chunks(len(X), X.shape[1], len(self.classes_)):
                 rows = self._standardize(X[chunk], X.dtype).to(device)

@@ -26,7 +26,7 @@ from ._engine.training import History
 #: What ``"auto"`` stands for. Full fine-tuning moves millions of pretrained weights, a head one matrix.
 _AUTO = {
     "head": {"learning_rate": 1e-3, "batch_size": 256, "max_iter": 30},
-    "full": {"learning_rate": 5e-5, "batch_size": 64, "max_iter": 12},
+    "full": {"learning_rate": 5e-5, "batch_size": 64, "max_iter": 4},
 }
 _REMEDIES = "reduce batch_size or max_length, use a smaller text model, or device='cpu'"
 
@@ -78,7 +78,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Texts per step, each seen twice. ``"auto"`` is 256 for a head and 64 for full fine-tuning.
 
     max_iter : int or "auto", default="auto"
-        Epochs, at most. ``"auto"`` is 30 for a head and 12 for full fine-tuning.
+        Epochs, at most. ``"auto"`` is 30 for a head and 4 for full fine-tuning.
 
     weight_decay : float, default=0.01
         Weight decay of AdamW.
@@ -331,7 +331,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def __sklearn_is_fitted__(self) -> bool:
         """Tell ``check_is_fitted`` without building the text model."""
-        return hasattr(self, "_backbone")
+        return hasattr(self, "n_iter_")
 
     @property
     def _n_features_out(self) -> int:
@@ -347,14 +347,17 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         labels = None if self.finetune == "none" else self._check_labels(texts, y)
         device = resolve_device(self.device)
         backbone = TextBackbone.load(str(self.model_name), self.max_length).to(device)
+        # Unfitted until the end: an interrupted fit must not leave the weights of one fit on the text model of another.
+        self.__dict__.pop("n_iter_", None)
         self._backbone = backbone
         what = f"{self.finetune!r} training of {self.model_name!r} on {len(texts)} texts"
         with explain_out_of_memory(what, _REMEDIES):
             if labels is None:
+                self.__dict__.pop("classes_", None)
                 self.weight_ = self.bias_ = None
-                self._keep_history(History())
                 embeddings = self._pooled(texts)
                 self._width = embeddings.shape[1]
+                self._keep_history(History())
                 return texts, embeddings
             return texts, self._train(texts, labels, device)
 
@@ -375,8 +378,9 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             raise ValueError(msg)
         self.classes_, codes = np.unique(labels[known], return_inverse=True)
         if len(self.classes_) < 2:
+            only = self.classes_.tolist()[0]
             warn(
-                f"y holds the single known class {self.classes_[0]!r}: the contrastive loss has nothing to tell apart.",
+                f"y holds the single known class {only!r}: the contrastive loss has nothing to tell apart.",
                 stacklevel=5,
             )
         classes = np.full(len(texts), -1, dtype=np.int64)
@@ -451,14 +455,18 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         width = self._backbone.width
         modules = own if self.pooling == "model" else [own[0], models.Pooling(width, pooling_mode="mean")]
         if self.weight_ is not None:
-            dense = models.Dense(self._width, len(self.weight_), activation_function=nn.Identity())
+            with torch.random.fork_rng(devices=[]):  # a new layer draws weights, which are then replaced
+                dense = models.Dense(self._width, len(self.weight_), activation_function=nn.Identity())
             dense.load_state_dict(
                 {"linear.weight": torch.from_numpy(self.weight_), "linear.bias": torch.from_numpy(self.bias_)}
             )
             modules = [*modules, dense]
         if self.normalize:
             modules = [*modules, models.Normalize()]
-        return SentenceTransformer(modules=modules, device="cpu")
+        model = SentenceTransformer(modules=modules, device="cpu")
+        if self._backbone.max_length is not None:
+            model.max_seq_length = self._backbone.max_length
+        return model
 
 
 def check_texts(X: Any) -> list[str]:

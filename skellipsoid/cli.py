@@ -1,6 +1,7 @@
 """The command ``skellipsoid``: try the method on the shipped corpus or on your own file, keep the model, use it."""
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -53,9 +54,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of our output has seen enough
+        # Python writes what it has not written yet once more at its end, and would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
     except (OSError, ValueError, TypeError, MemoryError) as error:
-        if isinstance(error, BrokenPipeError):  # the reader of our output has seen enough
-            return 0
         print(f"skellipsoid: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -106,7 +110,8 @@ def _demo(options: argparse.Namespace) -> None:
 
 def _predict(options: argparse.Namespace) -> None:
     pipeline = load(options.model)
-    if not hasattr(pipeline, "predict") or not isinstance(pipeline, Pipeline):
+    steps = [step for _, step in pipeline.steps] if isinstance(pipeline, Pipeline) else []
+    if not hasattr(pipeline, "predict") or not any(isinstance(step, SupConTextEncoder) for step in steps):
         msg = f"The model in {str(options.model)!r} does not take texts; save a Pipeline of encoder and classifier."
         raise ValueError(msg)
     size = 1 if sys.stdin.isatty() else _LINES
@@ -131,7 +136,8 @@ def read_table(path: Path) -> tuple[NDArray[np.object_], NDArray[Any]]:
     """
     texts, labels = [], []
     try:
-        lines = path.read_text(encoding="utf-8-sig").splitlines()
+        # Not splitlines: a text may hold what Unicode calls a line separator.
+        lines = path.read_text(encoding="utf-8-sig").split("\n")
     except UnicodeDecodeError as error:
         msg = f"{str(path)!r} is not UTF-8 text ({error.reason} at byte {error.start}); save it as UTF-8."
         raise ValueError(msg) from error
@@ -161,7 +167,7 @@ def split_table(texts: NDArray[np.object_], labels: NDArray[Any], open_label: st
     has_open = bool((labels == open_label).any())
     needed = 2 if has_open else 3
     if len(intents) < needed or counts.min() < 2:
-        few = "" if not len(intents) else f", the smallest ({intents[counts.argmin()]!r}) with {counts.min()} rows"
+        few = "" if not len(intents) else f", the smallest ({str(intents[counts.argmin()])!r}) with {counts.min()} rows"
         msg = f"The file has {len(intents)} intents{few}; a report needs at least {needed} intents of at least 2 rows."
         raise ValueError(msg)
     rng = np.random.default_rng(seed)

@@ -11,7 +11,7 @@ import os
 import re
 import secrets
 import shutil
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ _FORMAT, _FORMAT_VERSION = "skellipsoid", 1
 _ARRAYS = "arrays.safetensors"
 _BACKBONE = "text_model"
 _PARTS = re.compile(r"parts-[0-9a-f]{16}")
+_UNFINISHED = re.compile(re.escape(_MANIFEST) + r"\.[0-9a-f]{8}\.tmp")
 _ESTIMATORS = {cls.__name__: cls for cls in (EllipsoidOpenSetClassifier, SupConTextEncoder)}
 
 Files = dict[str, bytes]
@@ -110,6 +111,8 @@ def save(estimator: Any, folder: str | Path, *, overwrite: bool = False) -> None
     for old in target.iterdir():
         if _PARTS.fullmatch(old.name) and old.name != parts:
             shutil.rmtree(old, ignore_errors=True)
+        elif _UNFINISHED.fullmatch(old.name):
+            old.unlink(missing_ok=True)
 
 
 def load(folder: str | Path) -> Any:
@@ -216,6 +219,8 @@ def _to_json(value: Any, what: str) -> Any:
         return _to_json(value.item(), what)
     if isinstance(value, list):
         return [_to_json(item, what) for item in value]
+    if isinstance(value, dict):
+        return {"mapping": {name: _to_json(item, what) for name, item in value.items()}}
     if isinstance(value, Path) or type(value).__module__ == "torch":
         return str(value)
     if isinstance(value, np.ndarray) and all(isinstance(item, str) for item in value.ravel().tolist()):
@@ -259,8 +264,8 @@ def _read_parts(source: Path, manifest: dict[str, Any]) -> Files:
         raise ValueError(msg)
     files: Files = {}
     for name, digest in expected.items():
-        path = PurePosixPath(name)
-        if path.is_absolute() or ".." in path.parts:
+        # An empty segment too: cut after it, the rest of the name would be an absolute path.
+        if {"", ".", ".."} & {*name.split("/")} or {"\\", ":"} & {*name}:
             msg = f"{str(source / _MANIFEST)!r} names a file outside of its folder ({name!r}); do not trust this model."
             raise ValueError(msg)
         try:
@@ -298,6 +303,8 @@ def _build_part(model: dict[str, Any], files: Files) -> Any:
 def _from_json(value: Any, arrays: dict[str, np.ndarray], folder: str, files: Files) -> Any:
     if not isinstance(value, dict):
         return value
+    if "mapping" in value:
+        return {name: _from_json(item, arrays, folder, files) for name, item in value["mapping"].items()}
     if "array" in value:
         return arrays[value["array"]]
     if "strings" in value:

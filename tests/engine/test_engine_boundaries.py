@@ -1,0 +1,433 @@
+"""The boundary learner against the paper's formulas, written out as loops over classes and samples."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import f1_score
+
+from skellipsoid._engine.ellipsoids import (
+    ROUNDING,
+    BoundarySettings,
+    Ellipsoids,
+    _BoundaryTrainer,
+    _hold_out,
+    learn_ellipsoids,
+    start_ellipsoids,
+)
+from skellipsoid._engine.held_out import HeldOutRows, Reach, best_size, mean_f1
+from skellipsoid._engine.pseudo_open import draw_mixtures
+from skellipsoid._engine.training import held_out_rows, shuffled_batches
+
+BETA = 0.4
+
+SETTINGS = BoundarySettings(
+    alpha=0.6,
+    beta=BETA,
+    n_mix=3,
+    learning_rate=1e-2,
+    batch_size=8,
+    max_iter=3,
+    early_stopping=False,
+    recalibrate=False,
+    validation_fraction=0.25,
+    n_iter_no_change=100,
+    tol=0.0,
+    verbose=0,
+)
+
+
+def known_rows(n_classes=4, n_rows=30, n_features=5, *, spread=2.0, dtype=torch.float64, seed=0):
+    rng = np.random.default_rng(seed)
+    classes = rng.permutation(np.append(np.arange(n_classes), rng.choice(n_classes, size=n_rows - n_classes)))
+    rows = rng.normal(size=(n_rows, n_features)) + rng.normal(scale=spread, size=(n_classes, n_features))[classes]
+    return torch.tensor(rows / math.sqrt(2 * n_features), dtype=dtype), torch.from_numpy(classes)
+
+
+def open_rows(n_rows=9, n_features=5, *, dtype=torch.float64):
+    return torch.tensor(np.random.default_rng(5).normal(size=(n_rows, n_features)), dtype=dtype)
+
+
+def some_ellipsoids(known, classes, *, seed=1):
+    """Ellipsoids that are no balls, with known rows and open rows on both sides of each boundary."""
+    ellipsoids = start_ellipsoids(known, classes, int(classes.max()) + 1)
+    noise = np.random.default_rng(seed).normal(size=ellipsoids.components.shape)
+    ellipsoids.components += 0.2 * torch.from_numpy(noise)
+    return ellipsoids
+
+
+def literal_loss(components, centroids, radii, batch, classes, negatives):
+    """eq. 15: for each class, eq. 12 over its own rows of the batch and eq. 14 over all negatives."""
+    total = torch.zeros((), dtype=torch.float64)
+    for k, (component, centroid, radius) in enumerate(zip(components, centroids, radii, strict=True)):
+        for row, label in zip(batch, classes.tolist(), strict=True):
+            if label == k:
+                norm = (component @ (row - centroid)).square().sum().sqrt()
+                total = total + torch.maximum(norm - radius, torch.zeros_like(norm))
+        for row in negatives:
+            norm = (component @ (row - centroid)).square().sum().sqrt()
+            total = total + ((radius - norm) + BETA if norm < radius else BETA * torch.exp(radius - norm))
+    return total
+
+
+def literal_gradient(ellipsoids, batch, classes, negatives):
+    components = ellipsoids.components.detach().clone().requires_grad_()
+    loss = literal_loss(components, ellipsoids.centroids, ellipsoids.radii, batch, classes, negatives)
+    (gradient,) = torch.autograd.grad(loss, components)
+    return loss.item(), gradient
+
+
+def trainer_of(ellipsoids, known, classes, real_open=None, *, seed=0, **changes):
+    real_open = known[:0] if real_open is None else real_open
+    settings = replace(SETTINGS, **changes)
+    return _BoundaryTrainer(ellipsoids, known, classes, real_open, settings, np.random.default_rng(seed))
+
+
+@pytest.mark.parametrize("rows", [slice(0, 30), slice(3, 11), slice(4, 5)], ids=["all", "eight", "one"])
+def test_the_gradient_is_that_of_the_literal_loss(rows):
+    known, classes = known_rows()
+    negatives = torch.cat([open_rows(), known[:4] * 0.9])
+    ellipsoids = some_ellipsoids(known, classes)
+    trainer = trainer_of(ellipsoids, known, classes)
+    expected_loss, expected = literal_gradient(ellipsoids, known[rows], classes[rows], negatives)
+    loss = trainer._contract(negatives) + trainer._expand(known[rows], classes[rows])
+    assert loss.item() == pytest.approx(expected_loss, rel=1e-12)
+    np.testing.assert_allclose(trainer.gradient, expected, rtol=1e-10, atol=1e-12)
+    assert abs(expected).max() > 0.1
+
+
+def test_the_gradient_sees_every_branch_of_the_losses():
+    """The rows of the test above lie inside and outside of boundaries, as known and as open ones."""
+    known, classes = known_rows()
+    ellipsoids = some_ellipsoids(known, classes)
+    negatives = torch.cat([open_rows(), known[:4] * 0.9])
+    inside = [
+        bool((component @ (row - centroid)).norm() < radius)
+        for component, centroid, radius in zip(
+            ellipsoids.components, ellipsoids.centroids, ellipsoids.radii, strict=True
+        )
+        for row in negatives
+    ]
+    own = [
+        bool((ellipsoids.components[k] @ (row - ellipsoids.centroids[k])).norm() < ellipsoids.radii[k])
+        for row, k in zip(known, classes, strict=True)
+    ]
+    assert 0 < np.mean(inside) < 1
+    assert 0 < np.mean(own) < 1
+
+
+def test_without_negatives_only_the_expansion_is_left():
+    known, classes = known_rows()
+    ellipsoids = some_ellipsoids(known, classes)
+    trainer = trainer_of(ellipsoids, known, classes)
+    trainer.gradient.fill_(np.nan)  # whatever an earlier step left
+    expected_loss, expected = literal_gradient(ellipsoids, known, classes, known[:0])
+    loss = trainer._contract(known[:0]) + trainer._expand(known, classes)
+    assert loss.item() == pytest.approx(expected_loss, rel=1e-12)
+    np.testing.assert_allclose(trainer.gradient, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_rows_on_a_centroid_have_no_direction():
+    known, classes = known_rows()
+    ellipsoids = some_ellipsoids(known, classes)
+    ellipsoids.centroids[0] = 0  # A z - A c is then exactly 0
+    trainer = trainer_of(ellipsoids, known, classes)
+    centres = ellipsoids.centroids.clone()
+    loss = trainer._contract(centres[:1]) + trainer._expand(centres, torch.arange(4))
+    assert loss.isfinite()
+    assert trainer.gradient.isfinite().all()
+    np.testing.assert_allclose(trainer.gradient[0], 0, atol=1e-12)
+
+
+def literal_epochs(ellipsoids, known, classes, real_open, settings, seed):
+    """Train by autograd on the literal loss and torch's plain Adam, with the same random draws."""
+    rng = np.random.default_rng(seed)
+    components = ellipsoids.components.clone().requires_grad_()
+    optimizer = torch.optim.Adam([components], lr=settings.learning_rate)
+    losses = []
+    for _ in range(settings.max_iter):
+        total = 0.0
+        for rows in shuffled_batches(len(known), settings.batch_size, rng):
+            batch, labels = known[rows], classes[rows]
+            n_real = min(len(real_open), len(rows) // 2)
+            mixture = draw_mixtures(
+                labels.numpy(), len(rows) - n_real, n_mix=settings.n_mix, alpha=settings.alpha, rng=rng
+            )
+            negatives = torch.cat([mixture.of(batch), real_open[rng.permutation(len(real_open))[:n_real]]])
+            loss = literal_loss(components, ellipsoids.centroids, ellipsoids.radii, batch, labels, negatives)
+            total += loss.item()
+            optimizer.zero_grad()
+            (loss / len(rows)).backward()  # the total loss is divided by the batch size
+            optimizer.step()
+        losses.append(total / len(known))
+    return components.detach(), losses
+
+
+@pytest.mark.parametrize("n_open", [0, 2, 9])
+def test_training_is_the_literal_training(n_open):
+    known, classes = known_rows()
+    real_open = open_rows()[:n_open]
+    ellipsoids = start_ellipsoids(known, classes, 4)
+    components, losses = literal_epochs(ellipsoids, known, classes, real_open, SETTINGS, seed=3)
+    history = trainer_of(ellipsoids, known, classes, real_open, seed=3).run()
+    np.testing.assert_allclose(history.losses, losses, rtol=1e-9)
+    np.testing.assert_allclose(ellipsoids.components, components, rtol=1e-8, atol=1e-8)
+    assert abs(components - torch.eye(5)).max() > 0.02
+
+
+def test_single_precision_follows_double_precision():
+    known, classes = known_rows()
+    single, double = (start_ellipsoids(known.to(dtype), classes, 4) for dtype in (torch.float32, torch.float64))
+    trainer_of(single, known.float(), classes).run()
+    trainer_of(double, known, classes).run()
+    np.testing.assert_allclose(single.components, double.components, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("n_batch", "n_open", "expected_real"), [(8, 0, 0), (8, 3, 3), (8, 9, 4), (7, 9, 3), (2, 9, 1)]
+)
+def test_negatives_are_as_many_as_the_batch(n_batch, n_open, expected_real):
+    known, classes = known_rows(n_rows=n_batch, n_classes=2)
+    real_open = 100 + open_rows()[:n_open]
+    trainer = trainer_of(start_ellipsoids(known, classes, 2), known, classes, real_open)
+    negatives = trainer._negatives(known, classes.numpy())
+    assert len(negatives) == n_batch
+    real = negatives[negatives[:, 0] > 50]
+    assert len(real) == len(np.unique(real, axis=0)) == expected_real
+    assert all((row == real_open).all(dim=1).any() for row in real)
+
+
+@pytest.mark.parametrize(("n_open", "expected"), [(0, 0), (3, 3), (20, 8)])
+def test_one_class_has_real_negatives_alone(n_open, expected):
+    known, classes = known_rows(n_classes=1, n_rows=8)
+    real_open = open_rows(n_open)
+    trainer = trainer_of(start_ellipsoids(known, classes, 1), known, classes, real_open)
+    negatives = trainer._negatives(known, classes.numpy())
+    assert len(negatives) == expected
+    assert all((row == real_open).all(dim=1).any() for row in negatives)
+
+
+def test_one_class_without_open_rows_grows_until_it_covers_its_rows():
+    known, classes = known_rows(n_classes=1)
+    ellipsoids = start_ellipsoids(known, classes, 1)
+    trainer_of(ellipsoids, known, classes, max_iter=200).run()
+    norms = ((known - ellipsoids.centroids[0]) @ ellipsoids.components[0].T).norm(dim=1)
+    assert (norms <= ellipsoids.radii[0] * (1 + 0.02)).all()
+
+
+def test_points_take_the_median_radius_and_keep_a_ball():
+    known, classes = known_rows(n_classes=5, n_rows=40)
+    # A point, up to the rounding of its features.
+    known[classes == 1] = known[classes == 1][:1] + 1e-8 * known[classes == 1]
+    known = torch.cat([known, torch.full((1, 5), 3.0)])
+    classes = torch.cat([classes, torch.tensor([5])])
+    ellipsoids = start_ellipsoids(known, classes, 6)
+    assert ellipsoids.points.tolist() == [False, True, False, False, False, True]
+    others = [(known[classes == k] - known[classes == k].mean(0)).norm(dim=1).mean().item() for k in (0, 2, 3, 4)]
+    np.testing.assert_allclose(ellipsoids.radii[[0, 2, 3, 4]], others)
+    np.testing.assert_allclose(ellipsoids.radii[[1, 5]], np.median(others))
+    trainer_of(ellipsoids, known, classes).run()
+    identity = torch.eye(5, dtype=torch.float64)
+    for k in range(6):
+        assert torch.equal(ellipsoids.components[k], identity) == (k in (1, 5))
+
+
+def test_points_alone_reach_half_way_to_the_nearest_other():
+    known = torch.tensor([[0.0, 0], [4, 0], [0, 3], [0, 3]], dtype=torch.float64)
+    ellipsoids = start_ellipsoids(known, torch.tensor([0, 1, 2, 2]), 3)
+    assert ellipsoids.radii.tolist() == [1.5] * 3
+    for same in ([[1.0, 2.0]], [[1.0, 2.0]] * 3):
+        rows = torch.tensor(same)
+        assert start_ellipsoids(rows, torch.arange(len(rows)), len(rows)).radii.tolist() == [1] * len(rows)
+
+
+def brute_force_f1(reach, size):
+    """Mean of the known and the open F1 over all rows, open rows weighing together as much as the known ones."""
+    truth, answers, weights = [], [], []
+    for value, correct in zip(reach.known, reach.correct, strict=True):
+        truth.append("known")
+        answers.append("open" if value > size else "known" if correct else "other known")
+        weights.append(1 / len(reach.known))
+    for value in reach.open:
+        truth.append("open")
+        answers.append("open" if value > size else "known")
+        weights.append(1 / len(reach.open))
+    # A row that was taken for a wrong class is a false alarm of the known F1 and a miss of it.
+    known_truth = [t == "known" for t in truth] + [False] * answers.count("other known")
+    known_answers = [a == "known" for a in answers] + [True] * answers.count("other known")
+    wrong = [w for a, w in zip(answers, weights, strict=True) if a == "other known"]
+    known = f1_score(known_truth, known_answers, sample_weight=weights + wrong, zero_division=0)
+    if not len(reach.open):
+        return known
+    is_open = f1_score(
+        [t == "open" for t in truth], [a == "open" for a in answers], sample_weight=weights, zero_division=0
+    )
+    return (known + is_open) / 2
+
+
+def some_reach(n_known=13, n_open=7, seed=0, share_correct=0.8):
+    rng = np.random.default_rng(seed)
+    return Reach(rng.gamma(4, 0.25, n_known), rng.random(n_known) < share_correct, rng.gamma(9, 0.2, n_open))
+
+
+@pytest.mark.parametrize("n_open", [0, 1, 7, 40])
+@pytest.mark.parametrize("share_correct", [0.0, 0.8, 1.0])
+def test_mean_f1_is_the_brute_force_one(n_open, share_correct):
+    reach = some_reach(n_open=n_open, share_correct=share_correct)
+    sizes = np.concatenate([[0.0, 0.5, 1.0, 9.0], reach.known[:3], reach.open[:2]])
+    expected = [brute_force_f1(reach, size) for size in sizes]
+    np.testing.assert_allclose(mean_f1(reach, sizes), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_mean_f1_by_hand():
+    # Size 1 accepts two known rows of four, one of them wrongly assigned, and one open row of two.
+    reach = Reach(np.array([0.5, 1.0, 1.5, 2.0]), np.array([True, False, True, True]), np.array([1.0, 3.0]))
+    known, opened = 2 * 0.25 / (0.5 + 0.5 + 1), 2 * 0.5 / (0.5 + 0.5 + 1)
+    assert mean_f1(reach, np.array([1.0]))[0] == pytest.approx((known + opened) / 2)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_best_size_is_the_smallest_of_the_best(seed):
+    reach = some_reach(seed=seed)
+    candidates = np.sort(reach.known)
+    values = np.array([brute_force_f1(reach, size) for size in candidates])
+    size = best_size(reach)
+    assert size == candidates[np.flatnonzero(values > values.max() - 1e-12)[0]]
+    # No size in between or beyond is better.
+    grid = np.linspace(candidates[0], 5, 400)
+    assert mean_f1(reach, grid).max() <= values.max() + 1e-12
+
+
+def test_best_size_without_open_rows_covers_all_held_out_rows():
+    reach = Reach(np.array([0.2, 1.7, 0.9]), np.ones(3, dtype=bool), np.empty(0))
+    assert best_size(reach) == 1.7
+
+
+def test_best_size_without_a_reach_is_one():
+    assert best_size(Reach(np.zeros(2), np.ones(2, dtype=bool), np.array([1.0]))) == 1
+    assert best_size(Reach(np.empty(0), np.empty(0, dtype=bool), np.empty(0))) == 1
+
+
+def test_held_out_rows_are_judged_as_known_and_as_open():
+    known, classes = known_rows(n_rows=40, spread=0.7)
+    ellipsoids, real_open = some_ellipsoids(known, classes), open_rows()
+    points = torch.tensor([False, False, True, False])
+    judge = HeldOutRows(known, classes, real_open, ellipsoids.centroids, points)
+    reach = judge.reach(ellipsoids.components, ellipsoids.radii)
+
+    def literal(row, k):
+        return float((ellipsoids.components[k] @ (row - ellipsoids.centroids[k])).norm() / ellipsoids.radii[k])
+
+    expected_known, correct, expected_open = [], [], []
+    for row, label in zip(known, classes.tolist(), strict=True):
+        if points[label]:
+            continue
+        distances = (ellipsoids.centroids - row).norm(dim=1).tolist()
+        nearest = int(np.argmin(distances))
+        expected_known.append(literal(row, nearest))
+        correct.append(nearest == label)
+        expected_open.append(literal(row, min((k for k in range(4) if k != label), key=distances.__getitem__)))
+    for row in real_open:
+        expected_open.append(literal(row, int((ellipsoids.centroids - row).norm(dim=1).argmin())))
+    assert len(judge) == len(expected_known) < 40
+    np.testing.assert_allclose(reach.known, expected_known)
+    np.testing.assert_allclose(reach.open, expected_open)
+    assert reach.correct.tolist() == correct
+    assert 0 < np.mean(correct) < 1
+
+
+def test_held_out_rows_of_one_class_are_never_open():
+    known, classes = known_rows(n_classes=1)
+    ellipsoids, real_open = some_ellipsoids(known, classes), open_rows()
+    for given in (real_open, real_open[:0]):
+        judge = HeldOutRows(known, classes, given, ellipsoids.centroids, torch.tensor([False]))
+        reach = judge.reach(ellipsoids.components, ellipsoids.radii)
+        assert len(reach.open) == len(given)
+        assert reach.correct.all()
+
+
+def split(known, classes, seed, fraction):
+    held = held_out_rows(classes.numpy(), fraction, np.random.default_rng(seed))
+    return (known[~held], classes[~held]), (known[held], classes[held])
+
+
+def learn(settings, *, n_open=0, seed=0, n_classes=4):
+    known, classes = known_rows(n_classes=n_classes, n_rows=80, spread=0.7)
+    return known, classes, learn_ellipsoids(known, classes, n_classes, open_rows(n_open), settings, seed)
+
+
+@pytest.mark.parametrize("option", ["early_stopping", "recalibrate"])
+def test_rows_that_are_held_out_do_not_learn(option):
+    known, classes = known_rows(n_rows=80)
+    real_open = open_rows(100)
+    settings = replace(SETTINGS, **{option: True})
+    learning, held_out = _hold_out(known, classes, real_open, settings, np.random.default_rng(0))
+    for rows, parts in ((known, (learning[0], held_out[0])), (real_open, (learning[2], held_out[2]))):
+        assert sorted(torch.cat(parts).tolist()) == sorted(rows.tolist())
+        assert len(parts[1]) == pytest.approx(0.25 * len(rows), abs=10)
+    for part in (learning, held_out):
+        for row, label in zip(*part[:2], strict=True):
+            assert classes[(known == row).all(dim=1)] == label
+    assert _hold_out(known, classes, real_open, SETTINGS, np.random.default_rng(0))[1] is None
+
+
+def test_all_rows_learn_where_none_is_needed_to_judge():
+    known, classes, learned = learn(SETTINGS)
+    start = start_ellipsoids(known, classes, 4)
+    np.testing.assert_array_equal(learned.centroids, start.centroids)
+    np.testing.assert_array_equal(learned.radii, start.radii)
+    assert learned.history.scores == []
+
+
+@pytest.mark.parametrize("recalibrate", [False, True])
+def test_the_matrices_of_the_best_epoch_are_kept(recalibrate):
+    settings = replace(
+        SETTINGS, early_stopping=True, recalibrate=recalibrate, max_iter=40, n_iter_no_change=8, learning_rate=0.03
+    )
+    known, classes, learned = learn(settings)
+    _, (held, labels) = split(known, classes, 0, settings.validation_fraction)
+    judge = HeldOutRows(held, labels, known[:0], learned.centroids, torch.zeros(4, dtype=torch.bool))
+    reach = judge.reach(learned.components, learned.radii)
+    history = learned.history
+    assert mean_f1(reach, np.ones(1))[0] == pytest.approx(max(history.scores))
+    assert history.scores[history.best_epoch] == max(history.scores) > history.scores[-1]
+    assert len(history.scores) == history.n_iter < 40
+
+
+@pytest.mark.parametrize("early_stopping", [False, True])
+@pytest.mark.parametrize("n_open", [0, 9])
+def test_recalibration_multiplies_all_radii_by_the_best_size(early_stopping, n_open):
+    settings = replace(SETTINGS, early_stopping=early_stopping)
+    known, classes, learned = learn(replace(settings, recalibrate=True), n_open=n_open)
+    (rows, labels), (held, held_labels) = split(known, classes, 0, settings.validation_fraction)
+    start = start_ellipsoids(rows, labels, 4)
+    ratios = learned.radii / start.radii
+    np.testing.assert_allclose(ratios, ratios[0], rtol=1e-12)
+    judge = HeldOutRows(held, held_labels, known[:0], learned.centroids, torch.zeros(4, dtype=torch.bool))
+    reach = judge.reach(learned.components, start.radii)
+    if not n_open:
+        assert ratios[0].item() == pytest.approx(best_size(reach) * (1 + ROUNDING))
+    # One held-out row lies on the boundary.
+    assert min(abs(reach.known - ratios[0].item())) < 1e-4
+
+
+def test_the_same_seed_learns_the_same():
+    settings = replace(SETTINGS, early_stopping=True, recalibrate=True)
+    one, again, other = (learn(settings, n_open=5, seed=seed)[2] for seed in (0, 0, 1))
+    assert torch.equal(one.components, again.components)
+    assert torch.equal(one.radii, again.radii)
+    assert one.history.losses == again.history.losses
+    assert not torch.equal(one.components, other.components)
+
+
+def test_classes_that_are_all_points_are_not_judged():
+    rows = torch.tensor([[0.0, 0], [0, 0], [2, 0], [2, 0]])
+    settings = replace(SETTINGS, early_stopping=True, recalibrate=True)
+    learned = learn_ellipsoids(rows, torch.tensor([0, 0, 1, 1]), 2, rows[:0], settings, 0)
+    assert isinstance(learned, Ellipsoids)
+    assert learned.radii.tolist() == [1, 1]
+    assert torch.equal(learned.components, torch.eye(2).repeat(2, 1, 1))
+    assert learned.history.scores == []
+    assert learned.history.n_iter == 3

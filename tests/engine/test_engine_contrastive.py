@@ -1,0 +1,278 @@
+"""Training of features: the start of W, dropout views, the schedule, and which weights are kept."""
+
+import copy
+import random
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional
+
+from skellipsoid._engine import contrastive
+from skellipsoid._engine.contrastive import (
+    ContrastiveSettings,
+    FrozenRows,
+    TokenRows,
+    start_projection,
+    train_projection,
+)
+from skellipsoid._engine.text import TextBackbone
+from skellipsoid._engine.training import held_out_rows
+
+
+def settings(**changed):
+    defaults = {
+        "loss": "supcon",
+        "normalize": True,
+        "temperature": 0.1,
+        "learning_rate": 1e-2,
+        "weight_decay": 0.01,
+        "batch_size": 16,
+        "max_iter": 10,
+        "early_stopping": False,
+        "validation_fraction": 0.25,
+        "n_iter_no_change": 5,
+        "tol": 0.0,
+        "verbose": 0,
+    }
+    return ContrastiveSettings(**defaults | changed)
+
+
+@pytest.fixture
+def blobs():
+    """40 rows of 4 classes that overlap, in 8 dimensions."""
+    rng = np.random.default_rng(0)
+    classes = np.repeat(np.arange(4), 10)
+    centres = rng.normal(size=(4, 8))
+    return torch.from_numpy((centres[classes] + rng.normal(size=(40, 8))).astype(np.float32)), classes
+
+
+class PlainRows(FrozenRows):
+    """Rows without dropout."""
+
+    def views(self, rows):
+        chosen = self.plain(rows)
+        return torch.cat([chosen, chosen])
+
+
+# The start of W
+
+
+def test_the_square_projection_starts_at_the_identity():
+    layer = start_projection(6, 6, seed=0)
+    torch.testing.assert_close(layer.weight.data, torch.eye(6))
+    assert not layer.bias.data.any()
+
+
+@pytest.mark.parametrize(("width", "n_components"), [(8, 3), (3, 8), (8, 1), (1, 8)])
+def test_other_projections_start_with_orthonormal_directions(width, n_components):
+    layer = start_projection(width, n_components, seed=0)
+    weight = layer.weight.data
+    assert weight.shape == (n_components, width)
+    gram = weight @ weight.T if n_components < width else weight.T @ weight
+    torch.testing.assert_close(gram, torch.eye(min(width, n_components)), atol=1e-6, rtol=0)
+    assert not layer.bias.data.any()
+    torch.testing.assert_close(start_projection(width, n_components, seed=0).weight.data, weight)
+    if min(width, n_components) > 1:
+        assert (start_projection(width, n_components, seed=1).weight.data - weight).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("n_components", [3, 6])
+def test_the_start_leaves_the_random_state_alone(n_components):
+    state = torch.get_rng_state()
+    start_projection(6, n_components, seed=0)
+    assert torch.equal(state, torch.get_rng_state())
+
+
+# Views
+
+
+def test_frozen_views_are_two_dropouts_of_each_row():
+    rows = FrozenRows(torch.ones(50, 40))
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        first, second = rows.views(np.arange(50)).chunk(2)
+    kept = 1 / (1 - contrastive.HEAD_DROPOUT)
+    for view in first, second:
+        assert set(view.unique().tolist()) == {0.0, kept}
+        assert abs((view == 0).float().mean() - contrastive.HEAD_DROPOUT) < 0.03
+    assert (first != second).any(dim=1).all()
+
+
+def test_frozen_views_keep_the_order_of_the_rows():
+    rows = FrozenRows(torch.arange(1.0, 6.0).repeat(100, 1).T)
+    chosen = np.array([3, 0, 4])
+    torch.testing.assert_close(rows.plain(chosen)[:, 0], torch.tensor([4.0, 1.0, 5.0]))
+    views = rows.views(chosen) * (1 - contrastive.HEAD_DROPOUT)
+    torch.testing.assert_close(views.amax(dim=1), torch.tensor([4.0, 1.0, 5.0] * 2))
+
+
+@pytest.fixture
+def token_rows(tiny_model, texts):
+    return TokenRows(TextBackbone.load(tiny_model), texts, "mean")
+
+
+def test_token_views_have_the_models_dropout_and_plain_rows_have_none(token_rows):
+    chosen = np.array([5, 0, 31, 2])
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(0)
+        plain = token_rows.plain(chosen)
+        views = torch.stack([token_rows.views(chosen) for _ in range(20)])
+        torch.testing.assert_close(token_rows.plain(chosen), plain)
+    first, second = views.chunk(2, dim=1)
+    assert (first - second).abs().amax(dim=2).min() > 0.01
+    # On average each view is nearest to its own text.
+    for view in first, second:
+        assert torch.cdist(view.mean(0), plain).argmin(dim=1).tolist() == [0, 1, 2, 3]
+
+
+def test_a_models_every_weight_learns_but_the_unused_pooler(token_rows):
+    classes = np.arange(32) % 4
+    before = {name: p.detach().clone() for name, p in token_rows.backbone.transformer.named_parameters()}
+    projection = start_projection(32, 32, 0)
+    train_projection(token_rows, classes, 4, projection, settings(max_iter=1, learning_rate=1e-3, weight_decay=0.0), 0)
+    after = dict(token_rows.backbone.transformer.named_parameters())
+    still = {name for name in before if torch.equal(before[name], after[name])}
+    # A bias of the keys shifts all scores of a query alike: softmax does not see it.
+    assert {name for name in still if "pooler" not in name and "key.bias" not in name} == set()
+
+
+# Training
+
+
+@pytest.mark.parametrize("loss", ["supcon", "softmax"])
+@pytest.mark.parametrize("normalize", [True, False])
+def test_the_loss_falls_and_classes_separate(blobs, loss, normalize):
+    rows, classes = blobs
+    projection = start_projection(8, 8, 0)
+
+    def spread():
+        with torch.no_grad():
+            directions = functional.normalize(projection(rows), dim=1)
+        similar = directions @ directions.T
+        same = torch.from_numpy(classes[:, None] == classes)
+        return float(similar[same].mean() - similar[~same].mean())
+
+    before = spread()
+    history = train_projection(
+        FrozenRows(rows), classes, 4, projection, settings(loss=loss, normalize=normalize, max_iter=40), 0
+    )
+    assert history.n_iter == 40
+    assert np.mean(history.losses[-5:]) < 0.9 * np.mean(history.losses[:5])
+    assert spread() > before + 0.03
+
+
+def test_the_first_loss_is_that_of_the_rows_as_they_are(blobs):
+    rows, classes = blobs
+    history = train_projection(
+        PlainRows(rows), classes, 4, start_projection(8, 8, 0), settings(batch_size=40, max_iter=1), 0
+    )
+    directions = functional.normalize(torch.cat([rows, rows]).double(), dim=1).numpy()
+    similar = np.exp(directions @ directions.T / 0.1)
+    both = np.concatenate([classes, classes])
+    losses = []
+    for i in range(80):
+        others = np.arange(80) != i
+        positives = others & (both == both[i])
+        losses.append(-np.log(similar[i, positives] / similar[i, others].sum()).mean())
+    assert history.losses[0] == pytest.approx(np.mean(losses), rel=1e-5)
+
+
+@pytest.mark.parametrize("n_steps", [1, 7, 100])
+def test_the_rate_rises_for_a_tenth_of_the_steps_and_falls_to_nothing(n_steps):
+    share = contrastive._warmup_then_cosine(n_steps)
+    rates = np.array([share(step) for step in range(n_steps + 1)])
+    assert (rates[:-1] > 0).all()
+    assert rates.max() <= 1
+    assert rates[-1] < 0.03
+    top = rates.argmax()
+    assert top <= max(1, round(0.1 * n_steps))
+    assert (np.diff(rates[: top + 1]) > 0).all()
+    assert (np.diff(rates[top:]) < 0).all()
+    if n_steps == 100:
+        assert rates[10] == 1
+        assert rates[55] == pytest.approx(0.5)
+
+
+def test_the_weights_of_the_best_epoch_are_kept(blobs):
+    rows, classes = blobs
+
+    class Watched(FrozenRows):
+        seen: list = []  # noqa: RUF012 - one test, one list
+
+        def plain(self, chosen):
+            if len(chosen) == n_held_out:  # the held-out rows, once per epoch
+                self.seen.append(projection.weight.detach().clone())
+            return super().plain(chosen)
+
+    n_held_out = int(held_out_rows(classes, 0.25, np.random.default_rng(0)).sum())
+    projection = start_projection(8, 8, 0)
+    chosen = settings(early_stopping=True, learning_rate=0.3, batch_size=30, max_iter=60, n_iter_no_change=8)
+    history = train_projection(Watched(rows), classes, 4, projection, chosen, 0)
+    # With a rate this high the score has its peak early.
+    assert history.n_iter < 60
+    assert len(history.scores) == len(Watched.seen) == history.n_iter
+    best = int(np.argmax(history.scores))
+    assert best == history.best_epoch < history.n_iter - 1
+    assert history.n_iter == best + 1 + 8
+    assert torch.equal(projection.weight.data, Watched.seen[best])
+
+
+def test_held_out_rows_do_not_train_and_are_scored_against_those_that_do(blobs):
+    rows, classes = blobs
+    chosen = settings(early_stopping=True, learning_rate=1e-12, weight_decay=0.0, max_iter=1)
+    history = train_projection(PlainRows(rows), classes, 4, start_projection(8, 8, 0), chosen, seed=3)
+    held_out = held_out_rows(classes, 0.25, np.random.default_rng(3))
+    directions = functional.normalize(rows.double(), dim=1).numpy()
+    means = np.stack([directions[~held_out & (classes == k)].mean(axis=0) for k in range(4)])
+    means /= np.linalg.norm(means, axis=1, keepdims=True)
+    scores = directions[held_out] @ means.T / 0.1
+    right = scores[np.arange(held_out.sum()), classes[held_out]]
+    assert history.scores[0] == pytest.approx((right - np.log(np.exp(scores).sum(axis=1))).mean(), rel=1e-4)
+
+
+def test_without_early_stopping_every_epoch_runs_whatever_the_loss_does(blobs):
+    rows, classes = blobs
+    chosen = settings(learning_rate=1e-12, max_iter=30, n_iter_no_change=2, tol=1.0)
+    history = train_projection(FrozenRows(rows), classes, 4, start_projection(8, 8, 0), chosen, 0)
+    assert (history.n_iter, history.scores) == (30, [])
+
+
+def test_a_batch_without_a_single_pair_costs_no_nan(blobs):
+    rows, _ = blobs
+    # Every row its own class, batches of one: each text has its other view for a partner.
+    history = train_projection(
+        FrozenRows(rows[:5]), np.arange(5), 5, start_projection(8, 8, 0), settings(batch_size=1, max_iter=3), 0
+    )
+    assert np.isfinite(history.losses).all()
+
+
+@pytest.mark.parametrize("loss", ["supcon", "softmax"])
+def test_one_seed_one_result_and_nobodys_random_state_moves(blobs, loss):
+    rows, classes = blobs
+
+    start = start_projection(8, 8, 0)
+
+    def train(seed):
+        projection = copy.deepcopy(start)
+        train_projection(FrozenRows(rows), classes, 4, projection, settings(loss=loss, max_iter=3), seed)
+        return projection.weight.detach()
+
+    states = torch.get_rng_state(), np.random.get_state()[1].copy(), random.getstate()  # noqa: NPY002
+    first = train(0)
+    assert torch.equal(torch.get_rng_state(), states[0])
+    assert (np.random.get_state()[1] == states[1]).all()  # noqa: NPY002
+    assert random.getstate() == states[2]
+    torch.rand(3)
+    assert torch.equal(train(0), first)
+    assert not torch.allclose(train(1), first, atol=1e-4)
+
+
+def test_training_works_where_the_caller_has_switched_gradients_off(blobs):
+    rows, classes = blobs
+    projection = start_projection(8, 8, 0)
+    start = projection.weight.detach().clone()
+    with torch.no_grad():
+        train_projection(FrozenRows(rows), classes, 4, projection, settings(max_iter=1), 0)
+        assert not torch.is_grad_enabled()
+    assert not torch.equal(projection.weight.detach(), start)

@@ -1,0 +1,176 @@
+"""The losses against hand-computed values, literal sums and automatic differentiation."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import normalize
+
+from skellipsoid._engine.losses import (
+    contraction_loss,
+    contraction_slope,
+    expansion_loss,
+    expansion_slope,
+    prototype_loss,
+    supervised_contrastive_loss,
+)
+
+RADIUS = torch.tensor(2.0, dtype=torch.float64)
+
+
+def tensor(values):
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def test_expansion_loss_by_hand():
+    # eq. 12: max(r - 2, 0)
+    assert expansion_loss(tensor([0.0, 1.5, 2.0, 2.25, 7.0]), RADIUS).tolist() == [0, 0, 0, 0.25, 5]
+
+
+def test_contraction_loss_by_hand():
+    # eq. 14 with β = 0.5: (2 - r) + 0.5 for r < 2, 0.5 exp(2 - r) for r >= 2
+    losses = contraction_loss(tensor([0.0, 1.0, 2.0, 3.0, 2 + math.log(4)]), RADIUS, 0.5)
+    np.testing.assert_allclose(losses, [2.5, 1.5, 0.5, 0.5 / math.e, 0.125], rtol=1e-15)
+
+
+def test_slopes_by_hand():
+    norms = tensor([0.0, 1.0, 2.0, 3.0])
+    assert expansion_slope(norms, RADIUS).tolist() == [0, 0, 0, 1]
+    np.testing.assert_allclose(contraction_slope(norms, RADIUS, 0.5), [-1, -1, -0.5, -0.5 / math.e], rtol=1e-15)
+
+
+@pytest.mark.parametrize("beta", [0.0, 0.1, 0.5, 2.0])
+def test_contraction_on_the_boundary(beta):
+    just_inside, on, just_outside = tensor([2 - 1e-9, 2.0, 2 + 1e-9])
+    # The loss has no jump: β from both sides.
+    for norm in (just_inside, on, just_outside):
+        assert contraction_loss(norm, RADIUS, beta).item() == pytest.approx(beta, abs=1e-8)
+    # Its slope jumps from -1 to -β.
+    assert contraction_slope(just_inside, RADIUS, beta) == -1
+    assert contraction_slope(on, RADIUS, beta) == -beta
+    assert contraction_slope(just_outside, RADIUS, beta).item() == pytest.approx(-beta, abs=1e-8)
+
+
+def test_expansion_has_no_jump():
+    assert expansion_loss(tensor([2 + 1e-9]), RADIUS).item() == pytest.approx(0, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("loss", "slope"),
+    [
+        (expansion_loss, expansion_slope),
+        (lambda r, d: contraction_loss(r, d, 0.7), lambda r, d: contraction_slope(r, d, 0.7)),
+    ],
+    ids=["expansion", "contraction"],
+)
+def test_slopes_are_derivatives(loss, slope):
+    rng = np.random.default_rng(0)
+    norms, radii = tensor(rng.uniform(0, 4, size=(50, 3))), tensor([0.5, 1.0, 2.0])
+    assert (abs(norms - radii) > 1e-5).all()  # no row at the kink
+    step = 1e-6
+    differences = (loss(norms + step, radii) - loss(norms - step, radii)) / (2 * step)
+    np.testing.assert_allclose(slope(norms, radii), differences, atol=1e-8)
+    norms.requires_grad_()
+    (gradient,) = torch.autograd.grad(loss(norms, radii).sum(), norms)
+    np.testing.assert_array_equal(slope(norms.detach(), radii), gradient)
+    assert torch.autograd.gradcheck(lambda r: loss(r, radii), norms)
+
+
+def test_losses_far_inside_and_far_outside_are_finite():
+    norms = torch.tensor([0.0, 1e30], requires_grad=True)
+    losses = contraction_loss(norms, torch.tensor(1e3), 0.5)
+    np.testing.assert_allclose(losses.detach(), [1000.5, 0])
+    losses.sum().backward()
+    assert norms.grad.tolist() == [-1, 0]
+    assert contraction_slope(norms.detach(), torch.tensor(1e3), 0.5).tolist() == [-1, 0]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_losses_keep_the_precision(dtype):
+    norms = torch.ones(3, dtype=dtype)
+    for values in (
+        expansion_loss(norms, norms),
+        expansion_slope(norms, norms),
+        contraction_loss(norms, norms, 0.5),
+        contraction_slope(norms, norms, 0.5),
+    ):
+        assert values.dtype == dtype
+
+
+def literal_contrastive_loss(features, classes, temperature):
+    """eq. 2 by double loops over anchors and their partners, the mean over anchors that have one."""
+    per_anchor = []
+    for i in range(len(features)):
+        others = [a for a in range(len(features)) if a != i]
+        partners = [p for p in others if classes[p] == classes[i]]
+        if not partners:
+            continue
+        denominator = sum(math.exp(float(features[i] @ features[a]) / temperature) for a in others)
+        logs = [math.log(math.exp(float(features[i] @ features[p]) / temperature) / denominator) for p in partners]
+        per_anchor.append(-sum(logs) / len(partners))
+    return sum(per_anchor) / len(per_anchor)
+
+
+def unit_rows(n_rows, n_features, seed=0):
+    return normalize(tensor(np.random.default_rng(seed).normal(size=(n_rows, n_features))), dim=1)
+
+
+def test_contrastive_loss_by_hand():
+    features = tensor([[1, 0], [1, 0], [0, 1]])
+    # Both anchors of class 0: -log(e / (e + 1)); the single row of class 1 is no anchor.
+    loss = supervised_contrastive_loss(features, torch.tensor([0, 0, 1]), 1.0)
+    assert loss.item() == pytest.approx(math.log(1 + math.exp(-1)))
+
+
+@pytest.mark.parametrize("temperature", [0.05, 0.3, 1.0])
+@pytest.mark.parametrize(
+    "classes", [[0, 0, 1, 1, 2, 2], [0, 0, 0, 0, 0, 1, 1], [0, 1, 1, 2, 3], [5, 5], [0, 1, 0, 1, 0, 1, 4, 4]], ids=str
+)
+def test_contrastive_loss_is_the_literal_sum(classes, temperature):
+    features = unit_rows(len(classes), 4)
+    loss = supervised_contrastive_loss(features, torch.tensor(classes), temperature)
+    expected = literal_contrastive_loss(features.numpy(), classes, temperature)
+    assert loss.item() == pytest.approx(expected, rel=1e-12, abs=1e-12)
+
+
+def test_contrastive_loss_gradient():
+    features = unit_rows(6, 3).requires_grad_()
+    classes = torch.tensor([0, 0, 1, 1, 1, 2])
+    assert torch.autograd.gradcheck(lambda rows: supervised_contrastive_loss(rows, classes, 0.2), features)
+
+
+def test_contrastive_loss_of_single_anchors_is_zero():
+    features = unit_rows(4, 3).requires_grad_()
+    loss = supervised_contrastive_loss(features, torch.arange(4), 0.07)
+    loss.backward()
+    assert loss.item() == 0
+    assert (features.grad == 0).all()
+
+
+@pytest.mark.parametrize("classes", [[0, 0, 1, 2], [0], [0, 1], [3, 3, 3]], ids=str)
+def test_contrastive_loss_is_never_nan(classes):
+    # Equal and opposite rows at a low temperature, in single precision.
+    features = torch.tensor([[1.0, 0], [-1, 0], [1, 0], [1, 0]])[: len(classes)].requires_grad_()
+    loss = supervised_contrastive_loss(features, torch.tensor(classes), 0.01)
+    loss.backward()
+    assert loss.isfinite()
+    assert features.grad.isfinite().all()
+
+
+def test_contrastive_loss_prefers_classes_that_lie_together():
+    together = tensor([[1, 0], [1, 0], [0, 1], [0, 1]])
+    classes, wrong = torch.tensor([0, 0, 1, 1]), torch.tensor([0, 1, 0, 1])
+    good = supervised_contrastive_loss(together, classes, 0.1)
+    assert good < 1e-3 < 4 < supervised_contrastive_loss(together, wrong, 0.1)
+
+
+def test_prototype_loss_is_the_literal_cross_entropy():
+    features, centroids = unit_rows(7, 3) * 5, unit_rows(4, 3, seed=1) * 2
+    classes = [0, 1, 2, 3, 3, 0, 1]
+    expected = []
+    for row, k in zip(features.numpy() / 5, classes, strict=True):
+        shares = np.exp(centroids.numpy() / 2 @ row / 0.3)
+        expected.append(-math.log(shares[k] / shares.sum()))
+    loss = prototype_loss(features, torch.tensor(classes), centroids, 0.3)
+    assert loss.item() == pytest.approx(np.mean(expected))

@@ -1,0 +1,466 @@
+"""Checks that every classifier of the package passes: scikit-learn's, and this package's own.
+
+A new classifier is one line in ``CLASSIFIERS``, and one in ``EXPECTED_FAILED_CHECKS`` if its boundary rejects rows that
+a check of scikit-learn wants labelled.
+"""
+
+import inspect
+import pickle
+import sys
+import warnings
+
+import joblib
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import accuracy_score, f1_score
+from sklearn.utils.estimator_checks import estimator_checks_generator
+
+from skellipsoid import EllipsoidOpenSetClassifier
+
+#: Each classifier, with parameters that make it quick for this package's own checks.
+CLASSIFIERS = {
+    EllipsoidOpenSetClassifier: {"max_iter": 8},
+}
+
+#: scikit-learn's checks that a classifier rightly fails, and why. ``xfail_strict`` makes a needless one an error.
+EXPECTED_FAILED_CHECKS = {
+    EllipsoidOpenSetClassifier: {
+        "check_classifiers_train": (
+            "Training rows outside of their class's ellipsoid are answered with the open label, where the check wants "
+            "the class with the largest decision value; check_open_set_decision_argmax_is_predict_known replaces it."
+        ),
+        "check_classifiers_one_label": (
+            "One of the check's ten new rows lies outside of the single class's ellipsoid, whose size two held-out "
+            "rows decided."
+        ),
+    },
+}
+
+SCORING_METHODS = ("predict", "predict_known", "score_samples", "class_margins", "decision_function")
+
+
+def sklearn_instance(classifier):
+    """The default instance, with an open label that the data of scikit-learn's checks do not use.
+
+    With a seed where there is one: ``check_classifiers_one_label`` sets none.
+    """
+    seed = {"random_state": 0} if "random_state" in classifier().get_params() else {}
+    return classifier(open_label=-999, **seed)
+
+
+def sklearn_checks():
+    """Estimators and scikit-learn's checks, the expected failures marked.
+
+    What ``parametrize_with_checks`` does, as a list: scikit-learn 1.6 passes a generator, of which pytest warns.
+    """
+    for classifier in CLASSIFIERS:
+        expected = EXPECTED_FAILED_CHECKS.get(classifier, {})
+        yield from estimator_checks_generator(
+            sklearn_instance(classifier), expected_failed_checks=expected, mark="xfail"
+        )
+
+
+def check_id(value):
+    if not hasattr(value, "func"):
+        return type(value).__name__
+    options = ",".join(f"{name}={option}" for name, option in value.keywords.items())
+    return f"{value.func.__name__}({options})"
+
+
+@pytest.mark.parametrize(("estimator", "check"), list(sklearn_checks()), ids=check_id)
+def test_sklearn_checks(estimator, check):
+    check(estimator)
+
+
+def test_expected_failures_are_strict(pytestconfig):
+    assert pytestconfig.getini("xfail_strict")
+
+
+@pytest.mark.parametrize("classifier", EXPECTED_FAILED_CHECKS)
+def test_expected_failures_name_checks_that_run(classifier):
+    names = {check.func.__name__ for _, check in estimator_checks_generator(sklearn_instance(classifier))}
+    assert set(EXPECTED_FAILED_CHECKS[classifier]) <= names
+
+
+# This package's own checks. Each takes an unfitted classifier whose open label is -1.
+
+
+def blobs(n_classes=3, *, rows=30, n_features=4, seed=0):
+    """Round classes far apart, with the labels 0 ... n_classes - 1, their rows mixed."""
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.repeat(np.arange(n_classes), rows))
+    centers = 8.0 * np.arange(n_classes)[:, np.newaxis] * np.ones(n_features)
+    return centers[y] + rng.normal(size=(len(y), n_features)), y
+
+
+def scattered(n_features=4, *, n_samples=200, seed=1):
+    """Rows in, between, beside and far from the classes of ``blobs``."""
+    rng = np.random.default_rng(seed)
+    scale = rng.choice([1.0, 10.0, 1000.0], size=(n_samples, 1))
+    return 8 + scale * rng.normal(size=(n_samples, n_features))
+
+
+def far_rows(n_samples=5, n_features=4):
+    return np.linspace(300, 900, n_samples)[:, np.newaxis] * np.array([1.0, -1.0] * (n_features // 2))
+
+
+def check_open_set_learns(classifier):
+    X, y = blobs()
+    new, truth = blobs(seed=2)
+    classifier.fit(X, y)
+    assert (classifier.predict_known(new) == truth).all()
+    assert (classifier.predict(new) == truth).mean() > 0.7
+    assert (classifier.predict(far_rows()) == -1).all()
+
+
+def check_open_set_predict_is_open_exactly_below_offset(classifier):
+    X, y = blobs()
+    rows = np.concatenate([X, scattered()])
+    classifier.fit(X, y)
+    scores, known = classifier.score_samples(rows), classifier.predict_known(rows)
+    margins, decision = classifier.class_margins(rows), classifier.decision_function(rows)
+    for offset in (0.0, np.median(scores), scores[7], -np.inf, np.inf):
+        classifier.offset_ = offset
+        np.testing.assert_array_equal(classifier.predict(rows), np.where(scores < offset, -1, known))
+        # Only predict uses the offset.
+        np.testing.assert_array_equal(classifier.score_samples(rows), scores)
+        np.testing.assert_array_equal(classifier.predict_known(rows), known)
+        np.testing.assert_array_equal(classifier.class_margins(rows), margins)
+        np.testing.assert_array_equal(classifier.decision_function(rows), decision)
+
+
+def check_open_set_offset_resets_on_refit(classifier):
+    X, y = blobs()
+    answers = classifier.fit(X, y).predict(X)
+    assert classifier.offset_ == 0
+    assert isinstance(classifier.offset_, float)
+    classifier.offset_ = 0.5
+    np.testing.assert_array_equal(classifier.fit(X, y).predict(X), answers)
+    assert classifier.offset_ == 0
+
+
+def check_open_set_margins_shape(classifier):
+    for n_classes in (1, 2, 3):
+        X, y = blobs(n_classes)
+        classifier.fit(X, y)
+        for dtype in (np.float64, np.float32):
+            rows = scattered().astype(dtype)
+            margins, scores = classifier.class_margins(rows), classifier.score_samples(rows)
+            decision = classifier.decision_function(rows)
+            assert margins.shape == (len(rows), n_classes)
+            assert scores.shape == (len(rows),)
+            assert decision.shape == ((len(rows),) if n_classes == 2 else (len(rows), n_classes))
+            assert margins.dtype == scores.dtype == decision.dtype == dtype
+            assert np.isfinite(margins).all()
+
+
+def check_open_set_score_is_the_assigned_margin(classifier):
+    X, y = blobs()
+    rows = np.concatenate([X, scattered()])
+    classifier.fit(X, y)
+    assigned = np.searchsorted(classifier.classes_, classifier.predict_known(rows))
+    margins = classifier.class_margins(rows)[np.arange(len(rows)), assigned]
+    np.testing.assert_allclose(classifier.score_samples(rows), margins, rtol=1e-9, atol=1e-9)
+
+
+def check_open_set_decision_argmax_is_predict_known(classifier):
+    for n_classes in (1, 2, 3, 5):
+        X, y = blobs(n_classes)
+        classifier.fit(X, y)
+        for rows in (X, scattered(), scattered().astype(np.float32), far_rows()):
+            decision, known = classifier.decision_function(rows), classifier.predict_known(rows)
+            chosen = (decision > 0).astype(int) if n_classes == 2 else decision.argmax(axis=1)
+            np.testing.assert_array_equal(classifier.classes_[chosen], known)
+
+
+def check_open_set_decision_keeps_the_other_margins(classifier):
+    X, y = blobs()
+    rows = scattered()
+    classifier.fit(X, y)
+    decision, margins = classifier.decision_function(rows), classifier.class_margins(rows)
+    assigned = np.searchsorted(classifier.classes_, classifier.predict_known(rows))
+    others = np.arange(3) != assigned[:, np.newaxis]
+    np.testing.assert_array_equal(decision[others], margins[others])
+    np.testing.assert_allclose(decision.max(axis=1), margins.max(axis=1), rtol=1e-6)
+
+
+def check_open_set_open_label_kinds(classifier):
+    X, y = blobs(2)
+    names = np.array(["a", "bcd"])
+    cases = [
+        # labels of the two classes, open_label, what must be answered for open rows, kind of the answers
+        (np.array([4, 9]), -1, -1, "i"),
+        (np.array([4, 9], dtype=np.int8), -999, -999, "i"),
+        (np.array([0, 255], dtype=np.uint8), -1, -1, "i"),
+        (np.array([4, 9], dtype=np.uint64), -1, -1, "i"),
+        (np.array([False, True]), -1, -1, "i"),
+        (np.array([0.0, 2.0]), -1, -1.0, "f"),
+        (np.array([0.0, 2.0], dtype=np.float32), 7, 7.0, "f"),
+        (names, -1, "-1", "U"),
+        (names, "open", "open", "U"),
+        (names.astype(object), -1, "-1", "O"),
+        (names.astype(object), "somewhere else", "somewhere else", "O"),
+        (np.array([-1, 1]), -7, -7, "i"),
+    ]
+    for labels, open_label, expected, kind in cases:
+        classifier.set_params(open_label=open_label).fit(X, labels[y])
+        answers = classifier.predict(np.concatenate([X, far_rows()]))
+        assert classifier.open_label_ == expected
+        assert type(classifier.open_label_) is type(expected)
+        assert answers.dtype.kind == kind
+        assert set(answers[-5:].tolist()) == {expected}
+        assert set(answers.tolist()) == {*labels.tolist(), expected}
+        assert classifier.score(far_rows(), np.full(5, expected)) == 1
+        # The answers are such that scikit-learn's metrics take them beside labels of the caller's kind.
+        f1 = f1_score([*labels[y].tolist(), *[expected] * 5], answers, average="macro", zero_division=0)
+        assert 0.5 < f1 <= 1
+
+
+def check_open_set_open_rows_never_a_class(classifier):
+    X, y = blobs()
+    for labels, expected in ((y, -1), (np.array(["a", "b", "c"])[y], "-1"), (y.astype(np.float32), -1.0)):
+        labels = labels.copy()
+        if labels.dtype.kind == "U":
+            labels = labels.astype("<U2")
+        labels[:20] = expected
+        classifier.fit(X, labels)
+        assert expected not in classifier.classes_.tolist()
+        assert len(classifier.classes_) == 3
+        assert expected not in classifier.predict_known(scattered()).tolist()
+
+
+def check_open_set_one_class_warning(classifier):
+    X, y = blobs(2)
+    with pytest.warns(UserWarning, match="30 rows with the label -1 were read as open.* class 0;") as caught:
+        classifier.fit(X, np.where(y == 0, 0, -1))
+    assert len(caught) == 1
+    assert caught[0].filename == __file__  # it points at the caller's line
+    with pytest.warns(UserWarning, match="30 rows with the label '-1' .* class 'a';"):
+        classifier.fit(X, np.where(y == 0, "a", "-1"))
+    # Warnings are errors here: none comes for one class without open rows, nor for two classes beside open ones.
+    classifier.fit(X[y == 0], y[y == 0])
+    classifier.fit(*blobs(2)).fit(np.append(X, far_rows(), axis=0), np.append(y, np.full(5, -1)))
+
+
+def check_open_set_score_reads_unknown_labels_as_open(classifier):
+    X, y = blobs()
+    rows, truth = np.concatenate([X, far_rows(10)]), np.append(y, np.repeat([-1, 77], 5))
+    classifier.fit(X, y)
+    answers = classifier.predict(rows)
+    expected = accuracy_score(np.where(truth == 77, -1, truth), answers)
+    assert classifier.score(rows, truth) == expected
+    assert classifier.score(rows, truth.tolist()) == expected
+    assert classifier.score(rows[-10:], truth[-10:]) == 1
+    weight = np.random.default_rng(0).random(len(rows))
+    weighted = accuracy_score(np.where(truth == 77, -1, truth), answers, sample_weight=weight)
+    assert classifier.score(rows, truth, sample_weight=weight) == weighted
+    names = np.array(["a", "b", "c", "zebra", "-1"])
+    classifier.fit(X, names[y])
+    assert classifier.score(rows, names[np.where(truth == 77, 3, truth)]) == expected
+
+
+def check_open_set_pickle_joblib_clone(classifier, folder):
+    X, y = blobs()
+    rows = scattered()
+    margins = classifier.fit(X, y).class_margins(rows)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(classifier)).class_margins(rows), margins)
+    joblib.dump(classifier, folder / "classifier.joblib")
+    always = torch.is_warn_always_enabled()
+    torch.set_warn_always(True)  # torch says only once in a process that memory is read-only
+    try:
+        mapped = joblib.load(folder / "classifier.joblib", mmap_mode="r")
+        np.testing.assert_array_equal(mapped.class_margins(rows), margins)
+        mapped.predict(rows)
+    finally:
+        torch.set_warn_always(always)
+    copy = clone(classifier)
+    assert copy.get_params() == classifier.get_params()
+    for method in SCORING_METHODS:
+        with pytest.raises(NotFittedError):
+            getattr(copy, method)(rows)
+
+
+def check_open_set_fitted_state_is_numpy(classifier):
+    X, y = blobs()
+    classifier.fit(torch.from_numpy(X), torch.from_numpy(y))
+    assert not any(isinstance(value, torch.Tensor) for value in vars(classifier).values())
+
+
+def check_open_set_random_state_untouched(classifier):
+    X, y = blobs()
+    torch_state, numpy_state = torch.random.get_rng_state(), np.random.get_state()  # noqa: NPY002
+    for random_state in (0, None, np.random.RandomState(0)):
+        if "random_state" in classifier.get_params():
+            classifier.set_params(random_state=random_state)
+        classifier.fit(X, y).predict(X)
+    assert torch.equal(torch.random.get_rng_state(), torch_state)
+    after = np.random.get_state()  # noqa: NPY002
+    assert after[2] == numpy_state[2]
+    np.testing.assert_array_equal(after[1], numpy_state[1])
+
+
+def check_open_set_same_seed_same_result(classifier):
+    X, y = blobs()
+    rows = scattered()
+    margins = classifier.fit(X, y).class_margins(rows)
+    torch.rand(3)  # nothing depends on the global state
+    np.testing.assert_array_equal(classifier.fit(X, y).class_margins(rows), margins)
+    np.testing.assert_array_equal(clone(classifier).fit(X, y).class_margins(rows), margins)
+    if "random_state" in classifier.get_params():
+        classifier.set_params(random_state=np.random.RandomState(5))
+        once, again = (clone(classifier).fit(X, y).class_margins(rows) for _ in range(2))
+        np.testing.assert_array_equal(once, again)
+        assert (once != margins).any()
+
+
+def check_open_set_pandas_polars_torch_inputs(classifier):
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    X, y = blobs()
+    names = np.array(["a", "b", "c"])[y]
+    rows, columns = scattered(), ["w", "x", "y", "z"]
+    margins, answers = classifier.fit(X, y).class_margins(rows), classifier.predict(rows)
+    devices = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
+
+    for new in (pandas.DataFrame, polars.DataFrame):
+        frame, new_rows = (new(dict(zip(columns, values.T, strict=True))) for values in (X, rows))
+        nullable = pandas.Series(y, dtype="Int64")
+        for labels in (pandas.Series(y), nullable, polars.Series(y), y.tolist(), y.astype(object)):
+            classifier.fit(frame, labels)
+            # A frame lies in memory column by column, which rounds differently.
+            np.testing.assert_allclose(classifier.class_margins(new_rows), margins, rtol=1e-9, atol=1e-9)
+            np.testing.assert_array_equal(classifier.predict(new_rows), answers)
+            assert classifier.feature_names_in_.tolist() == columns
+    for device in devices:
+        classifier.fit(torch.from_numpy(X).to(device).requires_grad_(), torch.from_numpy(y).to(device))
+        np.testing.assert_array_equal(classifier.class_margins(torch.from_numpy(rows).to(device)), margins)
+    for labels in (
+        names.tolist(),
+        names.astype(object),
+        pandas.Series(names),
+        pandas.Series(names, dtype="category"),
+        pandas.Series(names, dtype="string"),
+        polars.Series(names),
+        polars.Series(names, dtype=polars.Categorical),
+    ):
+        classifier.fit(X, labels)
+        assert classifier.classes_.tolist() == ["a", "b", "c"]
+        np.testing.assert_array_equal(classifier.class_margins(rows), margins)
+    classifier.fit(torch.from_numpy(X).bfloat16(), y)  # a type that NumPy does not have
+    assert (classifier.predict_known(torch.from_numpy(X).half()) == y).all()
+
+
+def check_open_set_memory_layouts(classifier):
+    X, y = blobs()
+    classifier.fit(X, y)
+    scores = classifier.score_samples(X)
+    frozen = X.copy()
+    frozen.flags.writeable = False
+    for rows in (np.asfortranarray(X), X[::-1][::-1], frozen, X.tolist(), X.astype(">f8")):
+        np.testing.assert_allclose(classifier.score_samples(rows), scores, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(classifier.score_samples(X[::-1]), scores[::-1], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(classifier.fit(frozen, y).score_samples(X), scores, rtol=1e-9, atol=1e-9)
+
+
+def check_open_set_bad_input(classifier):
+    X, y = blobs()
+    names = np.array(["a", "b", "c"])[y]
+    with_nan, with_inf = X.copy(), X.copy()
+    with_nan[3, 1], with_inf[3, 1] = np.nan, np.inf
+    mixed = [1 if i % 2 else "a" for i in range(len(y))]
+    cases = [
+        (sparse.csr_matrix(X), y, TypeError, r"[Ss]parse data was passed.*dense"),
+        (with_nan, y, ValueError, "NaN"),
+        (with_inf, y, ValueError, "infinity"),
+        (np.empty((0, 4)), [], ValueError, r"0 sample\(s\)"),
+        (np.empty((90, 0)), y, ValueError, r"0 feature\(s\)"),
+        (X[:, 0], y, ValueError, "(?s)Expected 2D array.*Reshape your data"),
+        (X, y[:-1], ValueError, r"inconsistent numbers of samples: \[90, 89\]"),
+        (X, mixed, ValueError, r"'a'.* 1 \(int\).*all numbers or all strings.*y.astype\(str\)"),
+        (X, np.array(mixed, dtype=object), ValueError, r"'a'.* 1 \(int\).*all numbers or all strings"),
+        (X, [None, *names[1:]], ValueError, r"None \(NoneType\).*all numbers or all strings"),
+        (X, [None, *y[1:].tolist()], ValueError, "Unknown label type.*None.*all numbers or all strings"),
+        (X, [*y[1:].tolist(), complex(0, 1)], ValueError, "(?i)complex|unknown label type"),
+        (X, y.astype("M8[D]"), ValueError, r"Unknown label type.*datetime64.*y.astype\(str\)"),
+        (X, X[:, 0], ValueError, "Unknown label type: continuous"),
+        (X, np.where(y == 0, np.nan, y), ValueError, "NaN"),
+        (X, np.column_stack([y, y]), ValueError, r"1d array.*\(90, 2\)"),
+        (X, np.full(len(X), -1), ValueError, "Every one of the 90 rows has the open label -1.*another open_label"),
+        (X, np.full(len(X), "-1"), ValueError, "Every one of the 90 rows has the open label '-1'"),
+        (X, None, ValueError, "requires y to be passed.*one label for each row"),
+    ]
+    for bad, labels, error, message in cases:
+        with pytest.raises(error, match=message):
+            classifier.fit(bad, labels)
+    for open_label, message in ((0.5, "0.5 is no whole number"), ("open", "'open' is a string.*numbers")):
+        with pytest.raises(ValueError, match=f"{message}.*such as -1"):
+            clone(classifier).set_params(open_label=open_label).fit(X, y)
+
+
+def check_open_set_bad_new_rows(classifier):
+    X, y = blobs()
+    classifier.fit(X, y)
+    with_nan = X.copy()
+    with_nan[3, 1] = np.nan
+    for method in (*SCORING_METHODS, "score"):
+        call = getattr(classifier, method)
+        more = (y,) if method == "score" else ()
+        for bad, error, message in (
+            (sparse.csr_matrix(X), TypeError, "dense"),
+            (with_nan, ValueError, "NaN"),
+            (X[:, :2], ValueError, "X has 2 features, but .* is expecting 4"),
+            (X[:0], ValueError, r"0 sample\(s\)"),
+            (X[0], ValueError, "Reshape your data"),
+        ):
+            with pytest.raises(error, match=message):
+                call(bad, *more)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        classifier.score(X, y[:-1])
+
+
+def check_open_set_input_unchanged(classifier):
+    X, y = blobs()
+    before, labels = X.copy(), y.copy()
+    tensor = torch.from_numpy(X.astype(np.float32))
+    classifier.fit(tensor, y)
+    classifier.fit(X, y)
+    for method in SCORING_METHODS:
+        getattr(classifier, method)(X)
+    np.testing.assert_array_equal(X, before)
+    np.testing.assert_array_equal(y, labels)
+    assert torch.equal(tensor, torch.from_numpy(before.astype(np.float32)))
+
+
+def check_open_set_caller_settings_of_torch(classifier):
+    X, y = blobs()
+    margins = classifier.fit(X, y).class_margins(X)
+    with torch.inference_mode():
+        np.testing.assert_array_equal(classifier.fit(X, y).class_margins(X), margins)
+    with torch.no_grad():
+        np.testing.assert_array_equal(classifier.fit(X, y).class_margins(X), margins)
+    torch.set_default_dtype(torch.float64)
+    try:
+        np.testing.assert_array_equal(classifier.fit(X, y).class_margins(X), margins)
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert torch.is_grad_enabled()
+
+
+OPEN_SET_CHECKS = [
+    function for name, function in inspect.getmembers(sys.modules[__name__], inspect.isfunction)
+    if name.startswith("check_open_set_")
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("check", OPEN_SET_CHECKS, ids=lambda check: check.__name__)
+@pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda classifier: classifier.__name__)
+def test_open_set_checks(classifier, check, tmp_path):
+    estimator = classifier(**CLASSIFIERS[classifier])
+    if "random_state" in estimator.get_params():
+        estimator.set_params(random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check(estimator, *([tmp_path] if "folder" in inspect.signature(check).parameters else []))

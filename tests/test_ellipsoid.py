@@ -1,0 +1,558 @@
+"""The ellipsoid classifier: what it learns, its parameters, and the data that leave it little to learn from."""
+
+import copy
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.utils._param_validation import InvalidParameterError
+
+from skellipsoid import EllipsoidOpenSetClassifier
+from skellipsoid.datasets import make_open_blobs
+from skellipsoid.metrics import open_set_f1_score
+
+#: What the paper does, without this package's two additions.
+PAPER = {"early_stopping": False, "recalibrate": False}
+
+
+def make(**parameters):
+    return EllipsoidOpenSetClassifier(**{"max_iter": 10, "random_state": 0, **parameters})
+
+
+def gaussians(n_classes=3, rows=40, n_features=3, *, distance=7.0, seed=0):
+    """Round classes in a row, with their labels."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(n_classes), rows)
+    return rng.normal(size=(len(y), n_features)) + distance * y[:, np.newaxis], y
+
+
+def mean_distances(X, y):
+    """The paper's Δ of each class."""
+    groups = [X[y == label] for label in np.unique(y)]
+    return np.array([np.linalg.norm(group - group.mean(axis=0), axis=1).mean() for group in groups])
+
+
+# What is learned.
+
+
+def test_centroids_and_radii_are_those_of_the_paper():
+    X, y = gaussians()
+    clf = make(**PAPER).fit(X, y)
+    np.testing.assert_allclose(clf.centroids_, [X[y == k].mean(axis=0) for k in range(3)], atol=1e-5)
+    np.testing.assert_allclose(clf.radii_, mean_distances(X, y), rtol=1e-5)
+    assert clf.scale_ == pytest.approx(np.sqrt(((X - X.mean(axis=0)) ** 2).sum(axis=1).mean()))
+
+
+def test_fitted_attributes():
+    X, y = gaussians()
+    clf = make().fit(X, y)
+    assert clf.centroids_.shape == (3, 3)
+    assert clf.radii_.shape == (3,)
+    assert clf.components_.shape == (3, 3, 3)
+    assert clf.components_.dtype == np.float32
+    assert clf.centroids_.dtype == clf.radii_.dtype == np.float64
+    assert clf.n_features_in_ == 3
+    assert clf.n_iter_ == len(clf.loss_curve_) == len(clf.validation_scores_) <= 10
+    assert all(isinstance(value, float) for value in (*clf.loss_curve_, *clf.validation_scores_, clf.scale_))
+
+
+def test_elongated_classes_get_elongated_ellipsoids():
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.repeat([0, 1, 2], 150))
+    centers = np.array([[-10.0, 0], [0, 12], [10, 0]])
+    X = centers[y] + rng.normal(size=(450, 2)) * np.where(y == 1, [[3.0], [0.5]], [[0.5], [3.0]]).T
+    clf = make(max_iter=60, early_stopping=False).fit(X, y)
+    for label, longest in ((0, [0, 1]), (1, [1, 0]), (2, [0, 1])):
+        directions, lengths = clf.ellipsoid_axes(label)
+        assert lengths[0] > 1.3 * lengths[1]
+        assert abs(directions[0] @ longest) > 0.9
+
+
+def test_open_rows_are_told_from_elongated_classes_much_better_than_by_balls():
+    ours, balls = [], []
+    for seed in range(4):
+        X, y = make_open_blobs(1200, 3, random_state=seed)
+        train, test = np.arange(1200) < 600, np.arange(1200) >= 600
+        known = train & (y != -1)
+        clf = make(max_iter=100).fit(X[known], y[known])
+        ours.append(open_set_f1_score(y[test], clf.predict(X[test])))
+        # The paper's boundary before any learning: a ball of the mean distance.
+        distances = np.linalg.norm(X[test, np.newaxis] - [X[known & (y == k)].mean(axis=0) for k in range(3)], axis=2)
+        nearest = distances.argmin(axis=1)
+        inside = distances.min(axis=1) <= mean_distances(X[known], y[known])[nearest]
+        balls.append(open_set_f1_score(y[test], np.where(inside, nearest, -1)))
+    assert (np.array(ours) > np.array(balls) + 0.1).all()
+    assert np.mean(ours) > 0.83
+
+
+def test_digits_that_were_never_seen_are_open():
+    X, y = load_digits(return_X_y=True)
+    known = y < 7
+    train = np.arange(len(y)) % 2 == 0
+    clf = make(max_iter=15).fit(X[train & known], y[train & known])
+    answers = clf.predict(X[~train])
+    truth = np.where(known, y, -1)[~train]
+    assert open_set_f1_score(truth, answers) > 0.75
+    assert (answers[truth == -1] == -1).mean() > 0.6
+
+
+def test_moving_the_offset_is_scaling_the_radii():
+    X, y = gaussians()
+    rows = np.random.default_rng(1).normal(scale=10, size=(500, 3)) + X.mean(axis=0)
+    clf = make().fit(X, y)
+    for offset in (-0.5, 0.3):
+        moved, scaled = copy.deepcopy(clf), copy.deepcopy(clf)
+        moved.offset_ = offset
+        scaled.radii_ = clf.radii_ * (1 - offset)
+        np.testing.assert_array_equal(moved.predict(rows), scaled.predict(rows))
+        assert (moved.predict(rows) != clf.predict(rows)).any()
+
+
+def test_assignment_is_to_the_nearest_centroid_even_if_another_margin_is_larger():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(80, 2)) * 0.3, [5, 0] + rng.normal(size=(80, 2)) * 3])
+    y = np.repeat([0, 1], 80)
+    clf = make().fit(X, y)
+    rows = rng.uniform([-4, -4], [9, 4], size=(400, 2))
+    nearest = np.linalg.norm(rows[:, np.newaxis] - clf.centroids_, axis=2).argmin(axis=1)
+    np.testing.assert_array_equal(clf.predict_known(rows), nearest)
+    margins = clf.class_margins(rows)
+    assert (margins.argmax(axis=1) != nearest).any()
+    np.testing.assert_allclose(clf.score_samples(rows), margins[np.arange(400), nearest], atol=1e-9)
+
+
+def test_axes_need_a_known_class():
+    clf = make().fit(*gaussians())
+    with pytest.raises(ValueError, match="9 is not a known class; the known classes are 0, 1, 2"):
+        clf.ellipsoid_axes(9)
+    with pytest.raises(ValueError, match="-1 is not a known class"):
+        clf.ellipsoid_axes(-1)
+    X, y = gaussians(12, rows=3)
+    with pytest.raises(ValueError, match=r"'x' is not a known class; the known classes are 0, 1, .* and 2 more"):
+        make(max_iter=1).fit(X, y).ellipsoid_axes("x")
+
+
+# Training.
+
+
+def test_the_loss_falls():
+    X, y = gaussians(distance=2)
+    curve = make(early_stopping=False, max_iter=30).fit(X, y).loss_curve_
+    assert np.mean(curve[-5:]) < 0.9 * curve[0]
+
+
+def test_the_loss_curve_is_the_mean_loss_per_row():
+    # One class, one batch, one epoch: the expansion loss of the ball from which learning starts.
+    X = np.random.default_rng(0).normal(size=(50, 3))
+    distances = np.linalg.norm(X - X.mean(axis=0), axis=1)
+    expected = np.maximum(distances - distances.mean(), 0).mean()
+    clf = make(**PAPER, max_iter=1, batch_size=50).fit(X, np.zeros(50, dtype=int))
+    assert clf.loss_curve_ == [pytest.approx(expected / clf.scale_, rel=1e-5)]
+    # Twice the same rows cost twice as much in all and the same per row.
+    twice = make(**PAPER, max_iter=1, batch_size=100).fit(np.tile(X, (2, 1)), np.zeros(100, dtype=int))
+    assert twice.loss_curve_[0] == pytest.approx(clf.loss_curve_[0], rel=1e-5)
+
+
+def test_early_stopping_holds_rows_out():
+    X, y = gaussians(distance=3)
+    stopped = make(max_iter=60, n_iter_no_change=3).fit(X, y)
+    assert stopped.n_iter_ == len(stopped.validation_scores_) < 60
+    assert all(0 <= score <= 1 for score in stopped.validation_scores_)
+    trained = make(max_iter=15, early_stopping=False, tol=0, n_iter_no_change=15).fit(X, y)
+    assert trained.n_iter_ == 15
+    assert trained.validation_scores_ is None
+    # Without early stopping and without recalibration every row counts for the centroid.
+    assert (abs(make(**PAPER).fit(X, y).centroids_ - trained.centroids_) > 1e-3).any()
+
+
+def test_training_without_early_stopping_ends_when_the_loss_does_not_improve():
+    X, y = gaussians()
+    clf = make(early_stopping=False, max_iter=200, tol=10, n_iter_no_change=4).fit(X, y)
+    assert clf.n_iter_ == 5
+
+
+def test_recalibration_multiplies_all_radii_by_one_size():
+    X, y = gaussians()
+    kept, resized = (make(early_stopping=True, recalibrate=recalibrate).fit(X, y) for recalibrate in (False, True))
+    sizes = resized.radii_ / kept.radii_
+    np.testing.assert_allclose(sizes, sizes[0], rtol=1e-6)
+    assert sizes[0] > 1.1  # training rows lie tighter than new ones
+    new, _ = gaussians(seed=9)
+    assert (resized.predict(new) != -1).mean() > (kept.predict(new) != -1).mean() + 0.1
+
+
+def test_real_open_rows_join_the_negatives():
+    X, y = gaussians(2, rows=100)
+    rng = np.random.default_rng(0)
+
+    def beside(n_rows):  # an unknown class beside class 0
+        return np.array([1.8, -1.8, 0]) + 0.3 * rng.normal(size=(n_rows, 3))
+
+    new = beside(300)
+    for early_stopping in (False, True):
+        clf = make(max_iter=40, early_stopping=early_stopping)
+        without = (clf.fit(X, y).predict(new) == -1).mean()
+        taught = clf.fit(np.append(X, beside(100), axis=0), np.append(y, np.full(100, -1)))
+        assert taught.classes_.tolist() == [0, 1]
+        assert (taught.predict(new) == -1).mean() > without + 0.1
+        assert (taught.predict(X) == y).mean() > 0.8
+
+
+def test_real_open_rows_bound_a_single_class():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(100, 2)), [4, 0] + rng.normal(size=(100, 2)) * 0.5])
+    y = np.repeat([0, -1], 100)
+    with pytest.warns(UserWarning, match="100 rows with the label -1 were read as open"):
+        clf = make(max_iter=40).fit(X, y)
+    assert (clf.predict(X[:100]) == 0).mean() > 0.8
+    assert (clf.predict(X[100:]) == -1).mean() > 0.8
+
+
+# Parameters.
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("alpha", 0),
+        ("alpha", "0.6"),
+        ("beta", -0.1),
+        ("n_mix", 1),
+        ("n_mix", 2.5),
+        ("learning_rate", 0),
+        ("batch_size", 0),
+        ("batch_size", "large"),
+        ("max_iter", 0),
+        ("early_stopping", "yes"),
+        ("recalibrate", None),
+        ("validation_fraction", 0),
+        ("validation_fraction", 1.0),
+        ("n_iter_no_change", 0),
+        ("tol", -1e-9),
+        ("rescale", 2),
+        ("open_label", None),
+        ("device", None),
+        ("random_state", "zero"),
+        ("verbose", -1),
+    ],
+)
+def test_a_parameter_out_of_its_range_is_named(name, value):
+    with pytest.raises(InvalidParameterError, match=f"The '{name}' parameter of EllipsoidOpenSetClassifier must be"):
+        make(**{name: value}).fit(*gaussians())
+
+
+@pytest.mark.parametrize("name", ["alpha", "beta", "learning_rate", "batch_size", "n_mix"])
+def test_each_parameter_of_the_learning_matters(name):
+    X, y = gaussians(4)
+    values = {"alpha": (0.1, 5.0), "beta": (0.1, 2.0), "learning_rate": (1e-3, 1e-2), "batch_size": (8, 64)}
+    one, other = (make(**{name: value}, **PAPER).fit(X, y) for value in values.get(name, (2, 4)))
+    assert (one.components_ != other.components_).any()
+    assert (one.radii_ == other.radii_).all()
+
+
+def test_a_larger_beta_gives_tighter_boundaries():
+    X, y = gaussians(distance=3, rows=80)
+    new, _ = gaussians(distance=3, rows=80, seed=1)
+    loose, tight = (make(beta=beta, **PAPER, max_iter=30).fit(X, y).score_samples(new).mean() for beta in (0.05, 2.0))
+    assert tight < loose - 0.05
+
+
+def test_more_to_mix_than_classes_mixes_all_of_them():
+    X, y = gaussians(3)
+    three, nine = (make(n_mix=n_mix).fit(X, y) for n_mix in (3, 9))
+    np.testing.assert_array_equal(three.components_, nine.components_)
+    two_classes = gaussians(2)
+    default, two = (make(n_mix=n_mix).fit(*two_classes) for n_mix in (3, 2))
+    np.testing.assert_array_equal(default.components_, two.components_)
+    assert (default.components_ != np.eye(3)).any()
+
+
+def test_rescale_off_is_the_letter_of_the_paper():
+    X, y = gaussians()
+    unit = X / np.sqrt(((X - X.mean(axis=0)) ** 2).sum(axis=1).mean())
+    plain, scaled = (make(rescale=rescale).fit(unit, y) for rescale in (False, True))
+    assert plain.scale_ == 1
+    assert scaled.scale_ == pytest.approx(1)
+    np.testing.assert_allclose(plain.class_margins(unit), scaled.class_margins(unit), atol=1e-3)
+    # At another scale the paper's exp(Δ - r) means something else.
+    large = make(rescale=False).fit(100 * X, y)
+    assert large.scale_ == 1
+    assert (abs(large.components_ - make().fit(100 * X, y).components_) > 1e-2).any()
+
+
+def test_automatic_batches():
+    X, y = gaussians(2, rows=20)
+    automatic, explicit = (make(batch_size=size, **PAPER).fit(X, y) for size in ("auto", 16))
+    np.testing.assert_array_equal(automatic.components_, explicit.components_)
+    X, y = gaussians(2, rows=320)
+    automatic, explicit = (make(batch_size=size, max_iter=1, **PAPER).fit(X, y) for size in ("auto", 40))
+    np.testing.assert_array_equal(automatic.components_, explicit.components_)
+
+
+def test_the_bar_is_shown_on_request_alone(capsys):
+    make().fit(*gaussians())
+    assert capsys.readouterr() == ("", "")
+    make(verbose=1, max_iter=3).fit(*gaussians())
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "ellipsoids" in err
+    assert "3/3" in err
+
+
+def test_a_device_that_is_not_there_is_an_error_when_fitted():
+    for device in ("cuda:99", torch.device("cuda:99")):
+        with pytest.raises(ValueError, match=r"cuda.*is not available on this machine; use 'auto', 'cpu' or"):
+            make(device=device).fit(*gaussians())
+
+
+def test_a_fitted_classifier_whose_device_is_not_there_predicts_on_the_cpu():
+    X, y = gaussians()
+    clf = make(device="cpu").fit(X, y)
+    margins, answers = clf.class_margins(X), clf.predict(X)
+    clf.set_params(device="cuda:99")  # as if it had been fitted on another machine
+    np.testing.assert_array_equal(clf.class_margins(X), margins)
+    np.testing.assert_array_equal(clf.predict(X), answers)
+    assert make(device=torch.device("cpu")).fit(X, y).predict(X).tolist() == answers.tolist()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_decisions_agree_between_cpu_and_cuda():
+    X, y = gaussians(5, n_features=20, distance=3)
+    cpu, cuda = (make(device=device).fit(X, y) for device in ("cpu", "cuda"))
+    np.testing.assert_allclose(cuda.class_margins(X), cpu.class_margins(X), atol=1e-3)
+    clear = abs(cpu.score_samples(X)) > 1e-3
+    np.testing.assert_array_equal(cuda.predict(X)[clear], cpu.predict(X)[clear])
+    cuda.set_params(device="cpu")
+    np.testing.assert_allclose(cuda.class_margins(X), cpu.class_margins(X), atol=1e-3)
+
+
+def test_grid_search_over_beta_and_alpha():
+    X, y = make_open_blobs(240, 3, random_state=0)
+    search = GridSearchCV(
+        make(max_iter=5),
+        {"beta": [0.1, 1.0], "alpha": [0.3, 2.0]},
+        cv=StratifiedKFold(2),
+        scoring=["accuracy", "f1_macro"],
+        refit="f1_macro",
+        error_score="raise",
+    ).fit(X, y)
+    assert len(search.cv_results_["params"]) == 4
+    assert np.isfinite(search.cv_results_["mean_test_f1_macro"]).all()
+    assert search.best_estimator_.beta == search.best_params_["beta"]
+    assert search.best_score_ > 0.7
+    assert search.predict(X[:5]).shape == (5,)
+    assert search.score(X, y) > 0.7
+
+
+def test_cross_validation_scores_with_the_classifiers_own_accuracy():
+    X, y = gaussians(distance=20)
+    assert cross_val_score(make(), X, np.array(["a", "b", "c"])[y], cv=3, error_score="raise").mean() > 0.8
+
+
+# Data that leave little to learn.
+
+
+def assert_works(clf, X, y):
+    """Everything is finite, and the classes know their own centroids."""
+    for value in (clf.centroids_, clf.radii_, clf.components_, clf.loss_curve_, clf.class_margins(X)):
+        assert np.isfinite(value).all()
+    assert (clf.radii_ > 0).all()
+    np.testing.assert_array_equal(clf.predict(clf.centroids_), np.unique(y))
+
+
+@pytest.mark.parametrize("point_rows", [1, 2, 30])
+@pytest.mark.parametrize("options", [{}, PAPER], ids=["default", "paper"])
+def test_a_class_that_is_one_point_takes_the_median_radius(point_rows, options):
+    X, y = gaussians(4)
+    X, y = np.append(X, np.full((point_rows, 3), 40.0), axis=0), np.append(y, np.full(point_rows, 8))
+    with pytest.warns(UserWarning, match="The rows that train the class 8 are one point") as caught:
+        clf = make(**options).fit(X, y)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__  # it points at the caller's line
+    assert_works(clf, X, y)
+    assert clf.radii_[4] == pytest.approx(np.median(clf.radii_[:4]), rel=1e-6)
+    np.testing.assert_array_equal(clf.components_[4], np.eye(3))
+    assert (clf.components_[:4] != np.eye(3)).any()
+    assert clf.predict([[40.0] * 3]) == 8
+
+
+def test_many_equal_rows_are_one_point():
+    # Their sum in single precision is not a multiple of the row.
+    X, y = gaussians(2, n_features=5)
+    X, y = np.append(X, np.full((3000, 5), 3.3), axis=0), np.append(y, np.full(3000, 2))
+    with pytest.warns(UserWarning, match="the class 2 are one point"):
+        clf = make(max_iter=2).fit(X, y)
+    assert_works(clf, X, y)
+    assert clf.predict([[3.3] * 5]) == 2
+
+
+def test_one_warning_names_all_classes_that_are_points():
+    X, y = gaussians(2)
+    X, y = np.append(X, 50 + np.eye(3), axis=0), np.append(np.array(["a", "b"])[y], ["x", "y", "z"])
+    with pytest.warns(UserWarning, match="the class 'x', 'y', 'z' are one point") as caught:
+        clf = make().fit(X, y)
+    assert len(caught) == 1
+    assert_works(clf, X, y)
+
+
+def test_all_classes_are_points():
+    X = np.repeat([[0.0, 0], [4, 0], [0, 3]], 4, axis=0)
+    y = np.repeat([0, 1, 2], 4)
+    with pytest.warns(UserWarning, match="the class 0, 1, 2 are one point"):
+        clf = make().fit(X, y)
+    assert_works(clf, X, y)
+    np.testing.assert_allclose(clf.radii_, 1.5, rtol=1e-5)
+    assert clf.predict([[1.4, 0], [2.6, 0], [0, 1.4], [1.4, 1.4]]).tolist() == [0, 1, 0, -1]
+
+
+def test_two_rows_in_all():
+    X, y = np.array([[0.0, 0, 0], [2, 0, 0]]), ["a", "b"]
+    with pytest.warns(UserWarning, match="the class 'a', 'b' are one point"):
+        clf = make().fit(X, y)
+    assert clf.predict([*X, [0.9, 0, 0], [-1.1, 0, 0]]).tolist() == ["a", "b", "a", "-1"]
+
+
+def test_two_rows_of_one_class():
+    X = np.array([[0.0, 0], [2, 0]])
+    clf = make(**PAPER).fit(X, [0, 0])
+    np.testing.assert_allclose(clf.radii_, 1)
+    assert clf.predict([[1, 0], [1, 30]]).tolist() == [0, -1]
+
+
+def test_one_row():
+    with pytest.warns(UserWarning, match="the class 5 are one point"):
+        clf = make().fit([[3.0, 4.0]], [5])
+    assert clf.scale_ == 1
+    assert clf.predict([[3.0, 4.0], [3.5, 4.0], [30.0, 4.0]]).tolist() == [5, 5, -1]
+
+
+def test_two_rows_for_each_class_train_with_one():
+    X, y = gaussians(3, rows=2, distance=20)
+    with pytest.warns(UserWarning, match="The rows that train the class 0, 1, 2 are one point"):
+        clf = make().fit(X, y)
+    assert_works(clf, X, y)
+    assert (clf.predict(X) == y).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kept = make(**PAPER).fit(X, y)  # nothing is held out, so that each class has a radius
+    np.testing.assert_allclose(kept.radii_, mean_distances(X, y), rtol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [40, 200])
+def test_one_class_covers_new_rows(rows):
+    rng = np.random.default_rng(0)
+    new = rng.normal(size=(1000, 4))
+    covered = []
+    for seed in range(6):
+        clf = make(max_iter=100, random_state=seed).fit(rng.normal(size=(rows, 4)), np.zeros(rows, dtype=int))
+        assert clf.classes_.tolist() == [0]
+        covered.append((clf.predict(new) == 0).mean())
+        assert (clf.predict(new + 10) == -1).all()
+        assert (clf.predict_known(new + 10) == 0).all()
+    assert np.mean(covered) > 0.8
+
+
+def test_one_class_of_the_paper_grows_until_it_covers_its_rows():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    clf = make(max_iter=200, **PAPER).fit(X, np.zeros(60, dtype=int))
+    assert (clf.predict(X) == 0).mean() > 0.9
+    ball = make(max_iter=1, learning_rate=1e-9, **PAPER).fit(X, np.zeros(60, dtype=int))
+    assert (ball.predict(X) == 0).mean() < 0.7
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.1, 1e6])
+def test_constant_features_change_nothing(constant):
+    X, y = gaussians()
+    wide = np.column_stack([np.full(len(X), constant), X, np.full(len(X), -constant)])
+    clf, padded = make().fit(X, y), make().fit(wide, y)
+    assert_works(padded, wide, y)
+    np.testing.assert_allclose(padded.class_margins(wide), clf.class_margins(X), atol=1e-4)
+    elsewhere = wide + np.array([30.0, 0, 0, 0, 0])
+    assert (padded.predict(elsewhere) == -1).all()
+
+
+def test_only_constant_features():
+    with pytest.warns(UserWarning, match="the class 0, 1 are one point"):
+        clf = make().fit(np.full((20, 3), 0.1), np.repeat([0, 1], 10))
+    assert clf.scale_ == 1
+    assert np.isfinite(clf.class_margins(np.full((2, 3), 0.1))).all()
+    assert clf.predict([[0.1] * 3, [9.0] * 3]).tolist() == [0, -1]
+
+
+@pytest.mark.parametrize("options", [{}, PAPER], ids=["default", "paper"])
+def test_more_features_than_rows(options):
+    X, y = gaussians(3, rows=8, n_features=100, distance=3)
+    clf = make(**options).fit(X, y)
+    assert_works(clf, X, y)
+    assert (clf.predict_known(X) == y).all()
+    directions, lengths = clf.ellipsoid_axes(0)
+    assert directions.shape == (100, 100)
+    assert np.isfinite(lengths).all()
+
+
+def test_classes_with_one_centroid():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    clf = make().fit(np.concatenate([X, -X]), np.tile(np.repeat([0, 1], 40), 2))
+    np.testing.assert_allclose(clf.centroids_, 0, atol=0.5)
+    assert np.isfinite(clf.class_margins(X)).all()
+
+
+def test_many_small_classes():
+    X, y = gaussians(40, rows=3, n_features=8, distance=5)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clf = make(max_iter=3).fit(X, y)
+    assert_works(clf, X, y)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
+def test_extreme_units(scale):
+    X, y = gaussians()
+    clf = make().fit(scale * X, y)
+    assert clf.scale_ == pytest.approx(scale * make().fit(X, y).scale_)
+    assert_works(clf, scale * X, y)
+
+
+def test_rows_too_far_for_the_precision_are_open():
+    X, y = gaussians()
+    clf = make().fit(X, y)
+    signs = np.array([[1, 1, 1], [1, -1, 1], [-1, -1, -1]])
+    for far in ((1e37 * signs).astype(np.float32), 1e300 * signs):
+        assert (clf.predict(far) == -1).all()
+
+
+# Size.
+
+
+def test_prediction_needs_a_bounded_amount_of_memory(fresh_python):
+    pytest.importorskip("resource")
+    script = """
+import resource, sys
+import numpy as np
+from skellipsoid import EllipsoidOpenSetClassifier
+from skellipsoid._engine import devices
+
+devices.CHUNK_BYTES = 2**20
+rng = np.random.default_rng(0)
+X = rng.normal(size=(400_000, 32))  # 98 MiB
+clf = EllipsoidOpenSetClassifier(max_iter=1, random_state=0).fit(X[:100], np.arange(100) % 3)
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+clf.predict(X[:100])
+before = peak()
+clf.predict(X)
+print((peak() - before) / 2**20)
+"""
+    answer = fresh_python(script)
+    assert answer.stderr == ""
+    # The chosen classes and scores of all rows take about 10 MiB; one copy of the rows would take 98.
+    assert float(answer.stdout) < 40
+
+
+def test_matrices_that_do_not_fit_are_an_error_with_sizes_and_remedies():
+    X = np.zeros((2, 6_000_000), dtype=np.float32)  # matrices of 131 TiB, more than a process can address
+    with pytest.raises(MemoryError, match=r"2 classes × 6000000 × 6000000 matrices.*\(PCA\)"):
+        make().fit(X, [0, 1])

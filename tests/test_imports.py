@@ -1,0 +1,88 @@
+"""What importing the package costs, and which room may know which."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import skellipsoid
+
+ENGINE = sorted((Path(skellipsoid.__file__).parent / "_engine").rglob("*.py"))
+
+
+def test_import_loads_nothing_that_only_some_need(fresh_python):
+    script = (
+        "import sys, skellipsoid, skellipsoid._engine.text\n"
+        "heavy = ['sentence_transformers', 'transformers', 'matplotlib', 'pooch']\n"
+        "print([name for name in heavy if name in sys.modules], skellipsoid.EllipsoidOpenSetClassifier.__name__)"
+    )
+    answer = fresh_python(script)
+    assert answer.stderr == ""
+    assert answer.stdout.split() == ["[]", "EllipsoidOpenSetClassifier"]
+
+
+def test_import_leaves_random_state_threads_and_warnings_alone(fresh_python):
+    script = (
+        "import sys, warnings, torch, numpy as np\n"
+        "np.random.seed(0); torch.manual_seed(0)\n"
+        "def state():\n"
+        "    arrays = np.random.get_state()[1].tobytes(), torch.random.get_rng_state().numpy().tobytes()\n"
+        "    return arrays, torch.get_num_threads(), torch.get_default_dtype(), torch.is_grad_enabled()\n"
+        "import sklearn, sklearn.utils.estimator_checks\n"
+        "before, filters = state(), list(warnings.filters)\n"
+        "import skellipsoid\n"
+        "print(state() == before, list(warnings.filters) == filters)"
+    )
+    assert fresh_python(script).stdout.split() == ["True", "True"]
+
+
+def imported_names(source, package):
+    """Absolute names of what a file of a package imports, anywhere in it."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = [*base, *filter(None, [node.module])]
+            yield from (".".join([*module, alias.name]) for alias in node.names)
+
+
+def is_outside(name):
+    """Whether the engine must not know a module."""
+    top = name.split(".")[0]
+    return top == "sklearn" or (top == "skellipsoid" and not name.startswith("skellipsoid._engine."))
+
+
+@pytest.mark.parametrize("path", ENGINE, ids=lambda path: path.stem)
+def test_the_engine_knows_no_estimator_and_no_shell(path):
+    package = ["skellipsoid", *path.relative_to(Path(skellipsoid.__file__).parent).parts[:-1]]
+    names = list(imported_names(path.read_text(encoding="utf-8"), package))
+    assert names or path.stem == "__init__"
+    assert [name for name in names if is_outside(name)] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("from sklearn.base import clone", "sklearn.base.clone"),
+        ("import sklearn.svm as svm", "sklearn.svm"),
+        ("def f():\n    from .. import _base", "skellipsoid._base"),
+        ("from ..metrics import known_f1_score", "skellipsoid.metrics.known_f1_score"),
+        ("import skellipsoid", "skellipsoid"),
+        ("from skellipsoid._ellipsoid import x", "skellipsoid._ellipsoid.x"),
+    ],
+)
+def test_an_import_from_outside_of_the_engine_is_found(line, name):
+    assert list(imported_names(line, ["skellipsoid", "_engine"])) == [name]
+    assert is_outside(name)
+
+
+@pytest.mark.parametrize("line", ["from .losses import f", "from . import losses", "import torch"])
+def test_an_import_from_within_the_engine_is_allowed(line):
+    assert not any(map(is_outside, imported_names(line, ["skellipsoid", "_engine"])))
+
+
+def test_the_public_names_are_those_listed():
+    assert list(skellipsoid.__all__) == sorted(skellipsoid.__all__)
+    for name in skellipsoid.__all__:
+        assert getattr(skellipsoid, name) is not None

@@ -1,0 +1,183 @@
+"""The main job: raw text in, labels out, open ones included, through a Pipeline and what scikit-learn does with it."""
+
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
+from sklearn.pipeline import Pipeline
+
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
+from skellipsoid.datasets import load_assistant_intents
+
+
+class CountingEncoder(SupConTextEncoder):
+    """Notes every fit."""
+
+    fits: list = []  # noqa: RUF012 - shared by all copies, on purpose
+
+    def _fit(self, X, y):
+        self.fits.append(len(X))
+        return super()._fit(X, y)
+
+
+@pytest.fixture
+def n_fits():
+    """How often an encoder was fitted since the test began."""
+    CountingEncoder.fits.clear()
+    return lambda: len(CountingEncoder.fits)
+
+
+def make(model, memory=None, encoder=SupConTextEncoder, **parameters):
+    # So small a model must learn its words: a head on it tells little apart.
+    settings = {"finetune": "full", "temperature": 0.3, "learning_rate": 3e-3, "batch_size": 16, "max_iter": 20}
+    enc = encoder(model, random_state=0, **settings)
+    clf = EllipsoidOpenSetClassifier(random_state=0, max_iter=20)
+    return Pipeline([("enc", enc), ("clf", clf)], memory=memory).set_params(**parameters)
+
+
+@pytest.fixture(scope="module")
+def fitted(tiny_model, texts, labels):
+    return make(tiny_model).fit(texts, labels)
+
+
+@pytest.fixture(scope="module")
+def queries(texts, open_texts):
+    return [*texts, *open_texts]
+
+
+def test_text_goes_in_and_labels_come_out(fitted, texts, labels, queries):
+    answers = fitted.predict(queries)
+    assert answers.shape == (38,)
+    assert answers.dtype.kind == "U"
+    assert set(answers) == {*labels, "-1"}
+    assert (answers[:32] == labels).mean() > 0.7
+    assert (answers[32:] == "-1").mean() > 0.7
+    np.testing.assert_array_equal(answers == "-1", fitted.score_samples(queries) < 0)
+    assert fitted.score(queries, [*labels, *["never seen"] * 6]) > 0.6
+
+
+def test_every_answer_of_the_classifier_passes_through(fitted, queries):
+    features = fitted[:-1].transform(queries)
+    for method in ["predict", "score_samples", "decision_function"]:
+        np.testing.assert_array_equal(getattr(fitted, method)(queries), getattr(fitted[-1], method)(features))
+    assert fitted.decision_function(queries).argmax(axis=1).tolist() == [
+        fitted.classes_.tolist().index(label) for label in fitted[-1].predict_known(features)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "open_answer"), [("int64", -1), ("uint8", -1), ("float64", -1.0), ("O", "-1"), ("bool", -1)]
+)
+def test_labels_of_every_kind(tiny_model, texts, labels, queries, kind, open_answer):
+    codes = np.unique(labels, return_inverse=True)[1]
+    y = labels.astype(object) if kind == "O" else (codes < 2 if kind == "bool" else codes).astype(kind)
+    answers = make(tiny_model).fit(texts, y).predict(queries)
+    assert set(answers.tolist()) <= {*y.tolist(), open_answer}
+    assert open_answer in answers.tolist()
+
+
+@pytest.mark.parametrize("container", [pd.Series, pl.Series, tuple, np.array])
+def test_every_container_of_text_and_labels(tiny_model, texts, labels, fitted, queries, container):
+    pipeline = make(tiny_model).fit(container(texts), container(labels.tolist()))
+    np.testing.assert_array_equal(pipeline.predict(container(queries)), fitted.predict(queries))
+
+
+def test_real_open_texts_become_no_class(tiny_model, texts, labels, queries, open_texts):
+    pipeline = make(tiny_model).fit(queries, [*labels, *["-1"] * 6])
+    assert pipeline.classes_.tolist() == sorted(set(labels))
+    assert pipeline["enc"].classes_.tolist() == sorted(set(labels))
+    assert "-1" in pipeline.predict(open_texts)
+    renamed = make(tiny_model, enc__open_label="other", clf__open_label="other").fit(queries, [*labels, *["other"] * 6])
+    np.testing.assert_array_equal(renamed.predict(queries) == "other", pipeline.predict(queries) == "-1")
+
+
+def test_the_encoder_may_hand_on_data_frames(tiny_model, texts, labels, fitted, queries):
+    pipeline = make(tiny_model).set_output(transform="pandas").fit(texts, labels)
+    assert pipeline["clf"].feature_names_in_.tolist() == pipeline["enc"].get_feature_names_out().tolist()
+    np.testing.assert_array_equal(pipeline.predict(queries), fitted.predict(queries))
+
+
+def test_a_clone_is_unfitted_and_learns_the_same(fitted, texts, labels, queries):
+    fresh = clone(fitted)
+    assert not hasattr(fresh["clf"], "classes_")
+    np.testing.assert_array_equal(
+        fresh.fit(texts, labels).decision_function(queries), fitted.decision_function(queries)
+    )
+
+
+def test_pickle_and_joblib_keep_the_pipeline(fitted, queries, tmp_path):
+    joblib.dump(fitted, tmp_path / "pipeline.joblib")
+    for copy in [pickle.loads(pickle.dumps(fitted)), joblib.load(tmp_path / "pipeline.joblib")]:
+        np.testing.assert_array_equal(copy.predict(queries), fitted.predict(queries))
+        np.testing.assert_allclose(copy.decision_function(queries), fitted.decision_function(queries), atol=1e-6)
+
+
+# Search and cross-validation
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_grid_search_fits_the_encoder_once_per_fold_if_there_is_a_memory(
+    tiny_model, texts, labels, tmp_path, n_fits, cached
+):
+    pipeline = make(tiny_model, str(tmp_path) if cached else None, CountingEncoder, enc__max_iter=3, clf__max_iter=3)
+    grid = {"clf__beta": [0.1, 0.5], "clf__alpha": [0.3, 0.6, 1.0]}
+    search = GridSearchCV(pipeline, grid, cv=2, error_score="raise").fit(texts, labels)
+    # Two folds of six settings, and the best once more on everything.
+    assert n_fits() == (2 + 1 if cached else 2 * 6 + 1)
+    assert len(search.cv_results_["params"]) == 6
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert search.predict(texts).shape == (32,)
+    assert search.best_estimator_["clf"].beta == search.best_params_["clf__beta"]
+
+
+def test_a_memory_changes_no_result(tiny_model, texts, labels, fitted, queries, tmp_path, n_fits):
+    for expected in [1, 1]:
+        pipeline = make(tiny_model, str(tmp_path), CountingEncoder).fit(texts, labels)
+        assert n_fits() == expected
+        np.testing.assert_allclose(pipeline.decision_function(queries), fitted.decision_function(queries), atol=1e-5)
+    make(tiny_model, str(tmp_path), CountingEncoder, enc__random_state=1).fit(texts, labels)
+    assert n_fits() == 2
+
+
+def test_finetune_and_n_mix_are_ordinary_parameters(tiny_model, texts, labels, tmp_path, n_fits):
+    pipeline = make(tiny_model, str(tmp_path), CountingEncoder, enc__max_iter=3, clf__max_iter=3)
+    grid = {"enc__finetune": ["head", "full", "none"], "clf__n_mix": [2, 3], "enc__loss": ["supcon", "softmax"]}
+    search = GridSearchCV(pipeline, grid, cv=2, refit=False, error_score="raise").fit(texts, labels)
+    assert len(search.cv_results_["params"]) == 12
+    assert n_fits() == 2 * 3 * 2
+
+
+def test_cross_validation_of_the_whole_pipeline(tiny_model, texts, labels):
+    pipeline = make(tiny_model, enc__finetune="head", enc__max_iter=5)
+    scores = cross_val_score(pipeline, texts, labels, cv=4, error_score="raise")
+    assert scores.shape == (4,)
+    answers = cross_val_predict(pipeline, np.array(texts, dtype=object), labels, cv=4)
+    assert (answers == labels).mean() == pytest.approx(scores.mean())
+
+
+# The real model
+
+
+def test_the_real_model_tells_known_requests_from_open_ones(minilm):
+    train, test = load_assistant_intents(subset="train"), load_assistant_intents(subset="test")
+    some = train.target_names[1::4]
+    of_train, of_test = np.isin(train.target, some), np.isin(test.target, some)
+    far = test.open_kind == "far"
+    pipeline = Pipeline(
+        [("enc", SupConTextEncoder(minilm, random_state=0)), ("clf", EllipsoidOpenSetClassifier(random_state=0))]
+    )
+    pipeline.fit(train.data[of_train], train.target[of_train])
+    answers = pipeline.predict(np.concatenate([test.data[of_test], test.data[far]]))
+    known, open_ = answers[: of_test.sum()], answers[of_test.sum() :]
+    assert len(some) == 7
+    # Guessing gives one in seven.
+    assert (known == test.target[of_test]).mean() > 0.6
+    assert (open_ == "-1").mean() > 0.75
+    # Closed-set, before anything is rejected.
+    features = pipeline["enc"].transform(test.data[of_test])
+    assert (pipeline["clf"].predict_known(features) == test.target[of_test]).mean() > 0.9

@@ -1,0 +1,168 @@
+"""What counts as texts and labels: every container that is taken, every input that is refused, and the sentences."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from skellipsoid import SupConTextEncoder
+
+TEXTS = ["wake me at six", "alarm", "dim the lamp in the kitchen", "lights off"]
+LABELS = ["alarm", "alarm", "light", "light"]
+
+CONTAINERS = {
+    "list": list,
+    "tuple": tuple,
+    "object array": lambda texts: np.array(texts, dtype=object),
+    "str array": np.array,
+    "StringDType array": lambda texts: np.array(texts, dtype=np.dtypes.StringDType()),
+    "list of np.str_": lambda texts: list(np.array(texts)),
+    "pandas object Series": lambda texts: pd.Series(texts, dtype=object, index=[7, 3, 3, 1][: len(texts)]),
+    "pandas string Series": lambda texts: pd.Series(texts, dtype="string", index=[7, 3, 3, 1][: len(texts)]),
+    "pandas categorical Series": lambda texts: pd.Series(texts, dtype="category"),
+    "pandas Index": pd.Index,
+    "polars Series": pl.Series,
+    "polars categorical Series": lambda texts: pl.Series(texts, dtype=pl.Categorical),
+}
+
+
+@pytest.fixture(scope="module")
+def frozen(tiny_model):
+    return SupConTextEncoder(tiny_model, finetune="none").fit(TEXTS)
+
+
+@pytest.mark.parametrize("make", CONTAINERS.values(), ids=CONTAINERS)
+def test_every_container_gives_the_same_features(frozen, make):
+    np.testing.assert_array_equal(frozen.transform(make(TEXTS)), frozen.transform(TEXTS))
+
+
+@pytest.mark.parametrize("make", CONTAINERS.values(), ids=CONTAINERS)
+def test_fit_takes_texts_and_labels_in_every_container(tiny_model, make):
+    encoder = SupConTextEncoder(tiny_model, max_iter=2, random_state=0)
+    # scikit-learn knows no StringDType of labels.
+    y = LABELS if getattr(make(LABELS), "dtype", None) == np.dtypes.StringDType() else make(LABELS)
+    features = encoder.fit(make(TEXTS), y).transform(TEXTS)
+    assert encoder.classes_.tolist() == ["alarm", "light"]
+    np.testing.assert_array_equal(features, encoder.fit(TEXTS, LABELS).transform(TEXTS))
+
+
+def test_an_empty_text_is_a_text(frozen):
+    features = frozen.transform(["", "   ", "alarm"])
+    assert np.isfinite(features).all()
+    np.testing.assert_array_equal(features[0], features[1])
+
+
+REFUSED = {
+    "None": (None, "X is a NoneType, but must be a list, tuple, array or Series"),
+    "bare string": ("wake me", r"X is one str, but must be a sequence of strings; pass \[text\]"),
+    "bytes": (b"wake me", "X is one bytes, but must be a sequence of strings"),
+    "NumPy's string": (np.str_("wake me"), "X is one str_, but must be a sequence of strings"),
+    "0-d array": (np.array("wake me"), r"X has the shape \(\), but texts must be one-dimensional"),
+    "None among texts": (["wake me", None], r"X\[1\] is None of type NoneType, .*drop or fill missing texts"),
+    "NaN among texts": (["wake me", float("nan")], r"X\[1\] is nan of type float"),
+    "NaN in an object array": (np.array(["a", np.nan], dtype=object), r"X\[1\] is nan of type float"),
+    "NaN in a Series": (pd.Series(["a", np.nan, "b"]), r"X\[1\] is nan of type float"),
+    "NA in a Series": (pd.Series(["a", pd.NA], dtype="string"), r"X\[1\] is <NA> of type NAType"),
+    "null in a polars Series": (pl.Series(["a", None]), r"X\[1\] is None of type NoneType"),
+    "bytes among texts": (["wake me", b"alarm"], r"X\[1\] is b'alarm' of type bytes, .*decode bytes first"),
+    "bytes array": (np.array([b"alarm"]), r"X\[0\] is .*b'alarm'.* of type bytes_"),
+    "numbers": ([1, 2], r"X\[0\] is 1 of type int"),
+    "numbers array": (np.arange(3.0), r"X\[0\] is .*0\.0.* of type float64"),
+    "bytearray": (bytearray(b"ab"), r"X\[0\] is 97 of type int"),
+    "lists of texts": ([["wake me"], ["alarm"]], r"X\[0\] is \['wake me'\] of type list"),
+    "empty list": ([], "X is empty, but must hold at least one text"),
+    "empty array": (np.array([], dtype=object), "X is empty"),
+    "2-D array": (np.array([["a"], ["b"]]), r"X has the shape \(2, 1\), but texts must be one-dimensional"),
+    "pandas DataFrame": (
+        pd.DataFrame({"text": ["a"]}),
+        r"X has the shape \(1, 1\), .* pass one column, such as X\['te",
+    ),
+    "polars DataFrame": (pl.DataFrame({"text": ["a"]}), r"X has the shape \(1, 1\)"),
+    "dict": ({"text": "a"}, r"X is a dict, but must be a list, .*pass list\(X\)"),
+    "set": ({"a", "b"}, "X is a set, but must be a list"),
+    "a number": (7, "X is a int, but must be a list"),
+}
+
+
+@pytest.mark.parametrize(("bad", "sentence"), REFUSED.values(), ids=REFUSED)
+@pytest.mark.parametrize("method", ["fit", "fit_transform", "transform"])
+def test_everything_else_is_refused_with_a_sentence(frozen, method, bad, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        getattr(frozen, method)(bad)
+
+
+@pytest.mark.parametrize("method", ["fit", "transform"])
+def test_a_generator_is_refused_before_it_is_used_up(frozen, method):
+    generator = (text for text in TEXTS)
+    with pytest.raises(ValueError, match=r"X is a generator, but must be a list, .*pass list\(X\)"):
+        getattr(frozen, method)(generator)
+    assert list(generator) == TEXTS
+
+
+def test_texts_are_checked_before_the_text_model_is_looked_for():
+    with pytest.raises(ValueError, match="X is empty"):
+        SupConTextEncoder("no/such-model").fit([], [])
+    with pytest.raises(ValueError, match="requires y"):
+        SupConTextEncoder("no/such-model").fit(TEXTS)
+
+
+REFUSED_LABELS = {
+    "missing": (None, "finetune='head' requires y to be passed, but the target y is None"),
+    "too few": (LABELS[:3], r"inconsistent numbers of samples: \[4, 3\]"),
+    "too many": ([*LABELS, "light"], r"inconsistent numbers of samples: \[4, 5\]"),
+    "mixed kinds": (
+        ["alarm", "alarm", 1, 1],
+        r"Labels mix strings such as 'alarm' with other values such as 1 \(int\)",
+    ),
+    "missing labels": (["alarm", "alarm", None, "light"], r"Labels mix strings .* such as None \(NoneType\)"),
+    "NaN labels": (
+        pd.Series(["alarm", np.nan, "light", "light"], dtype=object),
+        r"Labels mix .* such as nan \(float\)",
+    ),
+    "all open": (["-1"] * 4, "Every one of the 4 texts has the open label -1; y needs known classes"),
+    "all open numbers": ([-1] * 4, "Every one of the 4 texts has the open label -1; y needs known classes"),
+    "continuous": ([0.1, 0.2, 0.3, 0.4], "Unknown label type: continuous"),
+    "two columns": (np.zeros((4, 2)), "y should be a 1d array, got an array of shape"),
+    "one label": ("alarm", r"array of shape \(\)"),
+}
+
+
+@pytest.mark.parametrize(("bad", "sentence"), REFUSED_LABELS.values(), ids=REFUSED_LABELS)
+def test_bad_labels_are_refused_with_a_sentence(tiny_model, bad, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        SupConTextEncoder(tiny_model, max_iter=1).fit(TEXTS, bad)
+
+
+def test_a_string_open_label_beside_numeric_labels_is_refused(tiny_model):
+    with pytest.raises(ValueError, match="open_label='open' is a string, but the labels are numbers"):
+        SupConTextEncoder(tiny_model, max_iter=1, open_label="open").fit(TEXTS, [0, 0, 1, 1])
+
+
+@pytest.mark.parametrize(
+    ("y", "name"), [(["alarm"] * 4, "'alarm'"), (["alarm", "alarm", "-1", "-1"], "'alarm'"), ([3, 3, -1, 3], "3")]
+)
+def test_one_known_class_warns_where_fit_was_called(tiny_model, y, name):
+    with pytest.warns(UserWarning, match=f"y holds the single known class {name}:") as caught:
+        encoder = SupConTextEncoder(tiny_model, max_iter=2, random_state=0).fit(TEXTS, y)
+    assert [warning.filename for warning in caught] == [__file__]
+    assert np.isfinite(encoder.transform(TEXTS)).all()
+
+
+@pytest.mark.parametrize("kind", ["U", "O", "int64", "uint8", "bool", "float32"])
+def test_labels_of_every_kind_give_the_same_weights(tiny_model, kind):
+    numbers = np.array([0, 0, 1, 1])
+    y = np.array(LABELS, dtype=kind) if kind in "UO" else numbers.astype(kind)
+    encoder = SupConTextEncoder(tiny_model, max_iter=2, random_state=0)
+    np.testing.assert_array_equal(encoder.fit(TEXTS, y).weight_, encoder.fit(TEXTS, numbers).weight_)
+
+
+def test_frozen_features_need_no_labels_and_do_not_look_at_them(tiny_model):
+    encoder = SupConTextEncoder(tiny_model, finetune="none")
+    np.testing.assert_array_equal(
+        encoder.fit(TEXTS).transform(TEXTS), encoder.fit(TEXTS, ["mixed", 1, None, 0.5]).transform(TEXTS)
+    )
+
+
+def test_fit_transform_takes_no_further_arguments(frozen):
+    with pytest.raises(TypeError, match=r"takes no further arguments, got \['sample_weight'\]"):
+        frozen.fit_transform(TEXTS, LABELS, sample_weight=[1] * 4)
