@@ -17,11 +17,11 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from torch import nn
 from torch.nn import functional
 
-from ._base import as_labels, cast_open_label
 from ._engine.contrastive import ContrastiveSettings, FrozenRows, TokenRows, start_projection, train_projection
-from ._engine.devices import explain_out_of_memory, resolve_device, resolve_seed
+from ._engine.devices import explain_out_of_memory, resolve_device, resolve_seed, to_numpy
 from ._engine.text import TextBackbone, write_model
 from ._engine.training import History
+from ._labels import as_labels, cast_open_label
 
 #: What ``"auto"`` stands for. Full fine-tuning moves millions of pretrained weights, a head one matrix.
 _AUTO = {
@@ -369,7 +369,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
                 "None: pass one label for each text, or finetune='none'."
             )
             raise ValueError(msg)
-        labels = column_or_1d(as_labels(y))
+        labels = column_or_1d(as_labels(to_numpy(y)))
         check_consistent_length(texts, labels)
         check_classification_targets(labels)
         known = labels != cast_open_label(self.open_label, labels)

@@ -7,7 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
-from ._base import BaseOpenSetClassifier, as_labels
+from ._base import BaseOpenSetClassifier
+from ._labels import as_labels
 from .metrics._scorers import final_step
 
 

@@ -455,14 +455,13 @@ def test_the_model_may_be_a_path(tmp_path, tiny_model, texts):
 @pytest.mark.parametrize("pooling", ["mean", "model"])
 @pytest.mark.parametrize("normalize", [True, False])
 def test_an_exported_model_encodes_alike(tiny_model, texts, labels, tmp_path, finetune, pooling, normalize):
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
+    from sentence_transformers import SentenceTransformer, models
 
     # A model with a pooling of its own.
     own = tmp_path / "own"
-    SentenceTransformer(modules=[Transformer(tiny_model), Pooling(32, pooling_mode="max")]).save_pretrained(
-        str(own), create_model_card=False
-    )
+    SentenceTransformer(
+        modules=[models.Transformer(tiny_model), models.Pooling(32, pooling_mode="max")]
+    ).save_pretrained(str(own), create_model_card=False)
     size = {} if finetune == "none" else {"n_components": 9}
     encoder = make(str(own), finetune, pooling=pooling, normalize=normalize, max_iter=2, **size).fit(texts, labels)
     expected = encoder.transform(texts)
@@ -556,13 +555,3 @@ def test_repeated_fits_keep_no_model_but_the_last(tiny_model, texts, labels, fin
         assert n_now == n_tensors
     assert first() is None
     assert last() is encoder._backbone.model
-
-
-def test_importing_the_package_loads_no_text_library(fresh_python):
-    done = fresh_python(
-        "import sys, skellipsoid\n"
-        "from sklearn.base import clone\n"
-        "clone(skellipsoid.SupConTextEncoder())\n"
-        "print([name for name in ('transformers', 'sentence_transformers') if name in sys.modules])"
-    )
-    assert (done.stdout.strip(), done.returncode) == ("[]", 0)

@@ -36,7 +36,8 @@ def run_epochs(
     """Run epochs until nothing improves any more.
 
     As in scikit-learn's ``MLPClassifier``: training stops when the score on held-out rows (or, without ``score``, the
-    training loss) has not improved by more than ``tol`` for ``n_iter_no_change`` epochs in a row.
+    training loss) has not improved by more than ``tol`` for ``n_iter_no_change`` epochs in a row. An equal score with
+    a lower training loss is an improvement too.
 
     Parameters
     ----------
@@ -56,20 +57,20 @@ def run_epochs(
         Whether there is a progress bar (on standard error).
     """
     history = History()
-    best, bar_to_beat, waited = -np.inf, -np.inf, 0
+    best, bar_to_beat, waited = (-np.inf, -np.inf), (-np.inf, -np.inf), 0
     with tqdm(total=max_iter, desc=label, unit="epoch", disable=not verbose) as progress:
         for epoch in range(max_iter):
             loss = run_epoch()
             history.losses.append(loss)
-            signal = -loss
             if score is not None:
-                signal = score()
-                history.scores.append(signal)
+                history.scores.append(score())
+            # Where held-out rows cannot tell two epochs apart (all are told apart, say), the loss does.
+            signal = (history.scores[-1] if score is not None else 0.0, -loss)
             if signal > best:
                 best, history.best_epoch = signal, epoch
                 if keep_best is not None:
                     keep_best()
-            if signal > bar_to_beat + tol:
+            if signal[0] > bar_to_beat[0] + tol or (signal[0] == bar_to_beat[0] and signal[1] > bar_to_beat[1] + tol):
                 bar_to_beat, waited = signal, 0
             else:
                 waited += 1

@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._labels import cast_open_label
+
 #: Labels of either kind: ``int64`` or text.
 LabelArray = NDArray[np.int64] | NDArray[np.str_]
 
@@ -135,19 +137,6 @@ def read_labels(values: ArrayLike, name: str) -> LabelArray:
     if array.dtype.kind in "UT":
         return np.asarray(array.astype(np.str_))
     return _read_numbers(array, name)
-
-
-def cast_open_label(open_label: Any, labels: LabelArray) -> int | str:
-    """Cast the open label to the kind of ``labels``: −1 for numbers, ``"-1"`` for text."""
-    if labels.dtype.kind == "U":
-        return str(open_label)
-    if isinstance(open_label, int | float | np.integer | np.floating) and float(open_label).is_integer():
-        return int(open_label)
-    msg = (
-        f"open_label={open_label!r} is no whole number, but the labels are numbers: "
-        "use a number that is no class, such as -1, or string labels."
-    )
-    raise ValueError(msg)
 
 
 def check_same_length(n_rows: int, values: NDArray[Any], name: str) -> None:

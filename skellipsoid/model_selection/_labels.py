@@ -13,7 +13,7 @@ from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
-from .._base import cast_open_label
+from .._labels import cast_open_label
 
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]

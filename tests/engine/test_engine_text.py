@@ -119,12 +119,10 @@ def test_windows_bound_what_is_tokenised_at_a_time(backbone, texts, monkeypatch)
 
 @pytest.mark.parametrize("pooling_mode", ["cls", "max", "mean"])
 def test_model_pooling_is_what_sentence_transformers_encodes(tiny_model, texts, pooling_mode):
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
+    from sentence_transformers import SentenceTransformer, models
 
-    model = SentenceTransformer(
-        modules=[Transformer(tiny_model), Pooling(32, pooling_mode=pooling_mode), Normalize()], device="cpu"
-    )
+    modules = [models.Transformer(tiny_model), models.Pooling(32, pooling_mode=pooling_mode), models.Normalize()]
+    model = SentenceTransformer(modules=modules, device="cpu")
     np.testing.assert_allclose(embedded(TextBackbone(model), texts, "model"), model.encode(texts), atol=1e-5)
 
 
