@@ -265,6 +265,9 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         device = resolve_device(self.device)
         # Statistics in double precision: a large shift costs nothing.
         self._mean = X.mean(axis=0, dtype=np.float64)
+        # A mean rounds, and Adam makes much of little: a constant feature must become 0 to the last digit.
+        constant = (X == X[0]).all(axis=0)
+        self._mean[constant] = X[0, constant]
         self.scale_ = self._find_scale(X) if self.rescale else 1.0
         n_classes, n_features = len(self.classes_), X.shape[1]
         what = f"{n_classes} classes × {n_features} × {n_features} matrices with Adam's two moments"
