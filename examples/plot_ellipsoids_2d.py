@@ -53,7 +53,7 @@ print(f"{len(X_test)} test rows, {np.sum(y_test == OPEN)} of them open")
 # ----------
 # Learning starts from balls, and here a matrix has far to go: the classes are six times as long as wide. Besides,
 # these classes lie far apart, so that the held-out rows, which early stopping watches, are told apart by balls as well:
-# with the default settings learning stops at once. So the number of epochs is fixed, and the step is large.
+# with the default settings learning stops after a few epochs. So the number of epochs is fixed, and the step is large.
 
 
 def fit_ellipsoids(X, y):

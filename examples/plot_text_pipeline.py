@@ -1,7 +1,7 @@
 """
-==============================
+================================
 From raw text to labels, or open
-==============================
+================================
 
 A pipeline of :class:`~skellipsoid.SupConTextEncoder` and :class:`~skellipsoid.EllipsoidOpenSetClassifier` takes
 sentences and answers with an intent, or open. It learns the corpus that ships with the package, with the small text
@@ -24,7 +24,7 @@ from sklearn.pipeline import Pipeline
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
 from skellipsoid.datasets import load_assistant_intents
-from skellipsoid.metrics import open_set_f1_score, open_set_report
+from skellipsoid.metrics import open_set_f1_scorer, open_set_report
 
 train = load_assistant_intents(subset="train")
 pipe = Pipeline(
@@ -119,15 +119,11 @@ labels = np.concatenate([train.target[chosen], dev.target[judged]])
 fold = (np.arange(chosen.sum()), np.arange(chosen.sum(), len(texts)))
 
 
-def k_plus_one_f1(estimator, X, y):
-    return open_set_f1_score(y, estimator.predict(X), labels=estimator.classes_)
-
-
 with tempfile.TemporaryDirectory() as cache:
     search = GridSearchCV(
         Pipeline(pipe.steps, memory=cache),
         {"clf__alpha": [0.3, 0.6], "clf__beta": [0.1, 0.5, 2.0]},
-        scoring=k_plus_one_f1,
+        scoring=open_set_f1_scorer,
         cv=[fold],
         refit=False,
     )

@@ -43,12 +43,12 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
     Parameters
     ----------
     alpha : float, default=0.6
-        α, concentration of the Dirichlet distribution of the mixture weights (eq. 13). Below 1 one of the mixed
+        α, concentration of the Dirichlet distribution of the mixture weights (eq. 14). Below 1 one of the mixed
         samples dominates, so that pseudo-open samples lie close to the classes; large values put them half-way
         between classes.
 
     beta : float, default=0.5
-        β, strength of the contraction (eq. 14). Larger values give tighter boundaries.
+        β, strength of the contraction (eq. 15). Larger values give tighter boundaries.
 
     n_mix : int, default=3
         P, how many samples with distinct labels are mixed into a pseudo-open one. With fewer known classes, as many
@@ -131,7 +131,7 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         Number of epochs that ran.
 
     loss_curve_ : list of float
-        Mean loss per row (eq. 15, divided by the number of rows) in each epoch.
+        Mean loss per row (eq. 16, divided by the number of rows) in each epoch.
 
     validation_scores_ : list of float or None
         The held-out score after each epoch; ``None`` without early stopping.

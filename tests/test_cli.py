@@ -453,11 +453,13 @@ def test_the_prompt_answers_on_a_terminal_and_control_c_ends_it(tiny_model, tabl
         os.write(terminal, b"wake me at six\n")
         answer = wait_for(b"'wake me at six': ", b"nearest class ", b"the boundary", b"> ")
         assert b"Traceback" not in answer
-        deadline = time.monotonic() + 60
-        while (ended := os.waitpid(child, os.WNOHANG)) == (0, 0) and time.monotonic() < deadline:
-            # Python misses an interrupt just before it waits for a key: press again, as a user would.
-            os.write(terminal, b"\x03")
-            time.sleep(2)
+        for tenth in range(600):
+            if tenth % 20 == 0:
+                # Python misses an interrupt just before it waits for a key: press again, as a user would.
+                os.write(terminal, b"\x03")
+            time.sleep(0.1)
+            if (ended := os.waitpid(child, os.WNOHANG)) != (0, 0):
+                break
         assert os.waitstatus_to_exitcode(ended[1]) == 130
         child = 0
     finally:

@@ -172,7 +172,7 @@ class _BoundaryTrainer:
         return total / len(self.known)
 
     def _step(self, rows: np.ndarray) -> float:
-        """One optimiser step on a batch; returns the batch's summed loss (eq. 15)."""
+        """One optimiser step on a batch; returns the batch's summed loss (eq. 16)."""
         on_device = torch.from_numpy(rows).to(self.known.device)
         batch, classes = self.known[on_device], self.classes[on_device]
         negatives = self._negatives(batch, self.classes_cpu[rows])

@@ -29,7 +29,7 @@ def mean_radii(features: Tensor, classes: Tensor, centroids: Tensor) -> Tensor:
 
 
 def nearest_centroid(features: Tensor, centroids: Tensor) -> Tensor:
-    """Index of the nearest centroid in Euclidean distance (eq. 15), (n_samples,).
+    """Index of the nearest centroid in Euclidean distance (eq. 17), (n_samples,).
 
     ‖z − c‖² less the part that is the same for every class: one matrix product. Features should be centred, which
     keeps that difference accurate.

@@ -10,7 +10,7 @@ from torch.nn import functional
 
 
 def expansion_loss(norms: Tensor, radii: Tensor) -> Tensor:
-    """L_p = max(r − Δ, 0): how far a known sample lies outside its boundary (eq. 12)."""
+    """L_p = max(r − Δ, 0): how far a known sample lies outside its boundary (eq. 13)."""
     return (norms - radii).clamp_min(0)
 
 
@@ -20,7 +20,7 @@ def expansion_slope(norms: Tensor, radii: Tensor) -> Tensor:
 
 
 def contraction_loss(norms: Tensor, radii: Tensor, beta: float) -> Tensor:
-    """L_n of a pseudo-open sample (eq. 14).
+    """L_n of a pseudo-open sample (eq. 15).
 
     (Δ − r) + β inside the boundary, β exp(Δ − r) on it and outside.
     """

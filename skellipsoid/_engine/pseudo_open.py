@@ -1,4 +1,4 @@
-"""Pseudo-open samples: Dirichlet mixtures of known samples with distinct labels (eq. 13)."""
+"""Pseudo-open samples: Dirichlet mixtures of known samples with distinct labels (eq. 14)."""
 
 from typing import NamedTuple
 

@@ -59,7 +59,7 @@ def some_ellipsoids(known, classes, *, seed=1):
 
 
 def literal_loss(components, centroids, radii, batch, classes, negatives):
-    """eq. 15: for each class, eq. 12 over its own rows of the batch and eq. 14 over all negatives."""
+    """eq. 16: for each class, eq. 13 over its own rows of the batch and eq. 15 over all negatives."""
     total = torch.zeros((), dtype=torch.float64)
     for k, (component, centroid, radius) in enumerate(zip(components, centroids, radii, strict=True)):
         for row, label in zip(batch, classes.tolist(), strict=True):

@@ -24,12 +24,12 @@ def tensor(values):
 
 
 def test_expansion_loss_by_hand():
-    # eq. 12: max(r - 2, 0)
+    # eq. 13: max(r - 2, 0)
     assert expansion_loss(tensor([0.0, 1.5, 2.0, 2.25, 7.0]), RADIUS).tolist() == [0, 0, 0, 0.25, 5]
 
 
 def test_contraction_loss_by_hand():
-    # eq. 14 with β = 0.5: (2 - r) + 0.5 for r < 2, 0.5 exp(2 - r) for r >= 2
+    # eq. 15 with β = 0.5: (2 - r) + 0.5 for r < 2, 0.5 exp(2 - r) for r >= 2
     losses = contraction_loss(tensor([0.0, 1.0, 2.0, 3.0, 2 + math.log(4)]), RADIUS, 0.5)
     np.testing.assert_allclose(losses, [2.5, 1.5, 0.5, 0.5 / math.e, 0.125], rtol=1e-15)
 
