@@ -266,7 +266,7 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         # Statistics in double precision: a large shift costs nothing.
         self._mean = X.mean(axis=0, dtype=np.float64)
         # A mean rounds, and Adam makes much of little: a constant feature must become 0 to the last digit.
-        constant = (X == X[0]).all(axis=0)
+        constant = np.ptp(X, axis=0) == 0
         self._mean[constant] = X[0, constant]
         self.scale_ = self._find_scale(X) if self.rescale else 1.0
         n_classes, n_features = len(self.classes_), X.shape[1]

@@ -1,6 +1,5 @@
 """Text to features that suit open-set boundaries: the estimator around a text model."""
 
-from collections.abc import Sequence
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -14,14 +13,14 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
-from torch import nn
 from torch.nn import functional
 
 from ._engine.contrastive import ContrastiveSettings, FrozenRows, TokenRows, start_projection, train_projection
 from ._engine.devices import explain_out_of_memory, resolve_device, resolve_seed, to_numpy
-from ._engine.text import TextBackbone, write_model
+from ._engine.text import TextBackbone, as_sentence_transformer, write_model
 from ._engine.training import History
 from ._labels import as_labels, cast_open_label
+from ._texts import check_texts
 
 #: What ``"auto"`` stands for. Full fine-tuning moves millions of pretrained weights, a head one matrix.
 _AUTO = {
@@ -318,7 +317,10 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             msg = f"{str(target)!r} exists and is not an empty folder; export into a new folder."
             raise FileExistsError(msg)
-        write_model(self._as_sentence_transformer(), target)
+        exported = as_sentence_transformer(
+            self._backbone, self.pooling, self._width, self.weight_, self.bias_, normalize=self.normalize
+        )
+        write_model(exported, target)
 
     def __sklearn_tags__(self) -> Any:
         """Texts in, labels needed unless nothing learns."""
@@ -446,57 +448,3 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         if self.normalize:
             features = functional.normalize(features, dim=1)
         return np.asarray(features.numpy(), dtype=np.float32)
-
-    def _as_sentence_transformer(self) -> Any:
-        """Build a sentence-transformers model of the same function."""
-        from sentence_transformers import SentenceTransformer, models  # type: ignore[attr-defined]
-
-        own = list(self._backbone.model)
-        width = self._backbone.width
-        modules = own if self.pooling == "model" else [own[0], models.Pooling(width, pooling_mode="mean")]
-        if self.weight_ is not None:
-            with torch.random.fork_rng(devices=[]):  # a new layer draws weights, which are then replaced
-                dense = models.Dense(self._width, len(self.weight_), activation_function=nn.Identity())
-            dense.load_state_dict(
-                {"linear.weight": torch.from_numpy(self.weight_), "linear.bias": torch.from_numpy(self.bias_)}
-            )
-            modules = [*modules, dense]
-        if self.normalize:
-            modules = [*modules, models.Normalize()]
-        model = SentenceTransformer(modules=modules, device="cpu")
-        if self._backbone.max_length is not None:
-            model.max_seq_length = self._backbone.max_length
-        return model
-
-
-def check_texts(X: Any) -> list[str]:
-    """Check that ``X`` is a non-empty sequence of strings, and give it as a list.
-
-    Raises
-    ------
-    ValueError
-        One sentence that names what was found and what to pass.
-    """
-    if isinstance(X, str | bytes):
-        msg = f"X is one {type(X).__name__}, but must be a sequence of strings; pass [text] for a single text."
-        raise ValueError(msg)  # noqa: TRY004 - the contract of all input errors here
-    shape = getattr(X, "shape", None)
-    if shape is not None and len(shape) != 1:
-        msg = f"X has the shape {tuple(shape)}, but texts must be one-dimensional; pass one column, such as X['text']."
-        raise ValueError(msg)
-    if shape is None and not isinstance(X, Sequence):
-        msg = f"X is a {type(X).__name__}, but must be a list, tuple, array or Series of strings; pass list(X)."
-        raise ValueError(msg)
-    texts = list(X)
-    if not texts:
-        msg = "X is empty, but must hold at least one text; check how the texts were selected."
-        raise ValueError(msg)
-    for position, text in enumerate(texts):
-        if not isinstance(text, str):
-            msg = (
-                f"X[{position}] is {text!r} of type {type(text).__name__}, but every text must be a str; "
-                "drop or fill missing texts and decode bytes first."
-            )
-            raise ValueError(msg)  # noqa: TRY004
-    # Plain str: NumPy's subclass is refused by fast tokenisers.
-    return [str(text) for text in texts]

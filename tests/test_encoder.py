@@ -455,7 +455,8 @@ def test_the_model_may_be_a_path(tmp_path, tiny_model, texts):
 @pytest.mark.parametrize("pooling", ["mean", "model"])
 @pytest.mark.parametrize("normalize", [True, False])
 def test_an_exported_model_encodes_alike(tiny_model, texts, labels, tmp_path, finetune, pooling, normalize):
-    from sentence_transformers import SentenceTransformer, models
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules as models
 
     # A model with a pooling of its own.
     own = tmp_path / "own"

@@ -18,6 +18,7 @@ from urllib.parse import urlparse
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
 from torch import Tensor, nn
 from tqdm.auto import tqdm
 
@@ -61,9 +62,12 @@ class TextBackbone:
         OSError
             If the model is not found.
         ValueError
-            If ``max_length`` is more than the model has positions for.
+            If the model is no transformer, or if ``max_length`` is more than it has positions for.
         """
         backbone = cls(find_model(name), max_length)
+        if not hasattr(backbone.model[0], "auto_model"):
+            msg = f"{name!r} is no transformer ({type(backbone.model[0]).__name__}); use a model that has one."
+            raise ValueError(msg)
         config: Any = backbone.transformer.config
         positions = getattr(config, "max_position_embeddings", None)
         if max_length and positions and max_length > positions:
@@ -122,6 +126,8 @@ class TextBackbone:
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, special tokens included, cut to the longest length, not padded."""
+        if getattr(self.model[0], "do_lower_case", False):  # a setting of sentence-transformers, not of the tokenizer
+            texts = [text.lower() for text in texts]
         encoded = self.model.tokenizer(list(texts), truncation=True, max_length=self.longest, padding=False)
         ids: list[list[int]] = encoded["input_ids"]
         return ids
@@ -185,6 +191,35 @@ class TextBackbone:
         return {"_model": None, "_files": self.files(), "max_length": self.max_length}
 
 
+def as_sentence_transformer(
+    backbone: TextBackbone,
+    pooling: str,
+    pooled_width: int,
+    weight: np.ndarray | None,
+    bias: np.ndarray | None,
+    *,
+    normalize: bool,
+) -> Any:
+    """Build a sentence-transformers model of the same function: pooling, linear layer, unit length."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules as models
+
+    modules = list(backbone.model)
+    if pooling == "mean":
+        modules = [modules[0], models.Pooling(backbone.width, pooling_mode="mean")]
+    if weight is not None and bias is not None:
+        with torch.random.fork_rng(devices=[]):  # a new layer draws weights, which are then replaced
+            dense = models.Dense(pooled_width, len(weight), activation_function=nn.Identity())
+        dense.load_state_dict({"linear.weight": torch.from_numpy(weight), "linear.bias": torch.from_numpy(bias)})
+        modules = [*modules, dense]
+    if normalize:
+        modules = [*modules, models.Normalize()]
+    model = SentenceTransformer(modules=modules, device="cpu")
+    if backbone.max_length is not None:
+        model.max_seq_length = backbone.max_length
+    return model
+
+
 def length_sorted_pieces(lengths: np.ndarray, most_tokens: int) -> list[np.ndarray]:
     """Group rows of similar length into pieces whose padded size is at most ``most_tokens`` (or one row)."""
     order = np.argsort(lengths, kind="stable")
@@ -223,7 +258,7 @@ def find_model(name: str) -> Any:
     if Path(name).is_dir():
         try:
             return load_folder(name)
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, SafetensorError) as error:
             msg = f"The folder {name!r} holds no text model that can be loaded ({error})."
             raise OSError(msg) from error
     packaged = packaged_model(name)
@@ -284,9 +319,10 @@ def packaged_model(name: str) -> Path | None:
         return None
     folder = Path(spec.origin).parent / entry[1]
     weights = folder / "model.safetensors"
-    stat = weights.stat()
-    if _sha256(str(weights), stat.st_size, stat.st_mtime_ns) != entry[2]:
-        msg = f"{weights} is not the published model {name!r} (its SHA-256 differs); reinstall the package {entry[0]}."
+    stat = weights.stat() if weights.is_file() else None
+    if stat is None or _sha256(str(weights), stat.st_size, stat.st_mtime_ns) != entry[2]:
+        what = "is missing, or its SHA-256 differs"
+        msg = f"{weights} is not the published model {name!r} ({what}); reinstall the package {entry[0]}."
         raise OSError(msg)
     return folder
 

@@ -119,7 +119,8 @@ def test_windows_bound_what_is_tokenised_at_a_time(backbone, texts, monkeypatch)
 
 @pytest.mark.parametrize("pooling_mode", ["cls", "max", "mean"])
 def test_model_pooling_is_what_sentence_transformers_encodes(tiny_model, texts, pooling_mode):
-    from sentence_transformers import SentenceTransformer, models
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules as models
 
     modules = [models.Transformer(tiny_model), models.Pooling(32, pooling_mode=pooling_mode), models.Normalize()]
     model = SentenceTransformer(modules=modules, device="cpu")

@@ -1,0 +1,106 @@
+"""What the documentation shows is run: code blocks of the guide, its console blocks, the examples of the gallery."""
+
+import doctest
+import os
+import re
+import shlex
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from skellipsoid import datasets, metrics
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+MADE_BY_SPHINX = {"_build", "auto_examples", "generated"}
+PAGES = {
+    path.relative_to(DOCS).as_posix(): path.read_text(encoding="utf-8")
+    for path in sorted(DOCS.rglob("*.rst"))
+    if not MADE_BY_SPHINX & {*path.relative_to(DOCS).parts} and path.name != "sg_execution_times.rst"
+}
+EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
+#: Blocks that install; CI runs these commands as the README has them.
+NOT_RUN_HERE = {"install.rst"}
+FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+
+
+@pytest.mark.parametrize("page", [page for page, text in PAGES.items() if ">>> " in text])
+def test_python_blocks_do_what_the_page_says(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    report: list[str] = []
+    blocks = doctest.DocTestParser().get_doctest(PAGES[page], {}, page, str(DOCS / page), 0)
+    results = doctest.DocTestRunner(optionflags=FLAGS).run(blocks, out=report.append)
+    assert results.attempted > 0
+    assert results.failed == 0, "".join(report)
+
+
+def test_every_code_block_is_of_a_kind_that_is_run():
+    # What a page shows as Python is a doctest; anything else that claims to be code is for a terminal.
+    kinds = {
+        (page, kind)
+        for page, text in PAGES.items()
+        for kind in re.findall(r"^ *\.\. (?:code-block|code):: *(.*)", text, re.M)
+    }
+    assert {kind for _, kind in kinds} <= {"console"}
+    assert {page for page, _ in kinds} <= {"guide/command_line.rst"} | NOT_RUN_HERE
+
+
+@pytest.mark.slow
+def test_console_blocks_do_what_the_page_says(tmp_path):
+    commands = console_commands(PAGES["guide/command_line.rst"])
+    assert len(commands) == 5
+    for command, wanted in commands:
+        done = run(["bash", "-c", f"{SHELL}\n{command}"], cwd=tmp_path)
+        assert done.returncode == 0, f"{command}\n{done.stderr}"
+        assert doctest.OutputChecker().check_output(wanted, done.stdout, FLAGS), f"{command}\n{done.stdout}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_run_without_a_warning(example, tmp_path):
+    done = run([sys.executable, str(example)], cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    warnings = [line for line in done.stderr.splitlines() if "Warning" in line]
+    # Without a screen, matplotlib says at each plt.show() that it cannot show.
+    assert [line for line in warnings if "FigureCanvasAgg is non-interactive" not in line] == []
+
+
+def test_examples_are_there():
+    assert {path.stem for path in EXAMPLES} == {"plot_digits", "plot_ellipsoids_2d", "plot_text_pipeline"}
+
+
+@pytest.mark.parametrize("module", [datasets, metrics], ids=lambda module: module.__name__)
+def test_api_page_lists_every_public_name(module):
+    missing = [name for name in module.__all__ if not re.search(rf"\b{name}\b", PAGES["api.rst"])]
+    assert missing == []
+
+
+#: The commands that the page names, as this very Python and package.
+SHELL = f"""
+set -o pipefail
+python() {{ {shlex.quote(sys.executable)} "$@"; }}
+skellipsoid() {{ python -c 'import sys; from skellipsoid.cli import main; sys.exit(main())' "$@"; }}
+"""
+
+
+def run(command, cwd):
+    # One thread: the tests may share the processor with each other.
+    environment = os.environ | {"HF_HUB_OFFLINE": "1", "MPLBACKEND": "Agg", "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+
+
+def console_commands(text):
+    """Commands of a page's console blocks, each with the output that the page shows."""
+    commands: list[list[str]] = []
+    for block in re.findall(r"^\.\. code-block:: console\n\n((?:   .*\n|\n)+)", text, re.M):
+        for line in textwrap.dedent(block).rstrip().splitlines():
+            if line.startswith("$ "):
+                commands.append([line.removeprefix("$ "), ""])
+            else:
+                commands[-1][1] += line + "\n"
+    return commands
