@@ -110,8 +110,8 @@ mean_balls, equal_balls = make_balls(clf, X_train, y_train)
 # %%
 # The picture
 # -----------
-# The grey region is open. Coloured regions are accepted; where two shapes overlap, the nearer centroid decides. Test
-# rows are drawn as far as the frame reaches: known ones in colour, open ones as crosses.
+# The grey region is open. Coloured regions are accepted; where two shapes overlap, the nearer centroid decides. 700 of
+# the test rows are drawn, as far as the frame reaches: known ones in colour, open ones as crosses.
 
 # The colours of Okabe and Ito, which colour-blind people can tell apart; every class has its own marker too.
 COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7"]

@@ -73,7 +73,8 @@ plt.show()
 # Why is a text rejected?
 # -----------------------
 # Three questions help: which intent is nearest, by how much is the text outside, and which training text of that intent
-# comes closest? A known text is often rejected because no training text says it in a similar way.
+# comes closest? A close training text alone does not make a text known: the margin also depends on the direction in
+# which the text lies from the centroid.
 
 
 def show(title, rows):
@@ -129,6 +130,7 @@ with tempfile.TemporaryDirectory() as cache:
     )
     search.fit(texts, labels)
 
+# On so few texts, small differences mean little.
 print("alpha  beta     F1   seconds to fit")
 results = search.cv_results_
 for params, f1, seconds in zip(results["params"], results["mean_test_score"], results["mean_fit_time"], strict=True):

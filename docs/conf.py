@@ -1,0 +1,77 @@
+"""Sphinx configuration. Nothing here asks a network; warnings are errors (``-W``)."""
+
+import os
+import re
+from pathlib import Path
+
+# Before anything imports the hub's client, which reads it once.
+os.environ["HF_HUB_OFFLINE"] = "1"
+
+import skellipsoid
+
+HERE = Path(__file__).parent
+
+project = "skellipsoid"
+author = "The skellipsoid developers"
+copyright = author
+version = release = skellipsoid.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.doctest",
+    "sphinx.ext.mathjax",
+    "numpydoc",
+    "sphinx_gallery.gen_gallery",
+]
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "generated/backreferences"]
+
+# References to this package must resolve. Those to other packages cannot: their inventories are on the network.
+nitpicky = True
+nitpick_ignore_regex = [("py:.*", r"(sklearn|scipy|numpy|pandas|torch|functools)\..*")]
+
+autodoc_typehints = "none"  # numpydoc's Parameters say it in words
+autosummary_generate = True
+numpydoc_show_class_members = False  # the template of classes lists them
+
+sphinx_gallery_conf = {
+    "examples_dirs": "../examples",
+    "gallery_dirs": "auto_examples",
+    "doc_module": "skellipsoid",
+    "backreferences_dir": "generated/backreferences",
+    "download_all_examples": False,
+    "remove_config_comments": True,
+    "show_signature": False,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"skellipsoid {version}"
+html_show_sourcelink = False
+html_theme_options = {"secondary_sidebar_items": ["page-toc"], "show_prev_next": True, "show_nav_level": 2}
+html_sidebars = {"install": [], "changes": []}
+
+
+def write_changes(app):
+    """Turn ``CHANGES.md``, which is headings, lists and inline code, into the page that ``changes.rst`` includes."""
+    text = (HERE.parent / "CHANGES.md").read_text(encoding="utf-8")
+    text = re.sub(r"^# .*\n", "", text)  # the page has a title of its own
+    text = re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``", text)
+    for marks, underline in (("##", "-"), ("###", "~")):
+        text = re.sub(
+            rf"^{marks} (.+)$", lambda found, u=underline: f"{found[1]}\n{u * len(found[1])}", text, flags=re.MULTILINE
+        )
+    page = HERE / "generated" / "changes.inc"
+    page.parent.mkdir(exist_ok=True)
+    if not page.exists() or page.read_text(encoding="utf-8") != text:
+        page.write_text(text, encoding="utf-8")
+
+
+def skip_fields(app, what, name, obj, skip, options):
+    """Leave out the fields of named tuples, which numpydoc's Attributes describe better than autodoc does."""
+    return True if type(obj).__name__ == "_tuplegetter" else None
+
+
+def setup(app):
+    app.connect("builder-inited", write_changes)
+    app.connect("autodoc-skip-member", skip_fields)
