@@ -67,11 +67,15 @@ def write_changes(app):
         page.write_text(text, encoding="utf-8")
 
 
-def skip_fields(app, what, name, obj, skip, options):
-    """Leave out the fields of named tuples, which numpydoc's Attributes describe better than autodoc does."""
-    return True if type(obj).__name__ == "_tuplegetter" else None
+def skip_foreign(app, what, name, obj, skip, options):
+    """Leave out scikit-learn's own methods, which refer to its guide, and the fields of named tuples.
+
+    numpydoc's Attributes describe those fields better than autodoc does.
+    """
+    foreign = re.fullmatch(r"set_\w+_request|get_metadata_routing|set_output", name)
+    return True if foreign or type(obj).__name__ == "_tuplegetter" else None
 
 
 def setup(app):
     app.connect("builder-inited", write_changes)
-    app.connect("autodoc-skip-member", skip_fields)
+    app.connect("autodoc-skip-member", skip_foreign)

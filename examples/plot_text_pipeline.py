@@ -89,7 +89,7 @@ def show(title, rows):
     print()
 
 
-def spread(rows, n=4):
+def spread(rows, n=3):
     """A few of the rows, from the largest margin to the smallest."""
     ordered = rows[np.argsort(-margins[rows])]
     return ordered[np.linspace(0, len(ordered) - 1, n).astype(int)]
@@ -123,7 +123,7 @@ fold = (np.arange(chosen.sum()), np.arange(chosen.sum(), len(texts)))
 with tempfile.TemporaryDirectory() as cache:
     search = GridSearchCV(
         Pipeline(pipe.steps, memory=cache),
-        {"clf__alpha": [0.3, 0.6], "clf__beta": [0.1, 0.5, 2.0]},
+        {"clf__alpha": [0.3, 0.6], "clf__beta": [0.1, 0.5]},
         scoring=open_set_f1_scorer,
         cv=[fold],
         refit=False,

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from skellipsoid import datasets, metrics
+import skellipsoid
+from skellipsoid import datasets, metrics, model_selection
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -72,10 +73,12 @@ def test_examples_are_there():
     assert {path.stem for path in EXAMPLES} == {"plot_digits", "plot_ellipsoids_2d", "plot_text_pipeline"}
 
 
-@pytest.mark.parametrize("module", [datasets, metrics], ids=lambda module: module.__name__)
+@pytest.mark.parametrize(
+    "module", [skellipsoid, datasets, metrics, model_selection], ids=lambda module: module.__name__
+)
 def test_api_page_lists_every_public_name(module):
-    missing = [name for name in module.__all__ if not re.search(rf"\b{name}\b", PAGES["api.rst"])]
-    assert missing == []
+    public = {*module.__all__} - {"__version__"}
+    assert {name for name in public if not re.search(rf"\b{name}\b", PAGES["api.rst"])} == set()
 
 
 #: The commands that the page names, as this very Python and package.
