@@ -1,6 +1,6 @@
 """Open-set classification for scikit-learn: learned ellipsoids around the known classes, open everywhere else."""
 
-from . import datasets, metrics, model_selection
+from . import datasets, metrics, model_selection, plotting
 from ._ellipsoid import EllipsoidOpenSetClassifier
 from ._encoder import SupConTextEncoder
 from ._operating_point import set_operating_point
@@ -15,6 +15,7 @@ __all__ = [
     "load",
     "metrics",
     "model_selection",
+    "plotting",
     "save",
     "set_operating_point",
 ]

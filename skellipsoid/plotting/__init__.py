@@ -1,0 +1,20 @@
+"""Pictures of an open-set classifier and of how well it does, in the manner of scikit-learn's displays.
+
+Each display keeps the numbers that it draws. They come from a fitted classifier (``from_estimator``), from plain
+arrays of any model (``from_predictions``), or from the caller (the constructor). Drawing needs matplotlib, the extra
+``skellipsoid[plot]``; importing this module does not.
+"""
+
+from ._confusion import OpenSetConfusionMatrixDisplay
+from ._coverage import CoverageDisplay
+from ._ellipsoid import EllipsoidDisplay
+from ._histogram import ScoreHistogramDisplay
+from ._oscr import OSCRDisplay
+
+__all__ = [
+    "CoverageDisplay",
+    "EllipsoidDisplay",
+    "OSCRDisplay",
+    "OpenSetConfusionMatrixDisplay",
+    "ScoreHistogramDisplay",
+]

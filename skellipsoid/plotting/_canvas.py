@@ -1,0 +1,97 @@
+"""What the displays share of matplotlib: the lazy import, axes, colours, short names.
+
+No function here touches pyplot when axes are given, and none changes ``rcParams``.
+"""
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: The colours of Okabe and Ito, which colour-blind people can tell apart; without black, and yellow, faint on white.
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
+#: One marker and one line style for each colour, so that nothing depends on colour alone.
+MARKERS = ("o", "s", "^", "D", "v", "P")
+LINE_STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
+#: What known and open rows are drawn in where classes do not matter.
+KNOWN_COLOUR, OPEN_COLOUR = "#0072B2", "#D55E00"
+#: Marks of an operating point, and of all that is neither known nor open.
+INK, FAINT = "#222222", "#707070"
+OPEN_SPACE = "#DCDCDC"
+
+_POINTS_PER_INCH = 72
+
+
+def require_matplotlib(caller: str) -> None:
+    """Raise one sentence that names the extra unless matplotlib is installed."""
+    if find_spec("matplotlib") is None:
+        msg = f"{caller} draws with matplotlib, which is not installed: pip install 'skellipsoid[plot]'."
+        raise ImportError(msg)
+
+
+def make_axes(ax: "Axes | None", caller: str, *, figsize: tuple[float, float] | None = None) -> "Axes":
+    """Give back ``ax``, or the axes of a new figure that lays itself out.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes or None
+    caller : str
+        Who draws, as the error says without matplotlib.
+    figsize : tuple of float, default=None
+        Of a new figure, in inches.
+    """
+    if ax is not None:
+        return ax
+    require_matplotlib(caller)
+    from matplotlib import pyplot as plt
+
+    return plt.subplots(figsize=figsize, layout="constrained")[1]
+
+
+def styled(defaults: dict[str, Any], chosen: dict[str, Any] | None, artist: Any) -> dict[str, Any]:
+    """Merge a caller's keywords over the defaults; ``lw`` replaces ``linewidth``.
+
+    Parameters
+    ----------
+    defaults : dict
+        By the names in full.
+    chosen : dict or None
+    artist : type
+        The class of matplotlib artists whose short names are understood.
+    """
+    from matplotlib.cbook import normalize_kwargs
+
+    return defaults | normalize_kwargs(chosen or {}, artist)
+
+
+def axes_size(ax: "Axes") -> tuple[float, float]:
+    """Width and height of axes in points, which fonts are measured in."""
+    box = ax.get_window_extent()
+    scale = _POINTS_PER_INCH / ax.figure.dpi
+    return box.width * scale, box.height * scale
+
+
+def shorten(name: Any, most: int = 30) -> str:
+    """Write a name in one line of at most that many characters, the end of it cut off.
+
+    Dollar signs are escaped, between two of which matplotlib would read a formula.
+    """
+    text = " ".join(str(name).split())
+    return (text if len(text) <= most else text[: most - 1] + "…").replace("$", r"\$")
+
+
+def legend_name(name: Any, most: int = 30) -> str:
+    """Write a name for a legend, which leaves out what begins with an underscore."""
+    text = shorten(name, most)
+    return f" {text}" if text.startswith("_") else text
+
+
+def name_open(classes: Any, open_label: Any) -> str:
+    """Name open in a picture: "open", with its label if a class has that name."""
+    return f"open ({open_label})" if "open" in map(str, classes) else "open"
+
+
+def percent(share: float) -> str:
+    """Write a share for a legend; of no rows there is none."""
+    return "none" if share != share else f"{share:.1%}"

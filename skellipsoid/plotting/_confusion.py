@@ -1,0 +1,404 @@
+"""Confusion matrices with open as one more class."""
+
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..metrics._labels import read_label_problem
+from ._canvas import FAINT, INK, OPEN_SPACE, axes_size, make_axes, name_open, require_matplotlib, shorten, styled
+from ._inputs import read_estimator
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_COARSE_ROWS = ("known", "open")
+_COARSE_COLUMNS = ("known,\nright class", "known,\nwrong class", "open")
+#: Most classes, open included, whose values fit into their cells.
+_MOST_WITH_VALUES = 12
+#: Font size and most letters of the names, in the order in which they are tried.
+_NAME_STYLES = ((10.0, 34), (8.5, 34), (7.0, 34), (7.0, 22), (6.0, 22))
+#: Most letters of names side by side below the matrix.
+_MOST_UPRIGHT = 6
+#: Height of a line and width of a letter, in font sizes.
+_LINE, _LETTER = 1.25, 0.58
+#: Of a new figure, in inches: side of a cell, and of the whole matrix.
+_SMALLEST_CELL, _LARGEST_CELL = 0.15, 0.7
+_SMALLEST_MATRIX, _USUAL_MATRIX, _LARGEST_MATRIX = 2.5, 6.0, 12.0
+
+
+class OpenSetConfusionMatrixDisplay:
+    """Confusion matrix over the known classes and open, or known against open only.
+
+    Use :meth:`from_estimator` or :meth:`from_predictions` to make one.
+
+    Parameters
+    ----------
+    confusion_matrix : ndarray of int of shape (n_classes + 1, n_classes + 1)
+        Number of rows of each true class (rows of the matrix) that are answered with each class (columns); open is
+        the last.
+    display_labels : sequence of length n_classes + 1, default=None
+        Names of the classes and of open; ``None`` numbers the classes from 0.
+
+    Attributes
+    ----------
+    coarse_matrix : ndarray of int of shape (2, 3)
+        See Notes.
+    ax_ : matplotlib Axes
+        Axes with the matrix.
+    figure_ : matplotlib Figure
+        Figure that contains the axes.
+    im_ : matplotlib AxesImage
+        The matrix.
+    values_ : ndarray
+        What the colours show: shares, or numbers with ``normalize=None``; NaN where a share is of no rows.
+    text_ : ndarray of matplotlib Text, or None
+        What is written in the cells, of the shape of the matrix; ``None`` where nothing is.
+
+    See Also
+    --------
+    skellipsoid.metrics.open_set_report : Precision, recall and F1 of each class.
+    sklearn.metrics.ConfusionMatrixDisplay : Without open.
+
+    Notes
+    -----
+    The coarse matrix sums the cells to what open-set classification is about, as in the figure of [1]_ that compares
+    balls and ellipsoids:
+
+    =====  ==================  ==================  =============
+    true   known, right class  known, wrong class  open
+    =====  ==================  ==================  =============
+    known  answered correctly  confused            rejected
+    open   cannot be           accepted            rejected
+    =====  ==================  ==================  =============
+
+    References
+    ----------
+    .. [1] Zou, Y., Zhang, H., Xu, H., Li, S., Xiao, L. "Ellipsoid-Based Decision Boundaries for Open Intent
+       Classification." AAAI 2026.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from skellipsoid.plotting import OpenSetConfusionMatrixDisplay
+    >>> y_true = ["pay", "pay", "card", "weather", "joke"]
+    >>> y_pred = ["pay", "-1", "card", "card", "-1"]
+    >>> display = OpenSetConfusionMatrixDisplay.from_predictions(y_true, y_pred, labels=["card", "pay"])
+    >>> display.confusion_matrix
+    array([[1, 0, 0],
+           [0, 1, 1],
+           [1, 0, 1]])
+    >>> display.coarse_matrix
+    array([[2, 0, 1],
+           [0, 1, 1]])
+    >>> plt.close(display.figure_)
+    """
+
+    def __init__(self, confusion_matrix: NDArray[np.int64], *, display_labels: Any = None) -> None:
+        self.confusion_matrix = confusion_matrix
+        self.display_labels = display_labels
+
+    @property
+    def coarse_matrix(self) -> NDArray[np.int64]:
+        """Known against open, of shape (2, 3)."""
+        known = self.confusion_matrix[:-1, :-1]
+        right = np.trace(known)
+        return np.array(
+            [
+                [right, known.sum() - right, self.confusion_matrix[:-1, -1].sum()],
+                [0, self.confusion_matrix[-1, :-1].sum(), self.confusion_matrix[-1, -1]],
+            ]
+        )
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, *, ax: "Axes | None" = None, **options: Any) -> Self:
+        """Draw the matrix of a fitted classifier's ``predict``.
+
+        Parameters
+        ----------
+        estimator : open-set classifier, or Pipeline or search that ends in one
+            Fitted.
+        X : array-like
+            What the estimator predicts on: features, or texts for a text Pipeline.
+        y : array-like of shape (n_samples,)
+            True labels; those outside ``classes_`` are open.
+        ax : matplotlib Axes, default=None
+            Where to draw; ``None`` makes a new figure.
+        **options : dict
+            ``display_labels`` of :meth:`from_predictions`, and options of :meth:`plot`.
+
+        Returns
+        -------
+        display : OpenSetConfusionMatrixDisplay
+
+        Raises
+        ------
+        ValueError
+            If labels are of mixed kinds or lengths differ.
+        TypeError
+            If the estimator does not end in an open-set classifier.
+        ImportError
+            If matplotlib is not installed.
+        """
+        caller = f"{cls.__name__}.from_estimator"
+        require_matplotlib(caller)
+        members = ("predict", "classes_", "open_label_")
+        classifier, features = read_estimator(estimator, X, members, caller, remedy=", or use from_predictions")
+        return cls.from_predictions(
+            y,
+            classifier.predict(features),
+            open_label=classifier.open_label_,
+            labels=classifier.classes_,
+            ax=ax,
+            **options,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_pred: ArrayLike,
+        *,
+        open_label: Any = -1,
+        labels: ArrayLike | None = None,
+        display_labels: Any = None,
+        ax: "Axes | None" = None,
+        **plot_options: Any,
+    ) -> Self:
+        """Draw the matrix of any model's answers.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            True labels, all numbers or all strings. A label outside ``labels`` is read as open.
+        y_pred : array-like of shape (n_samples,)
+            Answers of the same kind: known classes or the open label.
+        open_label : int or str, default=-1
+            The label for open, cast to the kind of the labels.
+        labels : array-like of shape (n_classes,), default=None
+            The known classes, in the order of the matrix. None takes all that occur and are not the open label, sorted.
+        display_labels : sequence of length n_classes + 1, default=None
+            Other names for the classes and, last, for open.
+        ax : matplotlib Axes, default=None
+            Where to draw; ``None`` makes a new figure.
+        **plot_options : dict
+            Further options of :meth:`plot`.
+
+        Returns
+        -------
+        display : OpenSetConfusionMatrixDisplay
+
+        Raises
+        ------
+        ValueError
+            If an answer is neither among ``labels`` nor open, if ``display_labels`` are not one for each class and
+            one for open, if labels are of mixed kinds, or if lengths differ.
+        ImportError
+            If matplotlib is not installed.
+        """
+        require_matplotlib(f"{cls.__name__}.from_predictions")
+        problem = read_label_problem(y_true, y_pred, open_label=open_label, labels=labels)
+        n_labels = len(problem.classes) + 1
+        odd = np.flatnonzero(problem.predicted == n_labels)
+        if len(odd):
+            msg = (
+                f"y_pred holds {np.asarray(y_pred)[odd[0]]!s} in row {odd[0]}, which is neither among labels nor the "
+                f"open label {problem.open_label!r}: add it to labels."
+            )
+            raise ValueError(msg)
+        cells = n_labels * problem.true + problem.predicted
+        matrix = np.bincount(cells, minlength=n_labels**2).reshape(n_labels, n_labels)
+        if display_labels is None:
+            classes = problem.classes.tolist()
+            display_labels = [*classes, name_open(classes, problem.open_label)]
+        return cls(matrix, display_labels=display_labels).plot(ax=ax, **plot_options)
+
+    def plot(
+        self,
+        *,
+        ax: "Axes | None" = None,
+        coarse: bool = False,
+        normalize: Literal["true", "pred", "all"] | None = "true",
+        include_values: bool | Literal["auto"] = "auto",
+        cmap: Any = "Blues",
+        gamma: float | Literal["auto"] = "auto",
+        colorbar: bool = True,
+        im_kw: dict[str, Any] | None = None,
+        text_kw: dict[str, Any] | None = None,
+    ) -> Self:
+        """Draw the matrix.
+
+        A new figure is as large as the matrix needs for all names, up to about 80 classes. On axes that are too small
+        for them, every second or third name is written, open always. Names are cut off after 34 letters, or 22 on small
+        axes.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; ``None`` makes a new figure.
+        coarse : bool, default=False
+            Whether to draw ``coarse_matrix``, numbers and shares written in its cells.
+        normalize : {"true", "pred", "all"} or None, default="true"
+            What the colours are shares of: the rows of a true class, the rows answered so, all rows; or numbers of
+            rows. Open rows are often so many that in numbers nothing else is seen.
+        include_values : bool or "auto", default="auto"
+            Whether to write the values into the cells. "auto" does for up to eleven known classes.
+        cmap : str or matplotlib Colormap, default="Blues"
+            Colours.
+        gamma : float or "auto", default="auto"
+            Colours are those of the value to this power. "auto" is 1 where the values are written, else 0.5, which
+            makes rare confusions visible.
+        colorbar : bool, default=True
+            Whether to draw the bar of colours.
+        im_kw : dict, default=None
+            Keywords of :meth:`matplotlib.axes.Axes.imshow`.
+        text_kw : dict, default=None
+            Keywords of :meth:`matplotlib.axes.Axes.text` for the values.
+
+        Returns
+        -------
+        display : OpenSetConfusionMatrixDisplay
+            This display, with what was drawn.
+
+        Raises
+        ------
+        ValueError
+            If ``normalize`` is none of the four, or the names are not as many as the matrix has rows.
+        """
+        counts = self.coarse_matrix if coarse else np.asarray(self.confusion_matrix)
+        self.values_ = _normalize(counts, normalize)
+        names = self._names()
+        self.ax_ = make_axes(ax, f"{type(self).__name__}.plot", figsize=(6.4, 4) if coarse else _figure_size(names))
+        self.figure_ = self.ax_.figure
+        writes = coarse or include_values is True or (include_values == "auto" and len(counts) <= _MOST_WITH_VALUES)
+        power = (1.0 if writes else 0.5) if gamma == "auto" else gamma
+        self._draw_image(coarse, normalize, cmap, power, im_kw)
+        if colorbar:
+            self._draw_colorbar(normalize)
+        self.text_ = None
+        if coarse:
+            self.text_ = self._write(_write_coarse(counts, self.values_, normalize), text_kw)
+            self.ax_.set(xticks=range(3), yticks=range(2), xticklabels=_COARSE_COLUMNS, yticklabels=_COARSE_ROWS)
+        else:
+            if writes:
+                digits = "d" if normalize is None else ".2f"
+                texts = [[_write_value(value, digits) for value in row] for row in self.values_]
+                self.text_ = self._write(np.array(texts, dtype=object), text_kw)
+            self._write_names(names)
+        self.ax_.set(xlabel="answer", ylabel="true class" if not coarse else "true")
+        return self
+
+    def _names(self) -> list[Any]:
+        n_labels = len(self.confusion_matrix)
+        if self.display_labels is None:
+            return [*range(n_labels - 1), "open"]
+        if len(self.display_labels) != n_labels:
+            msg = (
+                f"display_labels has {len(self.display_labels)} names for a matrix of {n_labels}: pass one for each "
+                "known class and, last, one for open."
+            )
+            raise ValueError(msg)
+        return list(self.display_labels)
+
+    def _draw_image(
+        self,
+        coarse: bool,
+        normalize: str | None,
+        cmap: Any,
+        gamma: float,
+        im_kw: dict[str, Any] | None,
+    ) -> None:
+        from matplotlib.colors import PowerNorm
+        from matplotlib.image import AxesImage
+
+        shown = self.values_.astype(np.float64)
+        if coarse:
+            shown[1, 0] = np.nan  # no answer is right for an open row
+        top = 1.0 if normalize else max(float(np.nanmax(shown)), 1.0)
+        looks = {"cmap": cmap, "norm": PowerNorm(gamma, 0, top), "interpolation": "nearest", "aspect": "equal"}
+        self.im_ = self.ax_.imshow(np.ma.masked_invalid(shown), **styled(looks, im_kw, AxesImage))
+        self.ax_.patch.set(facecolor="white", edgecolor=OPEN_SPACE, hatch="///")  # seen where there is no value
+        # Open is set apart from the known classes.
+        self.ax_.axhline(shown.shape[0] - 1.5, color=INK, linewidth=0.8)
+        self.ax_.axvline(shown.shape[1] - 1.5, color=INK, linewidth=0.8)
+
+    def _draw_colorbar(self, normalize: str | None) -> None:
+        whole = {"true": "share of the true class", "pred": "share of the answer", "all": "share of all rows"}
+        bar = self.figure_.colorbar(self.im_, ax=self.ax_, shrink=0.6, aspect=30, pad=0.02)
+        bar.set_label("rows" if normalize is None else whole[normalize])
+
+    def _write(self, texts: NDArray[np.object_], text_kw: dict[str, Any] | None) -> NDArray[np.object_]:
+        from matplotlib.text import Text
+
+        written = np.empty(texts.shape, dtype=object)
+        for (i, j), text in np.ndenumerate(texts):
+            colour = self._text_colour(self.values_[i, j]) if text != "–" else FAINT
+            looks = {"color": colour, "horizontalalignment": "center", "verticalalignment": "center", "fontsize": 10}
+            written[i, j] = self.ax_.text(j, i, text, **styled(looks, text_kw, Text))
+        return written
+
+    def _text_colour(self, value: Any) -> str:
+        """Dark on light cells, white on dark ones."""
+        if value != value:
+            return INK
+        red, green, blue, _ = self.im_.to_rgba(np.array([[float(value)]]))[0, 0]
+        return "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 0.5 else INK
+
+    def _write_names(self, names: list[Any]) -> None:
+        """Name rows and columns in the largest letters, and the longest names, that leave room for all of them."""
+        n_labels = len(names)
+        for size, most_letters in _NAME_STYLES:
+            shown = [shorten(name, most_letters) for name in names]
+            self._set_ticks(shown, size, 1)
+            # How large the axes are depends on the room that the names take from them.
+            self.figure_.figure.draw_without_rendering()
+            pitch = min(axes_size(self.ax_)) / n_labels
+            if pitch >= _LINE * size:
+                break
+        else:
+            self._set_ticks(shown, size, int(np.ceil(_LINE * size / pitch)))
+
+    def _set_ticks(self, names: list[str], size: float, step: int) -> None:
+        last = len(names) - 1
+        # Open, the last, is always named, and no other name so close that both would touch.
+        ticks = [*(k for k in range(0, last, step) if last - k >= step), last]
+        shown = [names[k] for k in ticks]
+        fits = max(map(len, shown)) <= _MOST_UPRIGHT and last < _MOST_WITH_VALUES
+        self.ax_.set_xticks(ticks, shown, fontsize=size, rotation=0 if fits else 90)
+        self.ax_.set_yticks(ticks, shown, fontsize=size)
+
+
+def _normalize(counts: NDArray[np.int64], normalize: str | None) -> NDArray[Any]:
+    """Turn numbers of rows into shares, NaN where there are none."""
+    if normalize is None:
+        return counts
+    axes: dict[str, int | None] = {"true": 1, "pred": 0, "all": None}
+    if normalize not in axes:
+        msg = f"normalize={normalize!r} is not allowed: pass 'true', 'pred', 'all' or None."
+        raise ValueError(msg)
+    whole = counts.sum(axis=axes[normalize], keepdims=True)
+    return np.asarray(np.divide(counts, whole, out=np.full(counts.shape, np.nan), where=whole > 0))
+
+
+def _figure_size(names: list[Any]) -> tuple[float, float]:
+    """Size of a figure that has room for every name, in inches."""
+    cell = float(np.clip(_USUAL_MATRIX / len(names), _SMALLEST_CELL, _LARGEST_CELL))
+    side = float(np.clip(cell * len(names), _SMALLEST_MATRIX, _LARGEST_MATRIX))
+    letters = max(len(shorten(name, _NAME_STYLES[0][1])) for name in names)
+    margin = 0.6 + letters * _LETTER * min(72 * cell / _LINE, _NAME_STYLES[0][0]) / 72
+    return side + margin + 1.2, side + margin
+
+
+def _write_value(value: Any, digits: str) -> str:
+    if value != value:
+        return "–"
+    return "0" if value == 0 else format(value, digits)
+
+
+def _write_coarse(counts: NDArray[np.int64], values: NDArray[Any], normalize: str | None) -> NDArray[np.object_]:
+    texts = np.empty(counts.shape, dtype=object)
+    for (i, j), count in np.ndenumerate(counts):
+        share = "" if normalize is None or values[i, j] != values[i, j] else f"\n{values[i, j]:.1%}"
+        texts[i, j] = f"{count}{share}"
+    texts[1, 0] = "–"
+    return texts

@@ -1,0 +1,332 @@
+"""F1 at every operating point."""
+
+from typing import TYPE_CHECKING, Any, Literal, Self
+from warnings import warn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import UndefinedMetricWarning
+
+from ._canvas import COLOURS, INK, LINE_STYLES, OPEN_COLOUR, make_axes, require_matplotlib, styled
+from ._inputs import ClosedSetRows, check_offset, read_closed_set_rows, read_estimator
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_CURVES = {"open_set_f1": "K+1 classes", "known_f1": "known classes", "open_f1": "open"}
+
+
+class CoverageDisplay:
+    """F1 over all classes, over the known ones, and of open, against the operating point.
+
+    Shows what moving the offset would do. A point chosen on these rows is good on these rows: choose on rows for
+    development, and draw test rows only to see how well the choice did.
+
+    Use :meth:`from_estimator` or :meth:`from_predictions` to make one.
+
+    Parameters
+    ----------
+    offsets : ndarray of shape (n_offsets,)
+        Operating points, rising; a row is accepted when its score is at least the offset.
+    coverage : ndarray of shape (n_offsets,)
+        Share of known rows that are accepted.
+    rejection : ndarray of shape (n_offsets,)
+        Share of open rows that are rejected.
+    open_set_f1 : ndarray of shape (n_offsets,)
+        Macro F1 over the K known classes and open.
+    known_f1 : ndarray of shape (n_offsets,)
+        Macro F1 over the K known classes.
+    open_f1 : ndarray of shape (n_offsets,)
+        F1 of open.
+    offset : float, default=None
+        The present operating point, one of ``offsets``. ``None`` marks none.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the curves.
+    figure_ : matplotlib Figure
+        Figure that contains the axes.
+    lines_ : list of matplotlib Line2D
+        The three curves: K+1, known, open.
+    offset_line_ : matplotlib Line2D or None
+        The present operating point; ``None`` where it has no place on the axis.
+
+    See Also
+    --------
+    skellipsoid.set_operating_point : Moves the offset.
+    skellipsoid.metrics.open_set_f1_score : The first curve.
+    OSCRDisplay : What every offset gains and costs, whatever the F1.
+
+    Notes
+    -----
+    At offset o each row with a score of at least o has its closed-set answer, every other row is answered open; the
+    three figures are ``open_set_f1_score``, ``known_f1_score`` and ``open_f1_score`` of these answers. Coverage is
+    #{known: s ≥ o} / #{known}. A known class without a row in ``y_true`` counts 0 throughout, with one warning.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from skellipsoid.plotting import CoverageDisplay
+    >>> y_true, y_pred_known = [0, 0, 1, 1, -1, -1], [0, 0, 1, 0, 0, 1]
+    >>> score = [0.9, 0.6, 0.6, 0.5, 0.6, 0.1]
+    >>> display = CoverageDisplay.from_predictions(y_true, y_pred_known, score, offset=0.55)
+    >>> present = display.offsets == 0.55
+    >>> display.coverage[present], display.open_set_f1[present].round(4), display.open_f1[present]
+    (array([0.75]), array([0.6556]), array([0.5]))
+    >>> plt.close(display.figure_)
+    """
+
+    def __init__(
+        self,
+        *,
+        offsets: NDArray[np.float64],
+        coverage: NDArray[np.float64],
+        rejection: NDArray[np.float64],
+        open_set_f1: NDArray[np.float64],
+        known_f1: NDArray[np.float64],
+        open_f1: NDArray[np.float64],
+        offset: float | None = None,
+    ) -> None:
+        self.offsets = offsets
+        self.coverage = coverage
+        self.rejection = rejection
+        self.open_set_f1 = open_set_f1
+        self.known_f1 = known_f1
+        self.open_f1 = open_f1
+        self.offset = offset
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        n_offsets: int = 200,
+        ax: "Axes | None" = None,
+        **plot_options: Any,
+    ) -> Self:
+        """Draw the curves of a fitted classifier, its present offset marked.
+
+        Parameters
+        ----------
+        estimator : open-set classifier, or Pipeline or search that ends in one
+            Fitted.
+        X : array-like
+            What the estimator predicts on: features, or texts for a text Pipeline.
+        y : array-like of shape (n_samples,)
+            True labels; those outside ``classes_`` are open.
+        n_offsets : int, default=200
+            How many operating points to draw, with equally many rows between them.
+        ax : matplotlib Axes, default=None
+            Where to draw; ``None`` makes a new figure.
+        **plot_options : dict
+            Further options of :meth:`plot`.
+
+        Returns
+        -------
+        display : CoverageDisplay
+
+        Raises
+        ------
+        ValueError
+            If known or open rows are missing, a score is NaN, labels are of mixed kinds, or lengths differ.
+        TypeError
+            If the estimator does not end in an open-set classifier.
+        ImportError
+            If matplotlib is not installed.
+
+        Warns
+        -----
+        UndefinedMetricWarning
+            If a known class has no row in ``y``.
+        """
+        caller = f"{cls.__name__}.from_estimator"
+        require_matplotlib(caller)
+        members = ("predict_known", "score_samples", "classes_", "open_label_", "offset_")
+        classifier, features = read_estimator(estimator, X, members, caller, remedy=", or use from_predictions")
+        return cls.from_predictions(
+            y,
+            classifier.predict_known(features),
+            classifier.score_samples(features),
+            offset=classifier.offset_,
+            open_label=classifier.open_label_,
+            labels=classifier.classes_,
+            n_offsets=n_offsets,
+            ax=ax,
+            **plot_options,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        y_pred_known: ArrayLike,
+        score: ArrayLike,
+        *,
+        offset: float | None = None,
+        open_label: Any = -1,
+        labels: ArrayLike | None = None,
+        n_offsets: int = 200,
+        ax: "Axes | None" = None,
+        **plot_options: Any,
+    ) -> Self:
+        """Draw the curves of any model's answers and scores.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            True labels, all numbers or all strings. A label outside ``labels`` is read as open.
+        y_pred_known : array-like of shape (n_samples,)
+            Closed-set answers of the same kind, as of ``predict_known``: a known class for every row, never open.
+        score : array-like of shape (n_samples,)
+            Knownness, in any units: higher is more known.
+        offset : float, default=None
+            The present operating point, to be marked. ``None`` marks none.
+        open_label : int or str, default=-1
+            The label for open, cast to the kind of the labels.
+        labels : array-like of shape (n_classes,), default=None
+            The known classes. None takes all that occur and are not the open label.
+        n_offsets : int, default=200
+            How many operating points to draw, with equally many rows between them.
+        ax : matplotlib Axes, default=None
+            Where to draw; ``None`` makes a new figure.
+        **plot_options : dict
+            Further options of :meth:`plot`.
+
+        Returns
+        -------
+        display : CoverageDisplay
+
+        Raises
+        ------
+        ValueError
+            If known or open rows are missing, ``offset`` or a score is NaN, ``y_pred_known`` holds the open label,
+            labels are of mixed kinds, or lengths differ.
+        ImportError
+            If matplotlib is not installed.
+
+        Warns
+        -----
+        UndefinedMetricWarning
+            If a known class has no row in ``y_true``.
+        """
+        require_matplotlib(f"{cls.__name__}.from_predictions")
+        rows = read_closed_set_rows(y_true, y_pred_known, score, open_label=open_label, labels=labels)
+        _warn_of_missing_classes(rows)
+        offset = None if offset is None else check_offset(offset)
+        offsets = _spread_offsets(rows.score, offset, n_offsets)
+        accepted = rows.score >= offsets[:, np.newaxis]  # (n_offsets, n_samples)
+        f1 = np.stack([_f1_scores(rows, row) for row in accepted])  # (n_offsets, n_classes + 1)
+        return cls(
+            offsets=offsets,
+            coverage=accepted[:, rows.is_known].mean(axis=1),
+            rejection=1 - accepted[:, ~rows.is_known].mean(axis=1),
+            open_set_f1=f1.mean(axis=1),
+            known_f1=f1[:, :-1].mean(axis=1),
+            open_f1=f1[:, -1],
+            offset=offset,
+        ).plot(ax=ax, **plot_options)
+
+    def plot(
+        self,
+        *,
+        ax: "Axes | None" = None,
+        x: Literal["offset", "coverage"] = "offset",
+        legend: bool = True,
+        line_kw: dict[str, Any] | None = None,
+    ) -> Self:
+        """Draw the curves.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; ``None`` makes a new figure.
+        x : {"offset", "coverage"}, default="offset"
+            What the horizontal axis is. Coverage compares models whose scores have different units.
+        legend : bool, default=True
+            Whether to draw the legend, above the axes, with the figures at the present offset.
+        line_kw : dict, default=None
+            Keywords of :meth:`matplotlib.axes.Axes.plot` for all curves.
+
+        Returns
+        -------
+        display : CoverageDisplay
+            This display, with what was drawn.
+
+        Raises
+        ------
+        ValueError
+            If ``x`` is neither.
+        """
+        require_matplotlib(f"{type(self).__name__}.plot")
+        from matplotlib.lines import Line2D
+
+        if x not in ("offset", "coverage"):
+            msg = f"x={x!r} is not allowed: pass 'offset' or 'coverage'."
+            raise ValueError(msg)
+        self.ax_ = make_axes(ax, f"{type(self).__name__}.plot")
+        self.figure_ = self.ax_.figure
+        across = self.offsets if x == "offset" else self.coverage
+        drawn = np.isfinite(across)
+        present = None if self.offset is None else int(np.flatnonzero(self.offsets == self.offset)[0])
+        self.lines_ = []
+        for (curve, name), colour, style in zip(
+            _CURVES.items(), (COLOURS[0], COLOURS[2], OPEN_COLOUR), LINE_STYLES, strict=False
+        ):
+            values = getattr(self, curve)
+            at = "" if present is None else f": {values[present]:.3f}"
+            looks = {"color": colour, "linestyle": style, "linewidth": 2.0, "label": f"F1, {name}{at}"}
+            self.lines_ += self.ax_.plot(across[drawn], values[drawn], **styled(looks, line_kw, Line2D))
+        self.offset_line_ = self._mark(present, across)
+        self.ax_.set(
+            xlabel="offset: rejected below" if x == "offset" else "coverage: known rows accepted",
+            ylabel="F1",
+            ylim=(-0.02, 1.02),
+        )
+        if legend:
+            self.ax_.legend(loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncols=2, frameon=False)
+        return self
+
+    def _mark(self, present: int | None, across: NDArray[np.float64]) -> Any:
+        """Mark the present operating point where it has a place."""
+        if present is None or not np.isfinite(across[present]):
+            return None
+        label = f"offset {self.offset:.3g} (coverage {self.coverage[present]:.1%})"
+        for curve in _CURVES:
+            self.ax_.plot([across[present]], [getattr(self, curve)[present]], marker="o", markersize=5, color=INK)
+        return self.ax_.axvline(across[present], color=INK, linestyle="--", linewidth=1.2, label=label)
+
+
+def _warn_of_missing_classes(rows: ClosedSetRows) -> None:
+    """Warn, at the caller of ``from_predictions``, of known classes whose F1 says nothing."""
+    missing = rows.problem.classes[np.bincount(rows.problem.true, minlength=len(rows.problem.classes))[:-1] == 0]
+    if len(missing):
+        warn(
+            f"y_true has no row of {len(missing)} of the {len(rows.problem.classes)} known classes, such as "
+            f"{missing[0].item()!r}: F1 counts 0 there at every offset.",
+            UndefinedMetricWarning,
+            stacklevel=3,
+        )
+
+
+def _spread_offsets(score: NDArray[np.float64], offset: float | None, n_offsets: int) -> NDArray[np.float64]:
+    """Offsets from accepting every row to rejecting every row, with equally many rows between; the present one too."""
+    finite = score[np.isfinite(score)]
+    offsets = [score.min(), np.nextafter(score.max(), np.inf), *([] if offset is None else [offset])]
+    if len(finite):
+        offsets.extend(np.quantile(finite, np.linspace(0, 1, n_offsets), method="closest_observation"))
+    return np.unique(offsets)
+
+
+def _f1_scores(rows: ClosedSetRows, accepted: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """F1 of each known class and of open (last) when these rows are accepted; 0 for a class without any row."""
+    true, predicted = rows.problem.true, rows.problem.predicted
+    n_known = len(rows.problem.classes)
+    answers = np.where(accepted, predicted, n_known)
+    # The last bin holds answers that are no known class: they are nobody's.
+    answered = np.bincount(answers, minlength=n_known + 2)[: n_known + 1]
+    support = np.bincount(true, minlength=n_known + 1)
+    correct = np.bincount(true[true == answers], minlength=n_known + 1)
+    return np.asarray(2 * correct / np.maximum(support + answered, 1))

@@ -1,0 +1,411 @@
+"""Ellipsoids, rows and open space in two dimensions."""
+
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..metrics._labels import read_label_problem
+from ._canvas import COLOURS, FAINT, INK, MARKERS, OPEN_SPACE, legend_name, make_axes, require_matplotlib, styled
+from ._inputs import read_estimator
+from ._names import write_names
+from ._plane import choose_plane, cut_ellipsoids, frame_around, open_region, to_floats
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_MEMBERS = ("predict", "predict_known", "ellipsoid_axes", "classes_", "open_label_", "offset_", "components_")
+_GROUPS = ("known accepted", "known rejected", "open accepted", "open rejected")
+_MOST_IN_LEGEND = len(COLOURS)
+#: Pictures more than this many times as long as wide are stretched.
+_NARROW = 4
+_CENTROID: dict[str, Any] = {"linestyle": "none", "marker": "+", "markersize": 9, "markeredgewidth": 1.6, "color": INK}
+#: Colour of the other classes on the plane of one.
+_OTHERS = COLOURS[4]
+#: From this many classes on in one plane a new figure is larger.
+_MANY = 12
+
+
+class EllipsoidDisplay:
+    r"""Ellipsoids, rows and open space on a plane.
+
+    With two features the plane is the feature space. With more it lies through one class's centroid, along two axes
+    of its ellipsoid: the ellipses and the open space are what the plane cuts out of the ellipsoids and of the region
+    where ``predict`` answers open (see Notes); the rows are projected onto it.
+
+    Use :meth:`from_estimator` to make one.
+
+    Parameters
+    ----------
+    points : ndarray of shape (n_samples, 2)
+        The rows on the plane.
+    y_true : ndarray of shape (n_samples,)
+        A class of ``classes``, or the open label.
+    y_pred : ndarray of shape (n_samples,)
+        What ``predict`` answers.
+    classes : ndarray of shape (n_classes,)
+        The known classes.
+    outlines : ndarray of shape (n_classes, n_points, 2)
+        Closed outline of each class's ellipse; NaN for a class that the plane misses.
+    centroids : ndarray of shape (n_classes, 2)
+        The centroids, projected like the rows.
+    limits : ndarray of shape (2, 2)
+        Least and greatest corner of the picture.
+    is_open : ndarray of shape (n_up, n_across)
+        Whether the answer is open, on a grid of cells that fills ``limits``, from below.
+    open_label : int or str
+        The open label.
+    label : int or str, default=None
+        The class whose axes span the plane; ``None`` for a plane of two features.
+    axis_names : tuple of str, default=("feature 0", "feature 1")
+        What the picture writes at its sides.
+    origin : ndarray of shape (n_features,), default=None
+        The plane is the points ``origin + p @ directions``; ``None`` is (0, 0).
+    directions : ndarray of shape (2, n_features), default=None
+        Orthonormal rows; ``None`` is the unit matrix.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the picture.
+    figure_ : matplotlib Figure
+        Figure that contains the axes.
+    outlines_ : list of matplotlib Line2D
+        The ellipses drawn, for the classes that the plane meets.
+    centroid_marks_ : matplotlib Line2D
+        The centroids drawn: of all classes that the legend names.
+    rows_ : dict of str to list of matplotlib PathCollection
+        The rows drawn, by what they are and how they are answered: "known accepted", "known rejected",
+        "open accepted", "open rejected".
+    names_ : list of matplotlib Text
+        The names written at the ellipses.
+    open_space_ : matplotlib AxesImage
+        The shaded open space.
+
+    See Also
+    --------
+    ScoreHistogramDisplay : How far inside or outside all rows lie, without a projection.
+    skellipsoid.EllipsoidOpenSetClassifier.ellipsoid_axes : The axes.
+
+    Notes
+    -----
+    The plane is the points :math:`o + V^\top p`, where :math:`o` is the named class's centroid and the orthonormal
+    rows of :math:`V` are two axes of its ellipsoid. A class :math:`k` with matrix :math:`A_k`, centroid :math:`c_k` and
+    radius :math:`\Delta_k` is accepted where the norm is at most :math:`(1 - o_f) \Delta_k`, :math:`o_f` being the
+    classifier's offset (0 unless it was moved). On the plane that is the ellipse
+
+    .. math::
+
+        \lVert F_k (o - c_k) + G_k \, p \rVert_2 \le 1 - o_f,
+        \qquad F_k = A_k / \Delta_k, \quad G_k = F_k V^\top,
+
+    with its centre at :math:`p_k = -G_k^+ F_k (o - c_k)`, and empty when the norm is larger even there. Every point
+    of an outline, put back into feature space, has the margin :math:`o_f` for its class.
+
+    For the named class the section is the projection of the whole ellipsoid as well, because the plane lies along its
+    axes: a row drawn outside of that ellipse is outside of the ellipsoid. A row drawn inside need not be inside, for
+    its other coordinates count too; therefore accepted rows are filled and rejected ones are not. For the other
+    classes the section says nothing about rows beside the plane. (Their projections would be exact as well, but the
+    longest axes of an ellipsoid in many dimensions are so long that each would fill the picture.)
+
+    *Which axes.* ``axes="contributing"`` takes those with the largest share in the norm of the rows of ``X`` that are
+    assigned to the class, which are those that decide. The longest axes are the directions in which the class varies
+    freely: in text embeddings they can be a thousand times as long as the class's rows are spread, and no row is
+    rejected for them.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from skellipsoid import EllipsoidOpenSetClassifier
+    >>> from skellipsoid.datasets import make_open_blobs
+    >>> from skellipsoid.plotting import EllipsoidDisplay
+    >>> X, y = make_open_blobs(random_state=0)
+    >>> clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[y != -1], y[y != -1])
+    >>> display = EllipsoidDisplay.from_estimator(clf, X, y)
+    >>> display.outlines.shape
+    (3, 201, 2)
+    >>> plt.close(display.figure_)
+    """
+
+    def __init__(
+        self,
+        *,
+        points: NDArray[np.float64],
+        y_true: NDArray[Any],
+        y_pred: NDArray[Any],
+        classes: NDArray[Any],
+        outlines: NDArray[np.float64],
+        centroids: NDArray[np.float64],
+        limits: NDArray[np.float64],
+        is_open: NDArray[np.bool_],
+        open_label: Any,
+        label: Any = None,
+        axis_names: tuple[str, str] = ("feature 0", "feature 1"),
+        origin: NDArray[np.float64] | None = None,
+        directions: NDArray[np.float64] | None = None,
+    ) -> None:
+        self.points = points
+        self.y_true = y_true
+        self.y_pred = y_pred
+        self.classes = classes
+        self.outlines = outlines
+        self.centroids = centroids
+        self.limits = limits
+        self.is_open = is_open
+        self.open_label = open_label
+        self.label = label
+        self.axis_names = axis_names
+        self.origin = np.zeros(2) if origin is None else origin
+        self.directions = np.eye(2) if directions is None else directions
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        label: Any = None,
+        axes: Literal["contributing", "longest"] | tuple[int, int] = "contributing",
+        grid_resolution: int = 300,
+        ax: "Axes | None" = None,
+        **plot_options: Any,
+    ) -> Self:
+        """Draw what a fitted classifier does with rows.
+
+        Parameters
+        ----------
+        estimator : EllipsoidOpenSetClassifier, or Pipeline or search that ends in one
+            Fitted. The picture is of the features that the classifier itself sees.
+        X : array-like
+            What the estimator predicts on: features, or texts for a text Pipeline.
+        y : array-like of shape (n_samples,)
+            True labels; those outside ``classes_`` are open.
+        label : int or str, default=None
+            The class whose axes span the plane. ``None`` draws the features themselves, if there are two.
+        axes : {"contributing", "longest"} or pair of int, default="contributing"
+            Which two axes of the class: the two that contribute most to the distance of the rows assigned to it, the
+            two longest, or positions as in ``ellipsoid_axes``, 0 being the longest and -1 the shortest. Without
+            ``label`` it has no effect.
+        grid_resolution : int, default=300
+            Points along each side of the grid on which open space is found.
+        ax : matplotlib Axes, default=None
+            Where to draw; ``None`` makes a new figure.
+        **plot_options : dict
+            Further options of :meth:`plot`.
+
+        Returns
+        -------
+        display : EllipsoidDisplay
+
+        Raises
+        ------
+        ValueError
+            If there are more than two features and no ``label``, if ``label`` is not a known class, if ``axes`` does
+            not name two axes, if ``X`` has a single feature or holds NaN, or if the lengths differ.
+        TypeError
+            If the estimator does not end in a classifier with ellipsoids.
+        ImportError
+            If matplotlib is not installed.
+        """
+        caller = f"{cls.__name__}.from_estimator"
+        require_matplotlib(caller)
+        classifier, features = read_estimator(estimator, X, _MEMBERS, caller)
+        problem = read_label_problem(
+            y,
+            classifier.predict(features),  # which also checks the features
+            open_label=classifier.open_label_,
+            labels=classifier.classes_,
+            pred_name="X",
+        )
+        plane, axis_names = choose_plane(classifier, features, label, axes)
+        outlines = cut_ellipsoids(classifier, plane)
+        points = plane.project(to_floats(features))
+        is_known = problem.true < len(problem.classes)
+        drawn = outlines[~np.isnan(outlines)].reshape(-1, 2)
+        limits = frame_around(points[is_known], np.concatenate([points[~is_known], drawn]))
+        answers = np.append(problem.classes, np.asarray([problem.open_label]))
+        display = cls(
+            points=points,
+            y_true=answers[problem.true],
+            y_pred=answers[problem.predicted],
+            classes=problem.classes,
+            outlines=outlines,
+            centroids=plane.project(classifier.centroids_),
+            limits=limits,
+            is_open=open_region(classifier, plane, limits, grid_resolution),
+            open_label=problem.open_label,
+            label=label,
+            axis_names=axis_names,
+            origin=plane.origin,
+            directions=plane.directions,
+        )
+        return display.plot(ax=ax, **plot_options)
+
+    def plot(
+        self,
+        *,
+        ax: "Axes | None" = None,
+        names: bool | Literal["auto"] = "auto",
+        legend: bool = True,
+        scatter_kw: dict[str, Any] | None = None,
+        outline_kw: dict[str, Any] | None = None,
+    ) -> Self:
+        """Draw the picture.
+
+        Accepted rows are filled. Rejected known rows are hollow, rejected open rows thin crosses. Names that would
+        cover one another are left out, those of the smaller ellipses first. On the plane of a ``label`` that class is
+        named in the legend only.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; ``None`` makes a new figure.
+        names : bool or "auto", default="auto"
+            Whether to write the classes' names at their ellipses. "auto" does where the legend does not tell the
+            classes apart: for more than six classes, and on the plane of a ``label``.
+        legend : bool, default=True
+            Whether to draw the legend, to the right of the axes.
+        scatter_kw : dict, default=None
+            Keywords of :meth:`matplotlib.axes.Axes.scatter` for all rows.
+        outline_kw : dict, default=None
+            Keywords of :meth:`matplotlib.axes.Axes.plot` for all ellipses.
+
+        Returns
+        -------
+        display : EllipsoidDisplay
+            This display, with what was drawn.
+        """
+        many = len(self.classes) > _MANY and self.label is None
+        self.ax_ = make_axes(ax, f"{type(self).__name__}.plot", figsize=(10.5, 7.5) if many else (8.5, 5.5))
+        self.figure_ = self.ax_.figure
+        self._draw_open_space()
+        self._draw_outlines(outline_kw)
+        self._draw_rows(scatter_kw)
+        marked = self.centroids[(self.classes == self.label) | self._in_legend]
+        (self.centroid_marks_,) = self.ax_.plot(*marked.T, **_CENTROID, zorder=5)
+        self.ax_.set(xlabel=self.axis_names[0], ylabel=self.axis_names[1])
+        if legend:
+            self.ax_.legend(handles=self._legend_entries(), loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
+        if ax is None:
+            # Axes of equal scales beside a legend find their place at the second drawing only.
+            self.figure_.figure.draw_without_rendering()
+        self.names_ = []
+        if names is True or (names == "auto" and not self._in_legend):
+            self.figure_.figure.draw_without_rendering()
+            named = np.flatnonzero(self._is_met if self.label is None else self._is_met & (self.classes != self.label))
+            self.names_ = write_names(self.ax_, self.outlines[named, :-1], self.classes[named].tolist())
+        return self
+
+    @property
+    def _is_met(self) -> NDArray[np.bool_]:
+        """Which classes the plane meets."""
+        return np.asarray(~np.isnan(self.outlines).any(axis=(1, 2)))
+
+    @property
+    def _in_legend(self) -> bool:
+        """Whether the legend tells the classes apart."""
+        return self.label is None and len(self.classes) <= _MOST_IN_LEGEND
+
+    def _style(self, k: int) -> tuple[str, str]:
+        """Colour and marker of a class; on the plane of one class only that one has its own."""
+        if self.label is None:
+            return COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)]
+        return (COLOURS[0] if self.classes[k] == self.label else _OTHERS), "o"
+
+    def _draw_open_space(self) -> None:
+        from matplotlib.colors import ListedColormap
+
+        (left, bottom), (right, top) = self.limits.tolist()
+        self.open_space_ = self.ax_.imshow(
+            np.ma.masked_equal(self.is_open, False),
+            extent=(left, right, bottom, top),
+            origin="lower",
+            cmap=ListedColormap([OPEN_SPACE]),
+            interpolation="nearest",
+            zorder=0,
+        )
+        width, height = self.limits[1] - self.limits[0]
+        is_narrow = max(width, height) > _NARROW * min(width, height)
+        self.ax_.set(xlim=(left, right), ylim=(bottom, top), aspect="auto" if is_narrow else "equal")
+
+    def _draw_outlines(self, outline_kw: dict[str, Any] | None) -> None:
+        from matplotlib.lines import Line2D
+
+        self.outlines_ = []
+        for k in np.flatnonzero(self._is_met).tolist():
+            colour = self._style(k)[0]
+            width = 2.2 if self._in_legend or self.classes[k] == self.label else 1.2
+            style = styled({"color": colour, "linewidth": width}, outline_kw, Line2D)
+            self.outlines_ += self.ax_.plot(*self.outlines[k].T, zorder=3, **style)
+
+    def _draw_rows(self, scatter_kw: dict[str, Any] | None) -> None:
+        from matplotlib.collections import PathCollection
+
+        accepted = self.y_pred != self.open_label
+        size = float(np.clip(6000 / len(self.points), 8, 30))
+        self.rows_: dict[str, list[PathCollection]] = {name: [] for name in _GROUPS}
+
+        def scatter(group: str, rows: NDArray[np.bool_], **style: Any) -> None:
+            if rows.any():
+                style = styled(style, scatter_kw, PathCollection)
+                self.rows_[group].append(self.ax_.scatter(*self.points[rows].T, **style))
+
+        is_open = self.y_true == self.open_label
+        order = np.argsort(self.classes == self.label)  # the named class on top
+        scatter("open rejected", is_open & ~accepted, marker="x", s=size, color=FAINT, linewidths=0.8, zorder=2)
+        for k in order.tolist():
+            own, (colour, marker) = self.y_true == self.classes[k], self._style(k)
+            look = {"marker": marker, "s": size, "edgecolors": colour, "linewidths": 0.9, "zorder": 4}
+            if self.label is not None and self.classes[k] != self.label:
+                look |= {"s": 0.5 * size, "alpha": 0.6}
+            scatter("known rejected", own & ~accepted, **look | {"facecolors": "none"})
+            scatter("known accepted", own & accepted, **look | {"facecolors": colour})
+        look = {"marker": "X", "s": 1.8 * size, "facecolors": INK, "edgecolors": "white", "linewidths": 0.6}
+        scatter("open accepted", is_open & accepted, **look, zorder=5)
+
+    def _legend_entries(self) -> list[Any]:
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
+        def mark(label: str, marker: str, **style: Any) -> Line2D:
+            return Line2D([], [], linestyle="none", marker=marker, label=label, **style)
+
+        entries: list[Any] = []
+        if self._in_legend:
+            for k, name in enumerate(self.classes.tolist()):
+                colour, marker = self._style(k)
+                entries.append(mark(legend_name(name), marker, color=colour))
+        elif self.label is not None:
+            entries += [
+                mark(legend_name(self.label), "o", color=COLOURS[0]),
+                mark("other known classes", "o", color=_OTHERS),
+            ]
+        counts = self._counts()
+        looks: dict[str, dict[str, Any]] = {
+            "known accepted": {"marker": "o", "color": INK},
+            "known rejected": {"marker": "o", "markerfacecolor": "none", "color": INK},
+            "open accepted": {"marker": "X", "color": INK},
+            "open rejected": {"marker": "x", "color": FAINT},
+        }
+        entries += [mark(f"{group} ({counts[group]})", **look) for group, look in looks.items() if counts[group]]
+        if np.size(self.centroid_marks_.get_xdata()):
+            entries.append(Line2D([], [], **_CENTROID, label="centroid"))
+        if self._is_met.any():
+            cut = self._n_beyond(self.outlines[self._is_met])
+            entries.append(Line2D([], [], color=INK, label="boundary (cut off)" if cut else "boundary"))
+        if self.is_open.any():
+            entries.append(Patch(facecolor=OPEN_SPACE, label="open space"))
+        n_beyond = self._n_beyond(self.points)
+        if n_beyond:
+            entries.append(Line2D([], [], linestyle="none", label=f"rows beyond the frame: {n_beyond}"))
+        return entries
+
+    def _n_beyond(self, points: NDArray[np.float64]) -> int:
+        """How many points lie beyond the frame."""
+        return int(((points < self.limits[0]) | (points > self.limits[1])).any(axis=-1).sum())
+
+    def _counts(self) -> dict[str, int]:
+        is_open, accepted = self.y_true == self.open_label, self.y_pred != self.open_label
+        masks = (~is_open & accepted, ~is_open & ~accepted, is_open & accepted, is_open & ~accepted)
+        return {group: int(rows.sum()) for group, rows in zip(_GROUPS, masks, strict=True)}

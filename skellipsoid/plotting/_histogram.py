@@ -1,0 +1,277 @@
+"""Histograms of knownness."""
+
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ..metrics._scores import read_scored_rows
+from ._canvas import INK, KNOWN_COLOUR, OPEN_COLOUR, make_axes, percent, require_matplotlib, styled
+from ._inputs import check_offset, read_estimator
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+class ScoreHistogramDisplay:
+    """Histograms of knownness of known and of open rows, with the offset between accepted and rejected.
+
+    Use :meth:`from_estimator` or :meth:`from_predictions` to make one.
+
+    Parameters
+    ----------
+    known_score : ndarray of shape (n_known,)
+        Knownness of the known rows: higher is more known.
+    open_score : ndarray of shape (n_open,)
+        Knownness of the open rows.
+    offset : float, default=0.0
+        Rows whose score is below it are rejected.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+        Axes with the histograms.
+    figure_ : matplotlib Figure
+        Figure that contains the axes.
+    bin_edges_ : ndarray of shape (n_bins + 1,)
+        Edges of the bins, the same for both kinds.
+    known_heights_ : ndarray of shape (n_bins,)
+        Share (or number) of the known rows in each bin; zeros without known rows.
+    open_heights_ : ndarray of shape (n_bins,)
+        Share (or number) of the open rows in each bin; zeros without open rows.
+    known_bars_ : matplotlib StepPatch
+        The known rows.
+    open_bars_ : matplotlib StepPatch
+        The open rows.
+    line_ : matplotlib Line2D or None
+        The offset; ``None`` if it is infinite.
+
+    See Also
+    --------
+    skellipsoid.metrics.coverage_rejection : The two shares at an offset.
+    OSCRDisplay : What every offset gains and costs.
+
+    Notes
+    -----
+    The share of accepted known rows is #{known: s ≥ offset} / #{known}, that of rejected open rows
+    #{open: s < offset} / #{open}. Bins hold their lower edge, and the offset is an edge where it lies among the scores,
+    so that each bar lies on one side.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from skellipsoid.plotting import ScoreHistogramDisplay
+    >>> y_true, score = [0, 0, 1, 1, -1, -1], [0.9, 0.4, 0.7, -0.1, 0.2, -0.5]
+    >>> display = ScoreHistogramDisplay.from_predictions(y_true, score, bins=4)
+    >>> display.bin_edges_.round(2)
+    array([-0.7 , -0.35,  0.  ,  0.35,  0.7 ,  1.05])
+    >>> display.known_heights_
+    array([0.  , 0.25, 0.  , 0.25, 0.5 ])
+    >>> plt.close(display.figure_)
+    """
+
+    def __init__(
+        self, known_score: NDArray[np.float64], open_score: NDArray[np.float64], *, offset: float = 0.0
+    ) -> None:
+        self.known_score = known_score
+        self.open_score = open_score
+        self.offset = offset
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: ArrayLike, *, ax: "Axes | None" = None, **plot_options: Any
+    ) -> Self:
+        """Draw the histograms of a fitted classifier's ``score_samples``.
+
+        Parameters
+        ----------
+        estimator : open-set classifier, or Pipeline or search that ends in one
+            Fitted.
+        X : array-like
+            What the estimator predicts on: features, or texts for a text Pipeline.
+        y : array-like of shape (n_samples,)
+            True labels; those outside ``classes_`` are open.
+        ax : matplotlib Axes, default=None
+            Where to draw; ``None`` makes a new figure.
+        **plot_options : dict
+            Further options of :meth:`plot`.
+
+        Returns
+        -------
+        display : ScoreHistogramDisplay
+
+        Raises
+        ------
+        ValueError
+            If a score is not finite, labels are of mixed kinds, or lengths differ.
+        TypeError
+            If the estimator does not end in an open-set classifier.
+        ImportError
+            If matplotlib is not installed.
+        """
+        caller = f"{cls.__name__}.from_estimator"
+        require_matplotlib(caller)
+        members = ("score_samples", "classes_", "open_label_", "offset_")
+        classifier, features = read_estimator(estimator, X, members, caller, remedy=", or use from_predictions")
+        return cls.from_predictions(
+            y,
+            classifier.score_samples(features),
+            offset=classifier.offset_,
+            open_label=classifier.open_label_,
+            labels=classifier.classes_,
+            ax=ax,
+            **plot_options,
+        )
+
+    @classmethod
+    def from_predictions(
+        cls,
+        y_true: ArrayLike,
+        score: ArrayLike,
+        *,
+        offset: float = 0.0,
+        open_label: Any = -1,
+        labels: ArrayLike | None = None,
+        ax: "Axes | None" = None,
+        **plot_options: Any,
+    ) -> Self:
+        """Draw the histograms of any model's scores.
+
+        Parameters
+        ----------
+        y_true : array-like of shape (n_samples,)
+            True labels, all numbers or all strings. A label outside ``labels`` is read as open.
+        score : array-like of shape (n_samples,)
+            Knownness, finite, in any units: higher is more known.
+        offset : float, default=0.0
+            Rows whose score is below it are rejected.
+        open_label : int or str, default=-1
+            The label for open, cast to the kind of the labels.
+        labels : array-like of shape (n_classes,), default=None
+            The known classes. None takes every label but the open one.
+        ax : matplotlib Axes, default=None
+            Where to draw; ``None`` makes a new figure.
+        **plot_options : dict
+            Further options of :meth:`plot`.
+
+        Returns
+        -------
+        display : ScoreHistogramDisplay
+
+        Raises
+        ------
+        ValueError
+            If a score is not finite, ``offset`` is NaN, labels are of mixed kinds, or lengths differ.
+        ImportError
+            If matplotlib is not installed.
+        """
+        require_matplotlib(f"{cls.__name__}.from_predictions")
+        is_known, scores = read_scored_rows(y_true, score, open_label=open_label, labels=labels)
+        infinite = scores[np.isinf(scores)]
+        if len(infinite):
+            msg = (
+                f"score holds {infinite[0]} in {len(infinite)} of {len(scores)} rows, but a histogram needs finite "
+                "scores: leave those rows out."
+            )
+            raise ValueError(msg)
+        display = cls(scores[is_known], scores[~is_known], offset=check_offset(offset))
+        return display.plot(ax=ax, **plot_options)
+
+    def plot(
+        self,
+        *,
+        ax: "Axes | None" = None,
+        bins: int = 40,
+        share: bool = True,
+        legend: bool = True,
+        known_kw: dict[str, Any] | None = None,
+        open_kw: dict[str, Any] | None = None,
+        line_kw: dict[str, Any] | None = None,
+    ) -> Self:
+        """Draw the histograms.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+            Where to draw; ``None`` makes a new figure.
+        bins : int, default=40
+            The range of all scores is this many bins long; there is one more because the offset is an edge.
+        share : bool, default=True
+            Whether heights are shares of the rows of each kind, so that few open rows are seen beside many known
+            ones, or numbers of rows.
+        legend : bool, default=True
+            Whether to draw the legend, above the axes.
+        known_kw, open_kw : dict, default=None
+            Keywords of :meth:`matplotlib.axes.Axes.stairs` for each kind.
+        line_kw : dict, default=None
+            Keywords of :meth:`matplotlib.axes.Axes.axvline` for the offset.
+
+        Returns
+        -------
+        display : ScoreHistogramDisplay
+            This display, with what was drawn.
+
+        Raises
+        ------
+        ValueError
+            If ``bins`` is less than 1.
+        """
+        require_matplotlib(f"{type(self).__name__}.plot")
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import StepPatch
+
+        self.bin_edges_ = _edges(np.concatenate([self.known_score, self.open_score]), self.offset, bins)
+        self.known_heights_ = self._heights(self.known_score, share)
+        self.open_heights_ = self._heights(self.open_score, share)
+        self.ax_ = make_axes(ax, f"{type(self).__name__}.plot")
+        self.figure_ = self.ax_.figure
+        accepted = percent(_share(self.known_score >= self.offset))
+        rejected = percent(_share(self.open_score < self.offset))
+        looks: dict[str, Any] = {
+            "facecolor": (KNOWN_COLOUR, 0.55),
+            "edgecolor": KNOWN_COLOUR,
+            "label": f"known rows (n = {len(self.known_score)}): {accepted} accepted",
+        }
+        self.known_bars_ = self.ax_.stairs(
+            self.known_heights_, self.bin_edges_, fill=True, **styled(looks, known_kw, StepPatch)
+        )
+        # Hatched besides, which is told from the other kind without any colour.
+        looks = {
+            "facecolor": (OPEN_COLOUR, 0.25),
+            "edgecolor": OPEN_COLOUR,
+            "hatch": "////",
+            "label": f"open rows (n = {len(self.open_score)}): {rejected} rejected",
+        }
+        self.open_bars_ = self.ax_.stairs(
+            self.open_heights_, self.bin_edges_, fill=True, **styled(looks, open_kw, StepPatch)
+        )
+        self.line_ = None
+        if np.isfinite(self.offset):
+            looks = {"color": INK, "linestyle": "--", "linewidth": 1.6, "label": f"offset {self.offset:.3g}"}
+            self.line_ = self.ax_.axvline(self.offset, **styled(looks, line_kw, Line2D))
+        self.ax_.set(xlabel="knownness (score_samples)", ylabel="share of rows" if share else "rows")
+        if legend:
+            self.ax_.legend(loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, frameon=False)
+        return self
+
+    def _heights(self, score: NDArray[np.float64], share: bool) -> NDArray[np.float64]:
+        counts = np.histogram(score, self.bin_edges_)[0].astype(np.float64)
+        return counts / max(len(score), 1) if share else counts
+
+
+def _share(rows: NDArray[np.bool_]) -> float:
+    return float(rows.mean()) if len(rows) else float("nan")
+
+
+def _edges(scores: NDArray[np.float64], offset: float, bins: int) -> NDArray[np.float64]:
+    """Edges of equal bins that hold all scores, the offset among them where it can be."""
+    if bins < 1:
+        msg = f"bins={bins!r} is not allowed: pass how many bins the range of the scores is long, at least 1."
+        raise ValueError(msg)
+    low, high = float(scores.min()), float(scores.max())
+    step = (high - low) / bins or 1.0
+    # From far away the offset is no edge of a bin that holds scores, and adding it would only lose digits.
+    start = offset if low <= offset <= high else low
+    # The last bin holds its upper edge too, so that the greatest score must lie below.
+    first, last = np.floor((low - start) / step), np.floor((high - start) / step) + 1
+    return np.asarray(start + step * np.arange(first, last + 1))

@@ -1,0 +1,208 @@
+"""A plane through feature space, and what the ellipsoids cut out of it."""
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._engine.devices import to_numpy
+from ._canvas import shorten
+
+#: A frame goes this many times the extent of the known rows beyond them, at most, to show the rest.
+_REACH = 0.35
+_PADDING = 0.05
+#: Rows of the grid that are predicted at once: with many features the grid is large.
+_CHUNK = 4096
+_N_OUTLINE = 201
+
+_Floats = NDArray[np.float64]
+
+
+class Plane(NamedTuple):
+    """The points ``origin + p @ directions``.
+
+    Attributes
+    ----------
+    origin : ndarray of shape (n_features,)
+    directions : ndarray of shape (2, n_features)
+        Orthonormal rows.
+    """
+
+    origin: _Floats
+    directions: _Floats
+
+    def project(self, X: _Floats) -> _Floats:
+        """Foot of the perpendicular of each row, (n_samples, 2)."""
+        return (X - self.origin) @ self.directions.T
+
+    def lift(self, points: _Floats) -> _Floats:
+        """Points of the plane in feature space, (n_points, n_features)."""
+        return self.origin + points @ self.directions
+
+
+def choose_plane(classifier: Any, features: Any, label: Any, axes: Any) -> tuple[Plane, tuple[str, str]]:
+    """Choose the plane to draw, and name its sides.
+
+    Parameters
+    ----------
+    classifier : EllipsoidOpenSetClassifier
+    features : array-like of shape (n_samples, n_features)
+    label : int, str or None
+        The class whose axes span the plane; None for the plane of two features.
+    axes : {"contributing", "longest"} or pair of int
+    """
+    n_features = classifier.centroids_.shape[1]
+    if n_features < 2:
+        msg = "X has 1 feature, but the picture has two dimensions: pass features of at least two."
+        raise ValueError(msg)
+    if label is None:
+        if n_features > 2:
+            msg = (
+                f"X has {n_features} features, but the picture has two dimensions: pass label=, one of the known "
+                f"classes such as {classifier.classes_[:1].tolist()[0]!r}, to draw the plane along its axes."
+            )
+            raise ValueError(msg)
+        first, second = getattr(classifier, "feature_names_in_", ("feature 0", "feature 1"))
+        return Plane(np.zeros(2), np.eye(2)), (shorten(first), shorten(second))
+    directions, lengths = classifier.ellipsoid_axes(label)  # which also checks the label
+    centroid = classifier.centroids_[np.flatnonzero(classifier.classes_ == label)[0]]
+    assigned = np.asarray(classifier.predict_known(features) == label)
+    rows = to_floats(features)
+    pair, shares = choose_axes(axes, directions, lengths, (rows[assigned] if assigned.any() else rows) - centroid)
+    first, second = (f"axis {i} ({shares[i]:.1%} of squared distance)" for i in pair)
+    return Plane(centroid, directions[list(pair)]), (first, second)
+
+
+def choose_axes(axes: Any, directions: _Floats, lengths: _Floats, offsets: _Floats) -> tuple[tuple[int, int], _Floats]:
+    """Choose two axes of an ellipsoid, and say how much each axis contributes to the distance of rows.
+
+    Parameters
+    ----------
+    axes : {"contributing", "longest"} or pair of int
+    directions : ndarray of shape (n_features, n_features)
+    lengths : ndarray of shape (n_features,)
+        Semi-axes, longest first.
+    offsets : ndarray of shape (n_samples, n_features)
+        Rows less the centroid.
+
+    Returns
+    -------
+    pair : tuple of int
+        Positions of the two axes.
+    shares : ndarray of shape (n_features,)
+        Mean share of each axis in ‖A (z − c)‖².
+    """
+    squares = np.square(offsets @ directions.T / lengths).mean(axis=0)
+    shares = squares / squares.sum() if squares.any() else np.zeros(len(lengths))
+    if isinstance(axes, str):
+        if axes == "longest":
+            return (0, 1), shares
+        if axes == "contributing":
+            first, second = np.argsort(-shares, kind="stable")[:2].tolist()
+            return (first, second), shares
+    elif isinstance(axes, Sequence) and len(axes) == 2 and all(isinstance(i, int | np.integer) for i in axes):
+        first, second = (int(i) + len(lengths) * (i < 0) for i in axes)
+        if first != second and all(0 <= i < len(lengths) for i in (first, second)):
+            return (first, second), shares
+    msg = (
+        f"axes={axes!r} is not allowed: pass 'contributing', 'longest', or two different axes from 0 (the longest) to "
+        f"{len(lengths) - 1}."
+    )
+    raise ValueError(msg)
+
+
+def cut_ellipsoids(classifier: Any, plane: Plane) -> _Floats:
+    """Outline of what the plane cuts out of each class's ellipsoid, (n_classes, n_points, 2)."""
+    size = 1 - classifier.offset_
+    ellipsoids = zip(classifier.centroids_, classifier.components_, classifier.radii_, strict=True)
+    return np.stack([cut_ellipsoid(plane, c, A.astype(np.float64) / r, size, _N_OUTLINE) for c, A, r in ellipsoids])
+
+
+def cut_ellipsoid(plane: Plane, centroid: _Floats, matrix: _Floats, size: float, n_points: int) -> _Floats:
+    """Outline of what the plane cuts out of { z : ‖matrix (z − centroid)‖ ≤ size }.
+
+    Parameters
+    ----------
+    plane : Plane
+    centroid : ndarray of shape (n_features,)
+    matrix : ndarray of shape (n_features, n_features)
+    size : float
+    n_points : int
+        The last is the first.
+
+    Returns
+    -------
+    outline : ndarray of shape (n_points, 2)
+        NaN if the plane misses the ellipsoid, or cuts it where it is unbounded.
+    """
+    # On the plane the norm is ‖fixed + slope p‖, least at the centre of the section.
+    fixed = matrix @ (plane.origin - centroid)
+    slope = matrix @ plane.directions.T  # (n_features, 2)
+    left, singular, right = np.linalg.svd(slope, full_matrices=False)
+    least = fixed - left @ (left.T @ fixed)
+    room = size**2 - least @ least
+    if not (size > 0 and 0 < room < np.inf and singular[-1] > 1e-12 * max(singular[0], 1e-300)):
+        return np.full((n_points, 2), np.nan)
+    angles = np.linspace(0, 2 * np.pi, n_points)
+    circle = np.sqrt(room) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    return np.asarray((circle - left.T @ fixed) / singular @ right)
+
+
+def frame_around(known: _Floats, others: _Floats) -> _Floats:
+    """Limits of a picture: all known rows, and the rest as far as it does not dwarf them.
+
+    Parameters
+    ----------
+    known : ndarray of shape (n_known, 2)
+    others : ndarray of shape (n_others, 2)
+        Open rows and outlines. They alone make the frame if there is no known row.
+
+    Returns
+    -------
+    limits : ndarray of shape (2, 2)
+        The least corner and the greatest.
+    """
+    core = known if len(known) else others
+    low, high = core.min(axis=0), core.max(axis=0)
+    if len(others):
+        # A single row, or rows in one point, have no extent to measure the rest by.
+        reach = _REACH * (high - low).max() or np.inf
+        low = np.minimum(low, np.maximum(others.min(axis=0), low - reach))
+        high = np.maximum(high, np.minimum(others.max(axis=0), high + reach))
+    padding = _PADDING * (high - low)
+    padding[padding == 0] = 0.5
+    return np.stack([low - padding, high + padding])
+
+
+def open_region(classifier: Any, plane: Plane, limits: _Floats, resolution: int) -> NDArray[np.bool_]:
+    """Whether the classifier answers open at the points of a grid on the plane, (resolution, resolution).
+
+    Parameters
+    ----------
+    classifier : open-set classifier
+    plane : Plane
+    limits : ndarray of shape (2, 2)
+    resolution : int
+        Points along each side, in the middle of their cells.
+    """
+    if resolution < 1:
+        msg = f"grid_resolution={resolution!r} is not allowed: pass how many points the grid has along each side."
+        raise ValueError(msg)
+    steps = (np.arange(resolution) + 0.5) / resolution
+    across, up = (limits[0] + steps[:, np.newaxis] * (limits[1] - limits[0])).T
+    points = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
+    # Without the names that it may have seen in fit, or it would warn that the grid has none.
+    nameless = copy(classifier)
+    vars(nameless).pop("feature_names_in_", None)
+    answers = [
+        np.asarray(nameless.predict(plane.lift(points[start : start + _CHUNK])) == classifier.open_label_)
+        for start in range(0, len(points), _CHUNK)
+    ]
+    return np.concatenate(answers).reshape(resolution, resolution)
+
+
+def to_floats(features: Any) -> _Floats:
+    """Turn features of any container into double precision."""
+    return np.asarray(to_numpy(features), dtype=np.float64)
