@@ -29,7 +29,7 @@ exclude_patterns = ["_build", "generated/backreferences"]
 
 # References to this package must resolve. Those to other packages cannot: their inventories are on the network.
 nitpicky = True
-nitpick_ignore_regex = [("py:.*", r"(sklearn|scipy|numpy|pandas|torch|functools)\..*")]
+nitpick_ignore_regex = [("py:.*", r"(sklearn|scipy|numpy|pandas|torch|functools|matplotlib)\..*")]
 
 autodoc_typehints = "none"  # numpydoc's Parameters say it in words
 autosummary_generate = True
