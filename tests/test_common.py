@@ -12,12 +12,14 @@ import warnings
 import joblib
 import numpy as np
 import pytest
+import sklearn
 import torch
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, f1_score
 from sklearn.utils.estimator_checks import estimator_checks_generator
+from sklearn.utils.fixes import parse_version
 
 from skellipsoid import EllipsoidOpenSetClassifier
 
@@ -333,7 +335,9 @@ def check_open_set_pandas_polars_torch_inputs(classifier):
             # A frame lies in memory column by column, which rounds differently.
             np.testing.assert_allclose(classifier.class_margins(new_rows), margins, rtol=1e-9, atol=1e-9)
             np.testing.assert_array_equal(classifier.predict(new_rows), answers)
-            assert classifier.feature_names_in_.tolist() == columns
+            # Of polars' newest frames an old scikit-learn cannot read the names.
+            if new is pandas.DataFrame or parse_version(sklearn.__version__) >= parse_version("1.9"):
+                assert classifier.feature_names_in_.tolist() == columns
     for device in devices:
         classifier.fit(torch.from_numpy(X).to(device).requires_grad_(), torch.from_numpy(y).to(device))
         np.testing.assert_array_equal(classifier.class_margins(torch.from_numpy(rows).to(device)), margins)

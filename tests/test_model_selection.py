@@ -565,7 +565,7 @@ class TestInterface:
             ([0.0, np.nan, 2.0], "the label nan in row 1"),
             (["a", None, "b"], r"missing label \(None\) in row 1"),
             (["a", "b", np.nan], r"missing label \(nan\) in row 2"),
-            (pd.Series([1, pd.NA, 2], dtype="Int64"), "the label nan in row 1"),
+            (pd.Series([1, pd.NA, 2], dtype="Int64"), r"the label nan in row 1|missing label \(<NA>\) in row 1"),
             (pd.Series(["a", pd.NA, "b"], dtype=object), r"missing label \(<NA>\) in row 1"),
             ([b"a", b"b", b"c"], "labels of the type bytes"),
             (np.array([b"a", b"b", b"c"]), r"labels of the type \|S1"),
