@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import Pipeline
 
+from .._labels import cast_open_label
 from ._classification import known_f1_score, open_f1_score, open_set_accuracy, open_set_f1_score
 from ._oscr import oscr_score
 from ._ranking import fpr_at_tpr, open_set_aupr, open_set_auroc
@@ -104,7 +105,7 @@ def known_classes(estimator: Any) -> NDArray[Any]:
         msg = f"{type(estimator).__name__} has no classes_; an open-set scorer needs a fitted classifier."
         raise TypeError(msg)
     classes = np.asarray(classes)
-    return np.asarray(classes[classes != _cast(open_label_of(estimator), classes)])
+    return np.asarray(classes[classes != cast_open_label(open_label_of(estimator), classes)])
 
 
 def open_label_of(estimator: Any) -> Any:
@@ -139,10 +140,6 @@ def _columns(estimator: Any, X: ArrayLike) -> NDArray[np.floating]:
             return np.asarray(getattr(estimator, name)(X))
     msg = f"{type(estimator).__name__} has neither score_samples, decision_function nor predict_proba to rank rows by."
     raise TypeError(msg)
-
-
-def _cast(open_label: Any, classes: NDArray[Any]) -> Any:
-    return str(open_label) if classes.dtype.kind in "UOT" else open_label
 
 
 #: Macro F1 over the known classes and open.
