@@ -16,15 +16,17 @@ model that the extra ``[offline]`` installs, so that nothing is downloaded.
 
 import tempfile
 import textwrap
+import time
 
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 
-from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, explain
 from skellipsoid.datasets import load_assistant_intents
 from skellipsoid.metrics import open_set_f1_scorer, open_set_report
+from skellipsoid.model_selection import OpenSetKFold
 
 train = load_assistant_intents(subset="train")
 pipe = Pipeline(
@@ -52,7 +54,7 @@ print(open_set_report(test.target, predicted, labels=pipe.classes_))
 # The margin of a text is 1 at the centroid of its nearest intent, 0 on that intent's boundary, and negative outside.
 # Far texts are easy. Near ones overlap with the known texts, so that no size of the boundaries parts them all.
 
-margins, nearest = pipe[-1].score_samples(features), pipe[-1].predict_known(features)
+margins = pipe[-1].score_samples(features)
 groups = {
     "known": (margins[test.open_kind == ""], "#0072B2", ""),
     "open, near": (margins[test.open_kind == "near"], "#E69F00", "//"),
@@ -72,67 +74,51 @@ plt.show()
 # %%
 # Why is a text rejected?
 # -----------------------
-# Three questions help: which intent is nearest, by how much is the text outside, and which training text of that intent
-# comes closest? A close training text alone does not make a text known: the margin also depends on the direction in
-# which the text lies from the centroid.
-
-
-def show(title, rows):
-    print(f"{title}\n{'-' * len(title)}")
-    for i in rows:
-        of_nearest = np.flatnonzero(train.target == nearest[i])
-        similarity = pipe[:-1].transform(train.data[of_nearest]) @ features[i]
-        closest = train.data[of_nearest[similarity.argmax()]]
-        print(f"{textwrap.shorten(test.data[i], 90)!r} ({'open' if test.open_kind[i] else test.target[i]})")
-        print(f"    nearest: {nearest[i]}, margin {margins[i]:+.2f}")
-        print(f"    its closest training text: {textwrap.shorten(closest, 80)!r}, cosine {similarity.max():.2f}")
-    print()
-
-
-def spread(rows, n=3):
-    """A few of the rows, from the largest margin to the smallest."""
-    ordered = rows[np.argsort(-margins[rows])]
-    return ordered[np.linspace(0, len(ordered) - 1, n).astype(int)]
-
+# :func:`~skellipsoid.explain` says which intent is nearest, by how much a text is outside, how many known texts lie as
+# far out, and which training text comes closest. A close training text alone does not make a text known: the margin
+# also depends on the direction in which the text lies from the centroid.
 
 is_open, is_rejected = test.target == "-1", predicted == "-1"
-show("Known, rejected", spread(np.flatnonzero(~is_open & is_rejected)))
-show("Open, accepted", spread(np.flatnonzero(is_open & ~is_rejected)))
-show("Open, rejected", spread(np.flatnonzero(is_open & is_rejected)))
+order = np.argsort(-margins)
+shown = {
+    "Known, rejected": order[(~is_open & is_rejected)[order]],
+    "Open, accepted": order[(is_open & ~is_rejected)[order]],
+    "Open, rejected": order[(is_open & is_rejected)[order]],
+}
+for title, rows in shown.items():
+    spread = rows[np.linspace(0, len(rows) - 1, 3).astype(int)]
+    why = explain(pipe, test.data[spread], n_neighbors=1, reference=train.data)
+    print(f"{title}\n{'-' * len(title)}")
+    for i, row in enumerate(spread):
+        print(f"{textwrap.shorten(why.text[i], 90)!r} ({'open' if is_open[row] else test.target[row]})")
+        print(f"    nearest: {why.nearest_class[i]}, margin {why.margin[i]:+.2f}, p-value {why.p_value[i]:.2f}")
+        print(f"    its closest training text: {textwrap.shorten(why.neighbor_1[i], 80)!r}")
+    print()
 
 # %%
-# Choose alpha and beta
-# ---------------------
+# Choose beta, alpha and n_mix
+# ----------------------------
 # ``GridSearchCV`` works on the pipeline. Two things need care.
 #
-# *Rows.* Folds of the training texts hold no open text, so that a larger boundary never looks worse. Here the corpus
-# has development texts, open ones among them, which become the one fold to be judged on; six intents are enough to show
-# it. ``refit=False``, because a refit would train on the development texts as well.
+# *Rows.* Folds of ordinary cross-validation hold no open text, so that a larger boundary never looks worse.
+# :class:`~skellipsoid.model_selection.OpenSetKFold` leaves classes out of the training part of each fold, and the
+# scorer reads them as open. Eight intents are enough to show it.
 #
-# *Time.* ``memory`` keeps the fitted encoder, which none of these parameters concerns: the first candidate pays for it.
+# *Time.* ``memory`` keeps the fitted encoder, which none of these parameters concerns: in each fold the first candidate
+# pays for it. Scoring embeds the test part anew each time.
 
-dev = load_assistant_intents(subset="dev")
-intents = train.target_names[:6]
-chosen = np.isin(train.target, intents)
-judged = np.isin(dev.target, intents) | (dev.open_kind == "near") & (np.arange(len(dev.data)) % 2 == 0)
-texts = np.concatenate([train.data[chosen], dev.data[judged]])
-labels = np.concatenate([train.target[chosen], dev.target[judged]])
-fold = (np.arange(chosen.sum()), np.arange(chosen.sum(), len(texts)))
-
-
+some = np.isin(train.target, train.target_names[:8])
+candidates = {"clf__beta": [0.1, 0.5], "clf__alpha": [0.6, 2.0], "clf__n_mix": [2, 3]}
+folds = OpenSetKFold(2, shuffle=True, random_state=0)
 with tempfile.TemporaryDirectory() as cache:
-    search = GridSearchCV(
-        Pipeline(pipe.steps, memory=cache),
-        {"clf__alpha": [0.3, 0.6], "clf__beta": [0.1, 0.5]},
-        scoring=open_set_f1_scorer,
-        cv=[fold],
-        refit=False,
-    )
-    search.fit(texts, labels)
+    search = GridSearchCV(Pipeline(pipe.steps, memory=cache), candidates, cv=folds, scoring=open_set_f1_scorer)
+    start = time.perf_counter()
+    search.fit(train.data[some], train.target[some])
+    seconds = time.perf_counter() - start
 
 # On so few texts, small differences mean little.
-print("alpha  beta     F1   seconds to fit")
+print("beta  alpha  n_mix     F1   seconds to fit")
 results = search.cv_results_
-for params, f1, seconds in zip(results["params"], results["mean_test_score"], results["mean_fit_time"], strict=True):
-    print(f"{params['clf__alpha']:5} {params['clf__beta']:5} {f1:6.3f} {seconds:8.1f}")
-print(f"\nbest: {search.best_params_}")
+for params, f1, fit in zip(results["params"], results["mean_test_score"], results["mean_fit_time"], strict=True):
+    print(f"{params['clf__beta']:4} {params['clf__alpha']:6} {params['clf__n_mix']:6} {f1:6.3f} {fit:8.1f}")
+print(f"\nbest: {search.best_params_}; {len(results['params']) * 2 + 1} fits in {seconds:.0f} s")

@@ -3,15 +3,18 @@
 from . import datasets, metrics, model_selection, plotting
 from ._ellipsoid import EllipsoidOpenSetClassifier
 from ._encoder import SupConTextEncoder
-from ._operating_point import set_operating_point
+from ._explain import explain
+from ._operating_point import TunedOperatingPointCV, set_operating_point
 from ._version import __version__
 from .persistence import load, save
 
 __all__ = [
     "EllipsoidOpenSetClassifier",
     "SupConTextEncoder",
+    "TunedOperatingPointCV",
     "__version__",
     "datasets",
+    "explain",
     "load",
     "metrics",
     "model_selection",

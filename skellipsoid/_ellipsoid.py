@@ -7,7 +7,7 @@ from warnings import warn
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -126,6 +126,9 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
 
     offset_ : float
         ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the learned boundary itself.
+
+    held_out_scores_ : ndarray of shape (n_held_out,) or None
+        ``score_samples`` of the known rows that were held out, in ascending order; ``None`` where there are none.
 
     n_iter_ : int
         Number of epochs that ran.
@@ -261,6 +264,58 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         k = int(found[0])
         return ellipsoid_axes(self.components_[k], float(self.radii_[k]))
 
+    def known_p_value(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Conformal p-value of the hypothesis that a row is of a known class.
+
+        The score s of a row is compared with the scores of the m known rows that were held out of training:
+        p = (1 + #{held-out score ≤ s}) / (m + 1) [2]_. Answering open where p ≤ ε rejects at most about the share ε
+        of new known rows; no open row is needed for that, and none tells how many open rows are accepted.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        p_values : ndarray of shape (n_samples,)
+            In [1 / (m + 1), 1]. Small: hardly any known row scores as low.
+
+        Raises
+        ------
+        ValueError
+            If no known row was held out: with ``early_stopping=False, recalibrate=False``, or with too few rows.
+
+        Notes
+        -----
+        The guarantee holds in the mean over training sets, for new rows that come as the training rows did, known
+        classes in the same proportions, and if nothing was chosen by the held-out rows. They did choose the epoch;
+        their common size does not change their order, hence not p. Where rows tuned an encoder before, they lie tighter
+        than new rows, and more of the new ones are rejected than ε.
+
+        References
+        ----------
+        .. [2] Vovk, V., Gammerman, A., Shafer, G. "Algorithmic Learning in a Random World." Springer, 2005.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skellipsoid import EllipsoidOpenSetClassifier
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(centre, 1, size=(100, 2)) for centre in (0, 10)])
+        >>> clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, np.repeat(["left", "right"], 100))
+        >>> (clf.known_p_value([[0, 0], [0, 10]]) > 0.05).tolist()
+        [True, False]
+        """
+        scores = self.score_samples(X)
+        if self.held_out_scores_ is None:
+            msg = (
+                "No known row was held out of training, so that there is nothing to compare scores with; fit with "
+                "recalibrate=True (or early_stopping=True) and at least two different rows of some class."
+            )
+            raise ValueError(msg)
+        as_low = np.searchsorted(self.held_out_scores_, scores, side="right")
+        return (1 + as_low) / (len(self.held_out_scores_) + 1)
+
     def _fit_boundaries(self, X: NDArray[Any], classes: NDArray[np.int64], real_open: NDArray[Any]) -> None:
         device = resolve_device(self.device)
         # Statistics in double precision: a large shift costs nothing.
@@ -313,6 +368,7 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         self.centroids_ = self._mean + self.scale_ * learned.centroids.cpu().numpy().astype(np.float64)
         self.radii_ = self.scale_ * learned.radii.cpu().numpy().astype(np.float64)
         self.components_ = learned.components.cpu().numpy()
+        self.held_out_scores_ = None if learned.held_out_margins is None else np.sort(learned.held_out_margins)
         self.n_iter_ = learned.history.n_iter
         self.loss_curve_ = learned.history.losses
         self.validation_scores_ = learned.history.scores or None

@@ -7,13 +7,13 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from . import EllipsoidOpenSetClassifier, SupConTextEncoder, __version__, datasets, load, save
+from . import EllipsoidOpenSetClassifier, SupConTextEncoder, __version__, datasets, explain, load, save
 from .metrics import open_set_report
 
 _SENTENCES = (
@@ -214,18 +214,20 @@ def _report(truth: NDArray[Any], predicted: NDArray[Any], classifier: EllipsoidO
     )
 
 
-def _classify(pipeline: Pipeline, sentences: Sequence[str], file: TextIO | None = None) -> None:
-    """Say for each sentence what it is, the nearest class, and by how much it is in or out."""
-    features = pipeline[:-1].transform(list(sentences))
+def _classify(pipeline: Pipeline, sentences: Sequence[str]) -> None:
+    """Say for each sentence what it is, what it is nearest to, and why it is in or out."""
     classifier = pipeline[-1]
-    answers, nearest = classifier.predict(features), classifier.predict_known(features)
-    for sentence, answer, label, margin in zip(
-        sentences, answers, nearest, classifier.score_samples(features), strict=True
-    ):
-        shown = "open" if answer == classifier.open_label_ else answer
-        side = "inside" if margin >= 0 else "outside"
-        print(f"{sentence!r}: {shown}", file=file)
-        print(f"    nearest class {label}, {abs(margin):.0%} of its radius {side} the boundary", file=file)
+    why = explain(pipeline, list(sentences))
+    for i, sentence in enumerate(sentences):
+        answer = "open" if why.answer[i] == classifier.open_label_ else why.answer[i]
+        side = "inside" if why.margin[i] >= 0 else "outside"
+        carried = why.share_1[i] + why.share_2[i] + why.share_3[i]
+        print(f"{sentence!r}: {answer}")
+        print(f"    nearest class {why.nearest_class[i]}, {abs(why.margin[i]):.0%} of its radius {side} the boundary")
+        if "p_value" in why:
+            print(f"    as far out as this: {why.p_value[i]:.0%} of the known texts that were held out")
+        print(f"    {carried:.0%} of the way lies along 3 of {classifier.n_features_in_} axes")
+        print(f"    next class {why.runner_up[i]}")
 
 
 def _converse(pipeline: Pipeline) -> None:

@@ -15,7 +15,7 @@ import warnings
 import numpy as np
 import pytest
 
-from skellipsoid import EllipsoidOpenSetClassifier, __version__, cli, load, save
+from skellipsoid import EllipsoidOpenSetClassifier, __version__, cli, explain, load, save
 from skellipsoid.cli import main, read_table, split_table
 
 RUN = "import sys; from skellipsoid.cli import main; sys.exit(main(sys.argv[1:]))"
@@ -213,14 +213,18 @@ def test_demo_reports_keeps_the_model_and_classifies(tiny_command, table, tmp_pa
     answers = loaded.predict(sentences)
     margins = loaded.score_samples(sentences)
     classified = out[out.index(repr(sentences[0])) :].splitlines()
-    assert len(classified) == 4
+    assert len(classified) == 10
+    why = explain(loaded, sentences)
     for i, sentence in enumerate(sentences):
-        assert classified[2 * i] == f"{sentence!r}: {'open' if answers[i] == '-1' else answers[i]}"
-        nearest = loaded[-1].predict_known(loaded[:-1].transform([sentence]))[0]
+        assert classified[5 * i] == f"{sentence!r}: {'open' if answers[i] == '-1' else answers[i]}"
         side = "inside" if margins[i] >= 0 else "outside"
-        assert classified[2 * i + 1] == (
-            f"    nearest class {nearest}, {abs(margins[i]):.0%} of its radius {side} the boundary"
-        )
+        share = why.share_1[i] + why.share_2[i] + why.share_3[i]
+        assert classified[5 * i + 1 : 5 * i + 5] == [
+            f"    nearest class {why.nearest_class[i]}, {abs(margins[i]):.0%} of its radius {side} the boundary",
+            f"    as far out as this: {why.p_value[i]:.0%} of the known texts that were held out",
+            f"    {share:.0%} of the way lies along 3 of 32 axes",
+            f"    next class {why.runner_up[i]}",
+        ]
     # The report trained once, the model that is kept once more, each with its bars.
     assert err.count("encoder: 100%") == 2
     assert (loaded["enc"].verbose, loaded["clf"].verbose) == (0, 0)

@@ -4,13 +4,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import skellipsoid
-from skellipsoid import EllipsoidOpenSetClassifier, set_operating_point
+from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, set_operating_point
 from skellipsoid._operating_point import _largest_offset, _smallest_offset
+from skellipsoid.datasets import make_open_blobs
+from skellipsoid.metrics import open_set_accuracy_scorer, open_set_f1_score
+from skellipsoid.model_selection import OpenSetKFold
 
 RATES = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.07, 0.29, 0.5, 1.0]))
 SCORES = st.lists(
@@ -112,3 +117,91 @@ def test_foreign_estimators_are_refused(data):
     X, y = data
     with pytest.raises(TypeError, match="LogisticRegression has no operating point"):
         set_operating_point(LogisticRegression().fit(X, y), X, y, rejection_rate=0.1)
+
+
+QUICK = EllipsoidOpenSetClassifier(max_iter=5, random_state=0)
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    return make_open_blobs(500, 6, n_known=6, open_share=0.0, random_state=0)
+
+
+@pytest.mark.parametrize("rates", [{}, {"rejection_rate": 0.2}, {"open_acceptance_rate": 0.1}])
+def test_tuner_repeats_what_its_folds_say(blobs, rates):
+    X, y = blobs
+    tuned = TunedOperatingPointCV(QUICK, cv=3, **rates).fit(X, y)
+    offsets = []
+    for i, (train, test) in enumerate(OpenSetKFold(3, shuffle=True, random_state=0).split(X, y)):
+        fold = EllipsoidOpenSetClassifier(max_iter=5, random_state=0).fit(X[train], y[train])
+
+        def measured(clf, test=test):
+            answers = clf.predict(X[test])
+            known = np.isin(y[test], clf.classes_)
+            f1 = open_set_f1_score(y[test], answers, labels=clf.classes_, zero_division=0)
+            return np.mean(answers[known] == -1), np.mean(answers[~known] != -1), f1
+
+        if rates:
+            offsets.append(set_operating_point(fold, X[test], y[test], **rates).offset_)
+        else:
+            best = measured(fold)[2]
+            for offset in np.linspace(fold.score_samples(X[test]).min(), 1, 50):
+                fold.offset_ = offset
+                best = max(best, measured(fold)[2])
+            fold.offset_ = tuned.cv_results_["offset"][i]
+            assert measured(fold)[2] >= best - 0.01  # another grid of offsets
+            offsets.append(fold.offset_)
+        fold.offset_ = tuned.offset_
+        for name, value in zip(("rejection_rate", "open_acceptance_rate", "open_set_f1"), measured(fold), strict=True):
+            assert tuned.cv_results_[name][i] == pytest.approx(value)
+    np.testing.assert_allclose(tuned.cv_results_["offset"], offsets)
+    assert tuned.offset_ == tuned.estimator_.offset_ == np.median(offsets)
+    whole = EllipsoidOpenSetClassifier(max_iter=5, random_state=0).fit(X, y)
+    whole.offset_ = tuned.offset_
+    np.testing.assert_array_equal(tuned.predict(X), whole.predict(X))
+    np.testing.assert_array_equal(tuned.score_samples(X), whole.score_samples(X))
+    np.testing.assert_array_equal(tuned.decision_function(X), whole.decision_function(X))
+    assert tuned.score(X, y) == whole.score(X, y)
+
+
+def test_tuner_goes_where_estimators_go(blobs, tmp_path):
+    X, y = blobs
+    names = np.array([f"class {label}" for label in y])
+    model = make_pipeline(StandardScaler(), QUICK)
+    tuned = TunedOperatingPointCV(model, cv=OpenSetKFold(2), rejection_rate=0.1, n_jobs=2).fit(X, names)
+    assert tuned.open_label_ == "-1"
+    assert tuned.classes_.tolist() == tuned.estimator_.classes_.tolist()
+    assert tuned.n_features_in_ == 6
+    copy = pickle.loads(pickle.dumps(tuned))
+    np.testing.assert_array_equal(copy.predict(X), tuned.predict(X))
+    assert open_set_accuracy_scorer(tuned, X, names) == tuned.score(X, names)
+    assert skellipsoid.explain(tuned, X[:3]).answer.tolist() == tuned.predict(X[:3]).tolist()
+    classifier = TunedOperatingPointCV(QUICK, cv=2).fit(X, names).estimator_
+    skellipsoid.save(classifier, tmp_path / "model")
+    assert skellipsoid.load(tmp_path / "model").offset_ == classifier.offset_
+
+
+def test_tuner_takes_real_open_rows_and_text(tiny_model, texts, labels, open_texts):
+    model = make_pipeline(
+        skellipsoid.SupConTextEncoder(tiny_model, finetune="none"),
+        EllipsoidOpenSetClassifier(max_iter=3, open_label="open", random_state=0),
+    )
+    both, truth = [*texts, *open_texts], [*labels, *["open"] * len(open_texts)]
+    tuned = TunedOperatingPointCV(model, cv=2, open_acceptance_rate=0.5).fit(both, truth)
+    assert tuned.open_label_ == "open"
+    assert "open" not in tuned.classes_
+    assert np.isfinite(tuned.cv_results_["open_acceptance_rate"]).all()
+
+
+def test_tuner_errors_are_sentences(blobs):
+    X, y = blobs
+    with pytest.raises(ValueError, match="both given; set one"):
+        TunedOperatingPointCV(QUICK, rejection_rate=0.1, open_acceptance_rate=0.1).fit(X, y)
+    with pytest.raises(ValueError, match="'rejection_rate' parameter of TunedOperatingPointCV must be"):
+        TunedOperatingPointCV(QUICK, rejection_rate=1.5).fit(X, y)
+    with pytest.raises(ValueError, match="A fold holds no open row"):
+        TunedOperatingPointCV(QUICK, cv=KFold(2, shuffle=True, random_state=0)).fit(X, y)
+    with pytest.raises(TypeError, match="LogisticRegression has no operating point"):
+        TunedOperatingPointCV(LogisticRegression()).fit(X, y)
+    with pytest.raises(NotFittedError):
+        TunedOperatingPointCV(QUICK).predict(X)

@@ -21,6 +21,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, plotting, set_operating_point
+from skellipsoid._pipelines import split_estimator
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import (
     coverage_rejection,
@@ -37,7 +38,6 @@ from skellipsoid.plotting import (
     OSCRDisplay,
     ScoreHistogramDisplay,
 )
-from skellipsoid.plotting._inputs import split_estimator
 
 SCORE_DISPLAYS = [ScoreHistogramDisplay, OSCRDisplay, CoverageDisplay]
 DISPLAYS = [*SCORE_DISPLAYS, OpenSetConfusionMatrixDisplay]

@@ -47,6 +47,7 @@ class Ellipsoids:
     radii: Tensor  # (n_classes,)
     components: Tensor  # (n_classes, n_features, n_features)
     points: np.ndarray  # (n_classes,) Boolean: classes whose rows are one point
+    held_out_margins: np.ndarray | None = None  # (n_held_out,) of known rows that trained nothing, if any
     history: History = field(default_factory=History)
 
 
@@ -94,6 +95,7 @@ def learn_ellipsoids(
     if settings.recalibrate:
         size = best_size(judge.reach(ellipsoids.components, ellipsoids.radii))
         ellipsoids.radii = ellipsoids.radii * (size * (1 + ROUNDING))
+    ellipsoids.held_out_margins = 1 - judge.reach(ellipsoids.components, ellipsoids.radii).known
     return ellipsoids
 
 

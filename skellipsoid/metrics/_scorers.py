@@ -5,9 +5,9 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.pipeline import Pipeline
 
 from .._labels import cast_open_label
+from .._pipelines import split_estimator
 from ._classification import known_f1_score, open_f1_score, open_set_accuracy, open_set_f1_score
 from ._oscr import oscr_score
 from ._ranking import fpr_at_tpr, open_set_aupr, open_set_auroc
@@ -110,13 +110,7 @@ def known_classes(estimator: Any) -> NDArray[Any]:
 
 def open_label_of(estimator: Any) -> Any:
     """Label that an estimator answers for open: its ``open_label_``, or −1 for estimators that have none."""
-    return getattr(final_step(estimator), "open_label_", -1)
-
-
-def final_step(estimator: Any) -> Any:
-    """Classifier at the end of searches and Pipelines."""
-    estimator = getattr(estimator, "best_estimator_", estimator)
-    return final_step(estimator.steps[-1][1]) if isinstance(estimator, Pipeline) else estimator
+    return getattr(split_estimator(estimator)[1], "open_label_", -1)
 
 
 def knownness(estimator: Any, X: ArrayLike) -> NDArray[np.floating]:

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._pipelines import read_estimator
 from ..metrics._labels import read_label_problem
 from ._canvas import FAINT, INK, OPEN_SPACE, axes_size, make_axes, name_open, require_matplotlib, shorten, styled
-from ._inputs import read_estimator
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
+from .._pipelines import read_estimator
 from ._canvas import COLOURS, INK, LINE_STYLES, OPEN_COLOUR, make_axes, require_matplotlib, styled
-from ._inputs import ClosedSetRows, check_offset, read_closed_set_rows, read_estimator
+from ._inputs import ClosedSetRows, check_offset, read_closed_set_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

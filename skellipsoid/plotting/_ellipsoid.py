@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._pipelines import read_estimator
 from ..metrics._labels import read_label_problem
 from ._canvas import COLOURS, FAINT, INK, MARKERS, OPEN_SPACE, legend_name, make_axes, require_matplotlib, styled
-from ._inputs import read_estimator
 from ._names import write_names
 from ._plane import choose_plane, cut_ellipsoids, frame_around, open_region, to_floats
 

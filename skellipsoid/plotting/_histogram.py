@@ -5,9 +5,10 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._pipelines import read_estimator
 from ..metrics._scores import read_scored_rows
 from ._canvas import INK, KNOWN_COLOUR, OPEN_COLOUR, make_axes, percent, require_matplotlib, styled
-from ._inputs import check_offset, read_estimator
+from ._inputs import check_offset
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

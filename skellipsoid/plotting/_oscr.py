@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import auc
 
+from .._pipelines import read_estimator, split_estimator
 from ..metrics import oscr_curve
 from ._canvas import COLOURS, FAINT, LINE_STYLES, legend_name, make_axes, require_matplotlib, styled
-from ._inputs import check_offset, read_closed_set_rows, read_estimator, split_estimator
+from ._inputs import check_offset, read_closed_set_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

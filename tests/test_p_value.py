@@ -1,0 +1,48 @@
+"""The conformal p-value: its formula, and how many new known rows it rejects."""
+
+import pickle
+
+import numpy as np
+import pytest
+
+import skellipsoid
+from skellipsoid import EllipsoidOpenSetClassifier
+from skellipsoid.datasets import make_open_blobs
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    return make_open_blobs(300, 4, n_known=4, open_share=0.0, random_state=0)
+
+
+def test_known_p_value_is_its_formula_and_survives(blobs, tmp_path):
+    X, y = blobs
+    clf = EllipsoidOpenSetClassifier(max_iter=5, random_state=0).fit(X, y)
+    held_out, scores = clf.held_out_scores_, clf.score_samples(X)
+    expected = [(1 + np.sum(held_out <= score)) / (len(held_out) + 1) for score in scores]
+    np.testing.assert_allclose(clf.known_p_value(X), expected)
+    skellipsoid.save(clf, tmp_path / "model")
+    for copy in (pickle.loads(pickle.dumps(clf)), skellipsoid.load(tmp_path / "model")):
+        np.testing.assert_array_equal(copy.known_p_value(X), expected)
+
+
+def test_known_p_value_covers_new_known_rows():
+    X, y = make_open_blobs(4000, 8, n_known=6, open_share=0.0, random_state=0)
+    rejected = {0.05: [], 0.2: []}
+    for seed in range(8):
+        rows = np.random.default_rng(seed).permutation(len(X))
+        train, new = rows[:800], rows[800:]
+        clf = EllipsoidOpenSetClassifier(max_iter=10, random_state=seed).fit(X[train], y[train])
+        p_values = clf.known_p_value(X[new])
+        for level, shares in rejected.items():
+            shares.append(np.mean(p_values <= level))
+    for level, shares in rejected.items():
+        spread = np.std(shares) / np.sqrt(len(shares))
+        assert level - 4 * spread - 0.02 < np.mean(shares) < level + 3 * spread + 0.01
+
+
+def test_known_p_value_needs_held_out_rows(blobs):
+    X, y = blobs
+    clf = EllipsoidOpenSetClassifier(max_iter=2, early_stopping=False, recalibrate=False, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="No known row was held out of training"):
+        clf.known_p_value(X)
