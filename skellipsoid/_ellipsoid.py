@@ -14,18 +14,15 @@ from torch import Tensor
 
 from ._base import BaseOpenSetClassifier
 from ._engine.devices import explain_out_of_memory, resolve_device, resolve_seed
-from ._engine.ellipsoids import BoundarySettings, Ellipsoids, learn_ellipsoids
-from ._engine.geometry import (
-    assigned_norms,
-    ellipsoid_axes,
-    nearest_centroid,
-    scoring_chunks,
-    transformed_norms,
-)
+from ._engine.ellipsoids import Boundaries, learn_boundaries
+from ._engine.geometry import Factors, assigned_norms, nearest_centroid, scoring_chunks, transformed_norms
+from ._engine.settings import BoundarySettings
 
 #: ``batch_size="auto"`` aims at this many steps per epoch, so that small data sets learn in few epochs too.
 _STEPS_PER_EPOCH = 16
 _SMALLEST_BATCH, _LARGEST_BATCH = 16, 128
+#: ``learning_rate="auto"``: of the entries of a matrix, and of the logarithms of its eigenvalues.
+_LEARNING_RATE = {"identity": 2e-3, "covariance": 3e-2}
 
 
 class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
@@ -184,7 +181,8 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "beta": [Interval(Real, 0, None, closed="left")],
         "n_mix": [Interval(Integral, 2, None, closed="left")],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "init": [StrOptions({"covariance", "identity"})],
+        "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "early_stopping": ["boolean"],
@@ -205,7 +203,8 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         alpha: float = 0.6,
         beta: float = 0.5,
         n_mix: int = 3,
-        learning_rate: float = 2e-3,
+        init: str = "covariance",
+        learning_rate: float | str = "auto",
         batch_size: int | str = "auto",
         max_iter: int = 100,
         early_stopping: bool = True,
@@ -222,6 +221,7 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         self.alpha = alpha
         self.beta = beta
         self.n_mix = n_mix
+        self.init = init
         self.learning_rate = learning_rate
         self.batch_size = batch_size
         self.max_iter = max_iter
@@ -261,8 +261,27 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         if not len(found):
             msg = f"{label!r} is not a known class; the known classes are {_enumerated(self.classes_)}."
             raise ValueError(msg)
-        k = int(found[0])
-        return ellipsoid_axes(self.components_[k], float(self.radii_[k]))
+        component = self._component(int(found[0]))
+        _, singular, directions = np.linalg.svd(component)
+        with np.errstate(divide="ignore"):
+            lengths = float(self.radii_[found[0]]) / singular
+        # Singular values come largest first.
+        return directions[::-1], lengths[::-1]
+
+    @property
+    def components_(self) -> NDArray[np.float32]:
+        """A_k of all classes, made from the factors that are kept."""
+        check_is_fitted(self)
+        return np.stack([self._component(k) for k in range(len(self.classes_))]).astype(np.float32)
+
+    def _component(self, k: int) -> NDArray[np.float64]:
+        """A_k: the symmetric root, or the matrix itself where the factors are its rows."""
+        own = slice(self._axis_starts[k], self._axis_starts[k + 1])
+        axes, roots = self._axes[own].astype(np.float64), np.sqrt(self._axis_weights[own])
+        residual = float(np.sqrt(self._residual_weights[k]))
+        if self.init == "identity":
+            return axes
+        return residual * np.eye(axes.shape[1]) + (axes.T * (roots - residual)) @ axes
 
     def known_p_value(self, X: ArrayLike) -> NDArray[np.float64]:
         """Conformal p-value of the hypothesis that a row is of a known class.
@@ -283,7 +302,8 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         Raises
         ------
         ValueError
-            If no known row was held out: with ``early_stopping=False, recalibrate=False``, or with too few rows.
+            If there is no such row: with ``init="identity", early_stopping=False, recalibrate=False``, or with too few
+            rows.
 
         Notes
         -----
@@ -310,7 +330,7 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         if self.held_out_scores_ is None:
             msg = (
                 "No known row was held out of training, so that there is nothing to compare scores with; fit with "
-                "recalibrate=True (or early_stopping=True) and at least two different rows of some class."
+                "recalibrate=True and at least two different rows of some class."
             )
             raise ValueError(msg)
         as_low = np.searchsorted(self.held_out_scores_, scores, side="right")
@@ -327,7 +347,7 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         n_classes, n_features = len(self.classes_), X.shape[1]
         what = f"{n_classes} classes × {n_features} × {n_features} matrices with Adam's two moments"
         with explain_out_of_memory(what, "reduce the number of features (PCA) or use device='cpu'"):
-            learned = learn_ellipsoids(
+            learned = learn_boundaries(
                 self._standardize(X, np.float32).to(device),
                 torch.from_numpy(classes).to(device),
                 n_classes,
@@ -348,11 +368,13 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         batch_size = self.batch_size
         if isinstance(batch_size, str):
             batch_size = min(max(n_rows // _STEPS_PER_EPOCH, _SMALLEST_BATCH), _LARGEST_BATCH)
+        rate = _LEARNING_RATE[self.init] if isinstance(self.learning_rate, str) else self.learning_rate
         return BoundarySettings(
+            init=self.init,
             alpha=self.alpha,
             beta=self.beta,
             n_mix=self.n_mix,
-            learning_rate=self.learning_rate,
+            learning_rate=rate,
             batch_size=batch_size,
             max_iter=self.max_iter,
             early_stopping=self.early_stopping,
@@ -363,11 +385,16 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
             verbose=self.verbose,
         )
 
-    def _store(self, learned: Ellipsoids) -> None:
+    def _store(self, learned: Boundaries) -> None:
         """Keep what was learned as NumPy arrays, in the units of X."""
         self.centroids_ = self._mean + self.scale_ * learned.centroids.cpu().numpy().astype(np.float64)
         self.radii_ = self.scale_ * learned.radii.cpu().numpy().astype(np.float64)
-        self.components_ = learned.components.cpu().numpy()
+        shapes = learned.shapes
+        self._axes = shapes.axes.cpu().numpy().astype(np.float32)
+        self._axis_weights = shapes.weights.cpu().numpy().astype(np.float64)
+        self._axis_starts = np.array(shapes.starts)
+        self._residual_weights = shapes.residual.cpu().numpy().astype(np.float64)
+        self.shrinkage_ = learned.shrinkage
         self.held_out_scores_ = None if learned.held_out_margins is None else np.sort(learned.held_out_margins)
         self.n_iter_ = learned.history.n_iter
         self.loss_curve_ = learned.history.losses
@@ -385,9 +412,9 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         return torch.from_numpy(((X - self._mean) / self.scale_).astype(dtype, copy=False))
 
     def _score_assigned(self, X: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
-        def score(rows: Tensor, centroids: Tensor, components: Tensor, radii: Tensor) -> tuple[Tensor, Tensor]:
+        def score(rows: Tensor, centroids: Tensor, shapes: Factors, radii: Tensor) -> tuple[Tensor, Tensor]:
             assigned = nearest_centroid(rows, centroids)
-            return assigned, 1 - assigned_norms(rows, assigned, centroids, components) / radii[assigned]
+            return assigned, 1 - assigned_norms(rows, assigned, centroids, shapes) / radii[assigned]
 
         assigned = np.empty(len(X), dtype=np.int64)
         margins = np.empty(len(X), dtype=X.dtype)
@@ -396,8 +423,8 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         return assigned, margins
 
     def _score_all(self, X: NDArray[Any]) -> NDArray[np.floating]:
-        def score(rows: Tensor, centroids: Tensor, components: Tensor, radii: Tensor) -> Tensor:
-            return 1 - transformed_norms(rows, centroids, components) / radii
+        def score(rows: Tensor, centroids: Tensor, shapes: Factors, radii: Tensor) -> Tensor:
+            return 1 - transformed_norms(rows, centroids, shapes) / radii
 
         margins = np.empty((len(X), len(self.classes_)), dtype=X.dtype)
         for chunk, margin in self._in_chunks(X, score):
@@ -409,12 +436,17 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         device = resolve_device(self.device, fallback=True)
         centroids = self._standardize(self.centroids_, X.dtype).to(device)
         radii = torch.from_numpy((self.radii_ / self.scale_).astype(X.dtype)).to(device)
-        # torch warns of read-only memory, which is what joblib maps large arrays to.
-        components = torch.from_numpy(np.require(self.components_, requirements="W")).to(device)
+        shapes = Factors(
+            # torch warns of read-only memory, which is what joblib maps large arrays to.
+            torch.from_numpy(np.require(self._axes.astype(X.dtype, copy=False), requirements="W")).to(device),
+            torch.from_numpy(self._axis_weights.astype(X.dtype)).to(device),
+            self._axis_starts.tolist(),
+            torch.from_numpy(self._residual_weights.astype(X.dtype)).to(device),
+        )
         with torch.inference_mode():
             for chunk in scoring_chunks(len(X), X.shape[1], len(self.classes_)):
                 rows = self._standardize(X[chunk], X.dtype).to(device)
-                yield chunk, score(rows, centroids, components, radii)
+                yield chunk, score(rows, centroids, shapes, radii)
 
 
 def _enumerated(labels: NDArray[Any], most: int = 10) -> str:

@@ -24,7 +24,7 @@ from ._texts import check_texts
 
 #: What ``"auto"`` stands for. Full fine-tuning moves millions of pretrained weights, a head one matrix.
 _AUTO = {
-    "head": {"learning_rate": 1e-3, "batch_size": 256, "max_iter": 30},
+    "head": {"learning_rate": 1e-3, "batch_size": 256, "max_iter": 60},
     "full": {"learning_rate": 5e-5, "batch_size": 64, "max_iter": 4},
 }
 _REMEDIES = "reduce batch_size or max_length, use a smaller text model, or device='cpu'"
@@ -77,7 +77,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Texts per step, each seen twice. ``"auto"`` is 256 for a head and 64 for full fine-tuning.
 
     max_iter : int or "auto", default="auto"
-        Epochs, at most. ``"auto"`` is 30 for a head and 4 for full fine-tuning.
+        Epochs, at most. ``"auto"`` is 60 for a head and 4 for full fine-tuning.
 
     weight_decay : float, default=0.01
         Weight decay of AdamW.

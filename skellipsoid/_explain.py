@@ -42,30 +42,20 @@ def explain(
     explanation : :class:`~sklearn.utils.Bunch`
         One-dimensional arrays of shape (n_samples,), so that ``pandas.DataFrame(explanation)`` is a table:
 
-        text : str
-            As given; for a Pipeline that takes texts.
-        answer : label
-            What ``predict`` answers.
-        nearest_class : label
-            The class that the row is assigned to, known or not (``predict_known``).
-        margin : float
-            Its margin: 1 at the centre, 0 on the boundary, negative outside.
-        p_value : float
-            ``known_p_value``; for a classifier that held rows out.
-        runner_up : label
-            The other class with the largest margin; ``nearest_class`` where there is no other.
-        runner_up_margin : float
-        axis_1, axis_2, … : int
-            The axes of the nearest class that contribute most, as row numbers of ``ellipsoid_axes(nearest_class)``.
-        share_1, share_2, … : float
-            Their shares of (1 − margin)²; 0 at the centre itself.
-        deviation_1, deviation_2, … : float
-            How far the row lies along them, in units of their half length and with the direction's sign: ±1 is the
-            end of the axis.
-        neighbor_1, neighbor_2, … : str or int
-            The nearest rows of ``reference`` (Euclidean, in features): the texts, or row numbers for features.
-        neighbor_distance_1, … : float
-            Their distances, in the units of the features.
+        - ``text``: as given; for a Pipeline that takes texts.
+        - ``answer``: what ``predict`` answers.
+        - ``nearest_class``: the class that the row is assigned to, known or not (``predict_known``).
+        - ``margin``: its margin, 1 at the centre, 0 on the boundary, negative outside.
+        - ``p_value``: ``known_p_value``; for a classifier that held rows out.
+        - ``runner_up``, ``runner_up_margin``: the other class with the largest margin; the same where there is none.
+        - ``axis_1``, ``axis_2``, …: the axes of the nearest class that contribute most, as row numbers of
+          ``ellipsoid_axes(nearest_class)``.
+        - ``share_1``, …: their shares of (1 − margin)²; 0 at the centre itself.
+        - ``deviation_1``, …: how far the row lies along them, in units of their half length and with the direction's
+          sign: ±1 is the end of the axis.
+        - ``neighbor_1``, …: the nearest rows of ``reference`` (Euclidean, in features): the texts, or row numbers for
+          features.
+        - ``neighbor_distance_1``, …: their distances, in the units of the features.
 
     Raises
     ------

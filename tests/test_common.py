@@ -35,10 +35,6 @@ EXPECTED_FAILED_CHECKS = {
             "Training rows outside of their class's ellipsoid are answered with the open label, where the check wants "
             "the class with the largest decision value; check_open_set_decision_argmax_is_predict_known replaces it."
         ),
-        "check_classifiers_one_label": (
-            "One of the check's ten new rows lies outside of the single class's ellipsoid, whose size two held-out "
-            "rows decided."
-        ),
     },
 }
 
@@ -313,7 +309,8 @@ def check_open_set_same_seed_same_result(classifier):
     np.testing.assert_array_equal(classifier.fit(X, y).class_margins(rows), margins)
     np.testing.assert_array_equal(clone(classifier).fit(X, y).class_margins(rows), margins)
     if "random_state" in classifier.get_params():
-        classifier.set_params(random_state=np.random.RandomState(5))
+        # Held-out classes may end the learning where it starts, which no seed decides.
+        classifier.set_params(random_state=np.random.RandomState(5), early_stopping=False)
         once, again = (clone(classifier).fit(X, y).class_margins(rows) for _ in range(2))
         np.testing.assert_array_equal(once, again)
         assert (once != margins).any()

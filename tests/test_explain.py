@@ -85,7 +85,9 @@ def test_frames_pipelines_and_single_classes(blobs):
     model = make_pipeline(StandardScaler(), EllipsoidOpenSetClassifier(max_iter=3, random_state=0))
     model.set_output(transform="pandas").fit(frame[y >= 0], y[y >= 0])
     assert "text" not in explain(model, frame)
-    single = EllipsoidOpenSetClassifier(early_stopping=False, recalibrate=False, max_iter=3, random_state=0)
+    single = EllipsoidOpenSetClassifier(
+        init="identity", early_stopping=False, recalibrate=False, max_iter=3, random_state=0
+    )
     why = explain(single.fit(frame[y == 0], y[y == 0]), frame)
     assert (why.runner_up == 0).all()
     np.testing.assert_array_equal(why.runner_up_margin, why.margin)

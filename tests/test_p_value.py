@@ -43,6 +43,8 @@ def test_known_p_value_covers_new_known_rows():
 
 def test_known_p_value_needs_held_out_rows(blobs):
     X, y = blobs
-    clf = EllipsoidOpenSetClassifier(max_iter=2, early_stopping=False, recalibrate=False, random_state=0).fit(X, y)
+    clf = EllipsoidOpenSetClassifier(
+        init="identity", max_iter=2, early_stopping=False, recalibrate=False, random_state=0
+    ).fit(X, y)
     with pytest.raises(ValueError, match="No known row was held out of training"):
         clf.known_p_value(X)

@@ -16,7 +16,7 @@ from .text import TextBackbone
 from .training import History, held_out_rows, run_epochs, shuffled_batches
 
 #: Dropout of frozen embeddings, which makes their two views (the text model brings its own for full fine-tuning).
-HEAD_DROPOUT = 0.2
+HEAD_DROPOUT = 0.4
 #: Share of the steps in which the learning rate rises.
 WARMUP = 0.1
 

@@ -7,36 +7,19 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .geometry import class_centroids, mean_radii
-from .held_out import HeldOutRows, best_size, mean_f1
+from .covariance import fit_covariances
+from .geometry import POINT_RADIUS, Factors, class_centroids, mean_radii
+from .held_out import HeldOutRows, Reach, best_size, expected_f1
 from .losses import contraction_loss, contraction_slope, expansion_loss, expansion_slope
 from .pseudo_open import draw_mixtures
+from .refinement import learn_axes
+from .settings import BoundarySettings
 from .training import History, held_out_rows, run_epochs, shuffled_batches
 
-#: A class whose mean radius is below this (features have unit scale) holds one point only.
-POINT_RADIUS = 1e-6
 #: The norm of a transformed row stands in a denominator.
 SMALLEST_NORM = 1e-12
 #: A row on the boundary stays inside after its reach went through single precision.
 ROUNDING = 1e-5
-
-
-@dataclass(frozen=True)
-class BoundarySettings:
-    """What the learner is told; the names are those of ``EllipsoidOpenSetClassifier``."""
-
-    alpha: float
-    beta: float
-    n_mix: int
-    learning_rate: float
-    batch_size: int
-    max_iter: int
-    early_stopping: bool
-    recalibrate: bool
-    validation_fraction: float
-    n_iter_no_change: int
-    tol: float
-    verbose: int | bool
 
 
 @dataclass
@@ -51,10 +34,23 @@ class Ellipsoids:
     history: History = field(default_factory=History)
 
 
-def learn_ellipsoids(
+@dataclass
+class Boundaries:
+    """Fitted boundaries { z : ‖A_k (z − c_k)‖ ≤ Δ_k } of all classes, on the learner's device."""
+
+    centroids: Tensor  # (n_classes, n_features)
+    radii: Tensor  # (n_classes,)
+    shapes: Factors
+    points: np.ndarray  # (n_classes,) Boolean: classes whose rows are one point
+    held_out_margins: np.ndarray | None  # (n_held_out,) of known rows that their boundary was made without, if any
+    shrinkage: float | None
+    history: History
+
+
+def learn_boundaries(
     known: Tensor, classes: Tensor, n_classes: int, real_open: Tensor, settings: BoundarySettings, seed: int
-) -> Ellipsoids:
-    """Learn one ellipsoid per class from rows of unit scale.
+) -> Boundaries:
+    """Learn one ellipsoid per class from rows of unit scale, from the start that ``settings.init`` names.
 
     Parameters
     ----------
@@ -66,11 +62,27 @@ def learn_ellipsoids(
         Rows that are known to be open; may be empty.
     settings : BoundarySettings
     seed : int
-
-    Returns
-    -------
-    Ellipsoids
     """
+    if settings.init == "identity":
+        learned = learn_ellipsoids(known, classes, n_classes, real_open, settings, seed)
+        shapes = Factors.from_components(learned.components)
+        margins, history = learned.held_out_margins, learned.history
+        return Boundaries(learned.centroids, learned.radii, shapes, learned.points, margins, None, history)
+    start = start_ellipsoids(known, classes, n_classes)
+    fit = fit_covariances(known, classes, n_classes, real_open, start.points)
+    gains, history = learn_axes(fit, known, classes, real_open, settings, np.random.default_rng(seed))
+    reach = fit.reach(gains)
+    size = best_size(reach)[0] * (1 + ROUNDING) if settings.recalibrate else 1.0
+    # One radius for all: the shapes differ in size. Between points alone, the distances between them decide.
+    radii = (start.radii if start.points.all() else torch.full_like(start.radii, fit.radius)) * size
+    margins = 1 - reach.known / size if len(reach.known) else None
+    return Boundaries(fit.centroids, radii, fit.factors(gains), start.points, margins, fit.shrinkage, history)
+
+
+def learn_ellipsoids(
+    known: Tensor, classes: Tensor, n_classes: int, real_open: Tensor, settings: BoundarySettings, seed: int
+) -> Ellipsoids:
+    """Learn full matrices that start at the identity, from rows as ``learn_boundaries`` takes them."""
     rng = np.random.default_rng(seed)
     learning, held_out = _hold_out(known, classes, real_open, settings, rng)
     ellipsoids = start_ellipsoids(*learning[:2], n_classes)
@@ -81,10 +93,11 @@ def learn_ellipsoids(
         ellipsoids.history = trainer.run()
         return ellipsoids
 
+    def reach() -> Reach:
+        return judge.reach(Factors.from_components(ellipsoids.components), ellipsoids.radii)
+
     def score() -> float:
-        reach = judge.reach(ellipsoids.components, ellipsoids.radii)
-        size = best_size(reach) if settings.recalibrate else 1.0
-        return float(mean_f1(reach, np.array([size]))[0])
+        return best_size(reach())[1] if settings.recalibrate else float(expected_f1(reach(), np.ones(1))[0])
 
     if settings.early_stopping:
         best = ellipsoids.components.clone()
@@ -93,9 +106,11 @@ def learn_ellipsoids(
     else:
         ellipsoids.history = trainer.run()
     if settings.recalibrate:
-        size = best_size(judge.reach(ellipsoids.components, ellipsoids.radii))
+        size, _ = best_size(reach())
         ellipsoids.radii = ellipsoids.radii * (size * (1 + ROUNDING))
-    ellipsoids.held_out_margins = 1 - judge.reach(ellipsoids.components, ellipsoids.radii).known
+    ellipsoids.held_out_margins = (
+        1 - judge.reach(Factors.from_components(ellipsoids.components), ellipsoids.radii).known
+    )
     return ellipsoids
 
 

@@ -3,11 +3,17 @@
 Shapes: ``n_samples`` rows of ``n_features``; ``n_classes`` ellipsoids, each { z : ‖A (z − c)‖₂ ≤ Δ }.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from .devices import row_chunks
+
+#: A class whose mean radius is below this (features have unit scale) holds one point only.
+POINT_RADIUS = 1e-6
 
 
 def class_centroids(features: Tensor, classes: Tensor, n_classes: int) -> Tensor:
@@ -28,49 +34,98 @@ def mean_radii(features: Tensor, classes: Tensor, centroids: Tensor) -> Tensor:
     return (sums / torch.bincount(classes, minlength=len(centroids))).to(distances.dtype)
 
 
-def nearest_centroid(features: Tensor, centroids: Tensor) -> Tensor:
+def nearest_centroid(features: Tensor, centroids: Tensor, handicap: Tensor | None = None) -> Tensor:
     """Index of the nearest centroid in Euclidean distance (eq. 17), (n_samples,).
 
-    ‖z − c‖² less the part that is the same for every class: one matrix product. Features should be centred, which
-    keeps that difference accurate.
+    Features should be centred, which keeps the differences accurate. A class with the handicap −inf is nobody's.
     """
-    scores = torch.addmm(centroids.square().sum(1).mul_(-0.5), features, centroids.T)
-    return scores.argmax(1)
+    return _closeness(features, centroids, handicap).argmax(1)
 
 
-def transformed_norms(features: Tensor, centroids: Tensor, components: Tensor) -> Tensor:
+def nearest_other(features: Tensor, classes: Tensor, centroids: Tensor, handicap: Tensor | None = None) -> Tensor:
+    """Index of the nearest centroid of another class than the row's own, (n_samples,)."""
+    return _closeness(features, centroids, handicap).scatter_(1, classes.unsqueeze(1), -torch.inf).argmax(1)
+
+
+def _closeness(features: Tensor, centroids: Tensor, handicap: Tensor | None) -> Tensor:
+    """−‖z − c‖² / 2 less the part that is the same for every class: one matrix product."""
+    constants = centroids.square().sum(1).mul_(-0.5)
+    return torch.addmm(constants if handicap is None else constants + handicap, features, centroids.T)
+
+
+def by_class(classes: Tensor, n_classes: int) -> list[Tensor]:
+    """Rows of each class, in their order."""
+    counts = torch.bincount(classes, minlength=n_classes).tolist()
+    return list(torch.split(torch.argsort(classes, stable=True), counts))
+
+
+@dataclass
+class Factors:
+    """Matrices A_k of all classes by few axes each: ‖A_k d‖² = Σ_j w_j ⟨v_j, d⟩² + u (‖d‖² − Σ_j ⟨v_j, d⟩²).
+
+    The axes v_j of a class are orthonormal wherever u, what A_kᵀA_k is off the axes, is not 0. A full matrix is its own
+    rows with weights 1 and u = 0.
+    """
+
+    axes: Tensor  # (n_axes of all classes together, n_features)
+    weights: Tensor  # (n_axes of all classes together,)
+    starts: list[int]  # (n_classes + 1,) where each class's axes start
+    residual: Tensor  # (n_classes,) u
+
+    @classmethod
+    def from_components(cls, components: Tensor) -> "Factors":
+        """Read full matrices, (n_classes, n_features, n_features)."""
+        n_classes, n_features = components.shape[:2]
+        axes = components.reshape(-1, n_features)
+        starts = [k * n_features for k in range(n_classes + 1)]
+        return cls(axes, axes.new_ones(len(axes)), starts, axes.new_zeros(n_classes))
+
+    @classmethod
+    def stack(cls, shapes: Sequence[tuple[Tensor, Tensor, float]]) -> "Factors":
+        """Put the classes' axes, weights and residual weights into one."""
+        axes, weights, residual = zip(*shapes, strict=True)
+        starts = np.cumsum([0, *map(len, axes)]).tolist()
+        stacked = torch.cat(axes)
+        return cls(stacked, torch.cat(weights), starts, stacked.new_tensor(residual))
+
+    def __len__(self) -> int:
+        """Return the number of classes."""
+        return len(self.residual)
+
+    def to(self, dtype: torch.dtype) -> "Factors":
+        """Give the same in another precision."""
+        return Factors(self.axes.to(dtype), self.weights.to(dtype), self.starts, self.residual.to(dtype))
+
+    def norms(self, k: int, offsets: Tensor) -> Tensor:
+        """‖A_k d‖₂ of rows d, (n_samples,)."""
+        own = slice(self.starts[k], self.starts[k + 1])
+        squares = (offsets @ self.axes[own].T).square_()
+        norms = squares @ self.weights[own]
+        if (residual := float(self.residual[k])) > 0:
+            off = offsets.square().sum(1).sub_(squares.sum(1)).clamp_min_(0)
+            norms.add_(off, alpha=residual)
+        # Squares beyond the precision are infinite, and their difference is no number: far out, all of them.
+        return norms.sqrt_().nan_to_num_(nan=torch.inf, posinf=torch.inf)
+
+
+def transformed_norms(features: Tensor, centroids: Tensor, shapes: Factors) -> Tensor:
     """‖A_k (z − c_k)‖₂ of every row for every class, (n_samples, n_classes)."""
     norms = features.new_empty(len(features), len(centroids))
-    for k, (centroid, component) in enumerate(zip(centroids, components, strict=True)):
-        norms[:, k] = torch.linalg.vector_norm((features - centroid) @ component.to(features.dtype).T, dim=1)
+    for k, centroid in enumerate(centroids):
+        norms[:, k] = shapes.norms(k, features - centroid)
     return norms
 
 
-def assigned_norms(features: Tensor, assigned: Tensor, centroids: Tensor, components: Tensor) -> Tensor:
+def assigned_norms(features: Tensor, assigned: Tensor, centroids: Tensor, shapes: Factors) -> Tensor:
     """‖A_j (z − c_j)‖₂ of every row for its assigned class j alone, (n_samples,).
 
     Rows are grouped by class, so that each class costs one matrix product over its own rows.
     """
     norms = features.new_empty(len(features))
-    order = torch.argsort(assigned, stable=True)
-    counts = torch.bincount(assigned, minlength=len(centroids)).tolist()
-    for k, rows in enumerate(torch.split(order, counts)):
+    for k, rows in enumerate(by_class(assigned, len(centroids))):
         if len(rows):
-            offsets = features[rows] - centroids[k]
-            norms[rows] = torch.linalg.vector_norm(offsets @ components[k].to(features.dtype).T, dim=1)
+            norms[rows] = shapes.norms(k, features[rows] - centroids[k])
     return norms
-
-
-def ellipsoid_axes(component: np.ndarray, radius: float) -> tuple[np.ndarray, np.ndarray]:
-    """Directions (orthonormal rows) and semi-axis lengths radius/√λ_i of one ellipsoid, longest first.
-
-    λ_i are the eigenvalues of AᵀA; an axis along which A is zero has infinite length.
-    """
-    _, singular, directions = np.linalg.svd(component.astype(np.float64))
-    with np.errstate(divide="ignore"):
-        lengths = radius / singular
-    order = np.arange(len(singular))[::-1]  # singular values come largest first
-    return directions[order], lengths[order]
 
 
 def scoring_chunks(n_rows: int, n_features: int, n_classes: int) -> list[slice]:

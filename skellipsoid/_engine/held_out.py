@@ -1,26 +1,38 @@
-"""Held-out rows: when to stop learning, and how large the boundaries are.
+"""Rows that boundaries were made without: when to stop learning, which shape, and how large.
 
-Rows that trained neither centroid nor matrix are seen twice. As *known* rows they should lie inside the ellipsoid of
-the class that they are assigned to. As *open* rows, their own class left aside, they should lie outside the ellipsoid
-of the nearest other class: to that ellipsoid they are what an unknown class would be.
+Such rows are seen twice. As *known* rows they should lie inside the ellipsoid of the class that they are assigned to.
+As *open* rows, their own class left aside, they should lie outside the ellipsoid of the nearest other class: to that
+ellipsoid they are what an unknown class would be.
 """
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .geometry import assigned_norms, nearest_centroid
+from .geometry import Factors, assigned_norms, nearest_centroid, nearest_other
+
+#: How many open rows there are for each known one, in the mean over which a boundary is judged: nobody knows it, so a
+#: quarter, a half and three quarters of all rows count alike.
+OPEN_PER_KNOWN = (1 / 3, 1.0, 3.0)
+#: How far below the best F1 a size still counts: what the F1 of a few hundred rows is uncertain by.
+F1_UNIT = 0.02
+#: Sizes that are tried, at the reaches of as many known rows.
+N_SIZES = 500
 
 
-class Reach(NamedTuple):
+@dataclass(frozen=True)
+class Reach:
     """How far out rows lie, as multiples of the radius: a row is accepted at size s where its reach is at most s."""
 
     known: NDArray[np.float64]  # (n_known,)
-    correct: NDArray[np.bool_]  # (n_known,) assigned to their own class
+    classes: NDArray[np.int64]  # (n_known,) true class
+    assigned: NDArray[np.int64]  # (n_known,) class whose ellipsoid judges
     open: NDArray[np.float64]  # (n_open,)
+    open_assigned: NDArray[np.int64]  # (n_open,)
+    n_classes: int
 
 
 class HeldOutRows:
@@ -34,63 +46,115 @@ class HeldOutRows:
     centroids : Tensor of shape (n_classes, n_features)
     points : Tensor of shape (n_classes,)
         Classes without a shape; their rows say nothing about sizes.
+    unknown : ndarray of shape (n_classes,), optional
+        Boolean: classes that judge nobody, and whose rows are the open ones. Without it every known row is open once,
+        its own class aside.
     """
 
-    def __init__(self, known: Tensor, classes: Tensor, real_open: Tensor, centroids: Tensor, points: Tensor) -> None:
+    def __init__(
+        self,
+        known: Tensor,
+        classes: Tensor,
+        real_open: Tensor,
+        centroids: Tensor,
+        points: Tensor,
+        unknown: NDArray[np.bool_] | None = None,
+    ) -> None:
         known, classes = known[~points[classes]], classes[~points[classes]]
         self.centroids = centroids
-        self.known, self.assigned = known, nearest_centroid(known, centroids)
-        self.correct = (self.assigned == classes).cpu().numpy()
-        self.open, self.open_assigned = real_open, nearest_centroid(real_open, centroids)
+        judging = centroids.new_zeros(len(centroids))
+        as_known = as_open = torch.ones(len(known), dtype=torch.bool, device=known.device)
+        if unknown is not None:
+            out = torch.from_numpy(unknown).to(known.device)
+            judging[out] = -torch.inf
+            as_known, as_open = ~out[classes], out[classes]
+        self.known, self.classes = known[as_known], classes[as_known]
+        self.assigned = nearest_centroid(self.known, centroids, judging)
+        self.open, self.open_assigned = real_open, nearest_centroid(real_open, centroids, judging)
         if len(centroids) > 1:
-            self.open = torch.cat([known, real_open])
-            self.open_assigned = torch.cat([_nearest_other(known, classes, centroids), self.open_assigned])
+            self.open = torch.cat([known[as_open], real_open])
+            other = nearest_other(known[as_open], classes[as_open], centroids, judging)
+            self.open_assigned = torch.cat([other, self.open_assigned])
 
     def __len__(self) -> int:
         """Return the number of held-out known rows."""
         return len(self.known)
 
-    def reach(self, components: Tensor, radii: Tensor) -> Reach:
+    def reach(self, shapes: Factors, radii: Tensor) -> Reach:
         """How far out the rows lie with the present matrices."""
 
         def ratio(rows: Tensor, assigned: Tensor) -> NDArray[np.float64]:
-            norms = assigned_norms(rows, assigned, self.centroids, components) / radii[assigned]
+            norms = assigned_norms(rows, assigned, self.centroids, shapes) / radii[assigned]
             return norms.double().cpu().numpy()
 
-        return Reach(ratio(self.known, self.assigned), self.correct, ratio(self.open, self.open_assigned))
+        return Reach(
+            known=ratio(self.known, self.assigned),
+            classes=self.classes.cpu().numpy(),
+            assigned=self.assigned.cpu().numpy(),
+            open=ratio(self.open, self.open_assigned),
+            open_assigned=self.open_assigned.cpu().numpy(),
+            n_classes=len(self.centroids),
+        )
 
 
-def _nearest_other(rows: Tensor, classes: Tensor, centroids: Tensor) -> Tensor:
-    distances = torch.cdist(rows, centroids)
-    return distances.scatter(1, classes.unsqueeze(1), torch.inf).argmin(1)
+def expected_f1(reach: Reach, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Macro F1 over the known classes and open if all radii are multiplied by each of ``sizes``.
 
+    The mean over ``OPEN_PER_KNOWN``, the open rows being weighted accordingly. Without open rows it is the known
+    classes' F1 alone.
 
-def mean_f1(reach: Reach, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Mean of the known rows' and the open rows' pooled F1 if all radii are multiplied by each of ``sizes``.
-
-    Open rows weigh together as much as the known ones. Without open rows it is the known rows' F1 alone.
+    Parameters
+    ----------
+    reach : Reach
+    sizes : ndarray of shape (n_sizes,)
+        Ascending.
 
     Returns
     -------
     ndarray of shape (n_sizes,)
     """
-
-    def accepted(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.searchsorted(np.sort(values), sizes, side="right") / max(1, len(values))
-
-    known, right, opened = accepted(reach.known), accepted(reach.known[reach.correct]), accepted(reach.open)
-    right = right * reach.correct.mean()
+    right = reach.assigned == reach.classes
+    correct = _accepted(reach.known[right], reach.classes[right], sizes, reach.n_classes)
+    answered = _accepted(reach.known, reach.assigned, sizes, reach.n_classes)
+    opened = _accepted(reach.open, reach.open_assigned, sizes, reach.n_classes)
+    support = np.bincount(reach.classes, minlength=reach.n_classes)
+    present = support > 0
     if not len(reach.open):
-        return np.asarray(2 * right / (known + 1))
-    # Shares of the known rows and shares of the open rows count alike.
-    f1_known = 2 * right / (known + opened + 1)
-    f1_open = 2 * (1 - opened) / ((1 - opened) + (1 - known) + 1)
-    return np.asarray((f1_known + f1_open) / 2)
+        return np.asarray((2 * correct / np.maximum(answered + support, 1))[:, present].mean(axis=1))
+    falsely_rejected = len(reach.known) - answered.sum(axis=1)
+    n_rejected = len(reach.open) - opened.sum(axis=1)
+    total = np.zeros(len(sizes))
+    for per_known in OPEN_PER_KNOWN:
+        weight = per_known * len(reach.known) / len(reach.open)
+        f1 = 2 * correct / np.maximum(answered + weight * opened + support, 1e-12)
+        f1_open = 2 * weight * n_rejected / (weight * (len(reach.open) + n_rejected) + falsely_rejected)
+        total += (f1[:, present].sum(axis=1) + f1_open) / (present.sum() + 1)
+    return total / len(OPEN_PER_KNOWN)
 
 
-def best_size(reach: Reach) -> float:
-    """Smallest of the sizes with the best ``mean_f1``; 1 without known rows that have a reach."""
+def _accepted(
+    values: NDArray[np.float64], assigned: NDArray[np.int64], sizes: NDArray[np.float64], n_classes: int
+) -> NDArray[np.float64]:
+    """Rows of each class that are accepted at each size, (n_sizes, n_classes)."""
+    first = np.searchsorted(sizes, values, side="left")
+    counts = np.bincount(first * n_classes + assigned, minlength=(len(sizes) + 1) * n_classes)
+    return counts.reshape(len(sizes) + 1, n_classes)[:-1].cumsum(axis=0).astype(float)
+
+
+def best_size(reach: Reach) -> tuple[float, float]:
+    """Size by ``expected_f1``, and the best value that any size has; (1, 0) without known rows that have a reach.
+
+    Many sizes are nearly as good as the best, which is best by chance. So the size is the geometric mean of all,
+    weighted by e to their F1 in units of ``F1_UNIT``. Without open rows, the smallest of the best.
+    """
     sizes = np.unique(reach.known[reach.known > 0])
     if not len(sizes):
-        return 1.0
-    return float(sizes[mean_f1(reach, sizes).argmax()])
+        return 1.0, 0.0
+    if len(sizes) > N_SIZES:
+        sizes = np.unique(np.quantile(sizes, np.linspace(0, 1, N_SIZES), method="closest_observation"))
+    scores = expected_f1(reach, sizes)
+    best = float(scores.max())
+    if not len(reach.open):
+        return float(sizes[scores.argmax()]), best
+    weights = np.exp((scores - best) / F1_UNIT)
+    return float(np.exp(np.average(np.log(sizes), weights=weights))), best

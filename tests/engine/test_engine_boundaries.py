@@ -6,24 +6,25 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from sklearn.metrics import f1_score
 
 from skellipsoid._engine.ellipsoids import (
     ROUNDING,
-    BoundarySettings,
     Ellipsoids,
     _BoundaryTrainer,
     _hold_out,
     learn_ellipsoids,
     start_ellipsoids,
 )
-from skellipsoid._engine.held_out import HeldOutRows, Reach, best_size, mean_f1
+from skellipsoid._engine.geometry import Factors
+from skellipsoid._engine.held_out import HeldOutRows, best_size, expected_f1
 from skellipsoid._engine.pseudo_open import draw_mixtures
+from skellipsoid._engine.settings import BoundarySettings
 from skellipsoid._engine.training import held_out_rows, shuffled_batches
 
 BETA = 0.4
 
 SETTINGS = BoundarySettings(
+    init="identity",
     alpha=0.6,
     beta=BETA,
     n_mix=3,
@@ -243,111 +244,6 @@ def test_points_alone_reach_half_way_to_the_nearest_other():
         assert start_ellipsoids(rows, torch.arange(len(rows)), len(rows)).radii.tolist() == [1] * len(rows)
 
 
-def brute_force_f1(reach, size):
-    """Mean of the known and the open F1 over all rows, open rows weighing together as much as the known ones."""
-    truth, answers, weights = [], [], []
-    for value, correct in zip(reach.known, reach.correct, strict=True):
-        truth.append("known")
-        answers.append("open" if value > size else "known" if correct else "other known")
-        weights.append(1 / len(reach.known))
-    for value in reach.open:
-        truth.append("open")
-        answers.append("open" if value > size else "known")
-        weights.append(1 / len(reach.open))
-    # A row that was taken for a wrong class is a false alarm of the known F1 and a miss of it.
-    known_truth = [t == "known" for t in truth] + [False] * answers.count("other known")
-    known_answers = [a == "known" for a in answers] + [True] * answers.count("other known")
-    wrong = [w for a, w in zip(answers, weights, strict=True) if a == "other known"]
-    known = f1_score(known_truth, known_answers, sample_weight=weights + wrong, zero_division=0)
-    if not len(reach.open):
-        return known
-    is_open = f1_score(
-        [t == "open" for t in truth], [a == "open" for a in answers], sample_weight=weights, zero_division=0
-    )
-    return (known + is_open) / 2
-
-
-def some_reach(n_known=13, n_open=7, seed=0, share_correct=0.8):
-    rng = np.random.default_rng(seed)
-    return Reach(rng.gamma(4, 0.25, n_known), rng.random(n_known) < share_correct, rng.gamma(9, 0.2, n_open))
-
-
-@pytest.mark.parametrize("n_open", [0, 1, 7, 40])
-@pytest.mark.parametrize("share_correct", [0.0, 0.8, 1.0])
-def test_mean_f1_is_the_brute_force_one(n_open, share_correct):
-    reach = some_reach(n_open=n_open, share_correct=share_correct)
-    sizes = np.concatenate([[0.0, 0.5, 1.0, 9.0], reach.known[:3], reach.open[:2]])
-    expected = [brute_force_f1(reach, size) for size in sizes]
-    np.testing.assert_allclose(mean_f1(reach, sizes), expected, rtol=1e-12, atol=1e-12)
-
-
-def test_mean_f1_by_hand():
-    # Size 1 accepts two known rows of four, one of them wrongly assigned, and one open row of two.
-    reach = Reach(np.array([0.5, 1.0, 1.5, 2.0]), np.array([True, False, True, True]), np.array([1.0, 3.0]))
-    known, opened = 2 * 0.25 / (0.5 + 0.5 + 1), 2 * 0.5 / (0.5 + 0.5 + 1)
-    assert mean_f1(reach, np.array([1.0]))[0] == pytest.approx((known + opened) / 2)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_best_size_is_the_smallest_of_the_best(seed):
-    reach = some_reach(seed=seed)
-    candidates = np.sort(reach.known)
-    values = np.array([brute_force_f1(reach, size) for size in candidates])
-    size = best_size(reach)
-    assert size == candidates[np.flatnonzero(values > values.max() - 1e-12)[0]]
-    # No size in between or beyond is better.
-    grid = np.linspace(candidates[0], 5, 400)
-    assert mean_f1(reach, grid).max() <= values.max() + 1e-12
-
-
-def test_best_size_without_open_rows_covers_all_held_out_rows():
-    reach = Reach(np.array([0.2, 1.7, 0.9]), np.ones(3, dtype=bool), np.empty(0))
-    assert best_size(reach) == 1.7
-
-
-def test_best_size_without_a_reach_is_one():
-    assert best_size(Reach(np.zeros(2), np.ones(2, dtype=bool), np.array([1.0]))) == 1
-    assert best_size(Reach(np.empty(0), np.empty(0, dtype=bool), np.empty(0))) == 1
-
-
-def test_held_out_rows_are_judged_as_known_and_as_open():
-    known, classes = known_rows(n_rows=40, spread=0.7)
-    ellipsoids, real_open = some_ellipsoids(known, classes), open_rows()
-    points = torch.tensor([False, False, True, False])
-    judge = HeldOutRows(known, classes, real_open, ellipsoids.centroids, points)
-    reach = judge.reach(ellipsoids.components, ellipsoids.radii)
-
-    def literal(row, k):
-        return float((ellipsoids.components[k] @ (row - ellipsoids.centroids[k])).norm() / ellipsoids.radii[k])
-
-    expected_known, correct, expected_open = [], [], []
-    for row, label in zip(known, classes.tolist(), strict=True):
-        if points[label]:
-            continue
-        distances = (ellipsoids.centroids - row).norm(dim=1).tolist()
-        nearest = int(np.argmin(distances))
-        expected_known.append(literal(row, nearest))
-        correct.append(nearest == label)
-        expected_open.append(literal(row, min((k for k in range(4) if k != label), key=distances.__getitem__)))
-    for row in real_open:
-        expected_open.append(literal(row, int((ellipsoids.centroids - row).norm(dim=1).argmin())))
-    assert len(judge) == len(expected_known) < 40
-    np.testing.assert_allclose(reach.known, expected_known)
-    np.testing.assert_allclose(reach.open, expected_open)
-    assert reach.correct.tolist() == correct
-    assert 0 < np.mean(correct) < 1
-
-
-def test_held_out_rows_of_one_class_are_never_open():
-    known, classes = known_rows(n_classes=1)
-    ellipsoids, real_open = some_ellipsoids(known, classes), open_rows()
-    for given in (real_open, real_open[:0]):
-        judge = HeldOutRows(known, classes, given, ellipsoids.centroids, torch.tensor([False]))
-        reach = judge.reach(ellipsoids.components, ellipsoids.radii)
-        assert len(reach.open) == len(given)
-        assert reach.correct.all()
-
-
 def split(known, classes, seed, fraction):
     held = held_out_rows(classes.numpy(), fraction, np.random.default_rng(seed))
     return (known[~held], classes[~held]), (known[held], classes[held])
@@ -389,9 +285,10 @@ def test_the_matrices_of_the_best_epoch_are_kept(recalibrate):
     known, classes, learned = learn(settings)
     _, (held, labels) = split(known, classes, 0, settings.validation_fraction)
     judge = HeldOutRows(held, labels, known[:0], learned.centroids, torch.zeros(4, dtype=torch.bool))
-    reach = judge.reach(learned.components, learned.radii)
+    reach = judge.reach(Factors.from_components(learned.components), learned.radii)
     history = learned.history
-    assert mean_f1(reach, np.ones(1))[0] == pytest.approx(max(history.scores))
+    score = best_size(reach)[1] if recalibrate else expected_f1(reach, np.ones(1))[0]
+    assert score == pytest.approx(max(history.scores))
     assert history.scores[history.best_epoch] == max(history.scores) > history.scores[-1]
     assert len(history.scores) == history.n_iter < 40
 
@@ -406,11 +303,10 @@ def test_recalibration_multiplies_all_radii_by_the_best_size(early_stopping, n_o
     ratios = learned.radii / start.radii
     np.testing.assert_allclose(ratios, ratios[0], rtol=1e-12)
     judge = HeldOutRows(held, held_labels, known[:0], learned.centroids, torch.zeros(4, dtype=torch.bool))
-    reach = judge.reach(learned.components, start.radii)
+    reach = judge.reach(Factors.from_components(learned.components), start.radii)
     if not n_open:
-        assert ratios[0].item() == pytest.approx(best_size(reach) * (1 + ROUNDING))
-    # One held-out row lies on the boundary.
-    assert min(abs(reach.known - ratios[0].item())) < 1e-4
+        assert ratios[0].item() == pytest.approx(best_size(reach)[0] * (1 + ROUNDING))
+    assert reach.known.min() < ratios[0].item() < reach.known.max() * (1 + 2 * ROUNDING)
 
 
 def test_the_same_seed_learns_the_same():

@@ -94,7 +94,7 @@ def test_frozen_views_are_two_dropouts_of_each_row():
         first, second = rows.views(np.arange(50)).chunk(2)
     kept = 1 / (1 - contrastive.HEAD_DROPOUT)
     for view in first, second:
-        assert set(view.unique().tolist()) == {0.0, kept}
+        assert view.unique().tolist() == [0.0, pytest.approx(kept)]
         assert abs((view == 0).float().mean() - contrastive.HEAD_DROPOUT) < 0.03
     assert (first != second).any(dim=1).all()
 
@@ -155,9 +155,9 @@ def test_the_loss_falls_and_classes_separate(blobs, loss, normalize):
 
     before = spread()
     history = train_projection(
-        FrozenRows(rows), classes, 4, projection, settings(loss=loss, normalize=normalize, max_iter=40), 0
+        FrozenRows(rows), classes, 4, projection, settings(loss=loss, normalize=normalize, max_iter=150), 0
     )
-    assert history.n_iter == 40
+    assert history.n_iter == 150
     assert np.mean(history.losses[-5:]) < 0.9 * np.mean(history.losses[:5])
     assert spread() > before + 0.03
 

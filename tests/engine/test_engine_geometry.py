@@ -6,11 +6,12 @@ import torch
 
 from skellipsoid._engine import devices
 from skellipsoid._engine.geometry import (
+    Factors,
     assigned_norms,
     class_centroids,
-    ellipsoid_axes,
     mean_radii,
     nearest_centroid,
+    nearest_other,
     scoring_chunks,
     transformed_norms,
 )
@@ -78,7 +79,7 @@ def test_norms_are_the_literal_ones(rows, ellipsoids, dtype):
     features, classes = rows
     expected = literal_norms(features, *ellipsoids)
     given, centroids = torch.tensor(features, dtype=dtype), torch.tensor(ellipsoids[0], dtype=dtype)
-    components = torch.tensor(ellipsoids[1], dtype=dtype)
+    components = Factors.from_components(torch.tensor(ellipsoids[1], dtype=dtype))
     every = transformed_norms(given, centroids, components)
     assert every.dtype == dtype
     np.testing.assert_allclose(every, expected, rtol=TOLERANCE[dtype])
@@ -93,7 +94,8 @@ def test_norms_of_double_rows_with_single_matrices(rows, ellipsoids):
     # How a fitted classifier scores float64 rows: its matrices are float32.
     components = ellipsoids[1].astype(np.float32)
     expected = literal_norms(rows[0], ellipsoids[0], components.astype(np.float64))
-    given = torch.from_numpy(rows[0]), torch.from_numpy(ellipsoids[0]), torch.from_numpy(components)
+    shapes = Factors.from_components(torch.from_numpy(components)).to(torch.float64)
+    given = torch.from_numpy(rows[0]), torch.from_numpy(ellipsoids[0]), shapes
     np.testing.assert_allclose(transformed_norms(*given), expected, rtol=1e-13)
     assigned = torch.from_numpy(rows[1])
     own = assigned_norms(given[0], assigned, *given[1:])
@@ -101,35 +103,41 @@ def test_norms_of_double_rows_with_single_matrices(rows, ellipsoids):
 
 
 def test_no_rows_have_no_norms(ellipsoids):
-    centroids, components = (torch.from_numpy(values) for values in ellipsoids)
+    centroids, components = torch.from_numpy(ellipsoids[0]), Factors.from_components(torch.from_numpy(ellipsoids[1]))
     none = torch.empty(0, 5, dtype=torch.float64)
     assert nearest_centroid(none, centroids).shape == (0,)
     assert assigned_norms(none, torch.empty(0, dtype=torch.long), centroids, components).shape == (0,)
     assert transformed_norms(none, centroids, components).shape == (0, 4)
 
 
-def test_axes_of_a_known_ellipsoid():
-    # x'M x <= 4 with eigenvalues 1, 4 and 1/4 of AᵀA: semi-axes 2, 1 and 4.
-    turn = np.array([[0.6, 0.8, 0], [-0.8, 0.6, 0], [0, 0, 1]])
-    component = np.diag([1, 2, 0.5]) @ turn
-    directions, lengths = ellipsoid_axes(component, 2.0)
-    np.testing.assert_allclose(lengths, [4, 2, 1])
-    np.testing.assert_allclose(abs(directions @ turn[[2, 0, 1]].T), np.eye(3), atol=1e-12)
+def test_nearest_other_passes_over_the_own_class_and_classes_with_a_handicap():
+    centroids = torch.tensor([[0.0, 0], [1, 0], [3, 0], [9, 0]])
+    rows, classes = torch.tensor([[0.1, 0], [0.9, 0], [9, 0]]), torch.tensor([0, 1, 3])
+    assert nearest_other(rows, classes, centroids).tolist() == [1, 0, 2]
+    handicap = torch.tensor([0.0, -torch.inf, 0, 0])
+    assert nearest_other(rows, classes, centroids, handicap).tolist() == [2, 0, 2]
+    assert nearest_centroid(rows, centroids, handicap).tolist() == [0, 0, 3]
 
 
-def test_axes_rebuild_the_matrix(ellipsoids):
-    for component in ellipsoids[1]:
-        directions, lengths = ellipsoid_axes(component, 3.0)
-        assert (np.diff(lengths) <= 0).all()
-        np.testing.assert_allclose(directions @ directions.T, np.eye(5), atol=1e-12)
-        rebuilt = directions.T @ np.diag((3.0 / lengths) ** 2) @ directions
-        np.testing.assert_allclose(rebuilt, component.T @ component, atol=1e-10)
+def test_factors_are_the_matrices_that_they_stand_for(rows, ellipsoids):
+    rng = np.random.default_rng(3)
+    shapes, components = [], []
+    for n_axes in (0, 2, 5, 3):
+        axes = np.linalg.qr(rng.normal(size=(5, 5)))[0][:n_axes]
+        weights, residual = rng.uniform(0.2, 3, size=n_axes), float(rng.uniform(0.2, 3))
+        shapes.append((torch.from_numpy(axes), torch.from_numpy(weights), residual))
+        squared = axes.T @ np.diag(weights) @ axes + residual * (np.eye(5) - axes.T @ axes)
+        components.append(np.linalg.cholesky(squared).T)
+    factors = Factors.stack(shapes)
+    assert len(factors) == 4
+    assert factors.starts == [0, 0, 2, 7, 10]
+    found = transformed_norms(torch.from_numpy(rows[0]), torch.from_numpy(ellipsoids[0]), factors)
+    np.testing.assert_allclose(found, literal_norms(rows[0], ellipsoids[0], np.array(components)), rtol=1e-12)
 
 
-def test_an_axis_without_a_bound_is_infinite():
-    directions, lengths = ellipsoid_axes(np.diag([0.0, 2.0]), 1.0)
-    assert lengths.tolist() == [np.inf, 0.5]
-    np.testing.assert_array_equal(abs(directions), np.eye(2))
+def test_rows_beyond_the_precision_are_infinitely_far():
+    factors = Factors.stack([(torch.tensor([[1.0, 0]]), torch.tensor([0.5]), 2.0)])
+    assert factors.norms(0, torch.tensor([[1e30, 1e30]])).tolist() == [torch.inf]
 
 
 @pytest.mark.parametrize("n_rows", [0, 1, 10, 999])

@@ -1,0 +1,185 @@
+"""The 45 cases of the literature's protocol: three data sets, three known-class ratios, five seeds, beside the paper.
+
+Every setting learns from the training rows of the known classes; the test rows are read once for each. Results are
+appended to a file of JSON lines as they come, so that a run that was ended goes on where it was.
+
+    python benchmarks/features.py --data-home ../shared/data
+    python benchmarks/cases.py --data-home ../shared/data                        # quick settings, about half an hour
+    python benchmarks/cases.py --data-home ../shared/data --settings paper size  # full matrices, about an hour
+    python benchmarks/cases.py --report
+"""
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+import torch
+from features import FETCHERS, MODEL, RATIOS, SEEDS, embedded, known_classes
+from sklearn.preprocessing import normalize
+
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
+from skellipsoid._engine.contrastive import FrozenRows, start_projection, train_projection
+from skellipsoid.metrics import holm, open_set_accuracy, open_set_auroc, open_set_f1_score, paired_test
+
+RESULTS = Path(__file__).parent / "results" / "cases.jsonl"
+#: What the paper says of BERT-base, fully fine-tuned: F1 and accuracy at 25, 50 and 75 %.
+PAPER = {
+    "banking": [(77.75, 85.81), (83.74, 82.90), (86.80, 81.97)],
+    "oos": [(84.48, 92.57), (88.57, 90.56), (90.21, 88.98)],
+    "stackoverflow": [(84.35, 90.74), (87.06, 87.86), (88.00, 84.93)],
+}
+LETTER = {"init": "identity", "early_stopping": False, "max_iter": 10}
+SETTINGS = {
+    "paper": {**LETTER, "recalibrate": False, "rescale": False},
+    "size": {**LETTER, "recalibrate": True},
+    "start": {"recalibrate": False},
+    "closed form": {"learning_rate": 1e-30, "early_stopping": False, "max_iter": 1},
+    "default": {},
+}
+QUICK = ["start", "closed form", "default"]
+
+
+def main():
+    """Run what is not there yet, or print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data-home", default=None, help="folder that holds banking/train.tsv (default: the cache)")
+    parser.add_argument("--model", default=MODEL, help="name or folder of a text model")
+    parser.add_argument("--modes", nargs="+", default=["frozen", "head"], choices=["frozen", "head"])
+    parser.add_argument("--settings", nargs="+", default=QUICK, choices=list(SETTINGS))
+    parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
+    parser.add_argument("--report", action="store_true", help="print the tables of what is there")
+    options = parser.parse_args()
+    if options.report:
+        report(read_results())
+        return
+    RESULTS.parent.mkdir(exist_ok=True)
+    done = {key(row) for row in read_results()}
+    for seed in options.seeds:
+        for name in FETCHERS:
+            for ratio in RATIOS:
+                for mode in options.modes:
+                    case = {"model": Path(options.model).name, "mode": mode, "data": name, "ratio": ratio, "seed": seed}
+                    todo = [setting for setting in options.settings if key({**case, "setting": setting}) not in done]
+                    if todo:
+                        run_case(case, todo, options)
+
+
+def run_case(case, settings, options):
+    """Fit each setting on one case, and append its results."""
+    train, test = (embedded(case["data"], part, options.data_home, options.model) for part in ("train", "test"))
+    known = known_classes(case["data"], case["ratio"], case["seed"], options.data_home)
+    rows = np.isin(train.target, known)
+    truth = np.where(np.isin(test.target, known), test.target, "-1")
+    features = encode(train.embeddings[rows], train.target[rows], test.embeddings, case["mode"], case["seed"])
+    for setting in settings:
+        classifier = EllipsoidOpenSetClassifier(random_state=case["seed"], **SETTINGS[setting])
+        classifier.fit(features[0], train.target[rows])
+        found = judge(classifier, features[1], truth)
+        line = {**case, "setting": setting, **found, "epochs": classifier.n_iter_, "shrinkage": classifier.shrinkage_}
+        with RESULTS.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        print(
+            {name: round(value, 2) if isinstance(value, float) else value for name, value in line.items()}, flush=True
+        )
+
+
+def encode(train, target, test, mode, seed):
+    """Features as ``SupConTextEncoder`` makes them of embeddings that are there already."""
+    if mode == "head":
+        classes, codes = np.unique(target, return_inverse=True)
+        projection = start_projection(train.shape[1], train.shape[1], seed)
+        settings = SupConTextEncoder(finetune="head")._settings()
+        train_projection(FrozenRows(torch.from_numpy(train)), codes, len(classes), projection, settings, seed)
+        with torch.no_grad():
+            train, test = (projection(torch.from_numpy(part)).numpy() for part in (train, test))
+    return normalize(train), normalize(test)
+
+
+def judge(classifier, features, truth):
+    """F1 and accuracy as fitted, and at the best offset that the test rows have (the oracle), in percent."""
+    scores, nearest = classifier.score_samples(features), classifier.predict_known(features)
+    labels = {"labels": classifier.classes_}
+
+    def at(offset):
+        answers = np.where(scores >= offset, nearest.astype(object), "-1").astype(str)
+        f1 = open_set_f1_score(truth, answers, zero_division=0, **labels)
+        return 100 * f1, 100 * open_set_accuracy(truth, answers, **labels)
+
+    oracle = [at(offset) for offset in np.quantile(scores, np.linspace(0.01, 0.99, 99))]
+    f1, accuracy = at(0)
+    return {
+        "f1": f1,
+        "accuracy": accuracy,
+        "oracle_f1": max(f1, *(found[0] for found in oracle)),
+        "oracle_accuracy": max(accuracy, *(found[1] for found in oracle)),
+        "auroc": 100 * open_set_auroc(truth, scores, **labels),
+    }
+
+
+def key(row):
+    """Tell which result this is."""
+    return tuple(row[name] for name in ("model", "mode", "data", "ratio", "seed", "setting"))
+
+
+def read_results():
+    """Read all results, the newest of each."""
+    if not RESULTS.exists():
+        return []
+    lines = RESULTS.read_text(encoding="utf-8").splitlines()
+    return list({key(row): row for row in map(json.loads, lines)}.values())
+
+
+def report(results):
+    """Print means (and standard deviations over seeds) beside the paper, and the paired tests."""
+    for model, mode in sorted({(row["model"], row["mode"]) for row in results}):
+        mine = [row for row in results if (row["model"], row["mode"]) == (model, mode)]
+        print(f"\n{model}, {mode}: F1 / accuracy, mean ± standard deviation over seeds")
+        print(f"{'':14}" + "".join(f"{name + ' ' + format(ratio, '.0%'):>27}" for name in FETCHERS for ratio in RATIOS))
+        paper = [f"{f1:.2f} / {accuracy:.2f}" for name in FETCHERS for f1, accuracy in PAPER[name]]
+        print(f"{'BERT, paper':14}" + "".join(f"{cell:>27}" for cell in paper))
+        for setting in [*SETTINGS, "oracle"]:
+            cells = [cell(mine, setting, name, ratio) for name in FETCHERS for ratio in RATIOS]
+            if any(cells):
+                print(f"{setting:14}" + "".join(f"{text:>27}" for text in cells))
+        compare(mine, "closed form")
+
+
+def cell(results, setting, name, ratio):
+    """Mean and spread of one cell."""
+    prefix, wanted = ("oracle_", "default") if setting == "oracle" else ("", setting)
+    found = [r for r in results if (r["setting"], r["data"], r["ratio"]) == (wanted, name, ratio)]
+    if not found:
+        return ""
+    f1, accuracy = (np.array([row[prefix + metric] for row in found]) for metric in ("f1", "accuracy"))
+    return f"{f1.mean():.2f}±{f1.std():.1f} / {accuracy.mean():.2f}±{accuracy.std():.1f}"
+
+
+def compare(results, other):
+    """Paired test of the default against another setting over all cases, and by cell (Holm)."""
+    values = {
+        setting: {(r["data"], r["ratio"], r["seed"]): r["f1"] for r in results if r["setting"] == setting}
+        for setting in ("default", other)
+    }
+    cases = sorted(values["default"].keys() & values[other].keys())
+    if len(cases) < 2:
+        return
+    default, theirs = (np.array([values[setting][case] for case in cases]) for setting in ("default", other))
+    if (default == theirs).all():
+        print(f"default and {other} are equal in all {len(cases)} cases")
+        return
+    print(f"default - {other}: {np.mean(default - theirs):+.3f} F1 over {len(cases)} cases")
+    print(paired_test(default, theirs))
+    cells = sorted({case[:2] for case in cases})
+    p_values = []
+    for wanted in cells:
+        rows = [i for i, case in enumerate(cases) if case[:2] == wanted]
+        same = len(rows) < 2 or (default[rows] == theirs[rows]).all()
+        p_values.append(1.0 if same else paired_test(default[rows], theirs[rows]).t_pvalue)
+    corrected = holm(p_values)
+    by_cell = [f"{name} {ratio:.0%} {p:.2f}" for (name, ratio), p in zip(cells, corrected, strict=True)]
+    print("by cell, Holm-corrected p: " + ", ".join(by_cell))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,246 @@
+"""Ellipsoids from class covariances, in closed form, judged by rows that each class is made without.
+
+Around the centroid c_k lies the ellipsoid of M_k = (1 − ρ) S_k + ρ τ_k I: the covariance of the class's rows, shrunk
+towards a ball of the spread τ_k. Leaving one row out of a class changes S_k by a rank-one term, so that every row is
+judged as a new one without fitting anything again.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .geometry import Factors, by_class, class_centroids, mean_radii, nearest_centroid, nearest_other
+from .held_out import Reach, best_size
+
+#: Shrinkages ρ to choose from. At the last one a class of few rows has a ball, but for the axes that stand out.
+SHRINKAGES = (0.01, 0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
+#: A class's spread is the mean of its own and of all classes', so that those with few rows borrow strength.
+OWN_SPREAD = 0.5
+#: Eigenvalues below this share of the largest are rounding.
+SMALLEST_EIGENVALUE = 1e-9
+#: What a row weighs in its own class's covariance at most.
+LARGEST_LEVERAGE = 0.999
+
+
+@dataclass
+class CovarianceFit:
+    """Boundaries { z : ‖A_k (z − c_k)‖ ≤ radius }, and the rows that judge them."""
+
+    centroids: Tensor  # (n_classes, n_features)
+    parts: "list[Part]"
+    judged: "JudgedRows"
+    radius: float
+    shrinkage: float = 1.0
+    unit: float = 1.0
+
+    def factors(self, gains: list[Tensor] | None = None) -> Factors:
+        """A_k of all classes, their squared eigenvalues multiplied by e to the ``gains``, (n_axes + 1,) each."""
+        if gains is None:
+            gains = [part.eigenvalues.new_zeros(len(part.eigenvalues) + 1) for part in self.parts]
+        shapes = [part.shape(self.shrinkage, self.radius / self.unit) for part in self.parts]
+        return Factors.stack(
+            [
+                (axes, along * gain[:-1].exp(), off * float(gain[-1].exp()))
+                for (axes, along, off), gain in zip(shapes, gains, strict=True)
+            ]
+        )
+
+    def reach(self, gains: list[Tensor] | None = None) -> Reach:
+        """How far out rows lie that their class is made without."""
+        return self.judged.reach(self.shrinkage, self.unit, gains)
+
+
+def fit_covariances(
+    known: Tensor,
+    classes: Tensor,
+    n_classes: int,
+    real_open: Tensor,
+    points: NDArray[np.bool_],
+    shrinkage: float | None = None,
+) -> CovarianceFit:
+    """Make all classes' ellipsoids.
+
+    Parameters
+    ----------
+    known : Tensor of shape (n_samples, n_features)
+        Of unit scale.
+    classes : Tensor of shape (n_samples,)
+    n_classes : int
+    real_open : Tensor of shape (n_open, n_features)
+        Rows that are known to be open; may be empty.
+    points : ndarray of shape (n_classes,)
+        Classes whose rows are one point: they keep a ball, and their rows say nothing about sizes.
+    shrinkage : float, optional
+        ρ. ``None`` takes the one with which rows that their class is made without are told apart best.
+    """
+    centroids = class_centroids(known, classes, n_classes)
+    members = by_class(classes, n_classes)
+    parts = [Part(known[rows] - centroids[k], bool(points[k])) for k, rows in enumerate(members)]
+    # Constant features (which are 0 here) change nothing.
+    _set_spreads(parts, max(1, int((known != 0).any(0).sum())))
+    # Units in which a ball of the mean spread has A = I: distances are multiples of the paper's mean radius.
+    telling = torch.from_numpy(~points).to(known.device)
+    radius = float(mean_radii(known, classes, centroids)[telling].mean()) if (~points).any() else 1.0
+    fit = CovarianceFit(centroids, parts, JudgedRows(known, classes, real_open, centroids, parts, telling), radius)
+
+    def score(candidate: float) -> float:
+        return best_size(fit.judged.reach(candidate, fit.judged.typical_distance(candidate)))[1]
+
+    fit.shrinkage = max(SHRINKAGES, key=score) if shrinkage is None else shrinkage
+    fit.unit = fit.judged.typical_distance(fit.shrinkage)
+    return fit
+
+
+class Part:
+    """Covariance of one class by its eigenvectors, and its rows' squared coordinates along them."""
+
+    def __init__(self, offsets: Tensor, point: bool) -> None:
+        self.point = point
+        offsets = offsets.double()
+        self.n_rows = len(offsets)
+        is_wide = self.n_rows < offsets.shape[1]
+        if is_wide:
+            # The rows' products hold the same spectrum in a smaller matrix.
+            values, vectors = torch.linalg.eigh(offsets @ offsets.T)
+        else:
+            values, vectors = torch.linalg.eigh(offsets.T @ offsets)
+        kept = (values > SMALLEST_EIGENVALUE * values[-1].clamp_min(1e-30)) & (not point)
+        vectors = vectors[:, kept]
+        if is_wide:
+            vectors = offsets.T @ vectors / values[kept].sqrt()
+        self.axes = vectors.T  # (n_axes, n_features), orthonormal
+        self.eigenvalues = values[kept] / max(1, self.n_rows - 1)
+        self.own_squares = (offsets @ vectors).square()
+        self.spread = 0.0
+
+    def precisions(self, shrinkage: float, *, left_out: bool = False) -> tuple[Tensor, float]:
+        """Eigenvalues of M⁻¹ along the axes, and off them; of a class that lacks one row, but for its own term."""
+        off = shrinkage * self.spread
+        inflated = (self.n_rows - 1) / (self.n_rows - 2) if left_out and self.n_rows > 2 else 1.0
+        share = 0.0 if left_out and self.n_rows <= 2 else 1 - shrinkage
+        return 1 / (share * inflated * self.eigenvalues + off), 1 / off
+
+    def own_distances(self, shrinkage: float, gains: Tensor | None = None) -> Tensor:
+        """Distance of each own row to the class that is made of the others."""
+        m = self.n_rows
+        if m < 2:
+            return self.own_squares.new_zeros(m)
+        squared: Tensor = self.own_squares @ self.precisions(shrinkage, left_out=True)[0]
+        if m > 2:
+            leverage = (1 - shrinkage) * m / ((m - 1) * (m - 2)) * squared
+            squared = squared / (1 - leverage.clamp_max(LARGEST_LEVERAGE))
+        if gains is not None:
+            # What a row loses by being left out, it loses whatever the axes have learned since.
+            weights = self.precisions(shrinkage)[0]
+            gained = self.own_squares @ (weights * gains[:-1].exp())
+            squared = squared * gained / (self.own_squares @ weights).clamp_min(SMALLEST_EIGENVALUE)
+        return torch.sqrt(squared) * (m / (m - 1))
+
+    def squares(self, offsets: Tensor) -> tuple[Tensor, Tensor]:
+        """Squared coordinates of rows along the axes, and what is left off them."""
+        offsets = offsets.double()
+        along = (offsets @ self.axes.T).square()
+        return along, (offsets.square().sum(1) - along.sum(1)).clamp_min(0)
+
+    def shape(self, shrinkage: float, unit: float) -> tuple[Tensor, Tensor, float]:
+        """Axes, weights along them and off them of A (AᵀA = M⁻¹ in units); the identity for a point."""
+        if self.point:
+            return self.axes, self.eigenvalues, 1.0
+        along, off = self.precisions(shrinkage)
+        # Where the axes are all directions, what is left is rounding.
+        spanned = len(along) == self.axes.shape[1]
+        return self.axes, along * unit**2, 0.0 if spanned else off * unit**2
+
+
+def _set_spreads(parts: list[Part], n_features: int) -> None:
+    """Spread per feature of each class, its own halfway to the mean of all; a point has that mean."""
+    own = {k: float(part.eigenvalues.sum()) / n_features for k, part in enumerate(parts) if not part.point}
+    common = sum(own.values()) / len(own) if own else 1.0
+    for k, part in enumerate(parts):
+        part.spread = OWN_SPREAD * own.get(k, common) + (1 - OWN_SPREAD) * common
+
+
+class JudgedRows:
+    """Rows and the classes that they are judged by; what depends on no shrinkage is computed once.
+
+    A row is known to its nearest class, its own being made without it, and open to the nearest other one.
+    """
+
+    def __init__(
+        self,
+        known: Tensor,
+        classes: Tensor,
+        real_open: Tensor,
+        centroids: Tensor,
+        parts: list[Part],
+        telling: Tensor,
+    ) -> None:
+        self.classes, self.parts, self.telling = classes, parts, telling
+        self.counted = telling[classes]
+        self.members = by_class(classes, len(parts))
+        self.other = nearest_other(known, classes, centroids) if len(parts) > 1 else None
+        self.real_assigned = nearest_centroid(real_open, centroids)
+        self.assigned = self._assigned(known, centroids)
+        self.to_other = None if self.other is None else self._split(known, self.other, centroids)
+        self.to_real = self._split(real_open, self.real_assigned, centroids)
+
+    def typical_distance(self, shrinkage: float) -> float:
+        """Geometric mean over the classes of their left-out rows' mean distance."""
+        means = [
+            float(part.own_distances(shrinkage).mean())
+            for part, tells in zip(self.parts, self.telling.tolist(), strict=True)
+            if tells
+        ]
+        return float(np.exp(np.mean(np.log(means)))) if means else 1.0
+
+    def reach(self, shrinkage: float, unit: float, gains: list[Tensor] | None = None) -> Reach:
+        """How far out the rows lie, as multiples of the unit."""
+        own = torch.empty(len(self.classes), dtype=torch.float64, device=self.classes.device)
+        for k, (part, rows) in enumerate(zip(self.parts, self.members, strict=True)):
+            own[rows] = part.own_distances(shrinkage, None if gains is None else gains[k])
+        distances, opened = own, self._distances(self.to_real, len(self.real_assigned), shrinkage, gains)
+        open_assigned = self.real_assigned
+        if self.to_other is not None and self.other is not None:
+            others = self._distances(self.to_other, len(self.classes), shrinkage, gains)
+            distances = torch.where(self.assigned == self.classes, own, others)
+            opened = torch.cat([others[self.counted], opened])
+            open_assigned = torch.cat([self.other[self.counted], open_assigned])
+        return Reach(
+            known=(distances[self.counted] / unit).cpu().numpy(),
+            classes=self.classes[self.counted].cpu().numpy(),
+            assigned=self.assigned[self.counted].cpu().numpy(),
+            open=(opened / unit).cpu().numpy(),
+            open_assigned=open_assigned.cpu().numpy(),
+            n_classes=len(self.parts),
+        )
+
+    def _assigned(self, known: Tensor, centroids: Tensor) -> Tensor:
+        """Nearest centroid of each row, its own class's centroid being that of the other rows."""
+        if self.other is None:
+            return self.classes
+        counts = torch.bincount(self.classes, minlength=len(self.parts)).clamp_min(2)[self.classes]
+        own = torch.linalg.vector_norm(known - centroids[self.classes], dim=1) * (counts / (counts - 1))
+        other = torch.linalg.vector_norm(known - centroids[self.other], dim=1)
+        return torch.where(own <= other, self.classes, self.other)
+
+    def _split(self, rows: Tensor, assigned: Tensor, centroids: Tensor) -> list[tuple[Tensor, Tensor, Tensor]]:
+        """Rows of each class, and their squared coordinates along and off its axes."""
+        groups = by_class(assigned, len(self.parts))
+        return [
+            (group, *part.squares(rows[group] - centroids[k]))
+            for k, (group, part) in enumerate(zip(groups, self.parts, strict=True))
+        ]
+
+    def _distances(
+        self, split: list[tuple[Tensor, Tensor, Tensor]], n_rows: int, shrinkage: float, gains: list[Tensor] | None
+    ) -> Tensor:
+        found = torch.empty(n_rows, dtype=torch.float64, device=self.classes.device)
+        for k, (part, (group, along, off)) in enumerate(zip(self.parts, split, strict=True)):
+            weights, residual = part.precisions(shrinkage)
+            if gains is not None:
+                weights, residual = weights * gains[k][:-1].exp(), residual * float(gains[k][-1].exp())
+            found[group] = (along @ weights + off * residual).sqrt()
+        return found

@@ -1,0 +1,272 @@
+"""The paper's two losses on ellipsoids that start at class covariances: they learn the lengths of the axes.
+
+A class has as many numbers to learn as its rows span directions, instead of n²; all other directions follow their mean,
+because the class's own rows say nothing there. Every known row counts by its distance to the class without that row.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .covariance import CovarianceFit, Part, fit_covariances
+from .geometry import POINT_RADIUS, class_centroids, mean_radii
+from .held_out import HeldOutRows, best_size
+from .losses import contraction_loss, contraction_slope, expansion_loss, expansion_slope
+from .pseudo_open import draw_mixtures
+from .settings import BoundarySettings
+from .training import History, held_out_rows, run_epochs
+
+#: Rows of each class, and pseudo-open rows for each class, that one step sees at most.
+MOST_ROWS = 256
+#: Pseudo-open rows to draw those from.
+MOST_MIXTURES = 8192
+#: All rows are seen at every step: an epoch is a few of them.
+STEPS_PER_EPOCH = 5
+SMALLEST_NORM = 1e-6
+
+
+class AxisLearner:
+    """Steps of Adam on the logarithms of all classes' squared eigenvalues, all rows at once.
+
+    Parameters
+    ----------
+    fit : CovarianceFit
+    known : Tensor of shape (n_samples, n_features)
+    classes : Tensor of shape (n_samples,)
+    real_open : Tensor of shape (n_open, n_features)
+    negatives_from : ndarray of shape (n_classes,)
+        Boolean: classes whose rows are mixed into pseudo-open ones.
+    settings : BoundarySettings
+    rng : numpy.random.Generator
+    """
+
+    def __init__(
+        self,
+        fit: CovarianceFit,
+        known: Tensor,
+        classes: Tensor,
+        real_open: Tensor,
+        negatives_from: NDArray[np.bool_],
+        settings: BoundarySettings,
+        rng: np.random.Generator,
+    ) -> None:
+        self.fit, self.settings, self.n_rows = fit, settings, len(known)
+        n_axes = [len(part.eigenvalues) for part in fit.parts]
+        self.log_weights = torch.zeros(len(fit.parts), max(n_axes), device=known.device)
+        self.n_axes = torch.tensor(n_axes, device=known.device).unsqueeze(1)
+        self.optimizer = torch.optim.Adam([self.log_weights], lr=settings.learning_rate)
+        self.learns = torch.tensor([not part.point for part in fit.parts], device=known.device)
+        self.own, self.own_weights = self._known_terms(known, classes, rng)
+        self.negatives, self.negative_weights = self._open_terms(
+            self._draw(known, classes, real_open, negatives_from, rng), rng
+        )
+
+    def step(self) -> float:
+        """One step; returns the mean loss per known row before it (eq. 16)."""
+        gains = torch.cat([self.log_weights, self._off_axes()], dim=1).exp()
+        gradient = torch.zeros_like(gains)
+        total = self._add(gradient, self.own, self.own_weights, gains, expansion_loss, expansion_slope)
+        total += self._add(
+            gradient,
+            self.negatives,
+            self.negative_weights,
+            gains,
+            lambda norms, radii: contraction_loss(norms, radii, self.settings.beta),
+            lambda norms, radii: contraction_slope(norms, radii, self.settings.beta),
+        )
+        gradient.mul_(gains).mul_(self.learns.unsqueeze(1)).div_(self.n_rows)
+        # What the directions off the axes ask for, all axes carry together.
+        self.log_weights.grad = gradient[:, :-1] + gradient[:, -1:] / self.n_axes.clamp_min(1) * self._is_axis()
+        self.optimizer.step()
+        return total / self.n_rows
+
+    def gains(self) -> list[Tensor]:
+        """Logarithms of the factors of each class's squared eigenvalues, the last one off the axes."""
+        found = torch.cat([self.log_weights, self._off_axes()], dim=1).double()
+        return [torch.cat([found[k, : len(part.eigenvalues)], found[k, -1:]]) for k, part in enumerate(self.fit.parts)]
+
+    def _is_axis(self) -> Tensor:
+        return torch.arange(self.log_weights.shape[1], device=self.n_axes.device) < self.n_axes
+
+    def _off_axes(self) -> Tensor:
+        return (self.log_weights * self._is_axis()).sum(1, keepdim=True) / self.n_axes.clamp_min(1)
+
+    def _add(
+        self,
+        gradient: Tensor,
+        terms: Tensor,
+        weights: Tensor,
+        gains: Tensor,
+        loss: Callable[[Tensor, Tensor], Tensor],
+        slope: Callable[[Tensor, Tensor], Tensor],
+    ) -> float:
+        """Loss of rows, (n_classes, n_rows), whose squared norms are ``terms`` · ``gains``; adds its gradient."""
+        norms = torch.bmm(terms, gains.unsqueeze(2)).squeeze(2).sqrt_().clamp_min_(SMALLEST_NORM)
+        radii = norms.new_tensor(self.fit.radius)
+        pull = weights * slope(norms, radii) / (2 * norms)
+        gradient.add_(torch.bmm(pull.unsqueeze(1), terms).squeeze(1))
+        return float((weights * loss(norms, radii)).sum())
+
+    def _known_terms(self, known: Tensor, classes: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+        counts = [min(part.n_rows, MOST_ROWS) for part in self.fit.parts]
+        terms, weights = self._padded(max(counts))
+        for k, (part, n_kept) in enumerate(zip(self.fit.parts, counts, strict=True)):
+            kept = torch.from_numpy(rng.permutation(part.n_rows)[:n_kept]).to(known.device)
+            along = part.own_squares[kept]
+            alone = along @ part.precisions(self.fit.shrinkage)[0]
+            left_out = part.own_distances(self.fit.shrinkage)[kept].square()
+            along = along * (left_out / alone.clamp_min(SMALLEST_NORM)).unsqueeze(1)
+            self._write(terms[k, :n_kept], part, along, along.new_zeros(n_kept))
+            weights[k, :n_kept] = part.n_rows / n_kept
+        return terms, weights
+
+    def _draw(
+        self,
+        known: Tensor,
+        classes: Tensor,
+        real_open: Tensor,
+        negatives_from: NDArray[np.bool_],
+        rng: np.random.Generator,
+    ) -> Tensor:
+        """Pseudo-open rows and real open ones, each group half of all where both are there."""
+        codes = classes.cpu().numpy()
+        usable = np.flatnonzero(negatives_from[codes])
+        n_wanted = min(len(known), MOST_MIXTURES)
+        n_real = min(len(real_open), n_wanted // 2)
+        mixture = draw_mixtures(
+            codes[usable], n_wanted - n_real, n_mix=self.settings.n_mix, alpha=self.settings.alpha, rng=rng
+        )
+        real = real_open[torch.from_numpy(rng.permutation(len(real_open))[: n_real if mixture else n_wanted])]
+        if mixture is None:
+            return real
+        return torch.cat([mixture.of(known[torch.from_numpy(usable).to(known.device)]), real])
+
+    def _open_terms(self, rows: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+        """Rows for each class, near ones more often and counting less, so that the expected loss is that of all."""
+        n_kept = min(len(rows), MOST_ROWS)
+        terms, weights = self._padded(max(1, n_kept))
+        if not n_kept:
+            return terms, weights
+        distances = torch.cdist(rows, self.fit.centroids)
+        shares = torch.softmax(-distances.double(), dim=0).cpu().numpy()
+        for k, part in enumerate(self.fit.parts):
+            chosen = np.arange(n_kept) if n_kept == len(rows) else rng.choice(len(rows), n_kept, p=shares[:, k])
+            rate = np.ones(n_kept) / n_kept if n_kept == len(rows) else 1 / (shares[chosen, k] * n_kept * len(rows))
+            offsets = rows[torch.from_numpy(chosen).to(rows.device)] - self.fit.centroids[k]
+            self._write(terms[k], part, *part.squares(offsets))
+            # As many open rows as known ones, however few of them are computed.
+            weights[k] = torch.from_numpy(rate * self.n_rows).to(weights)
+        return terms, weights
+
+    def _padded(self, n_rows: int) -> tuple[Tensor, Tensor]:
+        n_classes, n_axes = self.log_weights.shape
+        return self.log_weights.new_zeros(n_classes, n_rows, n_axes + 1), self.log_weights.new_zeros(n_classes, n_rows)
+
+    def _write(self, target: Tensor, part: Part, along: Tensor, off: Tensor) -> None:
+        """Write what each axis, and everything off the axes, contributes to the squared norm of rows."""
+        _, weights, residual = part.shape(self.fit.shrinkage, self.fit.radius / self.fit.unit)
+        target[:, : len(weights)] = along * weights
+        target[:, -1] = off * residual
+
+
+def learn_axes(
+    fit: CovarianceFit,
+    known: Tensor,
+    classes: Tensor,
+    real_open: Tensor,
+    settings: BoundarySettings,
+    rng: np.random.Generator,
+) -> tuple[list[Tensor], History]:
+    """Learn as far as held-out rows and held-out classes support it.
+
+    Twice, some rows of every class and one half of the classes are held out: the rows make no covariance, the classes
+    are not mixed into pseudo-open rows and judge nobody. The number of epochs after which the held-out rows are told
+    apart best, those of the held-out classes being open, is what all rows learn together. That may be none.
+
+    Returns
+    -------
+    gains : list of Tensor
+        For ``CovarianceFit.factors``.
+    history : History
+        Of the runs with rows held out, or of the only run without ``early_stopping``.
+    """
+    everything = np.ones(len(fit.parts), dtype=bool)
+    final = AxisLearner(fit, known, classes, real_open, everything, settings, rng)
+    if not settings.early_stopping:
+        history = _run([final], settings, None)
+        return final.gains(), history
+    trials = [
+        _Trial(fit, known, classes, real_open, unknown, settings, rng) for unknown in _halves(len(fit.parts), rng)
+    ]
+
+    def score() -> float:
+        return float(np.mean([trial.score() for trial in trials]))
+
+    start = score()
+    history = _run([trial.learner for trial in trials], settings, score)
+    supported = history.best_epoch + 1 if history.scores[history.best_epoch] > start + settings.tol else 0
+    for _ in range(supported * STEPS_PER_EPOCH):
+        final.step()
+    return final.gains(), history
+
+
+class _Trial:
+    """Learning without some rows and without some classes, and the judgement of those."""
+
+    def __init__(
+        self,
+        fit: CovarianceFit,
+        known: Tensor,
+        classes: Tensor,
+        real_open: Tensor,
+        unknown: NDArray[np.bool_] | None,
+        settings: BoundarySettings,
+        rng: np.random.Generator,
+    ) -> None:
+        n_classes = len(fit.parts)
+        held = torch.from_numpy(held_out_rows(classes.cpu().numpy(), settings.validation_fraction, rng))
+        held_open = torch.from_numpy(rng.random(len(real_open)) < settings.validation_fraction).to(known.device)
+        held = held.to(known.device)
+        centroids = class_centroids(known[~held], classes[~held], n_classes)
+        radii = mean_radii(known[~held], classes[~held], centroids)
+        points = (radii <= POINT_RADIUS).cpu().numpy()
+        self.fit = fit_covariances(
+            known[~held], classes[~held], n_classes, real_open[~held_open], points, fit.shrinkage
+        )
+        mixed = np.ones(n_classes, dtype=bool) if unknown is None else ~unknown
+        self.learner = AxisLearner(self.fit, known[~held], classes[~held], real_open[~held_open], mixed, settings, rng)
+        self.judge = HeldOutRows(
+            known[held], classes[held], real_open[held_open], centroids, torch.from_numpy(points), unknown
+        )
+        self.radii = torch.full_like(radii, self.fit.radius)
+
+    def score(self) -> float:
+        shapes = self.fit.factors(self.learner.gains()).to(self.radii.dtype)
+        return best_size(self.judge.reach(shapes, self.radii))[1]
+
+
+def _run(learners: list[AxisLearner], settings: BoundarySettings, score: Callable[[], float] | None) -> History:
+    def run_epoch() -> float:
+        return float(np.mean([[learner.step() for _ in range(STEPS_PER_EPOCH)] for learner in learners]))
+
+    return run_epochs(
+        run_epoch,
+        max_iter=settings.max_iter,
+        n_iter_no_change=settings.n_iter_no_change,
+        tol=settings.tol,
+        score=score,
+        label="ellipsoids",
+        verbose=settings.verbose,
+    )
+
+
+def _halves(n_classes: int, rng: np.random.Generator) -> list[NDArray[np.bool_] | None]:
+    """Two halves of the classes, each to be unknown in turn; none are where too few would remain to mix."""
+    if n_classes < 4:
+        return [None, None]
+    first = np.zeros(n_classes, dtype=bool)
+    first[rng.permutation(n_classes)[: n_classes // 2]] = True
+    return [first, ~first]

@@ -1,0 +1,199 @@
+"""Ellipsoids from class covariances, and what the losses make of them, against NumPy and brute force."""
+
+import numpy as np
+import pytest
+import torch
+
+from skellipsoid._engine.covariance import OWN_SPREAD, SHRINKAGES, fit_covariances
+from skellipsoid._engine.ellipsoids import ROUNDING, learn_boundaries
+from skellipsoid._engine.geometry import transformed_norms
+from skellipsoid._engine.held_out import best_size
+from skellipsoid._engine.losses import contraction_loss, expansion_loss
+from skellipsoid._engine.refinement import AxisLearner, learn_axes
+from skellipsoid._engine.settings import BoundarySettings
+
+SETTINGS = BoundarySettings(
+    init="covariance",
+    alpha=0.6,
+    beta=0.5,
+    n_mix=3,
+    learning_rate=0.03,
+    batch_size=8,
+    max_iter=4,
+    early_stopping=True,
+    recalibrate=True,
+    validation_fraction=0.25,
+    n_iter_no_change=3,
+    tol=1e-3,
+    verbose=0,
+)
+
+
+def known_rows(n_classes=4, n_rows=12, n_features=5, seed=0):
+    rng = np.random.default_rng(seed)
+    classes = rng.permutation(np.repeat(np.arange(n_classes), n_rows))
+    stretch = np.exp(rng.normal(scale=0.5, size=(n_classes, n_features)))
+    rows = rng.normal(scale=1.5, size=(n_classes, n_features))[classes] + stretch[classes] * rng.normal(
+        size=(len(classes), n_features)
+    )
+    return torch.from_numpy(rows), torch.from_numpy(classes)
+
+
+def fit(known, classes, shrinkage=None, n_open=0):
+    n_classes = int(classes.max()) + 1
+    real_open = torch.from_numpy(np.random.default_rng(9).normal(size=(n_open, known.shape[1])))
+    return fit_covariances(known, classes, n_classes, real_open, np.zeros(n_classes, dtype=bool), shrinkage)
+
+
+def spreads(known, classes):
+    own = np.array([np.cov(known[classes == k].numpy().T).trace() for k in range(int(classes.max()) + 1)])
+    return (OWN_SPREAD * own + (1 - OWN_SPREAD) * own.mean()) / known.shape[1]
+
+
+@pytest.mark.parametrize("n_features", [3, 30])  # fewer and more than rows
+@pytest.mark.parametrize("shrinkage", [0.1, 0.7, 1.0])
+def test_the_matrices_are_inverse_shrunk_covariances(n_features, shrinkage):
+    known, classes = known_rows(n_features=n_features)
+    found = fit(known, classes, shrinkage)
+    new = torch.from_numpy(np.random.default_rng(5).normal(size=(20, n_features)))
+    norms = transformed_norms(new, found.centroids, found.factors())
+    for k, spread in enumerate(spreads(known, classes)):
+        rows = known[classes == k].numpy()
+        matrix = (1 - shrinkage) * np.cov(rows.T) + shrinkage * spread * np.eye(n_features)
+        offsets = new.numpy() - rows.mean(axis=0)
+        squared = np.einsum("ij,jk,ik->i", offsets, np.linalg.inv(matrix), offsets)
+        np.testing.assert_allclose(norms[:, k], np.sqrt(squared) * found.radius / found.unit, rtol=1e-8)
+
+
+@pytest.mark.parametrize("n_features", [3, 30])
+@pytest.mark.parametrize("shrinkage", [0.1, 0.7, 1.0])
+def test_own_rows_are_judged_by_the_class_without_them(n_features, shrinkage):
+    known, classes = known_rows(n_features=n_features)
+    found = fit(known, classes, shrinkage)
+    expected = {}
+    for k, spread in enumerate(spreads(known, classes)):
+        rows = known[classes == k].numpy()
+        distances = []
+        for i in range(len(rows)):
+            others = np.delete(rows, i, axis=0)
+            # The spread that it is shrunk to stays that of all rows.
+            matrix = (1 - shrinkage) * np.cov(others.T) + shrinkage * spread * np.eye(n_features)
+            offset = rows[i] - others.mean(axis=0)
+            distances.append(np.sqrt(offset @ np.linalg.inv(matrix) @ offset))
+        expected[k] = np.array(distances)
+        np.testing.assert_allclose(found.parts[k].own_distances(shrinkage), distances, rtol=1e-6)
+    assert found.unit == pytest.approx(np.exp(np.mean([np.log(values.mean()) for values in expected.values()])))
+    reach = found.reach()
+    own = reach.assigned == reach.classes
+    literal = np.empty(len(known))
+    for k, values in expected.items():
+        literal[classes.numpy() == k] = values / found.unit
+    np.testing.assert_allclose(reach.known[own], literal[own], rtol=1e-6)
+
+
+def test_open_rows_are_judged_by_the_nearest_other_class():
+    known, classes = known_rows()
+    found = fit(known, classes, 0.5, n_open=7)
+    norms = (transformed_norms(known, found.centroids, found.factors()) / found.radius).numpy()
+    distances = torch.cdist(known, found.centroids).numpy()
+    distances[np.arange(len(known)), classes] = np.inf
+    other = distances.argmin(axis=1)
+    reach = found.reach()
+    assert len(reach.open) == len(known) + 7
+    np.testing.assert_array_equal(reach.open_assigned[: len(known)], other)
+    np.testing.assert_allclose(reach.open[: len(known)], norms[np.arange(len(known)), other], rtol=1e-8)
+    wrong = reach.assigned != reach.classes
+    np.testing.assert_array_equal(reach.assigned[wrong], other[wrong])
+
+
+def test_the_shrinkage_is_the_one_that_tells_left_out_rows_apart_best():
+    known, classes = known_rows(n_rows=30)
+    scores = {shrinkage: best_size(fit(known, classes, shrinkage).reach())[1] for shrinkage in SHRINKAGES}
+    assert fit(known, classes).shrinkage == max(scores, key=scores.get)
+
+
+def test_many_rows_shrink_less_than_few():
+    few, many = (fit(*known_rows(n_rows=n_rows, n_features=8, seed=2)).shrinkage for n_rows in (4, 300))
+    assert many < few
+
+
+def learner(known, classes, beta=0.5, max_rows=None):
+    found = fit(known, classes, 0.5)
+    settings = BoundarySettings(**{**vars(SETTINGS), "beta": beta})
+    mixed = np.ones(len(found.parts), dtype=bool)
+    return found, AxisLearner(found, known, classes, known[:0], mixed, settings, np.random.default_rng(0))
+
+
+def test_a_step_follows_the_gradient_of_the_losses():
+    known, classes = known_rows(n_features=8, n_rows=6)
+    found, axes = learner(known, classes)
+    start = axes.log_weights.clone().requires_grad_()
+    gains = torch.cat([start, (start * axes._is_axis()).sum(1, keepdim=True) / axes.n_axes], dim=1).exp()
+    radius = torch.tensor(found.radius)
+    own, opened = (
+        torch.einsum("knj,kj->kn", terms, gains).clamp_min(1e-12).sqrt() for terms in (axes.own, axes.negatives)
+    )
+    loss = (axes.own_weights * expansion_loss(own, radius)).sum()
+    loss = (loss + (axes.negative_weights * contraction_loss(opened, radius, 0.5)).sum()) / len(known)
+    loss.backward()
+    assert axes.step() == pytest.approx(loss.item(), rel=1e-5)
+    np.testing.assert_allclose(axes.log_weights.grad, start.grad, rtol=1e-4, atol=1e-6)
+    # Adam's first step has the size of the rate, against the gradient.
+    moved = start.grad.abs() > 1e-4
+    np.testing.assert_allclose(axes.log_weights[moved], -0.03 * start.grad.sign()[moved], rtol=1e-2)
+
+
+def test_the_start_is_the_covariance_ellipsoid():
+    known, classes = known_rows()
+    found, axes = learner(known, classes)
+    untouched, started = found.factors(), found.factors(axes.gains())
+    assert torch.equal(untouched.weights, started.weights)
+    axes.step()
+    assert not torch.equal(untouched.weights, found.factors(axes.gains()).weights)
+
+
+def test_sampled_negatives_cost_what_all_do(monkeypatch):
+    known, classes = known_rows(n_rows=400, n_classes=3)
+    _, everything = learner(known, classes)
+    monkeypatch.setattr("skellipsoid._engine.refinement.MOST_ROWS", 5000)
+    _, all_rows = learner(known, classes)
+    assert all_rows.negatives.shape[1] > 4 * everything.negatives.shape[1]
+    assert everything.step() == pytest.approx(all_rows.step(), rel=0.1)
+
+
+def test_learning_goes_no_further_than_held_out_rows_support():
+    known, classes = known_rows(n_rows=40, n_classes=6)
+    found = fit(known, classes)
+    gains, history = learn_axes(found, known, classes, known[:0], SETTINGS, np.random.default_rng(0))
+    assert len(history.scores) == history.n_iter <= 4
+    hopeless = BoundarySettings(**{**vars(SETTINGS), "tol": 1.0})
+    gains, _ = learn_axes(found, known, classes, known[:0], hopeless, np.random.default_rng(0))
+    assert not any(gain.any() for gain in gains)
+    unasked = BoundarySettings(**{**vars(SETTINGS), "early_stopping": False})
+    gains, history = learn_axes(found, known, classes, known[:0], unasked, np.random.default_rng(0))
+    assert all(gain.any() for gain in gains)
+    assert history.scores == []
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 5])
+def test_all_numbers_of_classes_learn(n_classes):
+    known, classes = known_rows(n_classes=n_classes)
+    for n_open in (0, 9):
+        real_open = torch.from_numpy(np.random.default_rng(9).normal(size=(n_open, 5)))
+        learned = learn_boundaries(known, classes, n_classes, real_open, SETTINGS, 0)
+        assert torch.isfinite(learned.radii).all()
+        assert len(learned.held_out_margins) == len(known)
+
+
+def test_the_radius_is_the_one_of_the_size_rule():
+    known, classes = known_rows(n_rows=30)
+    learned = learn_boundaries(known, classes, 4, known[:0], SETTINGS, 0)
+    kept = learn_boundaries(
+        known, classes, 4, known[:0], BoundarySettings(**{**vars(SETTINGS), "recalibrate": False}), 0
+    )
+    found = fit(known, classes)
+    np.testing.assert_allclose(kept.radii, found.radius)
+    ratio = float(learned.radii[0] / kept.radii[0])
+    np.testing.assert_allclose(1 - learned.held_out_margins, (1 - kept.held_out_margins) / ratio, rtol=1e-6)
+    if torch.equal(learned.shapes.weights, found.factors().weights):  # nothing was learned
+        assert ratio == pytest.approx(best_size(found.reach())[0] * (1 + ROUNDING))
