@@ -121,14 +121,14 @@ class Part:
         off = shrinkage * self.spread
         inflated = (self.n_rows - 1) / (self.n_rows - 2) if left_out and self.n_rows > 2 else 1.0
         share = 0.0 if left_out and self.n_rows <= 2 else 1 - shrinkage
-        return 1 / (share * inflated * self.eigenvalues + off), 1 / off
+        return (share * inflated * self.eigenvalues + off).reciprocal(), 1 / off
 
     def own_distances(self, shrinkage: float, gains: Tensor | None = None) -> Tensor:
         """Distance of each own row to the class that is made of the others."""
         m = self.n_rows
         if m < 2:
-            return self.own_squares.new_zeros(m)
-        squared: Tensor = self.own_squares @ self.precisions(shrinkage, left_out=True)[0]
+            return torch.zeros(m, dtype=torch.float64, device=self.own_squares.device)
+        squared = self.own_squares @ self.precisions(shrinkage, left_out=True)[0]
         if m > 2:
             leverage = (1 - shrinkage) * m / ((m - 1) * (m - 2)) * squared
             squared = squared / (1 - leverage.clamp_max(LARGEST_LEVERAGE))
@@ -137,7 +137,8 @@ class Part:
             weights = self.precisions(shrinkage)[0]
             gained = self.own_squares @ (weights * gains[:-1].exp())
             squared = squared * gained / (self.own_squares @ weights).clamp_min(SMALLEST_EIGENVALUE)
-        return torch.sqrt(squared) * (m / (m - 1))
+        distances: Tensor = squared.sqrt() * (m / (m - 1))
+        return distances
 
     def squares(self, offsets: Tensor) -> tuple[Tensor, Tensor]:
         """Squared coordinates of rows along the axes, and what is left off them."""

@@ -25,6 +25,8 @@ MOST_ROWS = 256
 MOST_MIXTURES = 8192
 #: All rows are seen at every step: an epoch is a few of them.
 STEPS_PER_EPOCH = 5
+#: F1 that each half of the classes must gain by learning.
+SUPPORTED_GAIN = 0.005
 SMALLEST_NORM = 1e-6
 
 
@@ -184,7 +186,8 @@ def learn_axes(
 
     Twice, some rows of every class and one half of the classes are held out: the rows make no covariance, the classes
     are not mixed into pseudo-open rows and judge nobody. The number of epochs after which the held-out rows are told
-    apart best, those of the held-out classes being open, is what all rows learn together. That may be none.
+    apart best, those of the held-out classes being open, is what all rows learn together; none where not both trials
+    gain by it.
 
     Returns
     -------
@@ -202,13 +205,17 @@ def learn_axes(
         _Trial(fit, known, classes, real_open, unknown, settings, rng) for unknown in _halves(len(fit.parts), rng)
     ]
 
-    def score() -> float:
-        return float(np.mean([trial.score() for trial in trials]))
+    start = np.array([trial.score() for trial in trials])
+    gained = []
 
-    start = score()
+    def score() -> float:
+        gained.append(np.array([trial.score() for trial in trials]) - start)
+        return float((start + gained[-1]).mean())
+
     history = _run([trial.learner for trial in trials], settings, score)
-    supported = history.best_epoch + 1 if history.scores[history.best_epoch] > start + settings.tol else 0
-    for _ in range(supported * STEPS_PER_EPOCH):
+    # What one half of the classes gains by and the other loses by is chance.
+    is_supported = (gained[history.best_epoch] > SUPPORTED_GAIN).all()
+    for _ in range((history.best_epoch + 1) * STEPS_PER_EPOCH if is_supported else 0):
         final.step()
     return final.gains(), history
 

@@ -161,14 +161,17 @@ def test_sampled_negatives_cost_what_all_do(monkeypatch):
     assert everything.step() == pytest.approx(all_rows.step(), rel=0.1)
 
 
-def test_learning_goes_no_further_than_held_out_rows_support():
+def test_learning_goes_no_further_than_held_out_rows_support(monkeypatch):
     known, classes = known_rows(n_rows=40, n_classes=6)
     found = fit(known, classes)
     gains, history = learn_axes(found, known, classes, known[:0], SETTINGS, np.random.default_rng(0))
     assert len(history.scores) == history.n_iter <= 4
-    hopeless = BoundarySettings(**{**vars(SETTINGS), "tol": 1.0})
-    gains, _ = learn_axes(found, known, classes, known[:0], hopeless, np.random.default_rng(0))
+    monkeypatch.setattr("skellipsoid._engine.refinement.SUPPORTED_GAIN", 1.0)
+    gains, _ = learn_axes(found, known, classes, known[:0], SETTINGS, np.random.default_rng(0))
     assert not any(gain.any() for gain in gains)
+    monkeypatch.setattr("skellipsoid._engine.refinement.SUPPORTED_GAIN", -1.0)
+    gains, _ = learn_axes(found, known, classes, known[:0], SETTINGS, np.random.default_rng(0))
+    assert all(gain.any() for gain in gains)
     unasked = BoundarySettings(**{**vars(SETTINGS), "early_stopping": False})
     gains, history = learn_axes(found, known, classes, known[:0], unasked, np.random.default_rng(0))
     assert all(gain.any() for gain in gains)
