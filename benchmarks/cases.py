@@ -33,11 +33,11 @@ LETTER = {"init": "identity", "early_stopping": False, "max_iter": 10}
 SETTINGS = {
     "paper": {**LETTER, "recalibrate": False, "rescale": False},
     "size": {**LETTER, "recalibrate": True},
-    "start": {"recalibrate": False},
+    "covariance": {"recalibrate": False},
     "closed form": {"learning_rate": 1e-30, "early_stopping": False, "max_iter": 1},
     "default": {},
 }
-QUICK = ["start", "closed form", "default"]
+QUICK = ["covariance", "closed form", "default"]
 
 
 def main():

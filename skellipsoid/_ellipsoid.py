@@ -29,11 +29,11 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
     """Open-set classifier with one learned ellipsoid around each known class.
 
     The boundary stage of EliDecide [1]_. Around the centroid c_k of each known class k lies one ellipsoid
-    { z : ‖A_k (z − c_k)‖₂ ≤ Δ_k }, where Δ_k is the mean distance of the class's rows to their centroid and the
-    matrix A_k is learned by two opposing losses: an expansion that draws known samples in, and a contraction that
-    pushes pseudo-open samples, mixtures of known samples with distinct labels, out. A sample is assigned to the
-    class with the nearest centroid, and is open when it lies outside that class's ellipsoid. No threshold is tuned by
-    hand.
+    { z : ‖A_k (z − c_k)‖₂ ≤ Δ_k }. The matrix A_k starts at the inverse root of the class's shrunk covariance (in the
+    paper: the identity), and is learned by two opposing losses: an expansion that draws known samples in, and a
+    contraction that pushes pseudo-open samples, mixtures of known samples with distinct labels, out. A sample is
+    assigned to the class with the nearest centroid, and is open when it lies outside that class's ellipsoid. No
+    threshold is tuned by hand.
 
     Read more in the :ref:`User Guide <method>`.
 
@@ -51,29 +51,36 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         P, how many samples with distinct labels are mixed into a pseudo-open one. With fewer known classes, as many
         as there are.
 
-    learning_rate : float, default=0.002
-        Step size of the Adam optimiser of the matrices. The paper uses 0.001 to 0.002.
+    init : {"covariance", "identity"}, default="covariance"
+        Where A_k starts, and what of it learns. ``"covariance"``: the inverse root of the class's covariance, shrunk
+        towards a ball; the lengths of its axes learn, as far as held-out rows and classes support it. ``"identity"``:
+        the ball of the paper; every entry of A_k learns, which takes much longer.
+
+    learning_rate : float or "auto", default="auto"
+        Step size of the Adam optimiser. ``"auto"`` is 0.03 for the logarithms of squared axis lengths, and 0.002 for
+        the entries of a matrix (the paper uses 0.001 to 0.002).
 
     batch_size : int or "auto", default="auto"
-        Known rows per step; a step sees as many pseudo-open ones. ``"auto"`` cuts an epoch into about 16 batches of
-        16 to 128 rows.
+        With ``init="identity"``, known rows per step; a step sees as many pseudo-open ones. ``"auto"`` cuts an epoch
+        into about 16 batches of 16 to 128 rows. From covariances every step sees all rows, and an epoch is five steps.
 
     max_iter : int, default=100
         Most epochs.
 
     early_stopping : bool, default=True
-        Whether to stop when rows that were held out (``validation_fraction``) are not told apart any better: when the
-        mean of their F1 as known rows and their F1 as open ones (see Notes) has not improved by more than ``tol`` for
-        ``n_iter_no_change`` epochs. The matrices of the best epoch are kept. Otherwise training stops when the loss
-        does not improve.
+        Whether held-out rows end the learning: when their expected F1 (see Notes) has not improved by more than
+        ``tol`` for ``n_iter_no_change`` epochs, and what they were told apart best with is kept. From covariances,
+        whole classes are held out too, and where that does not help both halves of the classes, the start is kept.
+        Otherwise training stops when the loss does not improve.
 
     recalibrate : bool, default=True
-        Whether all radii are multiplied by one size, chosen on the held-out rows (see Notes). The rows that train a
-        boundary lie tighter than new rows, so that the paper's radii, which ``False`` keeps, reject many known ones.
+        Whether all radii are multiplied by one size, chosen on rows that their boundary was made without (see Notes).
+        The rows that train a boundary lie tighter than new rows, so that the paper's radii, which ``False`` keeps,
+        reject many known ones.
 
     validation_fraction : float, default=0.2
-        Share of each class's rows to hold out, if ``early_stopping`` or ``recalibrate``. A class with a single row
-        holds out none.
+        Share of each class's rows to hold out, with ``early_stopping`` (and, with ``init="identity"``, with
+        ``recalibrate``). A class with a single row holds out none.
 
     n_iter_no_change : int, default=5
         How many epochs without improvement end the training.
@@ -112,10 +119,14 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         c_k, in the units of X.
 
     radii_ : ndarray of shape (n_classes,)
-        Δ_k times the size that ``recalibrate`` chose, in the units of X.
+        Δ_k times the size that ``recalibrate`` chose, in the units of X. From covariances all classes have the same
+        Δ, the mean of theirs, since the shapes differ in size.
 
     components_ : ndarray of shape (n_classes, n_features, n_features)
-        A_k, without units, float32.
+        A_k, without units, float32. Made anew at each access from the few axes that are kept of each class.
+
+    shrinkage_ : float or None
+        ρ of the covariances (see Notes); ``None`` with ``init="identity"``.
 
     scale_ : float
         What the features were divided by for learning: the root mean squared distance of the known rows to their
@@ -125,7 +136,8 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the learned boundary itself.
 
     held_out_scores_ : ndarray of shape (n_held_out,) or None
-        ``score_samples`` of the known rows that were held out, in ascending order; ``None`` where there are none.
+        ``score_samples`` of known rows by boundaries that were made without them, in ascending order; ``None`` where
+        there are none.
 
     n_iter_ : int
         Number of epochs that ran.
@@ -134,7 +146,7 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         Mean loss per row (eq. 16, divided by the number of rows) in each epoch.
 
     validation_scores_ : list of float or None
-        The held-out score after each epoch; ``None`` without early stopping.
+        Expected F1 of held-out rows after each epoch; ``None`` without early stopping.
 
     n_features_in_ : int
         Number of features seen in ``fit``.
@@ -148,17 +160,24 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
 
     Notes
     -----
-    *Size.* Each held-out row is judged twice: as a known row by the ellipsoid of its nearest centroid, and, its own
-    class left aside, as an open row by the ellipsoid of the nearest other centroid, to which it is what an unknown
-    class would be. ``recalibrate`` takes the size at which the mean of the pooled F1 of both is best (the smallest
-    such size). That needs no open row and no quantile set by hand. The paper has no such step.
+    *Start.* S_k is the covariance of a class's rows and τ_k the mean of its own variance per feature and of all
+    classes'. The ellipsoid is that of M_k = (1 − ρ) S_k + ρ τ_k I, with one ρ for all classes. Leaving one row out of a
+    class changes its M_k by a rank-one term, so that every row is judged by its class without it at no cost.
 
-    A class whose rows are all the same point (one row, equal rows, or two rows of which one is held out) has Δ_k = 0.
-    Such a class takes the median Δ of the others (without others: half the smallest distance between centroids) and
-    A_k = I, with one warning.
+    *Judging.* Such a row is judged twice: as a known row by the ellipsoid of its nearest centroid, and, its own class
+    left aside, as an open row by the ellipsoid of the nearest other centroid, to which it is what an unknown class
+    would be. The expected F1 of a size is the macro F1 over the known classes and open, the mean of three shares of
+    open rows: a quarter, a half and three quarters. ρ is the one with the best F1 at its best size. The size is the
+    geometric mean of all sizes, weighted by how near their F1 comes to the best. That needs no open row and no
+    quantile set by hand. The paper has no such step. With ``init="identity"`` it uses ``validation_fraction`` of the
+    rows instead.
+
+    A class whose rows are all the same point (with ``init="identity"`` also two rows of which one is held out) has
+    Δ_k = 0. Such a class takes the median Δ of the others (without others: half the smallest distance between
+    centroids) and A_k = I, with one warning.
 
     A single known class has no mixtures: nothing contracts its boundary unless there are real open rows in ``y``, and
-    the ellipsoid grows until it covers its rows.
+    the ellipsoid covers all its rows.
 
     References
     ----------
@@ -286,7 +305,7 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
     def known_p_value(self, X: ArrayLike) -> NDArray[np.float64]:
         """Conformal p-value of the hypothesis that a row is of a known class.
 
-        The score s of a row is compared with the scores of the m known rows that were held out of training:
+        The score s of a row is compared with the m ``held_out_scores_`` of known rows, each by its class without it:
         p = (1 + #{held-out score ≤ s}) / (m + 1) [2]_. Answering open where p ≤ ε rejects at most about the share ε
         of new known rows; no open row is needed for that, and none tells how many open rows are accepted.
 
@@ -308,9 +327,9 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         Notes
         -----
         The guarantee holds in the mean over training sets, for new rows that come as the training rows did, known
-        classes in the same proportions, and if nothing was chosen by the held-out rows. They did choose the epoch;
-        their common size does not change their order, hence not p. Where rows tuned an encoder before, they lie tighter
-        than new rows, and more of the new ones are rejected than ε.
+        classes in the same proportions, and if nothing was chosen by the held-out rows. They did choose one or two
+        numbers (shrinkage, epoch); their common size does not change their order, hence not p. Where rows tuned an
+        encoder before, they lie tighter than new rows, and more of the new ones are rejected than ε.
 
         References
         ----------

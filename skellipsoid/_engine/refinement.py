@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .covariance import CovarianceFit, Part, fit_covariances
 from .geometry import POINT_RADIUS, class_centroids, mean_radii
-from .held_out import HeldOutRows, best_size
+from .held_out import HeldOutRows, best_size, expected_f1
 from .losses import contraction_loss, contraction_slope, expansion_loss, expansion_slope
 from .pseudo_open import draw_mixtures
 from .settings import BoundarySettings
@@ -249,10 +249,12 @@ class _Trial:
             known[held], classes[held], real_open[held_open], centroids, torch.from_numpy(points), unknown
         )
         self.radii = torch.full_like(radii, self.fit.radius)
+        self.is_sized = settings.recalibrate
 
     def score(self) -> float:
         shapes = self.fit.factors(self.learner.gains()).to(self.radii.dtype)
-        return best_size(self.judge.reach(shapes, self.radii))[1]
+        reach = self.judge.reach(shapes, self.radii)
+        return best_size(reach)[1] if self.is_sized else float(expected_f1(reach, np.ones(1))[0])
 
 
 def _run(learners: list[AxisLearner], settings: BoundarySettings, score: Callable[[], float] | None) -> History:
