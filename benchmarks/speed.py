@@ -80,12 +80,11 @@ def predict():
     """Label 20,000 rows by 112 classes of 768 features, beside detectors of scikit-learn that give no label."""
     X, y = class_like_features(112, 768, 11250)
     rows = class_like_features(112, 768, 20_000, seed=1)[0]
+    full = EllipsoidOpenSetClassifier(init="identity", max_iter=1, early_stopping=False)
     models = {
         "LocalOutlierFactor": LocalOutlierFactor(novelty=True).fit(X).predict,
         "NearestNeighbors, 5": NearestNeighbors(n_neighbors=5).fit(X).kneighbors,
-        "full matrices": EllipsoidOpenSetClassifier(init="identity", max_iter=1, early_stopping=False)
-        .fit(X, y)
-        .predict,
+        "full matrices": full.fit(X, y).predict,
         "defaults": EllipsoidOpenSetClassifier(random_state=0).fit(X, y).predict,
     }
     alternate(**{name: lambda model=model: model(rows) for name, model in models.items()})

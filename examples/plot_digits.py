@@ -119,8 +119,8 @@ for detector in (IsolationForest(random_state=0), LocalOutlierFactor(novelty=Tru
 
 # %%
 # ``LocalOutlierFactor`` keeps all training images and compares each new one with its neighbours. It ranks known above
-# open images nearly as well, and its OSCR is higher, because logistic regression names the digits better than the nearest
-# centroid does. That is one data set and one choice of known digits; try it on yours.
+# open images nearly as well, and its OSCR is higher, because logistic regression names the digits better than the
+# nearest centroid does. That is one data set and one choice of known digits; try it on yours.
 #
 # Fewer features
 # --------------

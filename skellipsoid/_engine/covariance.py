@@ -31,25 +31,36 @@ class CovarianceFit:
 
     centroids: Tensor  # (n_classes, n_features)
     parts: "list[Part]"
-    judged: "JudgedRows"
     radius: float
+    judged: "JudgedRows | None" = None
     shrinkage: float = 1.0
     unit: float = 1.0
 
+    def typical_distance(self, shrinkage: float) -> float:
+        """Geometric mean over the classes of their left-out rows' mean distance; points do not count."""
+        means = [float(part.own_distances(shrinkage).mean()) for part in self.parts if not part.point]
+        return float(np.exp(np.mean(np.log(means)))) if means else 1.0
+
+    def weights(self, gains: list[Tensor] | None = None) -> tuple[Tensor, Tensor]:
+        """Squared eigenvalues of A_k along all classes' axes, and off them, multiplied by e to the ``gains``.
+
+        ``gains`` has (n_axes + 1,) numbers of each class, the last one for the directions off its axes.
+        """
+        along, off = zip(*(part.weights(self.shrinkage, self.radius / self.unit) for part in self.parts), strict=True)
+        if gains is not None:
+            along = tuple(values * gain[:-1].exp() for values, gain in zip(along, gains, strict=True))
+            off = tuple(value * float(gain[-1].exp()) for value, gain in zip(off, gains, strict=True))
+        return torch.cat(along), along[0].new_tensor(off)
+
     def factors(self, gains: list[Tensor] | None = None) -> Factors:
-        """A_k of all classes, their squared eigenvalues multiplied by e to the ``gains``, (n_axes + 1,) each."""
-        if gains is None:
-            gains = [part.eigenvalues.new_zeros(len(part.eigenvalues) + 1) for part in self.parts]
-        shapes = [part.shape(self.shrinkage, self.radius / self.unit) for part in self.parts]
-        return Factors.stack(
-            [
-                (axes, along * gain[:-1].exp(), off * float(gain[-1].exp()))
-                for (axes, along, off), gain in zip(shapes, gains, strict=True)
-            ]
-        )
+        """A_k of all classes."""
+        starts = np.cumsum([0] + [len(part.axes) for part in self.parts]).tolist()
+        weights, residual = self.weights(gains)
+        return Factors(torch.cat([part.axes for part in self.parts]), weights, starts, residual)
 
     def reach(self, gains: list[Tensor] | None = None) -> Reach:
         """How far out rows lie that their class is made without."""
+        assert self.judged is not None  # noqa: S101 - for the type checker
         return self.judged.reach(self.shrinkage, self.unit, gains)
 
 
@@ -60,6 +71,8 @@ def fit_covariances(
     real_open: Tensor,
     points: NDArray[np.bool_],
     shrinkage: float | None = None,
+    *,
+    judged: bool = True,
 ) -> CovarianceFit:
     """Make all classes' ellipsoids.
 
@@ -75,6 +88,8 @@ def fit_covariances(
         Classes whose rows are one point: they keep a ball, and their rows say nothing about sizes.
     shrinkage : float, optional
         ρ. ``None`` takes the one with which rows that their class is made without are told apart best.
+    judged : bool
+        Whether rows shall judge the boundaries; needed for choosing the shrinkage.
     """
     centroids = class_centroids(known, classes, n_classes)
     members = by_class(classes, n_classes)
@@ -84,13 +99,18 @@ def fit_covariances(
     # Units in which a ball of the mean spread has A = I: distances are multiples of the paper's mean radius.
     telling = torch.from_numpy(~points).to(known.device)
     radius = float(mean_radii(known, classes, centroids)[telling].mean()) if (~points).any() else 1.0
-    fit = CovarianceFit(centroids, parts, JudgedRows(known, classes, real_open, centroids, parts, telling), radius)
+    fit = CovarianceFit(centroids, parts, radius)
+    if judged:
+        fit.judged = JudgedRows(known, classes, real_open, centroids, parts, telling)
+
+    def use(candidate: float) -> None:
+        fit.shrinkage, fit.unit = candidate, fit.typical_distance(candidate)
 
     def score(candidate: float) -> float:
-        return best_size(fit.judged.reach(candidate, fit.judged.typical_distance(candidate)))[1]
+        use(candidate)
+        return best_size(fit.reach())[1]
 
-    fit.shrinkage = max(SHRINKAGES, key=score) if shrinkage is None else shrinkage
-    fit.unit = fit.judged.typical_distance(fit.shrinkage)
+    use(max(SHRINKAGES, key=score) if shrinkage is None else shrinkage)
     return fit
 
 
@@ -146,14 +166,14 @@ class Part:
         along = (offsets @ self.axes.T).square()
         return along, (offsets.square().sum(1) - along.sum(1)).clamp_min(0)
 
-    def shape(self, shrinkage: float, unit: float) -> tuple[Tensor, Tensor, float]:
-        """Axes, weights along them and off them of A (AᵀA = M⁻¹ in units); the identity for a point."""
+    def weights(self, shrinkage: float, unit: float) -> tuple[Tensor, float]:
+        """Squared eigenvalues of A along the axes and off them (AᵀA = M⁻¹ in units); the identity for a point."""
         if self.point:
-            return self.axes, self.eigenvalues, 1.0
+            return self.eigenvalues, 1.0
         along, off = self.precisions(shrinkage)
         # Where the axes are all directions, what is left is rounding.
         spanned = len(along) == self.axes.shape[1]
-        return self.axes, along * unit**2, 0.0 if spanned else off * unit**2
+        return along * unit**2, 0.0 if spanned else off * unit**2
 
 
 def _set_spreads(parts: list[Part], n_features: int) -> None:
@@ -187,15 +207,6 @@ class JudgedRows:
         self.assigned = self._assigned(known, centroids)
         self.to_other = None if self.other is None else self._split(known, self.other, centroids)
         self.to_real = self._split(real_open, self.real_assigned, centroids)
-
-    def typical_distance(self, shrinkage: float) -> float:
-        """Geometric mean over the classes of their left-out rows' mean distance."""
-        means = [
-            float(part.own_distances(shrinkage).mean())
-            for part, tells in zip(self.parts, self.telling.tolist(), strict=True)
-            if tells
-        ]
-        return float(np.exp(np.mean(np.log(means)))) if means else 1.0
 
     def reach(self, shrinkage: float, unit: float, gains: list[Tensor] | None = None) -> Reach:
         """How far out the rows lie, as multiples of the unit."""

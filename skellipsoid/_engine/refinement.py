@@ -5,6 +5,7 @@ because the class's own rows say nothing there. Every known row counts by its di
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -169,7 +170,7 @@ class AxisLearner:
 
     def _write(self, target: Tensor, part: Part, along: Tensor, off: Tensor) -> None:
         """Write what each axis, and everything off the axes, contributes to the squared norm of rows."""
-        _, weights, residual = part.shape(self.fit.shrinkage, self.fit.radius / self.fit.unit)
+        weights, residual = part.weights(self.fit.shrinkage, self.fit.radius / self.fit.unit)
         target[:, : len(weights)] = along * weights
         target[:, -1] = off * residual
 
@@ -241,18 +242,20 @@ class _Trial:
         radii = mean_radii(known[~held], classes[~held], centroids)
         points = (radii <= POINT_RADIUS).cpu().numpy()
         self.fit = fit_covariances(
-            known[~held], classes[~held], n_classes, real_open[~held_open], points, fit.shrinkage
+            known[~held], classes[~held], n_classes, real_open[~held_open], points, fit.shrinkage, judged=False
         )
         mixed = np.ones(n_classes, dtype=bool) if unknown is None else ~unknown
         self.learner = AxisLearner(self.fit, known[~held], classes[~held], real_open[~held_open], mixed, settings, rng)
         self.judge = HeldOutRows(
             known[held], classes[held], real_open[held_open], centroids, torch.from_numpy(points), unknown
         )
+        self.shapes = self.fit.factors().to(radii.dtype)
         self.radii = torch.full_like(radii, self.fit.radius)
         self.is_sized = settings.recalibrate
 
     def score(self) -> float:
-        shapes = self.fit.factors(self.learner.gains()).to(self.radii.dtype)
+        weights, residual = self.fit.weights(self.learner.gains())
+        shapes = replace(self.shapes, weights=weights.to(self.radii), residual=residual.to(self.radii))
         reach = self.judge.reach(shapes, self.radii)
         return best_size(reach)[1] if self.is_sized else float(expected_f1(reach, np.ones(1))[0])
 
@@ -267,6 +270,8 @@ def _run(learners: list[AxisLearner], settings: BoundarySettings, score: Callabl
         n_iter_no_change=settings.n_iter_no_change,
         tol=settings.tol,
         score=score,
+        # The start is a candidate too: what is no better than it is not worth learning.
+        loss_breaks_ties=False,
         label="ellipsoids",
         verbose=settings.verbose,
     )

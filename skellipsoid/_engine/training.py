@@ -30,14 +30,14 @@ def run_epochs(
     tol: float,
     score: Callable[[], float] | None = None,
     keep_best: Callable[[], object] | None = None,
+    loss_breaks_ties: bool = True,
     label: str = "",
     verbose: int | bool = 0,
 ) -> History:
     """Run epochs until nothing improves any more.
 
     As in scikit-learn's ``MLPClassifier``: training stops when the score on held-out rows (or, without ``score``, the
-    training loss) has not improved by more than ``tol`` for ``n_iter_no_change`` epochs in a row. An equal score with
-    a lower training loss is an improvement too.
+    training loss) has not improved by more than ``tol`` for ``n_iter_no_change`` epochs in a row.
 
     Parameters
     ----------
@@ -51,6 +51,8 @@ def run_epochs(
         The score on held-out rows, higher is better; called after each epoch.
     keep_best : callable, optional
         Called when the score is the best so far, in order to take a copy of the model.
+    loss_breaks_ties : bool
+        Whether an equal score with a lower training loss is an improvement too.
     label : str
         What the progress bar says.
     verbose : int or bool
@@ -64,8 +66,8 @@ def run_epochs(
             history.losses.append(loss)
             if score is not None:
                 history.scores.append(score())
-            # Where held-out rows cannot tell two epochs apart (all are told apart, say), the loss does.
-            signal = (history.scores[-1] if score is not None else 0.0, -loss)
+            # Where held-out rows cannot tell two epochs apart (all are told apart, say), the loss may.
+            signal = (history.scores[-1], -loss if loss_breaks_ties else 0.0) if score is not None else (0.0, -loss)
             if signal > best:
                 best, history.best_epoch = signal, epoch
                 if keep_best is not None:
