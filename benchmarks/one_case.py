@@ -38,9 +38,7 @@ def main():
     known = KnownClassSplit(options.ratio, options.seed).known_classes(train.target)
     rows = np.isin(train.target, known)
     truth = np.where(np.isin(test.target, known), test.target, "-1")
-    print(
-        f"{options.data}, ratio {options.ratio}, seed {options.seed}: {rows.sum()} training rows, {len(truth)} test rows"
-    )
+    print(f"{options.data}, ratio {options.ratio}, seed {options.seed}: {rows.sum()} training, {len(truth)} test rows")
     print(f"{'mode':8}{'boundary':18}{'F1':>7}{'known':>7}{'open':>7}{'acc':>7}{'fit':>8}")
     for mode in options.modes:
         encoder = SupConTextEncoder(finetune=MODES[mode], random_state=options.seed)

@@ -21,8 +21,8 @@ SHRINKAGES = (0.01, 0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
 OWN_SPREAD = 0.5
 #: Eigenvalues below this share of the largest are rounding.
 SMALLEST_EIGENVALUE = 1e-9
-#: What a row weighs in its own class's covariance at most.
-LARGEST_LEVERAGE = 0.999
+#: What a row weighs in its own class at most: beyond, rounding decides.
+LARGEST_LEVERAGE = 1 - 1e-9
 
 
 @dataclass

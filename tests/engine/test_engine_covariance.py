@@ -51,7 +51,7 @@ def spreads(known, classes):
 
 
 @pytest.mark.parametrize("n_features", [3, 30])  # fewer and more than rows
-@pytest.mark.parametrize("shrinkage", [0.1, 0.7, 1.0])
+@pytest.mark.parametrize("shrinkage", [0.01, 0.1, 0.7, 1.0])
 def test_the_matrices_are_inverse_shrunk_covariances(n_features, shrinkage):
     known, classes = known_rows(n_features=n_features)
     found = fit(known, classes, shrinkage)
@@ -65,8 +65,8 @@ def test_the_matrices_are_inverse_shrunk_covariances(n_features, shrinkage):
         np.testing.assert_allclose(norms[:, k], np.sqrt(squared) * found.radius / found.unit, rtol=1e-8)
 
 
-@pytest.mark.parametrize("n_features", [3, 30])
-@pytest.mark.parametrize("shrinkage", [0.1, 0.7, 1.0])
+@pytest.mark.parametrize("n_features", [3, 300])
+@pytest.mark.parametrize("shrinkage", [0.01, 0.1, 0.7, 1.0])
 def test_own_rows_are_judged_by_the_class_without_them(n_features, shrinkage):
     known, classes = known_rows(n_features=n_features)
     found = fit(known, classes, shrinkage)
