@@ -15,7 +15,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 from torch.nn import functional
 
-from ._engine.contrastive import ContrastiveSettings, FrozenRows, TokenRows, start_projection, train_projection
+from ._engine.contrastive import (
+    ContrastiveSettings,
+    FrozenRows,
+    TokenRows,
+    cross_fit,
+    start_projection,
+    train_projection,
+)
 from ._engine.devices import explain_out_of_memory, resolve_device, resolve_seed, to_numpy
 from ._engine.text import TextBackbone, as_sentence_transformer, write_model
 from ._engine.training import History
@@ -96,6 +103,12 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     tol : float, default=0.0001
         What counts as improvement.
 
+    cross_fit : bool, default=True
+        With ``finetune="head"``, whether ``fit_transform`` (and so a Pipeline in training) gives features of the
+        training texts that lie about where new texts would: mixed with those of heads that have not seen the text, the
+        more of them the fewer texts there are. It takes three times as long. ``transform`` and the fitted encoder are
+        the same either way.
+
     max_length : int, default=None
         Most tokens of a text, the rest is cut off; ``None`` is the model's own limit.
 
@@ -140,7 +153,9 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     Notes
     -----
     The features of the texts that tuned the encoder lie tighter around their class than those of new texts: a little
-    with ``"head"``, much with ``"full"``.
+    with ``"head"``, much with ``"full"``. A classifier that learns from them draws its boundaries too tight, which is
+    why ``fit_transform`` differs from ``fit`` then ``transform`` with ``cross_fit=True``, as in scikit-learn's
+    :class:`~sklearn.preprocessing.TargetEncoder`.
 
     The fitted encoder carries the text model, which travels in its pickle.
 
@@ -177,6 +192,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "cross_fit": ["boolean"],
         "max_length": [Interval(Integral, 2, None, closed="left"), None],
         "open_label": [Real, str],
         "device": [str, torch.device],
@@ -205,6 +221,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 5,
         tol: float = 1e-4,
+        cross_fit: bool = True,
         max_length: int | None = None,
         open_label: int | str = -1,
         device: str | torch.device = "auto",
@@ -226,6 +243,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.tol = tol
+        self.cross_fit = cross_fit
         self.max_length = max_length
         self.open_label = open_label
         self.device = device
@@ -259,9 +277,10 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return self
 
     def fit_transform(self, X: ArrayLike, y: ArrayLike | None = None, **fit_params: Any) -> NDArray[np.float32]:
-        """Tune the encoder and give the features of the same texts, as ``fit`` and then ``transform`` do.
+        """Tune the encoder and give the features of the same texts.
 
-        Frozen embeddings are computed once for both.
+        With ``finetune="head"`` and ``cross_fit=True`` they are not those of ``transform``: they lie about where those
+        of new texts do. Frozen embeddings are computed once for all.
 
         Parameters
         ----------
@@ -277,8 +296,13 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         if fit_params:
             msg = f"SupConTextEncoder.fit_transform takes no further arguments, got {sorted(fit_params)}."
             raise TypeError(msg)
-        texts, embeddings = self._fit(X, y)
-        return self._embed(texts) if embeddings is None else self._project(embeddings)
+        texts, classes, embeddings = self._fit(X, y)
+        if embeddings is None:
+            return self._embed(texts)
+        features = self._project(embeddings)
+        if classes is not None and self.cross_fit:
+            features[classes >= 0] = self._cross_fit(embeddings, classes)
+        return features
 
     def transform(self, X: ArrayLike) -> NDArray[np.float32]:
         """Embed texts.
@@ -340,8 +364,10 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return self._width if self.weight_ is None else len(self.weight_)
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def _fit(self, X: ArrayLike, y: ArrayLike | None) -> tuple[list[str], torch.Tensor | None]:
-        """Fit; gives back the checked texts, and their embeddings where the text model stayed as it was."""
+    def _fit(
+        self, X: ArrayLike, y: ArrayLike | None
+    ) -> tuple[list[str], NDArray[np.int64] | None, torch.Tensor | None]:
+        """Fit; gives back the checked texts, their classes, and embeddings where the text model stayed as it was."""
         if self.finetune == "none" and self.n_components is not None:
             msg = f"n_components={self.n_components} needs a linear layer, but finetune='none' has none; use 'head'."
             raise ValueError(msg)
@@ -360,8 +386,8 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
                 embeddings = self._pooled(texts)
                 self._width = embeddings.shape[1]
                 self._keep_history(History())
-                return texts, embeddings
-            return texts, self._train(texts, labels, device)
+                return texts, None, embeddings
+            return texts, labels, self._train(texts, labels, device)
 
     def _check_labels(self, texts: list[str], y: ArrayLike | None) -> NDArray[np.int64]:
         """Class index of each text, −1 for open ones; sets ``classes_``."""
@@ -408,6 +434,25 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.bias_ = projection.bias.detach().cpu().numpy()
         self._keep_history(history)
         return embeddings
+
+    def _cross_fit(self, embeddings: torch.Tensor, classes: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Features of the known training texts that take part in training as new texts would."""
+        device = resolve_device(self.device)
+        known = np.flatnonzero(classes >= 0)
+        weight, bias = torch.from_numpy(self.weight_), torch.from_numpy(self.bias_)
+        final = start_projection(weight.shape[1], len(weight), 0).to(device)
+        with torch.no_grad():
+            final.weight.copy_(weight)
+            final.bias.copy_(bias)
+        features = cross_fit(
+            embeddings[torch.from_numpy(known)].to(device),
+            classes[known],
+            len(self.classes_),
+            final,
+            self._settings(),
+            resolve_seed(self.random_state),
+        )
+        return np.asarray(features.cpu().numpy(), dtype=np.float32)
 
     def _settings(self) -> ContrastiveSettings:
         auto = _AUTO[self.finetune]

