@@ -164,6 +164,10 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
     classes'. The ellipsoid is that of M_k = (1 − ρ) S_k + ρ τ_k I, with one ρ for all classes. Leaving one row out of a
     class changes its M_k by a rank-one term, so that every row is judged by its class without it at no cost.
 
+    *Learning.* On rows that it has not seen, learning often adds nothing to that start. Then the start is kept, and
+    ``alpha``, ``beta`` and ``n_mix`` change nothing; ``early_stopping=False`` learns until the loss does not improve,
+    at most ``max_iter`` epochs.
+
     *Judging.* Such a row is judged twice: as a known row by the ellipsoid of its nearest centroid, and, its own class
     left aside, as an open row by the ellipsoid of the nearest other centroid, to which it is what an unknown class
     would be. The expected F1 of a size is the macro F1 over the known classes and open, the mean of three shares of
