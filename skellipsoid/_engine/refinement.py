@@ -247,7 +247,12 @@ class _Trial:
         mixed = np.ones(n_classes, dtype=bool) if unknown is None else ~unknown
         self.learner = AxisLearner(self.fit, known[~held], classes[~held], real_open[~held_open], mixed, settings, rng)
         self.judge = HeldOutRows(
-            known[held], classes[held], real_open[held_open], centroids, torch.from_numpy(points), unknown
+            known[held],
+            classes[held],
+            real_open[held_open],
+            centroids,
+            torch.from_numpy(points).to(known.device),
+            unknown,
         )
         self.shapes = self.fit.factors().to(radii.dtype)
         self.radii = torch.full_like(radii, self.fit.radius)
