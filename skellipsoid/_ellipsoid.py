@@ -302,7 +302,7 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         own = slice(self._axis_starts[k], self._axis_starts[k + 1])
         axes, roots = self._axes[own].astype(np.float64), np.sqrt(self._axis_weights[own])
         residual = float(np.sqrt(self._residual_weights[k]))
-        if self.init == "identity":
+        if self.shrinkage_ is None:  # full matrices were learned
             return axes
         return residual * np.eye(axes.shape[1]) + (axes.T * (roots - residual)) @ axes
 
@@ -368,7 +368,9 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         self._mean[constant] = X[0, constant]
         self.scale_ = self._find_scale(X) if self.rescale else 1.0
         n_classes, n_features = len(self.classes_), X.shape[1]
-        what = f"{n_classes} classes × {n_features} × {n_features} matrices with Adam's two moments"
+        what = f"the axes of {n_classes} classes, {len(X)} × {n_features} numbers in double precision"
+        if self.init == "identity":
+            what = f"{n_classes} classes × {n_features} × {n_features} matrices with Adam's two moments"
         with explain_out_of_memory(what, "reduce the number of features (PCA) or use device='cpu'"):
             learned = learn_boundaries(
                 self._standardize(X, np.float32).to(device),

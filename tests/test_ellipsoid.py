@@ -571,4 +571,12 @@ print((peak() - before) / 2**20)
 def test_matrices_that_do_not_fit_are_an_error_with_sizes_and_remedies():
     X = np.zeros((2, 6_000_000), dtype=np.float32)  # matrices of 131 TiB, more than a process can address
     with pytest.raises(MemoryError, match=r"2 classes × 6000000 × 6000000 matrices.*\(PCA\)"):
-        make().fit(X, [0, 1])
+        make(init="identity").fit(X, [0, 1])
+
+
+def test_from_covariances_no_square_matrix_is_made():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(8, 200_000)).astype(np.float32)  # one matrix would take 149 GiB
+    X[4:] += 1
+    classifier = make().fit(X, np.repeat([0, 1], 4))
+    assert classifier.predict_known(X).tolist() == [0] * 4 + [1] * 4

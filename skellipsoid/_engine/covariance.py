@@ -46,10 +46,14 @@ class CovarianceFit:
 
         ``gains`` has (n_axes + 1,) numbers of each class, the last one for the directions off its axes.
         """
-        along, off = zip(*(part.weights(self.shrinkage, self.radius / self.unit) for part in self.parts), strict=True)
-        if gains is not None:
-            along = tuple(values * gain[:-1].exp() for values, gain in zip(along, gains, strict=True))
-            off = tuple(value * float(gain[-1].exp()) for value, gain in zip(off, gains, strict=True))
+        unit = self.radius / self.unit
+        along, off = zip(
+            *(
+                part.weights(self.shrinkage, unit, None if gains is None else gains[k])
+                for k, part in enumerate(self.parts)
+            ),
+            strict=True,
+        )
         return torch.cat(along), along[0].new_tensor(off)
 
     def factors(self, gains: list[Tensor] | None = None) -> Factors:
@@ -136,27 +140,29 @@ class Part:
         self.own_squares = (offsets @ vectors).square()
         self.spread = 0.0
 
-    def precisions(self, shrinkage: float, *, left_out: bool = False) -> tuple[Tensor, float]:
-        """Eigenvalues of M⁻¹ along the axes, and off them; of a class that lacks one row, but for its own term."""
+    def precisions(self, shrinkage: float, gains: Tensor | None = None) -> tuple[Tensor, float]:
+        """Eigenvalues of M⁻¹ along the axes, and off them, multiplied by e to the ``gains``."""
         off = shrinkage * self.spread
-        inflated = (self.n_rows - 1) / (self.n_rows - 2) if left_out and self.n_rows > 2 else 1.0
-        share = 0.0 if left_out and self.n_rows <= 2 else 1 - shrinkage
-        return (share * inflated * self.eigenvalues + off).reciprocal(), 1 / off
+        along = ((1 - shrinkage) * self.eigenvalues + off).reciprocal()
+        if gains is None:
+            return along, 1 / off
+        return along * gains[:-1].exp(), float(gains[-1].exp()) / off
 
     def own_distances(self, shrinkage: float, gains: Tensor | None = None) -> Tensor:
         """Distance of each own row to the class that is made of the others."""
         m = self.n_rows
         if m < 2:
             return torch.zeros(m, dtype=torch.float64, device=self.own_squares.device)
-        squared = self.own_squares @ self.precisions(shrinkage, left_out=True)[0]
+        # The class of the others; the term that the row itself adds follows, and of two rows none is left.
+        inflated = (m - 1) / (m - 2) * (1 - shrinkage) if m > 2 else 0.0
+        squared = self.own_squares @ (inflated * self.eigenvalues + shrinkage * self.spread).reciprocal()
         if m > 2:
             leverage = (1 - shrinkage) * m / ((m - 1) * (m - 2)) * squared
             squared = squared / (1 - leverage.clamp_max(LARGEST_LEVERAGE))
         if gains is not None:
             # What a row loses by being left out, it loses whatever the axes have learned since.
-            weights = self.precisions(shrinkage)[0]
-            gained = self.own_squares @ (weights * gains[:-1].exp())
-            squared = squared * gained / (self.own_squares @ weights).clamp_min(SMALLEST_EIGENVALUE)
+            before, gained = (self.own_squares @ self.precisions(shrinkage, learned)[0] for learned in (None, gains))
+            squared = squared * gained / before.clamp_min(SMALLEST_EIGENVALUE)
         distances: Tensor = squared.sqrt() * (m / (m - 1))
         return distances
 
@@ -166,11 +172,11 @@ class Part:
         along = (offsets @ self.axes.T).square()
         return along, (offsets.square().sum(1) - along.sum(1)).clamp_min(0)
 
-    def weights(self, shrinkage: float, unit: float) -> tuple[Tensor, float]:
+    def weights(self, shrinkage: float, unit: float, gains: Tensor | None = None) -> tuple[Tensor, float]:
         """Squared eigenvalues of A along the axes and off them (AᵀA = M⁻¹ in units); the identity for a point."""
         if self.point:
             return self.eigenvalues, 1.0
-        along, off = self.precisions(shrinkage)
+        along, off = self.precisions(shrinkage, gains)
         # Where the axes are all directions, what is left is rounding.
         spanned = len(along) == self.axes.shape[1]
         return along * unit**2, 0.0 if spanned else off * unit**2
@@ -251,8 +257,6 @@ class JudgedRows:
     ) -> Tensor:
         found = torch.empty(n_rows, dtype=torch.float64, device=self.classes.device)
         for k, (part, (group, along, off)) in enumerate(zip(self.parts, split, strict=True)):
-            weights, residual = part.precisions(shrinkage)
-            if gains is not None:
-                weights, residual = weights * gains[k][:-1].exp(), residual * float(gains[k][-1].exp())
+            weights, residual = part.precisions(shrinkage, None if gains is None else gains[k])
             found[group] = (along @ weights + off * residual).sqrt()
         return found

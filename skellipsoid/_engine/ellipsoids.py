@@ -9,12 +9,12 @@ from torch import Tensor
 
 from .covariance import fit_covariances
 from .geometry import POINT_RADIUS, Factors, class_centroids, mean_radii
-from .held_out import HeldOutRows, Reach, best_size, expected_f1
+from .held_out import HeldOutRows, Reach, best_size, boundary_f1, hold_out
 from .losses import contraction_loss, contraction_slope, expansion_loss, expansion_slope
-from .pseudo_open import draw_mixtures
+from .pseudo_open import draw_negatives
 from .refinement import learn_axes
 from .settings import BoundarySettings
-from .training import History, held_out_rows, run_epochs, shuffled_batches
+from .training import History, run_epochs, shuffled_batches
 
 #: The norm of a transformed row stands in a denominator.
 SMALLEST_NORM = 1e-12
@@ -68,15 +68,15 @@ def learn_boundaries(
         shapes = Factors.from_components(learned.components)
         margins, history = learned.held_out_margins, learned.history
         return Boundaries(learned.centroids, learned.radii, shapes, learned.points, margins, None, history)
-    start = start_ellipsoids(known, classes, n_classes)
-    fit = fit_covariances(known, classes, n_classes, real_open, start.points)
+    _, balls, points = start_balls(known, classes, n_classes)
+    fit = fit_covariances(known, classes, n_classes, real_open, points)
     gains, history = learn_axes(fit, known, classes, real_open, settings, np.random.default_rng(seed))
     reach = fit.reach(gains)
     size = best_size(reach)[0] * (1 + ROUNDING) if settings.recalibrate else 1.0
     # One radius for all: the shapes differ in size. Between points alone, the distances between them decide.
-    radii = (start.radii if start.points.all() else torch.full_like(start.radii, fit.radius)) * size
+    radii = (balls if points.all() else torch.full_like(balls, fit.radius)) * size
     margins = 1 - reach.known / size if len(reach.known) else None
-    return Boundaries(fit.centroids, radii, fit.factors(gains), start.points, margins, fit.shrinkage, history)
+    return Boundaries(fit.centroids, radii, fit.factors(gains), points, margins, fit.shrinkage, history)
 
 
 def learn_ellipsoids(
@@ -97,7 +97,7 @@ def learn_ellipsoids(
         return judge.reach(Factors.from_components(ellipsoids.components), ellipsoids.radii)
 
     def score() -> float:
-        return best_size(reach())[1] if settings.recalibrate else float(expected_f1(reach(), np.ones(1))[0])
+        return boundary_f1(reach(), is_sized=settings.recalibrate)
 
     if settings.early_stopping:
         best = ellipsoids.components.clone()
@@ -108,9 +108,7 @@ def learn_ellipsoids(
     if settings.recalibrate:
         size, _ = best_size(reach())
         ellipsoids.radii = ellipsoids.radii * (size * (1 + ROUNDING))
-    ellipsoids.held_out_margins = (
-        1 - judge.reach(Factors.from_components(ellipsoids.components), ellipsoids.radii).known
-    )
+    ellipsoids.held_out_margins = 1 - reach().known
     return ellipsoids
 
 
@@ -120,20 +118,23 @@ def _hold_out(
     """Split (known, classes, real_open) into rows that learn and rows that are held out, if any are needed."""
     if not (settings.early_stopping or settings.recalibrate):
         return (known, classes, real_open), None
-    held = torch.from_numpy(held_out_rows(classes.cpu().numpy(), settings.validation_fraction, rng)).to(known.device)
-    open_held = torch.from_numpy(rng.random(len(real_open)) < settings.validation_fraction).to(known.device)
-    return (known[~held], classes[~held], real_open[~open_held]), (known[held], classes[held], real_open[open_held])
+    return hold_out(known, classes, real_open, settings.validation_fraction, rng)
 
 
 def start_ellipsoids(known: Tensor, classes: Tensor, n_classes: int) -> Ellipsoids:
     """Centroids, mean radii and identity matrices: the ball from which learning starts."""
-    n_features = known.shape[1]
+    centroids, radii, points = start_balls(known, classes, n_classes)
+    components = torch.eye(known.shape[1], device=known.device, dtype=known.dtype).repeat(n_classes, 1, 1)
+    return Ellipsoids(centroids, radii, components, points)
+
+
+def start_balls(known: Tensor, classes: Tensor, n_classes: int) -> tuple[Tensor, Tensor, np.ndarray]:
+    """Centroids, mean radii, and which classes are points; those have a typical radius."""
     centroids = class_centroids(known, classes, n_classes)
     radii = mean_radii(known, classes, centroids)
     points = (radii <= POINT_RADIUS).cpu().numpy()
     radii[torch.from_numpy(points)] = _typical_radius(centroids, radii[torch.from_numpy(~points)])
-    components = torch.eye(n_features, device=known.device, dtype=known.dtype).repeat(n_classes, 1, 1)
-    return Ellipsoids(centroids, radii, components, points)
+    return centroids, radii, points
 
 
 def _typical_radius(centroids: Tensor, other_radii: Tensor) -> float:
@@ -192,24 +193,21 @@ class _BoundaryTrainer:
         """One optimiser step on a batch; returns the batch's summed loss (eq. 16)."""
         on_device = torch.from_numpy(rows).to(self.known.device)
         batch, classes = self.known[on_device], self.classes[on_device]
-        negatives = self._negatives(batch, self.classes_cpu[rows])
+        settings = self.settings
+        negatives = draw_negatives(
+            batch,
+            self.classes_cpu[rows],
+            self.real_open,
+            len(rows),
+            n_mix=settings.n_mix,
+            alpha=settings.alpha,
+            rng=self.rng,
+        )
         loss = self._contract(negatives) + self._expand(batch, classes)
         self.gradient.div_(len(rows))
         self.gradient[self.fixed] = 0
         self.optimizer.step()
         return float(loss)
-
-    def _negatives(self, batch: Tensor, classes: np.ndarray) -> Tensor:
-        """As many open rows as the batch has known ones: real ones for up to half of them, else mixtures."""
-        n_real = min(len(self.real_open), len(batch) // 2)
-        mixture = draw_mixtures(
-            classes, len(batch) - n_real, n_mix=self.settings.n_mix, alpha=self.settings.alpha, rng=self.rng
-        )
-        if mixture is None:  # one class: only real open rows can contract it
-            n_real = min(len(self.real_open), len(batch))
-        chosen = torch.from_numpy(self.rng.permutation(len(self.real_open))[:n_real]).to(batch.device)
-        real = self.real_open[chosen]
-        return real if mixture is None else torch.cat([mixture.of(batch), real])
 
     def _contract(self, negatives: Tensor) -> Tensor:
         """Contraction loss of every open row for every class; writes its gradient.

@@ -3,10 +3,8 @@
 Shapes: ``n_samples`` rows of ``n_features``; ``n_classes`` ellipsoids, each { z : ‖A (z − c)‖₂ ≤ Δ }.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -79,14 +77,6 @@ class Factors:
         axes = components.reshape(-1, n_features)
         starts = [k * n_features for k in range(n_classes + 1)]
         return cls(axes, axes.new_ones(len(axes)), starts, axes.new_zeros(n_classes))
-
-    @classmethod
-    def stack(cls, shapes: Sequence[tuple[Tensor, Tensor, float]]) -> "Factors":
-        """Put the classes' axes, weights and residual weights into one."""
-        axes, weights, residual = zip(*shapes, strict=True)
-        starts = np.cumsum([0, *map(len, axes)]).tolist()
-        stacked = torch.cat(axes)
-        return cls(stacked, torch.cat(weights), starts, stacked.new_tensor(residual))
 
     def __len__(self) -> int:
         """Return the number of classes."""

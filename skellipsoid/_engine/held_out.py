@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .geometry import Factors, assigned_norms, nearest_centroid, nearest_other
+from .training import held_out_rows
 
 #: How many open rows there are for each known one, in the mean over which a boundary is judged: nobody knows it, so a
 #: quarter, a half and three quarters of all rows count alike.
@@ -33,6 +34,18 @@ class Reach:
     open: NDArray[np.float64]  # (n_open,)
     open_assigned: NDArray[np.int64]  # (n_open,)
     n_classes: int
+
+
+Rows = tuple[Tensor, Tensor, Tensor]
+
+
+def hold_out(
+    known: Tensor, classes: Tensor, real_open: Tensor, fraction: float, rng: np.random.Generator
+) -> tuple[Rows, Rows]:
+    """Split (known, classes, real_open) into rows that learn and rows that are held out."""
+    held = torch.from_numpy(held_out_rows(classes.cpu().numpy(), fraction, rng)).to(known.device)
+    open_held = torch.from_numpy(rng.random(len(real_open)) < fraction).to(known.device)
+    return (known[~held], classes[~held], real_open[~open_held]), (known[held], classes[held], real_open[open_held])
 
 
 class HeldOutRows:
@@ -158,3 +171,8 @@ def best_size(reach: Reach) -> tuple[float, float]:
         return float(sizes[scores.argmax()]), best
     weights = np.exp((scores - best) / F1_UNIT)
     return float(np.exp(np.average(np.log(sizes), weights=weights))), best
+
+
+def boundary_f1(reach: Reach, *, is_sized: bool) -> float:
+    """Judge boundaries by their expected F1: at the best size if they are to be sized, else as they are."""
+    return best_size(reach)[1] if is_sized else float(expected_f1(reach, np.ones(1))[0])

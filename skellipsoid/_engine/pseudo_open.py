@@ -1,4 +1,4 @@
-"""Pseudo-open samples: Dirichlet mixtures of known samples with distinct labels (eq. 14)."""
+"""Open rows that boundaries learn from: mixtures of known rows with distinct labels (eq. 14), and real ones."""
 
 from typing import NamedTuple
 
@@ -20,6 +20,27 @@ class Mixture(NamedTuple):
             share = torch.from_numpy(weights).to(features)
             mixed.addcmul_(share.unsqueeze(1), features[torch.from_numpy(indices).to(features.device)])
         return mixed
+
+
+def draw_negatives(
+    rows: Tensor,
+    classes: np.ndarray,
+    real_open: Tensor,
+    n_wanted: int,
+    *,
+    n_mix: int,
+    alpha: float,
+    rng: np.random.Generator,
+) -> Tensor:
+    """Draw open rows: real ones for up to half of them, else mixtures of ``rows``; see ``draw_mixtures``.
+
+    Rows of a single class cannot be mixed: then there are real ones alone, as many as there are.
+    """
+    n_real = min(len(real_open), n_wanted // 2)
+    mixture = draw_mixtures(classes, n_wanted - n_real, n_mix=n_mix, alpha=alpha, rng=rng)
+    chosen = rng.permutation(len(real_open))[: n_wanted if mixture is None else n_real]
+    real = real_open[torch.from_numpy(chosen).to(real_open.device)]
+    return real if mixture is None else torch.cat([mixture.of(rows), real])
 
 
 def draw_mixtures(

@@ -14,16 +14,16 @@ from torch import Tensor
 
 from .covariance import CovarianceFit, Part, fit_covariances
 from .geometry import POINT_RADIUS, class_centroids, mean_radii
-from .held_out import HeldOutRows, best_size, expected_f1
+from .held_out import HeldOutRows, boundary_f1, hold_out
 from .losses import contraction_loss, contraction_slope, expansion_loss, expansion_slope
-from .pseudo_open import draw_mixtures
+from .pseudo_open import draw_negatives
 from .settings import BoundarySettings
-from .training import History, held_out_rows, run_epochs
+from .training import History, run_epochs
 
 #: Rows of each class, and pseudo-open rows for each class, that one step sees at most.
 MOST_ROWS = 256
 #: Pseudo-open rows to draw those from.
-MOST_MIXTURES = 8192
+MOST_NEGATIVES = 8192
 #: All rows are seen at every step: an epoch is a few of them.
 STEPS_PER_EPOCH = 5
 #: F1 that each half of the classes must gain by learning.
@@ -62,10 +62,19 @@ class AxisLearner:
         self.n_axes = torch.tensor(n_axes, device=known.device).unsqueeze(1)
         self.optimizer = torch.optim.Adam([self.log_weights], lr=settings.learning_rate)
         self.learns = torch.tensor([not part.point for part in fit.parts], device=known.device)
-        self.own, self.own_weights = self._known_terms(known, classes, rng)
-        self.negatives, self.negative_weights = self._open_terms(
-            self._draw(known, classes, real_open, negatives_from, rng), rng
+        self.own, self.own_weights = self._known_terms(rng)
+        codes = classes.cpu().numpy()
+        usable = np.flatnonzero(negatives_from[codes])
+        negatives = draw_negatives(
+            known[torch.from_numpy(usable).to(known.device)],
+            codes[usable],
+            real_open,
+            min(len(known), MOST_NEGATIVES),
+            n_mix=settings.n_mix,
+            alpha=settings.alpha,
+            rng=rng,
         )
+        self.negatives, self.negative_weights = self._open_terms(negatives, rng)
 
     def step(self) -> float:
         """One step; returns the mean loss per known row before it (eq. 16)."""
@@ -113,11 +122,11 @@ class AxisLearner:
         gradient.add_(torch.bmm(pull.unsqueeze(1), terms).squeeze(1))
         return float((weights * loss(norms, radii)).sum())
 
-    def _known_terms(self, known: Tensor, classes: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
+    def _known_terms(self, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         counts = [min(part.n_rows, MOST_ROWS) for part in self.fit.parts]
         terms, weights = self._padded(max(counts))
         for k, (part, n_kept) in enumerate(zip(self.fit.parts, counts, strict=True)):
-            kept = torch.from_numpy(rng.permutation(part.n_rows)[:n_kept]).to(known.device)
+            kept = torch.from_numpy(rng.permutation(part.n_rows)[:n_kept]).to(terms.device)
             along = part.own_squares[kept]
             alone = along @ part.precisions(self.fit.shrinkage)[0]
             left_out = part.own_distances(self.fit.shrinkage)[kept].square()
@@ -125,27 +134,6 @@ class AxisLearner:
             self._write(terms[k, :n_kept], part, along, along.new_zeros(n_kept))
             weights[k, :n_kept] = part.n_rows / n_kept
         return terms, weights
-
-    def _draw(
-        self,
-        known: Tensor,
-        classes: Tensor,
-        real_open: Tensor,
-        negatives_from: NDArray[np.bool_],
-        rng: np.random.Generator,
-    ) -> Tensor:
-        """Pseudo-open rows and real open ones, each group half of all where both are there."""
-        codes = classes.cpu().numpy()
-        usable = np.flatnonzero(negatives_from[codes])
-        n_wanted = min(len(known), MOST_MIXTURES)
-        n_real = min(len(real_open), n_wanted // 2)
-        mixture = draw_mixtures(
-            codes[usable], n_wanted - n_real, n_mix=self.settings.n_mix, alpha=self.settings.alpha, rng=rng
-        )
-        real = real_open[torch.from_numpy(rng.permutation(len(real_open))[: n_real if mixture else n_wanted])]
-        if mixture is None:
-            return real
-        return torch.cat([mixture.of(known[torch.from_numpy(usable).to(known.device)]), real])
 
     def _open_terms(self, rows: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         """Rows for each class, near ones more often and counting less, so that the expected loss is that of all."""
@@ -182,7 +170,7 @@ def learn_axes(
     real_open: Tensor,
     settings: BoundarySettings,
     rng: np.random.Generator,
-) -> tuple[list[Tensor], History]:
+) -> tuple[list[Tensor] | None, History]:
     """Learn as far as held-out rows and held-out classes support it.
 
     Twice, some rows of every class and one half of the classes are held out: the rows make no covariance, the classes
@@ -192,16 +180,16 @@ def learn_axes(
 
     Returns
     -------
-    gains : list of Tensor
-        For ``CovarianceFit.factors``.
+    gains : list of Tensor or None
+        For ``CovarianceFit.factors``; ``None`` where the start is kept.
     history : History
         Of the runs with rows held out, or of the only run without ``early_stopping``.
     """
     everything = np.ones(len(fit.parts), dtype=bool)
-    final = AxisLearner(fit, known, classes, real_open, everything, settings, rng)
     if not settings.early_stopping:
-        history = _run([final], settings, None)
-        return final.gains(), history
+        learner = AxisLearner(fit, known, classes, real_open, everything, settings, rng)
+        history = _run([learner], settings, None)
+        return learner.gains(), history
     trials = [
         _Trial(fit, known, classes, real_open, unknown, settings, rng) for unknown in _halves(len(fit.parts), rng)
     ]
@@ -216,9 +204,12 @@ def learn_axes(
     history = _run([trial.learner for trial in trials], settings, score)
     # What one half of the classes gains by and the other loses by is chance.
     is_supported = (gained[history.best_epoch] > SUPPORTED_GAIN).all()
-    for _ in range((history.best_epoch + 1) * STEPS_PER_EPOCH if is_supported else 0):
-        final.step()
-    return final.gains(), history
+    if not is_supported:
+        return None, history
+    learner = AxisLearner(fit, known, classes, real_open, everything, settings, rng)
+    for _ in range((history.best_epoch + 1) * STEPS_PER_EPOCH):
+        learner.step()
+    return learner.gains(), history
 
 
 class _Trial:
@@ -235,25 +226,14 @@ class _Trial:
         rng: np.random.Generator,
     ) -> None:
         n_classes = len(fit.parts)
-        held = torch.from_numpy(held_out_rows(classes.cpu().numpy(), settings.validation_fraction, rng))
-        held_open = torch.from_numpy(rng.random(len(real_open)) < settings.validation_fraction).to(known.device)
-        held = held.to(known.device)
-        centroids = class_centroids(known[~held], classes[~held], n_classes)
-        radii = mean_radii(known[~held], classes[~held], centroids)
+        learning, judging = hold_out(known, classes, real_open, settings.validation_fraction, rng)
+        centroids = class_centroids(*learning[:2], n_classes)
+        radii = mean_radii(*learning[:2], centroids)
         points = (radii <= POINT_RADIUS).cpu().numpy()
-        self.fit = fit_covariances(
-            known[~held], classes[~held], n_classes, real_open[~held_open], points, fit.shrinkage, judged=False
-        )
+        self.fit = fit_covariances(*learning[:2], n_classes, learning[2], points, fit.shrinkage, judged=False)
         mixed = np.ones(n_classes, dtype=bool) if unknown is None else ~unknown
-        self.learner = AxisLearner(self.fit, known[~held], classes[~held], real_open[~held_open], mixed, settings, rng)
-        self.judge = HeldOutRows(
-            known[held],
-            classes[held],
-            real_open[held_open],
-            centroids,
-            torch.from_numpy(points).to(known.device),
-            unknown,
-        )
+        self.learner = AxisLearner(self.fit, *learning, mixed, settings, rng)
+        self.judge = HeldOutRows(*judging, centroids, torch.from_numpy(points).to(known.device), unknown)
         self.shapes = self.fit.factors().to(radii.dtype)
         self.radii = torch.full_like(radii, self.fit.radius)
         self.is_sized = settings.recalibrate
@@ -261,8 +241,7 @@ class _Trial:
     def score(self) -> float:
         weights, residual = self.fit.weights(self.learner.gains())
         shapes = replace(self.shapes, weights=weights.to(self.radii), residual=residual.to(self.radii))
-        reach = self.judge.reach(shapes, self.radii)
-        return best_size(reach)[1] if self.is_sized else float(expected_f1(reach, np.ones(1))[0])
+        return boundary_f1(self.judge.reach(shapes, self.radii), is_sized=self.is_sized)
 
 
 def _run(learners: list[AxisLearner], settings: BoundarySettings, score: Callable[[], float] | None) -> History:

@@ -17,7 +17,7 @@ from skellipsoid._engine.ellipsoids import (
 )
 from skellipsoid._engine.geometry import Factors
 from skellipsoid._engine.held_out import HeldOutRows, best_size, expected_f1
-from skellipsoid._engine.pseudo_open import draw_mixtures
+from skellipsoid._engine.pseudo_open import draw_mixtures, draw_negatives
 from skellipsoid._engine.settings import BoundarySettings
 from skellipsoid._engine.training import held_out_rows, shuffled_batches
 
@@ -186,14 +186,18 @@ def test_single_precision_follows_double_precision():
     np.testing.assert_allclose(single.components, double.components, atol=1e-3)
 
 
+def negatives_of(known, classes, real_open):
+    rng = np.random.default_rng(0)
+    return draw_negatives(known, classes.numpy(), real_open, len(known), n_mix=3, alpha=0.6, rng=rng)
+
+
 @pytest.mark.parametrize(
     ("n_batch", "n_open", "expected_real"), [(8, 0, 0), (8, 3, 3), (8, 9, 4), (7, 9, 3), (2, 9, 1)]
 )
 def test_negatives_are_as_many_as_the_batch(n_batch, n_open, expected_real):
     known, classes = known_rows(n_rows=n_batch, n_classes=2)
     real_open = 100 + open_rows()[:n_open]
-    trainer = trainer_of(start_ellipsoids(known, classes, 2), known, classes, real_open)
-    negatives = trainer._negatives(known, classes.numpy())
+    negatives = negatives_of(known, classes, real_open)
     assert len(negatives) == n_batch
     real = negatives[negatives[:, 0] > 50]
     assert len(real) == len(np.unique(real, axis=0)) == expected_real
@@ -204,8 +208,7 @@ def test_negatives_are_as_many_as_the_batch(n_batch, n_open, expected_real):
 def test_one_class_has_real_negatives_alone(n_open, expected):
     known, classes = known_rows(n_classes=1, n_rows=8)
     real_open = open_rows(n_open)
-    trainer = trainer_of(start_ellipsoids(known, classes, 1), known, classes, real_open)
-    negatives = trainer._negatives(known, classes.numpy())
+    negatives = negatives_of(known, classes, real_open)
     assert len(negatives) == expected
     assert all((row == real_open).all(dim=1).any() for row in negatives)
 

@@ -1,5 +1,7 @@
 """Centroids, radii, distances and axes against NumPy in double precision."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -121,22 +123,22 @@ def test_nearest_other_passes_over_the_own_class_and_classes_with_a_handicap():
 
 def test_factors_are_the_matrices_that_they_stand_for(rows, ellipsoids):
     rng = np.random.default_rng(3)
-    shapes, components = [], []
-    for n_axes in (0, 2, 5, 3):
-        axes = np.linalg.qr(rng.normal(size=(5, 5)))[0][:n_axes]
-        weights, residual = rng.uniform(0.2, 3, size=n_axes), float(rng.uniform(0.2, 3))
-        shapes.append((torch.from_numpy(axes), torch.from_numpy(weights), residual))
-        squared = axes.T @ np.diag(weights) @ axes + residual * (np.eye(5) - axes.T @ axes)
+    starts = [0, 0, 2, 7, 10]
+    weights, residual = rng.uniform(0.2, 3, size=10), rng.uniform(0.2, 3, size=4)
+    axes = np.concatenate([np.linalg.qr(rng.normal(size=(5, 5)))[0][:n_axes] for n_axes in np.diff(starts)])
+    components = []
+    for k, (first, last) in enumerate(pairwise(starts)):
+        own = axes[first:last]
+        squared = own.T @ np.diag(weights[first:last]) @ own + residual[k] * (np.eye(5) - own.T @ own)
         components.append(np.linalg.cholesky(squared).T)
-    factors = Factors.stack(shapes)
+    factors = Factors(*map(torch.from_numpy, (axes, weights)), starts, torch.from_numpy(residual))
     assert len(factors) == 4
-    assert factors.starts == [0, 0, 2, 7, 10]
     found = transformed_norms(torch.from_numpy(rows[0]), torch.from_numpy(ellipsoids[0]), factors)
     np.testing.assert_allclose(found, literal_norms(rows[0], ellipsoids[0], np.array(components)), rtol=1e-12)
 
 
 def test_rows_beyond_the_precision_are_infinitely_far():
-    factors = Factors.stack([(torch.tensor([[1.0, 0]]), torch.tensor([0.5]), 2.0)])
+    factors = Factors(torch.tensor([[1.0, 0]]), torch.tensor([0.5]), [0, 1], torch.tensor([2.0]))
     assert factors.norms(0, torch.tensor([[1e30, 1e30]])).tolist() == [torch.inf]
 
 
