@@ -160,7 +160,7 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
 
     Notes
     -----
-    *Start.* S_k is the covariance of a class's rows and τ_k the mean of its own variance per feature and of all
+    *Start.* S_k is the covariance of a class's rows and τ_k a mean of its own variance per feature and of all
     classes'. The ellipsoid is that of M_k = (1 − ρ) S_k + ρ τ_k I, with one ρ for all classes. Leaving one row out of a
     class changes its M_k by a rank-one term, so that every row is judged by its class without it at no cost.
 
@@ -171,9 +171,9 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
     *Judging.* Such a row is judged twice: as a known row by the ellipsoid of its nearest centroid, and, its own class
     left aside, as an open row by the ellipsoid of the nearest other centroid, to which it is what an unknown class
     would be. The expected F1 of a size is the macro F1 over the known classes and open, the mean of three shares of
-    open rows: a quarter, a half and three quarters. ρ is the one with the best F1 at its best size. The size is the
-    geometric mean of all sizes, weighted by how near their F1 comes to the best. That needs no open row and no
-    quantile set by hand. The paper has no such step. With ``init="identity"`` it uses ``validation_fraction`` of the
+    open rows: a quarter, a half and three quarters. Sizes, and shrinkages by the F1 of their best size, are means of
+    all candidates, weighted by e to their F1 in units of its error, 0.3/√m for m rows: with few rows it is chance
+    which candidate is best. That needs no open row and no quantile set by hand. The paper has no such step. With ``init="identity"`` it uses ``validation_fraction`` of the
     rows instead.
 
     A class whose rows are all the same point (with ``init="identity"`` also two rows of which one is held out) has

@@ -1,11 +1,13 @@
 """Ellipsoids from class covariances, in closed form, judged by rows that each class is made without.
 
 Around the centroid c_k lies the ellipsoid of M_k = (1 − ρ) S_k + ρ τ_k I: the covariance of the class's rows, shrunk
-towards a ball of the spread τ_k. Leaving one row out of a class changes S_k by a rank-one term, so that every row is
-judged as a new one without fitting anything again.
+towards a ball of the spread τ_k, a mean of the class's own and of all classes'. Leaving one row out of a class changes
+S_k by a rank-one term, so that every row is judged as a new one without fitting anything again.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -13,16 +15,23 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .geometry import Factors, by_class, class_centroids, mean_radii, nearest_centroid, nearest_other
-from .held_out import Reach, best_size
+from .held_out import Reach, best_size, near_best
 
-#: Shrinkages ρ to choose from. At the last one a class of few rows has a ball, but for the axes that stand out.
+#: Shrinkages ρ to mean over. At the last one a class of few rows has a ball, but for the axes that stand out.
 SHRINKAGES = (0.01, 0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
-#: A class's spread is the mean of its own and of all classes', so that those with few rows borrow strength.
-OWN_SPREAD = 0.5
+#: Shares of its own spread in a class's τ to mean over; the rest is that of all classes.
+OWN_SHARES = (0.0, 0.5, 1.0)
 #: Eigenvalues below this share of the largest are rounding.
 SMALLEST_EIGENVALUE = 1e-9
 #: What a row weighs in its own class at most: beyond, rounding decides.
 LARGEST_LEVERAGE = 1 - 1e-9
+
+
+class Shrinkage(NamedTuple):
+    """How far the covariances are shrunk, and towards which balls."""
+
+    rho: float  # ρ
+    own: float  # share of a class's own spread in its τ
 
 
 @dataclass
@@ -33,13 +42,15 @@ class CovarianceFit:
     parts: "list[Part]"
     radius: float
     judged: "JudgedRows | None" = None
-    shrinkage: float = 1.0
-    unit: float = 1.0
+    shrinkage: Shrinkage = field(init=False)
+    unit: float = field(init=False)
 
-    def typical_distance(self, shrinkage: float) -> float:
-        """Geometric mean over the classes of their left-out rows' mean distance; points do not count."""
+    def use(self, shrinkage: Shrinkage) -> None:
+        """Shrink; the unit is the geometric mean over the classes of their left-out rows' mean distance."""
+        self.shrinkage = shrinkage
+        # Points do not count.
         means = [float(part.own_distances(shrinkage).mean()) for part in self.parts if not part.point]
-        return float(np.exp(np.mean(np.log(means)))) if means else 1.0
+        self.unit = float(np.exp(np.mean(np.log(means)))) if means else 1.0
 
     def weights(self, gains: list[Tensor] | None = None) -> tuple[Tensor, Tensor]:
         """Squared eigenvalues of A_k along all classes' axes, and off them, multiplied by e to the ``gains``.
@@ -74,7 +85,7 @@ def fit_covariances(
     n_classes: int,
     real_open: Tensor,
     points: NDArray[np.bool_],
-    shrinkage: float | None = None,
+    shrinkage: Shrinkage | None = None,
     *,
     judged: bool = True,
 ) -> CovarianceFit:
@@ -90,8 +101,8 @@ def fit_covariances(
         Rows that are known to be open; may be empty.
     points : ndarray of shape (n_classes,)
         Classes whose rows are one point: they keep a ball, and their rows say nothing about sizes.
-    shrinkage : float, optional
-        ρ. ``None`` takes the one with which rows that their class is made without are told apart best.
+    shrinkage : Shrinkage, optional
+        ``None`` takes the mean of those with which rows that their class is made without are told apart best.
     judged : bool
         Whether rows shall judge the boundaries; needed for choosing the shrinkage.
     """
@@ -106,16 +117,22 @@ def fit_covariances(
     fit = CovarianceFit(centroids, parts, radius)
     if judged:
         fit.judged = JudgedRows(known, classes, real_open, centroids, parts, telling)
-
-    def use(candidate: float) -> None:
-        fit.shrinkage, fit.unit = candidate, fit.typical_distance(candidate)
-
-    def score(candidate: float) -> float:
-        use(candidate)
-        return best_size(fit.reach())[1]
-
-    use(max(SHRINKAGES, key=score) if shrinkage is None else shrinkage)
+    fit.use(_best_shrinkage(fit) if shrinkage is None else shrinkage)
     return fit
+
+
+def _best_shrinkage(fit: CovarianceFit) -> Shrinkage:
+    """Mean of all candidates, those with nearly the best F1 at their best size counting most."""
+    candidates = [Shrinkage(rho, own) for own, rho in product(OWN_SHARES, SHRINKAGES)]
+    scores = np.empty(len(candidates))
+    for i, candidate in enumerate(candidates):
+        fit.use(candidate)
+        reach = fit.reach()
+        scores[i] = best_size(reach)[1]
+    weights = near_best(scores, len(reach.known))
+    rho, own = np.array(candidates).T
+    odds = np.exp(np.average(np.log(rho / (1 - rho)), weights=weights))
+    return Shrinkage(float(odds / (1 + odds)), float(np.average(own, weights=weights)))
 
 
 class Part:
@@ -138,26 +155,30 @@ class Part:
         self.axes = vectors.T  # (n_axes, n_features), orthonormal
         self.eigenvalues = values[kept] / max(1, self.n_rows - 1)
         self.own_squares = (offsets @ vectors).square()
-        self.spread = 0.0
+        self.own_spread = self.common_spread = 1.0
 
-    def precisions(self, shrinkage: float, gains: Tensor | None = None) -> tuple[Tensor, float]:
+    def ball(self, shrinkage: Shrinkage) -> float:
+        """ρ τ, the variance in every direction that the class is shrunk towards."""
+        return shrinkage.rho * (shrinkage.own * self.own_spread + (1 - shrinkage.own) * self.common_spread)
+
+    def precisions(self, shrinkage: Shrinkage, gains: Tensor | None = None) -> tuple[Tensor, float]:
         """Eigenvalues of M⁻¹ along the axes, and off them, multiplied by e to the ``gains``."""
-        off = shrinkage * self.spread
-        along = ((1 - shrinkage) * self.eigenvalues + off).reciprocal()
+        ball = self.ball(shrinkage)
+        along = ((1 - shrinkage.rho) * self.eigenvalues + ball).reciprocal()
         if gains is None:
-            return along, 1 / off
-        return along * gains[:-1].exp(), float(gains[-1].exp()) / off
+            return along, 1 / ball
+        return along * gains[:-1].exp(), float(gains[-1].exp()) / ball
 
-    def own_distances(self, shrinkage: float, gains: Tensor | None = None) -> Tensor:
+    def own_distances(self, shrinkage: Shrinkage, gains: Tensor | None = None) -> Tensor:
         """Distance of each own row to the class that is made of the others."""
         m = self.n_rows
         if m < 2:
             return torch.zeros(m, dtype=torch.float64, device=self.own_squares.device)
         # The class of the others; the term that the row itself adds follows, and of two rows none is left.
-        inflated = (m - 1) / (m - 2) * (1 - shrinkage) if m > 2 else 0.0
-        squared = self.own_squares @ (inflated * self.eigenvalues + shrinkage * self.spread).reciprocal()
+        inflated = (m - 1) / (m - 2) * (1 - shrinkage.rho) if m > 2 else 0.0
+        squared = self.own_squares @ (inflated * self.eigenvalues + self.ball(shrinkage)).reciprocal()
         if m > 2:
-            leverage = (1 - shrinkage) * m / ((m - 1) * (m - 2)) * squared
+            leverage = (1 - shrinkage.rho) * m / ((m - 1) * (m - 2)) * squared
             squared = squared / (1 - leverage.clamp_max(LARGEST_LEVERAGE))
         if gains is not None:
             # What a row loses by being left out, it loses whatever the axes have learned since.
@@ -172,7 +193,7 @@ class Part:
         along = (offsets @ self.axes.T).square()
         return along, (offsets.square().sum(1) - along.sum(1)).clamp_min(0)
 
-    def weights(self, shrinkage: float, unit: float, gains: Tensor | None = None) -> tuple[Tensor, float]:
+    def weights(self, shrinkage: Shrinkage, unit: float, gains: Tensor | None = None) -> tuple[Tensor, float]:
         """Squared eigenvalues of A along the axes and off them (AᵀA = M⁻¹ in units); the identity for a point."""
         if self.point:
             return self.eigenvalues, 1.0
@@ -183,11 +204,11 @@ class Part:
 
 
 def _set_spreads(parts: list[Part], n_features: int) -> None:
-    """Spread per feature of each class, its own halfway to the mean of all; a point has that mean."""
+    """Mean variance per feature of each class and of all; a point has the latter."""
     own = {k: float(part.eigenvalues.sum()) / n_features for k, part in enumerate(parts) if not part.point}
     common = sum(own.values()) / len(own) if own else 1.0
     for k, part in enumerate(parts):
-        part.spread = OWN_SPREAD * own.get(k, common) + (1 - OWN_SPREAD) * common
+        part.own_spread, part.common_spread = own.get(k, common), common
 
 
 class JudgedRows:
@@ -214,7 +235,7 @@ class JudgedRows:
         self.to_other = None if self.other is None else self._split(known, self.other, centroids)
         self.to_real = self._split(real_open, self.real_assigned, centroids)
 
-    def reach(self, shrinkage: float, unit: float, gains: list[Tensor] | None = None) -> Reach:
+    def reach(self, shrinkage: Shrinkage, unit: float, gains: list[Tensor] | None = None) -> Reach:
         """How far out the rows lie, as multiples of the unit."""
         own = torch.empty(len(self.classes), dtype=torch.float64, device=self.classes.device)
         for k, (part, rows) in enumerate(zip(self.parts, self.members, strict=True)):
@@ -253,7 +274,7 @@ class JudgedRows:
         ]
 
     def _distances(
-        self, split: list[tuple[Tensor, Tensor, Tensor]], n_rows: int, shrinkage: float, gains: list[Tensor] | None
+        self, split: list[tuple[Tensor, Tensor, Tensor]], n_rows: int, shrinkage: Shrinkage, gains: list[Tensor] | None
     ) -> Tensor:
         found = torch.empty(n_rows, dtype=torch.float64, device=self.classes.device)
         for k, (part, (group, along, off)) in enumerate(zip(self.parts, split, strict=True)):

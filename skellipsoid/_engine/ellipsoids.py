@@ -76,7 +76,7 @@ def learn_boundaries(
     # One radius for all: the shapes differ in size. Between points alone, the distances between them decide.
     radii = (balls if points.all() else torch.full_like(balls, fit.radius)) * size
     margins = 1 - reach.known / size if len(reach.known) else None
-    return Boundaries(fit.centroids, radii, fit.factors(gains), points, margins, fit.shrinkage, history)
+    return Boundaries(fit.centroids, radii, fit.factors(gains), points, margins, fit.shrinkage.rho, history)
 
 
 def learn_ellipsoids(

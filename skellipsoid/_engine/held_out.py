@@ -18,8 +18,8 @@ from .training import held_out_rows
 #: How many open rows there are for each known one, in the mean over which a boundary is judged: nobody knows it, so a
 #: quarter, a half and three quarters of all rows count alike.
 OPEN_PER_KNOWN = (1 / 3, 1.0, 3.0)
-#: How far below the best F1 a size still counts: what the F1 of a few hundred rows is uncertain by.
-F1_UNIT = 0.02
+#: The expected F1 of m rows is known to about this over √m.
+F1_ERROR = 0.3
 #: Sizes that are tried, at the reaches of as many known rows.
 N_SIZES = 500
 
@@ -158,7 +158,7 @@ def best_size(reach: Reach) -> tuple[float, float]:
     """Size by ``expected_f1``, and the best value that any size has; (1, 0) without known rows that have a reach.
 
     Many sizes are nearly as good as the best, which is best by chance. So the size is the geometric mean of all,
-    weighted by e to their F1 in units of ``F1_UNIT``. Without open rows, the smallest of the best.
+    weighted by ``near_best``. Without open rows, the smallest of the best.
     """
     sizes = np.unique(reach.known[reach.known > 0])
     if not len(sizes):
@@ -169,8 +169,16 @@ def best_size(reach: Reach) -> tuple[float, float]:
     best = float(scores.max())
     if not len(reach.open):
         return float(sizes[scores.argmax()]), best
-    weights = np.exp((scores - best) / F1_UNIT)
+    weights = near_best(scores, len(reach.known))
     return float(np.exp(np.average(np.log(sizes), weights=weights))), best
+
+
+def near_best(scores: NDArray[np.float64], n_rows: int) -> NDArray[np.float64]:
+    """Weights of candidates by their expected F1: 1 for the best, 1/e for what is worse by the error of that F1.
+
+    With few rows it is chance which candidate is best, and a mean is safer; with many the best stands alone.
+    """
+    return np.asarray(np.exp((scores - scores.max()) * (n_rows**0.5 / F1_ERROR)))
 
 
 def boundary_f1(reach: Reach, *, is_sized: bool) -> float:

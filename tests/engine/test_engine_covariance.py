@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from skellipsoid._engine.covariance import OWN_SPREAD, SHRINKAGES, fit_covariances
+from skellipsoid._engine.covariance import OWN_SHARES, SHRINKAGES, Shrinkage, fit_covariances
 from skellipsoid._engine.ellipsoids import ROUNDING, learn_boundaries
 from skellipsoid._engine.geometry import transformed_norms
-from skellipsoid._engine.held_out import best_size
+from skellipsoid._engine.held_out import F1_ERROR, best_size
 from skellipsoid._engine.losses import contraction_loss, expansion_loss
 from skellipsoid._engine.refinement import AxisLearner, learn_axes
 from skellipsoid._engine.settings import BoundarySettings
@@ -39,25 +39,26 @@ def known_rows(n_classes=4, n_rows=12, n_features=5, seed=0):
     return torch.from_numpy(rows), torch.from_numpy(classes)
 
 
-def fit(known, classes, shrinkage=None, n_open=0):
+def fit(known, classes, rho=None, n_open=0, own=0.5):
     n_classes = int(classes.max()) + 1
     real_open = torch.from_numpy(np.random.default_rng(9).normal(size=(n_open, known.shape[1])))
+    shrinkage = None if rho is None else Shrinkage(rho, own)
     return fit_covariances(known, classes, n_classes, real_open, np.zeros(n_classes, dtype=bool), shrinkage)
 
 
-def spreads(known, classes):
+def spreads(known, classes, share=0.5):
     own = np.array([np.cov(known[classes == k].numpy().T).trace() for k in range(int(classes.max()) + 1)])
-    return (OWN_SPREAD * own + (1 - OWN_SPREAD) * own.mean()) / known.shape[1]
+    return (share * own + (1 - share) * own.mean()) / known.shape[1]
 
 
 @pytest.mark.parametrize("n_features", [3, 30])  # fewer and more than rows
-@pytest.mark.parametrize("shrinkage", [0.01, 0.1, 0.7, 1.0])
-def test_the_matrices_are_inverse_shrunk_covariances(n_features, shrinkage):
+@pytest.mark.parametrize(("shrinkage", "own"), [(0.01, 0.5), (0.1, 0.0), (0.7, 1.0), (1.0, 0.2)])
+def test_the_matrices_are_inverse_shrunk_covariances(n_features, shrinkage, own):
     known, classes = known_rows(n_features=n_features)
-    found = fit(known, classes, shrinkage)
+    found = fit(known, classes, shrinkage, own=own)
     new = torch.from_numpy(np.random.default_rng(5).normal(size=(20, n_features)))
     norms = transformed_norms(new, found.centroids, found.factors())
-    for k, spread in enumerate(spreads(known, classes)):
+    for k, spread in enumerate(spreads(known, classes, own)):
         rows = known[classes == k].numpy()
         matrix = (1 - shrinkage) * np.cov(rows.T) + shrinkage * spread * np.eye(n_features)
         offsets = new.numpy() - rows.mean(axis=0)
@@ -81,7 +82,7 @@ def test_own_rows_are_judged_by_the_class_without_them(n_features, shrinkage):
             offset = rows[i] - others.mean(axis=0)
             distances.append(np.sqrt(offset @ np.linalg.inv(matrix) @ offset))
         expected[k] = np.array(distances)
-        np.testing.assert_allclose(found.parts[k].own_distances(shrinkage), distances, rtol=1e-6)
+        np.testing.assert_allclose(found.parts[k].own_distances(found.shrinkage), distances, rtol=1e-6)
     assert found.unit == pytest.approx(np.exp(np.mean([np.log(values.mean()) for values in expected.values()])))
     reach = found.reach()
     own = reach.assigned == reach.classes
@@ -106,15 +107,34 @@ def test_open_rows_are_judged_by_the_nearest_other_class():
     np.testing.assert_array_equal(reach.assigned[wrong], other[wrong])
 
 
-def test_the_shrinkage_is_the_one_that_tells_left_out_rows_apart_best():
+def test_the_shrinkage_is_the_mean_of_those_that_tell_left_out_rows_apart_best():
     known, classes = known_rows(n_rows=30)
-    scores = {shrinkage: best_size(fit(known, classes, shrinkage).reach())[1] for shrinkage in SHRINKAGES}
-    assert fit(known, classes).shrinkage == max(scores, key=scores.get)
+    total, log_odds, share = 0.0, 0.0, 0.0
+    scores = {
+        (rho, own): best_size(fit(known, classes, rho, own=own).reach())[1] for rho in SHRINKAGES for own in OWN_SHARES
+    }
+    for (rho, own), score in scores.items():
+        weight = np.exp((score - max(scores.values())) / (F1_ERROR / np.sqrt(len(known))))
+        total, log_odds, share = total + weight, log_odds + weight * np.log(rho / (1 - rho)), share + weight * own
+    found = fit(known, classes).shrinkage
+    assert found.rho == pytest.approx(1 / (1 + np.exp(-log_odds / total)))
+    assert found.own == pytest.approx(share / total)
 
 
 def test_many_rows_shrink_less_than_few():
     few, many = (fit(*known_rows(n_rows=n_rows, n_features=8, seed=2)).shrinkage for n_rows in (4, 300))
-    assert many < few
+    assert many.rho < few.rho
+
+
+def test_classes_of_different_spread_keep_more_of_their_own():
+    rng = np.random.default_rng(0)
+    classes = np.repeat(np.arange(6), 20)
+    apart = 6 * np.eye(60)[classes]
+    alike = apart + 0.7 * rng.normal(size=(120, 60))
+    unlike = apart + np.array([0.1, 1.5])[classes % 2, np.newaxis] * rng.normal(size=(120, 60))
+    own = [fit(torch.from_numpy(rows), torch.from_numpy(classes)).shrinkage.own for rows in (alike, unlike)]
+    assert own[0] == pytest.approx(0.5)  # nothing tells
+    assert own[1] > 0.6
 
 
 def learner(known, classes, beta=0.5, max_rows=None):

@@ -6,7 +6,7 @@ import torch
 from sklearn.metrics import f1_score
 
 from skellipsoid._engine.geometry import Factors, assigned_norms
-from skellipsoid._engine.held_out import F1_UNIT, OPEN_PER_KNOWN, HeldOutRows, Reach, best_size, expected_f1
+from skellipsoid._engine.held_out import F1_ERROR, OPEN_PER_KNOWN, HeldOutRows, Reach, best_size, expected_f1
 
 
 def some_reach(n_known=40, n_open=15, n_classes=4, seed=0):
@@ -63,11 +63,12 @@ def test_best_size_is_the_mean_of_the_good_ones(seed):
     reach = some_reach(seed=seed)
     candidates = np.sort(reach.known)
     values = np.array([brute_force_f1(reach, size) for size in candidates])
-    weights = np.exp((values - values.max()) / F1_UNIT)
+    error = F1_ERROR / np.sqrt(len(reach.known))
+    weights = np.exp((values - values.max()) / error)
     size, best = best_size(reach)
     assert best == pytest.approx(values.max())
     assert size == pytest.approx(np.exp(np.sum(weights * np.log(candidates)) / weights.sum()))
-    assert expected_f1(reach, np.array([size]))[0] > best - 3 * F1_UNIT
+    assert expected_f1(reach, np.array([size]))[0] > best - 3 * error
 
 
 def test_between_well_separated_rows_the_size_is_in_the_middle_of_what_separates_them():
