@@ -165,16 +165,17 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
     class changes its M_k by a rank-one term, so that every row is judged by its class without it at no cost.
 
     *Learning.* On rows that it has not seen, learning often adds nothing to that start. Then the start is kept, and
-    ``alpha``, ``beta`` and ``n_mix`` change nothing; ``early_stopping=False`` learns until the loss does not improve,
-    at most ``max_iter`` epochs.
+    ``beta`` changes nothing; ``early_stopping=False`` learns until the loss does not improve, at most ``max_iter``
+    epochs.
 
-    *Judging.* Such a row is judged twice: as a known row by the ellipsoid of its nearest centroid, and, its own class
-    left aside, as an open row by the ellipsoid of the nearest other centroid, to which it is what an unknown class
-    would be. The expected F1 of a size is the macro F1 over the known classes and open, the mean of three shares of
-    open rows: a quarter, a half and three quarters. Sizes, and shrinkages by the F1 of their best size, are means of
-    all candidates, weighted by e to their F1 in units of its error, 0.3/√m for m rows: with few rows it is chance
-    which candidate is best. That needs no open row and no quantile set by hand. The paper has no such step. With ``init="identity"`` it uses ``validation_fraction`` of the
-    rows instead.
+    *Judging.* Such a row should lie inside the ellipsoid of its nearest centroid. Two kinds of rows stand in for open
+    ones and should lie outside: the same rows, their own class left aside, which are to the ellipsoid of the nearest
+    other centroid what an unknown class would be; and pseudo-open mixtures. The expected F1 of a size is the macro F1
+    over the known classes and open, the mean over both kinds and three shares of open rows: a quarter, a half and three
+    quarters. Sizes, and shrinkages by the F1 of their best size (without mixtures, which lie in the span of the rows),
+    are means of all candidates, weighted by e to their F1 in units of its error, 0.3/√m for m rows: with few rows it
+    is chance which candidate is best. That needs no open row and no quantile set by hand. The paper has no such step.
+    With ``init="identity"`` it uses ``validation_fraction`` of the rows instead.
 
     A class whose rows are all the same point (with ``init="identity"`` also two rows of which one is held out) has
     Δ_k = 0. Such a class takes the median Δ of the others (without others: half the smallest distance between

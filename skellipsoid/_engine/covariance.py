@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .geometry import Factors, by_class, class_centroids, mean_radii, nearest_centroid, nearest_other
-from .held_out import Reach, best_size, near_best
+from .held_out import Open, Reach, best_size, kinds_of_open, near_best
 
 #: Shrinkages ρ to mean over. At the last one a class of few rows has a ball, but for the axes that stand out.
 SHRINKAGES = (0.01, 0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
@@ -73,10 +73,10 @@ class CovarianceFit:
         weights, residual = self.weights(gains)
         return Factors(torch.cat([part.axes for part in self.parts]), weights, starts, residual)
 
-    def reach(self, gains: list[Tensor] | None = None) -> Reach:
-        """How far out rows lie that their class is made without."""
+    def reach(self, gains: list[Tensor] | None = None, mixtures: Tensor | None = None) -> Reach:
+        """How far out rows lie that their class is made without, and mixtures of rows if there are."""
         assert self.judged is not None  # noqa: S101 - for the type checker
-        return self.judged.reach(self.shrinkage, self.unit, gains)
+        return self.judged.reach(self.shrinkage, self.unit, gains, mixtures)
 
 
 def fit_covariances(
@@ -122,7 +122,10 @@ def fit_covariances(
 
 
 def _best_shrinkage(fit: CovarianceFit) -> Shrinkage:
-    """Mean of all candidates, those with nearly the best F1 at their best size counting most."""
+    """Mean of all candidates, those with nearly the best F1 at their best size counting most.
+
+    Mixtures do not judge here: they lie in the span of the rows, and say nothing about directions off it.
+    """
     candidates = [Shrinkage(rho, own) for own, rho in product(OWN_SHARES, SHRINKAGES)]
     scores = np.empty(len(candidates))
     for i, candidate in enumerate(candidates):
@@ -214,7 +217,8 @@ def _set_spreads(parts: list[Part], n_features: int) -> None:
 class JudgedRows:
     """Rows and the classes that they are judged by; what depends on no shrinkage is computed once.
 
-    A row is known to its nearest class, its own being made without it, and open to the nearest other one.
+    A row is known to its nearest class, its own being made without it, and open to the nearest other one. Mixtures and
+    real open rows are open to their nearest class.
     """
 
     def __init__(
@@ -227,49 +231,61 @@ class JudgedRows:
         telling: Tensor,
     ) -> None:
         self.classes, self.parts, self.telling = classes, parts, telling
-        self.counted = telling[classes]
+        self.counted, self.centroids = telling[classes], centroids
         self.members = by_class(classes, len(parts))
         self.other = nearest_other(known, classes, centroids) if len(parts) > 1 else None
-        self.real_assigned = nearest_centroid(real_open, centroids)
-        self.assigned = self._assigned(known, centroids)
-        self.to_other = None if self.other is None else self._split(known, self.other, centroids)
-        self.to_real = self._split(real_open, self.real_assigned, centroids)
+        self.real = nearest_centroid(real_open, centroids)
+        self.assigned = self._assigned(known)
+        self.to_other = None if self.other is None else self._split(known, self.other)
+        self.to_real = self._split(real_open, self.real)
 
-    def reach(self, shrinkage: Shrinkage, unit: float, gains: list[Tensor] | None = None) -> Reach:
+    def reach(
+        self,
+        shrinkage: Shrinkage,
+        unit: float,
+        gains: list[Tensor] | None = None,
+        mixtures: Tensor | None = None,
+    ) -> Reach:
         """How far out the rows lie, as multiples of the unit."""
         own = torch.empty(len(self.classes), dtype=torch.float64, device=self.classes.device)
         for k, (part, rows) in enumerate(zip(self.parts, self.members, strict=True)):
             own[rows] = part.own_distances(shrinkage, None if gains is None else gains[k])
-        distances, opened = own, self._distances(self.to_real, len(self.real_assigned), shrinkage, gains)
-        open_assigned = self.real_assigned
+
+        def opened(distances: Tensor, assigned: Tensor) -> Open:
+            return Open((distances / unit).cpu().numpy(), assigned.cpu().numpy())
+
+        distances, stand_ins = own, []
         if self.to_other is not None and self.other is not None:
             others = self._distances(self.to_other, len(self.classes), shrinkage, gains)
             distances = torch.where(self.assigned == self.classes, own, others)
-            opened = torch.cat([others[self.counted], opened])
-            open_assigned = torch.cat([self.other[self.counted], open_assigned])
+            stand_ins.append(opened(others[self.counted], self.other[self.counted]))
+        if mixtures is not None:
+            nearest = nearest_centroid(mixtures, self.centroids)
+            split = self._split(mixtures, nearest)
+            stand_ins.append(opened(self._distances(split, len(mixtures), shrinkage, gains), nearest))
+        real = opened(self._distances(self.to_real, len(self.real), shrinkage, gains), self.real)
         return Reach(
             known=(distances[self.counted] / unit).cpu().numpy(),
             classes=self.classes[self.counted].cpu().numpy(),
             assigned=self.assigned[self.counted].cpu().numpy(),
-            open=(opened / unit).cpu().numpy(),
-            open_assigned=open_assigned.cpu().numpy(),
+            open=kinds_of_open(stand_ins, real),
             n_classes=len(self.parts),
         )
 
-    def _assigned(self, known: Tensor, centroids: Tensor) -> Tensor:
+    def _assigned(self, known: Tensor) -> Tensor:
         """Nearest centroid of each row, its own class's centroid being that of the other rows."""
         if self.other is None:
             return self.classes
         counts = torch.bincount(self.classes, minlength=len(self.parts)).clamp_min(2)[self.classes]
-        own = torch.linalg.vector_norm(known - centroids[self.classes], dim=1) * (counts / (counts - 1))
-        other = torch.linalg.vector_norm(known - centroids[self.other], dim=1)
+        own = torch.linalg.vector_norm(known - self.centroids[self.classes], dim=1) * (counts / (counts - 1))
+        other = torch.linalg.vector_norm(known - self.centroids[self.other], dim=1)
         return torch.where(own <= other, self.classes, self.other)
 
-    def _split(self, rows: Tensor, assigned: Tensor, centroids: Tensor) -> list[tuple[Tensor, Tensor, Tensor]]:
+    def _split(self, rows: Tensor, assigned: Tensor) -> list[tuple[Tensor, Tensor, Tensor]]:
         """Rows of each class, and their squared coordinates along and off its axes."""
         groups = by_class(assigned, len(self.parts))
         return [
-            (group, *part.squares(rows[group] - centroids[k]))
+            (group, *part.squares(rows[group] - self.centroids[k]))
             for k, (group, part) in enumerate(zip(groups, self.parts, strict=True))
         ]
 

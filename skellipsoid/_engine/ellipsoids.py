@@ -11,7 +11,7 @@ from .covariance import fit_covariances
 from .geometry import POINT_RADIUS, Factors, class_centroids, mean_radii
 from .held_out import HeldOutRows, Reach, best_size, boundary_f1, hold_out
 from .losses import contraction_loss, contraction_slope, expansion_loss, expansion_slope
-from .pseudo_open import draw_negatives
+from .pseudo_open import draw_negatives, mixtures_of
 from .refinement import learn_axes
 from .settings import BoundarySettings
 from .training import History, run_epochs, shuffled_batches
@@ -71,7 +71,7 @@ def learn_boundaries(
     _, balls, points = start_balls(known, classes, n_classes)
     fit = fit_covariances(known, classes, n_classes, real_open, points)
     gains, history = learn_axes(fit, known, classes, real_open, settings, np.random.default_rng(seed))
-    reach = fit.reach(gains)
+    reach = fit.reach(gains, judging_mixtures(known, classes, points, settings, seed))
     size = best_size(reach)[0] * (1 + ROUNDING) if settings.recalibrate else 1.0
     # One radius for all: the shapes differ in size. Between points alone, the distances between them decide.
     radii = (balls if points.all() else torch.full_like(balls, fit.radius)) * size
@@ -89,12 +89,12 @@ def learn_ellipsoids(
     trainer = _BoundaryTrainer(ellipsoids, *learning, settings, rng)
     points = torch.from_numpy(ellipsoids.points).to(known.device)
     judge = HeldOutRows(*held_out, ellipsoids.centroids, points) if held_out else None
-    if not judge:  # nothing was held out, or only rows of classes that are points
+    if not held_out or not judge:  # nothing was held out, or only rows of classes that are points
         ellipsoids.history = trainer.run()
         return ellipsoids
 
-    def reach() -> Reach:
-        return judge.reach(Factors.from_components(ellipsoids.components), ellipsoids.radii)
+    def reach(mixtures: Tensor | None = None) -> Reach:
+        return judge.reach(Factors.from_components(ellipsoids.components), ellipsoids.radii, mixtures)
 
     def score() -> float:
         return boundary_f1(reach(), is_sized=settings.recalibrate)
@@ -106,10 +106,17 @@ def learn_ellipsoids(
     else:
         ellipsoids.history = trainer.run()
     if settings.recalibrate:
-        size, _ = best_size(reach())
+        size, _ = best_size(reach(judging_mixtures(*held_out[:2], ellipsoids.points, settings, seed)))
         ellipsoids.radii = ellipsoids.radii * (size * (1 + ROUNDING))
     ellipsoids.held_out_margins = 1 - reach().known
     return ellipsoids
+
+
+def judging_mixtures(
+    known: Tensor, classes: Tensor, points: np.ndarray, settings: BoundarySettings, seed: int
+) -> Tensor:
+    """Pseudo-open rows that judge sizes, not those that train: they have their own random numbers."""
+    return mixtures_of(known, classes, ~points, settings, np.random.default_rng([seed, 1]))
 
 
 def _hold_out(
@@ -193,16 +200,7 @@ class _BoundaryTrainer:
         """One optimiser step on a batch; returns the batch's summed loss (eq. 16)."""
         on_device = torch.from_numpy(rows).to(self.known.device)
         batch, classes = self.known[on_device], self.classes[on_device]
-        settings = self.settings
-        negatives = draw_negatives(
-            batch,
-            self.classes_cpu[rows],
-            self.real_open,
-            len(rows),
-            n_mix=settings.n_mix,
-            alpha=settings.alpha,
-            rng=self.rng,
-        )
+        negatives = draw_negatives(batch, self.classes_cpu[rows], self.real_open, len(rows), self.settings, self.rng)
         loss = self._contract(negatives) + self._expand(batch, classes)
         self.gradient.div_(len(rows))
         self.gradient[self.fixed] = 0

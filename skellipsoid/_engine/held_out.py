@@ -1,11 +1,15 @@
 """Rows that boundaries were made without: when to stop learning, which shape, and how large.
 
-Such rows are seen twice. As *known* rows they should lie inside the ellipsoid of the class that they are assigned to.
-As *open* rows, their own class left aside, they should lie outside the ellipsoid of the nearest other class: to that
-ellipsoid they are what an unknown class would be.
+Such rows should lie inside the ellipsoid of the class that they are assigned to. Two kinds of rows stand in for open
+ones, and should lie outside. The same rows, their own class left aside: to the ellipsoid of the nearest other class
+they are what an unknown class would be. And mixtures of rows of several classes, the paper's pseudo-open rows: they lie
+between the classes, where an encoder that drives the known classes apart leaves the unknown ones.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -24,6 +28,13 @@ F1_ERROR = 0.3
 N_SIZES = 500
 
 
+class Open(NamedTuple):
+    """How far out open rows, or what stands in for them, lie."""
+
+    reach: NDArray[np.float64]  # (n_open,)
+    assigned: NDArray[np.int64]  # (n_open,) class whose ellipsoid judges
+
+
 @dataclass(frozen=True)
 class Reach:
     """How far out rows lie, as multiples of the radius: a row is accepted at size s where its reach is at most s."""
@@ -31,9 +42,18 @@ class Reach:
     known: NDArray[np.float64]  # (n_known,)
     classes: NDArray[np.int64]  # (n_known,) true class
     assigned: NDArray[np.int64]  # (n_known,) class whose ellipsoid judges
-    open: NDArray[np.float64]  # (n_open,)
-    open_assigned: NDArray[np.int64]  # (n_open,)
+    open: list[Open]  # kinds of open rows, none of them empty
     n_classes: int
+
+
+def kinds_of_open(stand_ins: Sequence[Open], real: Open) -> list[Open]:
+    """Each kind of stand-in together with the real open rows; these alone where there is no stand-in."""
+    kinds = [
+        Open(np.concatenate([kind.reach, real.reach]), np.concatenate([kind.assigned, real.assigned]))
+        for kind in stand_ins
+        if len(kind.reach)
+    ]
+    return kinds or [real] * bool(len(real.reach))
 
 
 Rows = tuple[Tensor, Tensor, Tensor]
@@ -75,7 +95,7 @@ class HeldOutRows:
     ) -> None:
         known, classes = known[~points[classes]], classes[~points[classes]]
         self.centroids = centroids
-        judging = centroids.new_zeros(len(centroids))
+        self.handicap = judging = centroids.new_zeros(len(centroids))
         as_known = as_open = torch.ones(len(known), dtype=torch.bool, device=known.device)
         if unknown is not None:
             out = torch.from_numpy(unknown).to(known.device)
@@ -83,29 +103,32 @@ class HeldOutRows:
             as_known, as_open = ~out[classes], out[classes]
         self.known, self.classes = known[as_known], classes[as_known]
         self.assigned = nearest_centroid(self.known, centroids, judging)
-        self.open, self.open_assigned = real_open, nearest_centroid(real_open, centroids, judging)
-        if len(centroids) > 1:
-            self.open = torch.cat([known[as_open], real_open])
-            other = nearest_other(known[as_open], classes[as_open], centroids, judging)
-            self.open_assigned = torch.cat([other, self.open_assigned])
+        self.real = real_open, nearest_centroid(real_open, centroids, judging)
+        others = known[as_open][: None if len(centroids) > 1 else 0]
+        self.others = others, nearest_other(others, classes[as_open][: len(others)], centroids, judging)
 
     def __len__(self) -> int:
         """Return the number of held-out known rows."""
         return len(self.known)
 
-    def reach(self, shapes: Factors, radii: Tensor) -> Reach:
-        """How far out the rows lie with the present matrices."""
+    def reach(self, shapes: Factors, radii: Tensor, mixtures: Tensor | None = None) -> Reach:
+        """How far out the rows, and mixtures of them if there are, lie with the present matrices."""
 
         def ratio(rows: Tensor, assigned: Tensor) -> NDArray[np.float64]:
             norms = assigned_norms(rows, assigned, self.centroids, shapes) / radii[assigned]
             return norms.double().cpu().numpy()
 
+        def opened(rows: Tensor, assigned: Tensor) -> Open:
+            return Open(ratio(rows, assigned), assigned.cpu().numpy())
+
+        stand_ins = [opened(*self.others)]
+        if mixtures is not None:
+            stand_ins.append(opened(mixtures, nearest_centroid(mixtures, self.centroids, self.handicap)))
         return Reach(
             known=ratio(self.known, self.assigned),
             classes=self.classes.cpu().numpy(),
             assigned=self.assigned.cpu().numpy(),
-            open=ratio(self.open, self.open_assigned),
-            open_assigned=self.open_assigned.cpu().numpy(),
+            open=kinds_of_open(stand_ins, opened(*self.real)),
             n_classes=len(self.centroids),
         )
 
@@ -113,8 +136,8 @@ class HeldOutRows:
 def expected_f1(reach: Reach, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Macro F1 over the known classes and open if all radii are multiplied by each of ``sizes``.
 
-    The mean over ``OPEN_PER_KNOWN``, the open rows being weighted accordingly. Without open rows it is the known
-    classes' F1 alone.
+    The mean over ``OPEN_PER_KNOWN``, the open rows being weighted accordingly, and over the kinds of open rows. Without
+    open rows it is the known classes' F1 alone.
 
     Parameters
     ----------
@@ -129,20 +152,20 @@ def expected_f1(reach: Reach, sizes: NDArray[np.float64]) -> NDArray[np.float64]
     right = reach.assigned == reach.classes
     correct = _accepted(reach.known[right], reach.classes[right], sizes, reach.n_classes)
     answered = _accepted(reach.known, reach.assigned, sizes, reach.n_classes)
-    opened = _accepted(reach.open, reach.open_assigned, sizes, reach.n_classes)
     support = np.bincount(reach.classes, minlength=reach.n_classes)
     present = support > 0
     if not len(reach.open):
         return np.asarray((2 * correct / np.maximum(answered + support, 1))[:, present].mean(axis=1))
     falsely_rejected = len(reach.known) - answered.sum(axis=1)
-    n_rejected = len(reach.open) - opened.sum(axis=1)
-    total = np.zeros(len(sizes))
-    for per_known in OPEN_PER_KNOWN:
-        weight = per_known * len(reach.known) / len(reach.open)
+    values = []
+    for kind, per_known in product(reach.open, OPEN_PER_KNOWN):
+        opened, n_open = _accepted(*kind, sizes, reach.n_classes), len(kind.reach)
+        n_rejected = n_open - opened.sum(axis=1)
+        weight = per_known * len(reach.known) / n_open
         f1 = 2 * correct / np.maximum(answered + weight * opened + support, 1e-12)
-        f1_open = 2 * weight * n_rejected / (weight * (len(reach.open) + n_rejected) + falsely_rejected)
-        total += (f1[:, present].sum(axis=1) + f1_open) / (present.sum() + 1)
-    return total / len(OPEN_PER_KNOWN)
+        f1_open = 2 * weight * n_rejected / (weight * (n_open + n_rejected) + falsely_rejected)
+        values.append((f1[:, present].sum(axis=1) + f1_open) / (present.sum() + 1))
+    return np.asarray(np.mean(values, axis=0))
 
 
 def _accepted(

@@ -4,7 +4,13 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
+
+from .settings import BoundarySettings
+
+#: Open rows that a boundary is learned from or judged by at most.
+MOST_NEGATIVES = 8192
 
 
 class Mixture(NamedTuple):
@@ -27,9 +33,7 @@ def draw_negatives(
     classes: np.ndarray,
     real_open: Tensor,
     n_wanted: int,
-    *,
-    n_mix: int,
-    alpha: float,
+    settings: BoundarySettings,
     rng: np.random.Generator,
 ) -> Tensor:
     """Draw open rows: real ones for up to half of them, else mixtures of ``rows``; see ``draw_mixtures``.
@@ -37,10 +41,32 @@ def draw_negatives(
     Rows of a single class cannot be mixed: then there are real ones alone, as many as there are.
     """
     n_real = min(len(real_open), n_wanted // 2)
-    mixture = draw_mixtures(classes, n_wanted - n_real, n_mix=n_mix, alpha=alpha, rng=rng)
-    chosen = rng.permutation(len(real_open))[: n_wanted if mixture is None else n_real]
-    real = real_open[torch.from_numpy(chosen).to(real_open.device)]
-    return real if mixture is None else torch.cat([mixture.of(rows), real])
+    mixed = mix(rows, classes, n_wanted - n_real, settings, rng)
+    chosen = rng.permutation(len(real_open))[: n_real if len(mixed) else n_wanted]
+    return torch.cat([mixed, real_open[torch.from_numpy(chosen).to(real_open.device)]])
+
+
+def mix(
+    rows: Tensor, classes: np.ndarray, n_wanted: int, settings: BoundarySettings, rng: np.random.Generator
+) -> Tensor:
+    """Mix rows as ``draw_mixtures`` says, (n_wanted, n_features); none where there is a single class."""
+    mixture = draw_mixtures(classes, n_wanted, n_mix=settings.n_mix, alpha=settings.alpha, rng=rng)
+    return rows[:0] if mixture is None else mixture.of(rows)
+
+
+def mixtures_of(
+    known: Tensor, classes: Tensor, mixed: NDArray[np.bool_], settings: BoundarySettings, rng: np.random.Generator
+) -> Tensor:
+    """Mix the rows of some classes into as many pseudo-open ones."""
+    rows, codes = rows_of(known, classes, mixed)
+    return mix(rows, codes, min(len(rows), MOST_NEGATIVES), settings, rng)
+
+
+def rows_of(known: Tensor, classes: Tensor, chosen: NDArray[np.bool_]) -> tuple[Tensor, np.ndarray]:
+    """Rows of the ``chosen`` classes, and their classes on the CPU."""
+    codes = classes.cpu().numpy()
+    rows = np.flatnonzero(chosen[codes])
+    return known[torch.from_numpy(rows).to(known.device)], codes[rows]
 
 
 def draw_mixtures(

@@ -16,14 +16,12 @@ from .covariance import CovarianceFit, Part, fit_covariances
 from .geometry import POINT_RADIUS, class_centroids, mean_radii
 from .held_out import HeldOutRows, boundary_f1, hold_out
 from .losses import contraction_loss, contraction_slope, expansion_loss, expansion_slope
-from .pseudo_open import draw_negatives
+from .pseudo_open import MOST_NEGATIVES, draw_negatives, rows_of
 from .settings import BoundarySettings
 from .training import History, run_epochs
 
 #: Rows of each class, and pseudo-open rows for each class, that one step sees at most.
 MOST_ROWS = 256
-#: Pseudo-open rows to draw those from.
-MOST_NEGATIVES = 8192
 #: All rows are seen at every step: an epoch is a few of them.
 STEPS_PER_EPOCH = 5
 #: F1 that each half of the classes must gain by learning.
@@ -63,17 +61,8 @@ class AxisLearner:
         self.optimizer = torch.optim.Adam([self.log_weights], lr=settings.learning_rate)
         self.learns = torch.tensor([not part.point for part in fit.parts], device=known.device)
         self.own, self.own_weights = self._known_terms(rng)
-        codes = classes.cpu().numpy()
-        usable = np.flatnonzero(negatives_from[codes])
-        negatives = draw_negatives(
-            known[torch.from_numpy(usable).to(known.device)],
-            codes[usable],
-            real_open,
-            min(len(known), MOST_NEGATIVES),
-            n_mix=settings.n_mix,
-            alpha=settings.alpha,
-            rng=rng,
-        )
+        mixed = rows_of(known, classes, negatives_from)
+        negatives = draw_negatives(*mixed, real_open, min(len(known), MOST_NEGATIVES), settings, rng)
         self.negatives, self.negative_weights = self._open_terms(negatives, rng)
 
     def step(self) -> float:

@@ -12,6 +12,7 @@ from skellipsoid._engine.ellipsoids import (
     Ellipsoids,
     _BoundaryTrainer,
     _hold_out,
+    judging_mixtures,
     learn_ellipsoids,
     start_ellipsoids,
 )
@@ -188,7 +189,7 @@ def test_single_precision_follows_double_precision():
 
 def negatives_of(known, classes, real_open):
     rng = np.random.default_rng(0)
-    return draw_negatives(known, classes.numpy(), real_open, len(known), n_mix=3, alpha=0.6, rng=rng)
+    return draw_negatives(known, classes.numpy(), real_open, len(known), SETTINGS, rng)
 
 
 @pytest.mark.parametrize(
@@ -306,7 +307,9 @@ def test_recalibration_multiplies_all_radii_by_the_best_size(early_stopping, n_o
     ratios = learned.radii / start.radii
     np.testing.assert_allclose(ratios, ratios[0], rtol=1e-12)
     judge = HeldOutRows(held, held_labels, known[:0], learned.centroids, torch.zeros(4, dtype=torch.bool))
-    reach = judge.reach(Factors.from_components(learned.components), start.radii)
+    mixtures = judging_mixtures(held, held_labels, learned.points, settings, seed=0)
+    reach = judge.reach(Factors.from_components(learned.components), start.radii, mixtures)
+    assert len(reach.open) == 2
     if not n_open:
         assert ratios[0].item() == pytest.approx(best_size(reach)[0] * (1 + ROUNDING))
     assert reach.known.min() < ratios[0].item() < reach.known.max() * (1 + 2 * ROUNDING)

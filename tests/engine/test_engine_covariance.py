@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from skellipsoid._engine.covariance import OWN_SHARES, SHRINKAGES, Shrinkage, fit_covariances
-from skellipsoid._engine.ellipsoids import ROUNDING, learn_boundaries
+from skellipsoid._engine.ellipsoids import ROUNDING, judging_mixtures, learn_boundaries
 from skellipsoid._engine.geometry import transformed_norms
 from skellipsoid._engine.held_out import F1_ERROR, best_size
 from skellipsoid._engine.losses import contraction_loss, expansion_loss
@@ -99,10 +99,16 @@ def test_open_rows_are_judged_by_the_nearest_other_class():
     distances = torch.cdist(known, found.centroids).numpy()
     distances[np.arange(len(known)), classes] = np.inf
     other = distances.argmin(axis=1)
-    reach = found.reach()
-    assert len(reach.open) == len(known) + 7
-    np.testing.assert_array_equal(reach.open_assigned[: len(known)], other)
-    np.testing.assert_allclose(reach.open[: len(known)], norms[np.arange(len(known)), other], rtol=1e-8)
+    reach = found.reach(mixtures=known[:5] / 2)
+    others, mixed = reach.open
+    assert [len(others.reach), len(mixed.reach)] == [len(known) + 7, 5 + 7]
+    np.testing.assert_array_equal(others.assigned[: len(known)], other)
+    np.testing.assert_allclose(others.reach[: len(known)], norms[np.arange(len(known)), other], rtol=1e-8)
+    nearest = torch.cdist(known[:5] / 2, found.centroids).argmin(dim=1)
+    np.testing.assert_array_equal(mixed.assigned[:5], nearest)
+    mixed_norms = transformed_norms(known[:5] / 2, found.centroids, found.factors()) / found.radius
+    np.testing.assert_allclose(mixed.reach[:5], mixed_norms[np.arange(5), nearest], rtol=1e-8)
+    np.testing.assert_array_equal(mixed.reach[5:], others.reach[len(known) :])
     wrong = reach.assigned != reach.classes
     np.testing.assert_array_equal(reach.assigned[wrong], other[wrong])
 
@@ -219,4 +225,5 @@ def test_the_radius_is_the_one_of_the_size_rule():
     ratio = float(learned.radii[0] / kept.radii[0])
     np.testing.assert_allclose(1 - learned.held_out_margins, (1 - kept.held_out_margins) / ratio, rtol=1e-6)
     if torch.equal(learned.shapes.weights, found.factors().weights):  # nothing was learned
-        assert ratio == pytest.approx(best_size(found.reach())[0] * (1 + ROUNDING))
+        reach = found.reach(mixtures=judging_mixtures(known, classes, learned.points, SETTINGS, seed=0))
+        assert ratio == pytest.approx(best_size(reach)[0] * (1 + ROUNDING))

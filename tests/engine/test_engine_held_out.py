@@ -6,54 +6,61 @@ import torch
 from sklearn.metrics import f1_score
 
 from skellipsoid._engine.geometry import Factors, assigned_norms
-from skellipsoid._engine.held_out import F1_ERROR, OPEN_PER_KNOWN, HeldOutRows, Reach, best_size, expected_f1
+from skellipsoid._engine.held_out import (
+    F1_ERROR,
+    OPEN_PER_KNOWN,
+    HeldOutRows,
+    Open,
+    Reach,
+    best_size,
+    expected_f1,
+    kinds_of_open,
+)
 
 
-def some_reach(n_known=40, n_open=15, n_classes=4, seed=0):
+def some_reach(n_known=40, n_open=(15,), n_classes=4, seed=0):
     rng = np.random.default_rng(seed)
     classes = rng.integers(n_classes, size=n_known)
     return Reach(
         known=rng.gamma(4, 0.25, n_known),
         classes=classes,
         assigned=np.where(rng.random(n_known) < 0.8, classes, rng.integers(n_classes, size=n_known)),
-        open=rng.gamma(9, 0.2, n_open),
-        open_assigned=rng.integers(n_classes, size=n_open),
+        open=[Open(rng.gamma(9, 0.2, size), rng.integers(n_classes, size=size)) for size in n_open],
         n_classes=n_classes,
     )
 
 
 def brute_force_f1(reach, size):
-    """Macro F1 of scikit-learn on the rows, the open ones weighted."""
-    truth = np.concatenate([reach.classes, np.full(len(reach.open), reach.n_classes)])
-    answers = np.concatenate(
-        [
-            np.where(reach.known <= size, reach.assigned, reach.n_classes),
-            np.where(reach.open <= size, reach.open_assigned, reach.n_classes),
-        ]
-    )
-    labels = np.unique(truth)
-    if not len(reach.open):
-        return f1_score(truth, answers, labels=labels, average="macro", zero_division=0)
+    """Macro F1 of scikit-learn on the rows, the open ones weighted; the mean over kinds and shares of open rows."""
+    known = np.where(reach.known <= size, reach.assigned, reach.n_classes)
+    if not reach.open:
+        return f1_score(reach.classes, known, labels=np.unique(reach.classes), average="macro", zero_division=0)
     values = []
-    for per_known in OPEN_PER_KNOWN:
-        weight = per_known * len(reach.known) / len(reach.open)
-        weights = np.where(truth == reach.n_classes, weight, 1.0)
-        values.append(f1_score(truth, answers, labels=labels, average="macro", sample_weight=weights, zero_division=0))
+    for kind in reach.open:
+        truth = np.append(reach.classes, np.full(len(kind.reach), reach.n_classes))
+        answers = np.append(known, np.where(kind.reach <= size, kind.assigned, reach.n_classes))
+        for per_known in OPEN_PER_KNOWN:
+            weight = per_known * len(reach.known) / len(kind.reach)
+            weights = np.where(truth == reach.n_classes, weight, 1.0)
+            found = f1_score(
+                truth, answers, labels=np.unique(truth), average="macro", sample_weight=weights, zero_division=0
+            )
+            values.append(found)
     return np.mean(values)
 
 
-@pytest.mark.parametrize("n_open", [0, 1, 15, 200])
+@pytest.mark.parametrize("n_open", [(), (1,), (15,), (200, 3)])
 @pytest.mark.parametrize("seed", range(3))
 def test_expected_f1_is_that_of_scikit_learn(n_open, seed):
     reach = some_reach(n_open=n_open, seed=seed)
-    sizes = np.unique(np.concatenate([[0.0, 0.5, 1.0, 9.0], reach.known[:5], reach.open[:3]]))
+    sizes = np.unique(np.concatenate([[0.0, 0.5, 1.0, 9.0], reach.known[:5], *(kind.reach[:3] for kind in reach.open)]))
     expected = [brute_force_f1(reach, size) for size in sizes]
     np.testing.assert_allclose(expected_f1(reach, sizes), expected, rtol=1e-12, atol=1e-12)
 
 
 def test_a_class_without_held_out_rows_does_not_count():
     reach = some_reach()
-    more = Reach(reach.known, reach.classes, reach.assigned, reach.open, reach.open_assigned, n_classes=6)
+    more = Reach(reach.known, reach.classes, reach.assigned, reach.open, n_classes=6)
     sizes = np.linspace(0.1, 3, 9)
     np.testing.assert_allclose(expected_f1(more, sizes), expected_f1(reach, sizes))
 
@@ -74,21 +81,21 @@ def test_best_size_is_the_mean_of_the_good_ones(seed):
 def test_between_well_separated_rows_the_size_is_in_the_middle_of_what_separates_them():
     known = np.linspace(0.5, 1.0, 50)
     classes = np.arange(50) % 2
-    reach = Reach(known, classes, classes, np.linspace(4, 9, 30), np.arange(30) % 2, 2)
+    reach = Reach(known, classes, classes, [Open(np.linspace(4, 9, 30), np.arange(30) % 2)], 2)
     assert 0.9 < best_size(reach)[0] <= 1.0
 
 
 def test_best_size_without_open_rows_covers_all_held_out_rows():
     zeros = np.zeros(3, dtype=np.int64)
-    reach = Reach(np.array([0.2, 1.7, 0.9]), zeros, zeros, np.empty(0), np.empty(0, dtype=np.int64), 1)
+    reach = Reach(np.array([0.2, 1.7, 0.9]), zeros, zeros, [], 1)
     assert best_size(reach) == (1.7, 1.0)
 
 
 def test_best_size_without_a_reach_is_one():
     none = np.empty(0, dtype=np.int64)
     zeros = np.zeros(2, dtype=np.int64)
-    assert best_size(Reach(np.zeros(2), zeros, zeros, np.array([1.0]), zeros[:1], 1)) == (1.0, 0.0)
-    assert best_size(Reach(np.empty(0), none, none, np.empty(0), none, 2)) == (1.0, 0.0)
+    assert best_size(Reach(np.zeros(2), zeros, zeros, [Open(np.array([1.0]), zeros[:1])], 1)) == (1.0, 0.0)
+    assert best_size(Reach(np.empty(0), none, none, [], 2)) == (1.0, 0.0)
 
 
 def ellipsoids(n_classes=4, n_features=3, seed=0):
@@ -110,7 +117,10 @@ def test_held_out_rows_are_judged_as_known_and_as_open(unknown):
     points = torch.tensor([False, False, True, False])
     out = np.zeros(4, dtype=bool) if unknown is None else np.array(unknown)
     judge = HeldOutRows(known, classes, real_open, centroids, points, None if unknown is None else out)
-    reach = judge.reach(Factors.from_components(components), torch.full((4,), 2.0, dtype=torch.float64))
+    mixtures = torch.from_numpy(rng.normal(size=(5, 3)))
+    shapes, radii = Factors.from_components(components), torch.full((4,), 2.0, dtype=torch.float64)
+    reach = judge.reach(shapes, radii, mixtures)
+    assert len(judge.reach(shapes, radii).open) == 1
 
     def nearest(row, without):
         distances = (centroids - row).norm(dim=1).tolist()
@@ -127,14 +137,27 @@ def test_held_out_rows_are_judged_as_known_and_as_open(unknown):
         if unknown is None or out[label]:
             open_assigned.append(nearest(row, judging | {label}))
             as_open.append(literal(row, open_assigned[-1], centroids, components))
-    for row in real_open:
-        open_assigned.append(nearest(row, judging))
-        as_open.append(literal(row, open_assigned[-1], centroids, components))
+
+    def as_nearest(rows):
+        nearest_ones = [nearest(row, judging) for row in rows]
+        return nearest_ones, [literal(row, k, centroids, components) for row, k in zip(rows, nearest_ones, strict=True)]
+
+    real, mixed = as_nearest(real_open), as_nearest(mixtures)
     assert len(judge) == len(as_known)
     np.testing.assert_allclose(reach.known, as_known)
     np.testing.assert_array_equal(reach.assigned, assigned)
-    np.testing.assert_allclose(reach.open, as_open)
-    np.testing.assert_array_equal(reach.open_assigned, open_assigned)
+    others, mixed_ones = reach.open
+    np.testing.assert_allclose(others.reach, as_open + real[1])
+    np.testing.assert_array_equal(others.assigned, open_assigned + real[0])
+    np.testing.assert_allclose(mixed_ones.reach, mixed[1] + real[1])
+    np.testing.assert_array_equal(mixed_ones.assigned, mixed[0] + real[0])
+
+
+def test_real_open_rows_stand_alone_where_nothing_stands_in_for_them():
+    nothing, some = (Open(np.arange(n) * 1.0, np.zeros(n, dtype=np.int64)) for n in (0, 3))
+    assert kinds_of_open([nothing], nothing) == []
+    assert kinds_of_open([nothing], some) == [some]
+    assert [len(kind.reach) for kind in kinds_of_open([some, nothing, some], some)] == [6, 6]
 
 
 def test_held_out_rows_of_one_class_are_never_open():
