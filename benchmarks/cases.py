@@ -97,7 +97,8 @@ def encode(train, target, test, mode, seed):
         with torch.no_grad():
             train, test = (projection(torch.from_numpy(part)).numpy() for part in (train, test))
         if mode == "head":
-            train = cross_fit(embeddings, codes, len(classes), projection, settings, seed).numpy()
+            final = torch.from_numpy(normalize(train))
+            train = cross_fit(embeddings, codes, len(classes), final, settings, seed).numpy()
     return normalize(train), normalize(test)
 
 

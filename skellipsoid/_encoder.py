@@ -301,7 +301,8 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             return self._embed(texts)
         features = self._project(embeddings)
         if classes is not None and self.cross_fit:
-            features[classes >= 0] = self._cross_fit(embeddings, classes)
+            known = np.flatnonzero(classes >= 0)
+            features[known] = self._cross_fit(embeddings[torch.from_numpy(known)], classes[known], features[known])
         return features
 
     def transform(self, X: ArrayLike) -> NDArray[np.float32]:
@@ -435,24 +436,20 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self._keep_history(history)
         return embeddings
 
-    def _cross_fit(self, embeddings: torch.Tensor, classes: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Features of the known training texts that take part in training as new texts would."""
+    def _cross_fit(
+        self, embeddings: torch.Tensor, classes: NDArray[np.int64], features: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        """Features of the known training texts that lie about where new texts would."""
         device = resolve_device(self.device)
-        known = np.flatnonzero(classes >= 0)
-        weight, bias = torch.from_numpy(self.weight_), torch.from_numpy(self.bias_)
-        final = start_projection(weight.shape[1], len(weight), 0).to(device)
-        with torch.no_grad():
-            final.weight.copy_(weight)
-            final.bias.copy_(bias)
-        features = cross_fit(
-            embeddings[torch.from_numpy(known)].to(device),
-            classes[known],
+        mixed = cross_fit(
+            embeddings.to(device),
+            classes,
             len(self.classes_),
-            final,
+            torch.from_numpy(features).to(device),
             self._settings(),
             resolve_seed(self.random_state),
         )
-        return np.asarray(features.cpu().numpy(), dtype=np.float32)
+        return np.asarray(mixed.cpu().numpy(), dtype=np.float32)
 
     def _settings(self) -> ContrastiveSettings:
         auto = _AUTO[self.finetune]

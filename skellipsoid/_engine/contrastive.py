@@ -155,7 +155,7 @@ def cross_fit(
     embeddings: Tensor,
     classes: np.ndarray,
     n_classes: int,
-    projection: nn.Linear,
+    final: Tensor,
     settings: ContrastiveSettings,
     seed: int,
 ) -> Tensor:
@@ -168,11 +168,10 @@ def cross_fit(
     Parameters
     ----------
     embeddings : Tensor of shape (n_texts, width)
-        On the device of ``projection``.
     classes : ndarray of shape (n_texts,)
     n_classes : int
-    projection : torch.nn.Linear
-        The final head, trained on all rows.
+    final : Tensor of shape (n_texts, n_components)
+        The final head's features, on the device of ``embeddings``.
     settings : ContrastiveSettings
     seed : int
     """
@@ -182,10 +181,9 @@ def cross_fit(
         members = rng.permutation(np.flatnonzero(classes == k))
         if len(members) > 1:
             folds[members] = np.arange(len(members)) % CROSS_FIT_FOLDS
-    with torch.no_grad():
-        final = _shown(projection(embeddings), settings)
     features = final.clone()
-    half = CROSS_FIT_HALF * projection.in_features
+    width, n_components = embeddings.shape[1], final.shape[1]
+    half = CROSS_FIT_HALF * width
     share = half / (half + len(embeddings))
     for fold in range(CROSS_FIT_FOLDS):
         out, rest = (
@@ -193,7 +191,7 @@ def cross_fit(
         )
         if not len(out):
             continue
-        head = start_projection(projection.in_features, projection.out_features, seed).to(embeddings.device)
+        head = start_projection(width, n_components, seed).to(embeddings.device)
         train_projection(
             FrozenRows(embeddings[rest]), classes[folds != fold], n_classes, head, replace(settings, verbose=0), seed
         )
