@@ -11,7 +11,7 @@ from .covariance import fit_covariances
 from .geometry import POINT_RADIUS, Factors, class_centroids, mean_radii
 from .held_out import HeldOutRows, Reach, best_size, boundary_f1, hold_out
 from .losses import contraction_loss, contraction_slope, expansion_loss, expansion_slope
-from .pseudo_open import draw_negatives, mixtures_of
+from .pseudo_open import MOST_NEGATIVES, draw_negatives, mix, rows_of
 from .refinement import learn_axes
 from .settings import BoundarySettings
 from .training import History, run_epochs, shuffled_batches
@@ -116,7 +116,8 @@ def judging_mixtures(
     known: Tensor, classes: Tensor, points: np.ndarray, settings: BoundarySettings, seed: int
 ) -> Tensor:
     """Pseudo-open rows that judge sizes, not those that train: they have their own random numbers."""
-    return mixtures_of(known, classes, ~points, settings, np.random.default_rng([seed, 1]))
+    rows, codes = rows_of(known, classes, ~points)
+    return mix(rows, codes, min(len(rows), MOST_NEGATIVES), settings, np.random.default_rng([seed, 1]))
 
 
 def _hold_out(

@@ -54,14 +54,6 @@ def mix(
     return rows[:0] if mixture is None else mixture.of(rows)
 
 
-def mixtures_of(
-    known: Tensor, classes: Tensor, mixed: NDArray[np.bool_], settings: BoundarySettings, rng: np.random.Generator
-) -> Tensor:
-    """Mix the rows of some classes into as many pseudo-open ones."""
-    rows, codes = rows_of(known, classes, mixed)
-    return mix(rows, codes, min(len(rows), MOST_NEGATIVES), settings, rng)
-
-
 def rows_of(known: Tensor, classes: Tensor, chosen: NDArray[np.bool_]) -> tuple[Tensor, np.ndarray]:
     """Rows of the ``chosen`` classes, and their classes on the CPU."""
     codes = classes.cpu().numpy()

@@ -85,6 +85,13 @@ def test_between_well_separated_rows_the_size_is_in_the_middle_of_what_separates
     assert 0.9 < best_size(reach)[0] <= 1.0
 
 
+def test_what_lies_between_far_classes_keeps_the_size_from_covering_every_stray_row():
+    known, classes = np.concatenate([np.linspace(0.5, 1, 180), np.linspace(1.2, 3, 20)]), np.arange(200) % 2
+    far, between = (Open(np.linspace(*ends, 200), np.arange(200) % 2) for ends in ((6, 9), (1.1, 2.5)))
+    assert best_size(Reach(known, classes, classes, [far], 2))[0] > 2
+    assert best_size(Reach(known, classes, classes, [far, between], 2))[0] < 1.2
+
+
 def test_best_size_without_open_rows_covers_all_held_out_rows():
     zeros = np.zeros(3, dtype=np.int64)
     reach = Reach(np.array([0.2, 1.7, 0.9]), zeros, zeros, [], 1)
