@@ -6,7 +6,7 @@ appended to a file of JSON lines as they come, so that a run that was ended goes
     python benchmarks/features.py --data-home ../shared/data
     python benchmarks/cases.py --data-home ../shared/data                        # quick settings, about half an hour
     python benchmarks/cases.py --data-home ../shared/data --settings paper size  # full matrices, about an hour
-    python benchmarks/cases.py --report
+    python benchmarks/report.py
 """
 
 import argparse
@@ -20,15 +20,9 @@ from sklearn.preprocessing import normalize
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
 from skellipsoid._engine.contrastive import FrozenRows, cross_fit, start_projection, train_projection
-from skellipsoid.metrics import holm, open_set_accuracy, open_set_auroc, open_set_f1_score, paired_test
+from skellipsoid.metrics import open_set_accuracy, open_set_auroc, open_set_f1_score
 
 RESULTS = Path(__file__).parent / "results" / "cases.jsonl"
-#: What the paper says of BERT-base, fully fine-tuned: F1 and accuracy at 25, 50 and 75 %.
-PAPER = {
-    "banking": [(77.75, 85.81), (83.74, 82.90), (86.80, 81.97)],
-    "oos": [(84.48, 92.57), (88.57, 90.56), (90.21, 88.98)],
-    "stackoverflow": [(84.35, 90.74), (87.06, 87.86), (88.00, 84.93)],
-}
 LETTER = {"init": "identity", "early_stopping": False, "max_iter": 10}
 SETTINGS = {
     "paper": {**LETTER, "recalibrate": False, "rescale": False},
@@ -43,18 +37,14 @@ QUICK = ["covariance", "closed form", "default"]
 
 
 def main():
-    """Run what is not there yet, or print the tables."""
+    """Run what is not there yet."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-home", default=None, help="folder that holds banking/train.tsv (default: the cache)")
     parser.add_argument("--model", default=MODEL, help="name or folder of a text model")
     parser.add_argument("--modes", nargs="+", default=["frozen", "head"], choices=list(MODES))
     parser.add_argument("--settings", nargs="+", default=QUICK, choices=list(SETTINGS))
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
-    parser.add_argument("--report", action="store_true", help="print the tables of what is there")
     options = parser.parse_args()
-    if options.report:
-        report(read_results())
-        return
     RESULTS.parent.mkdir(exist_ok=True)
     done = {key(row) for row in read_results()}
     for seed in options.seeds:
@@ -134,57 +124,6 @@ def read_results():
         return []
     lines = RESULTS.read_text(encoding="utf-8").splitlines()
     return list({key(row): row for row in map(json.loads, lines)}.values())
-
-
-def report(results):
-    """Print means (and standard deviations over seeds) beside the paper, and the paired tests."""
-    for model, mode in sorted({(row["model"], row["mode"]) for row in results}):
-        mine = [row for row in results if (row["model"], row["mode"]) == (model, mode)]
-        print(f"\n{model}, {mode}: F1 / accuracy, mean ± standard deviation over seeds")
-        print(f"{'':14}" + "".join(f"{name + ' ' + format(ratio, '.0%'):>27}" for name in FETCHERS for ratio in RATIOS))
-        paper = [f"{f1:.2f} / {accuracy:.2f}" for name in FETCHERS for f1, accuracy in PAPER[name]]
-        print(f"{'BERT, paper':14}" + "".join(f"{cell:>27}" for cell in paper))
-        for setting in [*SETTINGS, "oracle"]:
-            cells = [cell(mine, setting, name, ratio) for name in FETCHERS for ratio in RATIOS]
-            if any(cells):
-                print(f"{setting:14}" + "".join(f"{text:>27}" for text in cells))
-        compare(mine, "closed form")
-
-
-def cell(results, setting, name, ratio):
-    """Mean and spread of one cell."""
-    prefix, wanted = ("oracle_", "default") if setting == "oracle" else ("", setting)
-    found = [r for r in results if (r["setting"], r["data"], r["ratio"]) == (wanted, name, ratio)]
-    if not found:
-        return ""
-    f1, accuracy = (np.array([row[prefix + metric] for row in found]) for metric in ("f1", "accuracy"))
-    return f"{f1.mean():.2f}±{f1.std():.1f} / {accuracy.mean():.2f}±{accuracy.std():.1f}"
-
-
-def compare(results, other):
-    """Paired test of the default against another setting over all cases, and by cell (Holm)."""
-    values = {
-        setting: {(r["data"], r["ratio"], r["seed"]): r["f1"] for r in results if r["setting"] == setting}
-        for setting in ("default", other)
-    }
-    cases = sorted(values["default"].keys() & values[other].keys())
-    if len(cases) < 2:
-        return
-    default, theirs = (np.array([values[setting][case] for case in cases]) for setting in ("default", other))
-    if (default == theirs).all():
-        print(f"default and {other} are equal in all {len(cases)} cases")
-        return
-    print(f"default - {other}: {np.mean(default - theirs):+.3f} F1 over {len(cases)} cases")
-    print(paired_test(default, theirs))
-    cells = sorted({case[:2] for case in cases})
-    p_values = []
-    for wanted in cells:
-        rows = [i for i, case in enumerate(cases) if case[:2] == wanted]
-        same = len(rows) < 2 or (default[rows] == theirs[rows]).all()
-        p_values.append(1.0 if same else paired_test(default[rows], theirs[rows]).t_pvalue)
-    corrected = holm(p_values)
-    by_cell = [f"{name} {ratio:.0%} {p:.2f}" for (name, ratio), p in zip(cells, corrected, strict=True)]
-    print("by cell, Holm-corrected p: " + ", ".join(by_cell))
 
 
 if __name__ == "__main__":
