@@ -75,9 +75,8 @@ def summary(results):
     """Print the distance to the oracle, and paired tests of the default against every other setting."""
     default = [row for key, row in results.items() if key[0] == "default"]
     f1, accuracy = (np.mean([row[f"oracle_{metric}"] - row[metric] for row in default]) for metric in METRICS)
-    print(
-        f"The default is {f1:.2f} points of F1 and {accuracy:.2f} of accuracy below its oracle ({len(default)} cases).\n"
-    )
+    print(f"The default is {f1:.2f} points of F1 and {accuracy:.2f} of accuracy below its oracle, ", end="")
+    print(f"in the mean of {len(default)} cases.\n")
     for other in SETTINGS:
         cases = sorted(key[1:] for key in results if key[0] == other and ("default", *key[1:]) in results)
         if other != "default" and len(cases) > 1:

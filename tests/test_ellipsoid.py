@@ -580,3 +580,9 @@ def test_from_covariances_no_square_matrix_is_made():
     X[4:] += 1
     classifier = make().fit(X, np.repeat([0, 1], 4))
     assert classifier.predict_known(X).tolist() == [0] * 4 + [1] * 4
+
+
+def test_matrices_stay_those_of_the_fit_when_init_is_set_afterwards():
+    classifier = make(max_iter=2).fit(*gaussians())
+    fitted = classifier.components_
+    np.testing.assert_array_equal(classifier.set_params(init="identity").components_, fitted)
