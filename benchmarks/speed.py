@@ -74,8 +74,9 @@ def boundary():
         X, y = class_like_features(*size)
         letter = {"init": "identity", "early_stopping": False, "recalibrate": False, "batch_size": 128, "max_iter": 1}
         part = 1 if size[0] < 100 else 8
+        few = X[: size[2] // part], y[: size[2] // part]
         works = {
-            f"plain, 1/{part} epoch": lambda X=X[: len(X) // part], y=y[: len(X) // part]: plain_fit(X, y, n_epochs=1),
+            f"plain, 1/{part} epoch": lambda few=few: plain_fit(*few, n_epochs=1),
             "init='identity', 1 epoch": lambda X=X, y=y, letter=letter: EllipsoidOpenSetClassifier(**letter).fit(X, y),
             "defaults, whole fit": lambda X=X, y=y: EllipsoidOpenSetClassifier(random_state=0).fit(X, y),
         }
