@@ -179,10 +179,10 @@ def plain_fit(X, y, *, n_epochs, learning_rate=2e-3, beta=0.5, alpha=0.6, n_mix=
                 negatives.append((weights.unsqueeze(1) * z[list(chosen.values())]).sum(0))
             loss = torch.zeros(())
             open_rows = torch.stack(negatives)
-            for k in range(n_classes):
-                inside = (z[labels == k] - centroids[k]) @ matrices[k].T
+            for k, matrix in enumerate(matrices.unbind()):
+                inside = (z[labels == k] - centroids[k]) @ matrix.T
                 loss = loss + (inside.norm(dim=1) - radii[k]).clamp_min(0).sum()
-                norms = ((open_rows - centroids[k]) @ matrices[k].T).norm(dim=1)
+                norms = ((open_rows - centroids[k]) @ matrix.T).norm(dim=1)
                 depth = radii[k] - norms
                 loss = loss + torch.where(depth > 0, depth + beta, beta * depth.clamp_max(0).exp()).sum()
             optimizer.zero_grad()
