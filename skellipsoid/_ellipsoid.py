@@ -42,14 +42,15 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
     alpha : float, default=0.6
         α, concentration of the Dirichlet distribution of the mixture weights (eq. 14). Below 1 one of the mixed
         samples dominates, so that pseudo-open samples lie close to the classes; large values put them half-way
-        between classes.
+        between classes. They train the shapes and judge the size.
 
     beta : float, default=0.5
-        β, strength of the contraction (eq. 15). Larger values give tighter boundaries.
+        β, strength of the contraction (eq. 15), where shapes are learned (see Notes). Larger values contract them more
+        in directions of pseudo-open samples.
 
     n_mix : int, default=3
-        P, how many samples with distinct labels are mixed into a pseudo-open one. With fewer known classes, as many
-        as there are.
+        P, how many samples with distinct labels are mixed into a pseudo-open one, for the shapes and for the size. With
+        fewer known classes, as many as there are.
 
     init : {"covariance", "identity"}, default="covariance"
         Where A_k starts, and what of it learns. ``"covariance"``: the inverse root of the class's covariance, shrunk
@@ -168,13 +169,13 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
     ``beta`` changes nothing; ``early_stopping=False`` learns until the loss does not improve, at most ``max_iter``
     epochs.
 
-    *Judging.* Such a row should lie inside the ellipsoid of its nearest centroid. Two kinds of rows stand in for open
+    *Judging.* A row, by its class without it, should lie inside the ellipsoid of its nearest centroid. Two kinds of rows stand in for open
     ones and should lie outside: the same rows, their own class left aside, which are to the ellipsoid of the nearest
     other centroid what an unknown class would be; and pseudo-open mixtures. The expected F1 of a size is the macro F1
     over the known classes and open, the mean over both kinds and three shares of open rows: a quarter, a half and three
     quarters. Sizes, and shrinkages by the F1 of their best size (without mixtures, which lie in the span of the rows),
     are means of all candidates, weighted by e to their F1 in units of its error, 0.3/√m for m rows: with few rows it
-    is chance which candidate is best. That needs no open row and no quantile set by hand. The paper has no such step.
+    is chance which candidate is best. Of equally good shrinkages the likeliest counts. That needs no open row and no quantile set by hand. The paper has no such step.
     With ``init="identity"`` it uses ``validation_fraction`` of the rows instead.
 
     A class whose rows are all the same point (with ``init="identity"`` also two rows of which one is held out) has
@@ -332,7 +333,7 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         Notes
         -----
         The guarantee holds in the mean over training sets, for new rows that come as the training rows did, known
-        classes in the same proportions, and if nothing was chosen by the held-out rows. They did choose one or two
+        classes in the same proportions, and if nothing was chosen by the held-out rows. They did choose a few
         numbers (shrinkage, epoch); their common size does not change their order, hence not p. Where rows tuned an
         encoder before, they lie tighter than new rows, and more of the new ones are rejected than ε.
 

@@ -152,10 +152,10 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     Notes
     -----
-    The features of the texts that tuned the encoder lie tighter around their class than those of new texts: a little
-    with ``"head"``, much with ``"full"``. A classifier that learns from them draws its boundaries too tight, which is
-    why ``fit_transform`` differs from ``fit`` then ``transform`` with ``cross_fit=True``, as in scikit-learn's
-    :class:`~sklearn.preprocessing.TargetEncoder`.
+    The features of the texts that tuned the encoder lie tighter around their class than those of new texts. A
+    classifier that learns from them draws its boundaries too tight, which is why ``fit_transform`` differs from ``fit``
+    then ``transform`` with ``cross_fit=True``, as in scikit-learn's :class:`~sklearn.preprocessing.TargetEncoder`. With
+    ``"full"`` that was tried, and helps nothing.
 
     The fitted encoder carries the text model, which travels in its pickle.
 

@@ -21,6 +21,10 @@ from .held_out import Open, Reach, best_size, kinds_of_open, near_best
 SHRINKAGES = (0.01, 0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
 #: Shares of its own spread in a class's τ to mean over; the rest is that of all classes.
 OWN_SHARES = (0.0, 0.5, 1.0)
+#: Expected F1s that differ by less are equal.
+TIE = 1e-9
+#: A class of fewer rows has the spread of all: its own would be that of the row that is left out.
+FEWEST_ROWS_OF_OWN_SPREAD = 4
 #: Eigenvalues below this share of the largest are rounding.
 SMALLEST_EIGENVALUE = 1e-9
 #: What a row weighs in its own class at most: beyond, rounding decides.
@@ -116,7 +120,7 @@ def fit_covariances(
     radius = float(mean_radii(known, classes, centroids)[telling].mean()) if (~points).any() else 1.0
     fit = CovarianceFit(centroids, parts, radius)
     if judged:
-        fit.judged = JudgedRows(known, classes, real_open, centroids, parts, telling)
+        fit.judged = JudgedRows(known, classes, real_open, centroids, radius, parts, telling)
     fit.use(_best_shrinkage(fit) if shrinkage is None else shrinkage)
     return fit
 
@@ -124,15 +128,19 @@ def fit_covariances(
 def _best_shrinkage(fit: CovarianceFit) -> Shrinkage:
     """Mean of all candidates, those with nearly the best F1 at their best size counting most.
 
-    Mixtures do not judge here: they lie in the span of the rows, and say nothing about directions off it.
+    Mixtures do not judge here: they lie in the span of the rows, and say nothing about directions off it. Where classes
+    lie far apart, or there is one, many candidates are equally good: of the best, the likeliest counts alone.
     """
     candidates = [Shrinkage(rho, own) for own, rho in product(OWN_SHARES, SHRINKAGES)]
     scores = np.empty(len(candidates))
     for i, candidate in enumerate(candidates):
         fit.use(candidate)
-        reach = fit.reach()
-        scores[i] = best_size(reach)[1]
-    weights = near_best(scores, len(reach.known))
+        scores[i] = best_size(fit.reach())[1]
+    weights = near_best(scores, sum(part.n_rows for part in fit.parts if not part.point))
+    tied = np.flatnonzero(scores >= scores.max() - TIE)
+    if len(tied) > 1:
+        likelihoods = [sum(part.log_likelihood(candidates[i]) for part in fit.parts) for i in tied]
+        weights[np.delete(tied, np.argmax(likelihoods))] = 0
     rho, own = np.array(candidates).T
     odds = np.exp(np.average(np.log(rho / (1 - rho)), weights=weights))
     return Shrinkage(float(odds / (1 + odds)), float(np.average(own, weights=weights)))
@@ -159,10 +167,12 @@ class Part:
         self.eigenvalues = values[kept] / max(1, self.n_rows - 1)
         self.own_squares = (offsets @ vectors).square()
         self.own_spread = self.common_spread = 1.0
+        self.n_features = offsets.shape[1]
 
     def ball(self, shrinkage: Shrinkage) -> float:
         """ρ τ, the variance in every direction that the class is shrunk towards."""
-        return shrinkage.rho * (shrinkage.own * self.own_spread + (1 - shrinkage.own) * self.common_spread)
+        own = shrinkage.own if self.n_rows >= FEWEST_ROWS_OF_OWN_SPREAD else 0.0
+        return shrinkage.rho * (own * self.own_spread + (1 - own) * self.common_spread)
 
     def precisions(self, shrinkage: Shrinkage, gains: Tensor | None = None) -> tuple[Tensor, float]:
         """Eigenvalues of M⁻¹ along the axes, and off them, multiplied by e to the ``gains``."""
@@ -190,6 +200,19 @@ class Part:
         distances: Tensor = squared.sqrt() * (m / (m - 1))
         return distances
 
+    def log_likelihood(self, shrinkage: Shrinkage) -> float:
+        """Gaussian log likelihood of the own rows, each by the class that is made of the others, but for a constant."""
+        m = self.n_rows
+        if m < 2 or self.point:
+            return 0.0
+        inflated, ball = (m - 1) / max(1, m - 2) * (1 - shrinkage.rho) * (m > 2), self.ball(shrinkage)
+        determinant = float((inflated * self.eigenvalues + ball).log().sum())
+        determinant += max(0, self.n_features - len(self.eigenvalues)) * float(np.log(ball))
+        distances = self.own_distances(shrinkage)
+        # Taking a row out divides the determinant by this.
+        shrunk = 1 + inflated / (m - 1) * m / (m - 1) * (distances * ((m - 1) / m)).square()
+        return -0.5 * float((determinant - shrunk.log() + distances.square()).sum())
+
     def squares(self, offsets: Tensor) -> tuple[Tensor, Tensor]:
         """Squared coordinates of rows along the axes, and what is left off them."""
         offsets = offsets.double()
@@ -211,7 +234,7 @@ def _set_spreads(parts: list[Part], n_features: int) -> None:
     own = {k: float(part.eigenvalues.sum()) / n_features for k, part in enumerate(parts) if not part.point}
     common = sum(own.values()) / len(own) if own else 1.0
     for k, part in enumerate(parts):
-        part.own_spread, part.common_spread = own.get(k, common), common
+        part.own_spread, part.common_spread, part.n_features = own.get(k, common), common, n_features
 
 
 class JudgedRows:
@@ -227,10 +250,11 @@ class JudgedRows:
         classes: Tensor,
         real_open: Tensor,
         centroids: Tensor,
+        radius: float,
         parts: list[Part],
         telling: Tensor,
     ) -> None:
-        self.classes, self.parts, self.telling = classes, parts, telling
+        self.radius, self.classes, self.parts, self.telling = radius, classes, parts, telling
         self.counted, self.centroids = telling[classes], centroids
         self.members = by_class(classes, len(parts))
         self.other = nearest_other(known, classes, centroids) if len(parts) > 1 else None
@@ -256,14 +280,14 @@ class JudgedRows:
 
         distances, stand_ins = own, []
         if self.to_other is not None and self.other is not None:
-            others = self._distances(self.to_other, len(self.classes), shrinkage, gains)
+            others = self._distances(self.to_other, len(self.classes), shrinkage, unit, gains)
             distances = torch.where(self.assigned == self.classes, own, others)
             stand_ins.append(opened(others[self.counted], self.other[self.counted]))
         if mixtures is not None:
             nearest = nearest_centroid(mixtures, self.centroids)
             split = self._split(mixtures, nearest)
-            stand_ins.append(opened(self._distances(split, len(mixtures), shrinkage, gains), nearest))
-        real = opened(self._distances(self.to_real, len(self.real), shrinkage, gains), self.real)
+            stand_ins.append(opened(self._distances(split, len(mixtures), shrinkage, unit, gains), nearest))
+        real = opened(self._distances(self.to_real, len(self.real), shrinkage, unit, gains), self.real)
         return Reach(
             known=(distances[self.counted] / unit).cpu().numpy(),
             classes=self.classes[self.counted].cpu().numpy(),
@@ -290,10 +314,18 @@ class JudgedRows:
         ]
 
     def _distances(
-        self, split: list[tuple[Tensor, Tensor, Tensor]], n_rows: int, shrinkage: Shrinkage, gains: list[Tensor] | None
+        self,
+        split: list[tuple[Tensor, Tensor, Tensor]],
+        n_rows: int,
+        shrinkage: Shrinkage,
+        unit: float,
+        gains: list[Tensor] | None,
     ) -> Tensor:
         found = torch.empty(n_rows, dtype=torch.float64, device=self.classes.device)
         for k, (part, (group, along, off)) in enumerate(zip(self.parts, split, strict=True)):
+            if part.point:  # a ball of the common radius
+                found[group] = off.sqrt() * (unit / self.radius)
+                continue
             weights, residual = part.precisions(shrinkage, None if gains is None else gains[k])
             found[group] = (along @ weights + off * residual).sqrt()
         return found

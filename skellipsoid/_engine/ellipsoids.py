@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .covariance import fit_covariances
 from .geometry import POINT_RADIUS, Factors, class_centroids, mean_radii
-from .held_out import HeldOutRows, Reach, best_size, boundary_f1, hold_out
+from .held_out import HeldOutRows, Reach, Rows, best_size, boundary_f1, hold_out
 from .losses import contraction_loss, contraction_slope, expansion_loss, expansion_slope
 from .pseudo_open import MOST_NEGATIVES, draw_negatives, mix, rows_of
 from .refinement import learn_axes
@@ -18,6 +18,8 @@ from .training import History, run_epochs, shuffled_batches
 
 #: The norm of a transformed row stands in a denominator.
 SMALLEST_NORM = 1e-12
+#: With few rows, more mixtures than rows judge the size: it should not hang on which ones were drawn.
+FEWEST_MIXTURES = 256
 #: A row on the boundary stays inside after its reach went through single precision.
 ROUNDING = 1e-5
 
@@ -71,7 +73,8 @@ def learn_boundaries(
     _, balls, points = start_balls(known, classes, n_classes)
     fit = fit_covariances(known, classes, n_classes, real_open, points)
     gains, history = learn_axes(fit, known, classes, real_open, settings, np.random.default_rng(seed))
-    reach = fit.reach(gains, judging_mixtures(known, classes, points, settings, seed))
+    mixtures = judging_mixtures(known, classes, points, settings, seed) if settings.recalibrate else None
+    reach = fit.reach(gains, mixtures)
     size = best_size(reach)[0] * (1 + ROUNDING) if settings.recalibrate else 1.0
     # One radius for all: the shapes differ in size. Between points alone, the distances between them decide.
     radii = (balls if points.all() else torch.full_like(balls, fit.radius)) * size
@@ -117,12 +120,13 @@ def judging_mixtures(
 ) -> Tensor:
     """Pseudo-open rows that judge sizes, not those that train: they have their own random numbers."""
     rows, codes = rows_of(known, classes, ~points)
-    return mix(rows, codes, min(len(rows), MOST_NEGATIVES), settings, np.random.default_rng([seed, 1]))
+    n_wanted = min(max(len(rows), FEWEST_MIXTURES), MOST_NEGATIVES)
+    return mix(rows, codes, n_wanted, settings, np.random.default_rng([seed, 1]))
 
 
 def _hold_out(
     known: Tensor, classes: Tensor, real_open: Tensor, settings: BoundarySettings, rng: np.random.Generator
-) -> tuple[tuple[Tensor, Tensor, Tensor], tuple[Tensor, Tensor, Tensor] | None]:
+) -> tuple[Rows, Rows | None]:
     """Split (known, classes, real_open) into rows that learn and rows that are held out, if any are needed."""
     if not (settings.early_stopping or settings.recalibrate):
         return (known, classes, real_open), None

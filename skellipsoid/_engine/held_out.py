@@ -95,7 +95,7 @@ class HeldOutRows:
     ) -> None:
         known, classes = known[~points[classes]], classes[~points[classes]]
         self.centroids = centroids
-        self.handicap = judging = centroids.new_zeros(len(centroids))
+        judging = centroids.new_zeros(len(centroids))
         as_known = as_open = torch.ones(len(known), dtype=torch.bool, device=known.device)
         if unknown is not None:
             out = torch.from_numpy(unknown).to(known.device)
@@ -112,7 +112,7 @@ class HeldOutRows:
         return len(self.known)
 
     def reach(self, shapes: Factors, radii: Tensor, mixtures: Tensor | None = None) -> Reach:
-        """How far out the rows, and mixtures of them if there are, lie with the present matrices."""
+        """How far out the rows, and mixtures of rows that all classes judge, lie with the present matrices."""
 
         def ratio(rows: Tensor, assigned: Tensor) -> NDArray[np.float64]:
             norms = assigned_norms(rows, assigned, self.centroids, shapes) / radii[assigned]
@@ -123,7 +123,7 @@ class HeldOutRows:
 
         stand_ins = [opened(*self.others)]
         if mixtures is not None:
-            stand_ins.append(opened(mixtures, nearest_centroid(mixtures, self.centroids, self.handicap)))
+            stand_ins.append(opened(mixtures, nearest_centroid(mixtures, self.centroids)))
         return Reach(
             known=ratio(self.known, self.assigned),
             classes=self.classes.cpu().numpy(),
@@ -206,4 +206,6 @@ def near_best(scores: NDArray[np.float64], n_rows: int) -> NDArray[np.float64]:
 
 def boundary_f1(reach: Reach, *, is_sized: bool) -> float:
     """Judge boundaries by their expected F1: at the best size if they are to be sized, else as they are."""
+    if not len(reach.known):
+        return 0.0
     return best_size(reach)[1] if is_sized else float(expected_f1(reach, np.ones(1))[0])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from scipy.stats import multivariate_normal
 
 from skellipsoid._engine.covariance import OWN_SHARES, SHRINKAGES, Shrinkage, fit_covariances
 from skellipsoid._engine.ellipsoids import ROUNDING, judging_mixtures, learn_boundaries
@@ -122,9 +123,45 @@ def test_the_shrinkage_is_the_mean_of_those_that_tell_left_out_rows_apart_best()
     for (rho, own), score in scores.items():
         weight = np.exp((score - max(scores.values())) / (F1_ERROR / np.sqrt(len(known))))
         total, log_odds, share = total + weight, log_odds + weight * np.log(rho / (1 - rho)), share + weight * own
+    assert sorted(scores.values())[-1] > sorted(scores.values())[-2]  # no tie
     found = fit(known, classes).shrinkage
     assert found.rho == pytest.approx(1 / (1 + np.exp(-log_odds / total)))
     assert found.own == pytest.approx(share / total)
+
+
+@pytest.mark.parametrize(("n_features", "rho", "own"), [(3, 0.3, 0.5), (30, 0.7, 1.0), (5, 0.01, 0.0)])
+def test_the_likelihood_is_that_of_rows_by_the_class_of_the_others(n_features, rho, own):
+    known, classes = known_rows(n_features=n_features)
+    found = fit(known, classes, rho, own=own)
+    for k, spread in enumerate(spreads(known, classes, own)):
+        rows = known[classes == k].numpy()
+        expected = 0.0
+        for i in range(len(rows)):
+            others = np.delete(rows, i, axis=0)
+            matrix = (1 - rho) * np.cov(others.T) + rho * spread * np.eye(n_features)
+            expected += multivariate_normal.logpdf(rows[i], others.mean(axis=0), matrix)
+        constant = -len(rows) * n_features / 2 * np.log(2 * np.pi)
+        assert found.parts[k].log_likelihood(found.shrinkage) == pytest.approx(expected - constant)
+
+
+def test_equally_good_shrinkages_leave_the_likeliest():
+    rng = np.random.default_rng(0)
+    rows = torch.from_numpy(rng.normal(size=(2000, 2)) * [10, 1])
+    for classes in (np.zeros(2000, dtype=np.int64), np.arange(2000) % 2):  # one class, and two that lie far apart
+        apart = rows + 1e3 * torch.from_numpy(classes).unsqueeze(1)
+        assert fit(apart, torch.from_numpy(classes)).shrinkage.rho == pytest.approx(SHRINKAGES[0])
+
+
+def test_a_point_judges_by_the_ball_that_it_has():
+    known, classes = known_rows(n_classes=3)
+    known[classes == 2] = known[classes == 2][0]
+    points = np.array([False, False, True])
+    found = fit_covariances(known, classes, 3, known[:0], points, Shrinkage(0.3, 0.5))
+    near = known[classes == 2][:1] + 0.01 * torch.from_numpy(np.random.default_rng(0).normal(size=(5, 5)))
+    mixed = found.reach(mixtures=near).open[1]
+    assert mixed.assigned.tolist() == [2] * 5
+    norms = transformed_norms(near, found.centroids, found.factors())[:, 2] / found.radius
+    np.testing.assert_allclose(mixed.reach, norms, rtol=1e-6)
 
 
 def test_many_rows_shrink_less_than_few():
@@ -135,12 +172,8 @@ def test_many_rows_shrink_less_than_few():
 def test_classes_of_different_spread_keep_more_of_their_own():
     rng = np.random.default_rng(0)
     classes = np.repeat(np.arange(6), 20)
-    apart = 6 * np.eye(60)[classes]
-    alike = apart + 0.7 * rng.normal(size=(120, 60))
-    unlike = apart + np.array([0.1, 1.5])[classes % 2, np.newaxis] * rng.normal(size=(120, 60))
-    own = [fit(torch.from_numpy(rows), torch.from_numpy(classes)).shrinkage.own for rows in (alike, unlike)]
-    assert own[0] == pytest.approx(0.5)  # nothing tells
-    assert own[1] > 0.6
+    unlike = 6 * np.eye(60)[classes] + np.array([0.1, 1.5])[classes % 2, np.newaxis] * rng.normal(size=(120, 60))
+    assert fit(torch.from_numpy(unlike), torch.from_numpy(classes)).shrinkage.own > 0.6
 
 
 def learner(known, classes, beta=0.5, max_rows=None):

@@ -13,6 +13,7 @@ from skellipsoid._engine.held_out import (
     Open,
     Reach,
     best_size,
+    boundary_f1,
     expected_f1,
     kinds_of_open,
 )
@@ -85,6 +86,12 @@ def test_between_well_separated_rows_the_size_is_in_the_middle_of_what_separates
     assert 0.9 < best_size(reach)[0] <= 1.0
 
 
+def test_boundaries_that_no_row_judges_are_worth_nothing():
+    none = np.empty(0, dtype=np.int64)
+    for is_sized in (False, True):
+        assert boundary_f1(Reach(np.empty(0), none, none, [Open(np.ones(1), none[:0])], 2), is_sized=is_sized) == 0
+
+
 def test_what_lies_between_far_classes_keeps_the_size_from_covering_every_stray_row():
     known, classes = np.concatenate([np.linspace(0.5, 1, 180), np.linspace(1.2, 3, 20)]), np.arange(200) % 2
     far, between = (Open(np.linspace(*ends, 200), np.arange(200) % 2) for ends in ((6, 9), (1.1, 2.5)))
@@ -126,8 +133,7 @@ def test_held_out_rows_are_judged_as_known_and_as_open(unknown):
     judge = HeldOutRows(known, classes, real_open, centroids, points, None if unknown is None else out)
     mixtures = torch.from_numpy(rng.normal(size=(5, 3)))
     shapes, radii = Factors.from_components(components), torch.full((4,), 2.0, dtype=torch.float64)
-    reach = judge.reach(shapes, radii, mixtures)
-    assert len(judge.reach(shapes, radii).open) == 1
+    reach = judge.reach(shapes, radii, mixtures if unknown is None else None)
 
     def nearest(row, without):
         distances = (centroids - row).norm(dim=1).tolist()
@@ -149,15 +155,18 @@ def test_held_out_rows_are_judged_as_known_and_as_open(unknown):
         nearest_ones = [nearest(row, judging) for row in rows]
         return nearest_ones, [literal(row, k, centroids, components) for row, k in zip(rows, nearest_ones, strict=True)]
 
-    real, mixed = as_nearest(real_open), as_nearest(mixtures)
+    real = as_nearest(real_open)
     assert len(judge) == len(as_known)
     np.testing.assert_allclose(reach.known, as_known)
     np.testing.assert_array_equal(reach.assigned, assigned)
-    others, mixed_ones = reach.open
-    np.testing.assert_allclose(others.reach, as_open + real[1])
-    np.testing.assert_array_equal(others.assigned, open_assigned + real[0])
-    np.testing.assert_allclose(mixed_ones.reach, mixed[1] + real[1])
-    np.testing.assert_array_equal(mixed_ones.assigned, mixed[0] + real[0])
+    np.testing.assert_allclose(reach.open[0].reach, as_open + real[1])
+    np.testing.assert_array_equal(reach.open[0].assigned, open_assigned + real[0])
+    if unknown is None:
+        mixed = as_nearest(mixtures)
+        np.testing.assert_allclose(reach.open[1].reach, mixed[1] + real[1])
+        np.testing.assert_array_equal(reach.open[1].assigned, mixed[0] + real[0])
+    else:
+        assert len(reach.open) == 1
 
 
 def test_real_open_rows_stand_alone_where_nothing_stands_in_for_them():
