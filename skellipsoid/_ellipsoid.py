@@ -169,14 +169,15 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
     ``beta`` changes nothing; ``early_stopping=False`` learns until the loss does not improve, at most ``max_iter``
     epochs.
 
-    *Judging.* A row, by its class without it, should lie inside the ellipsoid of its nearest centroid. Two kinds of rows stand in for open
-    ones and should lie outside: the same rows, their own class left aside, which are to the ellipsoid of the nearest
-    other centroid what an unknown class would be; and pseudo-open mixtures. The expected F1 of a size is the macro F1
-    over the known classes and open, the mean over both kinds and three shares of open rows: a quarter, a half and three
-    quarters. Sizes, and shrinkages by the F1 of their best size (without mixtures, which lie in the span of the rows),
-    are means of all candidates, weighted by e to their F1 in units of its error, 0.3/√m for m rows: with few rows it
-    is chance which candidate is best. Of equally good shrinkages the likeliest counts. That needs no open row and no quantile set by hand. The paper has no such step.
-    With ``init="identity"`` it uses ``validation_fraction`` of the rows instead.
+    *Judging.* A row, by its class without it, should lie inside the ellipsoid of its nearest centroid. Two kinds of
+    rows stand in for open ones and should lie outside: the same rows, their own class left aside, which are to the
+    ellipsoid of the nearest other centroid what an unknown class would be; and pseudo-open mixtures. The expected
+    F1 of a size is the macro F1 over the known classes and open, the mean over both kinds and three shares of open
+    rows: a quarter, a half and three quarters. Sizes, and shrinkages by the F1 of their best size (without
+    mixtures, which lie in the span of the rows), are means of all candidates, weighted by e to their F1 in units of
+    its error, 0.3/√m for m rows: with few rows it is chance which candidate is best. Of equally good shrinkages the
+    likeliest counts. That needs no open row and no quantile set by hand. The paper has no such step. With
+    ``init="identity"`` it uses ``validation_fraction`` of the rows instead.
 
     A class whose rows are all the same point (with ``init="identity"`` also two rows of which one is held out) has
     Δ_k = 0. Such a class takes the median Δ of the others (without others: half the smallest distance between
@@ -334,7 +335,7 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         -----
         The guarantee holds in the mean over training sets, for new rows that come as the training rows did, known
         classes in the same proportions, and if nothing was chosen by the held-out rows. They did choose a few
-        numbers (shrinkage, epoch); their common size does not change their order, hence not p. Where rows tuned an
+        numbers (shrinkages, epoch); their common size does not change their order, hence not p. Where rows tuned an
         encoder before, they lie tighter than new rows, and more of the new ones are rejected than ε.
 
         References
