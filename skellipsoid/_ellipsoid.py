@@ -175,7 +175,7 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
     F1 of a size is the macro F1 over the known classes and open, the mean over both kinds and three shares of open
     rows: a quarter, a half and three quarters. Sizes, and shrinkages by the F1 of their best size (without
     mixtures, which lie in the span of the rows), are means of all candidates, weighted by e to their F1 in units of
-    its error, 0.3/√m for m rows: with few rows it is chance which candidate is best. Of equally good shrinkages the
+    its error, which falls with 1/√m for m rows: with few rows it is chance which candidate is best. Of equally good shrinkages the
     likeliest counts. That needs no open row and no quantile set by hand. The paper has no such step. With
     ``init="identity"`` it uses ``validation_fraction`` of the rows instead.
 

@@ -136,7 +136,9 @@ def _best_shrinkage(fit: CovarianceFit) -> Shrinkage:
     for i, candidate in enumerate(candidates):
         fit.use(candidate)
         scores[i] = best_size(fit.reach())[1]
-    weights = near_best(scores, sum(part.n_rows for part in fit.parts if not part.point))
+    # The standard error of a share of rows.
+    n_rows = sum(part.n_rows for part in fit.parts if not part.point)
+    weights = near_best(scores, np.sqrt(scores.max() * (1 - scores.max()) / max(1, n_rows)))
     tied = np.flatnonzero(scores >= scores.max() - TIE)
     if len(tied) > 1:
         likelihoods = [sum(part.log_likelihood(candidates[i]) for part in fit.parts) for i in tied]

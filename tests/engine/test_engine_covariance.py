@@ -8,7 +8,7 @@ from scipy.stats import multivariate_normal
 from skellipsoid._engine.covariance import OWN_SHARES, SHRINKAGES, Shrinkage, fit_covariances
 from skellipsoid._engine.ellipsoids import ROUNDING, judging_mixtures, learn_boundaries
 from skellipsoid._engine.geometry import transformed_norms
-from skellipsoid._engine.held_out import F1_ERROR, best_size
+from skellipsoid._engine.held_out import best_size
 from skellipsoid._engine.losses import contraction_loss, expansion_loss
 from skellipsoid._engine.refinement import AxisLearner, learn_axes
 from skellipsoid._engine.settings import BoundarySettings
@@ -116,12 +116,13 @@ def test_open_rows_are_judged_by_the_nearest_other_class():
 
 def test_the_shrinkage_is_the_mean_of_those_that_tell_left_out_rows_apart_best():
     known, classes = known_rows(n_rows=30)
-    total, log_odds, share = 0.0, 0.0, 0.0
+    log_odds, share, total = 0.0, 0.0, 0.0
     scores = {
         (rho, own): best_size(fit(known, classes, rho, own=own).reach())[1] for rho in SHRINKAGES for own in OWN_SHARES
     }
+    best = max(scores.values())
     for (rho, own), score in scores.items():
-        weight = np.exp((score - max(scores.values())) / (F1_ERROR / np.sqrt(len(known))))
+        weight = np.exp((score - best) / np.sqrt(best * (1 - best) / len(known)))
         total, log_odds, share = total + weight, log_odds + weight * np.log(rho / (1 - rho)), share + weight * own
     assert sorted(scores.values())[-1] > sorted(scores.values())[-2]  # no tie
     found = fit(known, classes).shrinkage
