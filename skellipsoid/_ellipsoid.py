@@ -175,9 +175,9 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
     F1 of a size is the macro F1 over the known classes and open, the mean over both kinds and three shares of open
     rows: a quarter, a half and three quarters. Sizes, and shrinkages by the F1 of their best size (without
     mixtures, which lie in the span of the rows), are means of all candidates, weighted by e to their F1 in units of
-    its error, which falls with 1/√m for m rows: with few rows it is chance which candidate is best. Of equally good shrinkages the
-    likeliest counts. That needs no open row and no quantile set by hand. The paper has no such step. With
-    ``init="identity"`` it uses ``validation_fraction`` of the rows instead.
+    its error, which falls with 1/√m for m rows: with few rows it is chance which candidate is best. Of equally good
+    shrinkages the likeliest counts. That needs no open row and no quantile set by hand. The paper has no such step.
+    With ``init="identity"`` it uses ``validation_fraction`` of the rows instead.
 
     A class whose rows are all the same point (with ``init="identity"`` also two rows of which one is held out) has
     Δ_k = 0. Such a class takes the median Δ of the others (without others: half the smallest distance between
