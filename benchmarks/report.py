@@ -57,8 +57,9 @@ def table(results, metric, name, paper):
             text += f" ({len(found)})" if 0 < len(found) < 5 else ""
             line.append(f"**{text}**" if found and np.mean(found) >= wanted and setting != "oracle" else text)
         lines.append(line)
-    means = [np.mean([np.mean(values(results, s, metric, *cell) or np.nan) for cell in CELLS]) for s in settings]
-    lines.append(["mean", f"{np.mean(paper):.2f}", *(f"{mean:.2f}" for mean in means)])
+    columns = [[values(results, setting, metric, *cell) for cell in CELLS] for setting in settings]
+    means = [f"{np.mean([np.mean(found) for found in column]):.2f}" if all(column) else "" for column in columns]
+    lines.append(["mean", f"{np.mean(paper):.2f}", *means])
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     rule = "  ".join("=" * width for width in widths)
     rows = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
