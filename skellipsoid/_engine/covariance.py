@@ -184,14 +184,17 @@ class Part:
             return along, 1 / ball
         return along * gains[:-1].exp(), float(gains[-1].exp()) / ball
 
+    def others(self, shrinkage: Shrinkage) -> float:
+        """Give S_k's factor in M_k of the class without one row, but for that row's own term; of two rows, 0."""
+        m = self.n_rows
+        return (m - 1) / (m - 2) * (1 - shrinkage.rho) if m > 2 else 0.0
+
     def own_distances(self, shrinkage: Shrinkage, gains: Tensor | None = None) -> Tensor:
         """Distance of each own row to the class that is made of the others."""
         m = self.n_rows
         if m < 2:
             return torch.zeros(m, dtype=torch.float64, device=self.own_squares.device)
-        # The class of the others; the term that the row itself adds follows, and of two rows none is left.
-        inflated = (m - 1) / (m - 2) * (1 - shrinkage.rho) if m > 2 else 0.0
-        squared = self.own_squares @ (inflated * self.eigenvalues + self.ball(shrinkage)).reciprocal()
+        squared = self.own_squares @ (self.others(shrinkage) * self.eigenvalues + self.ball(shrinkage)).reciprocal()
         if m > 2:
             leverage = (1 - shrinkage.rho) * m / ((m - 1) * (m - 2)) * squared
             squared = squared / (1 - leverage.clamp_max(LARGEST_LEVERAGE))
@@ -207,12 +210,12 @@ class Part:
         m = self.n_rows
         if m < 2 or self.point:
             return 0.0
-        inflated, ball = (m - 1) / max(1, m - 2) * (1 - shrinkage.rho) * (m > 2), self.ball(shrinkage)
-        determinant = float((inflated * self.eigenvalues + ball).log().sum())
+        others, ball = self.others(shrinkage), self.ball(shrinkage)
+        determinant = float((others * self.eigenvalues + ball).log().sum())
         determinant += max(0, self.n_features - len(self.eigenvalues)) * float(np.log(ball))
         distances = self.own_distances(shrinkage)
         # Taking a row out divides the determinant by this.
-        shrunk = 1 + inflated / (m - 1) * m / (m - 1) * (distances * ((m - 1) / m)).square()
+        shrunk = 1 + others / (m - 1) * m / (m - 1) * (distances * ((m - 1) / m)).square()
         return -0.5 * float((determinant - shrunk.log() + distances.square()).sum())
 
     def squares(self, offsets: Tensor) -> tuple[Tensor, Tensor]:

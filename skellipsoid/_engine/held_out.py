@@ -54,7 +54,9 @@ def kinds_of_open(stand_ins: Sequence[Open], real: Open) -> list[Open]:
         for kind in stand_ins
         if len(kind.reach)
     ]
-    return kinds or [real] * bool(len(real.reach))
+    if not kinds and len(real.reach):
+        return [real]
+    return kinds
 
 
 Rows = tuple[Tensor, Tensor, Tensor]
