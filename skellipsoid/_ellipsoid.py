@@ -428,7 +428,7 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         self.loss_curve_ = learned.history.losses
         self.validation_scores_ = learned.history.scores or None
         if learned.points.any():
-            names = _enumerated(self.classes_[learned.points])
+            names = _enumerated(self.classes_[learned.points.cpu().numpy()])
             warn(
                 f"The rows that train the class {names} are one point, so that nothing tells how far that class "
                 "reaches; its boundary is a ball with the median radius of the other classes. Give it more, different "

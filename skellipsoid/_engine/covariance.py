@@ -2,20 +2,20 @@
 
 Around the centroid c_k lies the ellipsoid of M_k = (1 − ρ) S_k + ρ τ_k I: the covariance of the class's rows, shrunk
 towards a ball of the spread τ_k, a mean of the class's own and of all classes'. Leaving one row out of a class changes
-S_k by a rank-one term, so that every row is judged as a new one without fitting anything again.
+S_k by a rank-one term and τ_k by a number, so that every row is judged as a new one without fitting anything again.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from .geometry import Factors, by_class, class_centroids, mean_radii, nearest_centroid, nearest_other
-from .held_out import Open, Reach, best_size, kinds_of_open, near_best
+from .geometry import Balls, Factors, by_class, nearest_centroid, nearest_other
+from .held_out import Judged, Reach, best_size, near_best
 
 #: Shrinkages ρ to mean over. At the last one a class of few rows has a ball, but for the axes that stand out.
 SHRINKAGES = (0.01, 0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
@@ -23,8 +23,8 @@ SHRINKAGES = (0.01, 0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
 OWN_SHARES = (0.0, 0.5, 1.0)
 #: Expected F1s that differ by less are equal.
 TIE = 1e-9
-#: A class of fewer rows has the spread of all: its own would be that of the row that is left out.
-FEWEST_ROWS_OF_OWN_SPREAD = 4
+#: A class of fewer rows has no spread of its own when one is left out: it has that of all.
+FEWEST_ROWS_OF_OWN_SPREAD = 3
 #: Eigenvalues below this share of the largest are rounding.
 SMALLEST_EIGENVALUE = 1e-9
 #: What a row weighs in its own class at most: beyond, rounding decides.
@@ -38,6 +38,13 @@ class Shrinkage(NamedTuple):
     own: float  # share of a class's own spread in its τ
 
 
+class Spread(NamedTuple):
+    """A variance, and what it is without each row of a class."""
+
+    of_all: float
+    left_out: Tensor  # (n_rows,)
+
+
 @dataclass
 class CovarianceFit:
     """Boundaries { z : ‖A_k (z − c_k)‖ ≤ radius }, and the rows that judge them."""
@@ -47,13 +54,15 @@ class CovarianceFit:
     radius: float
     judged: "JudgedRows | None" = None
     shrinkage: Shrinkage = field(init=False)
+    left_out: list[Tensor] = field(init=False)  # of each class, its rows' distances to the class without them
     unit: float = field(init=False)
 
     def use(self, shrinkage: Shrinkage) -> None:
         """Shrink; the unit is the geometric mean over the classes of their left-out rows' mean distance."""
         self.shrinkage = shrinkage
+        self.left_out = [part.left_out_distances(shrinkage) for part in self.parts]
         # Points do not count.
-        means = [float(part.own_distances(shrinkage).mean()) for part in self.parts if not part.point]
+        means = [float(own.mean()) for own, part in zip(self.left_out, self.parts, strict=True) if not part.point]
         self.unit = float(np.exp(np.mean(np.log(means)))) if means else 1.0
 
     def weights(self, gains: list[Tensor] | None = None) -> tuple[Tensor, Tensor]:
@@ -62,13 +71,8 @@ class CovarianceFit:
         ``gains`` has (n_axes + 1,) numbers of each class, the last one for the directions off its axes.
         """
         unit = self.radius / self.unit
-        along, off = zip(
-            *(
-                part.weights(self.shrinkage, unit, None if gains is None else gains[k])
-                for k, part in enumerate(self.parts)
-            ),
-            strict=True,
-        )
+        pairs = zip(self.parts, self._of_each(gains), strict=True)
+        along, off = zip(*(part.weights(self.shrinkage, unit, gain) for part, gain in pairs), strict=True)
         return torch.cat(along), along[0].new_tensor(off)
 
     def factors(self, gains: list[Tensor] | None = None) -> Factors:
@@ -80,15 +84,17 @@ class CovarianceFit:
     def reach(self, gains: list[Tensor] | None = None, mixtures: Tensor | None = None) -> Reach:
         """How far out rows lie that their class is made without, and mixtures of rows if there are."""
         assert self.judged is not None  # noqa: S101 - for the type checker
-        return self.judged.reach(self.shrinkage, self.unit, gains, mixtures)
+        return self.judged.reach(self, self._of_each(gains), mixtures)
+
+    def _of_each(self, gains: list[Tensor] | None) -> Sequence[Tensor | None]:
+        return gains or [None] * len(self.parts)
 
 
 def fit_covariances(
     known: Tensor,
     classes: Tensor,
-    n_classes: int,
+    balls: Balls,
     real_open: Tensor,
-    points: NDArray[np.bool_],
     shrinkage: Shrinkage | None = None,
     *,
     judged: bool = True,
@@ -100,27 +106,25 @@ def fit_covariances(
     known : Tensor of shape (n_samples, n_features)
         Of unit scale.
     classes : Tensor of shape (n_samples,)
-    n_classes : int
+    balls : Balls
+        Of these rows. Classes whose rows are one point keep theirs, and their rows say nothing about sizes.
     real_open : Tensor of shape (n_open, n_features)
         Rows that are known to be open; may be empty.
-    points : ndarray of shape (n_classes,)
-        Classes whose rows are one point: they keep a ball, and their rows say nothing about sizes.
     shrinkage : Shrinkage, optional
         ``None`` takes the mean of those with which rows that their class is made without are told apart best.
     judged : bool
         Whether rows shall judge the boundaries; needed for choosing the shrinkage.
     """
-    centroids = class_centroids(known, classes, n_classes)
-    members = by_class(classes, n_classes)
-    parts = [Part(known[rows] - centroids[k], bool(points[k])) for k, rows in enumerate(members)]
+    members = by_class(classes, len(balls.radii))
     # Constant features (which are 0 here) change nothing.
-    _set_spreads(parts, max(1, int((known != 0).any(0).sum())))
+    n_telling = max(1, int((known != 0).any(0).sum()))
+    parts = [Part(known[rows] - balls.centroids[k], n_telling, bool(balls.points[k])) for k, rows in enumerate(members)]
+    _set_common_spread(parts)
     # Units in which a ball of the mean spread has A = I: distances are multiples of the paper's mean radius.
-    telling = torch.from_numpy(~points).to(known.device)
-    radius = float(mean_radii(known, classes, centroids)[telling].mean()) if (~points).any() else 1.0
-    fit = CovarianceFit(centroids, parts, radius)
+    radius = 1.0 if balls.points.all() else float(balls.radii[~balls.points].mean())
+    fit = CovarianceFit(balls.centroids, parts, radius)
     if judged:
-        fit.judged = JudgedRows(known, classes, real_open, centroids, radius, parts, telling)
+        fit.judged = JudgedRows(known, classes, balls, real_open, parts)
     fit.use(_best_shrinkage(fit) if shrinkage is None else shrinkage)
     return fit
 
@@ -151,8 +155,8 @@ def _best_shrinkage(fit: CovarianceFit) -> Shrinkage:
 class Part:
     """Covariance of one class by its eigenvectors, and its rows' squared coordinates along them."""
 
-    def __init__(self, offsets: Tensor, point: bool) -> None:
-        self.point = point
+    def __init__(self, offsets: Tensor, n_features: int, point: bool) -> None:
+        self.n_features, self.point = n_features, point
         offsets = offsets.double()
         self.n_rows = len(offsets)
         is_wide = self.n_rows < offsets.shape[1]
@@ -168,17 +172,18 @@ class Part:
         self.axes = vectors.T  # (n_axes, n_features), orthonormal
         self.eigenvalues = values[kept] / max(1, self.n_rows - 1)
         self.own_squares = (offsets @ vectors).square()
-        self.own_spread = self.common_spread = 1.0
-        self.n_features = offsets.shape[1]
+        self.own_spread = self.common_spread = self.spread()
 
-    def ball(self, shrinkage: Shrinkage) -> float:
+    def ball(self, shrinkage: Shrinkage) -> Spread:
         """ρ τ, the variance in every direction that the class is shrunk towards."""
         own = shrinkage.own if self.n_rows >= FEWEST_ROWS_OF_OWN_SPREAD else 0.0
-        return shrinkage.rho * (own * self.own_spread + (1 - own) * self.common_spread)
+        of_own, of_common = shrinkage.rho * own, shrinkage.rho * (1 - own)
+        of_all = of_own * self.own_spread.of_all + of_common * self.common_spread.of_all
+        return Spread(of_all, of_own * self.own_spread.left_out + of_common * self.common_spread.left_out)
 
     def precisions(self, shrinkage: Shrinkage, gains: Tensor | None = None) -> tuple[Tensor, float]:
         """Eigenvalues of M⁻¹ along the axes, and off them, multiplied by e to the ``gains``."""
-        ball = self.ball(shrinkage)
+        ball = self.ball(shrinkage).of_all
         along = ((1 - shrinkage.rho) * self.eigenvalues + ball).reciprocal()
         if gains is None:
             return along, 1 / ball
@@ -189,20 +194,23 @@ class Part:
         m = self.n_rows
         return (m - 1) / (m - 2) * (1 - shrinkage.rho) if m > 2 else 0.0
 
-    def own_distances(self, shrinkage: Shrinkage, gains: Tensor | None = None) -> Tensor:
+    def left_out_distances(self, shrinkage: Shrinkage) -> Tensor:
         """Distance of each own row to the class that is made of the others."""
         m = self.n_rows
         if m < 2:
             return torch.zeros(m, dtype=torch.float64, device=self.own_squares.device)
-        squared = self.own_squares @ (self.others(shrinkage) * self.eigenvalues + self.ball(shrinkage)).reciprocal()
+        variances = self.others(shrinkage) * self.eigenvalues + self.ball(shrinkage).left_out.unsqueeze(1)
+        squared = (self.own_squares / variances).sum(1)
         if m > 2:
             leverage = (1 - shrinkage.rho) * m / ((m - 1) * (m - 2)) * squared
             squared = squared / (1 - leverage.clamp_max(LARGEST_LEVERAGE))
-        if gains is not None:
-            # What a row loses by being left out, it loses whatever the axes have learned since.
-            before, gained = (self.own_squares @ self.precisions(shrinkage, learned)[0] for learned in (None, gains))
-            squared = squared * gained / before.clamp_min(SMALLEST_EIGENVALUE)
         distances: Tensor = squared.sqrt() * (m / (m - 1))
+        return distances
+
+    def gained(self, left_out: Tensor, shrinkage: Shrinkage, gains: Tensor) -> Tensor:
+        """Left-out distances after learning: what a row loses by being left out, it loses whatever the axes learned."""
+        before, after = (self.own_squares @ self.precisions(shrinkage, learned)[0] for learned in (None, gains))
+        distances: Tensor = left_out * (after / before.clamp_min(SMALLEST_EIGENVALUE)).sqrt()
         return distances
 
     def log_likelihood(self, shrinkage: Shrinkage) -> float:
@@ -210,13 +218,19 @@ class Part:
         m = self.n_rows
         if m < 2 or self.point:
             return 0.0
-        others, ball = self.others(shrinkage), self.ball(shrinkage)
-        determinant = float((others * self.eigenvalues + ball).log().sum())
-        determinant += max(0, self.n_features - len(self.eigenvalues)) * float(np.log(ball))
-        distances = self.own_distances(shrinkage)
+        others, ball = self.others(shrinkage), self.ball(shrinkage).left_out
+        determinant = (others * self.eigenvalues + ball.unsqueeze(1)).log().sum(1)
+        determinant += max(0, self.n_features - len(self.eigenvalues)) * ball.log()
+        distances = self.left_out_distances(shrinkage)
         # Taking a row out divides the determinant by this.
         shrunk = 1 + others / (m - 1) * m / (m - 1) * (distances * ((m - 1) / m)).square()
         return -0.5 * float((determinant - shrunk.log() + distances.square()).sum())
+
+    def spread(self) -> Spread:
+        """Mean variance per feature; without one of m rows it is at least an m-th, even if the others are one point."""
+        m, total = self.n_rows, self.eigenvalues.sum()
+        left_out = (total * (m - 1) - self.own_squares.sum(1) * m / max(1, m - 1)) / max(1, m - 2)
+        return Spread(float(total) / self.n_features, left_out.clamp_min(total / m) / self.n_features)
 
     def squares(self, offsets: Tensor) -> tuple[Tensor, Tensor]:
         """Squared coordinates of rows along the axes, and what is left off them."""
@@ -234,12 +248,20 @@ class Part:
         return along * unit**2, 0.0 if spanned else off * unit**2
 
 
-def _set_spreads(parts: list[Part], n_features: int) -> None:
-    """Mean variance per feature of each class and of all; a point has the latter."""
-    own = {k: float(part.eigenvalues.sum()) / n_features for k, part in enumerate(parts) if not part.point}
-    common = sum(own.values()) / len(own) if own else 1.0
-    for k, part in enumerate(parts):
-        part.own_spread, part.common_spread, part.n_features = own.get(k, common), common, n_features
+def _set_common_spread(parts: "list[Part]") -> None:
+    """Mean over the classes of their variance per feature; a point has no other."""
+    shaped = [part for part in parts if not part.point]
+    common = sum(part.own_spread.of_all for part in shaped) / len(shaped) if shaped else 1.0
+    for part in parts:
+        own = part.own_spread
+        if part.point:
+            part.own_spread = part.common_spread = Spread(common, torch.full_like(own.left_out, common))
+        else:
+            part.common_spread = Spread(common, common + (own.left_out - own.of_all) / len(shaped))
+
+
+#: Of each class: which rows it judges, and their squared coordinates along and off its axes.
+Split = list[tuple[Tensor, Tensor, Tensor]]
 
 
 class JudgedRows:
@@ -249,88 +271,60 @@ class JudgedRows:
     real open rows are open to their nearest class.
     """
 
-    def __init__(
-        self,
-        known: Tensor,
-        classes: Tensor,
-        real_open: Tensor,
-        centroids: Tensor,
-        radius: float,
-        parts: list[Part],
-        telling: Tensor,
-    ) -> None:
-        self.radius, self.classes, self.parts, self.telling = radius, classes, parts, telling
-        self.counted, self.centroids = telling[classes], centroids
+    def __init__(self, known: Tensor, classes: Tensor, balls: Balls, real_open: Tensor, parts: "list[Part]") -> None:
+        self.classes, self.balls, self.parts = classes, balls, parts
+        self.counted = ~balls.points[classes]
         self.members = by_class(classes, len(parts))
-        self.other = nearest_other(known, classes, centroids) if len(parts) > 1 else None
-        self.real = nearest_centroid(real_open, centroids)
+        self.other = nearest_other(known, classes, balls.centroids) if len(parts) > 1 else None
+        self.real = nearest_centroid(real_open, balls.centroids)
         self.assigned = self._assigned(known)
         self.to_other = None if self.other is None else self._split(known, self.other)
         self.to_real = self._split(real_open, self.real)
 
-    def reach(
-        self,
-        shrinkage: Shrinkage,
-        unit: float,
-        gains: list[Tensor] | None = None,
-        mixtures: Tensor | None = None,
-    ) -> Reach:
+    def reach(self, fit: CovarianceFit, gains: Sequence[Tensor | None], mixtures: Tensor | None = None) -> Reach:
         """How far out the rows lie, as multiples of the unit."""
         own = torch.empty(len(self.classes), dtype=torch.float64, device=self.classes.device)
-        for k, (part, rows) in enumerate(zip(self.parts, self.members, strict=True)):
-            own[rows] = part.own_distances(shrinkage, None if gains is None else gains[k])
+        for part, rows, left_out, gain in zip(self.parts, self.members, fit.left_out, gains, strict=True):
+            own[rows] = left_out if gain is None else part.gained(left_out, fit.shrinkage, gain)
 
-        def opened(distances: Tensor, assigned: Tensor) -> Open:
-            return Open((distances / unit).cpu().numpy(), assigned.cpu().numpy())
+        def judged(split: Split, assigned: Tensor) -> Judged:
+            return self._distances(split, len(assigned), fit, gains) / fit.unit, assigned
 
-        distances, stand_ins = own, []
+        distances, stand_ins = own / fit.unit, []
         if self.to_other is not None and self.other is not None:
-            others = self._distances(self.to_other, len(self.classes), shrinkage, unit, gains)
-            distances = torch.where(self.assigned == self.classes, own, others)
-            stand_ins.append(opened(others[self.counted], self.other[self.counted]))
+            others, other = judged(self.to_other, self.other)
+            distances = torch.where(self.assigned == self.classes, distances, others)
+            stand_ins.append((others[self.counted], other[self.counted]))
         if mixtures is not None:
-            nearest = nearest_centroid(mixtures, self.centroids)
-            split = self._split(mixtures, nearest)
-            stand_ins.append(opened(self._distances(split, len(mixtures), shrinkage, unit, gains), nearest))
-        real = opened(self._distances(self.to_real, len(self.real), shrinkage, unit, gains), self.real)
-        return Reach(
-            known=(distances[self.counted] / unit).cpu().numpy(),
-            classes=self.classes[self.counted].cpu().numpy(),
-            assigned=self.assigned[self.counted].cpu().numpy(),
-            open=kinds_of_open(stand_ins, real),
-            n_classes=len(self.parts),
-        )
+            nearest = nearest_centroid(mixtures, self.balls.centroids)
+            stand_ins.append(judged(self._split(mixtures, nearest), nearest))
+        known = distances[self.counted], self.assigned[self.counted]
+        real = judged(self.to_real, self.real)
+        return Reach.of(known, self.classes[self.counted], stand_ins, real, len(self.parts))
 
     def _assigned(self, known: Tensor) -> Tensor:
         """Nearest centroid of each row, its own class's centroid being that of the other rows."""
         if self.other is None:
             return self.classes
         counts = torch.bincount(self.classes, minlength=len(self.parts)).clamp_min(2)[self.classes]
-        own = torch.linalg.vector_norm(known - self.centroids[self.classes], dim=1) * (counts / (counts - 1))
-        other = torch.linalg.vector_norm(known - self.centroids[self.other], dim=1)
+        own = torch.linalg.vector_norm(known - self.balls.centroids[self.classes], dim=1) * (counts / (counts - 1))
+        other = torch.linalg.vector_norm(known - self.balls.centroids[self.other], dim=1)
         return torch.where(own <= other, self.classes, self.other)
 
-    def _split(self, rows: Tensor, assigned: Tensor) -> list[tuple[Tensor, Tensor, Tensor]]:
+    def _split(self, rows: Tensor, assigned: Tensor) -> Split:
         """Rows of each class, and their squared coordinates along and off its axes."""
         groups = by_class(assigned, len(self.parts))
         return [
-            (group, *part.squares(rows[group] - self.centroids[k]))
+            (group, *part.squares(rows[group] - self.balls.centroids[k]))
             for k, (group, part) in enumerate(zip(groups, self.parts, strict=True))
         ]
 
-    def _distances(
-        self,
-        split: list[tuple[Tensor, Tensor, Tensor]],
-        n_rows: int,
-        shrinkage: Shrinkage,
-        unit: float,
-        gains: list[Tensor] | None,
-    ) -> Tensor:
+    def _distances(self, split: Split, n_rows: int, fit: CovarianceFit, gains: Sequence[Tensor | None]) -> Tensor:
         found = torch.empty(n_rows, dtype=torch.float64, device=self.classes.device)
-        for k, (part, (group, along, off)) in enumerate(zip(self.parts, split, strict=True)):
+        for part, (group, along, off), gain in zip(self.parts, split, gains, strict=True):
             if part.point:  # a ball of the common radius
-                found[group] = off.sqrt() * (unit / self.radius)
+                found[group] = off.sqrt() * (fit.unit / fit.radius)
                 continue
-            weights, residual = part.precisions(shrinkage, None if gains is None else gains[k])
+            weights, residual = part.precisions(fit.shrinkage, gain)
             found[group] = (along @ weights + off * residual).sqrt()
         return found

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from .covariance import fit_covariances
-from .geometry import POINT_RADIUS, Factors, class_centroids, mean_radii
+from .geometry import Factors, class_balls
 from .held_out import HeldOutRows, Reach, Rows, best_size, boundary_f1, hold_out
 from .losses import contraction_loss, contraction_slope, expansion_loss, expansion_slope
 from .pseudo_open import MOST_NEGATIVES, draw_negatives, mix, rows_of
@@ -31,7 +31,7 @@ class Ellipsoids:
     centroids: Tensor  # (n_classes, n_features)
     radii: Tensor  # (n_classes,)
     components: Tensor  # (n_classes, n_features, n_features)
-    points: np.ndarray  # (n_classes,) Boolean: classes whose rows are one point
+    points: Tensor  # (n_classes,) Boolean: classes whose rows are one point
     held_out_margins: np.ndarray | None = None  # (n_held_out,) of known rows that trained nothing, if any
     history: History = field(default_factory=History)
 
@@ -43,7 +43,7 @@ class Boundaries:
     centroids: Tensor  # (n_classes, n_features)
     radii: Tensor  # (n_classes,)
     shapes: Factors
-    points: np.ndarray  # (n_classes,) Boolean: classes whose rows are one point
+    points: Tensor  # (n_classes,) Boolean: classes whose rows are one point
     held_out_margins: np.ndarray | None  # (n_held_out,) of known rows that their boundary was made without, if any
     shrinkage: float | None
     history: History
@@ -70,16 +70,16 @@ def learn_boundaries(
         shapes = Factors.from_components(learned.components)
         margins, history = learned.held_out_margins, learned.history
         return Boundaries(learned.centroids, learned.radii, shapes, learned.points, margins, None, history)
-    _, balls, points = start_balls(known, classes, n_classes)
-    fit = fit_covariances(known, classes, n_classes, real_open, points)
+    balls = class_balls(known, classes, n_classes)
+    fit = fit_covariances(known, classes, balls, real_open)
     gains, history = learn_axes(fit, known, classes, real_open, settings, np.random.default_rng(seed))
-    mixtures = judging_mixtures(known, classes, points, settings, seed) if settings.recalibrate else None
+    mixtures = judging_mixtures(known, classes, balls.points, settings, seed) if settings.recalibrate else None
     reach = fit.reach(gains, mixtures)
     size = best_size(reach)[0] * (1 + ROUNDING) if settings.recalibrate else 1.0
     # One radius for all: the shapes differ in size. Between points alone, the distances between them decide.
-    radii = (balls if points.all() else torch.full_like(balls, fit.radius)) * size
+    radii = (balls.radii if balls.points.all() else torch.full_like(balls.radii, fit.radius)) * size
     margins = 1 - reach.known / size if len(reach.known) else None
-    return Boundaries(fit.centroids, radii, fit.factors(gains), points, margins, fit.shrinkage.rho, history)
+    return Boundaries(fit.centroids, radii, fit.factors(gains), balls.points, margins, fit.shrinkage.rho, history)
 
 
 def learn_ellipsoids(
@@ -90,8 +90,7 @@ def learn_ellipsoids(
     learning, held_out = _hold_out(known, classes, real_open, settings, rng)
     ellipsoids = start_ellipsoids(*learning[:2], n_classes)
     trainer = _BoundaryTrainer(ellipsoids, *learning, settings, rng)
-    points = torch.from_numpy(ellipsoids.points).to(known.device)
-    judge = HeldOutRows(*held_out, ellipsoids.centroids, points) if held_out else None
+    judge = HeldOutRows(*held_out, ellipsoids.centroids, ellipsoids.points) if held_out else None
     if not held_out or not judge:  # nothing was held out, or only rows of classes that are points
         ellipsoids.history = trainer.run()
         return ellipsoids
@@ -115,9 +114,7 @@ def learn_ellipsoids(
     return ellipsoids
 
 
-def judging_mixtures(
-    known: Tensor, classes: Tensor, points: np.ndarray, settings: BoundarySettings, seed: int
-) -> Tensor:
+def judging_mixtures(known: Tensor, classes: Tensor, points: Tensor, settings: BoundarySettings, seed: int) -> Tensor:
     """Pseudo-open rows that judge sizes, not those that train: they have their own random numbers."""
     rows, codes = rows_of(known, classes, ~points)
     n_wanted = min(max(len(rows), FEWEST_MIXTURES), MOST_NEGATIVES)
@@ -135,30 +132,9 @@ def _hold_out(
 
 def start_ellipsoids(known: Tensor, classes: Tensor, n_classes: int) -> Ellipsoids:
     """Centroids, mean radii and identity matrices: the ball from which learning starts."""
-    centroids, radii, points = start_balls(known, classes, n_classes)
+    centroids, radii, points = class_balls(known, classes, n_classes)
     components = torch.eye(known.shape[1], device=known.device, dtype=known.dtype).repeat(n_classes, 1, 1)
     return Ellipsoids(centroids, radii, components, points)
-
-
-def start_balls(known: Tensor, classes: Tensor, n_classes: int) -> tuple[Tensor, Tensor, np.ndarray]:
-    """Centroids, mean radii, and which classes are points; those have a typical radius."""
-    centroids = class_centroids(known, classes, n_classes)
-    radii = mean_radii(known, classes, centroids)
-    points = (radii <= POINT_RADIUS).cpu().numpy()
-    radii[torch.from_numpy(points)] = _typical_radius(centroids, radii[torch.from_numpy(~points)])
-    return centroids, radii, points
-
-
-def _typical_radius(centroids: Tensor, other_radii: Tensor) -> float:
-    """Radius for a class whose rows are one point: the other classes' median.
-
-    Without any: half the smallest distance between two centroids; without two different centroids, the unit of scale.
-    """
-    if len(other_radii):
-        return float(np.median(other_radii.cpu().numpy()))
-    distances = torch.pdist(centroids)
-    distances = distances[distances > POINT_RADIUS]
-    return float(distances.min()) / 2 if len(distances) else 1.0
 
 
 class _BoundaryTrainer:
@@ -176,8 +152,6 @@ class _BoundaryTrainer:
         self.ellipsoids, self.settings, self.rng = ellipsoids, settings, rng
         self.known, self.classes, self.real_open = known, classes, real_open
         self.classes_cpu = classes.cpu().numpy()
-        # A point says nothing about a shape: its matrix stays the identity.
-        self.fixed = torch.from_numpy(np.flatnonzero(ellipsoids.points)).to(known.device)
         self.gradient = torch.zeros_like(ellipsoids.components)
         ellipsoids.components.grad = self.gradient
         self.optimizer = torch.optim.Adam([ellipsoids.components], lr=settings.learning_rate, fused=True)
@@ -208,7 +182,8 @@ class _BoundaryTrainer:
         negatives = draw_negatives(batch, self.classes_cpu[rows], self.real_open, len(rows), self.settings, self.rng)
         loss = self._contract(negatives) + self._expand(batch, classes)
         self.gradient.div_(len(rows))
-        self.gradient[self.fixed] = 0
+        # A point says nothing about a shape: its matrix stays the identity.
+        self.gradient[self.ellipsoids.points] = 0
         self.optimizer.step()
         return float(loss)
 

@@ -4,6 +4,7 @@ Shapes: ``n_samples`` rows of ``n_features``; ``n_classes`` ellipsoids, each { z
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -30,6 +31,34 @@ def mean_radii(features: Tensor, classes: Tensor, centroids: Tensor) -> Tensor:
     distances = torch.linalg.vector_norm(features - centroids[classes], dim=1)
     sums = torch.zeros_like(centroids[:, 0], dtype=torch.float64).index_add_(0, classes, distances.double())
     return (sums / torch.bincount(classes, minlength=len(centroids))).to(distances.dtype)
+
+
+class Balls(NamedTuple):
+    """The ball of each class: where every boundary starts."""
+
+    centroids: Tensor  # (n_classes, n_features)
+    radii: Tensor  # (n_classes,)
+    points: Tensor  # (n_classes,) Boolean: classes whose rows are one point
+
+
+def class_balls(features: Tensor, classes: Tensor, n_classes: int) -> Balls:
+    """Centroids and mean radii of all classes; those whose rows are one point have a typical radius."""
+    centroids = class_centroids(features, classes, n_classes)
+    radii = mean_radii(features, classes, centroids)
+    points = radii <= POINT_RADIUS
+    return Balls(centroids, torch.where(points, _typical_radius(centroids, radii[~points]), radii), points)
+
+
+def _typical_radius(centroids: Tensor, other_radii: Tensor) -> float:
+    """Radius for a class whose rows are one point: the other classes' median.
+
+    Without any: half the smallest distance between two centroids; without two different centroids, the unit of scale.
+    """
+    if len(other_radii):
+        return float(other_radii.quantile(0.5))
+    distances = torch.pdist(centroids)
+    distances = distances[distances > POINT_RADIUS]
+    return float(distances.min()) / 2 if len(distances) else 1.0
 
 
 def nearest_centroid(features: Tensor, centroids: Tensor, handicap: Tensor | None = None) -> Tensor:

@@ -29,6 +29,10 @@ SMALLEST_ERROR = 1e-9
 N_SIZES = 500
 
 
+#: Norms of rows as multiples of the radius, and the class that judges each.
+Judged = tuple[Tensor, Tensor]
+
+
 class Open(NamedTuple):
     """How far out open rows, or what stands in for them, lie."""
 
@@ -46,17 +50,19 @@ class Reach:
     open: list[Open]  # kinds of open rows, none of them empty
     n_classes: int
 
+    @classmethod
+    def of(cls, known: Judged, classes: Tensor, stand_ins: Sequence[Judged], real: Judged, n_classes: int) -> "Reach":
+        """Collect what rows' norms, as multiples of the radius, say: each kind of stand-in joins the real open rows."""
 
-def kinds_of_open(stand_ins: Sequence[Open], real: Open) -> list[Open]:
-    """Each kind of stand-in together with the real open rows; these alone where there is no stand-in."""
-    kinds = [
-        Open(np.concatenate([kind.reach, real.reach]), np.concatenate([kind.assigned, real.assigned]))
-        for kind in stand_ins
-        if len(kind.reach)
-    ]
-    if not kinds and len(real.reach):
-        return [real]
-    return kinds
+        def opened(*kinds: Judged) -> Open:
+            reach, assigned = (torch.cat(parts).cpu().numpy() for parts in zip(*kinds, strict=True))
+            return Open(reach.astype(np.float64), assigned)
+
+        kinds = [opened(kind, real) for kind in stand_ins if len(kind[0])]
+        if not kinds and len(real[0]):
+            kinds = [opened(real)]
+        reach, assigned = opened(known)
+        return cls(reach, classes.cpu().numpy(), assigned, kinds, n_classes)
 
 
 Rows = tuple[Tensor, Tensor, Tensor]
@@ -82,7 +88,7 @@ class HeldOutRows:
     centroids : Tensor of shape (n_classes, n_features)
     points : Tensor of shape (n_classes,)
         Classes without a shape; their rows say nothing about sizes.
-    unknown : ndarray of shape (n_classes,), optional
+    unknown : Tensor of shape (n_classes,), optional
         Boolean: classes that judge nobody, and whose rows are the open ones. Without it every known row is open once,
         its own class aside.
     """
@@ -94,16 +100,15 @@ class HeldOutRows:
         real_open: Tensor,
         centroids: Tensor,
         points: Tensor,
-        unknown: NDArray[np.bool_] | None = None,
+        unknown: Tensor | None = None,
     ) -> None:
         known, classes = known[~points[classes]], classes[~points[classes]]
         self.centroids = centroids
         judging = centroids.new_zeros(len(centroids))
         as_known = as_open = torch.ones(len(known), dtype=torch.bool, device=known.device)
         if unknown is not None:
-            out = torch.from_numpy(unknown).to(known.device)
-            judging[out] = -torch.inf
-            as_known, as_open = ~out[classes], out[classes]
+            judging[unknown] = -torch.inf
+            as_known, as_open = ~unknown[classes], unknown[classes]
         self.known, self.classes = known[as_known], classes[as_known]
         self.assigned = nearest_centroid(self.known, centroids, judging)
         self.real = real_open, nearest_centroid(real_open, centroids, judging)
@@ -117,23 +122,14 @@ class HeldOutRows:
     def reach(self, shapes: Factors, radii: Tensor, mixtures: Tensor | None = None) -> Reach:
         """How far out the rows, and mixtures of rows that all classes judge, lie with the present matrices."""
 
-        def ratio(rows: Tensor, assigned: Tensor) -> NDArray[np.float64]:
-            norms = assigned_norms(rows, assigned, self.centroids, shapes) / radii[assigned]
-            return norms.double().cpu().numpy()
+        def judged(rows: Tensor, assigned: Tensor) -> Judged:
+            return assigned_norms(rows, assigned, self.centroids, shapes) / radii[assigned], assigned
 
-        def opened(rows: Tensor, assigned: Tensor) -> Open:
-            return Open(ratio(rows, assigned), assigned.cpu().numpy())
-
-        stand_ins = [opened(*self.others)]
+        stand_ins = [judged(*self.others)]
         if mixtures is not None:
-            stand_ins.append(opened(mixtures, nearest_centroid(mixtures, self.centroids)))
-        return Reach(
-            known=ratio(self.known, self.assigned),
-            classes=self.classes.cpu().numpy(),
-            assigned=self.assigned.cpu().numpy(),
-            open=kinds_of_open(stand_ins, opened(*self.real)),
-            n_classes=len(self.centroids),
-        )
+            stand_ins.append(judged(mixtures, nearest_centroid(mixtures, self.centroids)))
+        known = judged(self.known, self.assigned)
+        return Reach.of(known, self.classes, stand_ins, judged(*self.real), len(self.centroids))
 
 
 def expected_f1(reach: Reach, sizes: NDArray[np.float64]) -> NDArray[np.float64]:

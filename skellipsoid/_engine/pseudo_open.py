@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from .settings import BoundarySettings
@@ -54,11 +53,10 @@ def mix(
     return rows[:0] if mixture is None else mixture.of(rows)
 
 
-def rows_of(known: Tensor, classes: Tensor, chosen: NDArray[np.bool_]) -> tuple[Tensor, np.ndarray]:
-    """Rows of the ``chosen`` classes, and their classes on the CPU."""
-    codes = classes.cpu().numpy()
-    rows = np.flatnonzero(chosen[codes])
-    return known[torch.from_numpy(rows).to(known.device)], codes[rows]
+def rows_of(known: Tensor, classes: Tensor, chosen: Tensor) -> tuple[Tensor, np.ndarray]:
+    """Rows of the ``chosen`` classes, (n_classes,) Boolean, and their classes on the CPU."""
+    rows = chosen[classes]
+    return known[rows], classes[rows].cpu().numpy()
 
 
 def draw_mixtures(

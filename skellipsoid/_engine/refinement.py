@@ -9,11 +9,10 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from .covariance import CovarianceFit, Part, fit_covariances
-from .geometry import POINT_RADIUS, class_centroids, mean_radii
+from .geometry import class_balls
 from .held_out import HeldOutRows, boundary_f1, hold_out
 from .losses import contraction_loss, contraction_slope, expansion_loss, expansion_slope
 from .pseudo_open import MOST_NEGATIVES, draw_negatives, rows_of
@@ -38,7 +37,7 @@ class AxisLearner:
     known : Tensor of shape (n_samples, n_features)
     classes : Tensor of shape (n_samples,)
     real_open : Tensor of shape (n_open, n_features)
-    negatives_from : ndarray of shape (n_classes,)
+    negatives_from : Tensor of shape (n_classes,)
         Boolean: classes whose rows are mixed into pseudo-open ones.
     settings : BoundarySettings
     rng : numpy.random.Generator
@@ -50,7 +49,7 @@ class AxisLearner:
         known: Tensor,
         classes: Tensor,
         real_open: Tensor,
-        negatives_from: NDArray[np.bool_],
+        negatives_from: Tensor,
         settings: BoundarySettings,
         rng: np.random.Generator,
     ) -> None:
@@ -114,12 +113,11 @@ class AxisLearner:
     def _known_terms(self, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
         counts = [min(part.n_rows, MOST_ROWS) for part in self.fit.parts]
         terms, weights = self._padded(max(counts))
-        for k, (part, n_kept) in enumerate(zip(self.fit.parts, counts, strict=True)):
+        for k, (part, distances, n_kept) in enumerate(zip(self.fit.parts, self.fit.left_out, counts, strict=True)):
             kept = torch.from_numpy(rng.permutation(part.n_rows)[:n_kept]).to(terms.device)
             along = part.own_squares[kept]
             alone = along @ part.precisions(self.fit.shrinkage)[0]
-            left_out = part.own_distances(self.fit.shrinkage)[kept].square()
-            along = along * (left_out / alone.clamp_min(SMALLEST_NORM)).unsqueeze(1)
+            along = along * (distances[kept].square() / alone.clamp_min(SMALLEST_NORM)).unsqueeze(1)
             self._write(terms[k, :n_kept], part, along, along.new_zeros(n_kept))
             weights[k, :n_kept] = part.n_rows / n_kept
         return terms, weights
@@ -174,15 +172,12 @@ def learn_axes(
     history : History
         Of the runs with rows held out, or of the only run without ``early_stopping``.
     """
-    everything = np.ones(len(fit.parts), dtype=bool)
+    everything = torch.ones(len(fit.parts), dtype=torch.bool, device=known.device)
     if not settings.early_stopping:
         learner = AxisLearner(fit, known, classes, real_open, everything, settings, rng)
         history = _run([learner], settings, None)
         return learner.gains(), history
-    trials = [
-        _Trial(fit, known, classes, real_open, unknown, settings, rng) for unknown in _halves(len(fit.parts), rng)
-    ]
-
+    trials = [_Trial(fit, known, classes, real_open, unknown, settings, rng) for unknown in _halves(everything, rng)]
     start = np.array([trial.score() for trial in trials])
     gained = []
 
@@ -210,21 +205,18 @@ class _Trial:
         known: Tensor,
         classes: Tensor,
         real_open: Tensor,
-        unknown: NDArray[np.bool_] | None,
+        unknown: Tensor,
         settings: BoundarySettings,
         rng: np.random.Generator,
     ) -> None:
         n_classes = len(fit.parts)
         learning, judging = hold_out(known, classes, real_open, settings.validation_fraction, rng)
-        centroids = class_centroids(*learning[:2], n_classes)
-        radii = mean_radii(*learning[:2], centroids)
-        points = (radii <= POINT_RADIUS).cpu().numpy()
-        self.fit = fit_covariances(*learning[:2], n_classes, learning[2], points, fit.shrinkage, judged=False)
-        mixed = np.ones(n_classes, dtype=bool) if unknown is None else ~unknown
-        self.learner = AxisLearner(self.fit, *learning, mixed, settings, rng)
-        self.judge = HeldOutRows(*judging, centroids, torch.from_numpy(points).to(known.device), unknown)
-        self.shapes = self.fit.factors().to(radii.dtype)
-        self.radii = torch.full_like(radii, self.fit.radius)
+        balls = class_balls(*learning[:2], n_classes)
+        self.fit = fit_covariances(*learning[:2], balls, learning[2], fit.shrinkage, judged=False)
+        self.learner = AxisLearner(self.fit, *learning, ~unknown, settings, rng)
+        self.judge = HeldOutRows(*judging, balls.centroids, balls.points, unknown if unknown.any() else None)
+        self.shapes = self.fit.factors().to(known.dtype)
+        self.radii = torch.full_like(balls.radii, self.fit.radius)
         self.is_sized = settings.recalibrate
 
     def score(self) -> float:
@@ -250,10 +242,10 @@ def _run(learners: list[AxisLearner], settings: BoundarySettings, score: Callabl
     )
 
 
-def _halves(n_classes: int, rng: np.random.Generator) -> list[NDArray[np.bool_] | None]:
+def _halves(everything: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
     """Two halves of the classes, each to be unknown in turn; none are where too few would remain to mix."""
-    if n_classes < 4:
-        return [None, None]
-    first = np.zeros(n_classes, dtype=bool)
-    first[rng.permutation(n_classes)[: n_classes // 2]] = True
-    return [first, ~first]
+    first = ~everything
+    if len(first) < 4:
+        return first, first
+    first[torch.from_numpy(rng.permutation(len(first))[: len(first) // 2]).to(first.device)] = True
+    return first, ~first

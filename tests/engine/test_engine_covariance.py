@@ -7,7 +7,7 @@ from scipy.stats import multivariate_normal
 
 from skellipsoid._engine.covariance import OWN_SHARES, SHRINKAGES, Shrinkage, fit_covariances
 from skellipsoid._engine.ellipsoids import ROUNDING, judging_mixtures, learn_boundaries
-from skellipsoid._engine.geometry import transformed_norms
+from skellipsoid._engine.geometry import by_class, class_balls, transformed_norms
 from skellipsoid._engine.held_out import best_size
 from skellipsoid._engine.losses import contraction_loss, expansion_loss
 from skellipsoid._engine.refinement import AxisLearner, learn_axes
@@ -44,12 +44,24 @@ def fit(known, classes, rho=None, n_open=0, own=0.5):
     n_classes = int(classes.max()) + 1
     real_open = torch.from_numpy(np.random.default_rng(9).normal(size=(n_open, known.shape[1])))
     shrinkage = None if rho is None else Shrinkage(rho, own)
-    return fit_covariances(known, classes, n_classes, real_open, np.zeros(n_classes, dtype=bool), shrinkage)
+    return fit_covariances(known, classes, class_balls(known, classes, n_classes), real_open, shrinkage)
 
 
 def spreads(known, classes, share=0.5):
     own = np.array([np.cov(known[classes == k].numpy().T).trace() for k in range(int(classes.max()) + 1)])
     return (share * own + (1 - share) * own.mean()) / known.shape[1]
+
+
+def without_each_row(known, classes, k, shrinkage, own):
+    """Refit: each row of class k, the mean of the class's other rows, and the matrix when that row is away."""
+    for i in np.flatnonzero(classes == k):
+        kept = np.delete(np.arange(len(known)), i)
+        others = known[kept][classes[kept] == k].numpy()
+        own_spreads = spreads(known, classes, 1.0), spreads(known[kept], classes[kept], 1.0)
+        own_spreads[1][k] = max(own_spreads[1][k], own_spreads[0][k] / (len(others) + 1))
+        spread = own * own_spreads[1][k] + (1 - own) * own_spreads[1].mean()
+        matrix = (1 - shrinkage) * np.cov(others.T) + shrinkage * spread * np.eye(known.shape[1])
+        yield known[i].numpy(), others.mean(axis=0), matrix
 
 
 @pytest.mark.parametrize("n_features", [3, 30])  # fewer and more than rows
@@ -68,22 +80,17 @@ def test_the_matrices_are_inverse_shrunk_covariances(n_features, shrinkage, own)
 
 
 @pytest.mark.parametrize("n_features", [3, 300])
-@pytest.mark.parametrize("shrinkage", [0.01, 0.1, 0.7, 1.0])
-def test_own_rows_are_judged_by_the_class_without_them(n_features, shrinkage):
-    known, classes = known_rows(n_features=n_features)
-    found = fit(known, classes, shrinkage)
+@pytest.mark.parametrize("n_rows", [3, 12])
+@pytest.mark.parametrize(("shrinkage", "own"), [(0.01, 1.0), (0.1, 0.5), (0.7, 0.0), (1.0, 0.5)])
+def test_own_rows_are_judged_by_the_class_without_them(n_features, n_rows, shrinkage, own):
+    known, classes = known_rows(n_features=n_features, n_rows=n_rows)
+    found = fit(known, classes, shrinkage, own=own)
     expected = {}
-    for k, spread in enumerate(spreads(known, classes)):
-        rows = known[classes == k].numpy()
-        distances = []
-        for i in range(len(rows)):
-            others = np.delete(rows, i, axis=0)
-            # The spread that it is shrunk to stays that of all rows.
-            matrix = (1 - shrinkage) * np.cov(others.T) + shrinkage * spread * np.eye(n_features)
-            offset = rows[i] - others.mean(axis=0)
-            distances.append(np.sqrt(offset @ np.linalg.inv(matrix) @ offset))
+    for k in range(4):
+        refitted = without_each_row(known, classes, k, shrinkage, own)
+        distances = [np.sqrt((row - mean) @ np.linalg.inv(matrix) @ (row - mean)) for row, mean, matrix in refitted]
         expected[k] = np.array(distances)
-        np.testing.assert_allclose(found.parts[k].own_distances(found.shrinkage), distances, rtol=1e-6)
+        np.testing.assert_allclose(found.left_out[k], distances, rtol=1e-6)
     assert found.unit == pytest.approx(np.exp(np.mean([np.log(values.mean()) for values in expected.values()])))
     reach = found.reach()
     own = reach.assigned == reach.classes
@@ -134,13 +141,9 @@ def test_the_shrinkage_is_the_mean_of_those_that_tell_left_out_rows_apart_best()
 def test_the_likelihood_is_that_of_rows_by_the_class_of_the_others(n_features, rho, own):
     known, classes = known_rows(n_features=n_features)
     found = fit(known, classes, rho, own=own)
-    for k, spread in enumerate(spreads(known, classes, own)):
-        rows = known[classes == k].numpy()
-        expected = 0.0
-        for i in range(len(rows)):
-            others = np.delete(rows, i, axis=0)
-            matrix = (1 - rho) * np.cov(others.T) + rho * spread * np.eye(n_features)
-            expected += multivariate_normal.logpdf(rows[i], others.mean(axis=0), matrix)
+    for k, rows in enumerate(by_class(classes, 4)):
+        refitted = without_each_row(known, classes, k, rho, own)
+        expected = sum(multivariate_normal.logpdf(row, mean, matrix) for row, mean, matrix in refitted)
         constant = -len(rows) * n_features / 2 * np.log(2 * np.pi)
         assert found.parts[k].log_likelihood(found.shrinkage) == pytest.approx(expected - constant)
 
@@ -156,8 +159,7 @@ def test_equally_good_shrinkages_leave_the_likeliest():
 def test_a_point_judges_by_the_ball_that_it_has():
     known, classes = known_rows(n_classes=3)
     known[classes == 2] = known[classes == 2][0]
-    points = np.array([False, False, True])
-    found = fit_covariances(known, classes, 3, known[:0], points, Shrinkage(0.3, 0.5))
+    found = fit(known, classes, 0.3)
     near = known[classes == 2][:1] + 0.01 * torch.from_numpy(np.random.default_rng(0).normal(size=(5, 5)))
     mixed = found.reach(mixtures=near).open[1]
     assert mixed.assigned.tolist() == [2] * 5
@@ -180,7 +182,7 @@ def test_classes_of_different_spread_keep_more_of_their_own():
 def learner(known, classes, beta=0.5, max_rows=None):
     found = fit(known, classes, 0.5)
     settings = BoundarySettings(**{**vars(SETTINGS), "beta": beta})
-    mixed = np.ones(len(found.parts), dtype=bool)
+    mixed = torch.ones(len(found.parts), dtype=torch.bool)
     return found, AxisLearner(found, known, classes, known[:0], mixed, settings, np.random.default_rng(0))
 
 

@@ -15,7 +15,6 @@ from skellipsoid._engine.held_out import (
     best_size,
     boundary_f1,
     expected_f1,
-    kinds_of_open,
 )
 
 
@@ -129,7 +128,7 @@ def test_held_out_rows_are_judged_as_known_and_as_open(unknown):
     real_open = torch.from_numpy(rng.normal(size=(9, 3)))
     centroids, components = ellipsoids()
     points = torch.tensor([False, False, True, False])
-    out = np.zeros(4, dtype=bool) if unknown is None else np.array(unknown)
+    out = torch.tensor([False] * 4 if unknown is None else unknown)
     judge = HeldOutRows(known, classes, real_open, centroids, points, None if unknown is None else out)
     mixtures = torch.from_numpy(rng.normal(size=(5, 3)))
     shapes, radii = Factors.from_components(components), torch.full((4,), 2.0, dtype=torch.float64)
@@ -170,10 +169,14 @@ def test_held_out_rows_are_judged_as_known_and_as_open(unknown):
 
 
 def test_real_open_rows_stand_alone_where_nothing_stands_in_for_them():
-    nothing, some = (Open(np.arange(n) * 1.0, np.zeros(n, dtype=np.int64)) for n in (0, 3))
-    assert kinds_of_open([nothing], nothing) == []
-    assert kinds_of_open([nothing], some) == [some]
-    assert [len(kind.reach) for kind in kinds_of_open([some, nothing, some], some)] == [6, 6]
+    nothing, some = ((torch.arange(n) * 1.0, torch.zeros(n, dtype=torch.int64)) for n in (0, 3))
+
+    def sizes(stand_ins, real):
+        return [len(kind.reach) for kind in Reach.of(some, some[1], stand_ins, real, 1).open]
+
+    assert sizes([nothing], nothing) == []
+    assert sizes([nothing], some) == [3]
+    assert sizes([some, nothing, some], some) == [6, 6]
 
 
 def test_held_out_rows_of_one_class_are_never_open():
