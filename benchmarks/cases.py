@@ -6,6 +6,7 @@ appended to a file of JSON lines as they come, so that a run that was ended goes
     python benchmarks/features.py --data-home ../shared/data
     python benchmarks/cases.py --data-home ../shared/data                        # quick settings, about half an hour
     python benchmarks/cases.py --data-home ../shared/data --settings paper size  # full matrices, about an hour
+    python benchmarks/cases.py --data-home ../shared/data --modes full --data stackoverflow  # about three hours
     python benchmarks/report.py
 """
 
@@ -14,12 +15,9 @@ import json
 from pathlib import Path
 
 import numpy as np
-import torch
-from features import FETCHERS, MODEL, RATIOS, SEEDS, embedded, known_classes
-from sklearn.preprocessing import normalize
+from features import FETCHERS, MODEL, MODES, RATIOS, SEEDS, case_features
 
-from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
-from skellipsoid._engine.contrastive import FrozenRows, cross_fit, start_projection, train_projection
+from skellipsoid import EllipsoidOpenSetClassifier
 from skellipsoid.metrics import open_set_accuracy, open_set_auroc, open_set_f1_score
 
 RESULTS = Path(__file__).parent / "results" / "cases.jsonl"
@@ -31,8 +29,6 @@ SETTINGS = {
     "closed form": {"learning_rate": 1e-30, "early_stopping": False, "max_iter": 1},
     "default": {},
 }
-#: Frozen, the default head, and a head whose training rows are not cross-fitted.
-MODES = ("frozen", "head", "head-plain")
 QUICK = ["covariance", "closed form", "default"]
 
 
@@ -41,15 +37,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-home", default=None, help="folder that holds banking/train.tsv (default: the cache)")
     parser.add_argument("--model", default=MODEL, help="name or folder of a text model")
-    parser.add_argument("--modes", nargs="+", default=["frozen", "head"], choices=list(MODES))
+    parser.add_argument("--modes", nargs="+", default=["frozen", "head"], choices=MODES)
+    parser.add_argument("--data", nargs="+", default=list(FETCHERS), choices=list(FETCHERS))
+    parser.add_argument("--ratios", nargs="+", type=float, default=RATIOS, choices=RATIOS)
     parser.add_argument("--settings", nargs="+", default=QUICK, choices=list(SETTINGS))
     parser.add_argument("--seeds", nargs="+", type=int, default=list(SEEDS))
     options = parser.parse_args()
     RESULTS.parent.mkdir(exist_ok=True)
     done = {key(row) for row in read_results()}
     for seed in options.seeds:
-        for name in FETCHERS:
-            for ratio in RATIOS:
+        for name in options.data:
+            for ratio in options.ratios:
                 for mode in options.modes:
                     case = {"model": Path(options.model).name, "mode": mode, "data": name, "ratio": ratio, "seed": seed}
                     todo = [setting for setting in options.settings if key({**case, "setting": setting}) not in done]
@@ -59,37 +57,17 @@ def main():
 
 def run_case(case, settings, options):
     """Fit each setting on one case, and append its results."""
-    train, test = (embedded(case["data"], part, options.data_home, options.model) for part in ("train", "test"))
-    known = known_classes(case["data"], case["ratio"], case["seed"], options.data_home)
-    rows = np.isin(train.target, known)
-    truth = np.where(np.isin(test.target, known), test.target, "-1")
-    features = encode(train.embeddings[rows], train.target[rows], test.embeddings, case["mode"], case["seed"])
+    train, target, test, truth = case_features(case, options.data_home, options.model)
     for setting in settings:
         classifier = EllipsoidOpenSetClassifier(random_state=case["seed"], **SETTINGS[setting])
-        classifier.fit(features[0], train.target[rows])
-        found = judge(classifier, features[1], truth)
+        classifier.fit(train, target)
+        found = judge(classifier, test, truth)
         line = {**case, "setting": setting, **found, "epochs": classifier.n_iter_, "shrinkage": classifier.shrinkage_}
         with RESULTS.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
         print(
             {name: round(value, 2) if isinstance(value, float) else value for name, value in line.items()}, flush=True
         )
-
-
-def encode(train, target, test, mode, seed):
-    """Features as ``SupConTextEncoder`` makes them of embeddings that are there already."""
-    if mode != "frozen":
-        classes, codes = np.unique(target, return_inverse=True)
-        projection = start_projection(train.shape[1], train.shape[1], seed)
-        settings = SupConTextEncoder(finetune="head")._settings()
-        train_projection(FrozenRows(torch.from_numpy(train)), codes, len(classes), projection, settings, seed)
-        embeddings = torch.from_numpy(train)
-        with torch.no_grad():
-            train, test = (projection(torch.from_numpy(part)).numpy() for part in (train, test))
-        if mode == "head":
-            final = torch.from_numpy(normalize(train))
-            train = cross_fit(embeddings, codes, len(classes), final, settings, seed).numpy()
-    return normalize(train), normalize(test)
 
 
 def judge(classifier, features, truth):

@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import torch
+from sklearn.preprocessing import normalize
 
 from skellipsoid import SupConTextEncoder, datasets
+from skellipsoid._engine.contrastive import FrozenRows, cross_fit, start_projection, train_projection
 from skellipsoid.model_selection import KnownClassSplit
 
 FETCHERS = {
@@ -21,6 +24,8 @@ FETCHERS = {
 RATIOS = (0.25, 0.5, 0.75)
 SEEDS = tuple(range(5))
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
+#: Frozen, the default head, a head whose training rows are not cross-fitted, and the whole text model tuned.
+MODES = ("frozen", "head", "head-plain", "full")
 CACHE = Path(__file__).parent / "_cache"
 
 
@@ -61,6 +66,62 @@ def known_classes(name, ratio, seed, data_home=None):
     """Known classes of one case of the literature's protocol."""
     target = np.asarray(FETCHERS[name](subset="train", data_home=data_home).target)
     return KnownClassSplit(ratio, seed).known_classes(target)
+
+
+def case_features(case, data_home=None, model=MODEL):
+    """Features of one case; those that were tuned for it are kept in the cache.
+
+    Parameters
+    ----------
+    case : dict
+        ``data``, ``ratio``, ``seed`` and ``mode``, one of ``MODES``.
+    data_home : str, default=None
+    model : str
+        A text model's name or folder.
+
+    Returns
+    -------
+    train, target : ndarray
+        Rows of the known classes.
+    test, truth : ndarray
+        All test rows; -1 is open.
+    """
+    train, test = (FETCHERS[case["data"]](subset=subset, data_home=data_home) for subset in ("train", "test"))
+    known = known_classes(case["data"], case["ratio"], case["seed"], data_home)
+    rows = np.isin(train.target, known)
+    target, truth = train.target[rows], np.where(np.isin(test.target, known), test.target, "-1")
+    kept = CACHE / Path(model).name / "-".join(str(case[name]) for name in ("mode", "data", "ratio", "seed"))
+    kept = kept.with_name(f"{kept.name}.npz")
+    if kept.exists():
+        features = np.load(kept)
+        return features["train"], target, features["test"], truth
+    if case["mode"] == "full":
+        encoder = SupConTextEncoder(str(model), finetune="full", random_state=case["seed"])
+        features = encoder.fit_transform(train.data[rows], target), encoder.transform(test.data)
+    else:
+        embeddings = [embedded(case["data"], subset, data_home, model).embeddings for subset in ("train", "test")]
+        features = _through_head(embeddings[0][rows], target, embeddings[1], case["mode"], case["seed"])
+    if case["mode"] != "frozen":
+        partial = kept.with_suffix(".part.npz")
+        np.savez(partial, train=features[0], test=features[1])
+        partial.replace(kept)
+    return features[0], target, features[1], truth
+
+
+def _through_head(train, target, test, mode, seed):
+    """Features as ``SupConTextEncoder`` makes them of embeddings that are there already."""
+    if mode != "frozen":
+        classes, codes = np.unique(target, return_inverse=True)
+        projection = start_projection(train.shape[1], train.shape[1], seed)
+        settings = SupConTextEncoder(finetune="head")._settings()
+        train_projection(FrozenRows(torch.from_numpy(train)), codes, len(classes), projection, settings, seed)
+        embeddings = torch.from_numpy(train)
+        with torch.no_grad():
+            train, test = (projection(torch.from_numpy(part)).numpy() for part in (train, test))
+        if mode == "head":
+            final = torch.from_numpy(normalize(train))
+            train = cross_fit(embeddings, codes, len(classes), final, settings, seed).numpy()
+    return normalize(train), normalize(test)
 
 
 if __name__ == "__main__":

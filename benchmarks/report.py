@@ -27,7 +27,7 @@ HEADINGS = {
     "default": "Default",
     "oracle": "Oracle",
 }
-MODES = {"frozen": "frozen", "head": "linear head", "head-plain": "linear head, not cross-fitted"}
+MODES = {"frozen": "frozen", "head": "linear head", "head-plain": "linear head, not cross-fitted", "full": "fine-tuned"}
 
 
 def main():
