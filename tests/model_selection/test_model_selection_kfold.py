@@ -1,0 +1,249 @@
+"""OpenSetKFold and RealOpenKFold, with groups and without: what folds must hold, against brute force."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
+
+from skellipsoid.model_selection import OpenSetKFold, RealOpenKFold
+from skellipsoid.model_selection._kfold import _assign_open_folds
+
+fast = settings(deadline=None, max_examples=60)
+
+
+@st.composite
+def kfold_problems(draw, min_open=0):
+    """Labels with 3 to 9 classes in any order, a possible ``n_splits``, perhaps rows labelled open."""
+    n_classes = draw(st.integers(3, 9))
+    n_splits = draw(st.integers(2 if n_classes > 3 else 3, min(n_classes, 5)))
+    sizes = draw(st.lists(st.integers(n_splits, 12), min_size=n_classes, max_size=n_classes))
+    n_open = draw(st.integers(min_open and n_splits, 8))
+    order = np.random.RandomState(draw(st.integers(0, 99))).permutation(sum(sizes) + n_open)
+    y = np.repeat([-1, *range(n_classes)], [n_open, *sizes])[order]
+    if draw(st.booleans()):
+        y = np.where(y == -1, "-1", np.char.add("c", y.astype(str)))
+    return y, n_splits
+
+
+def open_label_of(y):
+    return "-1" if y.dtype.kind == "U" else -1
+
+
+def splitter_of(kind, n_splits, seed):
+    return kind(n_splits, shuffle=seed is not None, random_state=seed)
+
+
+seeds = st.none() | st.integers(0, 2**32 - 1)
+
+
+class TestOpenSetKFold:
+    @fast
+    @given(kfold_problems(), seeds)
+    def test_the_definition_holds(self, problem, seed):
+        y, n_splits = problem
+        label = open_label_of(y)
+        classes = np.setdiff1d(y, [label])
+        splits = list(splitter_of(OpenSetKFold, n_splits, seed).split(y, y))
+
+        assert len(splits) == n_splits
+        assert sorted(np.concatenate([test for _, test in splits])) == list(range(len(y)))
+        times_open = dict.fromkeys(classes.tolist(), 0)
+        for train, test in splits:
+            known = np.unique(y[train])
+            left_out = np.setdiff1d(classes, known)
+            assert not np.intersect1d(train, test).size
+            assert label not in known
+            assert len(known) >= 2
+            assert len(left_out) in {len(classes) // n_splits, -(-len(classes) // n_splits)}
+            # Nothing else is lost: each row is tested, or trains, or is of a class left out, or labelled open.
+            absent = np.setdiff1d(np.arange(len(y)), np.concatenate([train, test]))
+            assert set(y[absent].tolist()) <= {*left_out.tolist(), label}
+            for name in np.intersect1d(left_out, y[test]).tolist():
+                times_open[name] += 1
+        assert set(times_open.values()) == {1}
+
+    @fast
+    @given(kfold_problems(), seeds)
+    def test_shares_differ_in_rows_by_at_most_the_largest_class(self, problem, seed):
+        y, n_splits = problem
+        classes, counts = np.unique(y[y != open_label_of(y)], return_counts=True)
+        rows = [
+            counts[~np.isin(classes, y[train])].sum()
+            for train, _ in splitter_of(OpenSetKFold, n_splits, seed).split(y, y)
+        ]
+        assert max(rows) - min(rows) <= counts.max()
+
+    def test_large_and_small_classes_are_spread_without_shuffling(self):
+        y = np.repeat(np.arange(6), [50, 40, 30, 30, 20, 10])
+        left_out = [np.setdiff1d(y, y[train]).tolist() for train, _ in OpenSetKFold(3).split(y, y)]
+        assert left_out == [[0, 5], [1, 4], [2, 3]]  # 60 rows each
+
+    def test_shuffling_draws_other_shares(self):
+        y = np.repeat(np.arange(12), 6)
+        shares = {
+            tuple(
+                tuple(np.setdiff1d(y, y[train]))
+                for train, _ in OpenSetKFold(3, shuffle=True, random_state=s).split(y, y)
+            )
+            for s in range(8)
+        }
+        assert len(shares) == 8
+
+    def test_shuffling_does_not_tie_a_class_to_a_fold(self):
+        y = np.repeat(np.arange(4), [9, 8, 7, 6])
+        folds = [
+            next(
+                i
+                for i, (train, _) in enumerate(OpenSetKFold(4, shuffle=True, random_state=s).split(y, y))
+                if 0 not in y[train]
+            )
+            for s in range(40)
+        ]
+        assert set(folds) == {0, 1, 2, 3}
+
+    @fast
+    @given(kfold_problems(min_open=1), seeds, st.sampled_from([OpenSetKFold, RealOpenKFold]))
+    def test_test_parts_are_those_of_stratified_kfold(self, problem, seed, kind):
+        y, n_splits = problem
+        plain = StratifiedKFold(n_splits, shuffle=seed is not None, random_state=seed).split(y, y)
+        for (_, test), (_, expected) in zip(splitter_of(kind, n_splits, seed).split(y, y), plain, strict=True):
+            np.testing.assert_array_equal(test, expected)
+
+    @fast
+    @given(kfold_problems(min_open=1), seeds, st.sampled_from([OpenSetKFold, RealOpenKFold]))
+    def test_test_parts_are_stratified_within_one_row(self, problem, seed, kind):
+        y, n_splits = problem
+        tests = [test for _, test in splitter_of(kind, n_splits, seed).split(y, y)]
+        counts = np.array([[np.sum(y[test] == name) for name in np.unique(y)] for test in tests])
+        assert np.ptp(counts, axis=0).max() <= 1
+
+    def test_few_open_rows_need_not_reach_every_part(self):
+        y = np.repeat([-1, 0, 1, 2, 3], [1, 5, 5, 5, 5])
+        splits = list(OpenSetKFold(4).split(y, y))
+        assert sum(0 in test for _, test in splits) == 1
+        assert not any(0 in train for train, _ in splits)
+
+    def test_another_open_label_leaves_minus_one_a_class(self):
+        y = np.repeat([-1, 0, 1, 9], 3)
+        for train, _ in OpenSetKFold(3, open_label=9).split(y, y):
+            assert 9 not in y[train]
+        assert any(-1 in y[train] for train, _ in OpenSetKFold(3, open_label=9).split(y, y))
+
+    @pytest.mark.parametrize(
+        ("sizes", "n_splits", "message"),
+        [
+            ([6, 6], 2, "holds 2 known classes, but at least 3"),
+            ([6, 6, 6], 5, r"3 known classes, fewer than n_splits=5.*use n_splits=3 at most"),
+            ([6, 6, 6], 2, r"n_splits=2 leaves 1 of 3 classes known.*use n_splits=3\."),
+            ([6, 6, 2, 1], 3, r"Too few rows of the classes 2, 3 \(the smallest has 1\).*n_splits=3"),
+        ],
+    )
+    def test_too_little_data(self, sizes, n_splits, message):
+        y = np.repeat(np.arange(len(sizes)), sizes)
+        with pytest.raises(ValueError, match=message):
+            list(OpenSetKFold(n_splits).split(y, y))
+
+    def test_an_error_names_at_most_five_classes(self):
+        y = np.concatenate([np.arange(9), np.repeat(np.arange(9, 12), 4)])
+        with pytest.raises(ValueError, match=r"classes 0, 1, 2, 3, 4 and 4 more \("):
+            list(OpenSetKFold(3).split(y, y))
+
+    @pytest.mark.parametrize("n_splits", [3, 4])
+    def test_the_smallest_possible_problem(self, n_splits):
+        y = np.repeat(np.arange(n_splits), n_splits)
+        for train, test in OpenSetKFold(n_splits).split(y, y):
+            assert len(np.unique(y[train])) == n_splits - 1
+            assert len(np.setdiff1d(y[test], y[train])) == 1
+
+
+class TestGroups:
+    @fast
+    @given(kfold_problems(min_open=1), seeds, st.integers(0, 99), st.sampled_from([OpenSetKFold, RealOpenKFold]))
+    def test_no_group_stands_in_both_parts(self, problem, seed, group_seed, kind):
+        y, n_splits = problem
+        groups = np.random.RandomState(group_seed).permutation(np.arange(len(y)) // 2)
+        try:
+            splits = list(splitter_of(kind, n_splits, seed).split(y, y, groups))
+        except ValueError as error:
+            assert str(error).startswith("Groups ")  # noqa: PT017
+            assume(False)
+        label = open_label_of(y)
+        plain = StratifiedGroupKFold(n_splits, shuffle=seed is not None, random_state=seed).split(y, y, groups)
+        times_open = dict.fromkeys(np.setdiff1d(y, [label]).tolist(), 0)
+        for (train, test), (_, expected) in zip(splits, plain, strict=True):
+            np.testing.assert_array_equal(test, expected)
+            assert not np.intersect1d(groups[train], groups[test]).size
+            assert label not in y[train]
+            assert len(np.unique(y[train])) >= 2
+            for name in np.setdiff1d(y[test], [*y[train], label]).tolist():
+                times_open[name] += 1
+        assert set(times_open.values()) == ({1} if kind is OpenSetKFold else {0})
+
+    def test_a_class_within_one_group_is_open_where_that_group_is_tested(self):
+        y = np.repeat(np.arange(6), 6)
+        groups = np.where(y == 0, 100, np.tile([0, 1, 2], 12))
+        for train, test in OpenSetKFold(3).split(y, y, groups):
+            assert (0 in y[train]) == (0 not in y[test])
+
+    @pytest.mark.parametrize("shuffled", [False, True])
+    @settings(deadline=None, max_examples=400)
+    @given(data=st.data())
+    def test_open_folds_against_brute_force(self, data, shuffled):
+        n_classes = data.draw(st.integers(2, 6))
+        n_splits = data.draw(st.integers(2, min(n_classes, 4)))
+        cells = st.lists(st.integers(0, 2), min_size=n_splits, max_size=n_splits).filter(any)
+        counts = np.array(data.draw(st.lists(cells, min_size=n_classes, max_size=n_classes)))
+        open_in = _assign_open_folds(counts, np.random.RandomState(0) if shuffled else None)
+
+        assert (counts[np.arange(n_classes), open_in] > 0).all()
+        possible = any((counts[list(p), range(n_splits)] > 0).all() for p in permutations(range(n_classes), n_splits))
+        assert (len(np.unique(open_in)) == n_splits) == possible
+
+    def test_errors(self):
+        y = np.repeat(np.arange(4), 6)
+        with pytest.raises(ValueError, match=r"groups holds 2 groups, fewer than n_splits=4"):
+            list(OpenSetKFold(4).split(y, y, y % 2))
+        z = np.repeat(np.arange(3), 6)
+        with pytest.raises(ValueError, match=r"Groups hold the classes together.*leave out \[2, 0, 1\] of 3 classes"):
+            list(OpenSetKFold(3).split(z, z, np.repeat([0, 1, 2], [13, 3, 2])))
+        with pytest.raises(ValueError, match=r"groups has the shape \(3,\) and y has 24 rows"):
+            list(OpenSetKFold(4).split(y, y, [1, 2, 3]))
+        z = np.repeat([-1, 0, 1], 6)
+        with pytest.raises(ValueError, match="Groups hold all rows of the classes 1 in one test part"):
+            list(RealOpenKFold(3).split(z, z, np.where(z == 1, 9, np.arange(18))))
+        with pytest.raises(ValueError, match="Groups leave 2 of 3 test parts without an open row"):
+            list(RealOpenKFold(3).split(z, z, np.where(z == -1, 99, np.arange(18))))
+
+
+class TestRealOpenKFold:
+    @fast
+    @given(kfold_problems(min_open=1), seeds)
+    def test_open_rows_never_train_and_test_once(self, problem, seed):
+        y, n_splits = problem
+        label = open_label_of(y)
+        splits = list(splitter_of(RealOpenKFold, n_splits, seed).split(y, y))
+        assert sorted(np.concatenate([test for _, test in splits])) == list(range(len(y)))
+        for train, test in splits:
+            assert label in y[test]
+            rest = np.setdiff1d(np.arange(len(y)), test)
+            np.testing.assert_array_equal(train, rest[y[rest] != label])
+
+    def test_two_classes_are_enough(self):
+        y = np.repeat([-1, 0, 1], 4)
+        assert len(list(RealOpenKFold(4).split(y, y))) == 4
+
+    @pytest.mark.parametrize(
+        ("y", "message"),
+        [
+            ([0, 0, 1, 1], r"No row of y carries the open label \(open_label=-1\)"),
+            ([0, 0, 1, 1, -1], "holds 1 open rows, fewer than n_splits=2"),
+            ([0, 0, -1, -1], "holds 1 known classes beside the open label"),
+            ([0, 0, 1, -1, -1], "Too few rows of the classes 1"),
+        ],
+    )
+    def test_errors(self, y, message):
+        with pytest.raises(ValueError, match=message):
+            list(RealOpenKFold(2).split(y, y))

@@ -1,0 +1,42 @@
+"""Fitted models, what they are asked, and one that is saved."""
+
+import numpy as np
+import pytest
+from persistence_helpers import make_pipeline
+
+from skellipsoid import EllipsoidOpenSetClassifier, save
+
+
+@pytest.fixture(scope="module")
+def queries(texts, open_texts):
+    return [*texts, *open_texts]
+
+
+@pytest.fixture(scope="module")
+def pipeline(tiny_model, texts, labels):
+    return make_pipeline(tiny_model).fit(texts, labels)
+
+
+@pytest.fixture(scope="module")
+def other(tiny_model, texts, labels):
+    """A model that answers otherwise."""
+    return make_pipeline(tiny_model, seed=1).fit(texts, np.char.upper(labels))
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    rng = np.random.default_rng(0)
+    codes = np.repeat([0, 1], 30)
+    return rng.normal(size=(60, 4)) + 6 * codes[:, None], codes
+
+
+@pytest.fixture(scope="module")
+def classifier(blobs):
+    X, y = blobs
+    return EllipsoidOpenSetClassifier(random_state=0, max_iter=5).fit(X, y)
+
+
+@pytest.fixture
+def saved(pipeline, tmp_path):
+    save(pipeline, tmp_path / "model")
+    return tmp_path / "model"

@@ -1,0 +1,131 @@
+"""Saves that end early: they fail and clean up, or are killed and leave the old model whole."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from persistence_helpers import MANIFEST, snapshot
+
+from skellipsoid import load, save
+
+
+@pytest.mark.parametrize("existing", [False, True])
+def test_a_save_that_fails_cleans_up_after_itself(pipeline, other, tmp_path, existing, monkeypatch):
+    target = tmp_path / "model"
+    if existing:
+        save(pipeline, target)
+        (target / "notes.txt").write_text("mine")
+    before = snapshot(tmp_path)
+    for n_calls in range(1000):
+        left = n_calls
+
+        def fail(original, *arguments, **options):
+            nonlocal left
+            left -= 1
+            if left < 0:
+                raise OSError(28, "No space left on device")
+            return original(*arguments, **options)
+
+        with monkeypatch.context() as patched:
+            for place, name in [(Path, "write_bytes"), (Path, "rename"), (Path, "replace"), (os, "fsync")]:
+                original = getattr(place, name)
+                patched.setattr(place, name, lambda *a, original=original, fail=fail, **o: fail(original, *a, **o))
+            try:
+                save(other, target, overwrite=existing)
+                break
+            except OSError as error:
+                if error.errno != 28:
+                    raise
+        assert snapshot(tmp_path) == before
+        assert not list(tmp_path.glob(".*"))
+    assert n_calls > 15
+    assert load(target)["clf"].classes_.tolist() == other["clf"].classes_.tolist()
+
+
+_KILL = """
+import itertools, json, os, shutil, sys
+from pathlib import Path
+from skellipsoid import load, save
+
+parent, existing = Path(sys.argv[1]), sys.argv[2] == "True"
+target = parent / "kill" / "model"
+os.fsync = lambda handle: None  # slow; a process that is killed loses nothing that it has written
+new = load(parent / "new")  # its text model is never built: no child needs torch
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
+
+
+def die_at(step):
+    steps = itertools.count()
+
+    def count(*_):
+        if next(steps) == step:
+            os._exit(9)
+
+    def watch(event, arguments):
+        if event in ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "shutil.rmtree") or (
+            event == "open" and isinstance(arguments[2], int) and arguments[2] & WRITES
+        ):
+            count()
+
+    def write_in_halves(self, data):
+        with self.open("wb", buffering=0) as file:
+            file.write(data[: len(data) // 2])
+            count()
+            file.write(data[len(data) // 2 :])
+
+    Path.write_bytes = write_in_halves
+    sys.addaudithook(watch)
+
+
+def whole():
+    # Loading compares every file with its checksum.
+    return load(target)["clf"].centroids_.tolist() if target.exists() else None
+
+
+outcomes = []
+for step in itertools.count():
+    shutil.rmtree(target.parent, ignore_errors=True)
+    target.parent.mkdir()
+    if existing:
+        shutil.copytree(parent / "old", target)
+        (target / "notes.txt").write_text("mine")
+    child = os.fork()
+    if not child:
+        die_at(step)
+        save(new, target, overwrite=existing)
+        os._exit(0)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    found = whole()
+    save(new, target, overwrite=True)
+    names = sorted(path.name.split("-")[0] for path in target.iterdir())
+    outcomes.append([code, found, whole(), names])
+    if code != 9:
+        break
+json.dump(outcomes, sys.stdout)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes, which this platform does not have")
+@pytest.mark.parametrize("existing", [False, True])
+def test_a_save_that_is_killed_leaves_the_old_model_whole(pipeline, other, queries, tmp_path, fresh_python, existing):
+    save(pipeline, tmp_path / "old")
+    save(other, tmp_path / "new")
+    before, after = pipeline["clf"].centroids_.tolist(), other["clf"].centroids_.tolist()
+    assert before != after
+    done = fresh_python(_KILL, tmp_path, existing)
+    assert (done.stderr, done.returncode) == ("", 0)
+    codes, found, saved_again, names = zip(*json.loads(done.stdout), strict=True)
+    assert len(codes) > 30
+    assert codes == (9,) * (len(codes) - 1) + (0,)
+    # What was there (or nothing) until one step, what is new from then on, never a mixture.
+    expected = before if existing else None
+    turned = found.index(after)
+    assert turned > 20
+    assert all(model == expected for model in found[:turned])
+    assert all(model == after for model in found[turned:])
+    # The next save is not troubled by what the killed one left.
+    assert all(model == after for model in saved_again)
+    assert load(tmp_path / "kill/model").predict(queries).tolist() == other.predict(queries).tolist()
+    kept = ["notes.txt"] if existing else []
+    assert all(sorted([*kept, "parts", MANIFEST]) == rest for rest in names)

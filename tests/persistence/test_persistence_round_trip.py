@@ -1,0 +1,175 @@
+"""Models on disk without pickle: the round trip."""
+
+import json
+import pickle
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from persistence_helpers import make_encoder, make_pipeline, snapshot
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from skellipsoid import EllipsoidOpenSetClassifier, load, save
+
+
+def assert_same_state(first, second):
+    """Every attribute but the text model, with its type."""
+    assert type(first) is type(second)
+    assert vars(first).keys() == vars(second).keys()
+    for name, value in vars(first).items():
+        found = vars(second)[name]
+        if name == "_backbone":
+            assert found.max_length == value.max_length
+        elif isinstance(value, np.ndarray):
+            assert found.dtype == value.dtype.newbyteorder("=")
+            np.testing.assert_array_equal(found, value)
+        else:
+            assert type(found) is type(value)
+            assert found == value
+
+
+KINDS = {
+    "int64": [0, 1],
+    "int8": [-5, 7],
+    "uint8": [0, 255],
+    "bool": [False, True],
+    "float64": [0.0, 1.0],
+    "float32": [2.0, 3.0],
+    ">i4": [1, 2],
+    "U": ["left", "right-hand side"],
+    "O": ["left", "größer, 左"],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_classifier_comes_back_with_labels_of_every_kind(blobs, tmp_path, kind):
+    X, codes = blobs
+    y = np.array(KINDS[kind], dtype=None if kind == "U" else kind)[codes]
+    classifier = EllipsoidOpenSetClassifier(random_state=0, max_iter=5).fit(X, y)
+    save(classifier, tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert_same_state(classifier, loaded)
+    probes = np.concatenate([X, X + 50])
+    answers = loaded.predict(probes)
+    assert answers.dtype == classifier.predict(probes).dtype
+    assert answers.tolist() == classifier.predict(probes).tolist()
+    assert loaded.open_label_ in answers.tolist()
+    np.testing.assert_array_equal(loaded.decision_function(probes), classifier.decision_function(probes))
+
+
+def test_features_with_names_keep_them(blobs, tmp_path):
+    X, y = blobs
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "é"])
+    classifier = EllipsoidOpenSetClassifier(random_state=0, max_iter=2).fit(frame, y)
+    save(classifier, tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert_same_state(classifier, loaded)
+    assert loaded.predict(frame).tolist() == classifier.predict(frame).tolist()
+    with pytest.raises(ValueError, match="feature names"):
+        loaded.predict(frame.rename(columns={"a": "z"}))
+
+
+@pytest.mark.parametrize("finetune", ["head", "full", "none"])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"pooling": "model", "normalize": False, "max_length": 7},
+        {"early_stopping": True, "learning_rate": "auto", "open_label": "other"},
+    ],
+    ids=str,
+)
+def test_an_encoder_comes_back(tiny_model, texts, labels, queries, tmp_path, finetune, parameters):
+    encoder = make_encoder(tiny_model, finetune, **parameters).fit(texts, labels)
+    expected = encoder.transform(queries)
+    save(encoder, tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert_same_state(encoder, loaded)
+    np.testing.assert_array_equal(loaded.transform(queries), expected)
+    # What was loaded can be saved and pickled, before its text model is built and after.
+    for estimator in [load(tmp_path / "model"), loaded]:
+        save(estimator, tmp_path / "model", overwrite=True)
+        np.testing.assert_array_equal(load(tmp_path / "model").transform(queries), expected)
+        np.testing.assert_array_equal(pickle.loads(pickle.dumps(estimator)).transform(queries), expected)
+
+
+def test_a_pipeline_comes_back(pipeline, queries, texts, labels, tmp_path):
+    expected = pipeline.decision_function(queries)
+    save(pipeline.set_params(verbose=False), tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert [name for name, _ in loaded.steps] == ["enc", "clf"]
+    assert loaded.get_params()["enc__temperature"] == 0.3
+    np.testing.assert_array_equal(loaded.decision_function(queries), expected)
+    assert loaded.predict(queries).tolist() == pipeline.predict(queries).tolist()
+    assert "-1" in loaded.predict(queries)
+    np.testing.assert_array_equal(clone(loaded).fit(texts, labels).decision_function(queries), expected)
+
+
+@pytest.mark.parametrize("skipped", ["passthrough", None])
+def test_steps_that_do_nothing_and_names_of_every_kind(pipeline, queries, tmp_path, skipped):
+    names = ["../text to/features", "nothing", "..", "text to?features"]
+    steps = [pipeline["enc"], skipped, "passthrough", pipeline["clf"]]
+    odd = Pipeline(list(zip(names, steps, strict=True)), verbose=True)
+    save(odd, tmp_path / "deep/er/model")
+    loaded = load(tmp_path / "deep/er/model")
+    assert [name for name, _ in loaded.steps] == names
+    assert [loaded.steps[i][1] for i in [1, 2]] == ["passthrough"] * 2
+    assert loaded.verbose is True
+    assert loaded.predict(queries).tolist() == pipeline.predict(queries).tolist()
+    assert [p.name for p in tmp_path.iterdir()] == ["deep"]
+
+
+def test_a_model_that_hands_on_data_frames_still_does(tiny_model, texts, labels, tmp_path):
+    pipeline = make_pipeline(tiny_model).set_output(transform="pandas").fit(texts, labels)
+    save(pipeline, tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    pd.testing.assert_frame_equal(loaded[:-1].transform(texts), pipeline[:-1].transform(texts))
+    assert loaded.predict(texts).tolist() == pipeline.predict(texts).tolist()
+
+
+def test_paths_and_devices_are_saved_as_text(tiny_model, texts, labels, tmp_path):
+    encoder = make_encoder(Path(tiny_model), device=torch.device("cpu"), random_state=np.int64(3)).fit(texts, labels)
+    save(encoder, str(tmp_path / "model"))
+    loaded = load(str(tmp_path / "model"))
+    assert (loaded.model_name, loaded.device, loaded.random_state) == (tiny_model, "cpu", 3)
+    np.testing.assert_array_equal(loaded.transform(texts), encoder.transform(texts))
+
+
+def test_a_model_of_a_missing_device_is_used_on_this_one(pipeline, queries, tmp_path):
+    missing = "cuda:7" if torch.cuda.is_available() else "cuda"
+    elsewhere = pickle.loads(pickle.dumps(pipeline)).set_params(enc__device=missing, clf__device=missing)
+    save(elsewhere, tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert loaded["clf"].device == loaded["enc"].device == missing
+    assert loaded.predict(queries).tolist() == pipeline.predict(queries).tolist()
+
+
+_LOAD = """
+import json, sys
+import skellipsoid
+loaded = skellipsoid.load(sys.argv[1])
+queries = json.load(sys.stdin)
+json.dump([loaded.predict(queries).tolist(), loaded.score_samples(queries).tolist()], sys.stdout)
+"""
+
+
+def test_a_new_process_needs_the_folder_alone(tiny_model, texts, labels, queries, tmp_path, fresh_python):
+    shutil.copytree(tiny_model, tmp_path / "tiny")
+    pipeline = make_pipeline(str(tmp_path / "tiny")).fit(texts, labels)
+    save(pipeline, tmp_path / "model")
+    shutil.rmtree(tmp_path / "tiny")
+    before = snapshot(tmp_path)
+    done = fresh_python(_LOAD, tmp_path / "model", stdin=json.dumps(queries))
+    assert (done.stderr, done.returncode) == ("", 0)
+    answers, scores = json.loads(done.stdout)
+    assert answers == pipeline.predict(queries).tolist()
+    np.testing.assert_allclose(scores, pipeline.score_samples(queries), atol=1e-6)
+    assert snapshot(tmp_path) == before
+
+
+def test_a_saved_model_holds_json_and_weights_alone(saved):
+    assert {Path(name).suffix for name in snapshot(saved)} == {".json", ".safetensors"}

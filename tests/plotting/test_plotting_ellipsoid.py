@@ -1,0 +1,255 @@
+"""The picture of the ellipsoids: outlines, sections and the frame against brute force, names and legend."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+from plotting_helpers import LONG_NAMES, assert_one_sentence, fit_blobs, inside_figure, margins_on_outline
+
+from skellipsoid import EllipsoidOpenSetClassifier
+from skellipsoid.plotting import EllipsoidDisplay
+
+SECTIONS = ["contributing", "longest", (0, -1), (2, 1)]
+
+
+def test_outlines_of_two_features_have_margin_zero(flat):
+    clf, X, y = flat
+    display = EllipsoidDisplay.from_estimator(clf, X, y)
+    assert display.outlines.shape == (3, 201, 2)
+    for k in range(3):
+        np.testing.assert_allclose(margins_on_outline(display, clf, k), 0, atol=1e-6)
+    np.testing.assert_allclose(display.points, X)
+    np.testing.assert_array_equal(display.y_true, y)
+    np.testing.assert_array_equal(display.y_pred, clf.predict(X))
+    np.testing.assert_allclose(display.centroids, clf.centroids_)
+
+
+def test_outlines_follow_the_operating_point(shifted):
+    clf, X, y = shifted
+    assert clf.offset_ != 0
+    display = EllipsoidDisplay.from_estimator(clf, X, y)
+    for k in range(3):
+        np.testing.assert_allclose(margins_on_outline(display, clf, k), clf.offset_, atol=1e-6)
+
+
+@pytest.mark.parametrize("offset", [np.inf, -np.inf, 1.0])
+def test_without_a_boundary_there_is_no_outline(flat, offset):
+    clf, X, y = flat
+    clf.offset_ = offset
+    try:
+        display = EllipsoidDisplay.from_estimator(clf, X, y)
+    finally:
+        clf.offset_ = 0.0
+    assert np.isnan(display.outlines).all()
+    assert display.outlines_ == []
+    assert display.is_open.all() == (offset > 0)
+
+
+def test_open_space_is_where_predict_is_open(flat):
+    clf, X, y = flat
+    display = EllipsoidDisplay.from_estimator(clf, X, y, grid_resolution=30)
+    (left, bottom), (right, top) = display.limits
+    cells = [
+        [clf.predict([[left + (i + 0.5) / 30 * (right - left), bottom + (j + 0.5) / 30 * (top - bottom)]])[0] == -1]
+        for j in range(30)
+        for i in range(30)
+    ]
+    np.testing.assert_array_equal(display.is_open.ravel(), np.ravel(cells))
+    np.testing.assert_array_equal(np.ma.filled(display.open_space_.get_array(), False), display.is_open)
+    assert display.open_space_.get_extent() == [left, right, bottom, top]
+    assert 0 < display.is_open.mean() < 1
+
+
+def test_rows_are_drawn_by_truth_and_answer(flat):
+    clf, X, y = flat
+    display = EllipsoidDisplay.from_estimator(clf, X, y)
+    accepted = clf.predict(X) != -1
+    wanted = {
+        "known accepted": X[(y != -1) & accepted],
+        "known rejected": X[(y != -1) & ~accepted],
+        "open accepted": X[(y == -1) & accepted],
+        "open rejected": X[(y == -1) & ~accepted],
+    }
+    assert list(display.rows_) == list(wanted)
+    for group, rows in wanted.items():
+        drawn = np.concatenate([np.asarray(part.get_offsets()) for part in display.rows_[group]])
+        assert len(rows) > 0
+        np.testing.assert_allclose(drawn[np.lexsort(drawn.T)], rows[np.lexsort(rows.T)])
+    hollow = [part.get_facecolors() for part in display.rows_["known rejected"]]
+    assert all(len(colours) == 0 for colours in hollow)
+    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert {"0", "1", "2", "centroid", "open space"} <= set(texts)
+    assert {f"{group} ({len(rows)})" for group, rows in wanted.items()} <= set(texts)
+    assert len(display.outlines_) == 3
+    assert len({line.get_color() for line in display.outlines_}) == 3
+
+
+@pytest.mark.parametrize("axes", SECTIONS)
+def test_sections_have_margin_zero(deep, axes):
+    clf, X, y = deep
+    display = EllipsoidDisplay.from_estimator(clf, X, y, label=1, axes=axes, grid_resolution=60)
+    met = ~np.isnan(display.outlines).any(axis=(1, 2))
+    assert met[1]
+    assert len(display.outlines_) == met.sum()
+    for k in np.flatnonzero(met):
+        np.testing.assert_allclose(margins_on_outline(display, clf, k), 0, atol=1e-6)
+    # Of the classes missed no point of the plane is inside, far beyond the frame too.
+    steps = np.linspace(-60, 60, 241)
+    grid = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)
+    margins = clf.class_margins(display.origin + grid @ display.directions)
+    assert (margins[:, ~met] < 0).all()
+    np.testing.assert_allclose(display.points, (X - clf.centroids_[1]) @ display.directions.T)
+    np.testing.assert_allclose(display.directions @ display.directions.T, np.eye(2), atol=1e-12)
+
+
+def test_some_plane_misses_a_class(deep):
+    # Or the test above would say nothing about classes that are missed.
+    clf, X, y = deep
+    n_met = [
+        len(EllipsoidDisplay.from_estimator(clf, X, y, label=1, axes=axes, grid_resolution=10).outlines_)
+        for axes in SECTIONS
+    ]
+    assert min(n_met) < 5
+    assert max(n_met) > 1
+
+
+@pytest.mark.parametrize("axes", ["contributing", "longest"])
+def test_the_named_class_section_is_the_projection_of_its_ellipsoid(deep, axes):
+    clf, X, y = deep
+    display = EllipsoidDisplay.from_estimator(clf, X, y, label=1, axes=axes, grid_resolution=10)
+    sphere = np.random.default_rng(0).normal(size=(20000, 4))
+    sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
+    surface = clf.centroids_[1] + clf.radii_[1] * np.linalg.solve(clf.components_[1], sphere.T).T
+    shadow = (surface - display.origin) @ display.directions.T
+    # In units of the outline's semi-axes, its middle being the origin, the outline is the unit circle.
+    semi = display.outlines[1].max(axis=0)
+    np.testing.assert_allclose(np.linalg.norm(display.outlines[1] / semi, axis=1), 1, atol=1e-6)
+    reach = np.linalg.norm(shadow / semi, axis=1)
+    assert reach.max() <= 1 + 1e-6
+    assert reach.max() > 0.999
+
+
+def test_axes_are_those_that_contribute_most_or_are_longest(deep):
+    clf, X, y = deep
+    k = 2
+    directions, lengths = clf.ellipsoid_axes(k)
+    rows = X[clf.predict_known(X) == k] - clf.centroids_[k]
+    shares = np.array(
+        [np.mean([(row @ d / length) ** 2 for row in rows]) for d, length in zip(directions, lengths, strict=True)]
+    )
+    shares /= shares.sum()
+    first, second = np.argsort(-shares)[:2]
+    display = EllipsoidDisplay.from_estimator(clf, X, y, label=k, grid_resolution=10)
+    np.testing.assert_allclose(display.directions, directions[[first, second]])
+    assert display.axis_names[0] == f"axis {first} ({shares[first]:.1%} of squared distance)"
+    assert display.ax_.get_ylabel() == f"axis {second} ({shares[second]:.1%} of squared distance)"
+    longest = EllipsoidDisplay.from_estimator(clf, X, y, label=k, axes="longest", grid_resolution=10)
+    np.testing.assert_allclose(longest.directions, directions[:2])
+    np.testing.assert_allclose(longest.outlines[k].max(axis=0), lengths[:2], rtol=1e-4)
+    pair = EllipsoidDisplay.from_estimator(clf, X, y, label=k, axes=(-1, 1), grid_resolution=10)
+    np.testing.assert_allclose(pair.directions, directions[[3, 1]])
+
+
+def test_a_class_without_assigned_rows_can_be_drawn(deep):
+    clf, X, y = deep
+    others = clf.predict_known(X) != 2
+    display = EllipsoidDisplay.from_estimator(clf, X[others], y[others], label=2, grid_resolution=10)
+    assert not np.isnan(display.outlines[2]).any()
+
+
+def test_the_frame_holds_all_known_rows_and_says_what_it_leaves_out(flat):
+    clf, X, y = flat
+    far = np.concatenate([X, [[1e4, 0], [0, -1e4]]])
+    display = EllipsoidDisplay.from_estimator(clf, far, np.append(y, [-1, -1]), grid_resolution=10)
+    low, high = display.limits
+    assert ((low < X[y != -1]) & (X[y != -1] < high)).all()
+    assert (high - low).max() < 2 * np.ptp(X[y != -1], axis=0).max()
+    beyond = int(((far < low) | (far > high)).any(axis=1).sum())
+    assert beyond >= 2
+    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert f"rows beyond the frame: {beyond}" in texts
+
+
+@pytest.mark.parametrize("rows", [slice(1), "open"])
+def test_a_single_row_or_open_rows_alone_can_be_drawn(flat, rows):
+    clf, X, y = flat
+    rows = y == -1 if rows == "open" else np.flatnonzero(y != -1)[rows]
+    display = EllipsoidDisplay.from_estimator(clf, X[rows], y[rows], grid_resolution=10)
+    assert ((display.limits[0] < X[rows]) & (X[rows] < display.limits[1])).all()
+    assert len(display.outlines_) == 3
+
+
+def test_feature_names_are_on_the_axes_and_raise_no_warning(flat):
+    _, X, y = flat
+    frame = pd.DataFrame(X, columns=["length", "width"])
+    clf = EllipsoidOpenSetClassifier(max_iter=2, random_state=0).fit(frame[y != -1], y[y != -1])
+    display = EllipsoidDisplay.from_estimator(clf, frame, y, grid_resolution=10)
+    assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("length", "width")
+    assert list(clf.feature_names_in_) == ["length", "width"]
+
+
+@pytest.mark.parametrize("n_known", [8, 77])
+def test_names_of_many_classes_do_not_cover_one_another(n_known):
+    clf, X, y = fit_blobs(2, n_known, max_iter=1)
+    clf.classes_ = LONG_NAMES[:n_known]
+    clf.open_label_ = "-1"
+    y = np.append(LONG_NAMES[:n_known], "-1")[y]
+    display = EllipsoidDisplay.from_estimator(clf, X, y, grid_resolution=20)
+    assert len(display.outlines_) == n_known
+    boxes = [text.get_window_extent() for text in display.names_]
+    assert len(boxes) >= 5
+    assert not any(a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+    frame = display.ax_.get_window_extent().padded(2)
+    assert all(frame.contains(*corner) for box in boxes for corner in (box.min, box.max))
+
+
+def test_the_legend_and_all_names_lie_within_the_figure(deep):
+    clf, X, y = deep
+    for label in (0, 3):
+        display = EllipsoidDisplay.from_estimator(clf, X, y, label=label, grid_resolution=10)
+        display.figure_.canvas.draw()
+        assert inside_figure(display.figure_, display.ax_)
+        assert str(label) not in [text.get_text() for text in display.names_]
+
+
+def test_names_with_signs_that_matplotlib_reads_are_shown_as_they_are(flat):
+    _, X, y = flat
+    names = np.array(["$a_b$ and $c", "_hidden", "two\nlines"])
+    named = EllipsoidOpenSetClassifier(max_iter=1, random_state=0).fit(X[y != -1], names[y[y != -1]])
+    display = EllipsoidDisplay.from_estimator(named, X, np.append(names, "-1")[y], grid_resolution=10)
+    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert texts[:3] == [r"\$a_b\$ and \$c", " _hidden", "two lines"]
+    display.figure_.canvas.draw()
+
+
+@pytest.mark.parametrize(
+    ("X", "options", "message"),
+    [
+        (None, {}, "X has 4 features, but the picture has two dimensions: pass label=.* such as 0"),
+        (None, {"label": 7}, "7 is not a known class"),
+        (None, {"label": "1"}, "'1' is not a known class"),
+        (None, {"label": 1, "axes": "shortest"}, "axes='shortest' is not allowed: pass 'contributing', 'longest'"),
+        (None, {"label": 1, "axes": (0, 4)}, r"axes=\(0, 4\) is not allowed.* to 3"),
+        (None, {"label": 1, "axes": (3, -1)}, r"axes=\(3, -1\) is not allowed"),
+        (None, {"label": 1, "axes": (0.5, 1)}, r"axes=\(0.5, 1\) is not allowed"),
+        (None, {"label": 1, "grid_resolution": 0}, "grid_resolution=0 is not allowed"),
+        (np.full((2, 4), np.nan), {"label": 1}, "NaN"),
+        (np.zeros((3, 4)), {"label": 1}, "y_true has 2 rows and X has 3"),
+    ],
+)
+def test_what_cannot_be_drawn_is_said_in_one_sentence(deep, X, options, message):
+    clf, rows, _ = deep
+    X = rows[:2] if X is None else X
+    with pytest.raises(ValueError, match=message) as error:
+        EllipsoidDisplay.from_estimator(clf, X, [0, -1], **options)
+    if "NaN" not in message:  # which scikit-learn answers, with a list of remedies
+        assert_one_sentence(error)
+    assert plt.get_fignums() == []
+
+
+def test_one_feature_cannot_be_drawn():
+    X, y = np.arange(20.0)[:, np.newaxis], np.repeat([0, 1], 10)
+    clf = EllipsoidOpenSetClassifier(max_iter=1, random_state=0).fit(X, y)
+    with pytest.raises(ValueError, match="X has 1 feature, but the picture has two dimensions") as error:
+        EllipsoidDisplay.from_estimator(clf, X, y)
+    assert_one_sentence(error)

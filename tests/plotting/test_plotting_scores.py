@@ -1,0 +1,170 @@
+"""The pictures of the scores, histogram, OSCR curve and coverage, against loops and the metrics."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+from sklearn.exceptions import UndefinedMetricWarning
+
+from skellipsoid.metrics import (
+    coverage_rejection,
+    known_f1_score,
+    open_f1_score,
+    open_set_f1_score,
+    oscr_curve,
+    oscr_score,
+)
+from skellipsoid.plotting import CoverageDisplay, OSCRDisplay, ScoreHistogramDisplay
+
+# Histograms
+
+
+def test_histogram_counts_are_those_of_a_loop(shifted):
+    clf, X, y = shifted
+    score = clf.score_samples(X)
+    display = ScoreHistogramDisplay.from_estimator(clf, X, y, share=False)
+    edges = display.bin_edges_
+    assert clf.offset_ in edges
+    assert len(edges) in (41, 42)
+    np.testing.assert_allclose(np.diff(edges), np.ptp(score) / 40)
+    for rows, heights in ((score[y != -1], display.known_heights_), (score[y == -1], display.open_heights_)):
+        counts = [sum(low <= s < high for s in rows) for low, high in pairwise(edges)]
+        np.testing.assert_array_equal(heights, counts)
+        assert heights.sum() == len(rows)
+    np.testing.assert_array_equal(display.known_bars_.get_data().values, display.known_heights_)
+    np.testing.assert_array_equal(display.open_bars_.get_data().edges, edges)
+    assert display.line_.get_xdata()[0] == clf.offset_
+    # No bar lies on both sides of the offset.
+    coverage, rejection = coverage_rejection(y, score, offset=clf.offset_)
+    right = edges[:-1] >= clf.offset_
+    assert display.known_heights_[right].sum() == pytest.approx(coverage * np.sum(y != -1))
+    assert display.open_heights_[~right].sum() == pytest.approx(rejection * np.sum(y == -1))
+    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert texts[0].endswith(f"{coverage:.1%} accepted")
+    assert texts[1].endswith(f"{rejection:.1%} rejected")
+
+
+def test_histogram_shares_sum_to_one(flat):
+    clf, X, y = flat
+    display = ScoreHistogramDisplay.from_estimator(clf, X, y, bins=7)
+    assert display.known_heights_.sum() == pytest.approx(1)
+    assert display.open_heights_.sum() == pytest.approx(1)
+    assert len(display.bin_edges_) in (8, 9)
+
+
+@pytest.mark.parametrize(
+    ("score", "offset"),
+    [([1.0, 1.0, 1.0], 1.0), ([1.0, 1.0, 1.0], 5.0), ([0.1, 0.2, 0.3], np.inf), ([-1.0, 0.0, 2.0], 2.0)],
+)
+def test_histogram_of_odd_scores_and_offsets_loses_no_row(score, offset):
+    display = ScoreHistogramDisplay.from_predictions([0, 1, -1], score, offset=offset, share=False)
+    assert display.known_heights_.sum() == 2
+    assert display.open_heights_.sum() == 1
+    assert (display.line_ is None) == np.isinf(offset)
+
+
+def test_histogram_of_known_rows_alone():
+    display = ScoreHistogramDisplay.from_predictions(["a", "b"], [0.5, -0.5])
+    assert display.open_heights_.sum() == 0
+    assert "none rejected" in display.ax_.get_legend().get_texts()[1].get_text()
+
+
+# OSCR
+
+
+def test_oscr_is_the_curve_of_the_metrics(shifted):
+    clf, X, y = shifted
+    display = OSCRDisplay.from_estimator(clf, X, y, name="mine", plot_random=True)
+    answers, score = clf.predict_known(X), clf.score_samples(X)
+    fpr, ccr, _ = oscr_curve(y, answers, score)
+    np.testing.assert_array_equal(display.fpr, fpr)
+    np.testing.assert_array_equal(display.ccr, ccr)
+    assert display.oscr == pytest.approx(oscr_score(y, answers, score))
+    np.testing.assert_array_equal(display.line_.get_xydata(), np.stack([fpr, ccr], axis=1))
+    predicted = clf.predict(X)
+    wanted = np.mean(predicted[y == -1] != -1), np.mean(predicted[y != -1] == y[y != -1])
+    assert display.operating_point == pytest.approx(wanted)
+    np.testing.assert_allclose(display.point_.get_xydata()[0], wanted)
+    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert texts == [f"mine (area {display.oscr:.3f})", "scores that know nothing"]
+    np.testing.assert_allclose(display.ax_.lines[-1].get_ydata(), [0, np.mean(answers[y != -1] == y[y != -1])])
+
+
+def test_several_models_come_on_one_axes_and_differ(flat):
+    clf, X, y = flat
+    first = OSCRDisplay.from_estimator(clf, X, y)
+    second = OSCRDisplay.from_predictions(y, clf.predict_known(X), -clf.score_samples(X), name="b", ax=first.ax_)
+    third = OSCRDisplay(first.fpr, first.ccr).plot(ax=first.ax_, line_kw={"lw": 5, "label": "c"})
+    assert first.ax_ is second.ax_ is third.ax_
+    assert len(plt.get_fignums()) == 1
+    lines = [display.line_ for display in (first, second, third)]
+    assert len({line.get_color() for line in lines}) == 3
+    assert len({line.get_linestyle() for line in lines}) == 3
+    assert third.line_.get_linewidth() == 5
+    texts = [text.get_text() for text in first.ax_.get_legend().get_texts()]
+    assert texts[0].startswith("EllipsoidOpenSetClassifier (area ")
+    assert texts[1].startswith("b (area ")
+    assert second.point_ is None
+
+
+# Coverage
+
+
+def test_coverage_figures_are_those_of_the_metrics(shifted):
+    clf, X, y = shifted
+    display = CoverageDisplay.from_estimator(clf, X, y, n_offsets=25)
+    answers, score = clf.predict_known(X), clf.score_samples(X)
+    assert 20 <= len(display.offsets) <= 28
+    assert (np.diff(display.offsets) > 0).all()
+    for k, offset in enumerate(display.offsets):
+        predicted = np.where(score >= offset, answers, -1)
+        options = {"labels": clf.classes_}
+        assert display.open_set_f1[k] == pytest.approx(open_set_f1_score(y, predicted, **options))
+        assert display.known_f1[k] == pytest.approx(known_f1_score(y, predicted, **options))
+        assert display.open_f1[k] == pytest.approx(open_f1_score(y, predicted, **options))
+        wanted = coverage_rejection(y, score, offset=offset)
+        assert (display.coverage[k], display.rejection[k]) == pytest.approx(wanted)
+    assert (display.coverage[0], display.coverage[-1]) == (1, 0)
+    present = np.flatnonzero(display.offsets == clf.offset_).item()
+    assert display.open_set_f1[present] == pytest.approx(open_set_f1_score(y, clf.predict(X)))
+    assert display.offset_line_.get_xdata()[0] == clf.offset_
+    np.testing.assert_array_equal(display.lines_[0].get_xydata(), np.stack([display.offsets, display.open_set_f1], 1))
+    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert texts[2] == f"F1, open: {display.open_f1[present]:.3f}"
+    display.plot(x="coverage")
+    np.testing.assert_array_equal(display.lines_[1].get_xydata(), np.stack([display.coverage, display.known_f1], 1))
+    assert display.offset_line_.get_xdata()[0] == display.coverage[present]
+    assert display.ax_.get_xlabel().startswith("coverage")
+
+
+@pytest.mark.parametrize("offset", [None, np.inf, -np.inf])
+def test_an_offset_without_a_place_is_not_marked(offset):
+    rows = [0, 0, 1, 1, -1, -1], [0, 0, 1, 0, 0, 1], [0.9, 0.6, 0.6, 0.5, 0.6, 0.1]
+    display = CoverageDisplay.from_predictions(*rows, offset=offset)
+    assert display.offset_line_ is None
+    assert np.isfinite(display.lines_[0].get_xdata()).all()
+
+
+def test_infinite_scores_and_strange_answers_count_as_in_the_metrics():
+    y_true, answers, score = ["a", "a", "b", "?"], ["a", "z", "b", "a"], [np.inf, 0.0, -np.inf, -1.0]
+    display = CoverageDisplay.from_predictions(y_true, answers, score, offset=0.0, labels=["a", "b"])
+    present = np.flatnonzero(display.offsets == 0).item()
+    predicted = ["a", "z", "-1", "-1"]
+    assert display.open_set_f1[present] == pytest.approx(open_set_f1_score(y_true, predicted, labels=["a", "b"]))
+
+
+def test_a_known_class_without_rows_warns_once(flat):
+    clf, X, y = flat
+    rows = y != 1
+    with pytest.warns(
+        UndefinedMetricWarning, match="y_true has no row of 1 of the 3 known classes, such as 1"
+    ) as caught:
+        display = CoverageDisplay.from_predictions(
+            y[rows], clf.predict_known(X[rows]), clf.score_samples(X[rows]), labels=clf.classes_, offset=0
+        )
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    present = np.flatnonzero(display.offsets == 0).item()
+    wanted = open_set_f1_score(y[rows], clf.predict(X[rows]), labels=clf.classes_, zero_division=0)
+    assert display.open_set_f1[present] == pytest.approx(wanted)

@@ -1,0 +1,253 @@
+"""What all displays share: estimators and pipelines, axes and figures, and what they refuse."""
+
+import os
+
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+from plotting_helpers import assert_one_sentence, margins_on_outline
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, plotting
+from skellipsoid._pipelines import split_estimator
+from skellipsoid.datasets import make_open_blobs
+from skellipsoid.plotting import (
+    CoverageDisplay,
+    EllipsoidDisplay,
+    OpenSetConfusionMatrixDisplay,
+    OSCRDisplay,
+    ScoreHistogramDisplay,
+)
+
+SCORE_DISPLAYS = [ScoreHistogramDisplay, OSCRDisplay, CoverageDisplay]
+DISPLAYS = [*SCORE_DISPLAYS, OpenSetConfusionMatrixDisplay]
+
+
+def predictions(display, clf, X):
+    """What from_predictions takes for the same picture."""
+    options = {"labels": clf.classes_, "open_label": clf.open_label_}
+    if display is OpenSetConfusionMatrixDisplay:
+        return (clf.predict(X),), options
+    options["offset"] = clf.offset_
+    if display is ScoreHistogramDisplay:
+        return (clf.score_samples(X),), options
+    return (clf.predict_known(X), clf.score_samples(X)), options
+
+
+def numbers(display):
+    return {name: value for name, value in vars(display).items() if not name.endswith("_") and name != "name"}
+
+
+@pytest.mark.parametrize("display", DISPLAYS)
+def test_from_estimator_is_from_predictions(shifted, display):
+    clf, X, y = shifted
+    y = np.where(y == -1, 50 + np.arange(len(y)) % 2, y)  # classes that the classifier does not know
+    arguments, options = predictions(display, clf, X)
+    one = display.from_estimator(clf, X, y)
+    other = display.from_predictions(y, *arguments, **options)
+    assert numbers(one)
+    for name, value in numbers(one).items():
+        np.testing.assert_array_equal(value, numbers(other)[name])
+
+
+@pytest.mark.parametrize("display", [*DISPLAYS, EllipsoidDisplay])
+def test_pipelines_and_searches_are_read(display):
+    X, y = make_open_blobs(200, 4, n_known=2, random_state=0)
+    clf = EllipsoidOpenSetClassifier(max_iter=2, random_state=0)
+    inner = Pipeline([("nothing", "passthrough"), ("reduce", PCA(2)), ("clf", clf)])
+    pipe = make_pipeline(StandardScaler(), FunctionTransformer(), inner)
+    known = y != -1
+    search = GridSearchCV(pipe, {"pipeline__clf__beta": [0.5]}, cv=2).fit(X[known], y[known])
+    best = search.best_estimator_
+    features = best[-1]["reduce"].transform(best[0].transform(X))
+    wanted = display.from_estimator(best[-1]["clf"], features, y)
+    for estimator in (best, search):
+        found = display.from_estimator(estimator, X, y)
+        for name, value in numbers(wanted).items():
+            np.testing.assert_array_equal(value, numbers(found)[name])
+
+
+def test_split_estimator_takes_pipelines_apart():
+    clf, scaler, pca = LogisticRegression(), StandardScaler(), PCA()
+    assert split_estimator(clf) == ([], clf)
+    assert split_estimator(make_pipeline(clf)) == ([], clf)
+    pipe = Pipeline([("a", scaler), ("b", None), ("c", make_pipeline(pca, "passthrough", clf))])
+    assert split_estimator(pipe) == ([scaler, pca], clf)
+
+
+def test_text_pipeline_is_drawn(tiny_model, texts, labels, open_texts):
+    pipe = make_pipeline(
+        SupConTextEncoder(tiny_model, finetune="none", random_state=0),
+        EllipsoidOpenSetClassifier(max_iter=3, random_state=0),
+    ).fit(texts, labels)
+    rows, y = [*texts, *open_texts], np.append(labels, ["-1"] * 6)
+    for display in DISPLAYS:
+        assert display.from_estimator(pipe, rows, y).ax_ is not None
+    picture = EllipsoidDisplay.from_estimator(pipe, rows, y, label="light", grid_resolution=10)
+    k = pipe.classes_.tolist().index("light")
+    np.testing.assert_allclose(margins_on_outline(picture, pipe[-1], k), 0, atol=1e-6)
+    np.testing.assert_array_equal(picture.y_pred, pipe.predict(rows))
+    np.testing.assert_array_equal(picture.y_true, y)
+
+
+def draw_all(clf, X, y, **options):
+    return [display.from_estimator(clf, X, y, **options) for display in (*DISPLAYS, EllipsoidDisplay)]
+
+
+def test_given_axes_are_drawn_on_and_pyplot_is_left_alone(flat):
+    clf, X, y = flat
+    figure = Figure(layout="constrained", figsize=(25, 5))
+    before = plt.figure()
+    for ax, display in zip(figure.subplots(1, 5), (*DISPLAYS, EllipsoidDisplay), strict=True):
+        found = display.from_estimator(clf, X, y, ax=ax)
+        assert found.ax_ is ax
+        assert found.figure_ is figure
+    assert plt.get_fignums() == [before.number]
+    assert plt.gcf() is before
+    figure.savefig(os.devnull, format="png")
+
+
+def test_axes_of_a_subfigure_are_drawn_on(flat):
+    clf, X, y = flat
+    figure = Figure(layout="constrained", figsize=(12, 6))
+    left, right = figure.subfigures(1, 2)
+    OpenSetConfusionMatrixDisplay.from_estimator(clf, X, y, ax=left.subplots())
+    found = EllipsoidDisplay.from_estimator(clf, X, y, ax=right.subplots(), names=True)
+    assert found.figure_ is right
+    assert [text.get_text() for text in found.names_]
+    figure.savefig(os.devnull, format="png")
+
+
+def test_each_display_makes_one_figure_and_keeps_its_numbers(flat):
+    clf, X, y = flat
+    found = draw_all(clf, X, y)
+    assert len(plt.get_fignums()) == 5
+    for display in found:
+        assert display.plot() is display
+        assert display.figure_ is display.ax_.figure
+    assert len(plt.get_fignums()) == 10
+
+
+def test_unsigned_and_boolean_labels(flat):
+    _, X, y = flat
+    X, y = X[y != 2], y[y != 2]
+    for kind in (np.uint8, bool):
+        known = y != -1
+        clf = EllipsoidOpenSetClassifier(max_iter=1, random_state=0).fit(X[known], y[known].astype(kind))
+        for display in draw_all(clf, X, y):
+            plt.close(display.figure_)
+        assert display.y_true.tolist() == y.tolist()
+
+
+@pytest.mark.parametrize("display", [*DISPLAYS, EllipsoidDisplay])
+def test_other_classifiers_are_refused(flat, display):
+    _, X, y = flat
+    other = LogisticRegression().fit(X[y != -1], y[y != -1])
+    with pytest.raises(TypeError, match="which LogisticRegression does not have: pass an open-set classifier") as error:
+        display.from_estimator(other, X, y)
+    assert_one_sentence(error)
+    assert ("from_predictions" in str(error.value)) == (display is not EllipsoidDisplay)
+    with pytest.raises(NotFittedError):
+        display.from_estimator(EllipsoidOpenSetClassifier(), X, y)
+
+
+@pytest.mark.parametrize("display", [OSCRDisplay, CoverageDisplay])
+def test_missing_kinds_of_rows_are_said(flat, display):
+    clf, X, y = flat
+    with pytest.raises(ValueError, match=r"None of the .* rows of y is open.* open label -1, or pass") as error:
+        display.from_estimator(clf, X[y != -1], y[y != -1])
+    assert_one_sentence(error)
+    with pytest.raises(ValueError, match=r"All of the .* rows of y are open") as error:
+        display.from_estimator(clf, X[y == -1], y[y == -1])
+    assert_one_sentence(error)
+    with pytest.raises(ValueError, match="y_pred_known holds the open label -1 in 1 of 3 rows") as error:
+        display.from_predictions([0, 1, -1], [0, -1, 1], [0.1, 0.2, 0.3])
+    assert_one_sentence(error)
+
+
+@pytest.mark.parametrize("display", SCORE_DISPLAYS)
+@pytest.mark.parametrize(
+    ("score", "offset", "message"),
+    [
+        ([0.1, np.nan, 0.3], 0.0, "score holds NaN in 1 of 3 rows"),
+        ([0.1, 0.3], 0.0, "y_true has 3 rows and score has 2"),
+        ([0.1, 0.2, 0.3], np.nan, "offset=nan is no operating point"),
+    ],
+)
+def test_scores_that_cannot_be_drawn(display, score, offset, message):
+    arguments = [score] if display is ScoreHistogramDisplay else [[0, 1, 1], score]
+    with pytest.raises(ValueError, match=message) as error:
+        display.from_predictions([0, 1, -1], *arguments, offset=offset)
+    assert_one_sentence(error)
+    assert plt.get_fignums() == []
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda: ScoreHistogramDisplay.from_predictions([0, -1], [np.inf, 0]), "score holds inf in 1 of 2 rows"),
+        (lambda: ScoreHistogramDisplay.from_predictions([0, -1], [1, 0], bins=0), "bins=0 is not allowed"),
+        (lambda: CoverageDisplay.from_predictions([0, -1], [0, 0], [1, 0], x="f1"), "x='f1' is not allowed"),
+        (
+            lambda: OpenSetConfusionMatrixDisplay.from_predictions([0, -1], [0, 3], labels=[0, 1]),
+            "y_pred holds 3 in row 1, which is neither among labels nor the open label -1",
+        ),
+        (
+            lambda: OpenSetConfusionMatrixDisplay.from_predictions([0, -1], [0, 0], normalize="row"),
+            "normalize='row' is not allowed",
+        ),
+        (
+            lambda: OpenSetConfusionMatrixDisplay.from_predictions([0, -1], [0, 0], display_labels=["a"]),
+            "display_labels has 1 names for a matrix of 2",
+        ),
+        (lambda: OpenSetConfusionMatrixDisplay.from_predictions([0, -1], ["0", "-1"]), "y_true holds numbers"),
+        (lambda: OpenSetConfusionMatrixDisplay.from_predictions([0, -1], [0]), "y_true has 2 rows and y_pred has 1"),
+    ],
+)
+def test_what_cannot_be_plotted_is_said_in_one_sentence(draw, message):
+    with pytest.raises(ValueError, match=message) as error:
+        draw()
+    assert_one_sentence(error)
+    assert plt.get_fignums() == []
+
+
+def test_without_matplotlib_importing_works_and_calling_names_the_extra(fresh_python):
+    script = (
+        "import sys\n"
+        "import numpy as np\n"
+        "from skellipsoid.plotting import *\n"
+        "print('matplotlib' in sys.modules)\n"
+        "sys.modules['matplotlib'] = None\n"
+        "one, two = np.zeros(1), np.eye(2, dtype=int)\n"
+        "displays = [ScoreHistogramDisplay, OSCRDisplay, CoverageDisplay, OpenSetConfusionMatrixDisplay]\n"
+        "calls = [display.from_estimator for display in [*displays, EllipsoidDisplay]]\n"
+        "calls = [lambda call=call: call(None, None, None) for call in calls]\n"
+        "curve = {'y_pred_known': 1, 'score': 1}\n"
+        "for display, options in zip(displays, [{'score': 1}, curve, curve, {'y_pred': 1}]):\n"
+        "    calls.append(lambda call=display.from_predictions, options=options: call(1, **options))\n"
+        "curves = dict.fromkeys(['offsets', 'coverage', 'rejection', 'open_set_f1', 'known_f1', 'open_f1'], one)\n"
+        "calls += [ScoreHistogramDisplay(one, one).plot, OSCRDisplay(one, one).plot, CoverageDisplay(**curves).plot,\n"
+        "          OpenSetConfusionMatrixDisplay(two).plot]\n"
+        "for call in calls:\n"
+        "    try: call()\n"
+        "    except ImportError as error: print(error)\n"
+    )
+    answer = fresh_python(script)
+    assert answer.stderr == ""
+    was_loaded, *lines = answer.stdout.splitlines()
+    assert was_loaded == "False"
+    assert len(lines) == 13
+    for line in lines:
+        assert line.endswith("draws with matplotlib, which is not installed: pip install 'skellipsoid[plot]'.")
+    assert lines[-1].startswith("OpenSetConfusionMatrixDisplay.plot draws")
+
+
+def test_public_names_are_sorted():
+    assert sorted(plotting.__all__) == list(plotting.__all__)
+    assert all(hasattr(plotting, name) for name in plotting.__all__)
