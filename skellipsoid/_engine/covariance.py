@@ -81,10 +81,10 @@ class CovarianceFit:
         weights, residual = self.weights(gains)
         return Factors(torch.cat([part.axes for part in self.parts]), weights, starts, residual)
 
-    def reach(self, gains: list[Tensor] | None = None, mixtures: Tensor | None = None) -> Reach:
-        """How far out rows lie that their class is made without, and mixtures of rows if there are."""
+    def reach(self, gains: list[Tensor] | None = None, between: Tensor | None = None) -> Reach:
+        """How far out rows lie that their class is made without, and rows between the classes if there are."""
         assert self.judged is not None  # noqa: S101 - for the type checker
-        return self.judged.reach(self, self._of_each(gains), mixtures)
+        return self.judged.reach(self, self._of_each(gains), between)
 
     def _of_each(self, gains: list[Tensor] | None) -> Sequence[Tensor | None]:
         return gains or [None] * len(self.parts)
@@ -132,8 +132,9 @@ def fit_covariances(
 def _best_shrinkage(fit: CovarianceFit) -> Shrinkage:
     """Mean of all candidates, those with nearly the best F1 at their best size counting most.
 
-    Mixtures do not judge here: they lie in the span of the rows, and say nothing about directions off it. Where classes
-    lie far apart, or there is one, many candidates are equally good: of the best, the likeliest counts alone.
+    Rows between the classes do not judge here: they deviate as known rows do, and say nothing about other directions.
+    Where classes lie far apart, or there is one, many candidates are equally good: of the best, the likeliest counts
+    alone.
     """
     candidates = [Shrinkage(rho, own) for own, rho in product(OWN_SHARES, SHRINKAGES)]
     scores = np.empty(len(candidates))
@@ -267,8 +268,8 @@ Split = list[tuple[Tensor, Tensor, Tensor]]
 class JudgedRows:
     """Rows and the classes that they are judged by; what depends on no shrinkage is computed once.
 
-    A row is known to its nearest class, its own being made without it, and open to the nearest other one. Mixtures and
-    real open rows are open to their nearest class.
+    A row is known to its nearest class, its own being made without it, and open to the nearest other one. Rows
+    between the classes and real open rows are open to their nearest class.
     """
 
     def __init__(self, known: Tensor, classes: Tensor, balls: Balls, real_open: Tensor, parts: "list[Part]") -> None:
@@ -281,7 +282,7 @@ class JudgedRows:
         self.to_other = None if self.other is None else self._split(known, self.other)
         self.to_real = self._split(real_open, self.real)
 
-    def reach(self, fit: CovarianceFit, gains: Sequence[Tensor | None], mixtures: Tensor | None = None) -> Reach:
+    def reach(self, fit: CovarianceFit, gains: Sequence[Tensor | None], between: Tensor | None = None) -> Reach:
         """How far out the rows lie, as multiples of the unit."""
         own = torch.empty(len(self.classes), dtype=torch.float64, device=self.classes.device)
         for part, rows, left_out, gain in zip(self.parts, self.members, fit.left_out, gains, strict=True):
@@ -295,9 +296,9 @@ class JudgedRows:
             others, other = judged(self.to_other, self.other)
             distances = torch.where(self.assigned == self.classes, distances, others)
             stand_ins.append((others[self.counted], other[self.counted]))
-        if mixtures is not None:
-            nearest = nearest_centroid(mixtures, self.balls.centroids)
-            stand_ins.append(judged(self._split(mixtures, nearest), nearest))
+        if between is not None:
+            nearest = nearest_centroid(between, self.balls.centroids)
+            stand_ins.append(judged(self._split(between, nearest), nearest))
         known = distances[self.counted], self.assigned[self.counted]
         real = judged(self.to_real, self.real)
         return Reach.of(known, self.classes[self.counted], stand_ins, real, len(self.parts))

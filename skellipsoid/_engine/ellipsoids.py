@@ -11,15 +11,15 @@ from .covariance import fit_covariances
 from .geometry import Factors, class_balls
 from .held_out import HeldOutRows, Reach, Rows, best_size, boundary_f1, hold_out
 from .losses import contraction_loss, contraction_slope, expansion_loss, expansion_slope
-from .pseudo_open import MOST_NEGATIVES, draw_negatives, mix, rows_of
+from .pseudo_open import MOST_NEGATIVES, draw_negatives, rows_between, rows_of
 from .refinement import learn_axes
 from .settings import BoundarySettings
 from .training import History, run_epochs, shuffled_batches
 
 #: The norm of a transformed row stands in a denominator.
 SMALLEST_NORM = 1e-12
-#: With few rows, more mixtures than rows judge the size: it should not hang on which ones were drawn.
-FEWEST_MIXTURES = 256
+#: Rows between the classes that judge the size at least: it should not hang on which ones were drawn.
+FEWEST_BETWEEN = 256
 #: A row on the boundary stays inside after its reach went through single precision.
 ROUNDING = 1e-5
 
@@ -73,8 +73,10 @@ def learn_boundaries(
     balls = class_balls(known, classes, n_classes)
     fit = fit_covariances(known, classes, balls, real_open)
     gains, history = learn_axes(fit, known, classes, real_open, settings, np.random.default_rng(seed))
-    mixtures = judging_mixtures(known, classes, balls.points, settings, seed) if settings.recalibrate else None
-    reach = fit.reach(gains, mixtures)
+    between = None
+    if settings.recalibrate:
+        between = judging_rows(known, classes, balls.centroids, balls.points, settings, seed)
+    reach = fit.reach(gains, between)
     size = best_size(reach)[0] * (1 + ROUNDING) if settings.recalibrate else 1.0
     # One radius for all: the shapes differ in size. Between points alone, the distances between them decide.
     radii = (balls.radii if balls.points.all() else torch.full_like(balls.radii, fit.radius)) * size
@@ -95,8 +97,8 @@ def learn_ellipsoids(
         ellipsoids.history = trainer.run()
         return ellipsoids
 
-    def reach(mixtures: Tensor | None = None) -> Reach:
-        return judge.reach(Factors.from_components(ellipsoids.components), ellipsoids.radii, mixtures)
+    def reach(between: Tensor | None = None) -> Reach:
+        return judge.reach(Factors.from_components(ellipsoids.components), ellipsoids.radii, between)
 
     def score() -> float:
         return boundary_f1(reach(), is_sized=settings.recalibrate)
@@ -108,17 +110,20 @@ def learn_ellipsoids(
     else:
         ellipsoids.history = trainer.run()
     if settings.recalibrate:
-        size, _ = best_size(reach(judging_mixtures(*held_out[:2], ellipsoids.points, settings, seed)))
+        between = judging_rows(*held_out[:2], ellipsoids.centroids, ellipsoids.points, settings, seed)
+        size, _ = best_size(reach(between))
         ellipsoids.radii = ellipsoids.radii * (size * (1 + ROUNDING))
     ellipsoids.held_out_margins = 1 - reach().known
     return ellipsoids
 
 
-def judging_mixtures(known: Tensor, classes: Tensor, points: Tensor, settings: BoundarySettings, seed: int) -> Tensor:
-    """Pseudo-open rows that judge sizes, not those that train: they have their own random numbers."""
+def judging_rows(
+    known: Tensor, classes: Tensor, centroids: Tensor, points: Tensor, settings: BoundarySettings, seed: int
+) -> Tensor:
+    """Rows between the classes that judge sizes; they have random numbers of their own, not those of the training."""
     rows, codes = rows_of(known, classes, ~points)
-    n_wanted = min(max(len(rows), FEWEST_MIXTURES), MOST_NEGATIVES)
-    return mix(rows, codes, n_wanted, settings, np.random.default_rng([seed, 1]))
+    n_wanted = min(max(len(rows), FEWEST_BETWEEN), MOST_NEGATIVES)
+    return rows_between(rows, codes, centroids, n_wanted, settings.alpha, np.random.default_rng([seed, 1]))
 
 
 def _hold_out(

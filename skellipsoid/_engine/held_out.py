@@ -2,8 +2,8 @@
 
 Such rows should lie inside the ellipsoid of the class that they are assigned to. Two kinds of rows stand in for open
 ones, and should lie outside. The same rows, their own class left aside: to the ellipsoid of the nearest other class
-they are what an unknown class would be. And mixtures of rows of several classes, the paper's pseudo-open rows: they lie
-between the classes, where an encoder that drives the known classes apart leaves the unknown ones.
+they are what an unknown class would be. And rows of imaginary classes between two known ones, after the paper's
+pseudo-open mixtures: there an encoder that drives the known classes apart leaves the unknown ones.
 """
 
 from collections.abc import Sequence
@@ -119,15 +119,15 @@ class HeldOutRows:
         """Return the number of held-out known rows."""
         return len(self.known)
 
-    def reach(self, shapes: Factors, radii: Tensor, mixtures: Tensor | None = None) -> Reach:
-        """How far out the rows, and mixtures of rows that all classes judge, lie with the present matrices."""
+    def reach(self, shapes: Factors, radii: Tensor, between: Tensor | None = None) -> Reach:
+        """How far out the rows, and rows between the classes if there are, lie with the present matrices."""
 
         def judged(rows: Tensor, assigned: Tensor) -> Judged:
             return assigned_norms(rows, assigned, self.centroids, shapes) / radii[assigned], assigned
 
         stand_ins = [judged(*self.others)]
-        if mixtures is not None:
-            stand_ins.append(judged(mixtures, nearest_centroid(mixtures, self.centroids)))
+        if between is not None:
+            stand_ins.append(judged(between, nearest_centroid(between, self.centroids)))
         known = judged(self.known, self.assigned)
         return Reach.of(known, self.classes, stand_ins, judged(*self.real), len(self.centroids))
 

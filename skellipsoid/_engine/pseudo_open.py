@@ -1,4 +1,4 @@
-"""Open rows that boundaries learn from: mixtures of known rows with distinct labels (eq. 14), and real ones."""
+"""Rows that pass for open ones: mixtures of known rows with distinct labels (eq. 14), and rows between the classes."""
 
 from typing import NamedTuple
 
@@ -40,17 +40,26 @@ def draw_negatives(
     Rows of a single class cannot be mixed: then there are real ones alone, as many as there are.
     """
     n_real = min(len(real_open), n_wanted // 2)
-    mixed = mix(rows, classes, n_wanted - n_real, settings, rng)
+    mixture = draw_mixtures(classes, n_wanted - n_real, n_mix=settings.n_mix, alpha=settings.alpha, rng=rng)
+    mixed = rows[:0] if mixture is None else mixture.of(rows)
     chosen = rng.permutation(len(real_open))[: n_real if len(mixed) else n_wanted]
     return torch.cat([mixed, real_open[torch.from_numpy(chosen).to(real_open.device)]])
 
 
-def mix(
-    rows: Tensor, classes: np.ndarray, n_wanted: int, settings: BoundarySettings, rng: np.random.Generator
+def rows_between(
+    rows: Tensor, classes: np.ndarray, centroids: Tensor, n_wanted: int, alpha: float, rng: np.random.Generator
 ) -> Tensor:
-    """Mix rows as ``draw_mixtures`` says, (n_wanted, n_features); none where there is a single class."""
-    mixture = draw_mixtures(classes, n_wanted, n_mix=settings.n_mix, alpha=settings.alpha, rng=rng)
-    return rows[:0] if mixture is None else mixture.of(rows)
+    """Rows of imaginary classes, each between two known ones, (n_wanted, n_features); none where there is one class.
+
+    A mixture of rows averages away how they deviate from their centroids, and lies nearer than a row of any class. So
+    the centroids are mixed, and the row deviates as that one of the two does whose class has the larger weight.
+    """
+    mixture = draw_mixtures(classes, n_wanted, n_mix=2, alpha=alpha, rng=rng)
+    if mixture is None:
+        return rows[:0]
+    own = centroids[torch.from_numpy(classes).to(centroids.device)]
+    heavier = np.take_along_axis(mixture.indices, mixture.weights.argmax(axis=1)[:, np.newaxis], axis=1)[:, 0]
+    return mixture.of(own) + (rows - own)[torch.from_numpy(heavier).to(rows.device)]
 
 
 def rows_of(known: Tensor, classes: Tensor, chosen: Tensor) -> tuple[Tensor, np.ndarray]:

@@ -12,7 +12,7 @@ from skellipsoid._engine.ellipsoids import (
     Ellipsoids,
     _BoundaryTrainer,
     _hold_out,
-    judging_mixtures,
+    judging_rows,
     learn_ellipsoids,
     start_ellipsoids,
 )
@@ -307,8 +307,8 @@ def test_recalibration_multiplies_all_radii_by_the_best_size(early_stopping, n_o
     ratios = learned.radii / start.radii
     np.testing.assert_allclose(ratios, ratios[0], rtol=1e-12)
     judge = HeldOutRows(held, held_labels, known[:0], learned.centroids, torch.zeros(4, dtype=torch.bool))
-    mixtures = judging_mixtures(held, held_labels, learned.points, settings, seed=0)
-    reach = judge.reach(Factors.from_components(learned.components), start.radii, mixtures)
+    between = judging_rows(held, held_labels, learned.centroids, learned.points, settings, seed=0)
+    reach = judge.reach(Factors.from_components(learned.components), start.radii, between)
     assert len(reach.open) == 2
     if not n_open:
         assert ratios[0].item() == pytest.approx(best_size(reach)[0] * (1 + ROUNDING))

@@ -6,7 +6,7 @@ import torch
 from scipy.stats import multivariate_normal
 
 from skellipsoid._engine.covariance import OWN_SHARES, SHRINKAGES, Shrinkage, fit_covariances
-from skellipsoid._engine.ellipsoids import ROUNDING, judging_mixtures, learn_boundaries
+from skellipsoid._engine.ellipsoids import ROUNDING, judging_rows, learn_boundaries
 from skellipsoid._engine.geometry import by_class, class_balls, transformed_norms
 from skellipsoid._engine.held_out import best_size
 from skellipsoid._engine.losses import contraction_loss, expansion_loss
@@ -107,7 +107,7 @@ def test_open_rows_are_judged_by_the_nearest_other_class():
     distances = torch.cdist(known, found.centroids).numpy()
     distances[np.arange(len(known)), classes] = np.inf
     other = distances.argmin(axis=1)
-    reach = found.reach(mixtures=known[:5] / 2)
+    reach = found.reach(between=known[:5] / 2)
     others, mixed = reach.open
     assert [len(others.reach), len(mixed.reach)] == [len(known) + 7, 5 + 7]
     np.testing.assert_array_equal(others.assigned[: len(known)], other)
@@ -161,7 +161,7 @@ def test_a_point_judges_by_the_ball_that_it_has():
     known[classes == 2] = known[classes == 2][0]
     found = fit(known, classes, 0.3)
     near = known[classes == 2][:1] + 0.01 * torch.from_numpy(np.random.default_rng(0).normal(size=(5, 5)))
-    mixed = found.reach(mixtures=near).open[1]
+    mixed = found.reach(between=near).open[1]
     assert mixed.assigned.tolist() == [2] * 5
     norms = transformed_norms(near, found.centroids, found.factors())[:, 2] / found.radius
     np.testing.assert_allclose(mixed.reach, norms, rtol=1e-6)
@@ -261,5 +261,6 @@ def test_the_radius_is_the_one_of_the_size_rule():
     ratio = float(learned.radii[0] / kept.radii[0])
     np.testing.assert_allclose(1 - learned.held_out_margins, (1 - kept.held_out_margins) / ratio, rtol=1e-6)
     if torch.equal(learned.shapes.weights, found.factors().weights):  # nothing was learned
-        reach = found.reach(mixtures=judging_mixtures(known, classes, learned.points, SETTINGS, seed=0))
+        between = judging_rows(known, classes, found.centroids, learned.points, SETTINGS, seed=0)
+        reach = found.reach(between=between)
         assert ratio == pytest.approx(best_size(reach)[0] * (1 + ROUNDING))

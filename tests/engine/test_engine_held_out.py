@@ -130,9 +130,9 @@ def test_held_out_rows_are_judged_as_known_and_as_open(unknown):
     points = torch.tensor([False, False, True, False])
     out = torch.tensor([False] * 4 if unknown is None else unknown)
     judge = HeldOutRows(known, classes, real_open, centroids, points, None if unknown is None else out)
-    mixtures = torch.from_numpy(rng.normal(size=(5, 3)))
+    between = torch.from_numpy(rng.normal(size=(5, 3)))
     shapes, radii = Factors.from_components(components), torch.full((4,), 2.0, dtype=torch.float64)
-    reach = judge.reach(shapes, radii, mixtures if unknown is None else None)
+    reach = judge.reach(shapes, radii, between if unknown is None else None)
 
     def nearest(row, without):
         distances = (centroids - row).norm(dim=1).tolist()
@@ -161,7 +161,7 @@ def test_held_out_rows_are_judged_as_known_and_as_open(unknown):
     np.testing.assert_allclose(reach.open[0].reach, as_open + real[1])
     np.testing.assert_array_equal(reach.open[0].assigned, open_assigned + real[0])
     if unknown is None:
-        mixed = as_nearest(mixtures)
+        mixed = as_nearest(between)
         np.testing.assert_allclose(reach.open[1].reach, mixed[1] + real[1])
         np.testing.assert_array_equal(reach.open[1].assigned, mixed[0] + real[0])
     else:
