@@ -55,8 +55,8 @@ left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2, frameon=Fa
 # ----------
 # Multiplying all radii by s is setting the offset to 1 - s. The paper's size is the mean distance of the training rows:
 # about half of the new rows of each class lie farther out. The rule takes the left-out rows as known. Two kinds of rows
-# stand in for open ones: the same rows for the nearest other class, their own left aside, and mixtures of rows. The
-# sizes at which it expects a good F1 are those at which the F1 on the test rows is good.
+# stand in for open ones: the same rows for the nearest other class, their own left aside, and rows of imaginary classes
+# between two known ones. The sizes at which it expects a good F1 are those at which the F1 on the test rows is good.
 
 sizes = np.linspace(0.7, 1.3, 121)
 scores, nearest = clf.score_samples(X_test), clf.predict_known(X_test)

@@ -42,15 +42,15 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
     alpha : float, default=0.6
         α, concentration of the Dirichlet distribution of the mixture weights (eq. 14). Below 1 one of the mixed
         samples dominates, so that pseudo-open samples lie close to the classes; large values put them half-way
-        between classes. They train the shapes and judge the size.
+        between classes. The same holds of the imaginary classes that judge the size (see Notes).
 
     beta : float, default=0.5
         β, strength of the contraction (eq. 15), where shapes are learned (see Notes). Larger values contract them more
         in directions of pseudo-open samples.
 
     n_mix : int, default=3
-        P, how many samples with distinct labels are mixed into a pseudo-open one, for the shapes and for the size. With
-        fewer known classes, as many as there are.
+        P, how many samples with distinct labels are mixed into a pseudo-open one, where shapes are learned (see Notes).
+        With fewer known classes, as many as there are.
 
     init : {"covariance", "identity"}, default="covariance"
         Where A_k starts, and what of it learns. ``"covariance"``: the inverse root of the class's covariance, shrunk
@@ -166,16 +166,17 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
     class changes its M_k by a rank-one term, so that every row is judged by its class without it at no cost.
 
     *Learning.* On rows that it has not seen, learning often adds nothing to that start. Then the start is kept, and
-    ``beta`` changes nothing; ``early_stopping=False`` learns until the loss does not improve, at most ``max_iter``
-    epochs.
+    ``beta`` and ``n_mix`` change nothing; ``early_stopping=False`` learns until the loss does not improve, at most
+    ``max_iter`` epochs.
 
     *Judging.* A row, by its class without it, should lie inside the ellipsoid of its nearest centroid. Two kinds of
     rows stand in for open ones and should lie outside: the same rows, their own class left aside, which are to the
-    ellipsoid of the nearest other centroid what an unknown class would be; and pseudo-open mixtures. The expected
-    F1 of a size is the macro F1 over the known classes and open, the mean over both kinds and three shares of open
-    rows: a quarter, a half and three quarters. Sizes, and shrinkages by the F1 of their best size (without
-    mixtures, which lie in the span of the rows), are means of all candidates, weighted by e to their F1 in units of
-    its error, which falls with 1/√m for m rows: with few rows it is chance which candidate is best. Of equally good
+    ellipsoid of the nearest other centroid what an unknown class would be; and rows of imaginary classes whose
+    centroids lie between two known ones, and which deviate as rows of the nearer one do. The expected F1 of a size is
+    the macro F1 over the known classes and open, the mean over both kinds and three shares of open rows: a quarter, a
+    half and three quarters. Sizes, and shrinkages by the F1 of their best size (without imaginary classes, which say
+    nothing about directions off the rows), are means of all candidates, weighted by e to their F1 in units of its
+    error, which falls with 1/√m for m rows: with few rows it is chance which candidate is best. Of equally good
     shrinkages the likeliest counts. That needs no open row and no quantile set by hand. The paper has no such step.
     With ``init="identity"`` it uses ``validation_fraction`` of the rows instead.
 
@@ -183,8 +184,8 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
     Δ_k = 0. Such a class takes the median Δ of the others (without others: half the smallest distance between
     centroids) and A_k = I, with one warning.
 
-    A single known class has no mixtures: nothing contracts its boundary unless there are real open rows in ``y``, and
-    the ellipsoid covers all its rows.
+    A single known class has nothing to be mixed with: nothing contracts its boundary unless there are real open rows in
+    ``y``, and the ellipsoid covers all its rows.
 
     References
     ----------
