@@ -71,6 +71,8 @@ def known_classes(name, ratio, seed, data_home=None):
 def case_features(case, data_home=None, model=MODEL):
     """Features of one case; those that were tuned for it are kept in the cache.
 
+    Delete them there (``head-*``, ``full-*``) after a change of the encoder.
+
     Parameters
     ----------
     case : dict
@@ -95,6 +97,7 @@ def case_features(case, data_home=None, model=MODEL):
     if kept.exists():
         features = np.load(kept)
         return features["train"], target, features["test"], truth
+    kept.parent.mkdir(parents=True, exist_ok=True)
     if case["mode"] == "full":
         encoder = SupConTextEncoder(str(model), finetune="full", random_state=case["seed"])
         features = encoder.fit_transform(train.data[rows], target), encoder.transform(test.data)

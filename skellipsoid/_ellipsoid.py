@@ -102,8 +102,8 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         does not exist on the present machine predicts on the CPU.
 
     random_state : int, RandomState instance or None, default=None
-        Determines the held-out rows, the batches and the mixtures. The same integer gives the same result on one
-        device, and the same decisions up to rounding on another.
+        Determines the held-out rows, the batches, the mixtures and the imaginary classes. The same integer gives the
+        same result on one device, and the same decisions up to rounding on another.
 
     verbose : int, default=0
         Whether to show a progress bar.
@@ -172,17 +172,17 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
     *Judging.* A row, by its class without it, should lie inside the ellipsoid of its nearest centroid. Two kinds of
     rows stand in for open ones and should lie outside: the same rows, their own class left aside, which are to the
     ellipsoid of the nearest other centroid what an unknown class would be; and rows of imaginary classes whose
-    centroids lie between two known ones, and which deviate as rows of the nearer one do. The expected F1 of a size is
-    the macro F1 over the known classes and open, the mean over both kinds and three shares of open rows: a quarter, a
-    half and three quarters. Sizes, and shrinkages by the F1 of their best size (without imaginary classes, which say
-    nothing about directions off the rows), are means of all candidates, weighted by e to their F1 in units of its
-    error, which falls with 1/√m for m rows: with few rows it is chance which candidate is best. Of equally good
+    centroids lie between two known ones, and which deviate as training rows of the nearer one do. The expected F1 of a
+    size is the macro F1 over the known classes and open, the mean over both kinds and three shares of open rows: a
+    quarter, a half and three quarters. Sizes, and shrinkages by the F1 of their best size (without imaginary classes,
+    which say nothing about directions off the rows), are means of all candidates, weighted by e to their F1 in units of
+    its error, which falls with 1/√m for m rows: with few rows it is chance which candidate is best. Of equally good
     shrinkages the likeliest counts. That needs no open row and no quantile set by hand. The paper has no such step.
     With ``init="identity"`` it uses ``validation_fraction`` of the rows instead.
 
     A class whose rows are all the same point (with ``init="identity"`` also two rows of which one is held out) has
-    Δ_k = 0. Such a class takes the median Δ of the others (without others: half the smallest distance between
-    centroids) and A_k = I, with one warning.
+    Δ_k = 0. Such a class takes the common radius, with ``init="identity"`` the median Δ of the others (without others:
+    half the smallest distance between centroids), and A_k = I, with one warning.
 
     A single known class has nothing to be mixed with: nothing contracts its boundary unless there are real open rows in
     ``y``, and the ellipsoid covers all its rows.
@@ -432,7 +432,7 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
             names = _enumerated(self.classes_[learned.points.cpu().numpy()])
             warn(
                 f"The rows that train the class {names} are one point, so that nothing tells how far that class "
-                "reaches; its boundary is a ball with the median radius of the other classes. Give it more, different "
+                "reaches; its boundary is a ball with a typical radius of the other classes. Give it more, different "
                 "rows.",
                 stacklevel=5,
             )

@@ -107,7 +107,7 @@ def fit_covariances(
         Of unit scale.
     classes : Tensor of shape (n_samples,)
     balls : Balls
-        Of these rows. Classes whose rows are one point keep theirs, and their rows say nothing about sizes.
+        Of these rows. Classes whose rows are one point keep a ball, and their rows say nothing about sizes.
     real_open : Tensor of shape (n_open, n_features)
         Rows that are known to be open; may be empty.
     shrinkage : Shrinkage, optional
@@ -119,7 +119,7 @@ def fit_covariances(
     # Constant features (which are 0 here) change nothing.
     n_telling = max(1, int((known != 0).any(0).sum()))
     parts = [Part(known[rows] - balls.centroids[k], n_telling, bool(balls.points[k])) for k, rows in enumerate(members)]
-    _set_common_spread(parts)
+    _set_spreads(parts)
     # Units in which a ball of the mean spread has A = I: distances are multiples of the paper's mean radius.
     radius = 1.0 if balls.points.all() else float(balls.radii[~balls.points].mean())
     fit = CovarianceFit(balls.centroids, parts, radius)
@@ -156,9 +156,10 @@ def _best_shrinkage(fit: CovarianceFit) -> Shrinkage:
 class Part:
     """Covariance of one class by its eigenvectors, and its rows' squared coordinates along them."""
 
-    def __init__(self, offsets: Tensor, n_features: int, point: bool) -> None:
-        self.n_features, self.point = n_features, point
-        offsets = offsets.double()
+    def __init__(self, offsets: Tensor, n_telling: int, point: bool) -> None:
+        self.n_features, self.point = n_telling, point
+        # A centroid in single precision is not quite the mean, which matters where a class is small for its distance.
+        offsets = offsets.double() - offsets.double().mean(0)
         self.n_rows = len(offsets)
         is_wide = self.n_rows < offsets.shape[1]
         if is_wide:
@@ -173,10 +174,11 @@ class Part:
         self.axes = vectors.T  # (n_axes, n_features), orthonormal
         self.eigenvalues = values[kept] / max(1, self.n_rows - 1)
         self.own_squares = (offsets @ vectors).square()
-        self.own_spread = self.common_spread = self.spread()
+        self.own_spread = self.spread()
+        self.common_spread = self.own_spread  # until all classes are there
 
     def ball(self, shrinkage: Shrinkage) -> Spread:
-        """ρ τ, the variance in every direction that the class is shrunk towards."""
+        """ρ τ, the variance in every direction that the class is shrunk towards, and the same without each row."""
         own = shrinkage.own if self.n_rows >= FEWEST_ROWS_OF_OWN_SPREAD else 0.0
         of_own, of_common = shrinkage.rho * own, shrinkage.rho * (1 - own)
         of_all = of_own * self.own_spread.of_all + of_common * self.common_spread.of_all
@@ -249,16 +251,20 @@ class Part:
         return along * unit**2, 0.0 if spanned else off * unit**2
 
 
-def _set_common_spread(parts: "list[Part]") -> None:
-    """Mean over the classes of their variance per feature; a point has no other."""
+def _set_spreads(parts: "list[Part]") -> None:
+    """Mean over the classes of their variance per feature; points do not count, and have no other spread."""
     shaped = [part for part in parts if not part.point]
     common = sum(part.own_spread.of_all for part in shaped) / len(shaped) if shaped else 1.0
     for part in parts:
-        own = part.own_spread
+        own, left_out = part.own_spread, torch.full_like(part.own_spread.left_out, common)
+        if part.n_rows < FEWEST_ROWS_OF_OWN_SPREAD and not part.point and len(shaped) > 1:
+            # Without one of its two rows the class is a point.
+            left_out += (common - own.of_all) / (len(shaped) - 1)
+        elif not part.point:
+            left_out += (own.left_out - own.of_all) / len(shaped)
+        part.common_spread = Spread(common, left_out)
         if part.point:
-            part.own_spread = part.common_spread = Spread(common, torch.full_like(own.left_out, common))
-        else:
-            part.common_spread = Spread(common, common + (own.left_out - own.of_all) / len(shaped))
+            part.own_spread = part.common_spread
 
 
 #: Of each class: which rows it judges, and their squared coordinates along and off its axes.

@@ -51,15 +51,16 @@ def rows_between(
 ) -> Tensor:
     """Rows of imaginary classes, each between two known ones, (n_wanted, n_features); none where there is one class.
 
-    A mixture of rows averages away how they deviate from their centroids, and lies nearer than a row of any class. So
-    the centroids are mixed, and the row deviates as that one of the two does whose class has the larger weight.
+    A mixture of rows averages away how they deviate from their centroids. So the centroids are mixed, and the row
+    deviates as that one of the two rows does whose class has the larger weight.
     """
     mixture = draw_mixtures(classes, n_wanted, n_mix=2, alpha=alpha, rng=rng)
     if mixture is None:
         return rows[:0]
-    own = centroids[torch.from_numpy(classes).to(centroids.device)]
+    centres = Mixture(classes[mixture.indices], mixture.weights).of(centroids)
     heavier = np.take_along_axis(mixture.indices, mixture.weights.argmax(axis=1)[:, np.newaxis], axis=1)[:, 0]
-    return mixture.of(own) + (rows - own)[torch.from_numpy(heavier).to(rows.device)]
+    of_row, of_class = (torch.from_numpy(indices).to(rows.device) for indices in (heavier, classes[heavier]))
+    return centres + rows[of_row] - centroids[of_class]
 
 
 def rows_of(known: Tensor, classes: Tensor, chosen: Tensor) -> tuple[Tensor, np.ndarray]:

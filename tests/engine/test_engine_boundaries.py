@@ -297,6 +297,19 @@ def test_the_matrices_of_the_best_epoch_are_kept(recalibrate):
     assert len(history.scores) == history.n_iter < 40
 
 
+@pytest.mark.parametrize(("alpha", "least", "most"), [(0.05, 0.9, 1.0), (100.0, 0.5, 0.6)])
+def test_rows_between_the_classes_judge_the_size(alpha, least, most):
+    rng = np.random.default_rng(0)
+    classes = torch.from_numpy(np.repeat(np.arange(4), 20))
+    centroids = torch.eye(4, dtype=torch.float64)
+    rows = centroids[classes] + 1e-3 * torch.from_numpy(rng.normal(size=(80, 4)))
+    points = torch.tensor([False, False, True, False])
+    found = judging_rows(rows, classes, centroids, points, replace(SETTINGS, alpha=alpha), seed=0)
+    assert len(found) == 256
+    assert found[:, 2].abs().max() < 0.01  # a point stands for no class in between
+    assert least < found.max(dim=1).values.mean() < most
+
+
 @pytest.mark.parametrize("early_stopping", [False, True])
 @pytest.mark.parametrize("n_open", [0, 9])
 def test_recalibration_multiplies_all_radii_by_the_best_size(early_stopping, n_open):

@@ -42,26 +42,36 @@ def known_rows(n_classes=4, n_rows=12, n_features=5, seed=0):
 
 def fit(known, classes, rho=None, n_open=0, own=0.5):
     n_classes = int(classes.max()) + 1
-    real_open = torch.from_numpy(np.random.default_rng(9).normal(size=(n_open, known.shape[1])))
+    real_open = torch.from_numpy(np.random.default_rng(9).normal(size=(n_open, known.shape[1]))).to(known)
     shrinkage = None if rho is None else Shrinkage(rho, own)
     return fit_covariances(known, classes, class_balls(known, classes, n_classes), real_open, shrinkage)
 
 
 def spreads(known, classes, share=0.5):
-    own = np.array([np.cov(known[classes == k].numpy().T).trace() for k in range(int(classes.max()) + 1)])
-    return (share * own + (1 - share) * own.mean()) / known.shape[1]
+    """Own spread of each class, in a mean with that of all; classes of one row have none."""
+    rows = [known[classes == k].numpy() for k in range(int(classes.max()) + 1)]
+    own = np.array([part.var(axis=0, ddof=1).mean() if len(part) > 1 else np.nan for part in rows])
+    return np.where(np.isnan(own), np.nanmean(own), share * own + (1 - share) * np.nanmean(own))
 
 
 def without_each_row(known, classes, k, shrinkage, own):
     """Refit: each row of class k, the mean of the class's other rows, and the matrix when that row is away."""
+    n_features, whole = known.shape[1], spreads(known, classes, 1.0)[k]
     for i in np.flatnonzero(classes == k):
         kept = np.delete(np.arange(len(known)), i)
         others = known[kept][classes[kept] == k].numpy()
-        own_spreads = spreads(known, classes, 1.0), spreads(known[kept], classes[kept], 1.0)
-        own_spreads[1][k] = max(own_spreads[1][k], own_spreads[0][k] / (len(others) + 1))
-        spread = own * own_spreads[1][k] + (1 - own) * own_spreads[1].mean()
-        matrix = (1 - shrinkage) * np.cov(others.T) + shrinkage * spread * np.eye(known.shape[1])
-        yield known[i].numpy(), others.mean(axis=0), matrix
+        covariance = np.zeros((n_features, n_features)) if len(others) == 1 else np.cov(others.T)
+        # Where the others are nearly one point, the spread stays an m-th of what it was.
+        left, common = (spreads(known[kept], classes[kept], share)[k] for share in (1.0, 0.0))
+        n_classes = sum(np.bincount(classes) > 1)
+        common += max(0, whole / (len(others) + 1) - left) / n_classes if len(others) > 1 else 0
+        left = max(left, whole / (len(others) + 1))
+        spread = common if len(others) == 1 else own * left + (1 - own) * common
+        yield (
+            known[i].numpy(),
+            others.mean(axis=0),
+            (1 - shrinkage) * covariance + shrinkage * spread * np.eye(n_features),
+        )
 
 
 @pytest.mark.parametrize("n_features", [3, 30])  # fewer and more than rows
@@ -80,24 +90,46 @@ def test_the_matrices_are_inverse_shrunk_covariances(n_features, shrinkage, own)
 
 
 @pytest.mark.parametrize("n_features", [3, 300])
-@pytest.mark.parametrize("n_rows", [3, 12])
+@pytest.mark.parametrize("n_rows", [12, 3, [1, 2, 3, 12]])  # a single row is a point, and says nothing
 @pytest.mark.parametrize(("shrinkage", "own"), [(0.01, 1.0), (0.1, 0.5), (0.7, 0.0), (1.0, 0.5)])
 def test_own_rows_are_judged_by_the_class_without_them(n_features, n_rows, shrinkage, own):
     known, classes = known_rows(n_features=n_features, n_rows=n_rows)
     found = fit(known, classes, shrinkage, own=own)
-    expected = {}
-    for k in range(4):
+    shaped = np.flatnonzero(np.bincount(classes) > 1)
+    literal = np.full(len(known), np.nan)
+    for k in shaped:
         refitted = without_each_row(known, classes, k, shrinkage, own)
         distances = [np.sqrt((row - mean) @ np.linalg.inv(matrix) @ (row - mean)) for row, mean, matrix in refitted]
-        expected[k] = np.array(distances)
+        literal[classes == k] = distances
         np.testing.assert_allclose(found.left_out[k], distances, rtol=1e-6)
-    assert found.unit == pytest.approx(np.exp(np.mean([np.log(values.mean()) for values in expected.values()])))
+    means = [literal[classes == k].mean() for k in shaped]
+    assert found.unit == pytest.approx(np.exp(np.mean(np.log(means))))
     reach = found.reach()
+    counted = np.isin(classes, shaped)
+    np.testing.assert_array_equal(reach.classes, classes[counted])
     own = reach.assigned == reach.classes
-    literal = np.empty(len(known))
-    for k, values in expected.items():
-        literal[classes.numpy() == k] = values / found.unit
-    np.testing.assert_allclose(reach.known[own], literal[own], rtol=1e-6)
+    np.testing.assert_allclose(reach.known[own], literal[counted][own] / found.unit, rtol=1e-6)
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e-4])
+def test_single_precision_is_enough(spread):
+    rng = np.random.default_rng(0)
+    classes = np.repeat(np.arange(3), 10)
+    rows = torch.from_numpy(10 * rng.normal(size=(3, 40))[classes] + spread * rng.normal(size=(30, 40))).float()
+    found = fit(rows, torch.from_numpy(classes), 0.01, own=1.0)
+    for k in range(3):
+        refitted = without_each_row(rows.double(), torch.from_numpy(classes), k, 0.01, 1.0)
+        distances = [np.sqrt((row - mean) @ np.linalg.inv(matrix) @ (row - mean)) for row, mean, matrix in refitted]
+        np.testing.assert_allclose(found.left_out[k], distances, rtol=1e-4)
+
+
+def test_what_is_learned_changes_left_out_distances_as_it_changes_the_others():
+    known, classes = known_rows()
+    found = fit(known, classes, 0.3)
+    part, left_out = found.parts[1], found.left_out[1]
+    same, wider = (torch.full((len(part.eigenvalues) + 1,), gain, dtype=torch.float64) for gain in (0.0, 1.0))
+    np.testing.assert_allclose(part.gained(left_out, found.shrinkage, same), left_out)
+    np.testing.assert_allclose(part.gained(left_out, found.shrinkage, wider), left_out * np.exp(0.5))
 
 
 def test_open_rows_are_judged_by_the_nearest_other_class():
