@@ -40,15 +40,16 @@ reaches = {
     "open rows": 1 - clf.score_samples(X_test[is_open]),
 }
 
-fig, (left, right) = plt.subplots(1, 2, figsize=(12, 5.6), layout="constrained")
+fig, ax = plt.subplots(figsize=(7, 5.2), layout="constrained")
 styles = {"color": ["#0072B2", "#E69F00", "#009E73", "#000000"], "linestyle": [":", "--", "-", "-."]}
 for (name, values), colour, style in zip(reaches.items(), styles["color"], styles["linestyle"], strict=True):
-    left.ecdf(values, color=colour, linestyle=style, linewidth=2, label=name)
+    ax.ecdf(values, color=colour, linestyle=style, linewidth=2, label=name)
     print(f"{name:45} {np.mean(values <= 1):4.0%} inside")
-left.axvline(1, color="#888888", linewidth=1)
-left.set(xlim=(0.5, 1.3), xlabel="distance to the centre, in radii", ylabel="share of rows within it")
-left.set_title("Training rows lie nearer than new ones")
-left.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2, frameon=False)
+ax.axvline(1, color="#888888", linewidth=1)
+ax.set(xlim=(0.5, 1.3), xlabel="distance to the centre, in radii", ylabel="share of rows within it")
+ax.set_title("Training rows lie nearer than new ones")
+ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2, frameon=False)
+plt.show()
 
 # %%
 # Which size
@@ -69,7 +70,8 @@ def f1_at(size):
 paper = EllipsoidOpenSetClassifier(recalibrate=False, random_state=0).fit(X_train, train.target)
 mean_distance = paper.radii_[0] / clf.radii_[0]
 f1 = np.array([f1_at(size) for size in sizes])
-right.plot(sizes, f1, color="#0072B2", linewidth=2)
+fig, ax = plt.subplots(figsize=(7, 5.2), layout="constrained")
+ax.plot(sizes, f1, color="#0072B2", linewidth=2)
 for size, name, marker in (
     (mean_distance, "mean distance of the rows", "s"),
     (1.0, "the rule's size", "o"),
@@ -77,11 +79,11 @@ for size, name, marker in (
 ):
     label = f"{name}: F1 {f1_at(size):.3f}"
     look = {"markersize": 10, "linestyle": "none", "color": "black", "fillstyle": "none"}
-    right.plot(size, f1_at(size), marker=marker, label=label, **look)
+    ax.plot(size, f1_at(size), marker=marker, label=label, **look)
     print(f"{name:28} size {size:.2f}: F1 {f1_at(size):.3f}")
-right.set(xlabel="size: factor on all radii", ylabel="macro F1 over known classes and open")
-right.set_title("F1 on the test rows by size")
-right.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=1, frameon=False)
+ax.set(xlabel="size: factor on all radii", ylabel="macro F1 over known classes and open")
+ax.set_title("F1 on the test rows by size")
+ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=1, frameon=False)
 plt.show()
 
 # %%
