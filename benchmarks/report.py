@@ -54,18 +54,23 @@ def main():
 def table(results, metric, name, paper):
     """Print one metric of one text model; in bold what reaches the paper's figure."""
     settings = [setting for setting in HEADINGS if any(values(results, setting, metric, *cell) for cell in CELLS)]
+    is_complete = all(values(results, "default", metric, *cell) for cell in CELLS)
     lines = [[f"{name}, known", "BERT, paper", *(HEADINGS[setting] for setting in settings)]]
     for (data, ratio), wanted in zip(CELLS, paper, strict=True):
+        if not any(values(results, setting, metric, data, ratio) for setting in settings):
+            continue
         line = [f"{NAMES[data]} {ratio:.0%}", f"{wanted:.2f}"]
         for setting in settings:
             found = values(results, setting, metric, data, ratio)
-            text = f"{np.mean(found):.2f} ± {np.std(found):.1f}" if found else ""
+            text = f"{np.mean(found):.2f}" if found else ""
+            text += f" ± {np.std(found):.1f}" if len(found) > 1 else ""
             text += f" ({len(found)})" if 0 < len(found) < 5 else ""
             line.append(f"**{text}**" if found and np.mean(found) >= wanted and setting != "oracle" else text)
         lines.append(line)
     columns = [[values(results, setting, metric, *cell) for cell in CELLS] for setting in settings]
     means = [f"{np.mean([np.mean(found) for found in column]):.2f}" if all(column) else "" for column in columns]
-    lines.append(["mean", f"{np.mean(paper):.2f}", *means])
+    if is_complete:
+        lines.append(["mean", f"{np.mean(paper):.2f}", *means])
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     rule = "  ".join("=" * width for width in widths)
     rows = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
