@@ -92,8 +92,7 @@ def case_features(case, data_home=None, model=MODEL):
     known = known_classes(case["data"], case["ratio"], case["seed"], data_home)
     rows = np.isin(train.target, known)
     target, truth = train.target[rows], np.where(np.isin(test.target, known), test.target, "-1")
-    kept = CACHE / Path(model).name / "-".join(str(case[name]) for name in ("mode", "data", "ratio", "seed"))
-    kept = kept.with_name(f"{kept.name}.npz")
+    kept = CACHE / Path(model).name / "{mode}-{data}-{ratio}-{seed}.npz".format(**case)
     if kept.exists():
         features = np.load(kept)
         return features["train"], target, features["test"], truth
