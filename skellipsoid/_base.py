@@ -15,17 +15,28 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from ._engine.devices import to_numpy
+from ._engine.samples import OUTLYING, Gathered, gather, outlying_rows
 from ._labels import as_labels, cast_open_label
+from ._validation import check_groups, check_squares, check_weights, name_rows, unfit
 
 
 class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     """Template of a classifier that knows K classes and answers *open* for everything else."""
 
     open_label: Any
+    duplicates: str
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Learn the boundaries of the classes in ``y``.
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the boundaries of the classes in ``y``.
+
+        A fit that fails or is interrupted leaves the classifier unfitted.
 
         Parameters
         ----------
@@ -34,6 +45,12 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         y : array-like of shape (n_samples,)
             Labels. Rows labelled ``open_label`` are real open samples: they never become a class, they join the
             negatives.
+        sample_weight : array-like of shape (n_samples,), default=None
+            What each row weighs, in any unit. Rows of weight 0 are the same as absent. ``None`` is 1 for all. What
+            duplicates weigh depends on ``duplicates``.
+        groups : array-like of shape (n_samples,), default=None
+            Group of each row: conversation, author, template. Rows of one group are left out together. ``None``: the
+            duplicates that are found are the groups. Read more in the :ref:`User Guide <repeated>`.
 
         Returns
         -------
@@ -43,33 +60,71 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Raises
         ------
         ValueError
-            If ``X`` is sparse, empty or not finite, if the lengths differ, if labels are of mixed kinds or
-            continuous, or if every row is open.
+            If ``X`` is sparse, empty, not finite or holds values whose squares overflow, if the lengths differ, if
+            labels are of mixed kinds or continuous, if weights are negative or all 0, if groups are missing, or if
+            every row is open.
 
         Warns
         -----
         UserWarning
-            If fewer than two classes remain beside rows that were read as open.
+            If fewer than two classes remain beside rows that were read as open, or if rows lie so far from their class
+            that they are left out.
         """
-        X, y = self._validate_training_data(X, y)
+        try:
+            X, y = self._validate_training_data(X, y)
+            self._fit_rows(X, y, check_weights(sample_weight, X), check_groups(groups, len(X)))
+        except BaseException:
+            unfit(self)
+            raise
+        return self
+
+    def _fit_rows(
+        self, X: NDArray[Any], y: NDArray[Any], weights: NDArray[np.float64], groups: NDArray[np.int64] | None
+    ) -> None:
         self.open_label_ = cast_open_label(self.open_label, y)
+        present = np.flatnonzero(weights > 0)
+        X, y = X[present], y[present]
+        check_squares(X)
         is_open = y == self.open_label_
         self.classes_, known_classes = np.unique(y[~is_open], return_inverse=True)
+        self._check_classes(is_open)
+        n_classes = len(self.classes_)
+        codes = np.full(len(X), n_classes, dtype=np.int64)
+        codes[~is_open] = known_classes
+        gathered = gather(X, codes, weights[present], None if groups is None else groups[present], self.duplicates)
+        self.groups_ = np.full(len(weights), -1)
+        self.groups_[present] = gathered.found
+        X, codes = X[gathered.rows], codes[gathered.rows]
+        is_known = codes < n_classes
+        is_known[self._outlying(X, codes, present[gathered.rows])] = False
+        self.offset_ = 0.0
+        self._fit_boundaries(X[is_known], codes[is_known], X[codes == n_classes], gathered.where(is_known))
+
+    def _outlying(self, X: NDArray[Any], codes: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Rows too far from their class to take part, with a warning that names them."""
+        known = np.flatnonzero(codes < len(self.classes_))
+        rows = known[outlying_rows(X[known].astype(np.float64), codes[known])]
+        if len(rows):
+            warn(
+                f"X has outlying rows, more than {OUTLYING:.0f} times as far from the middle of their class as its "
+                f"typical row: {name_rows(numbers[rows])}. They are left out of the fit; correct or drop them.",
+                stacklevel=5,
+            )
+        return rows
+
+    def _check_classes(self, is_open: NDArray[np.bool_]) -> None:
         if not len(self.classes_):
             msg = (
-                f"Every one of the {len(y)} rows has the open label {self.open_label_!r}: y must hold at least one "
-                "known class; pass another open_label if this label is a class of yours."
+                f"Every one of the {len(is_open)} rows has the open label {self.open_label_!r}: y must hold at least "
+                "one known class; pass another open_label if this label is a class of yours."
             )
             raise ValueError(msg)
         if len(self.classes_) < 2 and is_open.any():
             warn(
                 f"{is_open.sum()} rows with the label {self.open_label_!r} were read as open, which leaves the single "
                 f"class {self.classes_[:1].tolist()[0]!r}; pass another open_label if that label is a class of yours.",
-                stacklevel=3,
+                stacklevel=5,
             )
-        self.offset_ = 0.0
-        self._fit_boundaries(X[~is_open], known_classes.astype(np.int64), X[is_open])
-        return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Label each row with a known class, or with ``open_label_`` where its score is below ``offset_``.
@@ -177,8 +232,10 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return codes
 
     @abstractmethod
-    def _fit_boundaries(self, X: NDArray[Any], classes: NDArray[np.int64], real_open: NDArray[Any]) -> None:
-        """Learn from known rows, their classes 0 … K − 1, and rows that are really open."""
+    def _fit_boundaries(
+        self, X: NDArray[Any], classes: NDArray[np.int64], real_open: NDArray[Any], gathered: Gathered
+    ) -> None:
+        """Fit to distinct known rows, their classes 0 … K − 1, rows that are really open, and what known rows weigh."""
 
     @abstractmethod
     def _score_assigned(self, X: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.floating]]:

@@ -16,6 +16,7 @@ from ._base import BaseOpenSetClassifier
 from ._engine.devices import explain_out_of_memory, resolve_device, resolve_seed
 from ._engine.ellipsoids import Boundaries, learn_boundaries
 from ._engine.geometry import Factors, assigned_norms, nearest_centroid, scoring_chunks, transformed_norms
+from ._engine.samples import Gathered, Samples
 from ._engine.settings import BoundarySettings
 
 #: ``batch_size="auto"`` aims at this many steps per epoch, so that small data sets learn in few epochs too.
@@ -93,6 +94,12 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         Whether to learn in features divided by ``scale_``. The losses contain exp(Δ − r), so they mean something only
         at one scale. ``False`` is the paper's letter, and right for features of about unit length.
 
+    duplicates : {"once", "each", "off"}, default="once"
+        What exact and near duplicates of a row within its class count. Real logs are full of them, and a row that is
+        left out while its duplicate stays looks too easy. ``"once"``: duplicates are left out together, and together
+        weigh as much as one row. ``"each"``: they are left out together, and each has its own weight. ``"off"``: they
+        are not looked for. ``groups_`` shows what was found. Read more in the :ref:`User Guide <repeated>`.
+
     open_label : int or str, default=-1
         The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Rows with
         this label in ``y`` are real open samples.
@@ -136,9 +143,13 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
     offset_ : float
         ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the learned boundary itself.
 
+    groups_ : ndarray of shape (n_samples,)
+        Rows with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
+        were found. −1 for rows of weight 0.
+
     held_out_scores_ : ndarray of shape (n_held_out,) or None
-        ``score_samples`` of known rows by boundaries that were made without them, in ascending order; ``None`` where
-        there are none.
+        ``score_samples`` of known rows by boundaries that were made without them, in ascending order, equal rows
+        once; ``None`` where there are none.
 
     n_iter_ : int
         Number of epochs that ran.
@@ -218,6 +229,7 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
         "rescale": ["boolean"],
+        "duplicates": [StrOptions({"once", "each", "off"})],
         "open_label": [Real, str],
         "device": [str, torch.device],
         "random_state": ["random_state"],
@@ -240,6 +252,7 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         n_iter_no_change: int = 5,
         tol: float = 1e-3,
         rescale: bool = True,
+        duplicates: str = "once",
         open_label: int | str = -1,
         device: str | torch.device = "auto",
         random_state: int | np.random.RandomState | None = None,
@@ -258,6 +271,7 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         self.n_iter_no_change = n_iter_no_change
         self.tol = tol
         self.rescale = rescale
+        self.duplicates = duplicates
         self.open_label = open_label
         self.device = device
         self.random_state = random_state
@@ -363,32 +377,37 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         as_low = np.searchsorted(self.held_out_scores_, scores, side="right")
         return (1 + as_low) / (len(self.held_out_scores_) + 1)
 
-    def _fit_boundaries(self, X: NDArray[Any], classes: NDArray[np.int64], real_open: NDArray[Any]) -> None:
+    def _fit_boundaries(
+        self, X: NDArray[Any], classes: NDArray[np.int64], real_open: NDArray[Any], gathered: Gathered
+    ) -> None:
         device = resolve_device(self.device)
+        weights = gathered.weights / gathered.weights.sum()
         # Statistics in double precision: a large shift costs nothing.
-        self._mean = X.mean(axis=0, dtype=np.float64)
+        self._mean = weights @ X.astype(np.float64, copy=False)
         # A mean rounds, and Adam makes much of little: a constant feature must become 0 to the last digit.
         constant = np.ptp(X, axis=0) == 0
         self._mean[constant] = X[0, constant]
-        self.scale_ = self._find_scale(X) if self.rescale else 1.0
+        self.scale_ = self._find_scale(X, weights) if self.rescale else 1.0
         n_classes, n_features = len(self.classes_), X.shape[1]
         what = f"the axes of {n_classes} classes, {len(X)} × {n_features} numbers in double precision"
         if self.init == "identity":
             what = f"{n_classes} classes × {n_features} × {n_features} matrices with Adam's two moments"
         with explain_out_of_memory(what, "reduce the number of features (PCA) or use device='cpu'"):
-            learned = learn_boundaries(
+            samples = Samples.of(
                 self._standardize(X, np.float32).to(device),
                 torch.from_numpy(classes).to(device),
                 n_classes,
-                self._standardize(real_open, np.float32).to(device),
-                self._settings(len(X)),
-                resolve_seed(self.random_state),
+                gathered.weights,
+                gathered.units,
+                gathered.groups,
             )
+            opened = self._standardize(real_open, np.float32).to(device)
+            learned = learn_boundaries(samples, opened, self._settings(len(X)), resolve_seed(self.random_state))
         self._store(learned)
 
-    def _find_scale(self, X: NDArray[Any]) -> float:
+    def _find_scale(self, X: NDArray[Any], weights: NDArray[np.float64]) -> float:
         squares = np.einsum("ij,ij->i", centred := X - self._mean, centred)
-        scale = float(np.sqrt(squares.mean()))
+        scale = float(np.sqrt(weights @ squares))
         # Equal rows differ from their mean by rounding alone.
         rounding = np.finfo(X.dtype).eps * float(np.linalg.norm(self._mean))
         return scale if scale > 4 * rounding else 1.0
@@ -434,7 +453,7 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
                 f"The rows that train the class {names} are one point, so that nothing tells how far that class "
                 "reaches; its boundary is a ball with a typical radius of the other classes. Give it more, different "
                 "rows.",
-                stacklevel=5,
+                stacklevel=6,
             )
 
     def _standardize(self, X: NDArray[Any], dtype: Any) -> Tensor:

@@ -2,7 +2,7 @@
 
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 from warnings import warn
 
 import numpy as np
@@ -24,10 +24,13 @@ from ._engine.contrastive import (
     train_projection,
 )
 from ._engine.devices import explain_out_of_memory, resolve_device, resolve_seed, to_numpy
+from ._engine.duplicates import find_duplicates, in_order
+from ._engine.samples import joined
 from ._engine.text import TextBackbone, as_sentence_transformer, write_model
 from ._engine.training import History
 from ._labels import as_labels, cast_open_label
-from ._texts import check_texts
+from ._texts import check_texts, equal_texts
+from ._validation import check_groups, unfit
 
 #: What ``"auto"`` stands for. Full fine-tuning moves millions of pretrained weights, a head one matrix.
 _AUTO = {
@@ -103,6 +106,13 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     tol : float, default=0.0001
         What counts as improvement.
 
+    duplicates : {"once", "each", "off"}, default="once"
+        What exact and near duplicates of a text within its class count. Equal texts are those that are the same after
+        case folding, Unicode normalisation (NFKC) and white space; near ones have nearly the same embedding.
+        ``"once"``: the encoder learns from one of equal texts, and duplicates are held out together. ``"each"``: it
+        learns from all of them. ``"off"``: they are not looked for. ``groups_`` shows what was found. Read more in the
+        :ref:`User Guide <repeated>`.
+
     cross_fit : bool, default=True
         With ``finetune="head"``, whether ``fit_transform`` (and so a Pipeline in training) gives features of the
         training texts that lie about where new texts would: mixed with those of heads that have not seen the text, the
@@ -136,6 +146,10 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     bias_ : ndarray of shape (n_components,) or None
         b; ``None`` with ``finetune="none"``.
+
+    groups_ : ndarray of shape (n_samples,)
+        Texts with the same number were held out together: the ``groups`` given to ``fit``, else the duplicates that
+        were found (with ``finetune="full"`` near ones only if ``early_stopping``). Not with ``finetune="none"``.
 
     n_iter_ : int
         Number of epochs that ran.
@@ -192,6 +206,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
         "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "duplicates": [StrOptions({"once", "each", "off"})],
         "cross_fit": ["boolean"],
         "max_length": [Interval(Integral, 2, None, closed="left"), None],
         "open_label": [Real, str],
@@ -221,6 +236,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 5,
         tol: float = 1e-4,
+        duplicates: str = "once",
         cross_fit: bool = True,
         max_length: int | None = None,
         open_label: int | str = -1,
@@ -243,6 +259,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.validation_fraction = validation_fraction
         self.n_iter_no_change = n_iter_no_change
         self.tol = tol
+        self.duplicates = duplicates
         self.cross_fit = cross_fit
         self.max_length = max_length
         self.open_label = open_label
@@ -250,7 +267,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
+    def fit(self, X: ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
         """Tune the encoder on labelled texts.
 
         Parameters
@@ -259,6 +276,9 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             List, tuple, NumPy array, pandas or polars Series.
         y : array-like of shape (n_samples,), default=None
             Labels; not needed with ``finetune="none"``. Texts labelled ``open_label`` take no part.
+        groups : array-like of shape (n_samples,), default=None
+            Group of each text: conversation, author, template. Texts of one group are held out together. ``None``: the
+            duplicates that are found are the groups. Read more in the :ref:`User Guide <repeated>`.
 
         Returns
         -------
@@ -268,15 +288,17 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Raises
         ------
         ValueError
-            If ``X`` is no non-empty sequence of strings, if ``y`` is missing, of another length or of mixed kinds, or
-            if every text is open.
+            If ``X`` is no non-empty sequence of strings, if ``y`` is missing, of another length or of mixed kinds, if
+            groups are missing, or if every text is open.
         OSError
             If the text model is found nowhere.
         """
-        self._fit(X, y)
+        self._fit(X, y, groups)
         return self
 
-    def fit_transform(self, X: ArrayLike, y: ArrayLike | None = None, **fit_params: Any) -> NDArray[np.float32]:
+    def fit_transform(
+        self, X: ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None, **fit_params: Any
+    ) -> NDArray[np.float32]:
         """Tune the encoder and give the features of the same texts.
 
         With ``finetune="head"`` and ``cross_fit=True`` they are not those of ``transform``: they lie about where those
@@ -286,6 +308,8 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         ----------
         X : sequence of str of shape (n_samples,)
         y : array-like of shape (n_samples,), default=None
+        groups : array-like of shape (n_samples,), default=None
+            As in ``fit``.
         **fit_params : dict
             None are known; present for scikit-learn's interface.
 
@@ -296,14 +320,17 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         if fit_params:
             msg = f"SupConTextEncoder.fit_transform takes no further arguments, got {sorted(fit_params)}."
             raise TypeError(msg)
-        texts, classes, embeddings = self._fit(X, y)
+        texts, training, embeddings = self._fit(X, y, groups)
         if embeddings is None:
             return self._embed(texts)
         features = self._project(embeddings)
-        if classes is not None and self.cross_fit:
-            known = np.flatnonzero(classes >= 0)
-            features[known] = self._cross_fit(embeddings[torch.from_numpy(known)], classes[known], features[known])
-        return features
+        if training is None:
+            return features
+        if self.cross_fit:
+            features[training.rows] = self._cross_fit(embeddings, training, features[training.rows])
+        # Matrix products round differently from row to row; duplicates shall be equal to the last bit.
+        _, first, equal = np.unique(training.equal, return_index=True, return_inverse=True)
+        return features[first[equal]]
 
     def transform(self, X: ArrayLike) -> NDArray[np.float32]:
         """Embed texts.
@@ -366,32 +393,33 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def _fit(
-        self, X: ArrayLike, y: ArrayLike | None
-    ) -> tuple[list[str], NDArray[np.int64] | None, torch.Tensor | None]:
-        """Fit; gives back the checked texts, their classes, and embeddings where the text model stayed as it was."""
+        self, X: ArrayLike, y: ArrayLike | None, groups: ArrayLike | None
+    ) -> tuple[list[str], "_TrainingTexts | None", torch.Tensor | None]:
+        """Fit; gives back the checked texts, the known ones, and embeddings where the text model stayed as it was."""
         if self.finetune == "none" and self.n_components is not None:
             msg = f"n_components={self.n_components} needs a linear layer, but finetune='none' has none; use 'head'."
             raise ValueError(msg)
         texts = check_texts(X)
         labels = None if self.finetune == "none" else self._check_labels(texts, y)
+        given = check_groups(groups, len(texts))
         device = resolve_device(self.device)
         backbone = TextBackbone.load(str(self.model_name), self.max_length).to(device)
         # Unfitted until the end: an interrupted fit must not leave the weights of one fit on the text model of another.
-        self.__dict__.pop("n_iter_", None)
+        unfit(self)
         self._backbone = backbone
         what = f"{self.finetune!r} training of {self.model_name!r} on {len(texts)} texts"
         with explain_out_of_memory(what, _REMEDIES):
             if labels is None:
-                self.__dict__.pop("classes_", None)
                 self.weight_ = self.bias_ = None
                 embeddings = self._pooled(texts)
                 self._width = embeddings.shape[1]
                 self._keep_history(History())
                 return texts, None, embeddings
-            return texts, labels, self._train(texts, labels, device)
+            self.classes_, classes = labels
+            return texts, *self._train(texts, classes, given, device)
 
-    def _check_labels(self, texts: list[str], y: ArrayLike | None) -> NDArray[np.int64]:
-        """Class index of each text, −1 for open ones; sets ``classes_``."""
+    def _check_labels(self, texts: list[str], y: ArrayLike | None) -> tuple[NDArray[Any], NDArray[np.int64]]:
+        """Give the classes, and the class index of each text, −1 for open ones."""
         if y is None:
             msg = (
                 f"SupConTextEncoder with finetune={self.finetune!r} requires y to be passed, but the target y is "
@@ -405,49 +433,87 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         if not known.any():
             msg = f"Every one of the {len(texts)} texts has the open label {self.open_label!r}; y needs known classes."
             raise ValueError(msg)
-        self.classes_, codes = np.unique(labels[known], return_inverse=True)
-        if len(self.classes_) < 2:
-            only = self.classes_.tolist()[0]
+        names, codes = np.unique(labels[known], return_inverse=True)
+        if len(names) < 2:
             warn(
-                f"y holds the single known class {only!r}: the contrastive loss has nothing to tell apart.",
+                f"y holds the single known class {names.tolist()[0]!r}: the contrastive loss has nothing to tell "
+                "apart.",
                 stacklevel=5,
             )
         classes = np.full(len(texts), -1, dtype=np.int64)
         classes[known] = codes
-        return classes
+        return names, classes
 
-    def _train(self, texts: list[str], classes: NDArray[np.int64], device: torch.device) -> torch.Tensor | None:
+    def _train(
+        self, texts: list[str], classes: NDArray[np.int64], groups: NDArray[np.int64] | None, device: torch.device
+    ) -> tuple["_TrainingTexts", torch.Tensor | None]:
         seed = resolve_seed(self.random_state)
-        known = np.flatnonzero(classes >= 0)
-        embeddings = None
+        embeddings = None if self.finetune == "full" else self._pooled(texts)
+        training = self._training_texts(texts, classes, groups, embeddings)
+        learns = training.rows[training.learns]
         rows: FrozenRows | TokenRows
-        if self.finetune == "full":
-            rows = TokenRows(self._backbone, [texts[i] for i in known], self.pooling)
+        if embeddings is None:
+            rows = TokenRows(self._backbone, [texts[i] for i in learns], self.pooling)
             self._width = rows.plain(np.array([0])).shape[1]
         else:
-            embeddings = self._pooled(texts)
+            rows = FrozenRows(embeddings[torch.from_numpy(learns)].to(device))
             self._width = embeddings.shape[1]
-            rows = FrozenRows(embeddings[torch.from_numpy(known)].to(device))
         projection = start_projection(self._width, self.n_components or self._width, seed).to(device)
-        history = train_projection(rows, classes[known], len(self.classes_), projection, self._settings(), seed)
+        history = train_projection(
+            rows,
+            training.classes[training.learns],
+            len(self.classes_),
+            projection,
+            self._settings(),
+            seed,
+            training.blocks[training.learns],
+        )
         self._backbone.model.eval()
         self.weight_ = projection.weight.detach().cpu().numpy()
         self.bias_ = projection.bias.detach().cpu().numpy()
+        self.groups_ = training.groups
         self._keep_history(history)
-        return embeddings
+        return training, embeddings
+
+    def _training_texts(
+        self,
+        texts: list[str],
+        classes: NDArray[np.int64],
+        groups: NDArray[np.int64] | None,
+        embeddings: torch.Tensor | None,
+    ) -> "_TrainingTexts":
+        """Find duplicates, and which texts the encoder learns from."""
+        units = np.arange(len(texts))
+        learns = np.ones(len(texts), dtype=bool)
+        if self.duplicates != "off":
+            equal = equal_texts(texts, classes)
+            units = equal
+            if embeddings is None and self.early_stopping:  # near duplicates matter where texts are held out
+                embeddings = self._pooled(texts)
+            if embeddings is not None:
+                directions = functional.normalize(embeddings, dim=1).numpy()
+                units = joined(equal, find_duplicates(directions, classes))
+            if self.duplicates == "once":
+                learns = np.isin(np.arange(len(texts)), np.unique(equal, return_index=True)[1])
+        found = units if groups is None else in_order(groups)
+        known = np.flatnonzero(classes >= 0)
+        blocks = joined(units, found)
+        return _TrainingTexts(known, classes[known], learns[known], blocks[known], found, _same(texts, blocks))
 
     def _cross_fit(
-        self, embeddings: torch.Tensor, classes: NDArray[np.int64], features: NDArray[np.float32]
+        self, embeddings: torch.Tensor, training: "_TrainingTexts", features: NDArray[np.float32]
     ) -> NDArray[np.float32]:
         """Features of the known training texts that lie about where new texts would."""
         device = resolve_device(self.device)
         mixed = cross_fit(
-            embeddings.to(device),
-            classes,
+            embeddings[torch.from_numpy(training.rows)].to(device),
+            training.classes,
             len(self.classes_),
             torch.from_numpy(features).to(device),
             self._settings(),
             resolve_seed(self.random_state),
+            training.learns,
+            training.blocks,
         )
         return np.asarray(mixed.cpu().numpy(), dtype=np.float32)
 
@@ -475,9 +541,11 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.validation_scores_ = history.scores or None
 
     def _pooled(self, texts: list[str]) -> torch.Tensor:
-        """Pooled vectors of the text model, on the CPU, before W."""
+        """Pooled vectors of the text model, on the CPU, before W; equal texts are embedded once."""
         backbone = self._backbone.to(resolve_device(self.device, fallback=True))
-        return torch.cat([part.cpu() for part in backbone.embed(texts, self.pooling, verbose=self.verbose)])
+        distinct = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+        vectors = torch.cat([part.cpu() for part in backbone.embed(list(distinct), self.pooling, verbose=self.verbose)])
+        return vectors if len(distinct) == len(texts) else vectors[[distinct[text] for text in texts]]
 
     def _embed(self, texts: list[str]) -> NDArray[np.float32]:
         with explain_out_of_memory(f"embedding {len(texts)} texts with {self.model_name!r}", _REMEDIES):
@@ -490,3 +558,20 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         if self.normalize:
             features = functional.normalize(features, dim=1)
         return np.asarray(features.numpy(), dtype=np.float32)
+
+
+class _TrainingTexts(NamedTuple):
+    """The known texts, and what takes part in training."""
+
+    rows: NDArray[np.int64]  # (n_known,) positions among all texts
+    classes: NDArray[np.int64]  # (n_known,)
+    learns: NDArray[np.bool_]  # (n_known,) texts that the encoder learns from: one of equal ones
+    blocks: NDArray[np.int64]  # (n_known,) texts that are held out together
+    groups: NDArray[np.int64]  # (n_samples,)
+    equal: NDArray[np.int64]  # (n_samples,) texts with the same features
+
+
+def _same(texts: list[str], blocks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give the same texts of one block the same number."""
+    numbers: dict[tuple[str, int], int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in zip(texts, blocks.tolist(), strict=True)])

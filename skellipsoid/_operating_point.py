@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._base import BaseOpenSetClassifier
 from ._labels import as_labels
-from ._pipelines import read_estimator, split_estimator
+from ._pipelines import duplicate_groups, fit_with_groups, read_estimator, split_estimator
 from .metrics import open_set_f1_score
 from .model_selection import OpenSetKFold
 
@@ -252,7 +252,9 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Labels; rows with the open label of the estimator are open.
         groups : array-like of shape (n_samples,), default=None
-            For splitters that keep groups together.
+            Group of each row. The default folds keep groups together, and so does every splitter that takes groups; the
+            estimator, or the steps of a Pipeline that take groups, get them too. ``None``: duplicates are the groups of
+            the folds.
 
         Returns
         -------
@@ -271,9 +273,10 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         cv = 5 if self.cv is None else self.cv
         if isinstance(cv, Integral):
             cv = OpenSetKFold(int(cv), shuffle=True, random_state=0, open_label=open_label)
-        parts = check_cv(cv, labels, classifier=True).split(X, labels, groups)
+        together = duplicate_groups(X, labels) if groups is None else groups
+        parts = check_cv(cv, labels, classifier=True).split(X, labels, together)
         folds: list[_Fold] = Parallel(n_jobs=self.n_jobs)(
-            delayed(_score_fold)(clone(self.estimator), X, labels, train, test) for train, test in parts
+            delayed(_score_fold)(clone(self.estimator), X, labels, groups, train, test) for train, test in parts
         )
         offsets = np.array([self._offset_of(fold) for fold in folds])
         self.offset_ = float(np.median(offsets))
@@ -283,7 +286,7 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             "open_acceptance_rate": np.array([fold.share_accepted(self.offset_, known=False) for fold in folds]),
             "open_set_f1": np.array([fold.f1(self.offset_) for fold in folds]),
         }
-        self.estimator_ = clone(self.estimator).fit(X, labels)
+        self.estimator_ = fit_with_groups(clone(self.estimator), X, labels, groups)
         fitted = _open_set_classifier(self.estimator_)
         fitted.offset_ = self.offset_
         self.classes_, self.open_label_ = fitted.classes_, fitted.open_label_
@@ -394,8 +397,9 @@ class _Fold:
         return float(best[np.abs(best).argmin()])
 
 
-def _score_fold(estimator: Any, X: Any, labels: NDArray[Any], train: Any, test: Any) -> _Fold:
-    estimator.fit(_safe_indexing(X, train), labels[train])
+def _score_fold(estimator: Any, X: Any, labels: NDArray[Any], groups: Any, train: Any, test: Any) -> _Fold:
+    of_train = None if groups is None else _safe_indexing(groups, train)
+    fit_with_groups(estimator, _safe_indexing(X, train), labels[train], of_train)
     classifier, features = read_estimator(
         estimator, _safe_indexing(X, test), ("score_samples", "predict_known"), "TunedOperatingPointCV"
     )

@@ -3,8 +3,16 @@
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from sklearn import get_config
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from ._engine.devices import to_numpy
+from ._engine.duplicates import find_duplicates
+from ._texts import check_texts, equal_texts
 
 
 def split_estimator(estimator: Any) -> tuple[list[Any], Any]:
@@ -74,3 +82,29 @@ def read_estimator(estimator: Any, X: Any, members: Sequence[str], caller: str, 
     for transformer in transformers:
         X = transformer.transform(X)
     return classifier, X
+
+
+def fit_with_groups(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
+    """Fit an estimator, and hand groups to whatever step of it takes them."""
+    if groups is None:
+        return estimator.fit(X, y)
+    if get_config()["enable_metadata_routing"]:
+        wanted = get_routing_for_object(estimator).consumes("fit", ["groups"])
+        return estimator.fit(X, y, **dict.fromkeys(wanted, groups))
+    if isinstance(estimator, Pipeline):
+        takers = [name for name, step in estimator.steps if has_fit_parameter(step, "groups")]
+        return estimator.fit(X, y, **{f"{name}__groups": groups for name in takers})
+    return estimator.fit(X, y, **({"groups": groups} if has_fit_parameter(estimator, "groups") else {}))
+
+
+def duplicate_groups(X: Any, y: NDArray[Any]) -> NDArray[np.int64] | None:
+    """Group the duplicates among texts or rows of features; ``None`` where there are none or nothing can be told."""
+    classes = np.unique(y, return_inverse=True)[1].astype(np.int64)
+    features = to_numpy(X)
+    if np.ndim(features) == 2:
+        table = np.asarray(features)
+        is_plain = table.dtype.kind == "f" and np.isfinite(table).all()
+        groups = find_duplicates(table, classes) if is_plain else np.arange(len(y))
+    else:
+        groups = equal_texts(check_texts(X), classes)
+    return groups if len(np.unique(groups)) < len(y) else None

@@ -1,7 +1,11 @@
 """Texts of any container: what the encoder takes, and one sentence for everything else."""
 
+import unicodedata
 from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 
 def check_texts(X: Any) -> list[str]:
@@ -35,3 +39,19 @@ def check_texts(X: Any) -> list[str]:
             raise ValueError(msg)  # noqa: TRY004
     # Plain str: NumPy's subclass is refused by fast tokenisers.
     return [str(text) for text in texts]
+
+
+def equal_texts(texts: Sequence[str], classes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give texts of one class that are the same the same number.
+
+    The same after case folding, Unicode normalisation (NFKC) and white space; numbered in the order of their first
+    text.
+    """
+    numbers: dict[tuple[int, str], int] = {}
+    keys = ((label, normalize_text(text)) for label, text in zip(classes.tolist(), texts, strict=True))
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+
+
+def normalize_text(text: str) -> str:
+    """Fold case, normalise Unicode (NFKC) and make every run of white space one blank."""
+    return " ".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).split())

@@ -199,6 +199,8 @@ def _describe_part(estimator: Any, folder: str, what: str) -> tuple[dict[str, An
     files: Files = {}
     described: dict[str, Any] = {"class": type(estimator).__name__, "folder": folder, "parameters": {}, "state": {}}
     for name, value in vars(estimator).items():
+        if name == "_metadata_request":  # what a later fit is routed; no part of the fitted model
+            continue
         group = "parameters" if name in parameters else "state"
         if isinstance(value, TextBackbone):
             described["state"][name] = {"text_model": _BACKBONE, "max_length": value.max_length}

@@ -18,6 +18,8 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, f1_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.fixes import parse_version
 
@@ -33,8 +35,14 @@ ANSWERED_OPEN = (
     "Training rows outside of their class's ellipsoid are answered with the open label, where the check wants the "
     "class with the largest decision value; check_open_set_decision_argmax_is_predict_known replaces it."
 )
+COUNTED_ONCE = (
+    "By default duplicates weigh as much as one row, so that a row repeated is not a row of integer weight. With "
+    "duplicates='each' it is (check_open_set_integer_weights_are_repetitions), in the same order of the rows: this "
+    "check shuffles them, and imaginary classes are drawn in their order."
+)
 EXPECTED_FAILED_CHECKS = {
     EllipsoidOpenSetClassifier: {
+        "check_sample_weight_equivalence_on_dense_data": COUNTED_ONCE,
         "check_classifiers_train": ANSWERED_OPEN,
         "check_classifiers_classes": ANSWERED_OPEN,
     },
@@ -450,6 +458,126 @@ def check_open_set_caller_settings_of_torch(classifier):
     finally:
         torch.set_default_dtype(torch.float32)
     assert torch.is_grad_enabled()
+
+
+def check_open_set_repeated_rows_count_once(classifier):
+    X, y = blobs()
+    rows = scattered()
+    margins = classifier.fit(X, y).class_margins(rows)
+    np.testing.assert_array_equal(classifier.groups_, np.arange(len(X)))
+    order = np.random.default_rng(3).permutation(np.repeat(np.arange(len(X)), 1 + np.arange(len(X)) % 5))
+    np.testing.assert_array_equal(classifier.fit(np.repeat(X, 2, axis=0), np.repeat(y, 2)).class_margins(rows), margins)
+    np.testing.assert_array_equal(classifier.groups_, np.repeat(np.arange(len(X)), 2))
+    classifier.fit(X[order], y[order])
+    # In another order of the rows other imaginary classes are drawn.
+    np.testing.assert_allclose(1 - classifier.class_margins(rows), 1 - margins, rtol=0.05)
+    assert len(np.unique(classifier.groups_)) == len(X)
+    independent = classifier.set_params(duplicates="off").fit(X[order], y[order])
+    assert len(np.unique(independent.groups_)) == len(order)
+    assert abs(independent.class_margins(rows) - margins).max() > 0.01
+
+
+def check_open_set_integer_weights_are_repetitions(classifier):
+    X, y = blobs(rows=12)
+    rows = scattered()
+    weights = np.random.default_rng(4).integers(4, size=len(X))
+    repeated = np.repeat(X, weights, axis=0), np.repeat(y, weights)
+    classifier.set_params(duplicates="each")
+    margins = classifier.fit(*repeated).class_margins(rows)
+    np.testing.assert_allclose(classifier.fit(X, y, sample_weight=weights).class_margins(rows), margins, rtol=1e-6)
+    assert (classifier.groups_ == -1).sum() == (weights == 0).sum()
+    np.testing.assert_allclose(
+        classifier.fit(X, y, sample_weight=0.3 * weights).class_margins(rows), margins, rtol=1e-6
+    )
+    kept = weights > 0
+    unweighted = classifier.fit(X[kept], y[kept]).class_margins(rows)
+    assert abs(unweighted - margins).max() > 0.01
+
+
+def check_open_set_groups_have_no_order_and_no_kind(classifier):
+    X, y = blobs()
+    rows = scattered()
+    numbers = np.random.default_rng(5).integers(30, size=len(X))
+    margins = classifier.fit(X, y, groups=numbers).class_margins(rows)
+    assert len(np.unique(classifier.groups_)) == len(np.unique(numbers))
+    for groups in (-numbers, numbers.astype(str).tolist(), numbers.astype(str).astype(object), numbers / 2):
+        np.testing.assert_allclose(classifier.fit(X, y, groups=groups).class_margins(rows), margins, rtol=1e-9)
+    assert abs(classifier.fit(X, y).class_margins(rows) - margins).max() > 1e-3
+    for groups, message in (
+        (numbers[1:], "inconsistent numbers of samples"),
+        (np.where(numbers < 2, np.nan, numbers), "groups has missing values in row.*a value of its own"),
+        ([None, *numbers[1:].tolist()], "groups has missing values in row 0;"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            classifier.fit(X, y, groups=groups)
+
+
+def check_open_set_metadata_reaches_a_pipeline(classifier):
+    X, y = blobs()
+    groups, weights = np.arange(len(X)) // 3, np.arange(len(X)) % 2
+    expected = clone(classifier).fit(X, y, sample_weight=weights, groups=groups).class_margins(X)
+    pipeline = make_pipeline(FunctionTransformer(), clone(classifier))
+    name = pipeline.steps[-1][0]
+    pipeline.fit(X, y, **{f"{name}__sample_weight": weights, f"{name}__groups": groups})
+    np.testing.assert_array_equal(pipeline[-1].class_margins(X), expected)
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = clone(classifier).set_fit_request(sample_weight=True, groups=True)
+        routed = make_pipeline(FunctionTransformer(), routed).fit(X, y, sample_weight=weights, groups=groups)
+        np.testing.assert_array_equal(routed[-1].class_margins(X), expected)
+
+
+def check_open_set_a_failed_fit_leaves_nothing(classifier):
+    X, y = blobs()
+    wider, names = np.hstack([X, X]), np.array(["a", "b", "c"])[y]
+    failures = [
+        ((wider, np.full(len(X), -1)), {}, ValueError),
+        ((wider, X[:, 0]), {}, ValueError),
+        ((wider, names), {"groups": [None] * len(X)}, ValueError),
+        ((wider, names), {"sample_weight": np.zeros(len(X))}, ValueError),
+        ((wider, names), {"sample_weight": np.full(len(X), -1.0)}, ValueError),
+        ((wider * 1e300, names), {}, ValueError),
+    ]
+    for arguments, options, error in failures:
+        classifier.fit(X, y)
+        with pytest.raises(error):
+            classifier.fit(*arguments, **options)
+        with pytest.raises(NotFittedError):
+            classifier.predict(X)
+        assert not [name for name in vars(classifier) if name.endswith("_")]
+    classifier.fit(X, y)
+
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    classifier._fit_boundaries = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        classifier.fit(wider, names)
+    del classifier._fit_boundaries
+    with pytest.raises(NotFittedError):
+        classifier.predict(X)
+    assert classifier.fit(X, y).score(X, y) > 0.7
+
+
+def check_open_set_outlying_rows_are_left_out_and_named(classifier):
+    X, y = blobs(rows=50)
+    rows = scattered()
+    kept = np.delete(np.arange(len(X)), [7, 31])
+    expected = classifier.fit(X[kept], y[kept]).class_margins(rows)
+    spoilt = X.copy()
+    spoilt[7, 2], spoilt[31, 0] = 1e6, -1e120
+    with pytest.warns(UserWarning, match="outlying rows, more than 20 times .*: rows 7, 31. They are left out"):
+        classifier.fit(spoilt, y)
+    np.testing.assert_allclose(classifier.class_margins(rows), expected, rtol=1e-6)
+    assert (classifier.predict(spoilt[[7, 31]]) == -1).all()
+    margins = classifier.fit(X * 1e100, y).class_margins(rows * 1e100)
+    np.testing.assert_allclose(margins, classifier.fit(X, y).class_margins(rows), rtol=1e-6)
+    for factor, message in ((1e200, "up to .*e.20. in rows 0, 1, 2, 3, 4 and 145 more, whose squares overflow"),):
+        with pytest.raises(ValueError, match=message):
+            classifier.fit(X * factor, y)
+    spoilt[7, 2] = 1e300
+    with pytest.raises(ValueError, match=r"X has values up to 1e\+300 in row 7, whose squares overflow.*below 1e\+150"):
+        classifier.fit(spoilt, y)
+    assert (classifier.fit(X, y).predict(spoilt[[7]]) == -1).all()
 
 
 OPEN_SET_CHECKS = [

@@ -20,9 +20,9 @@ class CountingEncoder(SupConTextEncoder):
 
     fits: list = []  # noqa: RUF012 - shared by all copies, on purpose
 
-    def _fit(self, X, y):
+    def _fit(self, X, y, groups):
         self.fits.append(len(X))
-        return super()._fit(X, y)
+        return super()._fit(X, y, groups)
 
 
 @pytest.fixture

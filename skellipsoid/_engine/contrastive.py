@@ -21,9 +21,10 @@ HEAD_DROPOUT = 0.4
 WARMUP = 0.1
 #: Heads that have not seen a row.
 CROSS_FIT_FOLDS = 3
-#: At this many rows per feature, heads that have not seen a row make up half of its features in training. Of many rows
-#: a head learns little by heart, and those that had fewer to learn from put new rows too far out.
-CROSS_FIT_HALF = 4
+#: Share of out-of-fold features at most: heads of fewer rows put new rows too far out.
+CROSS_FIT_MOST = 0.75
+#: With this many rows per class the share is a half. With more rows the head overfits less, and the share falls.
+CROSS_FIT_HALF = 150
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,13 @@ def start_projection(width: int, n_components: int, seed: int) -> nn.Linear:
 
 
 def train_projection(
-    rows: Rows, classes: np.ndarray, n_classes: int, projection: nn.Linear, settings: ContrastiveSettings, seed: int
+    rows: Rows,
+    classes: np.ndarray,
+    n_classes: int,
+    projection: nn.Linear,
+    settings: ContrastiveSettings,
+    seed: int,
+    blocks: np.ndarray | None = None,
 ) -> History:
     """Train the linear layer, and whatever ``rows`` lets learn, in place.
 
@@ -145,10 +152,12 @@ def train_projection(
     settings : ContrastiveSettings
     seed : int
         The caller's random state is not touched.
+    blocks : ndarray of shape (n_texts,), optional
+        Texts with the same number are held out together.
     """
     device = projection.weight.device
     with seeded_torch(seed, device), torch.enable_grad():
-        return _ContrastiveTrainer(rows, classes, n_classes, projection, settings, seed).run()
+        return _ContrastiveTrainer(rows, classes, n_classes, projection, settings, seed, blocks).run()
 
 
 def cross_fit(
@@ -158,12 +167,14 @@ def cross_fit(
     final: Tensor,
     settings: ContrastiveSettings,
     seed: int,
+    trains: np.ndarray | None = None,
+    blocks: np.ndarray | None = None,
 ) -> Tensor:
     """Features of training rows that lie where new rows would, (n_texts, n_components).
 
-    Heads that learn without a third of each class's rows give those rows' features, turned onto the final head's by
-    orthogonal Procrustes. They are mixed with the final head's own, the less of them the more rows there are for each
-    feature. A row that is alone in its class keeps the latter.
+    Heads that learn without a third of each class's rows give those rows' out-of-fold features, turned onto the final
+    head's by orthogonal Procrustes. They are mixed with the final head's own, the less of them the more rows a class
+    has. A row without another block in its class keeps the latter.
 
     Parameters
     ----------
@@ -174,32 +185,50 @@ def cross_fit(
         The final head's features, on the device of ``embeddings``.
     settings : ContrastiveSettings
     seed : int
+    trains : ndarray of shape (n_texts,), optional
+        Boolean: rows that heads learn from; all without it.
+    blocks : ndarray of shape (n_texts,), optional
+        Rows with the same number are in the same fold.
     """
-    rng = np.random.default_rng(seed)
-    folds = np.full(len(classes), -1)
-    for k in range(n_classes):
-        members = rng.permutation(np.flatnonzero(classes == k))
-        if len(members) > 1:
-            folds[members] = np.arange(len(members)) % CROSS_FIT_FOLDS
+    trains = np.ones(len(classes), dtype=bool) if trains is None else trains
+    blocks = np.arange(len(classes)) if blocks is None else blocks
+    folds = _folds(classes, blocks, np.random.default_rng(seed))
     features = final.clone()
     width, n_components = embeddings.shape[1], final.shape[1]
-    half = CROSS_FIT_HALF * width
-    share = half / (half + len(embeddings))
+    share = min(CROSS_FIT_MOST, CROSS_FIT_HALF / (CROSS_FIT_HALF + trains.sum() / n_classes))
     for fold in range(CROSS_FIT_FOLDS):
-        out, rest = (
-            torch.from_numpy(np.flatnonzero(rows)).to(embeddings.device) for rows in (folds == fold, folds != fold)
-        )
+        learns = trains & (folds != fold)
+        out, rest = (torch.from_numpy(np.flatnonzero(rows)).to(embeddings.device) for rows in (folds == fold, learns))
         if not len(out):
             continue
         head = start_projection(width, n_components, seed).to(embeddings.device)
         train_projection(
-            FrozenRows(embeddings[rest]), classes[folds != fold], n_classes, head, replace(settings, verbose=0), seed
+            FrozenRows(embeddings[rest]),
+            classes[learns],
+            n_classes,
+            head,
+            replace(settings, verbose=0),
+            seed,
+            blocks[learns],
         )
         with torch.no_grad():
             unseen = _shown(head(embeddings), settings)
             left, _, right = torch.linalg.svd(unseen[rest].T @ final[rest])
             features[out] += share * ((unseen @ (left @ right))[out] - final[out])
     return _shown(features, settings)
+
+
+def _folds(classes: np.ndarray, blocks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Fold of each row, −1 for those whose class is one block; every class is divided evenly."""
+    of_block = np.full(blocks.max() + 1, -1)
+    for label in np.unique(classes):
+        own = blocks[classes == label]
+        own = own[np.sort(np.unique(own, return_index=True)[1])]
+        if len(own) > 1:
+            free = rng.permutation(own[of_block[own] < 0])
+            taken = len(own) - len(free)
+            of_block[free] = (taken + np.arange(len(free))) % CROSS_FIT_FOLDS
+    return np.asarray(of_block[blocks])
 
 
 def _shown(features: Tensor, settings: ContrastiveSettings) -> Tensor:
@@ -215,13 +244,14 @@ class _ContrastiveTrainer:
         projection: nn.Linear,
         settings: ContrastiveSettings,
         seed: int,
+        blocks: np.ndarray | None,
     ) -> None:
         self.rows, self.projection, self.settings = rows, projection, settings
         self.rng = np.random.default_rng(seed)
         self.n_classes, self.device = n_classes, projection.weight.device
         held = np.zeros(len(classes), dtype=bool)
         if settings.early_stopping:
-            held = held_out_rows(classes, settings.validation_fraction, self.rng)
+            held = held_out_rows(classes, settings.validation_fraction, self.rng, blocks)
         self.training, self.held_out = np.flatnonzero(~held), np.flatnonzero(held)
         self.classes = torch.from_numpy(classes).to(self.device)
         self.modules: list[nn.Module] = [projection, *rows.modules_to_keep()]

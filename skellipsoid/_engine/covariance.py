@@ -1,8 +1,8 @@
-"""Ellipsoids from class covariances, in closed form, judged by rows that each class is made without.
+"""Ellipsoids from class covariances, in closed form, validated by rows that are left out of their class.
 
 Around the centroid c_k lies the ellipsoid of M_k = (1 − ρ) S_k + ρ τ_k I: the covariance of the class's rows, shrunk
-towards a ball of the spread τ_k, a mean of the class's own and of all classes'. Leaving one row out of a class changes
-S_k by a rank-one term and τ_k by a number, so that every row is judged as a new one without fitting anything again.
+towards a ball of the spread τ_k, a mean of the class's own and of all classes'. Leaving a group of rows out of a class
+changes S_k by a term of low rank and τ_k by a number, so that every row is judged as a new one without a refit.
 """
 
 from collections.abc import Sequence
@@ -14,8 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .geometry import Balls, Factors, by_class, nearest_centroid, nearest_other
+from .geometry import Balls, Factors, by_class, closeness, nearest_centroid
 from .held_out import Judged, Reach, best_size, near_best
+from .left_out import LeftOut, Scatter, Variances
+from .samples import Removal, Samples
 
 #: Shrinkages ρ to mean over. At the last one a class of few rows has a ball, but for the axes that stand out.
 SHRINKAGES = (0.01, 0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
@@ -23,12 +25,10 @@ SHRINKAGES = (0.01, 0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
 OWN_SHARES = (0.0, 0.5, 1.0)
 #: Expected F1s that differ by less are equal.
 TIE = 1e-9
-#: A class of fewer rows has no spread of its own when one is left out: it has that of all.
+#: A class of fewer independent rows has no spread of its own when one is left out: it has that of all.
 FEWEST_ROWS_OF_OWN_SPREAD = 3
 #: Eigenvalues below this share of the largest are rounding.
 SMALLEST_EIGENVALUE = 1e-9
-#: What a row weighs in its own class at most: beyond, rounding decides.
-LARGEST_LEVERAGE = 1 - 1e-9
 
 
 class Shrinkage(NamedTuple):
@@ -38,31 +38,28 @@ class Shrinkage(NamedTuple):
     own: float  # share of a class's own spread in its τ
 
 
-class Spread(NamedTuple):
-    """A variance, and what it is without each row of a class."""
-
-    of_all: float
-    left_out: Tensor  # (n_rows,)
-
-
 @dataclass
 class CovarianceFit:
-    """Boundaries { z : ‖A_k (z − c_k)‖ ≤ radius }, and the rows that judge them."""
+    """Boundaries { z : ‖A_k (z − c_k)‖ ≤ radius }, and the rows that validate them."""
 
+    samples: Samples
     centroids: Tensor  # (n_classes, n_features)
-    parts: "list[Part]"
+    parts: "list[ClassCovariance]"
     radius: float
-    judged: "JudgedRows | None" = None
+    validation: "ValidationRows | None" = None
     shrinkage: Shrinkage = field(init=False)
-    left_out: list[Tensor] = field(init=False)  # of each class, its rows' distances to the class without them
+    left_out: list[Tensor] = field(init=False)  # of each class, its rows' distances to the class without their group
     unit: float = field(init=False)
 
     def use(self, shrinkage: Shrinkage) -> None:
         """Shrink; the unit is the geometric mean over the classes of their left-out rows' mean distance."""
         self.shrinkage = shrinkage
         self.left_out = [part.left_out_distances(shrinkage) for part in self.parts]
-        # Points do not count.
-        means = [float(own.mean()) for own, part in zip(self.left_out, self.parts, strict=True) if not part.point]
+        means = [
+            float((own * part.scatter.weights)[kept].sum() / part.scatter.weights[kept].sum())
+            for own, part in zip(self.left_out, self.parts, strict=True)
+            if not part.point and (kept := own.isfinite()).any()
+        ]
         self.unit = float(np.exp(np.mean(np.log(means)))) if means else 1.0
 
     def weights(self, gains: list[Tensor] | None = None) -> tuple[Tensor, Tensor]:
@@ -82,68 +79,70 @@ class CovarianceFit:
         return Factors(torch.cat([part.axes for part in self.parts]), weights, starts, residual)
 
     def reach(self, gains: list[Tensor] | None = None, between: Tensor | None = None) -> Reach:
-        """How far out rows lie that their class is made without, and rows between the classes if there are."""
-        assert self.judged is not None  # noqa: S101 - for the type checker
-        return self.judged.reach(self, self._of_each(gains), between)
+        """How far out rows lie whose group is left out, and rows between the classes if there are."""
+        assert self.validation is not None  # noqa: S101 - for the type checker
+        return self.validation.reach(self, self._of_each(gains), between)
 
     def _of_each(self, gains: list[Tensor] | None) -> Sequence[Tensor | None]:
         return gains or [None] * len(self.parts)
 
 
 def fit_covariances(
-    known: Tensor,
-    classes: Tensor,
+    samples: Samples,
     balls: Balls,
     real_open: Tensor,
     shrinkage: Shrinkage | None = None,
     *,
-    judged: bool = True,
+    validated: bool = True,
 ) -> CovarianceFit:
     """Make all classes' ellipsoids.
 
     Parameters
     ----------
-    known : Tensor of shape (n_samples, n_features)
+    samples : Samples
         Of unit scale.
-    classes : Tensor of shape (n_samples,)
     balls : Balls
-        Of these rows. Classes whose rows are one point keep a ball, and their rows say nothing about sizes.
+        Of these rows. Classes without a spread keep a ball, and their rows say nothing about sizes.
     real_open : Tensor of shape (n_open, n_features)
         Rows that are known to be open; may be empty.
     shrinkage : Shrinkage, optional
-        ``None`` takes the mean of those with which rows that their class is made without are told apart best.
-    judged : bool
-        Whether rows shall judge the boundaries; needed for choosing the shrinkage.
+        ``None`` averages the candidates with the best expected F1 of left-out rows.
+    validated : bool
+        Whether left-out rows shall validate the boundaries; needed for choosing the shrinkage.
     """
-    members = by_class(classes, len(balls.radii))
+    members = by_class(samples.classes, samples.n_classes)
     # Constant features (which are 0 here) change nothing.
-    n_telling = max(1, int((known != 0).any(0).sum()))
-    parts = [Part(known[rows] - balls.centroids[k], n_telling, bool(balls.points[k])) for k, rows in enumerate(members)]
+    n_telling = max(1, int((samples.rows != 0).any(0).sum()))
+    parts = [
+        ClassCovariance(samples, k, rows, balls.centroids[k], n_telling, bool(balls.points[k]))
+        for k, rows in enumerate(members)
+    ]
     _set_spreads(parts)
     # Units in which a ball of the mean spread has A = I: distances are multiples of the paper's mean radius.
     radius = 1.0 if balls.points.all() else float(balls.radii[~balls.points].mean())
-    fit = CovarianceFit(balls.centroids, parts, radius)
-    if judged:
-        fit.judged = JudgedRows(known, classes, balls, real_open, parts)
+    fit = CovarianceFit(samples, balls.centroids, parts, radius)
+    if validated:
+        fit.validation = ValidationRows(samples, balls, real_open, parts)
     fit.use(_best_shrinkage(fit) if shrinkage is None else shrinkage)
     return fit
 
 
 def _best_shrinkage(fit: CovarianceFit) -> Shrinkage:
-    """Mean of all candidates, those with nearly the best F1 at their best size counting most.
+    """Mean of all candidates, weighted by exp(F1 / standard error) of their best size.
 
-    Rows between the classes do not judge here: they deviate as known rows do, and say nothing about other directions.
-    Where classes lie far apart, or there is one, many candidates are equally good: of the best, the likeliest counts
-    alone.
+    Rows between the classes do not validate here: they deviate as known rows do, and say nothing about other
+    directions. Where classes lie far apart, or there is one, many candidates are equally good: of the best, the one
+    with the largest likelihood counts alone.
     """
     candidates = [Shrinkage(rho, own) for own, rho in product(OWN_SHARES, SHRINKAGES)]
     scores = np.empty(len(candidates))
+    n_independent = 1.0
     for i, candidate in enumerate(candidates):
         fit.use(candidate)
-        scores[i] = best_size(fit.reach())[1]
+        reach = fit.reach()
+        scores[i], n_independent = best_size(reach)[1], reach.n_independent
     # The standard error of a share of rows.
-    n_rows = sum(part.n_rows for part in fit.parts if not part.point)
-    weights = near_best(scores, np.sqrt(scores.max() * (1 - scores.max()) / max(1, n_rows)))
+    weights = near_best(scores, np.sqrt(scores.max() * (1 - scores.max()) / max(1.0, n_independent)))
     tied = np.flatnonzero(scores >= scores.max() - TIE)
     if len(tied) > 1:
         likelihoods = [sum(part.log_likelihood(candidates[i]) for part in fit.parts) for i in tied]
@@ -153,87 +152,135 @@ def _best_shrinkage(fit: CovarianceFit) -> Shrinkage:
     return Shrinkage(float(odds / (1 + odds)), float(np.average(own, weights=weights)))
 
 
-class Part:
-    """Covariance of one class by its eigenvectors, and its rows' squared coordinates along them."""
+class Removed(NamedTuple):
+    """The class without the sets of some rows, and where these rows are."""
 
-    def __init__(self, offsets: Tensor, n_telling: int, point: bool) -> None:
+    without: LeftOut
+    scored: Tensor  # (n_sets, n_scored) positions of the scored rows; −1 pads
+    sets: Tensor  # (n_sets,)
+
+
+class ClassCovariance:
+    """Covariance of one class by its eigenvectors, and the class without each group of its rows.
+
+    Parameters
+    ----------
+    samples : Samples
+    label : int
+    members : Tensor of shape (n_rows,)
+        Rows of the class.
+    centroid : Tensor of shape (n_features,)
+    n_telling : int
+        Number of features that vary.
+    point : bool
+        Whether the class has no spread.
+    """
+
+    def __init__(
+        self, samples: Samples, label: int, members: Tensor, centroid: Tensor, n_telling: int, point: bool
+    ) -> None:
         self.n_features, self.point = n_telling, point
+        weights = samples.weights[members]
         # A centroid in single precision is not quite the mean, which matters where a class is small for its distance.
-        offsets = offsets.double() - offsets.double().mean(0)
-        self.n_rows = len(offsets)
-        is_wide = self.n_rows < offsets.shape[1]
-        if is_wide:
-            # The rows' products hold the same spectrum in a smaller matrix.
-            values, vectors = torch.linalg.eigh(offsets @ offsets.T)
-        else:
-            values, vectors = torch.linalg.eigh(offsets.T @ offsets)
-        kept = (values > SMALLEST_EIGENVALUE * values[-1].clamp_min(1e-30)) & (not point)
-        vectors = vectors[:, kept]
-        if is_wide:
-            vectors = offsets.T @ vectors / values[kept].sqrt()
-        self.axes = vectors.T  # (n_axes, n_features), orthonormal
-        self.eigenvalues = values[kept] / max(1, self.n_rows - 1)
-        self.own_squares = (offsets @ vectors).square()
-        self.own_spread = self.spread()
+        offsets = (samples.rows[members] - centroid).double()
+        shares = (weights / weights.sum()).unsqueeze(1)
+        drift = (shares * offsets).sum(0)
+        offsets = offsets - drift
+        self.centre = centroid.double() + drift
+        self.axes, values, coordinates = _principal_axes(offsets, weights, point)
+        units = torch.from_numpy(np.unique(samples.units[members.cpu().numpy()], return_inverse=True)[1].ravel())
+        n_units = int(units.max()) + 1
+        self.scatter = Scatter(values, coordinates, weights, units.to(weights.device), n_units)
+        freedom = self.scatter.degrees_of_freedom()
+        self.eigenvalues = values / freedom if n_units > 1 else values
+        self.own_squares = coordinates.square()
+        self.own_spread = float(self.eigenvalues.sum()) / n_telling
         self.common_spread = self.own_spread  # until all classes are there
+        #: The same without each set of rows, (n_sets,).
+        self.common_without = coordinates.new_empty(0)
+        own, self.foreign = samples.removals(members, label)
+        self.removed = [] if point else [self._remove(removal) for removal in own]
 
-    def ball(self, shrinkage: Shrinkage) -> Spread:
-        """ρ τ, the variance in every direction that the class is shrunk towards, and the same without each row."""
-        own = shrinkage.own if self.n_rows >= FEWEST_ROWS_OF_OWN_SPREAD else 0.0
-        of_own, of_common = shrinkage.rho * own, shrinkage.rho * (1 - own)
-        of_all = of_own * self.own_spread.of_all + of_common * self.common_spread.of_all
-        return Spread(of_all, of_own * self.own_spread.left_out + of_common * self.common_spread.left_out)
+    def _remove(self, removal: Removal) -> Removed:
+        members, scored, sets = (torch.from_numpy(part).to(self.axes.device) for part in removal)
+        rows = self.scatter.coordinates[scored] * (scored >= 0).unsqueeze(2)
+        return Removed(LeftOut(self.scatter, members, rows, rows.new_zeros(scored.shape)), scored, sets)
+
+    def without(self, rows: Sequence[np.ndarray], offsets: Tensor) -> LeftOut:
+        """Give the class without each of several sets of its rows, and one row of another class for each set.
+
+        Parameters
+        ----------
+        rows : sequence of ndarray
+            Positions of the rows to leave out.
+        offsets : Tensor of shape (n_sets, n_features)
+            Of the rows of other classes, from the mean of this class.
+        """
+        members = np.full((len(rows), max(map(len, rows))), -1)
+        for i, places in enumerate(rows):
+            members[i, : len(places)] = places
+        along = offsets @ self.axes.T
+        off = (offsets.square().sum(1) - along.square().sum(1)).clamp_min(0)
+        return LeftOut(self.scatter, torch.from_numpy(members).to(along.device), along.unsqueeze(1), off.unsqueeze(1))
+
+    def ball(self, shrinkage: Shrinkage) -> float:
+        """ρ τ, the variance in every direction that the class is shrunk towards."""
+        own = self._own_share(shrinkage)
+        return shrinkage.rho * (own * self.own_spread + (1 - own) * self.common_spread)
+
+    def variances_without(self, without: LeftOut, common: Tensor, shrinkage: Shrinkage) -> Variances:
+        """Variances of the class without each set of rows, the classes' common spread without them being given."""
+        own, rho = self._own_share(shrinkage), shrinkage.rho
+        spread = torch.where(without.has_spread, self.spread_without(without), common)
+        of_scatter = torch.where(without.has_spread, (1 - rho) / without.freedom, 0.0)
+        return Variances(of_scatter, rho * (own * spread + (1 - own) * common))
+
+    def _own_share(self, shrinkage: Shrinkage) -> float:
+        return shrinkage.own if self.scatter.n_units >= FEWEST_ROWS_OF_OWN_SPREAD else 0.0
+
+    def spread_without(self, without: LeftOut) -> Tensor:
+        """Mean variance per feature; without one of m units at least an m-th, even if the others are one point."""
+        return (without.variance / self.n_features).clamp_min(self.own_spread / self.scatter.n_units)
 
     def precisions(self, shrinkage: Shrinkage, gains: Tensor | None = None) -> tuple[Tensor, float]:
         """Eigenvalues of M⁻¹ along the axes, and off them, multiplied by e to the ``gains``."""
-        ball = self.ball(shrinkage).of_all
+        ball = self.ball(shrinkage)
         along = ((1 - shrinkage.rho) * self.eigenvalues + ball).reciprocal()
         if gains is None:
             return along, 1 / ball
         return along * gains[:-1].exp(), float(gains[-1].exp()) / ball
 
-    def others(self, shrinkage: Shrinkage) -> float:
-        """Give S_k's factor in M_k of the class without one row, but for that row's own term; of two rows, 0."""
-        m = self.n_rows
-        return (m - 1) / (m - 2) * (1 - shrinkage.rho) if m > 2 else 0.0
-
     def left_out_distances(self, shrinkage: Shrinkage) -> Tensor:
-        """Distance of each own row to the class that is made of the others."""
-        m = self.n_rows
-        if m < 2:
-            return torch.zeros(m, dtype=torch.float64, device=self.own_squares.device)
-        variances = self.others(shrinkage) * self.eigenvalues + self.ball(shrinkage).left_out.unsqueeze(1)
-        squared = (self.own_squares / variances).sum(1)
-        if m > 2:
-            leverage = (1 - shrinkage.rho) * m / ((m - 1) * (m - 2)) * squared
-            squared = squared / (1 - leverage.clamp_max(LARGEST_LEVERAGE))
-        distances: Tensor = squared.sqrt() * (m / (m - 1))
+        """Distance of each own row to the class without the row's group; infinite where nothing is left."""
+        distances = torch.full_like(self.scatter.weights, torch.inf)
+        for without, scored, sets in self.removed:
+            found = without.distances(self.variances_without(without, self.common_without[sets], shrinkage))
+            distances[scored[scored >= 0]] = found[scored >= 0]
+        return distances
+
+    def left_out_centroid_distances(self) -> Tensor:
+        """Euclidean distance of each own row to the mean of the class without the row's group."""
+        distances = torch.full_like(self.scatter.weights, 0.0 if self.point else torch.inf)
+        for without, scored, _ in self.removed:
+            found = torch.where(without.exists.unsqueeze(1), without.scored.square().sum(2).sqrt(), torch.inf)
+            distances[scored[scored >= 0]] = found[scored >= 0]
         return distances
 
     def gained(self, left_out: Tensor, shrinkage: Shrinkage, gains: Tensor) -> Tensor:
-        """Left-out distances after learning: what a row loses by being left out, it loses whatever the axes learned."""
+        """Left-out distances after learning; the leave-one-out ratio is assumed unchanged by learning."""
         before, after = (self.own_squares @ self.precisions(shrinkage, learned)[0] for learned in (None, gains))
         distances: Tensor = left_out * (after / before.clamp_min(SMALLEST_EIGENVALUE)).sqrt()
         return distances
 
     def log_likelihood(self, shrinkage: Shrinkage) -> float:
-        """Gaussian log likelihood of the own rows, each by the class that is made of the others, but for a constant."""
-        m = self.n_rows
-        if m < 2 or self.point:
-            return 0.0
-        others, ball = self.others(shrinkage), self.ball(shrinkage).left_out
-        determinant = (others * self.eigenvalues + ball.unsqueeze(1)).log().sum(1)
-        determinant += max(0, self.n_features - len(self.eigenvalues)) * ball.log()
-        distances = self.left_out_distances(shrinkage)
-        # Taking a row out divides the determinant by this.
-        shrunk = 1 + others / (m - 1) * m / (m - 1) * (distances * ((m - 1) / m)).square()
-        return -0.5 * float((determinant - shrunk.log() + distances.square()).sum())
-
-    def spread(self) -> Spread:
-        """Mean variance per feature; without one of m rows it is at least an m-th, even if the others are one point."""
-        m, total = self.n_rows, self.eigenvalues.sum()
-        left_out = (total * (m - 1) - self.own_squares.sum(1) * m / max(1, m - 1)) / max(1, m - 2)
-        return Spread(float(total) / self.n_features, left_out.clamp_min(total / m) / self.n_features)
+        """Gaussian log likelihood of the own rows, each by the class without its group, but for a constant."""
+        total = 0.0
+        for without, scored, sets in self.removed:
+            variances = self.variances_without(without, self.common_without[sets], shrinkage)
+            determinants = without.log_determinants(variances, self.n_features).unsqueeze(1)
+            terms = (determinants + without.distances(variances).square()) * self.scatter.weights[scored]
+            total -= 0.5 * float(terms[(scored >= 0) & without.exists.unsqueeze(1)].sum())
+        return total
 
     def squares(self, offsets: Tensor) -> tuple[Tensor, Tensor]:
         """Squared coordinates of rows along the axes, and what is left off them."""
@@ -251,72 +298,108 @@ class Part:
         return along * unit**2, 0.0 if spanned else off * unit**2
 
 
-def _set_spreads(parts: "list[Part]") -> None:
-    """Mean over the classes of their variance per feature; points do not count, and have no other spread."""
+def _principal_axes(offsets: Tensor, weights: Tensor, point: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Orthonormal axes of the weighted scatter of rows, its eigenvalues and the rows' coordinates along them."""
+    weighted = offsets * weights.sqrt().unsqueeze(1)
+    is_wide = len(offsets) < offsets.shape[1]
+    # The rows' products hold the same spectrum in a smaller matrix.
+    values, vectors = torch.linalg.eigh(weighted @ weighted.T if is_wide else weighted.T @ weighted)
+    kept = (values > SMALLEST_EIGENVALUE * values[-1].clamp_min(1e-30)) & (not point)
+    values, vectors = values[kept], vectors[:, kept]
+    if is_wide:
+        vectors = weighted.T @ vectors / values.sqrt()
+    return vectors.T, values, offsets @ vectors
+
+
+def _set_spreads(parts: "list[ClassCovariance]") -> None:
+    """Mean over the classes of their variance per feature, and the same without each set of rows.
+
+    Points do not count, and have no other spread.
+    """
     shaped = [part for part in parts if not part.point]
-    common = sum(part.own_spread.of_all for part in shaped) / len(shaped) if shaped else 1.0
+    common = sum(part.own_spread for part in shaped) / len(shaped) if shaped else 1.0
+    n_sets = 1 + max((int(sets.max()) for part in shaped for _, _, sets in part.removed), default=0)
+    device = parts[0].axes.device
+    total = torch.full((n_sets,), common * len(shaped), dtype=torch.float64, device=device)
+    count = torch.full((n_sets,), float(len(shaped)), dtype=torch.float64, device=device)
+    for part in shaped:
+        for without, _, sets in part.removed:
+            total[sets] += torch.where(without.has_spread, part.spread_without(without), 0.0) - part.own_spread
+            count[sets] -= (~without.has_spread).double()
+    without_each = torch.where(count > 0, total / count.clamp_min(1), common)
     for part in parts:
-        own, left_out = part.own_spread, torch.full_like(part.own_spread.left_out, common)
-        if part.n_rows < FEWEST_ROWS_OF_OWN_SPREAD and not part.point and len(shaped) > 1:
-            # Without one of its two rows the class is a point.
-            left_out += (common - own.of_all) / (len(shaped) - 1)
-        elif not part.point:
-            left_out += (own.left_out - own.of_all) / len(shaped)
-        part.common_spread = Spread(common, left_out)
+        part.common_spread, part.common_without = common, without_each
         if part.point:
-            part.own_spread = part.common_spread
+            part.own_spread = common
 
 
-#: Of each class: which rows it judges, and their squared coordinates along and off its axes.
+#: Of each class: which rows it scores, and their squared coordinates along and off its axes.
 Split = list[tuple[Tensor, Tensor, Tensor]]
 
 
-class JudgedRows:
-    """Rows and the classes that they are judged by; what depends on no shrinkage is computed once.
+class ValidationRows:
+    """Rows and the classes that score them; what depends on no shrinkage is computed once.
 
-    A row is known to its nearest class, its own being made without it, and open to the nearest other one. Rows
+    A row is known to its nearest class, its group being left out of its own, and open to the nearest other one. Rows
     between the classes and real open rows are open to their nearest class.
     """
 
-    def __init__(self, known: Tensor, classes: Tensor, balls: Balls, real_open: Tensor, parts: "list[Part]") -> None:
-        self.classes, self.balls, self.parts = classes, balls, parts
-        self.counted = ~balls.points[classes]
-        self.members = by_class(classes, len(parts))
-        self.other = nearest_other(known, classes, balls.centroids) if len(parts) > 1 else None
+    def __init__(self, samples: Samples, balls: Balls, real_open: Tensor, parts: "list[ClassCovariance]") -> None:
+        self.samples, self.balls, self.parts = samples, balls, parts
+        self.members = by_class(samples.classes, len(parts))
+        own = torch.empty_like(samples.weights)
+        for part, rows in zip(parts, self.members, strict=True):
+            own[rows] = part.left_out_centroid_distances()
+        #: Rows that a class is left to score.
+        self.counted = ~balls.points[samples.classes] & own.isfinite()
+        self.foreign = [Foreign(samples, part, k) for k, part in enumerate(parts) if part.foreign]
+        self.other = self._nearest_other() if len(parts) > 1 else None
         self.real = nearest_centroid(real_open, balls.centroids)
-        self.assigned = self._assigned(known)
-        self.to_other = None if self.other is None else self._split(known, self.other)
+        self.assigned, self.to_other = samples.classes, None
+        if self.other is not None:
+            away = torch.linalg.vector_norm(samples.rows - balls.centroids[self.other], dim=1).double()
+            for group in self.foreign:
+                mine = self.other[group.rows] == group.label
+                away[group.rows[mine]] = group.centroid_distances[mine]
+            self.assigned = torch.where(own <= away, samples.classes, self.other)
+            self.to_other = self._split(samples.rows, self.other)
         self.to_real = self._split(real_open, self.real)
 
     def reach(self, fit: CovarianceFit, gains: Sequence[Tensor | None], between: Tensor | None = None) -> Reach:
         """How far out the rows lie, as multiples of the unit."""
-        own = torch.empty(len(self.classes), dtype=torch.float64, device=self.classes.device)
+        weights = self.samples.weights
+        distances = torch.empty_like(weights)
         for part, rows, left_out, gain in zip(self.parts, self.members, fit.left_out, gains, strict=True):
-            own[rows] = left_out if gain is None else part.gained(left_out, fit.shrinkage, gain)
-
-        def judged(split: Split, assigned: Tensor) -> Judged:
-            return self._distances(split, len(assigned), fit, gains) / fit.unit, assigned
-
-        distances, stand_ins = own / fit.unit, []
+            distances[rows] = left_out if gain is None else part.gained(left_out, fit.shrinkage, gain)
+        stand_ins = []
         if self.to_other is not None and self.other is not None:
-            others, other = judged(self.to_other, self.other)
-            distances = torch.where(self.assigned == self.classes, distances, others)
-            stand_ins.append((others[self.counted], other[self.counted]))
+            others = self._distances(self.to_other, len(weights), fit, gains)
+            for group in self.foreign:
+                mine = self.other[group.rows] == group.label
+                others[group.rows[mine]] = group.distances(fit.shrinkage)[mine]
+            distances = torch.where(self.assigned == self.samples.classes, distances, others)
+            scored = self.counted & others.isfinite()
+            stand_ins.append(Judged(others[scored] / fit.unit, self.other[scored], weights[scored]))
         if between is not None:
             nearest = nearest_centroid(between, self.balls.centroids)
-            stand_ins.append(judged(self._split(between, nearest), nearest))
-        known = distances[self.counted], self.assigned[self.counted]
-        real = judged(self.to_real, self.real)
-        return Reach.of(known, self.classes[self.counted], stand_ins, real, len(self.parts))
+            stand_ins.append(self._unweighted(self._split(between, nearest), nearest, fit, gains))
+        known = Judged(distances[self.counted] / fit.unit, self.assigned[self.counted], weights[self.counted])
+        real = self._unweighted(self.to_real, self.real, fit, gains)
+        sets = self.samples.sets[self.counted.cpu().numpy()]
+        return Reach.of(known, self.samples.classes[self.counted], sets, stand_ins, real, len(self.parts))
 
-    def _assigned(self, known: Tensor) -> Tensor:
-        """Nearest centroid of each row, its own class's centroid being that of the other rows."""
-        if self.other is None:
-            return self.classes
-        counts = torch.bincount(self.classes, minlength=len(self.parts)).clamp_min(2)[self.classes]
-        own = torch.linalg.vector_norm(known - self.balls.centroids[self.classes], dim=1) * (counts / (counts - 1))
-        other = torch.linalg.vector_norm(known - self.balls.centroids[self.other], dim=1)
-        return torch.where(own <= other, self.classes, self.other)
+    def _unweighted(self, split: Split, assigned: Tensor, fit: CovarianceFit, gains: Sequence[Tensor | None]) -> Judged:
+        distances = self._distances(split, len(assigned), fit, gains) / fit.unit
+        return Judged(distances, assigned, torch.ones_like(distances))
+
+    def _nearest_other(self) -> Tensor:
+        """Nearest centroid of another class, the row's group being left out of it."""
+        rows, classes = self.samples.rows, self.samples.classes
+        near = closeness(rows, self.balls.centroids)
+        for group in self.foreign:
+            squared = group.centroid_distances.square()
+            near[group.rows, group.label] = (0.5 * (rows[group.rows].double().square().sum(1) - squared)).to(near.dtype)
+        return near.scatter_(1, classes.unsqueeze(1), -torch.inf).argmax(1)
 
     def _split(self, rows: Tensor, assigned: Tensor) -> Split:
         """Rows of each class, and their squared coordinates along and off its axes."""
@@ -327,7 +410,7 @@ class JudgedRows:
         ]
 
     def _distances(self, split: Split, n_rows: int, fit: CovarianceFit, gains: Sequence[Tensor | None]) -> Tensor:
-        found = torch.empty(n_rows, dtype=torch.float64, device=self.classes.device)
+        found = torch.empty(n_rows, dtype=torch.float64, device=self.samples.rows.device)
         for part, (group, along, off), gain in zip(self.parts, split, gains, strict=True):
             if part.point:  # a ball of the common radius
                 found[group] = off.sqrt() * (fit.unit / fit.radius)
@@ -335,3 +418,21 @@ class JudgedRows:
             weights, residual = part.precisions(fit.shrinkage, gain)
             found[group] = (along @ weights + off * residual).sqrt()
         return found
+
+
+class Foreign:
+    """Rows of other classes whose group has rows in one class, scored by that class without the group."""
+
+    def __init__(self, samples: Samples, part: ClassCovariance, label: int) -> None:
+        rows, members = zip(*part.foreign, strict=True)
+        self.part, self.label = part, label
+        self.rows = torch.tensor(rows, device=samples.rows.device)
+        self.sets = torch.from_numpy(samples.sets[list(rows)]).to(samples.rows.device)
+        self.without = part.without(members, samples.rows[self.rows].double() - part.centre)
+        squared = self.without.scored.square().sum(2) + self.without.off_axes
+        self.centroid_distances = torch.where(self.without.exists, squared[:, 0].sqrt(), torch.inf)
+
+    def distances(self, shrinkage: Shrinkage) -> Tensor:
+        """Distances to the class, in the metric of its covariance."""
+        common = self.part.common_without[self.sets]
+        return self.without.distances(self.part.variances_without(self.without, common, shrinkage))[:, 0]

@@ -9,10 +9,11 @@ from torch import Tensor
 
 from .covariance import fit_covariances
 from .geometry import Factors, class_balls
-from .held_out import HeldOutRows, Reach, Rows, best_size, boundary_f1, hold_out
+from .held_out import HeldOutRows, Reach, best_size, boundary_f1, hold_out
 from .losses import contraction_loss, contraction_slope, expansion_loss, expansion_slope
-from .pseudo_open import MOST_NEGATIVES, draw_negatives, rows_between, rows_of
+from .pseudo_open import MOST_NEGATIVES, draw_negatives, rows_between
 from .refinement import learn_axes
+from .samples import Samples
 from .settings import BoundarySettings
 from .training import History, run_epochs, shuffled_batches
 
@@ -49,33 +50,29 @@ class Boundaries:
     history: History
 
 
-def learn_boundaries(
-    known: Tensor, classes: Tensor, n_classes: int, real_open: Tensor, settings: BoundarySettings, seed: int
-) -> Boundaries:
+def learn_boundaries(samples: Samples, real_open: Tensor, settings: BoundarySettings, seed: int) -> Boundaries:
     """Learn one ellipsoid per class from rows of unit scale, from the start that ``settings.init`` names.
 
     Parameters
     ----------
-    known : Tensor of shape (n_samples, n_features)
-    classes : Tensor of shape (n_samples,)
-        Class of each row, each of 0 … n_classes − 1 at least once.
-    n_classes : int
+    samples : Samples
+        Known rows, at least one of each class.
     real_open : Tensor of shape (n_open, n_features)
         Rows that are known to be open; may be empty.
     settings : BoundarySettings
     seed : int
     """
     if settings.init == "identity":
-        learned = learn_ellipsoids(known, classes, n_classes, real_open, settings, seed)
+        learned = learn_ellipsoids(samples, real_open, settings, seed)
         shapes = Factors.from_components(learned.components)
         margins, history = learned.held_out_margins, learned.history
         return Boundaries(learned.centroids, learned.radii, shapes, learned.points, margins, None, history)
-    balls = class_balls(known, classes, n_classes)
-    fit = fit_covariances(known, classes, balls, real_open)
-    gains, history = learn_axes(fit, known, classes, real_open, settings, np.random.default_rng(seed))
+    balls = class_balls(samples)
+    fit = fit_covariances(samples, balls, real_open)
+    gains, history = learn_axes(fit, real_open, settings, np.random.default_rng(seed))
     between = None
     if settings.recalibrate:
-        between = judging_rows(known, classes, balls.centroids, balls.points, settings, seed)
+        between = judging_rows(samples, balls.centroids, balls.points, settings, seed)
     reach = fit.reach(gains, between)
     size = best_size(reach)[0] * (1 + ROUNDING) if settings.recalibrate else 1.0
     # One radius for all: the shapes differ in size. Between points alone, the distances between them decide.
@@ -84,13 +81,11 @@ def learn_boundaries(
     return Boundaries(fit.centroids, radii, fit.factors(gains), balls.points, margins, fit.shrinkage.rho, history)
 
 
-def learn_ellipsoids(
-    known: Tensor, classes: Tensor, n_classes: int, real_open: Tensor, settings: BoundarySettings, seed: int
-) -> Ellipsoids:
+def learn_ellipsoids(samples: Samples, real_open: Tensor, settings: BoundarySettings, seed: int) -> Ellipsoids:
     """Learn full matrices that start at the identity, from rows as ``learn_boundaries`` takes them."""
     rng = np.random.default_rng(seed)
-    learning, held_out = _hold_out(known, classes, real_open, settings, rng)
-    ellipsoids = start_ellipsoids(*learning[:2], n_classes)
+    learning, held_out = _hold_out(samples, real_open, settings, rng)
+    ellipsoids = start_ellipsoids(learning[0])
     trainer = _BoundaryTrainer(ellipsoids, *learning, settings, rng)
     judge = HeldOutRows(*held_out, ellipsoids.centroids, ellipsoids.points) if held_out else None
     if not held_out or not judge:  # nothing was held out, or only rows of classes that are points
@@ -110,36 +105,37 @@ def learn_ellipsoids(
     else:
         ellipsoids.history = trainer.run()
     if settings.recalibrate:
-        between = judging_rows(*held_out[:2], ellipsoids.centroids, ellipsoids.points, settings, seed)
+        between = judging_rows(held_out[0], ellipsoids.centroids, ellipsoids.points, settings, seed)
         size, _ = best_size(reach(between))
         ellipsoids.radii = ellipsoids.radii * (size * (1 + ROUNDING))
     ellipsoids.held_out_margins = 1 - reach().known
     return ellipsoids
 
 
-def judging_rows(
-    known: Tensor, classes: Tensor, centroids: Tensor, points: Tensor, settings: BoundarySettings, seed: int
-) -> Tensor:
+def judging_rows(samples: Samples, centroids: Tensor, points: Tensor, settings: BoundarySettings, seed: int) -> Tensor:
     """Rows between the classes that judge sizes; they have random numbers of their own, not those of the training."""
-    rows, codes = rows_of(known, classes, ~points)
-    n_wanted = min(max(len(rows), FEWEST_BETWEEN), MOST_NEGATIVES)
-    return rows_between(rows, codes, centroids, n_wanted, settings.alpha, np.random.default_rng([seed, 1]))
+    shaped = samples.of_classes(~points)
+    n_wanted = min(max(len(shaped), FEWEST_BETWEEN), MOST_NEGATIVES)
+    return rows_between(shaped, centroids, n_wanted, settings.alpha, np.random.default_rng([seed, 1]))
+
+
+Learning = tuple[Samples, Tensor]
 
 
 def _hold_out(
-    known: Tensor, classes: Tensor, real_open: Tensor, settings: BoundarySettings, rng: np.random.Generator
-) -> tuple[Rows, Rows | None]:
-    """Split (known, classes, real_open) into rows that learn and rows that are held out, if any are needed."""
+    samples: Samples, real_open: Tensor, settings: BoundarySettings, rng: np.random.Generator
+) -> tuple[Learning, Learning | None]:
+    """Split known and real open rows into those that learn and those that are held out, if any are needed."""
     if not (settings.early_stopping or settings.recalibrate):
-        return (known, classes, real_open), None
-    return hold_out(known, classes, real_open, settings.validation_fraction, rng)
+        return (samples, real_open), None
+    return hold_out(samples, real_open, settings.validation_fraction, rng)
 
 
-def start_ellipsoids(known: Tensor, classes: Tensor, n_classes: int) -> Ellipsoids:
+def start_ellipsoids(samples: Samples) -> Ellipsoids:
     """Centroids, mean radii and identity matrices: the ball from which learning starts."""
-    centroids, radii, points = class_balls(known, classes, n_classes)
-    components = torch.eye(known.shape[1], device=known.device, dtype=known.dtype).repeat(n_classes, 1, 1)
-    return Ellipsoids(centroids, radii, components, points)
+    centroids, radii, points = class_balls(samples)
+    identity = torch.eye(samples.rows.shape[1], device=centroids.device, dtype=centroids.dtype)
+    return Ellipsoids(centroids, radii, identity.repeat(samples.n_classes, 1, 1), points)
 
 
 class _BoundaryTrainer:
@@ -148,15 +144,16 @@ class _BoundaryTrainer:
     def __init__(
         self,
         ellipsoids: Ellipsoids,
-        known: Tensor,
-        classes: Tensor,
+        samples: Samples,
         real_open: Tensor,
         settings: BoundarySettings,
         rng: np.random.Generator,
     ) -> None:
         self.ellipsoids, self.settings, self.rng = ellipsoids, settings, rng
-        self.known, self.classes, self.real_open = known, classes, real_open
-        self.classes_cpu = classes.cpu().numpy()
+        self.known, self.classes, self.real_open = samples.rows, samples.classes, real_open
+        self.classes_cpu, self.weights_cpu = samples.classes.cpu().numpy(), samples.weights.cpu().numpy()
+        # On average a row weighs 1, and so does a step.
+        self.weights = (samples.weights / samples.weights.mean()).to(samples.rows.dtype)
         self.gradient = torch.zeros_like(ellipsoids.components)
         ellipsoids.components.grad = self.gradient
         self.optimizer = torch.optim.Adam([ellipsoids.components], lr=settings.learning_rate, fused=True)
@@ -184,8 +181,16 @@ class _BoundaryTrainer:
         """One optimiser step on a batch; returns the batch's summed loss (eq. 16)."""
         on_device = torch.from_numpy(rows).to(self.known.device)
         batch, classes = self.known[on_device], self.classes[on_device]
-        negatives = draw_negatives(batch, self.classes_cpu[rows], self.real_open, len(rows), self.settings, self.rng)
-        loss = self._contract(negatives) + self._expand(batch, classes)
+        negatives = draw_negatives(
+            batch,
+            self.classes_cpu[rows],
+            self.real_open,
+            len(rows),
+            self.settings,
+            self.rng,
+            self.weights_cpu[rows],
+        )
+        loss = self._contract(negatives) + self._expand(batch, classes, self.weights[on_device])
         self.gradient.div_(len(rows))
         # A point says nothing about a shape: its matrix stays the identity.
         self.gradient[self.ellipsoids.points] = 0
@@ -214,8 +219,8 @@ class _BoundaryTrainer:
         self.gradient.sub_(weighted.sum(0).unsqueeze(2) * ellipsoids.centroids.unsqueeze(1))
         return loss
 
-    def _expand(self, batch: Tensor, classes: Tensor) -> Tensor:
-        """Expansion loss of every known row for its own class; adds its gradient.
+    def _expand(self, batch: Tensor, classes: Tensor, weights: Tensor) -> Tensor:
+        """Weighted expansion loss of every known row for its own class; adds its gradient.
 
         Rows are laid out class by class, padded to the most frequent class of the batch.
         """
@@ -225,9 +230,11 @@ class _BoundaryTrainer:
         position = torch.arange(len(order), device=batch.device) - (counts.cumsum(0) - counts)[classes[order]]
         offsets = batch.new_zeros(len(counts), int(counts.max()), batch.shape[1])  # (n_classes, most, n_features)
         offsets[classes[order], position] = batch[order] - ellipsoids.centroids[classes[order]]
+        padded_weights = batch.new_zeros(offsets.shape[:2])
+        padded_weights[classes[order], position] = weights[order]
         mapped = torch.bmm(offsets, ellipsoids.components.transpose(1, 2))
         norms = torch.linalg.vector_norm(mapped, dim=2).clamp_min_(SMALLEST_NORM)  # padding has norm 0: inside
         radii = ellipsoids.radii.unsqueeze(1)
-        weighted = mapped.mul_((expansion_slope(norms, radii) / norms).unsqueeze(2))
+        weighted = mapped.mul_((padded_weights * expansion_slope(norms, radii) / norms).unsqueeze(2))
         self.gradient.baddbmm_(weighted.transpose(1, 2), offsets)
-        return expansion_loss(norms, radii).sum()
+        return (padded_weights * expansion_loss(norms, radii)).sum()

@@ -6,31 +6,39 @@ Shapes: ``n_samples`` rows of ``n_features``; ``n_classes`` ellipsoids, each { z
 from dataclasses import dataclass
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from .devices import row_chunks
+from .samples import Samples
 
 #: A class whose mean radius is below this (features have unit scale) holds one point only.
 POINT_RADIUS = 1e-6
 
 
-def class_centroids(features: Tensor, classes: Tensor, n_classes: int) -> Tensor:
-    """Mean of each class's rows (eq. 3), (n_classes, n_features).
+def class_centroids(samples: Samples) -> Tensor:
+    """Weighted mean of each class's rows (eq. 3), (n_classes, n_features).
 
     Summed in double precision: the mean of equal rows is that row, however many there are.
     """
-    rows = features.double()
-    sums = rows.new_zeros(n_classes, rows.shape[1]).index_add_(0, classes, rows)
-    means: Tensor = sums / torch.bincount(classes, minlength=n_classes).unsqueeze(1)
-    return means.to(features.dtype)
+    rows = samples.rows.double() * samples.weights.unsqueeze(1)
+    sums = rows.new_zeros(samples.n_classes, rows.shape[1]).index_add_(0, samples.classes, rows)
+    means: Tensor = sums / class_weights(samples).unsqueeze(1)
+    return means.to(samples.rows.dtype)
 
 
-def mean_radii(features: Tensor, classes: Tensor, centroids: Tensor) -> Tensor:
-    """Mean distance of each class's rows to their centroid, the paper's Δ, (n_classes,)."""
-    distances = torch.linalg.vector_norm(features - centroids[classes], dim=1)
-    sums = torch.zeros_like(centroids[:, 0], dtype=torch.float64).index_add_(0, classes, distances.double())
-    return (sums / torch.bincount(classes, minlength=len(centroids))).to(distances.dtype)
+def mean_radii(samples: Samples, centroids: Tensor) -> Tensor:
+    """Weighted mean distance of each class's rows to their centroid, the paper's Δ, (n_classes,)."""
+    distances = torch.linalg.vector_norm(samples.rows - centroids[samples.classes], dim=1)
+    sums = torch.zeros_like(centroids[:, 0], dtype=torch.float64)
+    sums.index_add_(0, samples.classes, distances.double() * samples.weights)
+    return (sums / class_weights(samples)).to(distances.dtype)
+
+
+def class_weights(samples: Samples) -> Tensor:
+    """Total weight of each class's rows, (n_classes,)."""
+    return samples.weights.new_zeros(samples.n_classes).index_add_(0, samples.classes, samples.weights)
 
 
 class Balls(NamedTuple):
@@ -38,14 +46,16 @@ class Balls(NamedTuple):
 
     centroids: Tensor  # (n_classes, n_features)
     radii: Tensor  # (n_classes,)
-    points: Tensor  # (n_classes,) Boolean: classes whose rows are one point
+    points: Tensor  # (n_classes,) Boolean: classes without a spread, their rows are one point or duplicates of one
 
 
-def class_balls(features: Tensor, classes: Tensor, n_classes: int) -> Balls:
-    """Centroids and mean radii of all classes; those whose rows are one point have a typical radius."""
-    centroids = class_centroids(features, classes, n_classes)
-    radii = mean_radii(features, classes, centroids)
-    points = radii <= POINT_RADIUS
+def class_balls(samples: Samples) -> Balls:
+    """Centroids and mean radii of all classes; those without a spread have a typical radius."""
+    centroids = class_centroids(samples)
+    radii = mean_radii(samples, centroids)
+    pairs = np.unique(np.stack([samples.classes.cpu().numpy(), samples.units]), axis=1)
+    n_units = torch.from_numpy(np.bincount(pairs[0], minlength=samples.n_classes)).to(radii.device)
+    points = (radii <= POINT_RADIUS) | (n_units < 2)
     return Balls(centroids, torch.where(points, _typical_radius(centroids, radii[~points]), radii), points)
 
 
@@ -66,15 +76,15 @@ def nearest_centroid(features: Tensor, centroids: Tensor, handicap: Tensor | Non
 
     Features should be centred, which keeps the differences accurate. A class with the handicap −inf is nobody's.
     """
-    return _closeness(features, centroids, handicap).argmax(1)
+    return closeness(features, centroids, handicap).argmax(1)
 
 
 def nearest_other(features: Tensor, classes: Tensor, centroids: Tensor, handicap: Tensor | None = None) -> Tensor:
     """Index of the nearest centroid of another class than the row's own, (n_samples,)."""
-    return _closeness(features, centroids, handicap).scatter_(1, classes.unsqueeze(1), -torch.inf).argmax(1)
+    return closeness(features, centroids, handicap).scatter_(1, classes.unsqueeze(1), -torch.inf).argmax(1)
 
 
-def _closeness(features: Tensor, centroids: Tensor, handicap: Tensor | None) -> Tensor:
+def closeness(features: Tensor, centroids: Tensor, handicap: Tensor | None = None) -> Tensor:
     """−‖z − c‖² / 2 less the part that is the same for every class: one matrix product."""
     constants = centroids.square().sum(1).mul_(-0.5)
     return torch.addmm(constants if handicap is None else constants + handicap, features, centroids.T)

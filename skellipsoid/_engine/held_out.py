@@ -1,9 +1,9 @@
 """Rows that boundaries were made without: when to stop learning, which shape, and how large.
 
 Such rows should lie inside the ellipsoid of the class that they are assigned to. Two kinds of rows stand in for open
-ones, and should lie outside. The same rows, their own class left aside: to the ellipsoid of the nearest other class
-they are what an unknown class would be. And rows of imaginary classes between two known ones, after the paper's
-pseudo-open mixtures: there an encoder that drives the known classes apart leaves the unknown ones.
+ones, and should lie outside. The same rows, their own class left aside: to the nearest other class they look like rows
+of an unknown class. And rows of imaginary classes between two known ones, after the paper's pseudo-open mixtures: there
+an encoder that drives the known classes apart leaves the unknown ones.
 """
 
 from collections.abc import Sequence
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .geometry import Factors, assigned_norms, nearest_centroid, nearest_other
+from .samples import Samples, effective_number
 from .training import held_out_rows
 
 #: How many open rows there are for each known one, in the mean over which a boundary is judged: nobody knows it, so a
@@ -25,12 +26,17 @@ OPEN_PER_KNOWN = (1 / 3, 1.0, 3.0)
 #: The expected F1 of m rows, of which nine in ten are right, is known to about this over √m.
 F1_ERROR = 0.3
 SMALLEST_ERROR = 1e-9
+TINY = 1e-12
 #: Sizes that are tried, at the reaches of as many known rows.
 N_SIZES = 500
 
 
-#: Norms of rows as multiples of the radius, and the class that judges each.
-Judged = tuple[Tensor, Tensor]
+class Judged(NamedTuple):
+    """Norms of rows as multiples of the radius, the class that scores each, and what it weighs."""
+
+    reach: Tensor  # (n_rows,)
+    assigned: Tensor  # (n_rows,)
+    weights: Tensor  # (n_rows,)
 
 
 class Open(NamedTuple):
@@ -38,6 +44,7 @@ class Open(NamedTuple):
 
     reach: NDArray[np.float64]  # (n_open,)
     assigned: NDArray[np.int64]  # (n_open,) class whose ellipsoid judges
+    weights: NDArray[np.float64]  # (n_open,)
 
 
 @dataclass(frozen=True)
@@ -47,34 +54,54 @@ class Reach:
     known: NDArray[np.float64]  # (n_known,)
     classes: NDArray[np.int64]  # (n_known,) true class
     assigned: NDArray[np.int64]  # (n_known,) class whose ellipsoid judges
+    weights: NDArray[np.float64]  # (n_known,)
+    n_independent: float  # effective number of independent known rows
     open: list[Open]  # kinds of open rows, none of them empty
     n_classes: int
 
     @classmethod
-    def of(cls, known: Judged, classes: Tensor, stand_ins: Sequence[Judged], real: Judged, n_classes: int) -> "Reach":
-        """Collect what rows' norms, as multiples of the radius, say: each kind of stand-in joins the real open rows."""
+    def of(
+        cls,
+        known: Judged,
+        classes: Tensor,
+        sets: NDArray[np.int64],
+        stand_ins: Sequence[Judged],
+        real: Judged,
+        n_classes: int,
+    ) -> "Reach":
+        """Collect what rows' norms say: each kind of stand-in joins the real open rows.
+
+        Parameters
+        ----------
+        known : Judged
+        classes : Tensor of shape (n_known,)
+        sets : ndarray of shape (n_known,)
+            Rows with the same number depend on each other.
+        stand_ins : sequence of Judged
+        real : Judged
+        n_classes : int
+        """
 
         def opened(*kinds: Judged) -> Open:
-            reach, assigned = (torch.cat(parts).cpu().numpy() for parts in zip(*kinds, strict=True))
-            return Open(reach.astype(np.float64), assigned)
+            reach, assigned, weights = (torch.cat(parts).cpu().numpy() for parts in zip(*kinds, strict=True))
+            return Open(reach.astype(np.float64), assigned, weights.astype(np.float64))
 
         kinds = [opened(kind, real) for kind in stand_ins if len(kind[0])]
         if not kinds and len(real[0]):
             kinds = [opened(real)]
-        reach, assigned = opened(known)
-        return cls(reach, classes.cpu().numpy(), assigned, kinds, n_classes)
-
-
-Rows = tuple[Tensor, Tensor, Tensor]
+        reach, assigned, weights = opened(known)
+        n_independent = effective_number(weights, sets)
+        return cls(reach, classes.cpu().numpy(), assigned, weights, n_independent, kinds, n_classes)
 
 
 def hold_out(
-    known: Tensor, classes: Tensor, real_open: Tensor, fraction: float, rng: np.random.Generator
-) -> tuple[Rows, Rows]:
-    """Split (known, classes, real_open) into rows that learn and rows that are held out."""
-    held = torch.from_numpy(held_out_rows(classes.cpu().numpy(), fraction, rng)).to(known.device)
-    open_held = torch.from_numpy(rng.random(len(real_open)) < fraction).to(known.device)
-    return (known[~held], classes[~held], real_open[~open_held]), (known[held], classes[held], real_open[open_held])
+    samples: Samples, real_open: Tensor, fraction: float, rng: np.random.Generator
+) -> tuple[tuple[Samples, Tensor], tuple[Samples, Tensor]]:
+    """Split known and real open rows into those that learn and those that are held out; groups stay together."""
+    classes = samples.classes.cpu().numpy()
+    held = torch.from_numpy(held_out_rows(classes, fraction, rng, samples.blocks)).to(samples.rows.device)
+    open_held = torch.from_numpy(rng.random(len(real_open)) < fraction).to(real_open.device)
+    return (samples.where(~held), real_open[~open_held]), (samples.where(held), real_open[open_held])
 
 
 class HeldOutRows:
@@ -82,8 +109,8 @@ class HeldOutRows:
 
     Parameters
     ----------
-    known : Tensor of shape (n_known, n_features)
-    classes : Tensor of shape (n_known,)
+    samples : Samples
+        Known rows.
     real_open : Tensor of shape (n_open, n_features)
     centroids : Tensor of shape (n_classes, n_features)
     points : Tensor of shape (n_classes,)
@@ -95,25 +122,24 @@ class HeldOutRows:
 
     def __init__(
         self,
-        known: Tensor,
-        classes: Tensor,
+        samples: Samples,
         real_open: Tensor,
         centroids: Tensor,
         points: Tensor,
         unknown: Tensor | None = None,
     ) -> None:
-        known, classes = known[~points[classes]], classes[~points[classes]]
+        samples = samples.of_classes(~points)
         self.centroids = centroids
         judging = centroids.new_zeros(len(centroids))
-        as_known = as_open = torch.ones(len(known), dtype=torch.bool, device=known.device)
+        self.known = others = samples
         if unknown is not None:
             judging[unknown] = -torch.inf
-            as_known, as_open = ~unknown[classes], unknown[classes]
-        self.known, self.classes = known[as_known], classes[as_known]
-        self.assigned = nearest_centroid(self.known, centroids, judging)
-        self.real = real_open, nearest_centroid(real_open, centroids, judging)
-        others = known[as_open][: None if len(centroids) > 1 else 0]
-        self.others = others, nearest_other(others, classes[as_open][: len(others)], centroids, judging)
+            self.known, others = samples.of_classes(~unknown), samples.of_classes(unknown)
+        self.assigned = nearest_centroid(self.known.rows, centroids, judging)
+        self.real = real_open, nearest_centroid(real_open, centroids, judging), torch.ones_like(real_open[:, 0])
+        n_others = len(others) if len(centroids) > 1 else 0
+        rows, classes = others.rows[:n_others], others.classes[:n_others]
+        self.others = rows, nearest_other(rows, classes, centroids, judging), others.weights[:n_others]
 
     def __len__(self) -> int:
         """Return the number of held-out known rows."""
@@ -122,14 +148,14 @@ class HeldOutRows:
     def reach(self, shapes: Factors, radii: Tensor, between: Tensor | None = None) -> Reach:
         """How far out the rows, and rows between the classes if there are, lie with the present matrices."""
 
-        def judged(rows: Tensor, assigned: Tensor) -> Judged:
-            return assigned_norms(rows, assigned, self.centroids, shapes) / radii[assigned], assigned
+        def judged(rows: Tensor, assigned: Tensor, weights: Tensor) -> Judged:
+            return Judged(assigned_norms(rows, assigned, self.centroids, shapes) / radii[assigned], assigned, weights)
 
         stand_ins = [judged(*self.others)]
         if between is not None:
-            stand_ins.append(judged(between, nearest_centroid(between, self.centroids)))
-        known = judged(self.known, self.assigned)
-        return Reach.of(known, self.classes, stand_ins, judged(*self.real), len(self.centroids))
+            stand_ins.append(judged(between, nearest_centroid(between, self.centroids), torch.ones_like(between[:, 0])))
+        known = judged(self.known.rows, self.assigned, self.known.weights)
+        return Reach.of(known, self.known.classes, self.known.sets, stand_ins, judged(*self.real), len(self.centroids))
 
 
 def expected_f1(reach: Reach, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -148,32 +174,32 @@ def expected_f1(reach: Reach, sizes: NDArray[np.float64]) -> NDArray[np.float64]
     -------
     ndarray of shape (n_sizes,)
     """
+    known = Open(reach.known, reach.assigned, reach.weights)
     right = reach.assigned == reach.classes
-    correct = _accepted(reach.known[right], reach.classes[right], sizes, reach.n_classes)
-    answered = _accepted(reach.known, reach.assigned, sizes, reach.n_classes)
-    support = np.bincount(reach.classes, minlength=reach.n_classes)
+    correct = _accepted(Open(*(values[right] for values in known)), sizes, reach.n_classes)
+    answered = _accepted(known, sizes, reach.n_classes)
+    support = np.bincount(reach.classes, reach.weights, minlength=reach.n_classes)
     present = support > 0
     if not len(reach.open):
-        return np.asarray((2 * correct / np.maximum(answered + support, 1))[:, present].mean(axis=1))
-    falsely_rejected = len(reach.known) - answered.sum(axis=1)
+        return np.asarray((2 * correct / np.maximum(answered + support, TINY))[:, present].mean(axis=1))
+    n_known = reach.weights.sum()
+    falsely_rejected = n_known - answered.sum(axis=1)
     values = []
     for kind, per_known in product(reach.open, OPEN_PER_KNOWN):
-        opened, n_open = _accepted(*kind, sizes, reach.n_classes), len(kind.reach)
+        opened, n_open = _accepted(kind, sizes, reach.n_classes), kind.weights.sum()
         n_rejected = n_open - opened.sum(axis=1)
-        weight = per_known * len(reach.known) / n_open
-        f1 = 2 * correct / np.maximum(answered + weight * opened + support, 1e-12)
-        f1_open = 2 * weight * n_rejected / (weight * (n_open + n_rejected) + falsely_rejected)
+        weight = per_known * n_known / n_open
+        f1 = 2 * correct / np.maximum(answered + weight * opened + support, TINY)
+        f1_open = 2 * weight * n_rejected / np.maximum(weight * (n_open + n_rejected) + falsely_rejected, TINY)
         values.append((f1[:, present].sum(axis=1) + f1_open) / (present.sum() + 1))
     return np.asarray(np.mean(values, axis=0))
 
 
-def _accepted(
-    values: NDArray[np.float64], assigned: NDArray[np.int64], sizes: NDArray[np.float64], n_classes: int
-) -> NDArray[np.float64]:
-    """Rows of each class that are accepted at each size, (n_sizes, n_classes)."""
-    first = np.searchsorted(sizes, values, side="left")
-    counts = np.bincount(first * n_classes + assigned, minlength=(len(sizes) + 1) * n_classes)
-    return counts.reshape(len(sizes) + 1, n_classes)[:-1].cumsum(axis=0).astype(float)
+def _accepted(rows: Open, sizes: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
+    """Weight of each class's rows that are accepted at each size, (n_sizes, n_classes)."""
+    first = np.searchsorted(sizes, rows.reach, side="left")
+    counts = np.bincount(first * n_classes + rows.assigned, rows.weights, minlength=(len(sizes) + 1) * n_classes)
+    return np.asarray(counts.reshape(len(sizes) + 1, n_classes)[:-1].cumsum(axis=0))
 
 
 def best_size(reach: Reach) -> tuple[float, float]:
@@ -191,7 +217,7 @@ def best_size(reach: Reach) -> tuple[float, float]:
     best = float(scores.max())
     if not len(reach.open):
         return float(sizes[scores.argmax()]), best
-    weights = near_best(scores, F1_ERROR / len(reach.known) ** 0.5)
+    weights = near_best(scores, F1_ERROR / reach.n_independent**0.5)
     return float(np.exp(np.average(np.log(sizes), weights=weights))), best
 
 

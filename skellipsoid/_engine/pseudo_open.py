@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .samples import Samples
 from .settings import BoundarySettings
 
 #: Open rows that a boundary is learned from or judged by at most.
@@ -34,27 +35,27 @@ def draw_negatives(
     n_wanted: int,
     settings: BoundarySettings,
     rng: np.random.Generator,
+    weights: np.ndarray | None = None,
 ) -> Tensor:
     """Draw open rows: real ones for up to half of them, else mixtures of ``rows``; see ``draw_mixtures``.
 
     Rows of a single class cannot be mixed: then there are real ones alone, as many as there are.
     """
     n_real = min(len(real_open), n_wanted // 2)
-    mixture = draw_mixtures(classes, n_wanted - n_real, n_mix=settings.n_mix, alpha=settings.alpha, rng=rng)
+    mixture = draw_mixtures(classes, n_wanted - n_real, settings.n_mix, settings.alpha, rng, weights)
     mixed = rows[:0] if mixture is None else mixture.of(rows)
     chosen = rng.permutation(len(real_open))[: n_real if len(mixed) else n_wanted]
     return torch.cat([mixed, real_open[torch.from_numpy(chosen).to(real_open.device)]])
 
 
-def rows_between(
-    rows: Tensor, classes: np.ndarray, centroids: Tensor, n_wanted: int, alpha: float, rng: np.random.Generator
-) -> Tensor:
+def rows_between(samples: Samples, centroids: Tensor, n_wanted: int, alpha: float, rng: np.random.Generator) -> Tensor:
     """Rows of imaginary classes, each between two known ones, (n_wanted, n_features); none where there is one class.
 
     A mixture of rows averages away how they deviate from their centroids. So the centroids are mixed, and the row
     deviates as that one of the two rows does whose class has the larger weight.
     """
-    mixture = draw_mixtures(classes, n_wanted, n_mix=2, alpha=alpha, rng=rng)
+    rows, classes = samples.rows, samples.classes.cpu().numpy()
+    mixture = draw_mixtures(classes, n_wanted, 2, alpha, rng, samples.weights.cpu().numpy())
     if mixture is None:
         return rows[:0]
     centres = Mixture(classes[mixture.indices], mixture.weights).of(centroids)
@@ -63,14 +64,13 @@ def rows_between(
     return centres + rows[of_row] - centroids[of_class]
 
 
-def rows_of(known: Tensor, classes: Tensor, chosen: Tensor) -> tuple[Tensor, np.ndarray]:
-    """Rows of the ``chosen`` classes, (n_classes,) Boolean, and their classes on the CPU."""
-    rows = chosen[classes]
-    return known[rows], classes[rows].cpu().numpy()
-
-
 def draw_mixtures(
-    classes: np.ndarray, n_mixtures: int, *, n_mix: int, alpha: float, rng: np.random.Generator
+    classes: np.ndarray,
+    n_mixtures: int,
+    n_mix: int,
+    alpha: float,
+    rng: np.random.Generator,
+    weights: np.ndarray | None = None,
 ) -> Mixture | None:
     """Draw ``n_mixtures`` pseudo-open samples from rows with the given classes.
 
@@ -88,20 +88,26 @@ def draw_mixtures(
         α, the concentration of the symmetric Dirichlet distribution of the weights.
     rng : numpy.random.Generator
         Random numbers come from the CPU, so that every device sees the same mixtures.
+    weights : ndarray of shape (n_rows,), optional
+        What the rows weigh in the draws; equally without it.
 
     Returns
     -------
     Mixture or None
         ``None`` if the rows hold fewer than two classes.
     """
-    labels, inverse, counts = np.unique(classes, return_inverse=True, return_counts=True)
+    labels, inverse = np.unique(classes, return_inverse=True)
     n_mix = min(n_mix, len(labels))
     if n_mix < 2:
         return None
-    keys = np.log(counts) + rng.gumbel(size=(n_mixtures, len(labels)))
-    chosen = np.argpartition(-keys, n_mix - 1, axis=1)[:, :n_mix]  # (n_mixtures, n_mix) positions in labels
     by_class = np.argsort(inverse, kind="stable")
-    first = np.cumsum(counts) - counts
-    within = (rng.random(chosen.shape) * counts[chosen]).astype(np.intp)
-    weights = rng.dirichlet(np.full(n_mix, alpha), size=n_mixtures)
-    return Mixture(by_class[first[chosen] + within], weights)
+    # A row is drawn where a number falls into its piece of the class's total weight.
+    ends = np.cumsum(np.ones(len(classes)) if weights is None else weights[by_class])
+    last = np.cumsum(np.bincount(inverse)) - 1
+    totals = np.diff(ends[last], prepend=0.0)
+    keys = np.log(totals) + rng.gumbel(size=(n_mixtures, len(labels)))
+    chosen = np.argpartition(-keys, n_mix - 1, axis=1)[:, :n_mix]  # (n_mixtures, n_mix) positions in labels
+    drawn = (ends[last] - totals)[chosen] + rng.random(chosen.shape) * totals[chosen]
+    places = np.minimum(np.searchsorted(ends, drawn, side="right"), last[chosen])
+    shares = rng.dirichlet(np.full(n_mix, alpha), size=n_mixtures)
+    return Mixture(by_class[places], shares)

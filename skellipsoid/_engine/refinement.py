@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .covariance import CovarianceFit, Part, fit_covariances
+from .covariance import ClassCovariance, CovarianceFit, fit_covariances
 from .geometry import class_balls
 from .held_out import HeldOutRows, boundary_f1, hold_out
 from .losses import contraction_loss, contraction_slope, expansion_loss, expansion_slope
-from .pseudo_open import MOST_NEGATIVES, draw_negatives, rows_of
+from .pseudo_open import MOST_NEGATIVES, draw_negatives
 from .settings import BoundarySettings
 from .training import History, run_epochs
 
@@ -34,8 +34,6 @@ class AxisLearner:
     Parameters
     ----------
     fit : CovarianceFit
-    known : Tensor of shape (n_samples, n_features)
-    classes : Tensor of shape (n_samples,)
     real_open : Tensor of shape (n_open, n_features)
     negatives_from : Tensor of shape (n_classes,)
         Boolean: classes whose rows are mixed into pseudo-open ones.
@@ -46,22 +44,22 @@ class AxisLearner:
     def __init__(
         self,
         fit: CovarianceFit,
-        known: Tensor,
-        classes: Tensor,
         real_open: Tensor,
         negatives_from: Tensor,
         settings: BoundarySettings,
         rng: np.random.Generator,
     ) -> None:
-        self.fit, self.settings, self.n_rows = fit, settings, len(known)
+        known = fit.samples
+        self.fit, self.settings, self.n_rows, device = fit, settings, len(known), known.rows.device
         n_axes = [len(part.eigenvalues) for part in fit.parts]
-        self.log_weights = torch.zeros(len(fit.parts), max(n_axes), device=known.device)
-        self.n_axes = torch.tensor(n_axes, device=known.device).unsqueeze(1)
+        self.log_weights = torch.zeros(len(fit.parts), max(n_axes), device=device)
+        self.n_axes = torch.tensor(n_axes, device=device).unsqueeze(1)
         self.optimizer = torch.optim.Adam([self.log_weights], lr=settings.learning_rate)
-        self.learns = torch.tensor([not part.point for part in fit.parts], device=known.device)
+        self.learns = torch.tensor([not part.point for part in fit.parts], device=device)
         self.own, self.own_weights = self._known_terms(rng)
-        mixed = rows_of(known, classes, negatives_from)
-        negatives = draw_negatives(*mixed, real_open, min(len(known), MOST_NEGATIVES), settings, rng)
+        mixed, n_wanted = known.of_classes(negatives_from), min(len(known), MOST_NEGATIVES)
+        codes, weights = mixed.classes.cpu().numpy(), mixed.weights.cpu().numpy()
+        negatives = draw_negatives(mixed.rows, codes, real_open, n_wanted, settings, rng, weights)
         self.negatives, self.negative_weights = self._open_terms(negatives, rng)
 
     def step(self) -> float:
@@ -111,15 +109,18 @@ class AxisLearner:
         return float((weights * loss(norms, radii)).sum())
 
     def _known_terms(self, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
-        counts = [min(part.n_rows, MOST_ROWS) for part in self.fit.parts]
+        counts = [min(len(part.own_squares), MOST_ROWS) for part in self.fit.parts]
         terms, weights = self._padded(max(counts))
         for k, (part, distances, n_kept) in enumerate(zip(self.fit.parts, self.fit.left_out, counts, strict=True)):
-            kept = torch.from_numpy(rng.permutation(part.n_rows)[:n_kept]).to(terms.device)
+            n_rows = len(part.own_squares)
+            kept = torch.from_numpy(rng.permutation(n_rows)[:n_kept]).to(terms.device)
             along = part.own_squares[kept]
             alone = along @ part.precisions(self.fit.shrinkage)[0]
-            along = along * (distances[kept].square() / alone.clamp_min(SMALLEST_NORM)).unsqueeze(1)
+            ratios = distances[kept].nan_to_num(posinf=0.0).square() / alone.clamp_min(SMALLEST_NORM)
+            along = along * ratios.unsqueeze(1)
             self._write(terms[k, :n_kept], part, along, along.new_zeros(n_kept))
-            weights[k, :n_kept] = part.n_rows / n_kept
+            # A row without a class to score it, its group being left out, does not count.
+            weights[k, :n_kept] = (part.scatter.weights * distances.isfinite())[kept] * (n_rows / n_kept)
         return terms, weights
 
     def _open_terms(self, rows: Tensor, rng: np.random.Generator) -> tuple[Tensor, Tensor]:
@@ -143,7 +144,7 @@ class AxisLearner:
         n_classes, n_axes = self.log_weights.shape
         return self.log_weights.new_zeros(n_classes, n_rows, n_axes + 1), self.log_weights.new_zeros(n_classes, n_rows)
 
-    def _write(self, target: Tensor, part: Part, along: Tensor, off: Tensor) -> None:
+    def _write(self, target: Tensor, part: ClassCovariance, along: Tensor, off: Tensor) -> None:
         """Write what each axis, and everything off the axes, contributes to the squared norm of rows."""
         weights, residual = part.weights(self.fit.shrinkage, self.fit.radius / self.fit.unit)
         target[:, : len(weights)] = along * weights
@@ -152,8 +153,6 @@ class AxisLearner:
 
 def learn_axes(
     fit: CovarianceFit,
-    known: Tensor,
-    classes: Tensor,
     real_open: Tensor,
     settings: BoundarySettings,
     rng: np.random.Generator,
@@ -172,12 +171,12 @@ def learn_axes(
     history : History
         Of the runs with rows held out, or of the only run without ``early_stopping``.
     """
-    everything = torch.ones(len(fit.parts), dtype=torch.bool, device=known.device)
+    everything = torch.ones(len(fit.parts), dtype=torch.bool, device=fit.centroids.device)
     if not settings.early_stopping:
-        learner = AxisLearner(fit, known, classes, real_open, everything, settings, rng)
+        learner = AxisLearner(fit, real_open, everything, settings, rng)
         history = _run([learner], settings, None)
         return learner.gains(), history
-    trials = [_Trial(fit, known, classes, real_open, unknown, settings, rng) for unknown in _halves(everything, rng)]
+    trials = [_Trial(fit, real_open, unknown, settings, rng) for unknown in _halves(everything, rng)]
     start = np.array([trial.score() for trial in trials])
     gained = []
 
@@ -190,7 +189,7 @@ def learn_axes(
     is_supported = (gained[history.best_epoch] > SUPPORTED_GAIN).all()
     if not is_supported:
         return None, history
-    learner = AxisLearner(fit, known, classes, real_open, everything, settings, rng)
+    learner = AxisLearner(fit, real_open, everything, settings, rng)
     for _ in range((history.best_epoch + 1) * STEPS_PER_EPOCH):
         learner.step()
     return learner.gains(), history
@@ -202,20 +201,17 @@ class _Trial:
     def __init__(
         self,
         fit: CovarianceFit,
-        known: Tensor,
-        classes: Tensor,
         real_open: Tensor,
         unknown: Tensor,
         settings: BoundarySettings,
         rng: np.random.Generator,
     ) -> None:
-        n_classes = len(fit.parts)
-        learning, judging = hold_out(known, classes, real_open, settings.validation_fraction, rng)
-        balls = class_balls(*learning[:2], n_classes)
-        self.fit = fit_covariances(*learning[:2], balls, learning[2], fit.shrinkage, judged=False)
-        self.learner = AxisLearner(self.fit, *learning, ~unknown, settings, rng)
+        (learning, open_learning), judging = hold_out(fit.samples, real_open, settings.validation_fraction, rng)
+        balls = class_balls(learning)
+        self.fit = fit_covariances(learning, balls, open_learning, fit.shrinkage, validated=False)
+        self.learner = AxisLearner(self.fit, open_learning, ~unknown, settings, rng)
         self.judge = HeldOutRows(*judging, balls.centroids, balls.points, unknown if unknown.any() else None)
-        self.shapes = self.fit.factors().to(known.dtype)
+        self.shapes = self.fit.factors().to(balls.radii.dtype)
         self.radii = torch.full_like(balls.radii, self.fit.radius)
         self.is_sized = settings.recalibrate
 

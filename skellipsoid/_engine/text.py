@@ -156,7 +156,11 @@ class TextBackbone:
             for start in range(0, len(texts), WINDOW):
                 with torch.inference_mode():
                     window = self.tokenize(texts[start : start + WINDOW])
-                    vectors = self.pooled(window, pooling, progress).float()
+                    # Texts of the same tokens are embedded once, and have the same vector to the last bit.
+                    distinct: dict[tuple[int, ...], int] = {}
+                    rows = [distinct.setdefault(tuple(tokens), len(distinct)) for tokens in window]
+                    vectors = self.pooled(list(distinct), pooling, progress).float()[rows]
+                    progress.update(len(window) - len(distinct))
                 yield vectors
 
     def _forward(self, tokens: Sequence[Sequence[int]], pooling: str, device: torch.device) -> Tensor:

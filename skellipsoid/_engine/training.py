@@ -95,14 +95,25 @@ def shuffled_batches(n_rows: int, batch_size: int, rng: np.random.Generator) -> 
     yield from np.array_split(rng.permutation(n_rows), -(-n_rows // batch_size))
 
 
-def held_out_rows(classes: np.ndarray, fraction: float, rng: np.random.Generator) -> np.ndarray:
+def held_out_rows(
+    classes: np.ndarray, fraction: float, rng: np.random.Generator, blocks: np.ndarray | None = None
+) -> np.ndarray:
     """Mark a share of each class's rows as held out, (n_rows,) Boolean.
 
-    Every class keeps at least one row for training, and a class of two rows or more holds out at least one.
+    Rows with the same number in ``blocks`` are held out together; without it every row is by itself. Every class keeps
+    at least one block for training, and a class of two blocks or more holds out at least one, unless blocks that hold
+    rows of several classes make that impossible.
     """
-    held_out = np.zeros(len(classes), dtype=bool)
+    numbers = np.arange(len(classes)) if blocks is None else blocks
+    held_out = np.zeros(numbers.max(initial=-1) + 1, dtype=bool)
     for label in np.unique(classes):
-        rows = np.flatnonzero(classes == label)
-        n_held_out = min(len(rows) - 1, max(1, round(fraction * len(rows))))
-        held_out[rng.permutation(rows)[:n_held_out]] = True
-    return held_out
+        own = numbers[classes == label]
+        own = own[np.sort(np.unique(own, return_index=True)[1])]
+        n_held_out = min(len(own) - 1, max(1, round(fraction * len(own))))
+        n_missing = max(0, n_held_out - int(held_out[own].sum()))
+        held_out[rng.permutation(own[~held_out[own]])[:n_missing]] = True
+    for label in np.unique(classes):
+        own = numbers[classes == label]
+        if held_out[own].all():
+            held_out[own[0]] = False
+    return np.asarray(held_out[numbers])

@@ -19,6 +19,7 @@ from skellipsoid._engine.ellipsoids import (
 from skellipsoid._engine.geometry import Factors
 from skellipsoid._engine.held_out import HeldOutRows, best_size, expected_f1
 from skellipsoid._engine.pseudo_open import draw_mixtures, draw_negatives
+from skellipsoid._engine.samples import Samples
 from skellipsoid._engine.settings import BoundarySettings
 from skellipsoid._engine.training import held_out_rows, shuffled_batches
 
@@ -52,9 +53,13 @@ def open_rows(n_rows=9, n_features=5, *, dtype=torch.float64):
     return torch.tensor(np.random.default_rng(5).normal(size=(n_rows, n_features)), dtype=dtype)
 
 
+def start(known, classes):
+    return start_ellipsoids(Samples.of(known, classes))
+
+
 def some_ellipsoids(known, classes, *, seed=1):
     """Ellipsoids that are no balls, with known rows and open rows on both sides of each boundary."""
-    ellipsoids = start_ellipsoids(known, classes, int(classes.max()) + 1)
+    ellipsoids = start(known, classes)
     noise = np.random.default_rng(seed).normal(size=ellipsoids.components.shape)
     ellipsoids.components += 0.2 * torch.from_numpy(noise)
     return ellipsoids
@@ -84,7 +89,7 @@ def literal_gradient(ellipsoids, batch, classes, negatives):
 def trainer_of(ellipsoids, known, classes, real_open=None, *, seed=0, **changes):
     real_open = known[:0] if real_open is None else real_open
     settings = replace(SETTINGS, **changes)
-    return _BoundaryTrainer(ellipsoids, known, classes, real_open, settings, np.random.default_rng(seed))
+    return _BoundaryTrainer(ellipsoids, Samples.of(known, classes), real_open, settings, np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize("rows", [slice(0, 30), slice(3, 11), slice(4, 5)], ids=["all", "eight", "one"])
@@ -94,7 +99,7 @@ def test_the_gradient_is_that_of_the_literal_loss(rows):
     ellipsoids = some_ellipsoids(known, classes)
     trainer = trainer_of(ellipsoids, known, classes)
     expected_loss, expected = literal_gradient(ellipsoids, known[rows], classes[rows], negatives)
-    loss = trainer._contract(negatives) + trainer._expand(known[rows], classes[rows])
+    loss = trainer._contract(negatives) + trainer._expand(known[rows], classes[rows], trainer.weights[rows])
     assert loss.item() == pytest.approx(expected_loss, rel=1e-12)
     np.testing.assert_allclose(trainer.gradient, expected, rtol=1e-10, atol=1e-12)
     assert abs(expected).max() > 0.1
@@ -126,7 +131,7 @@ def test_without_negatives_only_the_expansion_is_left():
     trainer = trainer_of(ellipsoids, known, classes)
     trainer.gradient.fill_(np.nan)  # whatever an earlier step left
     expected_loss, expected = literal_gradient(ellipsoids, known, classes, known[:0])
-    loss = trainer._contract(known[:0]) + trainer._expand(known, classes)
+    loss = trainer._contract(known[:0]) + trainer._expand(known, classes, trainer.weights)
     assert loss.item() == pytest.approx(expected_loss, rel=1e-12)
     np.testing.assert_allclose(trainer.gradient, expected, rtol=1e-10, atol=1e-12)
 
@@ -137,7 +142,7 @@ def test_rows_on_a_centroid_have_no_direction():
     ellipsoids.centroids[0] = 0  # A z - A c is then exactly 0
     trainer = trainer_of(ellipsoids, known, classes)
     centres = ellipsoids.centroids.clone()
-    loss = trainer._contract(centres[:1]) + trainer._expand(centres, torch.arange(4))
+    loss = trainer._contract(centres[:1]) + trainer._expand(centres, torch.arange(4), trainer.weights[:4])
     assert loss.isfinite()
     assert trainer.gradient.isfinite().all()
     np.testing.assert_allclose(trainer.gradient[0], 0, atol=1e-12)
@@ -171,7 +176,7 @@ def literal_epochs(ellipsoids, known, classes, real_open, settings, seed):
 def test_training_is_the_literal_training(n_open):
     known, classes = known_rows()
     real_open = open_rows()[:n_open]
-    ellipsoids = start_ellipsoids(known, classes, 4)
+    ellipsoids = start(known, classes)
     components, losses = literal_epochs(ellipsoids, known, classes, real_open, SETTINGS, seed=3)
     history = trainer_of(ellipsoids, known, classes, real_open, seed=3).run()
     np.testing.assert_allclose(history.losses, losses, rtol=1e-9)
@@ -181,7 +186,7 @@ def test_training_is_the_literal_training(n_open):
 
 def test_single_precision_follows_double_precision():
     known, classes = known_rows()
-    single, double = (start_ellipsoids(known.to(dtype), classes, 4) for dtype in (torch.float32, torch.float64))
+    single, double = (start(known.to(dtype), classes) for dtype in (torch.float32, torch.float64))
     trainer_of(single, known.float(), classes).run()
     trainer_of(double, known, classes).run()
     np.testing.assert_allclose(single.components, double.components, atol=1e-3)
@@ -216,7 +221,7 @@ def test_one_class_has_real_negatives_alone(n_open, expected):
 
 def test_one_class_without_open_rows_grows_until_it_covers_its_rows():
     known, classes = known_rows(n_classes=1)
-    ellipsoids = start_ellipsoids(known, classes, 1)
+    ellipsoids = start(known, classes)
     trainer_of(ellipsoids, known, classes, max_iter=200).run()
     norms = ((known - ellipsoids.centroids[0]) @ ellipsoids.components[0].T).norm(dim=1)
     assert (norms <= ellipsoids.radii[0] * (1 + 0.02)).all()
@@ -228,7 +233,7 @@ def test_points_take_the_median_radius_and_keep_a_ball():
     known[classes == 1] = known[classes == 1][:1] + 1e-8 * known[classes == 1]
     known = torch.cat([known, torch.full((1, 5), 3.0)])
     classes = torch.cat([classes, torch.tensor([5])])
-    ellipsoids = start_ellipsoids(known, classes, 6)
+    ellipsoids = start(known, classes)
     assert ellipsoids.points.tolist() == [False, True, False, False, False, True]
     others = [(known[classes == k] - known[classes == k].mean(0)).norm(dim=1).mean().item() for k in (0, 2, 3, 4)]
     np.testing.assert_allclose(ellipsoids.radii[[0, 2, 3, 4]], others)
@@ -241,11 +246,11 @@ def test_points_take_the_median_radius_and_keep_a_ball():
 
 def test_points_alone_reach_half_way_to_the_nearest_other():
     known = torch.tensor([[0.0, 0], [4, 0], [0, 3], [0, 3]], dtype=torch.float64)
-    ellipsoids = start_ellipsoids(known, torch.tensor([0, 1, 2, 2]), 3)
+    ellipsoids = start(known, torch.tensor([0, 1, 2, 2]))
     assert ellipsoids.radii.tolist() == [1.5] * 3
     for same in ([[1.0, 2.0]], [[1.0, 2.0]] * 3):
         rows = torch.tensor(same)
-        assert start_ellipsoids(rows, torch.arange(len(rows)), len(rows)).radii.tolist() == [1] * len(rows)
+        assert start(rows, torch.arange(len(rows))).radii.tolist() == [1] * len(rows)
 
 
 def split(known, classes, seed, fraction):
@@ -255,7 +260,7 @@ def split(known, classes, seed, fraction):
 
 def learn(settings, *, n_open=0, seed=0, n_classes=4):
     known, classes = known_rows(n_classes=n_classes, n_rows=80, spread=0.7)
-    return known, classes, learn_ellipsoids(known, classes, n_classes, open_rows(n_open), settings, seed)
+    return known, classes, learn_ellipsoids(Samples.of(known, classes), open_rows(n_open), settings, seed)
 
 
 @pytest.mark.parametrize("option", ["early_stopping", "recalibrate"])
@@ -263,21 +268,22 @@ def test_rows_that_are_held_out_do_not_learn(option):
     known, classes = known_rows(n_rows=80)
     real_open = open_rows(100)
     settings = replace(SETTINGS, **{option: True})
-    learning, held_out = _hold_out(known, classes, real_open, settings, np.random.default_rng(0))
-    for rows, parts in ((known, (learning[0], held_out[0])), (real_open, (learning[2], held_out[2]))):
+    samples = Samples.of(known, classes)
+    learning, held_out = _hold_out(samples, real_open, settings, np.random.default_rng(0))
+    for rows, parts in ((known, (learning[0].rows, held_out[0].rows)), (real_open, (learning[1], held_out[1]))):
         assert sorted(torch.cat(parts).tolist()) == sorted(rows.tolist())
         assert len(parts[1]) == pytest.approx(0.25 * len(rows), abs=10)
-    for part in (learning, held_out):
-        for row, label in zip(*part[:2], strict=True):
+    for part, _ in (learning, held_out):
+        for row, label in zip(part.rows, part.classes, strict=True):
             assert classes[(known == row).all(dim=1)] == label
-    assert _hold_out(known, classes, real_open, SETTINGS, np.random.default_rng(0))[1] is None
+    assert _hold_out(samples, real_open, SETTINGS, np.random.default_rng(0))[1] is None
 
 
 def test_all_rows_learn_where_none_is_needed_to_judge():
     known, classes, learned = learn(SETTINGS)
-    start = start_ellipsoids(known, classes, 4)
-    np.testing.assert_array_equal(learned.centroids, start.centroids)
-    np.testing.assert_array_equal(learned.radii, start.radii)
+    started = start(known, classes)
+    np.testing.assert_array_equal(learned.centroids, started.centroids)
+    np.testing.assert_array_equal(learned.radii, started.radii)
     assert learned.history.scores == []
 
 
@@ -288,7 +294,7 @@ def test_the_matrices_of_the_best_epoch_are_kept(recalibrate):
     )
     known, classes, learned = learn(settings)
     _, (held, labels) = split(known, classes, 0, settings.validation_fraction)
-    judge = HeldOutRows(held, labels, known[:0], learned.centroids, torch.zeros(4, dtype=torch.bool))
+    judge = HeldOutRows(Samples.of(held, labels, 4), known[:0], learned.centroids, torch.zeros(4, dtype=torch.bool))
     reach = judge.reach(Factors.from_components(learned.components), learned.radii)
     history = learned.history
     score = best_size(reach)[1] if recalibrate else expected_f1(reach, np.ones(1))[0]
@@ -304,7 +310,7 @@ def test_rows_between_the_classes_judge_the_size(alpha, least, most):
     centroids = torch.eye(4, dtype=torch.float64)
     rows = centroids[classes] + 1e-3 * torch.from_numpy(rng.normal(size=(80, 4)))
     points = torch.tensor([False, False, True, False])
-    found = judging_rows(rows, classes, centroids, points, replace(SETTINGS, alpha=alpha), seed=0)
+    found = judging_rows(Samples.of(rows, classes), centroids, points, replace(SETTINGS, alpha=alpha), seed=0)
     assert len(found) == 256
     assert found[:, 2].abs().max() < 0.01  # a point stands for no class in between
     assert least < found.max(dim=1).values.mean() < most
@@ -316,12 +322,13 @@ def test_recalibration_multiplies_all_radii_by_the_best_size(early_stopping, n_o
     settings = replace(SETTINGS, early_stopping=early_stopping)
     known, classes, learned = learn(replace(settings, recalibrate=True), n_open=n_open)
     (rows, labels), (held, held_labels) = split(known, classes, 0, settings.validation_fraction)
-    start = start_ellipsoids(rows, labels, 4)
-    ratios = learned.radii / start.radii
+    started = start(rows, labels)
+    ratios = learned.radii / started.radii
     np.testing.assert_allclose(ratios, ratios[0], rtol=1e-12)
-    judge = HeldOutRows(held, held_labels, known[:0], learned.centroids, torch.zeros(4, dtype=torch.bool))
-    between = judging_rows(held, held_labels, learned.centroids, learned.points, settings, seed=0)
-    reach = judge.reach(Factors.from_components(learned.components), start.radii, between)
+    samples = Samples.of(held, held_labels, 4)
+    judge = HeldOutRows(samples, known[:0], learned.centroids, torch.zeros(4, dtype=torch.bool))
+    between = judging_rows(samples, learned.centroids, learned.points, settings, seed=0)
+    reach = judge.reach(Factors.from_components(learned.components), started.radii, between)
     assert len(reach.open) == 2
     if not n_open:
         assert ratios[0].item() == pytest.approx(best_size(reach)[0] * (1 + ROUNDING))
@@ -340,7 +347,7 @@ def test_the_same_seed_learns_the_same():
 def test_classes_that_are_all_points_are_not_judged():
     rows = torch.tensor([[0.0, 0], [0, 0], [2, 0], [2, 0]])
     settings = replace(SETTINGS, early_stopping=True, recalibrate=True)
-    learned = learn_ellipsoids(rows, torch.tensor([0, 0, 1, 1]), 2, rows[:0], settings, 0)
+    learned = learn_ellipsoids(Samples.of(rows, torch.tensor([0, 0, 1, 1])), rows[:0], settings, 0)
     assert isinstance(learned, Ellipsoids)
     assert learned.radii.tolist() == [1, 1]
     assert torch.equal(learned.components, torch.eye(2).repeat(2, 1, 1))

@@ -11,6 +11,7 @@ from skellipsoid._engine.geometry import by_class, class_balls, transformed_norm
 from skellipsoid._engine.held_out import best_size
 from skellipsoid._engine.losses import contraction_loss, expansion_loss
 from skellipsoid._engine.refinement import AxisLearner, learn_axes
+from skellipsoid._engine.samples import Samples
 from skellipsoid._engine.settings import BoundarySettings
 
 SETTINGS = BoundarySettings(
@@ -41,10 +42,10 @@ def known_rows(n_classes=4, n_rows=12, n_features=5, seed=0):
 
 
 def fit(known, classes, rho=None, n_open=0, own=0.5):
-    n_classes = int(classes.max()) + 1
+    samples = Samples.of(known, classes)
     real_open = torch.from_numpy(np.random.default_rng(9).normal(size=(n_open, known.shape[1]))).to(known)
     shrinkage = None if rho is None else Shrinkage(rho, own)
-    return fit_covariances(known, classes, class_balls(known, classes, n_classes), real_open, shrinkage)
+    return fit_covariances(samples, class_balls(samples), real_open, shrinkage)
 
 
 def spreads(known, classes, share=0.5):
@@ -215,7 +216,7 @@ def learner(known, classes, beta=0.5, max_rows=None):
     found = fit(known, classes, 0.5)
     settings = BoundarySettings(**{**vars(SETTINGS), "beta": beta})
     mixed = torch.ones(len(found.parts), dtype=torch.bool)
-    return found, AxisLearner(found, known, classes, known[:0], mixed, settings, np.random.default_rng(0))
+    return found, AxisLearner(found, known[:0], mixed, settings, np.random.default_rng(0))
 
 
 def test_a_step_follows_the_gradient_of_the_losses():
@@ -258,16 +259,16 @@ def test_sampled_negatives_cost_what_all_do(monkeypatch):
 def test_learning_goes_no_further_than_held_out_rows_support(monkeypatch):
     known, classes = known_rows(n_rows=40, n_classes=6)
     found = fit(known, classes)
-    gains, history = learn_axes(found, known, classes, known[:0], SETTINGS, np.random.default_rng(0))
+    gains, history = learn_axes(found, known[:0], SETTINGS, np.random.default_rng(0))
     assert len(history.scores) == history.n_iter <= 4
     monkeypatch.setattr("skellipsoid._engine.refinement.SUPPORTED_GAIN", 1.0)
-    gains, _ = learn_axes(found, known, classes, known[:0], SETTINGS, np.random.default_rng(0))
+    gains, _ = learn_axes(found, known[:0], SETTINGS, np.random.default_rng(0))
     assert gains is None
     monkeypatch.setattr("skellipsoid._engine.refinement.SUPPORTED_GAIN", -1.0)
-    gains, _ = learn_axes(found, known, classes, known[:0], SETTINGS, np.random.default_rng(0))
+    gains, _ = learn_axes(found, known[:0], SETTINGS, np.random.default_rng(0))
     assert all(gain.any() for gain in gains)
     unasked = BoundarySettings(**{**vars(SETTINGS), "early_stopping": False})
-    gains, history = learn_axes(found, known, classes, known[:0], unasked, np.random.default_rng(0))
+    gains, history = learn_axes(found, known[:0], unasked, np.random.default_rng(0))
     assert all(gain.any() for gain in gains)
     assert history.scores == []
 
@@ -277,22 +278,21 @@ def test_all_numbers_of_classes_learn(n_classes):
     known, classes = known_rows(n_classes=n_classes)
     for n_open in (0, 9):
         real_open = torch.from_numpy(np.random.default_rng(9).normal(size=(n_open, 5)))
-        learned = learn_boundaries(known, classes, n_classes, real_open, SETTINGS, 0)
+        learned = learn_boundaries(Samples.of(known, classes), real_open, SETTINGS, 0)
         assert torch.isfinite(learned.radii).all()
         assert len(learned.held_out_margins) == len(known)
 
 
 def test_the_radius_is_the_one_of_the_size_rule():
     known, classes = known_rows(n_rows=30)
-    learned = learn_boundaries(known, classes, 4, known[:0], SETTINGS, 0)
-    kept = learn_boundaries(
-        known, classes, 4, known[:0], BoundarySettings(**{**vars(SETTINGS), "recalibrate": False}), 0
-    )
+    samples = Samples.of(known, classes)
+    learned = learn_boundaries(samples, known[:0], SETTINGS, 0)
+    kept = learn_boundaries(samples, known[:0], BoundarySettings(**{**vars(SETTINGS), "recalibrate": False}), 0)
     found = fit(known, classes)
     np.testing.assert_allclose(kept.radii, found.radius)
     ratio = float(learned.radii[0] / kept.radii[0])
     np.testing.assert_allclose(1 - learned.held_out_margins, (1 - kept.held_out_margins) / ratio, rtol=1e-6)
     if torch.equal(learned.shapes.weights, found.factors().weights):  # nothing was learned
-        between = judging_rows(known, classes, found.centroids, learned.points, SETTINGS, seed=0)
+        between = judging_rows(samples, found.centroids, learned.points, SETTINGS, seed=0)
         reach = found.reach(between=between)
         assert ratio == pytest.approx(best_size(reach)[0] * (1 + ROUNDING))

@@ -17,6 +17,7 @@ from skellipsoid._engine.geometry import (
     scoring_chunks,
     transformed_norms,
 )
+from skellipsoid._engine.samples import Samples
 
 TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-13}
 
@@ -45,11 +46,11 @@ def test_centroids_and_mean_radii(rows, dtype):
     features, classes = rows
     means = np.array([features[classes == k].mean(axis=0) for k in range(4)])
     radii = [np.linalg.norm(features[classes == k] - means[k], axis=1).mean() for k in range(4)]
-    given, labels = torch.tensor(features, dtype=dtype), torch.from_numpy(classes)
-    centroids = class_centroids(given, labels, 4)
+    samples = Samples.of(torch.tensor(features, dtype=dtype), torch.from_numpy(classes))
+    centroids = class_centroids(samples)
     assert centroids.dtype == dtype
     np.testing.assert_allclose(centroids, means, atol=TOLERANCE[dtype])
-    found = mean_radii(given, labels, centroids)
+    found = mean_radii(samples, centroids)
     assert found.dtype == dtype
     np.testing.assert_allclose(found, radii, rtol=TOLERANCE[dtype])
 
@@ -57,10 +58,10 @@ def test_centroids_and_mean_radii(rows, dtype):
 @pytest.mark.parametrize("n_rows", [1, 7, 5000])
 def test_centroid_of_equal_rows_is_that_row(n_rows):
     row = torch.from_numpy(np.random.default_rng(0).normal(size=50).astype(np.float32))
-    features, classes = row.repeat(n_rows, 1), torch.zeros(n_rows, dtype=torch.long)
-    centroids = class_centroids(features, classes, 1)
+    samples = Samples.of(row.repeat(n_rows, 1), torch.zeros(n_rows, dtype=torch.long))
+    centroids = class_centroids(samples)
     assert torch.equal(centroids[0], row)
-    assert mean_radii(features, classes, centroids).item() == 0
+    assert mean_radii(samples, centroids).item() == 0
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

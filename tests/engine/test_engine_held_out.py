@@ -1,5 +1,7 @@
 """The rule that judges boundaries by rows they were made without: expected F1, and the size."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -10,22 +12,30 @@ from skellipsoid._engine.held_out import (
     F1_ERROR,
     OPEN_PER_KNOWN,
     HeldOutRows,
+    Judged,
     Open,
     Reach,
     best_size,
     boundary_f1,
     expected_f1,
 )
+from skellipsoid._engine.samples import Samples
+
+
+def unweighted(known, classes, assigned, opened, n_classes):
+    """Rows that all weigh 1 and are independent; ``opened`` are pairs of reaches and classes."""
+    kinds = [Open(reach, judging, np.ones(len(reach))) for reach, judging in opened]
+    return Reach(known, classes, assigned, np.ones(len(known)), len(known), kinds, n_classes)
 
 
 def some_reach(n_known=40, n_open=(15,), n_classes=4, seed=0):
     rng = np.random.default_rng(seed)
     classes = rng.integers(n_classes, size=n_known)
-    return Reach(
+    return unweighted(
         known=rng.gamma(4, 0.25, n_known),
         classes=classes,
         assigned=np.where(rng.random(n_known) < 0.8, classes, rng.integers(n_classes, size=n_known)),
-        open=[Open(rng.gamma(9, 0.2, size), rng.integers(n_classes, size=size)) for size in n_open],
+        opened=[(rng.gamma(9, 0.2, size), rng.integers(n_classes, size=size)) for size in n_open],
         n_classes=n_classes,
     )
 
@@ -60,7 +70,7 @@ def test_expected_f1_is_that_of_scikit_learn(n_open, seed):
 
 def test_a_class_without_held_out_rows_does_not_count():
     reach = some_reach()
-    more = Reach(reach.known, reach.classes, reach.assigned, reach.open, n_classes=6)
+    more = replace(reach, n_classes=6)
     sizes = np.linspace(0.1, 3, 9)
     np.testing.assert_allclose(expected_f1(more, sizes), expected_f1(reach, sizes))
 
@@ -81,34 +91,35 @@ def test_best_size_is_the_mean_of_the_good_ones(seed):
 def test_between_well_separated_rows_the_size_is_in_the_middle_of_what_separates_them():
     known = np.linspace(0.5, 1.0, 50)
     classes = np.arange(50) % 2
-    reach = Reach(known, classes, classes, [Open(np.linspace(4, 9, 30), np.arange(30) % 2)], 2)
+    reach = unweighted(known, classes, classes, [(np.linspace(4, 9, 30), np.arange(30) % 2)], 2)
     assert 0.9 < best_size(reach)[0] <= 1.0
 
 
 def test_boundaries_that_no_row_judges_are_worth_nothing():
     none = np.empty(0, dtype=np.int64)
     for is_sized in (False, True):
-        assert boundary_f1(Reach(np.empty(0), none, none, [Open(np.ones(1), none[:0])], 2), is_sized=is_sized) == 0
+        nobody = unweighted(np.empty(0), none, none, [(np.ones(1), np.zeros(1, dtype=np.int64))], 2)
+        assert boundary_f1(nobody, is_sized=is_sized) == 0
 
 
 def test_what_lies_between_far_classes_keeps_the_size_from_covering_every_stray_row():
     known, classes = np.concatenate([np.linspace(0.5, 1, 180), np.linspace(1.2, 3, 20)]), np.arange(200) % 2
-    far, between = (Open(np.linspace(*ends, 200), np.arange(200) % 2) for ends in ((6, 9), (1.1, 2.5)))
-    assert best_size(Reach(known, classes, classes, [far], 2))[0] > 2
-    assert best_size(Reach(known, classes, classes, [far, between], 2))[0] < 1.2
+    far, between = ((np.linspace(*ends, 200), np.arange(200) % 2) for ends in ((6, 9), (1.1, 2.5)))
+    assert best_size(unweighted(known, classes, classes, [far], 2))[0] > 2
+    assert best_size(unweighted(known, classes, classes, [far, between], 2))[0] < 1.2
 
 
 def test_best_size_without_open_rows_covers_all_held_out_rows():
     zeros = np.zeros(3, dtype=np.int64)
-    reach = Reach(np.array([0.2, 1.7, 0.9]), zeros, zeros, [], 1)
+    reach = unweighted(np.array([0.2, 1.7, 0.9]), zeros, zeros, [], 1)
     assert best_size(reach) == (1.7, 1.0)
 
 
 def test_best_size_without_a_reach_is_one():
     none = np.empty(0, dtype=np.int64)
     zeros = np.zeros(2, dtype=np.int64)
-    assert best_size(Reach(np.zeros(2), zeros, zeros, [Open(np.array([1.0]), zeros[:1])], 1)) == (1.0, 0.0)
-    assert best_size(Reach(np.empty(0), none, none, [], 2)) == (1.0, 0.0)
+    assert best_size(unweighted(np.zeros(2), zeros, zeros, [(np.array([1.0]), zeros[:1])], 1)) == (1.0, 0.0)
+    assert best_size(unweighted(np.empty(0), none, none, [], 2)) == (1.0, 0.0)
 
 
 def ellipsoids(n_classes=4, n_features=3, seed=0):
@@ -129,7 +140,8 @@ def test_held_out_rows_are_judged_as_known_and_as_open(unknown):
     centroids, components = ellipsoids()
     points = torch.tensor([False, False, True, False])
     out = torch.tensor([False] * 4 if unknown is None else unknown)
-    judge = HeldOutRows(known, classes, real_open, centroids, points, None if unknown is None else out)
+    samples = Samples.of(known, classes, 4)
+    judge = HeldOutRows(samples, real_open, centroids, points, None if unknown is None else out)
     between = torch.from_numpy(rng.normal(size=(5, 3)))
     shapes, radii = Factors.from_components(components), torch.full((4,), 2.0, dtype=torch.float64)
     reach = judge.reach(shapes, radii, between if unknown is None else None)
@@ -169,10 +181,10 @@ def test_held_out_rows_are_judged_as_known_and_as_open(unknown):
 
 
 def test_real_open_rows_stand_alone_where_nothing_stands_in_for_them():
-    nothing, some = ((torch.arange(n) * 1.0, torch.zeros(n, dtype=torch.int64)) for n in (0, 3))
+    nothing, some = (Judged(torch.arange(n) * 1.0, torch.zeros(n, dtype=torch.int64), torch.ones(n)) for n in (0, 3))
 
     def sizes(stand_ins, real):
-        return [len(kind.reach) for kind in Reach.of(some, some[1], stand_ins, real, 1).open]
+        return [len(kind.reach) for kind in Reach.of(some, some.assigned, np.arange(3), stand_ins, real, 1).open]
 
     assert sizes([nothing], nothing) == []
     assert sizes([nothing], some) == [3]
@@ -182,7 +194,7 @@ def test_real_open_rows_stand_alone_where_nothing_stands_in_for_them():
 def test_held_out_rows_of_one_class_are_never_open():
     centroids, components = ellipsoids(n_classes=1)
     rows, classes = torch.randn(10, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)), torch.zeros(10)
-    judge = HeldOutRows(rows, classes.long(), rows[:0], centroids, torch.tensor([False]))
+    judge = HeldOutRows(Samples.of(rows, classes.long()), rows[:0], centroids, torch.tensor([False]))
     reach = judge.reach(Factors.from_components(components), torch.ones(1, dtype=torch.float64))
     assert not len(reach.open)
     np.testing.assert_allclose(

@@ -8,6 +8,7 @@ import torch
 from scipy import stats
 
 from skellipsoid._engine.pseudo_open import Mixture, draw_mixtures, rows_between
+from skellipsoid._engine.samples import Samples
 
 #: Unequal classes, their rows mixed; labels need not start at 0.
 CLASSES = np.random.default_rng(9).permutation(np.repeat([2, 3, 5, 8], [1, 3, 6, 10]))
@@ -125,8 +126,8 @@ def test_rows_between_deviate_from_a_line_of_two_centroids_as_a_row_of_the_neare
     rows[:, 9:] = rng.normal(size=(len(CLASSES), 4))
 
     def between(classes):
-        arrays = torch.from_numpy(rows), classes, torch.from_numpy(centroids)
-        return rows_between(*arrays, 300, 0.6, np.random.default_rng(0)).numpy()
+        samples = Samples.of(torch.from_numpy(rows), torch.from_numpy(classes))
+        return rows_between(samples, torch.from_numpy(centroids), 300, 0.6, np.random.default_rng(0)).numpy()
 
     found = between(CLASSES)
     shares = np.sort(found[:, :9], axis=1)[:, ::-1]

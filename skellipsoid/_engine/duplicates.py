@@ -1,0 +1,256 @@
+"""Exact and near duplicates among the rows of each class, found from their features.
+
+Two rows are near duplicates when they lie improbably near each other for the local density of their class. In m
+dimensions the share (h / r)^m of the neighbours within a radius r lies within h. So if the 8th nearest neighbour of a
+row is at r, one of eight rows lies within h by chance with probability 1 − (1 − (h / r)^m)⁸. The local dimension m
+follows from how the distance grows from the 8th to the 16th neighbour (Levina and Bickel 2004). Which of the many
+probabilities are small enough is decided by their false discovery rate (Benjamini and Hochberg 1995).
+
+Groups of more than two rows come from complete linkage, with the group's largest distance as h. At every level of the
+linkage the neighbours are counted among groups, so that a hundred copies of one row do not hide each other.
+
+In a table of rounded or binary columns equal rows are no duplicates: h is at least the distance that rounding hides.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import squareform
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+#: Expected share of falsely linked rows among all that are linked.
+FALSE_DISCOVERY_RATE = 0.05
+#: Probability of linking anything where there are no duplicates: no link at this rate, no link at all.
+EVIDENCE = 1e-3
+#: Neighbours that the local density is read from: the 8th and the 16th, or half of what there is and all of it.
+N_NEIGHBORS = 16
+#: In a single feature equal values are no evidence of anything.
+FEWEST_FEATURES = 2
+#: With fewer neighbours nothing is known about the density.
+FEWEST_NEIGHBORS = 8
+#: Heights at which the linkage is cut, as shares of the median distance within the class.
+CUTS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8)
+#: A column with fewer distinct values than this share of the rows is rounded.
+ROUNDED = 0.5
+#: Rows that are compared with each other at a time; larger classes are cut along their widest directions.
+MOST_ROWS = 2048
+
+
+class Linked(NamedTuple):
+    """Rows that may be duplicates of each other, and how probable that is by chance."""
+
+    p_value: float
+    rows: Integers
+
+
+def find_duplicates(features: NDArray[Any], classes: Integers) -> Integers:
+    """Give duplicates within a class the same number.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n_samples, n_features)
+        Finite.
+    classes : ndarray of shape (n_samples,)
+
+    Returns
+    -------
+    units : ndarray of shape (n_samples,)
+        Equal numbers are duplicates, numbered in the order of their first row; where there are none, 0 … n_samples − 1.
+        A single feature that varies is no evidence of duplicates.
+
+    References
+    ----------
+    .. [1] Levina, E., Bickel, P. J. "Maximum Likelihood Estimation of Intrinsic Dimension." NIPS 2004.
+    .. [2] Benjamini, Y., Hochberg, Y. "Controlling the False Discovery Rate." J. R. Stat. Soc. B 57, 1995.
+    """
+    if (np.ptp(features, axis=0) > 0).sum() < FEWEST_FEATURES:
+        return np.arange(len(features))
+    equal = equal_rows(features, classes)
+    _, first, counts = np.unique(equal, return_index=True, return_counts=True)
+    distinct = features[first].astype(np.float64)
+    rounding = _rounding(distinct)
+    ties: list[Linked] = []
+    near: list[Linked] = []
+    for rows in _blocks(distinct, classes[first]):
+        block = distinct[rows]
+        repeated = np.flatnonzero(counts[rows] > 1)
+        if len(repeated):
+            # A few rows say nothing about their density: then all classes together do.
+            is_few = len(block) <= FEWEST_NEIGHBORS
+            densities = _densities(distinct[:: len(distinct) // MOST_ROWS + 1] if is_few else block, rounding)
+            ties += [
+                Linked(_equal_by_chance(densities, None if is_few else row), rows[[row]]) for row in repeated.tolist()
+            ]
+        if len(block) > FEWEST_NEIGHBORS:
+            near += _near(block, rounding, rows)
+    n_distinct = len(distinct)
+    tied = np.zeros(n_distinct, dtype=bool)
+    tied[[row for link in _significant(ties, n_distinct) for row in link.rows]] = True
+    units = np.arange(n_distinct)
+    # Larger groups come later and take in the smaller ones.
+    for link in _significant(near, n_distinct):
+        units[link.rows] = units[link.rows].min()
+        tied[link.rows] = True
+    # Equal rows that may be chance stay apart.
+    alone = ~tied[equal]
+    return in_order(np.where(alone, n_distinct + np.arange(len(features)), units[equal]))
+
+
+def equal_rows(features: NDArray[Any], labels: Integers) -> Integers:
+    """Give rows with the same label and the same features, to the last bit, the same number."""
+    # Adding 0 makes 0 of −0.
+    table = np.column_stack([np.ascontiguousarray(features + 0.0).view(np.uint8), labels.view(np.uint8).reshape(-1, 8)])
+    rows = np.ascontiguousarray(table).view(np.dtype((np.void, table.shape[1]))).ravel()
+    return in_order(np.unique(rows, return_inverse=True)[1].ravel())
+
+
+def in_order(labels: NDArray[Any]) -> Integers:
+    """Give labels numbers in the order of their first appearance."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    numbers = np.empty(len(first), dtype=np.int64)
+    numbers[np.argsort(first)] = np.arange(len(first))
+    return numbers[inverse.ravel()]
+
+
+def _rounding(distinct: Floats) -> Floats:
+    """Mean squared difference that rounding hides in each column: of two errors, uniform over a gap, gap² / 6."""
+    hidden = np.zeros(distinct.shape[1])
+    for column in range(distinct.shape[1]):
+        values = np.unique(distinct[:, column])
+        if 1 < len(values) < ROUNDED * len(distinct):
+            hidden[column] = np.median(np.diff(values)) ** 2 / 6
+    return hidden
+
+
+def _blocks(distinct: Floats, classes: Integers) -> list[Integers]:
+    """Rows of each class, in pieces of at most ``MOST_ROWS``."""
+    blocks = []
+    waiting = [np.flatnonzero(classes == label) for label in np.unique(classes)]
+    while waiting:
+        rows = waiting.pop()
+        if len(rows) <= MOST_ROWS:
+            blocks.append(rows)
+            continue
+        part = distinct[rows] - distinct[rows].mean(axis=0)
+        widest = np.linalg.svd(part[:: len(rows) // MOST_ROWS + 1], full_matrices=False)[2][0]
+        along = np.argsort(part @ widest, kind="stable")
+        waiting += np.array_split(rows[along], 2)
+    return blocks
+
+
+def _pairwise(rows: Floats) -> Floats:
+    squares = np.einsum("ij,ij->i", rows, rows)
+    distances = rows @ rows.T
+    distances *= -2
+    distances += squares[:, np.newaxis]
+    distances += squares
+    np.sqrt(np.maximum(distances, 0, out=distances), out=distances)
+    np.fill_diagonal(distances, 0)
+    return (distances + distances.T) / 2
+
+
+class _Density(NamedTuple):
+    """How near the neighbours of each row lie."""
+
+    radius: Floats  # (n_rows,) distance of the neighbour with the number ``rank``
+    dimension: Floats  # (n_rows,)
+    rank: int
+    nearest: float  # median distance of the nearest neighbour
+
+    def p_value(self, row: int, distance: float) -> float:
+        """Probability that the nearest neighbour of a row lies within a distance.
+
+        By the neighbours around the row, or by the nearest neighbours of all rows, whichever is larger: in a class of
+        small clusters near neighbours are the rule.
+        """
+        share = min(1.0, distance / max(self.radius[row], 1e-300)) ** self.dimension[row]
+        usual = (distance / max(self.nearest, 1e-300)) ** self.dimension[row]
+        return float(max(-np.expm1(self.rank * np.log1p(-min(share, 1 - 1e-16))), 1 - 0.5**usual))
+
+
+def _density(distances: Floats) -> _Density | None:
+    """Read the local density off distances between rows; ``None`` with too few rows or without a dimension."""
+    farthest = min(N_NEIGHBORS, len(distances) - 1)
+    if farthest < FEWEST_NEIGHBORS:
+        return None
+    rank = farthest // 2
+    nearest = np.argpartition(distances, (1, rank, farthest), axis=1)[:, : farthest + 1]
+    sorted_distances = np.take_along_axis(distances, nearest, axis=1)
+    radius = sorted_distances[:, rank]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        growth = np.log(sorted_distances[:, farthest] / radius)
+    growth[~np.isfinite(growth)] = 0
+    # The neighbourhood's growth or the class's, whichever is larger: heavy tails have fewer dimensions inside.
+    growth = np.maximum(growth[nearest].mean(axis=1), np.median(growth))
+    if not (growth > 0).all():
+        return None
+    # In the tails, where rows are rare, the class's typical distance counts.
+    radius = np.minimum(radius, np.median(radius))
+    # Column 0 is the row itself.
+    return _Density(radius, np.log(farthest / rank) / growth, rank, float(np.median(sorted_distances[:, 1])))
+
+
+def _densities(block: Floats, rounding: Floats) -> list[tuple[_Density, float]]:
+    """Densities of rows, and the distance that rounding hides, in units of the features and of their spreads.
+
+    In the latter no column outweighs the others.
+    """
+    spread = block.std(axis=0)
+    spread[spread == 0] = 1
+    found = []
+    for unit in (np.ones(len(spread)), spread):
+        density = _density(_pairwise((block - block.mean(axis=0)) / unit))
+        if density is not None:
+            found.append((density, _hidden(block / unit, rounding / unit**2)))
+    return found
+
+
+def _hidden(block: Floats, rounding: Floats) -> float:
+    """Distance between two rows that rounding hides, which is no more than the columns vary."""
+    return float(np.sqrt(np.minimum(rounding, 2 * block.var(axis=0)).sum()))
+
+
+def _equal_by_chance(densities: list[tuple[_Density, float]], row: int | None) -> float:
+    """Probability that rounding alone made a row equal to another; of the densest row if ``row`` is ``None``."""
+    p_values = [
+        density.p_value(int(density.radius.argmin()) if row is None else row, hidden) for density, hidden in densities
+    ]
+    return min(1.0, len(p_values) * min(p_values)) if p_values else 1.0
+
+
+def _near(block: Floats, rounding: Floats, rows: Integers) -> list[Linked]:
+    """Find groups of near rows at each level of the linkage, smaller ones first."""
+    distances, least = _pairwise(block - block.mean(axis=0)), _hidden(block, rounding)
+    condensed = squareform(distances, checks=False)
+    tree, typical = linkage(condensed, "complete"), float(np.median(condensed))
+    linked = []
+    for cut in CUTS:
+        if tree[0, 2] > cut * typical:
+            continue
+        group = fcluster(tree, cut * typical, "distance")
+        _, first, sizes = np.unique(group, return_index=True, return_counts=True)
+        density = _density(distances[np.ix_(first, first)])
+        if density is None:
+            break
+        for number in np.flatnonzero(sizes > 1):
+            members = np.flatnonzero(group == group[first[number]])
+            widest = max(float(distances[np.ix_(members, members)].max()), least)
+            linked.append(Linked(density.p_value(int(number), widest), rows[members]))
+    return linked
+
+
+def _significant(linked: list[Linked], n_rows: int) -> list[Linked]:
+    """Select links that keep the false discovery rate; every row is one test, with its smallest p-value."""
+    smallest = np.ones(n_rows)
+    for link in linked:
+        smallest[link.rows] = np.minimum(smallest[link.rows], link.p_value)
+    smallest.sort()
+    ranks = np.arange(1, n_rows + 1) / n_rows
+    if not (smallest <= EVIDENCE * ranks).any():
+        return []
+    limit = FALSE_DISCOVERY_RATE * ranks[smallest <= FALSE_DISCOVERY_RATE * ranks].max()
+    return [link for link in linked if link.p_value <= limit]

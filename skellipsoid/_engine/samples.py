@@ -1,0 +1,294 @@
+"""Training rows with what they weigh and which of them are left out together."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor
+
+from .duplicates import equal_rows, find_duplicates, in_order
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
+#: An outlying row lies this many times as far from the middle of its class as its typical row, at least …
+OUTLYING = 20.0
+#: … and this many robust standard deviations beyond, in logarithms.
+OUTLYING_DEVIATIONS = 10.0
+#: Share of a class's rows that may be outlying: more of them are a part of the class.
+MOST_OUTLYING = 0.05
+#: Rows at the very middle of a class.
+SMALLEST_RATIO = 1e-12
+#: Rows that tell how far a class reaches; a class of fewer rows is compared with the others.
+FEWEST_ROWS_OF_REACH = 8
+
+
+class Removal(NamedTuple):
+    """Sets of one class's rows, each left out in turn, and the rows that are judged without them.
+
+    Positions count the rows of the class; −1 pads.
+    """
+
+    members: Integers  # (n_sets, size) rows of the class that are left out
+    judged: Integers  # (n_sets, n_judged) rows of the class that are judged
+    sets: Integers  # (n_sets,) which set
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Rows of known classes.
+
+    Duplicates are *units*: an independent observation each. *Groups* are what is left out together.
+    """
+
+    rows: Tensor  # (n_samples, n_features)
+    classes: Tensor  # (n_samples,)
+    n_classes: int
+    weights: Tensor  # (n_samples,) double
+    units: Integers  # (n_samples,)
+    groups: Integers  # (n_samples,)
+
+    @classmethod
+    def of(
+        cls,
+        rows: Tensor,
+        classes: Tensor,
+        n_classes: int | None = None,
+        weights: Floats | None = None,
+        units: Integers | None = None,
+        groups: Integers | None = None,
+    ) -> "Samples":
+        """Fill in what is not said: every row weighs 1, and is a unit and a group of its own."""
+        own = np.arange(len(rows))
+        units = own if units is None else units
+        return cls(
+            rows,
+            classes,
+            int(classes.max()) + 1 if n_classes is None else n_classes,
+            torch.from_numpy(np.ones(len(rows)) if weights is None else weights).to(rows.device),
+            units,
+            units if groups is None else groups,
+        )
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.rows)
+
+    def of_classes(self, chosen: Tensor) -> "Samples":
+        """Rows of the ``chosen`` classes, (n_classes,) Boolean."""
+        return self.where(chosen[self.classes])
+
+    def where(self, kept: Tensor) -> "Samples":
+        """Rows that are ``kept``, (n_samples,) Boolean."""
+        mask = kept.cpu().numpy()
+        return Samples(
+            self.rows[kept],
+            self.classes[kept],
+            self.n_classes,
+            self.weights[kept],
+            self.units[mask],
+            self.groups[mask],
+        )
+
+    @cached_property
+    def blocks(self) -> Integers:
+        """Number of each row's block: the smallest sets of rows that cut neither a unit nor a group."""
+        return joined(self.units, self.groups)
+
+    @cached_property
+    def _left_out(self) -> tuple[Integers, Integers, Integers]:
+        """Set of each row, and all pairs of a set and a row in it: a row's group, and its duplicates wherever."""
+        groups, units = in_order(self.groups), in_order(self.units)
+        first = np.full(units.max(initial=0) + 1, -1)
+        first[units[::-1]] = groups[::-1]
+        crosses = np.isin(units, units[groups != first[units]])
+        if not crosses.any():
+            return groups, groups, np.arange(len(self))
+        pairs, inverse = np.unique(np.stack([groups, units])[:, crosses], axis=1, return_inverse=True)
+        sets, n_groups = groups.copy(), groups.max() + 1
+        sets[crosses] = n_groups + inverse.ravel()
+        wider = [np.flatnonzero((groups == group) | (units == unit)) for group, unit in pairs.T]
+        numbers = np.repeat(n_groups + np.arange(len(wider)), [len(rows) for rows in wider])
+        return sets, np.concatenate([groups, numbers]), np.concatenate([np.arange(len(self)), *wider])
+
+    @property
+    def sets(self) -> Integers:
+        """Number of the set of rows that is left out when a row is judged, (n_samples,)."""
+        return self._left_out[0]
+
+    @property
+    def n_independent(self) -> float:
+        """Number of sets of equal weight that would say as much (Kish's effective sample size)."""
+        return effective_number(self.weights.cpu().numpy(), self.sets)
+
+    def removals(self, members: Tensor, label: int) -> tuple[list[Removal], list[tuple[int, Integers]]]:
+        """List the sets to leave out of one class.
+
+        Parameters
+        ----------
+        members : Tensor of shape (n_rows,)
+            Rows of the class, in the order to count their positions.
+        label : int
+
+        Returns
+        -------
+        own : list of Removal
+            For the rows of the class, one for each size of set.
+        foreign : list of (row, members)
+            Rows of other classes whose set has rows in this class, and the positions of these.
+        """
+        order = members.cpu().numpy()
+        position = np.full(len(self), -1)
+        position[order] = np.arange(len(order))
+        sets, numbers, rows = self._left_out
+        inside = position[rows] >= 0
+        numbers, places = numbers[inside], position[rows[inside]]
+        by_set = np.argsort(numbers, kind="stable")
+        numbers, places = numbers[by_set], places[by_set]
+        present, starts, sizes = np.unique(numbers, return_index=True, return_counts=True)
+        judged_sets, judged_order = np.sort(sets[order], kind="stable"), np.argsort(sets[order], kind="stable")
+        first = np.searchsorted(judged_sets, present)
+        n_judged = np.searchsorted(judged_sets, present, side="right") - first
+        own = []
+        # Sets of about the same size are left out together.
+        buckets = np.where(n_judged > 0, np.ceil(np.log2(sizes)), -1)
+        for bucket in np.unique(buckets[buckets >= 0]):
+            mine = np.flatnonzero(buckets == bucket)
+            own.append(
+                Removal(
+                    _padded(places, starts[mine], sizes[mine]),
+                    _padded(judged_order, first[mine], n_judged[mine]),
+                    present[mine],
+                )
+            )
+        codes = self.classes.cpu().numpy()
+        others = np.flatnonzero((codes != label) & np.isin(sets, present))
+        at = np.searchsorted(present, sets[others])
+        foreign = [(int(row), places[starts[i] : starts[i] + sizes[i]]) for row, i in zip(others, at, strict=True)]
+        return own, foreign
+
+
+def _padded(values: Integers, starts: Integers, sizes: Integers) -> Integers:
+    """Lay runs of ``values`` out as the rows of a table, padded with −1."""
+    columns = np.arange(sizes.max(initial=0))
+    inside = columns < sizes[:, np.newaxis]
+    places = np.where(inside, starts[:, np.newaxis] + columns, 0)
+    return np.where(inside, values[places], -1)
+
+
+def joined(*labels: Integers) -> Integers:
+    """Give the rows of the smallest sets that cut none of several partitions the same number, (n_samples,)."""
+    n = len(labels[0])
+    edges = np.concatenate([(i + 1) * n + in_order(partition) for i, partition in enumerate(labels)])
+    size = (len(labels) + 1) * n
+    graph = coo_array((np.ones(len(edges)), (np.tile(np.arange(n), len(labels)), edges)), shape=(size, size))
+    return in_order(connected_components(graph, directed=False)[1][:n])
+
+
+def effective_number(weights: Floats, sets: Integers) -> float:
+    """Kish's effective sample size of sets of rows: (Σ w)² / Σ w²."""
+    totals = np.bincount(np.unique(sets, return_inverse=True)[1].ravel(), weights)
+    return float(totals.sum() ** 2 / max(float(np.square(totals).sum()), 1e-300))
+
+
+class Gathered(NamedTuple):
+    """Distinct rows and what each stands for."""
+
+    rows: Integers  # (n_distinct,) the first of the equal rows
+    weights: Floats  # (n_distinct,)
+    units: Integers  # (n_distinct,)
+    groups: Integers  # (n_distinct,)
+    found: Integers  # (n_samples,) group of each row that was given
+
+    def where(self, kept: NDArray[np.bool_]) -> "Gathered":
+        """Rows that are ``kept``, (n_distinct,) Boolean."""
+        return Gathered(self.rows[kept], self.weights[kept], self.units[kept], self.groups[kept], self.found)
+
+
+def gather(
+    features: NDArray[np.floating],
+    classes: Integers,
+    weights: Floats,
+    groups: Integers | None,
+    duplicates: str,
+) -> Gathered:
+    """Find duplicates, make one row of equal ones, and weigh the rows.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n_samples, n_features)
+    classes : ndarray of shape (n_samples,)
+        Rows that are known to be open have a number of their own.
+    weights : ndarray of shape (n_samples,)
+        Positive.
+    groups : ndarray of shape (n_samples,) or None
+        Groups that are known, numbered; ``None`` takes the duplicates.
+    duplicates : {"once", "each", "off"}
+        Whether duplicates weigh together as much as their mean, or each its own weight, or are not looked for.
+    """
+    n_samples = len(features)
+    units = np.arange(n_samples) if duplicates == "off" else find_duplicates(features, classes)
+    found = units if groups is None else in_order(groups)
+    if duplicates == "once":
+        weights = weights / np.bincount(units)[units]
+    # Equal rows are one row, unless they are independent of each other.
+    keys = np.unique(np.stack([units, found, equal_rows(features, classes)]), axis=1, return_inverse=True)[1].ravel()
+    same = in_order(keys) if len(np.unique(units)) < n_samples else np.arange(n_samples)
+    rows = np.unique(same, return_index=True)[1]
+    totals = np.bincount(same, weights)
+    # On average a unit weighs 1, so that sizes do not depend on the unit of the weights.
+    merged: Floats = totals * (len(np.unique(units)) / totals.sum())
+    if np.allclose(merged, merged[0], rtol=1e-12):
+        merged = np.ones(len(merged)) * round(float(merged[0]), 12)
+    return Gathered(rows, merged, units[rows], found[rows], found)
+
+
+def outlying_rows(features: Floats, classes: Integers) -> Integers:
+    """Rows that lie so far from the middle of their class that its mean and scatter would be theirs alone.
+
+    A row is outlying where its distance to the median of its class is more than ``OUTLYING`` times the class's median
+    distance, and in logarithms more than ``OUTLYING_DEVIATIONS`` robust standard deviations of all rows beyond it.
+
+    Parameters
+    ----------
+    features : ndarray of shape (n_samples, n_features)
+    classes : ndarray of shape (n_samples,)
+
+    Returns
+    -------
+    rows : ndarray of shape (n_outlying,)
+    """
+    members = list(_members(classes))
+    distances = np.zeros(len(features))
+    typical = np.zeros(len(members))
+    for k, rows in enumerate(members):
+        distances[rows] = np.linalg.norm(features[rows] - np.median(features[rows], axis=0), axis=1)
+        typical[k] = np.median(distances[rows])
+    is_large = np.array([len(rows) >= FEWEST_ROWS_OF_REACH for rows in members])
+    if not (is_large & (typical > 0)).any():
+        return np.empty(0, dtype=np.int64)
+    common = float(np.median(typical[is_large & (typical > 0)]))
+    typical = np.where(is_large & (typical > 0), typical, np.maximum(typical, common))
+    ratios = np.zeros(len(features))
+    for k, rows in enumerate(members):
+        ratios[rows] = np.log(np.maximum(distances[rows] / typical[k], SMALLEST_RATIO))
+    deviation = 1.4826 * float(np.median(np.abs(ratios - np.median(ratios))))
+    limit = max(np.log(OUTLYING), OUTLYING_DEVIATIONS * deviation)
+    found = [np.empty(0, dtype=np.int64)]
+    for rows in members:
+        outlying = rows[ratios[rows] > limit]
+        if len(outlying) <= max(1, int(MOST_OUTLYING * len(rows))) < len(rows):
+            found.append(outlying)
+    return np.sort(np.concatenate(found))
+
+
+def _members(classes: Integers) -> Iterator[Integers]:
+    """Rows of each class."""
+    order = np.argsort(classes, kind="stable")
+    yield from np.split(order, np.flatnonzero(np.diff(classes[order])) + 1)

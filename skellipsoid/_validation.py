@@ -1,0 +1,67 @@
+"""Checks of what ``fit`` takes beside features and labels, and how a failed ``fit`` ends."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import _check_sample_weight, check_consistent_length, column_or_1d
+
+from ._engine.devices import to_numpy
+
+#: Squares of larger values, summed over the features, may overflow.
+LARGEST_VALUE = 1e150
+#: Rows that a message names at most.
+_MOST_NAMED = 5
+
+
+def check_weights(sample_weight: ArrayLike | None, X: NDArray[Any]) -> NDArray[np.float64]:
+    """Give one finite weight, not negative, for each row; they are not all 0."""
+    weights = _check_sample_weight(to_numpy(sample_weight), X, dtype=np.float64, ensure_non_negative=True)
+    if not (weights > 0).any():
+        msg = f"sample_weight is 0 for all {len(weights)} rows, but at least one must be positive; leave it out for 1."
+        raise ValueError(msg)
+    return np.asarray(weights)
+
+
+def check_groups(groups: ArrayLike | None, n_samples: int) -> NDArray[np.int64] | None:
+    """Give the group of each row as a number."""
+    if groups is None:
+        return None
+    labels = column_or_1d(to_numpy(groups))
+    check_consistent_length(labels, np.empty(n_samples))
+    missing = np.flatnonzero([label is None or label != label for label in labels.tolist()])
+    if len(missing):
+        msg = (
+            f"groups has missing values in {name_rows(missing)}; give each row that belongs to no group a value of its "
+            "own."
+        )
+        raise ValueError(msg)
+    if labels.dtype == object:
+        labels = labels.astype(str)
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+
+
+def check_squares(X: NDArray[Any]) -> None:
+    """Raise one sentence if squares of the values would overflow."""
+    largest = np.abs(X).max(axis=1).astype(np.float64)
+    rows = np.flatnonzero(largest > LARGEST_VALUE)
+    if len(rows):
+        msg = (
+            f"X has values up to {largest.max():.3g} in {name_rows(rows)}, whose squares overflow, but must stay below "
+            f"{LARGEST_VALUE:.0e}; correct or drop these rows, or divide X by a constant."
+        )
+        raise ValueError(msg)
+
+
+def name_rows(rows: NDArray[Any]) -> str:
+    """Name rows for a message: the first ones, and how many more there are."""
+    named = ", ".join(str(row) for row in rows[:_MOST_NAMED].tolist())
+    start = "row" if len(rows) == 1 else "rows"
+    more = f" and {len(rows) - _MOST_NAMED} more" if len(rows) > _MOST_NAMED else ""
+    return f"{start} {named}{more}"
+
+
+def unfit(estimator: Any) -> None:
+    """Take away what ``fit`` has set, so that no half of a fit remains."""
+    for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("__")]:
+        delattr(estimator, name)
