@@ -173,21 +173,22 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
     Notes
     -----
     *Start.* S_k is the covariance of a class's rows and τ_k a mean of its own variance per feature and of all
-    classes'. The ellipsoid is that of M_k = (1 − ρ) S_k + ρ τ_k I, with one ρ for all classes. Leaving one row out of a
-    class changes its M_k by a rank-one term, so that every row is judged by its class without it at no cost.
+    classes'. The ellipsoid is that of M_k = (1 − ρ) S_k + ρ τ_k I, with one ρ for all classes. Leaving a group of rows
+    (a row and its duplicates, or a group given to ``fit``) out of a class changes its M_k by a term of low rank, so that
+    each row is scored against its class without the row's group, exactly and without a refit.
 
     *Learning.* On rows that it has not seen, learning often adds nothing to that start. Then the start is kept, and
     ``beta`` and ``n_mix`` change nothing; ``early_stopping=False`` learns until the loss does not improve, at most
     ``max_iter`` epochs.
 
-    *Judging.* A row, by its class without it, should lie inside the ellipsoid of its nearest centroid. Two kinds of
-    rows stand in for open ones and should lie outside: the same rows, their own class left aside, which are to the
-    ellipsoid of the nearest other centroid what an unknown class would be; and rows of imaginary classes whose
+    *Validation.* Each row is scored against its class without its group, and should lie inside. Two kinds of
+    rows stand in for open ones and should lie outside: the same rows, their own class left aside: to the nearest other
+    class they look like rows of an unknown class; and rows of imaginary classes whose
     centroids lie between two known ones, and which deviate as training rows of the nearer one do. The expected F1 of a
     size is the macro F1 over the known classes and open, the mean over both kinds and three shares of open rows: a
     quarter, a half and three quarters. Sizes, and shrinkages by the F1 of their best size (without imaginary classes,
     which say nothing about directions off the rows), are means of all candidates, weighted by e to their F1 in units of
-    its error, which falls with 1/√m for m rows: with few rows it is chance which candidate is best. Of equally good
+    its error, which falls with 1/√m for m groups: with few it is chance which candidate is best. Of equally good
     shrinkages the likeliest counts. That needs no open row and no quantile set by hand. The paper has no such step.
     With ``init="identity"`` it uses ``validation_fraction`` of the rows instead.
 
@@ -327,7 +328,8 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
     def known_p_value(self, X: ArrayLike) -> NDArray[np.float64]:
         """Conformal p-value of the hypothesis that a row is of a known class.
 
-        The score s of a row is compared with the m ``held_out_scores_`` of known rows, each by its class without it:
+        The score s of a row is compared with the m ``held_out_scores_`` of known rows, each by its class without the
+        row's group:
         p = (1 + #{held-out score ≤ s}) / (m + 1) [2]_. Answering open where p ≤ ε rejects at most about the share ε
         of new known rows; no open row is needed for that, and none tells how many open rows are accepted.
 

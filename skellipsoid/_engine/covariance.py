@@ -68,7 +68,7 @@ class CovarianceFit:
         ``gains`` has (n_axes + 1,) numbers of each class, the last one for the directions off its axes.
         """
         unit = self.radius / self.unit
-        pairs = zip(self.parts, self._of_each(gains), strict=True)
+        pairs = zip(self.parts, self.of_each(gains), strict=True)
         along, off = zip(*(part.weights(self.shrinkage, unit, gain) for part, gain in pairs), strict=True)
         return torch.cat(along), along[0].new_tensor(off)
 
@@ -81,9 +81,10 @@ class CovarianceFit:
     def reach(self, gains: list[Tensor] | None = None, between: Tensor | None = None) -> Reach:
         """How far out rows lie whose group is left out, and rows between the classes if there are."""
         assert self.validation is not None  # noqa: S101 - for the type checker
-        return self.validation.reach(self, self._of_each(gains), between)
+        return self.validation.reach(self, self.of_each(gains), between)
 
-    def _of_each(self, gains: list[Tensor] | None) -> Sequence[Tensor | None]:
+    def of_each(self, gains: list[Tensor] | None = None) -> Sequence[Tensor | None]:
+        """Gains of each class, ``None`` for the start."""
         return gains or [None] * len(self.parts)
 
 
@@ -117,7 +118,7 @@ def fit_covariances(
         ClassCovariance(samples, k, rows, balls.centroids[k], n_telling, bool(balls.points[k]))
         for k, rows in enumerate(members)
     ]
-    _set_spreads(parts)
+    _set_spreads(parts, 1 + int(samples.sets.max()))
     # Units in which a ball of the mean spread has A = I: distances are multiples of the paper's mean radius.
     radius = 1.0 if balls.points.all() else float(balls.radii[~balls.points].mean())
     fit = CovarianceFit(samples, balls.centroids, parts, radius)
@@ -311,14 +312,13 @@ def _principal_axes(offsets: Tensor, weights: Tensor, point: bool) -> tuple[Tens
     return vectors.T, values, offsets @ vectors
 
 
-def _set_spreads(parts: "list[ClassCovariance]") -> None:
+def _set_spreads(parts: "list[ClassCovariance]", n_sets: int) -> None:
     """Mean over the classes of their variance per feature, and the same without each set of rows.
 
     Points do not count, and have no other spread.
     """
     shaped = [part for part in parts if not part.point]
     common = sum(part.own_spread for part in shaped) / len(shaped) if shaped else 1.0
-    n_sets = 1 + max((int(sets.max()) for part in shaped for _, _, sets in part.removed), default=0)
     device = parts[0].axes.device
     total = torch.full((n_sets,), common * len(shaped), dtype=torch.float64, device=device)
     count = torch.full((n_sets,), float(len(shaped)), dtype=torch.float64, device=device)
@@ -361,6 +361,9 @@ class ValidationRows:
             for group in self.foreign:
                 mine = self.other[group.rows] == group.label
                 away[group.rows[mine]] = group.centroid_distances[mine]
+            # Without its group a row may have no other class.
+            away[self.other == samples.classes] = torch.inf
+            self.has_other = away.isfinite()
             self.assigned = torch.where(own <= away, samples.classes, self.other)
             self.to_other = self._split(samples.rows, self.other)
         self.to_real = self._split(real_open, self.real)
@@ -374,11 +377,18 @@ class ValidationRows:
         stand_ins = []
         if self.to_other is not None and self.other is not None:
             others = self._distances(self.to_other, len(weights), fit, gains)
+            before = (
+                others
+                if all(gain is None for gain in gains)
+                else self._distances(self.to_other, len(weights), fit, fit.of_each())
+            )
             for group in self.foreign:
                 mine = self.other[group.rows] == group.label
-                others[group.rows[mine]] = group.distances(fit.shrinkage)[mine]
+                rows = group.rows[mine]
+                # The leave-one-out ratio is assumed unchanged by learning.
+                others[rows] *= group.distances(fit)[mine] / before[rows].clamp_min(SMALLEST_EIGENVALUE)
             distances = torch.where(self.assigned == self.samples.classes, distances, others)
-            scored = self.counted & others.isfinite()
+            scored = self.counted & self.has_other
             stand_ins.append(Judged(others[scored] / fit.unit, self.other[scored], weights[scored]))
         if between is not None:
             nearest = nearest_centroid(between, self.balls.centroids)
@@ -432,7 +442,9 @@ class Foreign:
         squared = self.without.scored.square().sum(2) + self.without.off_axes
         self.centroid_distances = torch.where(self.without.exists, squared[:, 0].sqrt(), torch.inf)
 
-    def distances(self, shrinkage: Shrinkage) -> Tensor:
-        """Distances to the class, in the metric of its covariance."""
+    def distances(self, fit: CovarianceFit) -> Tensor:
+        """Distances to the class, in the metric of its covariance; for a point to a ball of the common radius."""
+        if self.part.point:
+            return self.centroid_distances * (fit.unit / fit.radius)
         common = self.part.common_without[self.sets]
-        return self.without.distances(self.part.variances_without(self.without, common, shrinkage))[:, 0]
+        return self.without.distances(self.part.variances_without(self.without, common, fit.shrinkage))[:, 0]

@@ -168,7 +168,7 @@ class _Density(NamedTuple):
         small clusters near neighbours are the rule.
         """
         share = min(1.0, distance / max(self.radius[row], 1e-300)) ** self.dimension[row]
-        usual = (distance / max(self.nearest, 1e-300)) ** self.dimension[row]
+        usual = min(1.0, distance / max(self.nearest, 1e-300)) ** self.dimension[row]
         return float(max(-np.expm1(self.rank * np.log1p(-min(share, 1 - 1e-16))), 1 - 0.5**usual))
 
 
@@ -226,7 +226,8 @@ def _near(block: Floats, rounding: Floats, rows: Integers) -> list[Linked]:
     """Find groups of near rows at each level of the linkage, smaller ones first."""
     distances, least = _pairwise(block - block.mean(axis=0)), _hidden(block, rounding)
     condensed = squareform(distances, checks=False)
-    tree, typical = linkage(condensed, "complete"), float(np.median(condensed))
+    tree = linkage(condensed, "complete")
+    typical = _typical(tree, distances)
     linked = []
     for cut in CUTS:
         if tree[0, 2] > cut * typical:
@@ -241,6 +242,19 @@ def _near(block: Floats, rounding: Floats, rows: Integers) -> list[Linked]:
             widest = max(float(distances[np.ix_(members, members)].max()), least)
             linked.append(Linked(density.p_value(int(number), widest), rows[members]))
     return linked
+
+
+def _typical(tree: Floats, distances: Floats) -> float:
+    """Median distance within the class; among groups, where most pairs of rows are near duplicates."""
+    typical = float(np.median(distances[np.triu_indices(len(distances), 1)]))
+    while True:
+        _, first = np.unique(fcluster(tree, typical, "distance"), return_index=True)
+        if len(first) <= FEWEST_NEIGHBORS:
+            return typical
+        wider = float(np.median(distances[np.ix_(first, first)][np.triu_indices(len(first), 1)]))
+        if wider <= 2 * typical:
+            return typical
+        typical = wider
 
 
 def _significant(linked: list[Linked], n_rows: int) -> list[Linked]:

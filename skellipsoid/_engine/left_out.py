@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-#: What rows weigh in their own class at most: beyond, rounding decides.
+#: Rows that are all of their class in some direction: rounding decides how far out they lie without it.
 ROUNDING_OF_LEVERAGE = 1e-9
 #: A share of a class's weight below this is rounding.
 SMALLEST_SHARE = 1e-9
@@ -130,5 +130,8 @@ class LeftOut:
         leverage = variances.of_scatter.view(-1, 1, 1) * (scaled @ self.removed_rows.transpose(1, 2))
         size = leverage.shape[1]
         identity = torch.eye(size, dtype=leverage.dtype, device=leverage.device)
-        factor: Tensor = torch.linalg.cholesky((1 + ROUNDING_OF_LEVERAGE) * identity - leverage)
+        factor: Tensor
+        factor, failed = torch.linalg.cholesky_ex(identity - leverage)
+        if (bad := failed > 0).any():
+            factor[bad] = torch.linalg.cholesky((1 + ROUNDING_OF_LEVERAGE) * identity - leverage[bad])
         return factor

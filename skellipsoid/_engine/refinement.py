@@ -50,7 +50,8 @@ class AxisLearner:
         rng: np.random.Generator,
     ) -> None:
         known = fit.samples
-        self.fit, self.settings, self.n_rows, device = fit, settings, len(known), known.rows.device
+        self.fit, self.settings, device = fit, settings, known.rows.device
+        self.n_rows = float(known.weights.sum())
         n_axes = [len(part.eigenvalues) for part in fit.parts]
         self.log_weights = torch.zeros(len(fit.parts), max(n_axes), device=device)
         self.n_axes = torch.tensor(n_axes, device=device).unsqueeze(1)

@@ -157,8 +157,8 @@ class Samples:
         n_judged = np.searchsorted(judged_sets, present, side="right") - first
         own = []
         # Sets of about the same size are left out together.
-        buckets = np.where(n_judged > 0, np.ceil(np.log2(sizes)), -1)
-        for bucket in np.unique(buckets[buckets >= 0]):
+        buckets = np.ceil(np.log2(sizes))
+        for bucket in np.unique(buckets):
             mine = np.flatnonzero(buckets == bucket)
             own.append(
                 Removal(

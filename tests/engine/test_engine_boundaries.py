@@ -65,23 +65,24 @@ def some_ellipsoids(known, classes, *, seed=1):
     return ellipsoids
 
 
-def literal_loss(components, centroids, radii, batch, classes, negatives):
+def literal_loss(components, centroids, radii, batch, classes, negatives, weights=None):
     """eq. 16: for each class, eq. 13 over its own rows of the batch and eq. 15 over all negatives."""
     total = torch.zeros((), dtype=torch.float64)
+    weights = torch.ones(len(batch)) if weights is None else weights
     for k, (component, centroid, radius) in enumerate(zip(components, centroids, radii, strict=True)):
-        for row, label in zip(batch, classes.tolist(), strict=True):
+        for row, label, weight in zip(batch, classes.tolist(), weights, strict=True):
             if label == k:
                 norm = (component @ (row - centroid)).square().sum().sqrt()
-                total = total + torch.maximum(norm - radius, torch.zeros_like(norm))
+                total = total + weight * torch.maximum(norm - radius, torch.zeros_like(norm))
         for row in negatives:
             norm = (component @ (row - centroid)).square().sum().sqrt()
             total = total + ((radius - norm) + BETA if norm < radius else BETA * torch.exp(radius - norm))
     return total
 
 
-def literal_gradient(ellipsoids, batch, classes, negatives):
+def literal_gradient(ellipsoids, batch, classes, negatives, weights=None):
     components = ellipsoids.components.detach().clone().requires_grad_()
-    loss = literal_loss(components, ellipsoids.centroids, ellipsoids.radii, batch, classes, negatives)
+    loss = literal_loss(components, ellipsoids.centroids, ellipsoids.radii, batch, classes, negatives, weights)
     (gradient,) = torch.autograd.grad(loss, components)
     return loss.item(), gradient
 
@@ -103,6 +104,22 @@ def test_the_gradient_is_that_of_the_literal_loss(rows):
     assert loss.item() == pytest.approx(expected_loss, rel=1e-12)
     np.testing.assert_allclose(trainer.gradient, expected, rtol=1e-10, atol=1e-12)
     assert abs(expected).max() > 0.1
+
+
+@pytest.mark.parametrize("factor", [1.0, 1e-3])
+def test_known_rows_count_by_their_weights(factor):
+    known, classes = known_rows()
+    negatives, rows = open_rows(), slice(3, 20)
+    weights = torch.from_numpy(np.random.default_rng(0).gamma(2, size=30))
+    ellipsoids = some_ellipsoids(known, classes)
+    samples = Samples.of(known, classes, None, factor * weights.numpy())
+    trainer = _BoundaryTrainer(ellipsoids, samples, known[:0], SETTINGS, np.random.default_rng(0))
+    relative = weights / weights.mean()
+    np.testing.assert_allclose(trainer.weights, relative)
+    expected_loss, expected = literal_gradient(ellipsoids, known[rows], classes[rows], negatives, relative[rows])
+    loss = trainer._contract(negatives) + trainer._expand(known[rows], classes[rows], trainer.weights[rows])
+    assert loss.item() == pytest.approx(expected_loss, rel=1e-12)
+    np.testing.assert_allclose(trainer.gradient, expected, rtol=1e-10, atol=1e-12)
 
 
 def test_the_gradient_sees_every_branch_of_the_losses():

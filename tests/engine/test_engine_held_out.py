@@ -40,18 +40,32 @@ def some_reach(n_known=40, n_open=(15,), n_classes=4, seed=0):
     )
 
 
+def weighted(reach):
+    """Give rows weights, also where they are open; they are not independent of each other."""
+    rng = np.random.default_rng(8)
+    opened = [kind._replace(weights=rng.gamma(2, 3, len(kind.reach))) for kind in reach.open]
+    return replace(reach, weights=rng.gamma(2, 3, len(reach.known)), n_independent=11.5, open=opened)
+
+
 def brute_force_f1(reach, size):
     """Macro F1 of scikit-learn on the rows, the open ones weighted; the mean over kinds and shares of open rows."""
     known = np.where(reach.known <= size, reach.assigned, reach.n_classes)
     if not reach.open:
-        return f1_score(reach.classes, known, labels=np.unique(reach.classes), average="macro", zero_division=0)
+        return f1_score(
+            reach.classes,
+            known,
+            labels=np.unique(reach.classes),
+            average="macro",
+            sample_weight=reach.weights,
+            zero_division=0,
+        )
     values = []
     for kind in reach.open:
         truth = np.append(reach.classes, np.full(len(kind.reach), reach.n_classes))
         answers = np.append(known, np.where(kind.reach <= size, kind.assigned, reach.n_classes))
         for per_known in OPEN_PER_KNOWN:
-            weight = per_known * len(reach.known) / len(kind.reach)
-            weights = np.where(truth == reach.n_classes, weight, 1.0)
+            weight = per_known * reach.weights.sum() / kind.weights.sum()
+            weights = np.append(reach.weights, weight * kind.weights)
             found = f1_score(
                 truth, answers, labels=np.unique(truth), average="macro", sample_weight=weights, zero_division=0
             )
@@ -61,8 +75,10 @@ def brute_force_f1(reach, size):
 
 @pytest.mark.parametrize("n_open", [(), (1,), (15,), (200, 3)])
 @pytest.mark.parametrize("seed", range(3))
-def test_expected_f1_is_that_of_scikit_learn(n_open, seed):
+@pytest.mark.parametrize("weigh", [False, True])
+def test_expected_f1_is_that_of_scikit_learn(n_open, seed, weigh):
     reach = some_reach(n_open=n_open, seed=seed)
+    reach = weighted(reach) if weigh else reach
     sizes = np.unique(np.concatenate([[0.0, 0.5, 1.0, 9.0], reach.known[:5], *(kind.reach[:3] for kind in reach.open)]))
     expected = [brute_force_f1(reach, size) for size in sizes]
     np.testing.assert_allclose(expected_f1(reach, sizes), expected, rtol=1e-12, atol=1e-12)
@@ -76,11 +92,14 @@ def test_a_class_without_held_out_rows_does_not_count():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_best_size_is_the_mean_of_the_good_ones(seed):
+@pytest.mark.parametrize("weigh", [False, True])
+def test_best_size_is_the_mean_of_the_good_ones(seed, weigh):
     reach = some_reach(seed=seed)
+    n_independent = 11.5 if weigh else len(reach.known)
+    reach = weighted(reach) if weigh else reach
     candidates = np.sort(reach.known)
     values = np.array([brute_force_f1(reach, size) for size in candidates])
-    error = F1_ERROR / np.sqrt(len(reach.known))
+    error = F1_ERROR / np.sqrt(n_independent)
     weights = np.exp((values - values.max()) / error)
     size, best = best_size(reach)
     assert best == pytest.approx(values.max())

@@ -1,5 +1,6 @@
 """Groups of rows that are left out together, against refits by NumPy without them."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import torch
 
 from skellipsoid._engine.covariance import Shrinkage, fit_covariances
+from skellipsoid._engine.ellipsoids import learn_boundaries
 from skellipsoid._engine.geometry import class_balls
 from skellipsoid._engine.refinement import AxisLearner
 from skellipsoid._engine.samples import Samples
@@ -490,6 +492,36 @@ def test_the_order_of_the_rows_changes_nothing():
     equal_fits(found.fit(SHRINKAGES[1]), found.permuted(order).fit(SHRINKAGES[1]), order, np.arange(len(order)))
 
 
+def learner(fit):
+    everything = torch.ones(len(fit.parts), dtype=torch.bool)
+    return AxisLearner(fit, fit.samples.rows[:0], everything, SETTINGS, np.random.default_rng(0))
+
+
+def test_rows_learn_by_their_weights_and_without_a_class_to_score_them_not_at_all():
+    found = weighted(groups_of_four_sizes())
+    is_whole = found.classes == 1
+    fit = found._replace(groups=np.where(is_whole, 999, found.groups)).fit(SHRINKAGES[1])
+    axes = learner(fit)
+    learned = axes.own_weights.numpy()[[0, 2]]
+    shares = np.stack([np.sort(found.weights[found.classes == k]) for k in (0, 2)])
+    np.testing.assert_allclose(np.sort(learned, axis=1) / learned.sum(), shares / shares.sum(), rtol=1e-5)
+    assert axes.own_weights[1].tolist() == [0] * is_whole.sum()
+    assert axes.own.isfinite().all()
+    axes.step()
+    assert axes.log_weights.isfinite().all()
+
+
+@pytest.mark.parametrize("init", ["covariance", "identity"])
+@pytest.mark.parametrize("kind", TABLES)
+def test_all_kinds_of_rows_learn(kind, init):
+    found = TABLES[kind](4)
+    learned = learn_boundaries(found.samples(), torch.zeros(0, 4, dtype=torch.float64), replace(SETTINGS, init=init), 0)
+    assert learned.radii.isfinite().all()
+    assert np.isfinite(learned.held_out_margins).all()
+    if init == "covariance":
+        assert len(learned.held_out_margins) == len(found.rows)
+
+
 # A bug of the engine: known rows weigh 1 per unit together, open rows 1 per row. So near duplicates, which are not
 # merged, change the balance of the two losses, and exact ones, which are, do not.
 def test_near_duplicates_leave_the_balance_of_the_losses():
@@ -497,8 +529,6 @@ def test_near_duplicates_leave_the_balance_of_the_losses():
     twice = found.permuted(np.repeat(np.arange(len(found.rows)), 2))._replace(weights=np.full(156, 0.5))
     balances = []
     for each in (found, twice):
-        mixed = torch.ones(3, dtype=torch.bool)
-        fit = each.fit(SHRINKAGES[1])
-        learner = AxisLearner(fit, fit.samples.rows[:0], mixed, SETTINGS, np.random.default_rng(0))
-        balances.append(float(learner.own_weights.sum() / learner.negative_weights.sum()))
+        axes = learner(each.fit(SHRINKAGES[1]))
+        balances.append(float(axes.own_weights.sum() / axes.negative_weights.sum()))
     assert balances[0] == pytest.approx(balances[1])
