@@ -1,7 +1,7 @@
 """What repeated training texts do: the shipped corpus, Banking77 and CLINC150 with duplicates of all kinds.
 
 Every log is made of the same training texts, so that a fit should be as good as on each text once. ``off`` is
-``duplicates="off"`` in encoder and classifier, which is how version 0.1 began: rows are left out one by one.
+``duplicates="off"`` in encoder and classifier: rows are left out one by one.
 
     python benchmarks/duplicates.py --data-home ../shared/data > benchmarks/results/duplicates.rst   # about 15 minutes
 """

@@ -174,8 +174,8 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
     -----
     *Start.* S_k is the covariance of a class's rows and τ_k a mean of its own variance per feature and of all
     classes'. The ellipsoid is that of M_k = (1 − ρ) S_k + ρ τ_k I, with one ρ for all classes. Leaving a group of rows
-    (a row and its duplicates, or a group given to ``fit``) out of a class changes its M_k by a term of low rank, so that
-    each row is scored against its class without the row's group, exactly and without a refit.
+    (a row and its duplicates, or a group given to ``fit``) out of a class changes its M_k by a term of low rank, so
+    that each row is scored against its class without the row's group, exactly and without a refit.
 
     *Learning.* On rows that it has not seen, learning often adds nothing to that start. Then the start is kept, and
     ``beta`` and ``n_mix`` change nothing; ``early_stopping=False`` learns until the loss does not improve, at most

@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .covariance import ClassCovariance, CovarianceFit, fit_covariances
+from .class_covariance import ClassCovariance
+from .covariance import CovarianceFit, fit_covariances
 from .geometry import class_balls
 from .held_out import HeldOutRows, boundary_f1, hold_out
 from .losses import contraction_loss, contraction_slope, expansion_loss, expansion_slope

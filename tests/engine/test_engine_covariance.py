@@ -5,7 +5,8 @@ import pytest
 import torch
 from scipy.stats import multivariate_normal
 
-from skellipsoid._engine.covariance import OWN_SHARES, SHRINKAGES, Shrinkage, fit_covariances
+from skellipsoid._engine.class_covariance import Shrinkage
+from skellipsoid._engine.covariance import OWN_SHARES, SHRINKAGES, fit_covariances
 from skellipsoid._engine.ellipsoids import ROUNDING, judging_rows, learn_boundaries
 from skellipsoid._engine.geometry import by_class, class_balls, transformed_norms
 from skellipsoid._engine.held_out import best_size

@@ -83,8 +83,6 @@ def test_near_copies_are_found(kind, jitter):
         assert falsely_linked(found, units) <= duplicates.FALSE_DISCOVERY_RATE
 
 
-# A bug of the engine: the heights of the cuts are shares of the median distance of all rows of a class. Where most
-# pairs of rows are near copies of one row, that is the distance of these, and nothing is linked.
 @pytest.mark.parametrize("jitter", [1e-4, 0.05])
 def test_near_copies_of_one_row_are_found_where_they_are_most_of_the_class(jitter):
     rows, classes, units = with_copies("a hundred times", 0, jitter, n_rows=20)
@@ -135,7 +133,6 @@ ROUNDED = {
 }
 
 
-# A bug of the engine: RuntimeWarning "overflow encountered in scalar power" in ``_Density.p_value``.
 @pytest.mark.parametrize("n_features", [2, 5, 20])
 @pytest.mark.parametrize("draw", ROUNDED)
 def test_rows_that_rounding_made_equal_are_no_duplicates(draw, n_features):

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from skellipsoid._engine.covariance import Shrinkage, fit_covariances
+from skellipsoid._engine.class_covariance import Shrinkage
+from skellipsoid._engine.covariance import fit_covariances
 from skellipsoid._engine.ellipsoids import learn_boundaries
 from skellipsoid._engine.geometry import class_balls
 from skellipsoid._engine.refinement import AxisLearner
@@ -281,8 +282,6 @@ def test_the_nearest_class_of_all_is_the_nearest_one_without_the_group():
             assert fit.reach().known[0] * fit.unit == pytest.approx(literal, rel=1e-6)
 
 
-# A bug of the engine: a set that is left out for rows of one class only (their duplicates cross groups) does not
-# change what the *other* classes whose rows it holds give to the common spread.
 @pytest.mark.parametrize("n_features", [4, 40])
 @pytest.mark.parametrize("shrinkage", SHRINKAGES, ids=str)  # the first one leaves the common spread aside, and passes
 def test_the_common_spread_is_without_a_group_and_the_duplicates_of_its_row_in_every_class(n_features, shrinkage):
@@ -326,8 +325,6 @@ def test_a_class_that_is_gone_with_the_group_judges_nobody_of_the_group(emptied)
     np.testing.assert_allclose(fit.left_out[left], refits.left_out(left), rtol=1e-6)
 
 
-# A bug of the engine for rows of the class 0: where no other class is left, the nearest one is the own, and scores
-# the row with all its rows, as if it were open.
 @pytest.mark.parametrize("emptied", [0, 1])
 def test_a_row_is_open_to_nobody_where_no_other_class_is_left(emptied):
     found = groups_of_four_sizes(n_classes=2)
@@ -343,7 +340,6 @@ def test_a_row_is_open_to_nobody_where_no_other_class_is_left(emptied):
     assert (reach.open[0].assigned == emptied).all()
 
 
-# A bug of the engine: rows of another class are scored by a point as if it had a covariance.
 def test_a_point_judges_rows_of_its_groups_by_the_ball_that_it_has():
     found = groups_of_four_sizes()
     is_point = found.classes == 2
@@ -360,7 +356,6 @@ def test_a_point_judges_rows_of_its_groups_by_the_ball_that_it_has():
     assert fit.reach().open[0].reach[row] * fit.radius == pytest.approx(0.1)
 
 
-# A bug of the engine: IndexError, because the set of the point's rows is larger than all sets of classes with a spread.
 def test_a_point_whose_duplicates_cross_groups_of_other_classes_can_be_judged():
     found = groups_of_four_sizes()
     is_point = found.classes == 2
@@ -371,7 +366,6 @@ def test_a_point_whose_duplicates_cross_groups_of_other_classes_can_be_judged():
     assert len(reach.known) == (~is_point).sum()
 
 
-# A bug of the engine: rows that are scored by a class without their group ignore what was learned.
 @pytest.mark.parametrize("kind", TABLES)
 def test_what_is_learned_changes_the_reach_of_all_rows(kind):
     fit = TABLES[kind](4).fit(SHRINKAGES[1])
@@ -522,8 +516,6 @@ def test_all_kinds_of_rows_learn(kind, init):
         assert len(learned.held_out_margins) == len(found.rows)
 
 
-# A bug of the engine: known rows weigh 1 per unit together, open rows 1 per row. So near duplicates, which are not
-# merged, change the balance of the two losses, and exact ones, which are, do not.
 def test_near_duplicates_leave_the_balance_of_the_losses():
     found = groups_of_four_sizes()
     twice = found.permuted(np.repeat(np.arange(len(found.rows)), 2))._replace(weights=np.full(156, 0.5))
