@@ -21,7 +21,7 @@ from skellipsoid import EllipsoidOpenSetClassifier
 from skellipsoid.metrics import open_set_accuracy, open_set_auroc, open_set_f1_score
 
 RESULTS = Path(__file__).parent / "results" / "cases.jsonl"
-LETTER = {"init": "identity", "early_stopping": False, "max_iter": 10}
+LETTER = {"init": "identity", "early_stopping": False, "max_iter": 10, "duplicates": "off"}
 SETTINGS = {
     "paper": {**LETTER, "recalibrate": False, "rescale": False},
     "size": {**LETTER, "recalibrate": True},

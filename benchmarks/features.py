@@ -102,7 +102,8 @@ def case_features(case, data_home=None, model=MODEL):
         features = encoder.fit_transform(train.data[rows], target), encoder.transform(test.data)
     else:
         embeddings = [embedded(case["data"], subset, data_home, model).embeddings for subset in ("train", "test")]
-        features = _through_head(embeddings[0][rows], target, embeddings[1], case["mode"], case["seed"])
+        texts = train.data[rows].tolist()
+        features = _through_head(embeddings[0][rows], texts, target, embeddings[1], case["mode"], case["seed"])
     if case["mode"] != "frozen":
         partial = kept.with_suffix(".part.npz")
         np.savez(partial, train=features[0], test=features[1])
@@ -110,19 +111,21 @@ def case_features(case, data_home=None, model=MODEL):
     return features[0], target, features[1], truth
 
 
-def _through_head(train, target, test, mode, seed):
+def _through_head(train, texts, target, test, mode, seed):
     """Features as ``SupConTextEncoder`` makes them of embeddings that are there already."""
     if mode != "frozen":
         classes, codes = np.unique(target, return_inverse=True)
         projection = start_projection(train.shape[1], train.shape[1], seed)
-        settings = SupConTextEncoder(finetune="head")._settings()
-        train_projection(FrozenRows(torch.from_numpy(train)), codes, len(classes), projection, settings, seed)
-        embeddings = torch.from_numpy(train)
+        encoder, embeddings = SupConTextEncoder(finetune="head"), torch.from_numpy(train)
+        training, settings = encoder._training_texts(texts, codes, None, embeddings), encoder._settings()
+        learns, blocks = training.learns, training.blocks
+        rows = FrozenRows(embeddings[torch.from_numpy(learns)])
+        train_projection(rows, codes[learns], len(classes), projection, settings, seed, blocks[learns])
         with torch.no_grad():
             train, test = (projection(torch.from_numpy(part)).numpy() for part in (train, test))
         if mode == "head":
             final = torch.from_numpy(normalize(train))
-            train = cross_fit(embeddings, codes, len(classes), final, settings, seed).numpy()
+            train = cross_fit(embeddings, codes, len(classes), final, settings, seed, learns, blocks).numpy()
     return normalize(train), normalize(test)
 
 
