@@ -122,6 +122,30 @@ def test_known_rows_count_by_their_weights(factor):
     np.testing.assert_allclose(trainer.gradient, expected, rtol=1e-10, atol=1e-12)
 
 
+def test_mixtures_are_drawn_from_rows_by_their_weights(monkeypatch):
+    known, classes = known_rows()
+    weights = np.random.default_rng(0).gamma(2, size=30)
+    given = []
+    monkeypatch.setattr(
+        "skellipsoid._engine.ellipsoids.draw_negatives",
+        lambda *arguments: (given.append(arguments), draw_negatives(*arguments))[1],
+    )
+    ellipsoids = some_ellipsoids(known, classes)
+    trainer = _BoundaryTrainer(
+        ellipsoids, Samples.of(known, classes, None, weights), known[:0], SETTINGS, np.random.default_rng(0)
+    )
+    rows = np.array([4, 9, 21, 3, 17])
+    trainer._step(rows)
+    assert torch.equal(given[0][0], known[rows])
+    np.testing.assert_array_equal(given[0][-1], weights[rows])
+    every = torch.eye(30)
+    for known_weights in (None, np.where(np.arange(30) < 15, 1e-12, 1.0)):
+        mixed = draw_negatives(
+            every, classes.numpy(), every[:0], 300, SETTINGS, np.random.default_rng(0), known_weights
+        )
+        assert bool((mixed[:, :15] > 0).any()) == (known_weights is None)
+
+
 def test_the_gradient_sees_every_branch_of_the_losses():
     """The rows of the test above lie inside and outside of boundaries, as known and as open ones."""
     known, classes = known_rows()

@@ -89,6 +89,23 @@ def test_near_copies_of_one_row_are_found_where_they_are_most_of_the_class(jitte
     np.testing.assert_array_equal(find_duplicates(rows, classes), units)
 
 
+@pytest.mark.parametrize("n_features", [2, 5])
+def test_few_links_are_false_where_there_are_duplicates(n_features):
+    shares = []
+    for seed in range(6):
+        rows, classes, units = with_copies("some twice", seed, 1e-4, n_features=n_features)
+        shares.append(falsely_linked(find_duplicates(rows, classes), units))
+    assert np.mean(shares) <= duplicates.FALSE_DISCOVERY_RATE
+
+
+@pytest.mark.parametrize(("size", "spread", "n_features"), [(2, 0.1, 5), (3, 0.1, 5), (3, 0.3, 20), (5, 0.3, 20)])
+def test_where_all_rows_have_near_neighbours_they_are_no_duplicates(size, spread, n_features):
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        rows = rng.normal(size=(120, n_features))[np.arange(120) // size] + spread * rng.normal(size=(120, n_features))
+        assert not has_duplicates(find_duplicates(rows, np.zeros(120, dtype=np.int64)))
+
+
 @pytest.mark.parametrize("load", [load_digits, load_wine, load_iris, load_breast_cancer])
 def test_measured_tables_have_no_duplicates(load):
     rows, classes = load(return_X_y=True)
@@ -149,10 +166,37 @@ def test_copies_in_a_rounded_table_are_found_where_rounding_does_not_explain_the
     np.testing.assert_array_equal(find_duplicates(rows[origins], classes[origins]), in_order(origins))
 
 
+MIXED = {
+    "a wide rounded column": lambda rng, rows: np.column_stack([rows, 1e3 * rng.integers(5, size=len(rows))]),
+    "rare binary columns": lambda rng, rows: np.column_stack([1e3 * rows, rng.random((len(rows), 40)) < 0.02]),
+    "rare large values": lambda rng, rows: np.column_stack([rows, 10.0 * (rng.random(len(rows)) < 0.02)]),
+    # A weakness of the engine: twenty columns that agree to the last bit prove a copy, but the rounded ones hide it.
+    "many rare large values": lambda rng, rows: np.column_stack([rows, 10.0 * (rng.random((len(rows), 10)) < 0.02)]),
+}
+
+
+@pytest.mark.parametrize("columns", MIXED)
+def test_copies_among_rounded_and_other_columns_are_found_by_the_others(columns):
+    rng = np.random.default_rng(0)
+    rows, classes = blobs(rng)
+    rows = MIXED[columns](rng, rows)
+    assert not has_duplicates(find_duplicates(rows, classes))
+    origins = copied("some twice", rng, len(rows))
+    np.testing.assert_array_equal(find_duplicates(rows[origins], classes[origins]), in_order(origins))
+
+
+@pytest.mark.parametrize("draw", ROUNDED)
+def test_small_classes_of_a_rounded_table_have_no_duplicates(draw):
+    rng = np.random.default_rng(0)
+    rows = ROUNDED[draw](rng, (200, 4))
+    assert not has_duplicates(find_duplicates(rows, np.repeat(np.arange(40), 5)))
+
+
 CHANGES = {
     "shift": lambda rows: rows + np.linspace(-50, 50, rows.shape[1]),
     "scale": lambda rows: 1e-4 * rows,
     "large scale": lambda rows: 1e6 * rows,
+    "large shift": lambda rows: rows + 1e6,
     "order of features": lambda rows: rows[:, ::-1],
     "turn": lambda rows: rows @ np.linalg.qr(np.random.default_rng(3).normal(size=2 * (rows.shape[1],)))[0],
     "more constants": lambda rows: np.column_stack([rows, np.full((len(rows), 3), 7.0)]),

@@ -199,6 +199,27 @@ def test_held_out_rows_are_judged_as_known_and_as_open(unknown):
         assert len(reach.open) == 1
 
 
+def test_held_out_rows_count_by_their_weights_and_their_groups():
+    rng = np.random.default_rng(1)
+    classes, weights, groups = rng.integers(4, size=40), rng.gamma(2, size=40), rng.integers(9, size=40)
+    rows, real_open = torch.from_numpy(rng.normal(size=(40, 3))), torch.from_numpy(rng.normal(size=(6, 3)))
+    samples = Samples.of(rows, torch.from_numpy(classes), 4, weights, None, groups)
+    centroids, components = ellipsoids()
+    shapes, radii = Factors.from_components(components), torch.ones(4, dtype=torch.float64)
+    for unknown in ([False] * 4, [True, False, False, True]):
+        out = torch.tensor(unknown)
+        judge = HeldOutRows(
+            samples, real_open, centroids, torch.zeros(4, dtype=torch.bool), out if any(unknown) else None
+        )
+        reach = judge.reach(shapes, radii)
+        is_out = np.array(unknown)[classes]
+        np.testing.assert_array_equal(reach.weights, weights[~is_out])
+        opened = weights[is_out] if any(unknown) else weights
+        np.testing.assert_array_equal(reach.open[0].weights, [*opened, 1, 1, 1, 1, 1, 1])
+        totals = np.bincount(groups[~is_out], weights[~is_out])
+        assert reach.n_independent == pytest.approx(totals.sum() ** 2 / np.square(totals).sum())
+
+
 def test_real_open_rows_stand_alone_where_nothing_stands_in_for_them():
     nothing, some = (Judged(torch.arange(n) * 1.0, torch.zeros(n, dtype=torch.int64), torch.ones(n)) for n in (0, 3))
 

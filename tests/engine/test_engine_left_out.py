@@ -11,6 +11,7 @@ from skellipsoid._engine.class_covariance import Shrinkage
 from skellipsoid._engine.covariance import fit_covariances
 from skellipsoid._engine.ellipsoids import learn_boundaries
 from skellipsoid._engine.geometry import class_balls
+from skellipsoid._engine.pseudo_open import draw_negatives
 from skellipsoid._engine.refinement import AxisLearner
 from skellipsoid._engine.samples import Samples
 from skellipsoid._engine.settings import BoundarySettings
@@ -384,6 +385,7 @@ def without_a_spread():
     groups[2:5] = 2  # leaves a single row
     groups[6:9], units[9:11], rows[10] = 6, 9, rows[9] + 0.01  # leaves two rows of one unit
     groups[11:14], rows[14:17] = 11, rows[14] + 1e-4 * rng.normal(size=(3, 5))  # leaves nearly a point
+    units[12] = 11
     return table(rows, classes, np.round(rng.uniform(0.5, 2, size=29), 2), units, groups)
 
 
@@ -398,6 +400,19 @@ def test_what_is_left_without_a_spread_has_that_of_all(shrinkage):
     left = Moments(found, 1, found.groups != 2)
     assert left.spread is None
     assert left.mean.tolist() == found.rows[5].tolist()
+
+
+@pytest.mark.parametrize("shrinkage", SHRINKAGES, ids=str)
+@pytest.mark.parametrize("kind", [*TABLES, "without a spread"])
+def test_the_matrices_are_inverse_shrunk_weighted_covariances(kind, shrinkage):
+    found = TABLES[kind](4) if kind in TABLES else without_a_spread()
+    fit, refits = found.fit(shrinkage), Refits(found, shrinkage)
+    rows = np.random.default_rng(5).normal(size=(9, found.rows.shape[1]))
+    for k in range(len(fit.parts)):
+        mean, matrix = refits.matrix(k, np.zeros(len(found.rows), dtype=bool))
+        squared = np.einsum("ij,jk,ik->i", rows - mean, np.linalg.inv(matrix), rows - mean)
+        norms = fit.factors().norms(k, torch.from_numpy(rows) - fit.centroids[k])
+        np.testing.assert_allclose(norms, np.sqrt(squared) * fit.radius / fit.unit, rtol=1e-8)
 
 
 def test_classes_that_all_lose_their_spread_have_the_one_of_all_rows():
@@ -484,6 +499,16 @@ def test_the_order_of_the_rows_changes_nothing():
     found = weighted(across_classes(with_duplicates_across_groups(groups_of_four_sizes())))
     order = np.random.default_rng(0).permutation(len(found.rows))
     equal_fits(found.fit(SHRINKAGES[1]), found.permuted(order).fit(SHRINKAGES[1]), order, np.arange(len(order)))
+
+
+def test_pseudo_open_rows_are_drawn_by_the_weights(monkeypatch):
+    found, given = weighted(groups_of_four_sizes()), []
+    monkeypatch.setattr(
+        "skellipsoid._engine.refinement.draw_negatives",
+        lambda *arguments: (given.append(arguments), draw_negatives(*arguments))[1],
+    )
+    learner(found.fit(SHRINKAGES[1]))
+    np.testing.assert_array_equal(given[0][-1], found.weights)
 
 
 def learner(fit):

@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits, load_iris
 from skellipsoid._engine.duplicates import find_duplicates
 from skellipsoid._engine.geometry import class_balls, class_centroids, mean_radii
 from skellipsoid._engine.held_out import hold_out
-from skellipsoid._engine.pseudo_open import draw_mixtures
+from skellipsoid._engine.pseudo_open import draw_mixtures, rows_between
 from skellipsoid._engine.samples import Samples, effective_number, gather, outlying_rows
 from skellipsoid._engine.training import held_out_rows
 
@@ -82,7 +82,8 @@ def test_duplicates_are_not_looked_for_where_they_are_off(copies):
     for numbers in (off.rows, off.units, off.groups, off.found):
         np.testing.assert_array_equal(numbers, np.arange(40))
     np.testing.assert_allclose(off.weights, weights / weights.mean())
-    assert gather(rows, classes, np.full(40, 0.1), None, "off").weights.tolist() == [1] * 40
+    # To the last bit, whatever rounding makes of the mean.
+    assert gather(rows[:12], classes[:12], np.full(12, 0.1), None, "off").weights.tolist() == [1] * 12
 
 
 def test_equal_rows_of_different_groups_stay_apart(copies):
@@ -117,6 +118,15 @@ def test_rows_that_are_equal_by_chance_stay_apart():
     found = gather(binary, np.repeat([0, 1], 30), np.ones(60), None, "once")
     assert found.rows.tolist() == found.units.tolist() == list(range(60))
     assert found.weights.tolist() == [1] * 60
+
+
+def test_equal_rows_of_one_group_are_one_row_only_if_they_are_duplicates(monkeypatch):
+    units = np.array([0, 1, 1, 2])
+    monkeypatch.setattr("skellipsoid._engine.samples.find_duplicates", lambda features, classes: units)
+    no_groups = np.zeros(4, dtype=np.int64)
+    found = gather(np.ones((4, 2)), no_groups, np.ones(4), no_groups, "each")
+    assert found.rows.tolist() == [0, 1, 3]
+    np.testing.assert_allclose(found.weights, [0.75, 1.5, 0.75])
 
 
 def test_equal_rows_of_different_classes_stay_apart(copies):
@@ -261,7 +271,8 @@ def test_a_class_of_one_unit_is_a_point():
 
 
 def test_mixtures_draw_rows_by_their_weights():
-    classes, weights = np.repeat([0, 1, 2], [3, 4, 5]), np.random.default_rng(0).gamma(2, size=12)
+    rng = np.random.default_rng(0)
+    classes, weights = rng.permutation(np.repeat([0, 1, 2], [3, 4, 5])), rng.gamma(2, size=12)
     drawn = draw_mixtures(classes, 20_000, 3, 0.6, np.random.default_rng(0), weights).indices
     for label in range(3):  # all classes are in each mixture
         mine = classes == label
@@ -274,6 +285,17 @@ def test_mixtures_draw_rows_by_their_weights():
     ]
     missing = 3 - classes[first_two].sum(axis=1)
     assert stats.chisquare(np.bincount(missing, minlength=3), 20_000 * np.array(expected)).pvalue > 0.01
+
+
+def test_rows_between_the_classes_deviate_as_rows_of_weight_do():
+    classes = np.tile([0, 1], 20)
+    weights = np.where(np.arange(40) < 20, 1e-12, 1.0)
+    rows = 10 * np.eye(3)[classes]
+    rows[:, 2] = np.arange(40)
+    centroids = torch.from_numpy(10 * np.eye(3)[:2])
+    found = Samples.of(torch.from_numpy(rows), torch.from_numpy(classes), None, weights)
+    between = rows_between(found, centroids, 200, 0.6, np.random.default_rng(0)).numpy()
+    assert set(np.round(between[:, 2])) == set(range(20, 40))
 
 
 # Rows that are held out
@@ -326,6 +348,15 @@ def test_what_other_classes_hold_out_counts():
     blocks, classes = np.tile(np.arange(4), 2), np.repeat([0, 1], 4)
     for seed in range(10):
         assert held_out_rows(classes, 0.5, np.random.default_rng(seed), blocks).sum() == 4
+
+
+def test_what_other_classes_hold_out_is_not_drawn_again():
+    # Class 0 holds out one of the blocks 0 to 3, and class 1 two more of the blocks 0 to 9.
+    blocks, classes = np.append(np.arange(4), np.arange(10)), np.repeat([0, 1], [4, 10])
+    for seed in range(20):
+        held = held_out_rows(classes, 0.3, np.random.default_rng(seed), blocks)
+        assert held[4:].sum() == 3
+        assert held[:4].any()
 
 
 def test_a_class_in_the_only_block_of_another_one_still_trains():
@@ -381,6 +412,26 @@ def test_a_far_part_of_a_class_is_not_outlying(n_far, expected):
     rows, classes = np.random.default_rng(0).normal(size=(200, 5)), np.repeat([0, 1], 100)
     rows[:n_far] += 1e5
     assert outlying_rows(rows, classes).tolist() == list(range(expected))
+
+
+@pytest.mark.parametrize(("factor", "expected"), [(15, []), (25, [3])])
+def test_a_row_is_outlying_beyond_twenty_times_the_typical_distance(factor, expected):
+    """In many dimensions all rows are equally far from the middle, so that this limit alone decides."""
+    rows, classes = np.random.default_rng(0).normal(size=(200, 50)), np.repeat([0, 1], 100)
+    rows[3] *= factor * np.sqrt(50) / np.linalg.norm(rows[3])
+    assert outlying_rows(rows, classes).tolist() == expected
+
+
+def test_every_class_has_a_reach_of_its_own():
+    rng = np.random.default_rng(0)
+    rows, classes = rng.normal(size=(300, 5)), np.repeat([0, 1, 2], 100)
+    rows[:100] *= 1e-4
+    assert outlying_rows(rows, classes).tolist() == []
+    rows[7] = 1e-4 * 1000
+    assert outlying_rows(rows, classes).tolist() == [7]
+    rows[7] = 0
+    rows[100:200] *= 1e4
+    assert outlying_rows(rows, classes).tolist() == []
 
 
 def test_classes_of_two_rows_are_compared_with_the_others():
