@@ -47,7 +47,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             negatives.
         sample_weight : array-like of shape (n_samples,), default=None
             What each row weighs, in any unit. Rows of weight 0 are the same as absent. ``None`` is 1 for all. What
-            duplicates weigh depends on ``duplicates``.
+            duplicates weigh depends on ``duplicates``. Real open rows of any positive weight count alike.
         groups : array-like of shape (n_samples,), default=None
             Group of each row: conversation, author, template. Rows of one group are left out together. ``None``: the
             duplicates that are found are the groups. Read more in the :ref:`User Guide <repeated>`.

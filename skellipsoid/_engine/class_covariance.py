@@ -1,6 +1,5 @@
 """The shrunk covariance of one class, whole and without each group of its rows."""
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -77,22 +76,13 @@ class ClassCovariance:
         rows = self.scatter.coordinates[scored] * (scored >= 0).unsqueeze(2)
         return Removed(LeftOut(self.scatter, members, rows, rows.new_zeros(scored.shape)), scored, sets)
 
-    def without(self, rows: Sequence[np.ndarray], offsets: Tensor) -> LeftOut:
-        """Give the class without each of several sets of its rows, and one row of another class for each set.
-
-        Parameters
-        ----------
-        rows : sequence of ndarray
-            Positions of the rows to leave out.
-        offsets : Tensor of shape (n_sets, n_features)
-            Of the rows of other classes, from the mean of this class.
-        """
-        members = np.full((len(rows), max(map(len, rows))), -1)
-        for i, places in enumerate(rows):
-            members[i, : len(places)] = places
+    def remove_for(self, removal: Removal, samples: Samples) -> Removed:
+        """Leave sets of rows out for rows of other classes."""
+        members, scored, sets = (torch.from_numpy(part).to(self.axes.device) for part in removal)
+        offsets = (samples.rows[scored].double() - self.centre) * (scored >= 0).unsqueeze(2)
         along = offsets @ self.axes.T
-        off = (offsets.square().sum(1) - along.square().sum(1)).clamp_min(0)
-        return LeftOut(self.scatter, torch.from_numpy(members).to(along.device), along.unsqueeze(1), off.unsqueeze(1))
+        off_axes = (offsets.square().sum(2) - along.square().sum(2)).clamp_min(0)
+        return Removed(LeftOut(self.scatter, members, along, off_axes), scored, sets)
 
     def ball(self, shrinkage: Shrinkage) -> float:
         """ρ τ, the variance in every direction that the class is shrunk towards."""

@@ -16,7 +16,7 @@ from torch import Tensor
 from .class_covariance import SMALLEST_EIGENVALUE, ClassCovariance, Shrinkage, set_spreads
 from .geometry import Balls, Factors, by_class, closeness, nearest_centroid
 from .held_out import Judged, Reach, best_size, near_best
-from .samples import Samples
+from .samples import Removal, Samples
 
 #: Shrinkages ρ to mean over. At the last one a class of few rows has a ball, but for the axes that stand out.
 SHRINKAGES = (0.01, 0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
@@ -160,7 +160,9 @@ class ValidationRows:
             own[rows] = part.left_out_centroid_distances()
         #: Rows that a class is left to score.
         self.counted = ~balls.points[samples.classes] & own.isfinite()
-        self.foreign = [Foreign(samples, part, k) for k, part in enumerate(parts) if part.foreign]
+        self.foreign = [
+            Foreign(samples, part, part.foreign, k) for k, part in enumerate(parts) if part.foreign is not None
+        ]
         self.other = self._nearest_other() if len(parts) > 1 else None
         self.real = nearest_centroid(real_open, balls.centroids)
         self.assigned, self.to_other = samples.classes, None
@@ -238,18 +240,19 @@ class ValidationRows:
 class Foreign:
     """Rows of other classes whose group has rows in one class, scored by that class without the group."""
 
-    def __init__(self, samples: Samples, part: ClassCovariance, label: int) -> None:
-        rows, members = zip(*part.foreign, strict=True)
+    def __init__(self, samples: Samples, part: ClassCovariance, removal: Removal, label: int) -> None:
         self.part, self.label = part, label
-        self.rows = torch.tensor(rows, device=samples.rows.device)
-        self.sets = torch.from_numpy(samples.sets[list(rows)]).to(samples.rows.device)
-        self.without = part.without(members, samples.rows[self.rows].double() - part.centre)
-        squared = self.without.scored.square().sum(2) + self.without.off_axes
-        self.centroid_distances = torch.where(self.without.exists, squared[:, 0].sqrt(), torch.inf)
+        self.removed = part.remove_for(removal, samples)
+        self.inside = self.removed.scored >= 0
+        self.rows = self.removed.scored[self.inside]
+        without = self.removed.without
+        squared = without.scored.square().sum(2) + without.off_axes
+        self.centroid_distances = torch.where(without.exists.unsqueeze(1), squared.sqrt(), torch.inf)[self.inside]
 
     def distances(self, fit: CovarianceFit) -> Tensor:
         """Distances to the class, in the metric of its covariance; for a point to a ball of the common radius."""
         if self.part.point:
             return self.centroid_distances * (fit.unit / fit.radius)
-        common = self.part.common_without[self.sets]
-        return self.without.distances(self.part.variances_without(self.without, common, fit.shrinkage))[:, 0]
+        without, _, sets = self.removed
+        variances = self.part.variances_without(without, self.part.common_without[sets], fit.shrinkage)
+        return without.distances(variances)[self.inside]

@@ -199,6 +199,9 @@ def _densities(block: Floats, rounding: Floats) -> list[tuple[_Density, float]]:
 
     In the latter no column outweighs the others.
     """
+    exact = (rounding == 0) & (np.ptp(block, axis=0) > 0)
+    if exact.sum() >= FEWEST_FEATURES:  # rows that agree there are no less equal in rounded columns
+        block, rounding = block[:, exact], rounding[exact]
     spread = block.std(axis=0)
     spread[spread == 0] = 1
     found = []

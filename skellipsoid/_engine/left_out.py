@@ -97,10 +97,12 @@ class LeftOut:
         totals = torch.zeros(scatter.n_units, dtype=torch.float64, device=weights.device)
         totals.index_add_(0, scatter.units, scatter.weights)
         units = scatter.units[members]
-        if units.shape[1] == 1:
-            of_unit = weights
-        else:
-            of_unit = ((units.unsqueeze(2) == units.unsqueeze(1)) * weights.unsqueeze(1)).sum(2)
+        of_unit = weights
+        if units.shape[1] > 1:
+            numbers = torch.arange(len(units), device=units.device).unsqueeze(1) * scatter.n_units + units
+            _, pairs = torch.unique(numbers, return_inverse=True)
+            sums = weights.new_zeros(int(pairs.max()) + 1).index_add_(0, pairs.flatten(), weights.flatten())
+            of_unit = sums[pairs]
         return totals.square().sum() - (weights * (2 * totals[units] - of_unit)).sum(1)
 
     def distances(self, variances: Variances) -> Tensor:

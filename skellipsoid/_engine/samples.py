@@ -30,13 +30,13 @@ FEWEST_ROWS_OF_REACH = 8
 
 
 class Removal(NamedTuple):
-    """Sets of one class's rows, each left out in turn, and the rows that are judged without them.
+    """Sets of one class's rows, each left out in turn, and the rows that are scored without them.
 
     Positions count the rows of the class; −1 pads.
     """
 
     members: Integers  # (n_sets, size) rows of the class that are left out
-    judged: Integers  # (n_sets, n_judged) rows of the class that are judged
+    scored: Integers  # (n_sets, n_scored) rows that are scored by what is left
     sets: Integers  # (n_sets,) which set
 
 
@@ -44,7 +44,9 @@ class Removal(NamedTuple):
 class Samples:
     """Rows of known classes.
 
-    Duplicates are *units*: an independent observation each. *Groups* are what is left out together.
+    A *unit* is a set of duplicates, which count as one observation. A *group* is what the user says belongs together;
+    without that, the units are the groups. The *set* of a row is what is left out when the row is scored: its group,
+    and its unit wherever that goes. *Blocks* cut neither a unit nor a group: whole blocks are held out.
     """
 
     rows: Tensor  # (n_samples, n_features)
@@ -127,7 +129,7 @@ class Samples:
         """Number of sets of equal weight that would say as much (Kish's effective sample size)."""
         return effective_number(self.weights.cpu().numpy(), self.sets)
 
-    def removals(self, members: Tensor, label: int) -> tuple[list[Removal], list[tuple[int, Integers]]]:
+    def removals(self, members: Tensor, label: int) -> tuple[list[Removal], Removal | None]:
         """List the sets to leave out of one class.
 
         Parameters
@@ -140,8 +142,8 @@ class Samples:
         -------
         own : list of Removal
             For the rows of the class, one for each size of set.
-        foreign : list of (row, members)
-            Rows of other classes whose set has rows in this class, and the positions of these.
+        foreign : Removal or None
+            Rows of other classes (numbered among all samples) whose set has rows in this class; ``None`` without any.
         """
         order = members.cpu().numpy()
         position = np.full(len(self), -1)
@@ -167,11 +169,13 @@ class Samples:
                     present[mine],
                 )
             )
-        codes = self.classes.cpu().numpy()
-        others = np.flatnonzero((codes != label) & np.isin(sets, present))
-        at = np.searchsorted(present, sets[others])
-        foreign = [(int(row), places[starts[i] : starts[i] + sizes[i]]) for row, i in zip(others, at, strict=True)]
-        return own, foreign
+        away = np.flatnonzero((self.classes.cpu().numpy() != label) & np.isin(sets, present))
+        if not len(away):
+            return own, None
+        away = away[np.argsort(sets[away], kind="stable")]
+        wanted, first, counts = np.unique(sets[away], return_index=True, return_counts=True)
+        at = np.searchsorted(present, wanted)
+        return own, Removal(_padded(places, starts[at], sizes[at]), _padded(away, first, counts), wanted)
 
 
 def _padded(values: Integers, starts: Integers, sizes: Integers) -> Integers:
@@ -207,8 +211,9 @@ class Gathered(NamedTuple):
     found: Integers  # (n_samples,) group of each row that was given
 
     def where(self, kept: NDArray[np.bool_]) -> "Gathered":
-        """Rows that are ``kept``, (n_distinct,) Boolean."""
-        return Gathered(self.rows[kept], self.weights[kept], self.units[kept], self.groups[kept], self.found)
+        """Rows that are ``kept``, (n_distinct,) Boolean; on average a unit of them weighs 1."""
+        weights = normalized(self.weights[kept], self.units[kept])
+        return Gathered(self.rows[kept], weights, self.units[kept], self.groups[kept], self.found)
 
 
 def gather(
@@ -241,12 +246,17 @@ def gather(
     keys = np.unique(np.stack([units, found, equal_rows(features, classes)]), axis=1, return_inverse=True)[1].ravel()
     same = in_order(keys) if len(np.unique(units)) < n_samples else np.arange(n_samples)
     rows = np.unique(same, return_index=True)[1]
-    totals = np.bincount(same, weights)
-    # On average a unit weighs 1, so that sizes do not depend on the unit of the weights.
-    merged: Floats = totals * (len(np.unique(units)) / totals.sum())
-    if np.allclose(merged, merged[0], rtol=1e-12):
-        merged = np.ones(len(merged)) * round(float(merged[0]), 12)
-    return Gathered(rows, merged, units[rows], found[rows], found)
+    return Gathered(
+        rows, normalized(np.bincount(same, weights).astype(np.float64), units[rows]), units[rows], found[rows], found
+    )
+
+
+def normalized(weights: Floats, units: Integers) -> Floats:
+    """Scale weights so that on average a unit weighs 1: nothing depends on the unit of the weights."""
+    scaled: Floats = weights * (len(np.unique(units)) / max(weights.sum(), 1e-300))
+    if np.allclose(scaled, scaled[:1], rtol=1e-12):
+        return np.full(len(scaled), round(float(scaled[0]), 12)) if len(scaled) else scaled
+    return scaled
 
 
 def outlying_rows(features: Floats, classes: Integers) -> Integers:

@@ -141,8 +141,11 @@ def test_rows_that_are_kept_keep_what_they_weigh(copies):
     found = gather(rows, classes, np.arange(1.0, 41), np.arange(40) % 9, "each")
     kept = found.rows % 3 == 0
     some = found.where(kept)
-    for part, whole in zip(some[:4], found[:4], strict=True):
+    for part, whole in zip((some.rows, *some[2:4]), (found.rows, *found[2:4]), strict=True):
         np.testing.assert_array_equal(part, whole[kept])
+    # In proportion; on average a unit weighs 1, also of those that are kept.
+    np.testing.assert_allclose(some.weights / some.weights[0], found.weights[kept] / found.weights[kept][0])
+    assert some.weights.sum() == pytest.approx(len(np.unique(some.units)))
     np.testing.assert_array_equal(some.found, found.found)
     assert len(some.found) == len(origins)
 
@@ -190,7 +193,7 @@ def test_a_set_is_a_group_and_the_duplicates_of_the_row_wherever_they_are():
             for row in judged[judged >= 0].tolist():
                 assert found.sets[row] == number
                 members[row] = sorted(rows[rows >= 0].tolist())
-    assert foreign == []
+    assert foreign is None
     assert members == {
         0: [0, 1, 2],
         1: [0, 1, 2],
@@ -215,17 +218,22 @@ def test_every_row_is_judged_once_without_its_group_and_its_duplicates(seed):
         own, foreign = found.removals(torch.from_numpy(members), label)
         judged = []
         for removal in own:
-            assert len(removal.members) == len(removal.judged) == len(removal.sets)
-            for places, rows in zip(removal.members, removal.judged, strict=True):
+            assert len(removal.members) == len(removal.scored) == len(removal.sets)
+            for places, rows in zip(removal.members, removal.scored, strict=True):
                 for row in members[rows[rows >= 0]]:
                     left_out = members[places[places >= 0]]
                     assert sorted(left_out) == np.flatnonzero(gone[row] & (classes == label)).tolist()
                     judged.append(row)
         assert sorted(judged) == sorted(members)
         expected = [row for row in range(40) if classes[row] != label and (gone[row] & (classes == label)).any()]
-        assert [row for row, _ in foreign] == expected
-        for row, places in foreign:
-            assert sorted(members[places]) == np.flatnonzero(gone[row] & (classes == label)).tolist()
+        scored = []
+        for places, rows, number in zip(*foreign, strict=True) if foreign is not None else ():
+            for row in rows[rows >= 0].tolist():
+                assert found.sets[row] == number
+                left_out = members[places[places >= 0]]
+                assert sorted(left_out) == np.flatnonzero(gone[row] & (classes == label)).tolist()
+                scored.append(row)
+        assert sorted(scored) == expected
     as_lists = [tuple(row) for row in gone.tolist()]
     for i in range(40):
         for j in range(40):
