@@ -246,9 +246,8 @@ def gather(
     keys = np.unique(np.stack([units, found, equal_rows(features, classes)]), axis=1, return_inverse=True)[1].ravel()
     same = in_order(keys) if len(np.unique(units)) < n_samples else np.arange(n_samples)
     rows = np.unique(same, return_index=True)[1]
-    return Gathered(
-        rows, normalized(np.bincount(same, weights).astype(np.float64), units[rows]), units[rows], found[rows], found
-    )
+    totals = np.bincount(same, weights).astype(np.float64)
+    return Gathered(rows, normalized(totals, units[rows]), units[rows], found[rows], found)
 
 
 def normalized(weights: Floats, units: Integers) -> Floats:
