@@ -36,7 +36,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     ) -> Self:
         """Fit the boundaries of the classes in ``y``.
 
-        A fit that fails or is interrupted leaves the classifier unfitted.
+        A fit that fails or is interrupted leaves the classifier unfitted; invalid parameters are refused before.
 
         Parameters
         ----------
@@ -67,8 +67,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Warns
         -----
         UserWarning
-            If fewer than two classes remain beside rows that were read as open, or if rows lie so far from their class
-            that they are left out.
+            If fewer than two classes remain beside rows that were read as open, if rows lie so far from their class
+            that they are left out, or if a class is a single group.
         """
         try:
             X, y = self._validate_training_data(X, y)
@@ -97,8 +97,32 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         X, codes = X[gathered.rows], codes[gathered.rows]
         is_known = codes < n_classes
         is_known[self._outlying(X, codes, present[gathered.rows])] = False
+        known = self._check_single_groups(gathered.where(is_known), codes[is_known])
         self.offset_ = 0.0
-        self._fit_boundaries(X[is_known], codes[is_known], X[codes == n_classes], gathered.where(is_known))
+        self._fit_boundaries(X[is_known], codes[is_known], X[codes == n_classes], known)
+
+    def _check_single_groups(self, known: Gathered, codes: NDArray[np.int64]) -> Gathered:
+        """Warn of classes that are one group; where all are, their duplicates are the groups."""
+        n_groups, n_units = (
+            np.bincount(np.unique(np.stack([codes, labels]), axis=1)[0]) for labels in (known.groups, known.units)
+        )
+        single = (n_groups == 1) & (n_units > 1)
+        if not single.any():
+            return known
+        names = ", ".join(repr(name) for name in self.classes_[single][:10].tolist())
+        if (n_groups == 1).all():
+            warn(
+                f"Every class is a single group ({names}), so that nothing is left of it when the group is left out: "
+                "groups are ignored; pass smaller ones, several of each class.",
+                stacklevel=5,
+            )
+            return known._replace(groups=known.units)
+        warn(
+            f"{single.sum()} of {len(single)} classes are a single group ({names}), so that their rows say nothing "
+            "about the size of the boundaries; pass smaller groups, several of each class.",
+            stacklevel=5,
+        )
+        return known
 
     def _outlying(self, X: NDArray[Any], codes: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Rows too far from their class to take part, with a warning that names them."""
@@ -110,6 +134,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 f"typical row: {name_rows(numbers[rows])}. They are left out of the fit; correct or drop them.",
                 stacklevel=5,
             )
+            self.groups_[numbers[rows]] = -1
         return rows
 
     def _check_classes(self, is_open: NDArray[np.bool_]) -> None:

@@ -145,7 +145,7 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
 
     groups_ : ndarray of shape (n_samples,)
         Rows with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
-        were found. −1 for rows of weight 0.
+        were found. −1 for rows of weight 0 and outlying rows.
 
     held_out_scores_ : ndarray of shape (n_held_out,) or None
         ``score_samples`` of known rows by boundaries that were made without them, in ascending order, equal rows

@@ -253,8 +253,8 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             Labels; rows with the open label of the estimator are open.
         groups : array-like of shape (n_samples,), default=None
             Group of each row. The default folds keep groups together, and so does every splitter that takes groups; the
-            estimator, or the steps of a Pipeline that take groups, get them too. ``None``: duplicates are the groups of
-            the folds.
+            estimator, or the steps of a Pipeline that take groups, get them too. ``None``: the default folds keep equal
+            texts, and duplicate rows of numbers, together.
 
         Returns
         -------
@@ -271,9 +271,11 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         open_label = _open_set_classifier(self.estimator).open_label
         X, labels, groups = indexable(X, as_labels(y), groups)
         cv = 5 if self.cv is None else self.cv
+        is_own = isinstance(cv, Integral)
         if isinstance(cv, Integral):
             cv = OpenSetKFold(int(cv), shuffle=True, random_state=0, open_label=open_label)
-        together = duplicate_groups(X, labels) if groups is None else groups
+        # Splitters of the user's own get what the user gives.
+        together = duplicate_groups(X, labels) if groups is None and is_own else groups
         parts = check_cv(cv, labels, classifier=True).split(X, labels, together)
         folds: list[_Fold] = Parallel(n_jobs=self.n_jobs)(
             delayed(_score_fold)(clone(self.estimator), X, labels, groups, train, test) for train, test in parts

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
@@ -12,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ._engine.devices import to_numpy
 from ._engine.duplicates import find_duplicates
-from ._texts import check_texts, equal_texts
+from ._texts import equal_texts
 
 
 def split_estimator(estimator: Any) -> tuple[list[Any], Any]:
@@ -98,13 +99,16 @@ def fit_with_groups(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
 
 
 def duplicate_groups(X: Any, y: NDArray[Any]) -> NDArray[np.int64] | None:
-    """Group the duplicates among texts or rows of features; ``None`` where there are none or nothing can be told."""
+    """Group the duplicates among texts or rows of numbers; ``None`` where there are none or nothing can be told."""
     classes = np.unique(y, return_inverse=True)[1].astype(np.int64)
-    features = to_numpy(X)
-    if np.ndim(features) == 2:
-        table = np.asarray(features)
-        is_plain = table.dtype.kind == "f" and np.isfinite(table).all()
-        groups = find_duplicates(table, classes) if is_plain else np.arange(len(y))
+    rows = to_numpy(X)
+    if all(isinstance(row, str) for row in rows):
+        groups = equal_texts(list(rows), classes)
+    elif hasattr(rows, "shape") and len(rows.shape) == 2 and not issparse(rows):
+        table = np.asarray(rows)
+        if table.dtype.kind not in "biuf" or not np.isfinite(table).all():
+            return None
+        groups = find_duplicates(table.astype(np.float64), classes)
     else:
-        groups = equal_texts(check_texts(X), classes)
+        return None
     return groups if len(np.unique(groups)) < len(y) else None

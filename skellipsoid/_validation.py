@@ -4,12 +4,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import _check_sample_weight, check_consistent_length, column_or_1d
+from sklearn.utils.validation import _check_sample_weight
 
 from ._engine.devices import to_numpy
 
 #: Squares of larger values, summed over the features, may overflow.
 LARGEST_VALUE = 1e150
+#: Weights below this share of the largest are 0.
+SMALLEST_SHARE = 1e-12
 #: Rows that a message names at most.
 _MOST_NAMED = 5
 
@@ -20,25 +22,36 @@ def check_weights(sample_weight: ArrayLike | None, X: NDArray[Any]) -> NDArray[n
     if not (weights > 0).any():
         msg = f"sample_weight is 0 for all {len(weights)} rows, but at least one must be positive; leave it out for 1."
         raise ValueError(msg)
-    return np.asarray(weights)
+    shares = np.asarray(weights / weights.max())
+    shares[shares < SMALLEST_SHARE] = 0  # beside the largest they are nothing
+    return shares
 
 
 def check_groups(groups: ArrayLike | None, n_samples: int) -> NDArray[np.int64] | None:
     """Give the group of each row as a number."""
     if groups is None:
         return None
-    labels = column_or_1d(to_numpy(groups))
-    check_consistent_length(labels, np.empty(n_samples))
-    missing = np.flatnonzero([label is None or label != label for label in labels.tolist()])
+    given = to_numpy(groups)
+    labels = np.asarray(given, dtype=object if isinstance(given, list | tuple) else None)
+    if labels.shape != (n_samples,):
+        msg = f"groups has the shape {labels.shape}, but must hold one group for each of the {n_samples} rows."
+        raise ValueError(msg)
+    missing = np.flatnonzero([_is_missing(label) for label in labels.tolist()])
     if len(missing):
         msg = (
             f"groups has missing values in {name_rows(missing)}; give each row that belongs to no group a value of its "
             "own."
         )
         raise ValueError(msg)
-    if labels.dtype == object:
-        labels = labels.astype(str)
-    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+    numbers: dict[Any, int] = {}
+    return np.array([numbers.setdefault(label, len(numbers)) for label in labels.tolist()], dtype=np.int64)
+
+
+def _is_missing(label: Any) -> bool:
+    try:
+        return label is None or bool(label != label)
+    except TypeError:  # pandas.NA says neither yes nor no
+        return True
 
 
 def check_squares(X: NDArray[Any]) -> None:

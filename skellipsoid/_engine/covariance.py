@@ -130,6 +130,8 @@ def _best_shrinkage(fit: CovarianceFit) -> Shrinkage:
         fit.use(candidate)
         reach = fit.reach()
         scores[i], n_independent = best_size(reach)[1], reach.n_independent
+    # Weighted shares may round to more than 1.
+    scores = np.minimum(scores, 1.0)
     # The standard error of a share of rows.
     weights = near_best(scores, np.sqrt(scores.max() * (1 - scores.max()) / max(1.0, n_independent)))
     tied = np.flatnonzero(scores >= scores.max() - TIE)

@@ -12,6 +12,8 @@ linkage the neighbours are counted among groups, so that a hundred copies of one
 In a table of rounded or binary columns equal rows are no duplicates: h is at least the distance that rounding hides.
 """
 
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +38,8 @@ FEWEST_NEIGHBORS = 8
 CUTS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8)
 #: A column with fewer distinct values than this share of the rows is rounded.
 ROUNDED = 0.5
+#: Rows of a small class that differ by less, as a share of the largest values, are equal.
+ROUNDING_ERROR = 1e-5
 #: Rows that are compared with each other at a time; larger classes are cut along their widest directions.
 MOST_ROWS = 2048
 
@@ -75,18 +79,18 @@ def find_duplicates(features: NDArray[Any], classes: Integers) -> Integers:
     rounding = _rounding(distinct)
     ties: list[Linked] = []
     near: list[Linked] = []
+    # A few rows of a class say nothing about their density: then all classes together do.
+    everywhere = cache(lambda: _densities(distinct[:: len(distinct) // MOST_ROWS + 1], rounding))
     for rows in _blocks(distinct, classes[first]):
         block = distinct[rows]
-        repeated = np.flatnonzero(counts[rows] > 1)
-        if len(repeated):
-            # A few rows say nothing about their density: then all classes together do.
-            is_few = len(block) <= FEWEST_NEIGHBORS
-            densities = _densities(distinct[:: len(distinct) // MOST_ROWS + 1] if is_few else block, rounding)
-            ties += [
-                Linked(_equal_by_chance(densities, None if is_few else row), rows[[row]]) for row in repeated.tolist()
-            ]
-        if len(block) > FEWEST_NEIGHBORS:
-            near += _near(block, rounding, rows)
+        is_few = len(block) <= FEWEST_NEIGHBORS
+        own = cache(partial(_densities, block, rounding))
+        for row in np.flatnonzero(counts[rows] > 1).tolist():
+            densities = everywhere() if is_few else own()
+            by_chance = _equal_by_chance(densities, None if is_few else row, distinct)
+            ties.append(Linked(by_chance, rows[[row]]))
+        if len(block) > 1:
+            near += _near(block, rounding, rows, lambda: _equal_by_chance(everywhere(), None, distinct))
     n_distinct = len(distinct)
     tied = np.zeros(n_distinct, dtype=bool)
     tied[[row for link in _significant(ties, n_distinct) for row in link.rows]] = True
@@ -217,21 +221,36 @@ def _hidden(block: Floats, rounding: Floats) -> float:
     return float(np.sqrt(np.minimum(rounding, 2 * block.var(axis=0)).sum()))
 
 
-def _equal_by_chance(densities: list[tuple[_Density, float]], row: int | None) -> float:
-    """Probability that rounding alone made a row equal to another; of the densest row if ``row`` is ``None``."""
+def _equal_by_chance(densities: list[tuple[_Density, float]], row: int | None, distinct: Floats) -> float:
+    """Probability that rounding alone made a row equal to another; of the densest row if ``row`` is ``None``.
+
+    Without a density only columns in which all distinct rows differ speak against chance.
+    """
+    if not densities:
+        n_values = np.array([len(np.unique(column)) for column in distinct.T])
+        return 1.0 if (n_values == len(distinct)).sum() < FEWEST_FEATURES else 0.0
     p_values = [
         density.p_value(int(density.radius.argmin()) if row is None else row, hidden) for density, hidden in densities
     ]
-    return min(1.0, len(p_values) * min(p_values)) if p_values else 1.0
+    return min(1.0, len(p_values) * min(p_values))
 
 
-def _near(block: Floats, rounding: Floats, rows: Integers) -> list[Linked]:
-    """Find groups of near rows at each level of the linkage, smaller ones first."""
+def _near(block: Floats, rounding: Floats, rows: Integers, by_chance: Callable[[], float]) -> list[Linked]:
+    """Find groups of near rows at each level of the linkage, smaller ones first.
+
+    In a class of a few distinct rows, which have no density, only rows that differ by rounding errors.
+    """
     distances, least = _pairwise(block - block.mean(axis=0)), _hidden(block, rounding)
     condensed = squareform(distances, checks=False)
     tree = linkage(condensed, "complete")
     typical = _typical(tree, distances)
     linked = []
+    group = fcluster(tree, ROUNDING_ERROR * float(np.abs(block).max()) * block.shape[1] ** 0.5, "distance")
+    if len(np.unique(group)) <= FEWEST_NEIGHBORS:
+        repeated = np.flatnonzero(np.bincount(group) > 1)
+        linked += [Linked(by_chance(), rows[group == number]) for number in repeated]
+    if len(block) <= FEWEST_NEIGHBORS:
+        return linked
     for cut in CUTS:
         if tree[0, 2] > cut * typical:
             continue

@@ -8,8 +8,6 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from .duplicates import equal_rows, find_duplicates, in_order
@@ -23,6 +21,10 @@ OUTLYING = 20.0
 OUTLYING_DEVIATIONS = 10.0
 #: Share of a class's rows that may be outlying: more of them are a part of the class.
 MOST_OUTLYING = 0.05
+#: Share of the rows that a block of groups joined by duplicates holds at most.
+LARGEST_BLOCK = 0.2
+#: A cluster of outlying rows that is nearer than this, in units of the class's typical row, may be a part of the class.
+FARTHEST_CLUSTER = 1000.0
 #: Rows at the very middle of a class.
 SMALLEST_RATIO = 1e-12
 #: Rows that tell how far a class reaches; a class of fewer rows is compared with the others.
@@ -186,13 +188,21 @@ def _padded(values: Integers, starts: Integers, sizes: Integers) -> Integers:
     return np.where(inside, values[places], -1)
 
 
-def joined(*labels: Integers) -> Integers:
-    """Give the rows of the smallest sets that cut none of several partitions the same number, (n_samples,)."""
-    n = len(labels[0])
-    edges = np.concatenate([(i + 1) * n + in_order(partition) for i, partition in enumerate(labels)])
-    size = (len(labels) + 1) * n
-    graph = coo_array((np.ones(len(edges)), (np.tile(np.arange(n), len(labels)), edges)), shape=(size, size))
-    return in_order(connected_components(graph, directed=False)[1][:n])
+def joined(units: Integers, groups: Integers) -> Integers:
+    """Give the rows of each block a number: it cuts no group, and no unit as far as that is possible, (n_samples,).
+
+    A text that every user sends once would join all users into one block. So units join groups, those that cross the
+    fewest first, only as long as no block holds more than a fifth of the rows.
+    """
+    blocks, units = in_order(groups), in_order(units)
+    pairs = np.unique(np.stack([units, blocks]), axis=1)
+    crossing = np.flatnonzero(np.bincount(pairs[0]) > 1)
+    most = max(LARGEST_BLOCK * len(units), float(np.bincount(blocks).max()))
+    for unit in crossing[np.argsort(np.bincount(pairs[0])[crossing], kind="stable")]:
+        together = np.isin(blocks, blocks[units == unit])
+        if together.sum() <= most:
+            blocks[together] = blocks[together].min()
+    return in_order(blocks)
 
 
 def effective_number(weights: Floats, sets: Integers) -> float:
@@ -280,6 +290,8 @@ def outlying_rows(features: Floats, classes: Integers) -> Integers:
         distances[rows] = np.linalg.norm(features[rows] - np.median(features[rows], axis=0), axis=1)
         typical[k] = np.median(distances[rows])
     is_large = np.array([len(rows) >= FEWEST_ROWS_OF_REACH for rows in members])
+    if not is_large.any() and len(features) >= FEWEST_ROWS_OF_REACH:  # many small classes: those of three rows or more
+        is_large = np.array([len(rows) >= 3 for rows in members]) & (len(members) > 1)
     if not (is_large & (typical > 0)).any():
         return np.empty(0, dtype=np.int64)
     common = float(np.median(typical[is_large & (typical > 0)]))
@@ -290,11 +302,21 @@ def outlying_rows(features: Floats, classes: Integers) -> Integers:
     deviation = 1.4826 * float(np.median(np.abs(ratios - np.median(ratios))))
     limit = max(np.log(OUTLYING), OUTLYING_DEVIATIONS * deviation)
     found = [np.empty(0, dtype=np.int64)]
-    for rows in members:
+    for k, rows in enumerate(members):
         outlying = rows[ratios[rows] > limit]
-        if len(outlying) <= max(1, int(MOST_OUTLYING * len(rows))) < len(rows):
+        few = len(outlying) <= max(1, int(MOST_OUTLYING * len(rows))) < len(rows)
+        farthest = FARTHEST_CLUSTER * typical[k]
+        if few and not _is_cluster(features[outlying], distances[outlying], farthest):
             found.append(outlying)
     return np.sort(np.concatenate(found))
+
+
+def _is_cluster(rows: Floats, distances: Floats, farthest: float) -> bool:
+    """Whether outlying rows lie near each other, and not so far out that they must be broken."""
+    if len(rows) < 3 or distances.max() > farthest:
+        return False
+    between = np.linalg.norm(rows[:, np.newaxis] - rows, axis=2)[np.triu_indices(len(rows), 1)]
+    return bool(np.median(between) < np.median(distances) / 2)
 
 
 def _members(classes: Integers) -> Iterator[Integers]:
