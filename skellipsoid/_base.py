@@ -91,15 +91,17 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         n_classes = len(self.classes_)
         codes = np.full(len(X), n_classes, dtype=np.int64)
         codes[~is_open] = known_classes
+        # Before duplicates are looked for: beside one broken row all others look alike.
+        kept = np.delete(np.arange(len(X)), self._outlying(X, codes, present))
+        X, codes, present = X[kept], codes[kept], present[kept]
         gathered = gather(X, codes, weights[present], None if groups is None else groups[present], self.duplicates)
         self.groups_ = np.full(len(weights), -1)
         self.groups_[present] = gathered.found
         X, codes = X[gathered.rows], codes[gathered.rows]
         is_known = codes < n_classes
-        is_known[self._outlying(X, codes, present[gathered.rows])] = False
         known = self._check_single_groups(gathered.where(is_known), codes[is_known])
         self.offset_ = 0.0
-        self._fit_boundaries(X[is_known], codes[is_known], X[codes == n_classes], known)
+        self._fit_boundaries(X[is_known], codes[is_known], X[~is_known], known)
 
     def _check_single_groups(self, known: Gathered, codes: NDArray[np.int64]) -> Gathered:
         """Warn of classes that are one group; where all are, their duplicates are the groups."""
@@ -134,7 +136,6 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 f"typical row: {name_rows(numbers[rows])}. They are left out of the fit; correct or drop them.",
                 stacklevel=5,
             )
-            self.groups_[numbers[rows]] = -1
         return rows
 
     def _check_classes(self, is_open: NDArray[np.bool_]) -> None:

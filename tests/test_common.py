@@ -504,7 +504,7 @@ def check_open_set_groups_have_no_order_and_no_kind(classifier):
         np.testing.assert_allclose(classifier.fit(X, y, groups=groups).class_margins(rows), margins, rtol=1e-9)
     assert abs(classifier.fit(X, y).class_margins(rows) - margins).max() > 1e-3
     for groups, message in (
-        (numbers[1:], "inconsistent numbers of samples"),
+        (numbers[1:], r"groups has the shape \(89,\), but must hold one group for each of the 90 rows"),
         (np.where(numbers < 2, np.nan, numbers), "groups has missing values in row.*a value of its own"),
         ([None, *numbers[1:].tolist()], "groups has missing values in row 0;"),
     ):
@@ -556,6 +556,40 @@ def check_open_set_a_failed_fit_leaves_nothing(classifier):
     with pytest.raises(NotFittedError):
         classifier.predict(X)
     assert classifier.fit(X, y).score(X, y) > 0.7
+
+
+def check_open_set_one_group_for_all_is_no_group(classifier):
+    X, y = blobs()
+    margins = classifier.fit(X, y).class_margins(X)
+    for groups in (np.zeros(len(X)), y):
+        with pytest.warns(UserWarning, match=r"Every class is a single group \(0, 1, 2\).*groups are ignored"):
+            classifier.fit(X, y, groups=groups)
+        np.testing.assert_array_equal(classifier.class_margins(X), margins)
+    with pytest.warns(UserWarning, match=r"1 of 3 classes are a single group \(2\).*nothing about the size"):
+        classifier.fit(X, y, groups=np.where(y == 2, -1, np.arange(len(X))))
+    assert (classifier.predict(X) != -1).mean() > 0.7
+
+
+def check_open_set_uneven_weights_and_near_copies_of_any_draw(classifier):
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        X, y = blobs(4, rows=25, n_features=8, seed=seed)
+        drawn = rng.choice(len(X), 250)
+        uneven, groups = rng.uniform(0.5, 2, size=250), rng.integers(60, size=250)
+        for jitter, weights, given in ((1e-4, None, None), (0, uneven, None), (1e-4, uneven, groups)):
+            classifier.fit(X[drawn] + jitter * rng.normal(size=(250, 8)), y[drawn], sample_weight=weights, groups=given)
+            assert (classifier.predict(X) != -1).mean() > 0.6
+
+
+def check_open_set_few_distinct_rows_repeated(classifier):
+    rng = np.random.default_rng(0)
+    for rows in (4, 6):
+        X, y = blobs(3, rows=rows, n_features=8)
+        answers = classifier.fit(X, y).predict(X)
+        many, target = np.repeat(X, 20, axis=0), np.repeat(y, 20)
+        np.testing.assert_array_equal(classifier.fit(many, target).predict(X), answers)
+        jitter = 1e-7 * rng.normal(size=many.shape)
+        assert (classifier.fit(many + jitter, target).predict(X) == answers).mean() > 0.9
 
 
 def check_open_set_outlying_rows_are_left_out_and_named(classifier):

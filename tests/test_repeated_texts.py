@@ -145,7 +145,7 @@ def test_groups_reach_the_steps_of_a_pipeline(tiny_model, texts, labels):
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        ([0, 1], "inconsistent numbers of samples"),
+        ([0, 1], r"groups has the shape \(2,\), but must hold one group for each of the 32 rows"),
         ([None] * 32, "groups has missing values in rows 0, 1, 2, 3, 4 and 27 more"),
     ],
 )

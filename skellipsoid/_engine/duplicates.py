@@ -38,7 +38,7 @@ FEWEST_NEIGHBORS = 8
 CUTS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8)
 #: A column with fewer distinct values than this share of the rows is rounded.
 ROUNDED = 0.5
-#: Rows of a small class that differ by less, as a share of the largest values, are equal.
+#: Rows of a small class that differ by less, as a share of the table's typical distance to its middle, are equal.
 ROUNDING_ERROR = 1e-5
 #: Rows that are compared with each other at a time; larger classes are cut along their widest directions.
 MOST_ROWS = 2048
@@ -79,6 +79,7 @@ def find_duplicates(features: NDArray[Any], classes: Integers) -> Integers:
     rounding = _rounding(distinct)
     ties: list[Linked] = []
     near: list[Linked] = []
+    error = ROUNDING_ERROR * float(np.median(np.linalg.norm(distinct - np.median(distinct, axis=0), axis=1)))
     # A few rows of a class say nothing about their density: then all classes together do.
     everywhere = cache(lambda: _densities(distinct[:: len(distinct) // MOST_ROWS + 1], rounding))
     for rows in _blocks(distinct, classes[first]):
@@ -90,7 +91,7 @@ def find_duplicates(features: NDArray[Any], classes: Integers) -> Integers:
             by_chance = _equal_by_chance(densities, None if is_few else row, distinct)
             ties.append(Linked(by_chance, rows[[row]]))
         if len(block) > 1:
-            near += _near(block, rounding, rows, lambda: _equal_by_chance(everywhere(), None, distinct))
+            near += _near(block, rounding, rows, error, lambda: _equal_by_chance(everywhere(), None, distinct))
     n_distinct = len(distinct)
     tied = np.zeros(n_distinct, dtype=bool)
     tied[[row for link in _significant(ties, n_distinct) for row in link.rows]] = True
@@ -235,17 +236,19 @@ def _equal_by_chance(densities: list[tuple[_Density, float]], row: int | None, d
     return min(1.0, len(p_values) * min(p_values))
 
 
-def _near(block: Floats, rounding: Floats, rows: Integers, by_chance: Callable[[], float]) -> list[Linked]:
+def _near(
+    block: Floats, rounding: Floats, rows: Integers, error: float, by_chance: Callable[[], float]
+) -> list[Linked]:
     """Find groups of near rows at each level of the linkage, smaller ones first.
 
-    In a class of a few distinct rows, which have no density, only rows that differ by rounding errors.
+    In a class of a few distinct rows, which have no density, only rows that differ by less than an ``error``.
     """
     distances, least = _pairwise(block - block.mean(axis=0)), _hidden(block, rounding)
     condensed = squareform(distances, checks=False)
     tree = linkage(condensed, "complete")
     typical = _typical(tree, distances)
     linked = []
-    group = fcluster(tree, ROUNDING_ERROR * float(np.abs(block).max()) * block.shape[1] ** 0.5, "distance")
+    group = fcluster(tree, error, "distance")
     if len(np.unique(group)) <= FEWEST_NEIGHBORS:
         repeated = np.flatnonzero(np.bincount(group) > 1)
         linked += [Linked(by_chance(), rows[group == number]) for number in repeated]

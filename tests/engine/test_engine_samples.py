@@ -242,11 +242,21 @@ def test_every_row_is_judged_once_without_its_group_and_its_duplicates(seed):
 
 
 def test_a_block_cuts_neither_a_group_nor_duplicates():
-    units = np.array([0, 1, 1, 2, 3, 4, 5, 5, 6])
-    groups = np.array([8, 8, 3, 3, 2, 1, 0, 7, 9])
-    found = samples([0] * 9, units=units, groups=groups)
-    assert as_sets(found.blocks) == [[0, 1, 2, 3], [4], [5], [6, 7], [8]]
-    assert found.blocks.tolist() == [0, 0, 0, 0, 1, 2, 3, 3, 4]
+    units = np.array([0, 1, 1, 2, 3, 4, 5, 5, 6, *range(10, 40)])
+    groups = np.array([8, 8, 3, 3, 2, 1, 0, 7, 9, *range(10, 40)])
+    found = samples([0] * 39, units=units, groups=groups)
+    assert as_sets(found.blocks)[:5] == [[0, 1, 2, 3], [4], [5], [6, 7], [8]]
+    assert found.blocks.tolist() == [0, 0, 0, 0, 1, 2, 3, 3, 4, *range(5, 35)]
+
+
+def test_a_row_that_all_groups_share_joins_them_to_no_block_of_more_than_a_fifth():
+    groups = np.repeat(np.arange(50), 4)
+    units = np.where(np.arange(200) % 4, np.arange(200), 0)  # the first row of every group
+    units[[1, 5]] = 1  # and one that two groups share
+    blocks = samples([0] * 200, units=units, groups=groups).blocks
+    assert len(np.unique(blocks)) == 49
+    assert len(set(blocks[:8])) == 1
+    assert all(len(set(blocks[groups == group])) == 1 for group in range(50))
 
 
 def test_effective_number_is_that_of_kish():
