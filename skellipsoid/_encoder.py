@@ -270,6 +270,8 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def fit(self, X: ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
         """Tune the encoder on labelled texts.
 
+        A fit that is interrupted leaves the encoder unfitted; input that is refused leaves the earlier fit.
+
         Parameters
         ----------
         X : sequence of str of shape (n_samples,)
