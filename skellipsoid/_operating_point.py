@@ -281,16 +281,18 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             delayed(_score_fold)(clone(self.estimator), X, labels, groups, train, test) for train, test in parts
         )
         offsets = np.array([self._offset_of(fold) for fold in folds])
-        self.offset_ = float(np.median(offsets))
+        offset = float(np.median(offsets))
+        estimator = fit_with_groups(clone(self.estimator), X, labels, groups)
+        # Nothing is set before everything is there.
+        self.offset_, self.estimator_ = offset, estimator
         self.cv_results_ = {
             "offset": offsets,
-            "rejection_rate": np.array([1 - fold.share_accepted(self.offset_, known=True) for fold in folds]),
-            "open_acceptance_rate": np.array([fold.share_accepted(self.offset_, known=False) for fold in folds]),
-            "open_set_f1": np.array([fold.f1(self.offset_) for fold in folds]),
+            "rejection_rate": np.array([1 - fold.share_accepted(offset, known=True) for fold in folds]),
+            "open_acceptance_rate": np.array([fold.share_accepted(offset, known=False) for fold in folds]),
+            "open_set_f1": np.array([fold.f1(offset) for fold in folds]),
         }
-        self.estimator_ = fit_with_groups(clone(self.estimator), X, labels, groups)
-        fitted = _open_set_classifier(self.estimator_)
-        fitted.offset_ = self.offset_
+        fitted = _open_set_classifier(estimator)
+        fitted.offset_ = offset
         self.classes_, self.open_label_ = fitted.classes_, fitted.open_label_
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import KFold
@@ -13,6 +14,7 @@ from sklearn.preprocessing import StandardScaler
 import skellipsoid
 from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, set_operating_point
 from skellipsoid._operating_point import _largest_offset, _smallest_offset
+from skellipsoid._pipelines import duplicate_groups, fit_with_groups
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_accuracy_scorer, open_set_f1_score
 from skellipsoid.model_selection import OpenSetKFold
@@ -205,3 +207,37 @@ def test_tuner_errors_are_sentences(blobs):
         TunedOperatingPointCV(LogisticRegression()).fit(X, y)
     with pytest.raises(NotFittedError):
         TunedOperatingPointCV(QUICK).predict(X)
+
+
+def test_repeated_rows_and_groups_stay_in_one_fold():
+    X, y = make_open_blobs(300, random_state=0)
+    X, y = X[y != -1], y[y != -1]
+    once = TunedOperatingPointCV(EllipsoidOpenSetClassifier(random_state=0), rejection_rate=0.1, cv=3).fit(X, y)
+    order = np.random.default_rng(0).permutation(2 * len(X)) % len(X)
+    twice = clone(once).fit(X[order], y[order])
+    assert twice.offset_ == pytest.approx(once.offset_, abs=0.15)
+    grouped = clone(once).fit(X, y, groups=np.arange(len(X)) // 4)
+    np.testing.assert_array_equal(grouped.estimator_.groups_, np.arange(len(X)) // 4)
+
+
+@pytest.mark.parametrize("rows", [[{"a": 1}, {"b": 2}], [["a", "b"], ["c"]], np.zeros((2, 2, 2)), [[None, 1], [2, 3]]])
+def test_what_is_neither_text_nor_numbers_has_no_duplicates(rows):
+    assert duplicate_groups(rows, np.zeros(2)) is None
+
+
+def test_an_interrupted_last_fit_leaves_the_earlier_one(monkeypatch):
+    X, y = make_open_blobs(200, random_state=0)
+    X, y = X[y != -1], y[y != -1]
+    tuned = TunedOperatingPointCV(EllipsoidOpenSetClassifier(random_state=0), rejection_rate=0.1, cv=3).fit(X, y)
+    before = tuned.offset_, tuned.predict(X)
+
+    def interrupt_the_last(estimator, rows, labels, groups):
+        if len(rows) == len(X):
+            raise KeyboardInterrupt
+        return fit_with_groups(estimator, rows, labels, groups)
+
+    monkeypatch.setattr("skellipsoid._operating_point.fit_with_groups", interrupt_the_last)
+    with pytest.raises(KeyboardInterrupt):
+        tuned.fit(3 * X, y)
+    assert tuned.offset_ == before[0]
+    np.testing.assert_array_equal(tuned.predict(X), before[1])
