@@ -30,7 +30,7 @@ from ._engine.text import TextBackbone, as_sentence_transformer, write_model
 from ._engine.training import History
 from ._labels import as_labels, cast_open_label
 from ._texts import check_texts, equal_texts
-from ._validation import check_groups, unfit
+from ._validation import check_groups, number, unfit
 
 #: What ``"auto"`` stands for. Full fine-tuning moves millions of pretrained weights, a head one matrix.
 _AUTO = {
@@ -500,7 +500,8 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         found = units if groups is None else in_order(groups)
         known = np.flatnonzero(classes >= 0)
         blocks = joined(units, found)
-        return _TrainingTexts(known, classes[known], learns[known], blocks[known], found, _same(texts, blocks))
+        same = number(zip(texts, blocks.tolist(), strict=True))
+        return _TrainingTexts(known, classes[known], learns[known], blocks[known], found, same)
 
     def _cross_fit(
         self, embeddings: torch.Tensor, training: "_TrainingTexts", features: NDArray[np.float32]
@@ -571,9 +572,3 @@ class _TrainingTexts(NamedTuple):
     blocks: NDArray[np.int64]  # (n_known,) texts that are held out together
     groups: NDArray[np.int64]  # (n_samples,)
     equal: NDArray[np.int64]  # (n_samples,) texts with the same features
-
-
-def _same(texts: list[str], blocks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Give the same texts of one block the same number."""
-    numbers: dict[tuple[str, int], int] = {}
-    return np.array([numbers.setdefault(key, len(numbers)) for key in zip(texts, blocks.tolist(), strict=True)])

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._validation import number
+
 
 def check_texts(X: Any) -> list[str]:
     """Check that ``X`` is a non-empty sequence of strings, and give it as a list.
@@ -47,9 +49,7 @@ def equal_texts(texts: Sequence[str], classes: NDArray[np.int64]) -> NDArray[np.
     The same after case folding, Unicode normalisation (NFKC) and white space; numbered in the order of their first
     text.
     """
-    numbers: dict[tuple[int, str], int] = {}
-    keys = ((label, normalize_text(text)) for label, text in zip(classes.tolist(), texts, strict=True))
-    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+    return number((label, normalize_text(text)) for label, text in zip(classes.tolist(), texts, strict=True))
 
 
 def normalize_text(text: str) -> str:

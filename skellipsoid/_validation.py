@@ -1,5 +1,6 @@
 """Checks of what ``fit`` takes beside features and labels, and how a failed ``fit`` ends."""
 
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import numpy as np
@@ -43,8 +44,13 @@ def check_groups(groups: ArrayLike | None, n_samples: int) -> NDArray[np.int64] 
             "own."
         )
         raise ValueError(msg)
-    numbers: dict[Any, int] = {}
-    return np.array([numbers.setdefault(label, len(numbers)) for label in labels.tolist()], dtype=np.int64)
+    return number(labels.tolist())
+
+
+def number(keys: Iterable[Hashable]) -> NDArray[np.int64]:
+    """Give keys numbers in the order of their first appearance; equal ones have the same number."""
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
 
 
 def _is_missing(label: Any) -> bool:

@@ -31,11 +31,14 @@ class Scatter(NamedTuple):
         """W."""
         return self.weights.sum()
 
+    def unit_weights(self) -> Tensor:
+        """W_u, (n_units,)."""
+        totals = torch.zeros(self.n_units, dtype=torch.float64, device=self.weights.device)
+        return totals.index_add_(0, self.units, self.weights)
+
     def degrees_of_freedom(self) -> float:
         """W − Σ W_u² / W for the weights W_u of the units: for units of weight 1, their number less one."""
-        totals = torch.zeros(self.n_units, dtype=torch.float64, device=self.weights.device)
-        totals.index_add_(0, self.units, self.weights)
-        return float(self.total - totals.square().sum() / self.total)
+        return float(self.total - self.unit_weights().square().sum() / self.total)
 
 
 class Variances(NamedTuple):
@@ -94,9 +97,7 @@ class LeftOut:
 
     def _squared_units(self, scatter: Scatter, members: Tensor, weights: Tensor) -> Tensor:
         """Σ W_u² of what is left, (n_sets,)."""
-        totals = torch.zeros(scatter.n_units, dtype=torch.float64, device=weights.device)
-        totals.index_add_(0, scatter.units, scatter.weights)
-        units = scatter.units[members]
+        totals, units = scatter.unit_weights(), scatter.units[members]
         of_unit = weights
         if units.shape[1] > 1:
             numbers = torch.arange(len(units), device=units.device).unsqueeze(1) * scatter.n_units + units
