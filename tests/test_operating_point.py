@@ -13,6 +13,7 @@ from sklearn.preprocessing import StandardScaler
 
 import skellipsoid
 from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, set_operating_point
+from skellipsoid._engine.duplicates import in_order
 from skellipsoid._operating_point import _largest_offset, _smallest_offset
 from skellipsoid._pipelines import duplicate_groups, fit_with_groups
 from skellipsoid.datasets import make_open_blobs
@@ -209,15 +210,30 @@ def test_tuner_errors_are_sentences(blobs):
         TunedOperatingPointCV(QUICK).predict(X)
 
 
-def test_repeated_rows_and_groups_stay_in_one_fold():
+def test_repeated_rows_and_groups_stay_in_one_fold(monkeypatch):
     X, y = make_open_blobs(300, random_state=0)
     X, y = X[y != -1], y[y != -1]
-    once = TunedOperatingPointCV(EllipsoidOpenSetClassifier(random_state=0), rejection_rate=0.1, cv=3).fit(X, y)
     order = np.random.default_rng(0).permutation(2 * len(X)) % len(X)
-    twice = clone(once).fit(X[order], y[order])
-    assert twice.offset_ == pytest.approx(once.offset_, abs=0.15)
-    grouped = clone(once).fit(X, y, groups=np.arange(len(X)) // 4)
-    np.testing.assert_array_equal(grouped.estimator_.groups_, np.arange(len(X)) // 4)
+    groups, given = order // 4, []
+
+    def recorded(estimator, rows, labels, groups, train, test):
+        given.append(groups)
+        parts.append((order[train], order[test]))
+        return score_fold(estimator, rows, labels, groups, train, test)
+
+    score_fold = skellipsoid._operating_point._score_fold
+    monkeypatch.setattr(skellipsoid._operating_point, "_score_fold", recorded)
+    tuned = TunedOperatingPointCV(EllipsoidOpenSetClassifier(random_state=0), rejection_rate=0.1, cv=3)
+    for rows_together, passed in ((order, None), (groups, groups)):
+        parts = []
+        fitted = clone(tuned).fit(X[order], y[order], groups=passed)
+        assert len(parts) == 3
+        for train, test in parts:
+            assert not np.isin(test, train).any()
+            assert passed is None or not np.isin(test // 4, train // 4).any()
+        assert fitted.estimator_.groups_.tolist() == in_order(rows_together).tolist()
+    assert given[0] is None
+    np.testing.assert_array_equal(given[-1], groups)
 
 
 @pytest.mark.parametrize("rows", [[{"a": 1}, {"b": 2}], [["a", "b"], ["c"]], np.zeros((2, 2, 2)), [[None, 1], [2, 3]]])
