@@ -13,9 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from ._base import BaseOpenSetClassifier
+from ._engine.boundaries import Boundaries, Metric, Shapes
 from ._engine.devices import explain_out_of_memory, resolve_device, resolve_seed
-from ._engine.ellipsoids import Boundaries, learn_boundaries
-from ._engine.geometry import Factors, assigned_norms, nearest_centroid, scoring_chunks, transformed_norms
+from ._engine.ellipsoids import fit_boundaries
+from ._engine.geometry import Factors, scoring_chunks
 from ._engine.samples import Gathered, Samples
 from ._engine.settings import BoundarySettings
 
@@ -317,13 +318,38 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         return np.stack([self._component(k) for k in range(len(self.classes_))]).astype(np.float32)
 
     def _component(self, k: int) -> NDArray[np.float64]:
-        """A_k: the symmetric root, or the matrix itself where the factors are its rows."""
+        """A_k: the root of the factors' matrix, or the matrix itself where the factors are its rows."""
         own = slice(self._axis_starts[k], self._axis_starts[k + 1])
         axes, roots = self._axes[own].astype(np.float64), np.sqrt(self._axis_weights[own])
         residual = float(np.sqrt(self._residual_weights[k]))
         if self.shrinkage_ is None:  # full matrices were learned
             return axes
-        return residual * np.eye(axes.shape[1]) + (axes.T * (roots - residual)) @ axes
+        root: NDArray[np.float64] = residual * np.eye(axes.shape[1]) + (axes.T * (roots - residual)) @ axes
+        if self._metric_axes is None:
+            return root
+        metric = self._metric_axes.astype(np.float64)
+        n_features, n_axes = metric.shape
+        if n_axes == n_features:
+            return np.asarray(root @ metric.T)
+        span = np.linalg.qr(metric)[0]
+        off_span = residual * self._off_span * (np.eye(n_features) - span @ span.T)
+        return np.asarray(span @ root[:n_axes, :n_axes] @ metric.T + off_span)
+
+    @property
+    def within_covariance_(self) -> NDArray[np.float64] | None:
+        """T, the covariance within classes in whose metric labels are given, in the squared units of X.
+
+        ``None`` where that metric is Euclidean.
+        """
+        check_is_fitted(self)
+        if self._metric_axes is None:
+            return None
+        axes = self._metric_axes.astype(np.float64) / self._stretches
+        span, root = np.linalg.qr(axes)
+        within = span @ np.linalg.inv(root @ root.T) @ span.T
+        if span.shape[0] > span.shape[1]:
+            within += self._off_variance * (np.eye(len(span)) - span @ span.T)
+        return np.asarray(self.scale_**2 * within)
 
     def known_p_value(self, X: ArrayLike) -> NDArray[np.float64]:
         """Conformal p-value of the hypothesis that a row is of a known class.
@@ -404,8 +430,8 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
                 gathered.groups,
             )
             opened = self._standardize(real_open, np.float32).to(device)
-            learned = learn_boundaries(samples, opened, self._settings(len(X)), resolve_seed(self.random_state))
-        self._store(learned)
+            fitted = fit_boundaries(samples, opened, self._settings(len(X)), resolve_seed(self.random_state))
+        self._store(fitted)
 
     def _find_scale(self, X: NDArray[Any], weights: NDArray[np.float64]) -> float:
         squares = np.einsum("ij,ij->i", centred := X - self._mean, centred)
@@ -435,22 +461,37 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
             verbose=self.verbose,
         )
 
-    def _store(self, learned: Boundaries) -> None:
-        """Keep what was learned as NumPy arrays, in the units of X."""
-        self.centroids_ = self._mean + self.scale_ * learned.centroids.cpu().numpy().astype(np.float64)
-        self.radii_ = self.scale_ * learned.radii.cpu().numpy().astype(np.float64)
-        shapes = learned.shapes
-        self._axes = shapes.axes.cpu().numpy().astype(np.float32)
-        self._axis_weights = shapes.weights.cpu().numpy().astype(np.float64)
-        self._axis_starts = np.array(shapes.starts)
-        self._residual_weights = shapes.residual.cpu().numpy().astype(np.float64)
-        self.shrinkage_ = learned.shrinkage
-        self.held_out_scores_ = None if learned.held_out_margins is None else np.sort(learned.held_out_margins)
-        self.n_iter_ = learned.history.n_iter
-        self.loss_curve_ = learned.history.losses
-        self.validation_scores_ = learned.history.scores or None
-        if learned.points.any():
-            names = _enumerated(self.classes_[learned.points.cpu().numpy()])
+    def _store(self, fitted: Boundaries) -> None:
+        """Keep what was fitted as NumPy arrays, in the units of X."""
+        shapes, factors = fitted.shapes, fitted.shapes.factors
+        self._mean = self._mean + self.scale_ * _array(fitted.origin)
+        self.centroids_ = self._mean + self.scale_ * _array(fitted.centroids)
+        self.centers_ = self._mean + self.scale_ * _array(fitted.centres)
+        self.radii_ = self.scale_ * _array(shapes.radii)
+        self._centers = _array(shapes.centres)
+        metric = shapes.metric
+        self._metric_axes = None if metric.axes is None else _array(metric.axes, np.float32)
+        self._metric_products = None if metric.products is None else _array(metric.products)
+        self._off_span = metric.off_span
+        self._labels, self._label_constants = _array(metric.labels), _array(metric.constants)
+        self._axes = _array(factors.axes, np.float32)
+        self._axis_weights, self._axis_starts = _array(factors.weights), np.array(factors.starts)
+        self._residual_weights = _array(factors.residual)
+        moments = fitted.moments
+        self.spherical_share_: float | None = None
+        self.between_share_: float | None = None
+        self.shrinkage_: float | None = None
+        if moments:
+            self.spherical_share_, self.between_share_, self.shrinkage_ = moments.weights
+            self._class_counts, self._class_freedoms = _array(moments.counts), _array(moments.freedoms)
+            self._axis_scatters, self._between = _array(moments.scatters), _array(moments.between)
+            self._stretches, self._off_variance = _array(moments.stretches), moments.off_span
+        self.held_out_scores_ = None if fitted.held_out_margins is None else np.sort(fitted.held_out_margins)
+        self.n_iter_ = fitted.history.n_iter
+        self.loss_curve_ = fitted.history.losses
+        self.validation_scores_ = fitted.history.scores or None
+        if fitted.points.any():
+            names = _enumerated(self.classes_[fitted.points.cpu().numpy()])
             warn(
                 f"The rows that train the class {names} are one point, so that nothing tells how far that class "
                 "reaches; its boundary is a ball with a typical radius of the other classes. Give it more, different "
@@ -462,41 +503,67 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         return torch.from_numpy(((X - self._mean) / self.scale_).astype(dtype, copy=False))
 
     def _score_assigned(self, X: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
-        def score(rows: Tensor, centroids: Tensor, shapes: Factors, radii: Tensor) -> tuple[Tensor, Tensor]:
-            assigned = nearest_centroid(rows, centroids)
-            return assigned, 1 - assigned_norms(rows, assigned, centroids, shapes) / radii[assigned]
-
         assigned = np.empty(len(X), dtype=np.int64)
         margins = np.empty(len(X), dtype=X.dtype)
-        for chunk, (found, margin) in self._in_chunks(X, score):
+        for chunk, (found, margin) in self._in_chunks(X, Shapes.assigned):
             assigned[chunk], margins[chunk] = found.cpu().numpy(), margin.cpu().numpy()
         return assigned, margins
 
     def _score_all(self, X: NDArray[Any]) -> NDArray[np.floating]:
-        def score(rows: Tensor, centroids: Tensor, shapes: Factors, radii: Tensor) -> Tensor:
-            return 1 - transformed_norms(rows, centroids, shapes) / radii
-
         margins = np.empty((len(X), len(self.classes_)), dtype=X.dtype)
-        for chunk, margin in self._in_chunks(X, score):
+        for chunk, margin in self._in_chunks(X, Shapes.all):
             margins[chunk] = margin.cpu().numpy()
         return margins
 
-    def _in_chunks(self, X: NDArray[Any], score: Callable[..., Any]) -> Iterator[tuple[slice, Any]]:
+    def _in_chunks(self, X: NDArray[Any], score: Callable[[Shapes, Tensor], Any]) -> Iterator[tuple[slice, Any]]:
         """Score rows piece by piece, in the precision of X, in the learner's scale."""
         device = resolve_device(self.device, fallback=True)
-        centroids = self._standardize(self.centroids_, X.dtype).to(device)
-        radii = torch.from_numpy((self.radii_ / self.scale_).astype(X.dtype)).to(device)
-        shapes = Factors(
+
+        def on_device(values: NDArray[Any]) -> Tensor:
             # torch warns of read-only memory, which is what joblib maps large arrays to.
-            torch.from_numpy(np.require(self._axes.astype(X.dtype, copy=False), requirements="W")).to(device),
-            torch.from_numpy(self._axis_weights.astype(X.dtype)).to(device),
-            self._axis_starts.tolist(),
-            torch.from_numpy(self._residual_weights.astype(X.dtype)).to(device),
+            return torch.from_numpy(np.require(values.astype(X.dtype, copy=False), requirements="W")).to(device)
+
+        def optional(values: NDArray[Any] | None) -> Tensor | None:
+            return None if values is None else on_device(values)
+
+        shapes = Shapes(
+            Metric(
+                optional(self._metric_axes),
+                optional(self._metric_products),
+                self._off_span,
+                on_device(self._labels),
+                on_device(self._label_constants),
+            ),
+            on_device(self._centers),
+            Factors(
+                on_device(self._axes),
+                on_device(self._axis_weights),
+                self._axis_starts.tolist(),
+                on_device(self._residual_weights),
+            ),
+            on_device(self.radii_ / self.scale_),
         )
         with torch.inference_mode():
             for chunk in scoring_chunks(len(X), X.shape[1], len(self.classes_)):
-                rows = self._standardize(X[chunk], X.dtype).to(device)
-                yield chunk, score(rows, centroids, shapes, radii)
+                yield chunk, score(shapes, self._standardize(X[chunk], X.dtype).to(device))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self._upgrade()
+
+    def _upgrade(self) -> None:
+        """Complete what an earlier version saved: its ellipsoids were about the class means, in the features."""
+        if hasattr(self, "classes_") and not hasattr(self, "centers_"):
+            self.centers_ = self.centroids_
+            self._centers = (self.centroids_ - self._mean) / self.scale_
+            self._metric_axes, self._metric_products, self._off_span = None, None, 0.0
+            self._labels = self._centers
+            self._label_constants = -0.5 * np.square(self._centers).sum(axis=1)
+            self.spherical_share_, self.between_share_ = None, None
+
+
+def _array(values: Tensor, dtype: Any = np.float64) -> NDArray[Any]:
+    return values.cpu().numpy().astype(dtype)
 
 
 def _enumerated(labels: NDArray[Any], most: int = 10) -> str:

@@ -299,6 +299,8 @@ def _build_part(model: dict[str, Any], files: Files) -> Any:
     arrays = safetensors.numpy.load(files[f"{folder}/{_ARRAYS}"])
     for name, value in model["state"].items():
         setattr(estimator, name, _from_json(value, arrays, folder, files))
+    if isinstance(estimator, EllipsoidOpenSetClassifier):
+        estimator._upgrade()
     return estimator
 
 

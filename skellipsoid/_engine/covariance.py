@@ -1,260 +1,308 @@
-"""Ellipsoids from class covariances, in closed form, validated by rows that are left out of their class.
+"""Ellipsoids from covariances: each class's own, drawn towards a shape that knows what separates the classes.
 
-Around the centroid c_k lies the ellipsoid of M_k = (1 − ρ) S_k + ρ τ_k I: the covariance of the class's rows, shrunk
-towards a ball of the spread τ_k, a mean of the class's own and of all classes'. Leaving a group of rows out of a class
-changes S_k by a term of low rank and τ_k by a number, so that every row is judged as a new one without a refit.
+In the coordinates of a ``Frame`` the within-class covariance T is the identity and the covariance B of the class means
+is diagonal. The likelihood ratio of a class against one never seen, whose mean is drawn from N(μ, B), is the quadratic
+form of T⁻¹ − (T + B)⁻¹ about m_k = c_k + T B⁻¹ (c_k − μ): short axes where classes differ, long ones where all vary
+alike. Its inverse Q = T + T B⁻¹ T is the shape that all classes share, and Σ_k = (1 − ρ) S_k + ρ Q, with the covariance
+S_k of the class's own samples, that of one class. A class without a spread has a multiple of Q, as large as the others.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import product
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from .class_covariance import SMALLEST_EIGENVALUE, ClassCovariance, Shrinkage, set_spreads
-from .geometry import Balls, Factors, by_class, closeness, nearest_centroid
-from .held_out import Judged, Reach, best_size, near_best
-from .samples import Removal, Samples
-
-#: Shrinkages ρ to mean over. At the last one a class of few rows has a ball, but for the axes that stand out.
-SHRINKAGES = (0.01, 0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
-#: Shares of its own spread in a class's τ to mean over; the rest is that of all classes.
-OWN_SHARES = (0.0, 0.5, 1.0)
-#: Expected F1s that differ by less are equal.
-TIE = 1e-9
+from .boundaries import Metric, Moments, Shapes, ShapeWeights
+from .geometry import Factors
+from .left_out import Removed
+from .shared_shapes import FEWEST_CLASSES_OF_BACKGROUND, SMALLEST_VARIANCE, Frame
 
 
-@dataclass
-class CovarianceFit:
-    """Boundaries { z : ‖A_k (z − c_k)‖ ≤ radius }, and the rows that validate them."""
+class Background(NamedTuple):
+    """The inverse of B = (1 − b) B₀ + b β T, all of it diagonal."""
 
-    samples: Samples
-    centroids: Tensor  # (n_classes, n_features)
-    parts: list[ClassCovariance]
-    radius: float
-    validation: "ValidationRows | None" = None
-    shrinkage: Shrinkage = field(init=False)
-    left_out: list[Tensor] = field(init=False)  # of each class, its rows' distances to the class without their group
-    unit: float = field(init=False)
+    inverse: Tensor  # (n_axes,) of B; 0 without a background
+    off_span: float  # the same for directions off the span of all rows
+    share: float  # 1 − b; 0 without a background
 
-    def use(self, shrinkage: Shrinkage) -> None:
-        """Shrink; the unit is the geometric mean over the classes of their left-out rows' mean distance."""
-        self.shrinkage = shrinkage
-        self.left_out = [part.left_out_distances(shrinkage) for part in self.parts]
-        means = [
-            float((own * part.scatter.weights)[kept].sum() / part.scatter.weights[kept].sum())
-            for own, part in zip(self.left_out, self.parts, strict=True)
-            if not part.point and (kept := own.isfinite()).any()
-        ]
-        self.unit = float(np.exp(np.mean(np.log(means)))) if means else 1.0
-
-    def weights(self, gains: list[Tensor] | None = None) -> tuple[Tensor, Tensor]:
-        """Squared eigenvalues of A_k along all classes' axes, and off them, multiplied by e to the ``gains``.
-
-        ``gains`` has (n_axes + 1,) numbers of each class, the last one for the directions off its axes.
-        """
-        unit = self.radius / self.unit
-        pairs = zip(self.parts, self.of_each(gains), strict=True)
-        along, off = zip(*(part.weights(self.shrinkage, unit, gain) for part, gain in pairs), strict=True)
-        return torch.cat(along), along[0].new_tensor(off)
-
-    def factors(self, gains: list[Tensor] | None = None) -> Factors:
-        """A_k of all classes."""
-        starts = np.cumsum([0] + [len(part.axes) for part in self.parts]).tolist()
-        weights, residual = self.weights(gains)
-        return Factors(torch.cat([part.axes for part in self.parts]), weights, starts, residual)
-
-    def reach(self, gains: list[Tensor] | None = None, between: Tensor | None = None) -> Reach:
-        """How far out rows lie whose group is left out, and rows between the classes if there are."""
-        assert self.validation is not None  # noqa: S101 - for the type checker
-        return self.validation.reach(self, self.of_each(gains), between)
-
-    def of_each(self, gains: list[Tensor] | None = None) -> Sequence[Tensor | None]:
-        """Gains of each class, ``None`` for the start."""
-        return gains or [None] * len(self.parts)
+    @property
+    def stretches(self) -> Tensor:
+        """Roots of Q⁻¹ along the axes: coordinates times these have Q = I, (n_axes,)."""
+        return (1 + self.inverse).rsqrt()
 
 
-def fit_covariances(
-    samples: Samples,
-    balls: Balls,
-    real_open: Tensor,
-    shrinkage: Shrinkage | None = None,
-    *,
-    validated: bool = True,
-) -> CovarianceFit:
-    """Make all classes' ellipsoids.
+def background(frame: Frame, between: float | None) -> Background:
+    """Shrink the covariance of the class means towards T, β being its mean variance in units of T."""
+    if between is None:
+        return Background(torch.zeros_like(frame.between), 0.0, 0.0)
+    mean = float(frame.between.mean())
+    inverse = ((1 - between) * frame.between + between * mean).reciprocal()
+    return Background(inverse, 1 / (between * mean), 1 - between)
+
+
+def has_background(frame: Frame) -> bool:
+    """Whether there are enough different class means."""
+    return len(frame.means) >= FEWEST_CLASSES_OF_BACKGROUND and float(frame.between.max()) > SMALLEST_VARIANCE
+
+
+class ClassAxes(NamedTuple):
+    """A class's scatter U_k in coordinates where Q is the identity."""
+
+    axes: Tensor  # (n_axes of the class, n_axes) orthonormal
+    values: Tensor  # (n_axes of the class,)
+    freedom: float  # f_k; 0 for a class without a spread
+
+
+def class_axes(frame: Frame, points: Tensor, stretches: Tensor) -> list[ClassAxes]:
+    """Principal axes of all classes."""
+    found = []
+    for part, point in zip(frame.classes, points.tolist(), strict=True):
+        weighted = part.offsets * stretches * part.weights.sqrt().unsqueeze(1)
+        is_wide = len(weighted) < weighted.shape[1]
+        # The rows' products hold the same spectrum in a smaller matrix.
+        values, vectors = torch.linalg.eigh(weighted @ weighted.T if is_wide else weighted.T @ weighted)
+        kept = (values > SMALLEST_VARIANCE * values[-1].clamp_min(1e-30)) & (not point)
+        values, vectors = values[kept], vectors[:, kept]
+        axes = weighted.T @ (vectors / values.sqrt()) if is_wide else vectors
+        found.append(ClassAxes(axes.T, values, 0.0 if point else part.degrees_of_freedom()))
+    return found
+
+
+def typical_variance(parts: list[ClassAxes]) -> float:
+    """Mean variance of a class per direction, in units of Q."""
+    spreads = [float(part.values.sum()) / part.freedom for part in parts if part.freedom > 0]
+    return float(np.mean(spreads)) / parts[0].axes.shape[1] if spreads else 1.0
+
+
+def _factors(parts: list[ClassAxes], shared: float) -> Factors:
+    """Inverse of Σ_k of all classes, in coordinates where Q is the identity."""
+    typical = (1 - shared) * typical_variance(parts) + shared
+    weights = [1 / ((1 - shared) * part.values / max(part.freedom, SMALLEST_VARIANCE) + shared) for part in parts]
+    starts = np.cumsum([0] + [len(part.axes) for part in parts]).tolist()
+    residual = parts[0].axes.new_tensor([1 / (shared if part.freedom > 0 else typical) for part in parts])
+    return Factors(torch.cat([part.axes for part in parts]), torch.cat(weights), starts, residual)
+
+
+class Scored(NamedTuple):
+    """Rows, each scored by one class, while the set of a sample is left out of everything."""
+
+    rows: Tensor  # (n_rows, n_axes)
+    assigned: Tensor  # (n_rows,) class that scores
+    sources: Tensor  # (n_rows,) sample whose set is left out
+    held_out: bool  # whether the sample's whole class is left out of the background
+
+
+class _Chunk(NamedTuple):
+    """Offsets of rows to their class's centre, and how the shared shape changes without their set.
+
+    Without the set, and in coordinates where Q was the identity, Q is I + XᵀEX.
+    """
+
+    positions: Tensor  # (n_rows,)
+    columns: Tensor  # (n_rows, 1 + n_columns, n_axes) the offset, then X
+    change: Tensor  # (n_rows, n_columns, n_columns) E
+    scatter: Tensor  # (n_rows, n_columns) 1 for those columns whose products the class's own scatter loses
+    freedom: Tensor  # (n_rows,) degrees of freedom of the class without the set
+    inflation: Tensor  # (n_rows,) by which T is larger per degree of freedom
+
+
+class LeftOutShapes:
+    """The ellipsoids of all classes, without the set of each of several rows, for one background.
 
     Parameters
     ----------
-    samples : Samples
-        Of unit scale.
-    balls : Balls
-        Of these rows. Classes without a spread keep a ball, and their rows say nothing about sizes.
-    real_open : Tensor of shape (n_open, n_features)
-        Rows that are known to be open; may be empty.
-    shrinkage : Shrinkage, optional
-        ``None`` averages the candidates with the best expected F1 of left-out rows.
-    validated : bool
-        Whether left-out rows shall validate the boundaries; needed for choosing the shrinkage.
-    """
-    members = by_class(samples.classes, samples.n_classes)
-    # Constant features (which are 0 here) change nothing.
-    n_telling = max(1, int((samples.rows != 0).any(0).sum()))
-    parts = [
-        ClassCovariance(samples, k, rows, balls.centroids[k], n_telling, bool(balls.points[k]))
-        for k, rows in enumerate(members)
-    ]
-    set_spreads(parts, 1 + int(samples.sets.max()))
-    # Units in which a ball of the mean spread has A = I: distances are multiples of the paper's mean radius.
-    radius = 1.0 if balls.points.all() else float(balls.radii[~balls.points].mean())
-    fit = CovarianceFit(samples, balls.centroids, parts, radius)
-    if validated:
-        fit.validation = ValidationRows(samples, balls, real_open, parts)
-    fit.use(_best_shrinkage(fit) if shrinkage is None else shrinkage)
-    return fit
-
-
-def _best_shrinkage(fit: CovarianceFit) -> Shrinkage:
-    """Mean of all candidates, weighted by exp(F1 / standard error) of their best size.
-
-    Rows between the classes do not validate here: they deviate as known rows do, and say nothing about other
-    directions. Where classes lie far apart, or there is one, many candidates are equally good: of the best, the one
-    with the largest likelihood counts alone.
-    """
-    candidates = [Shrinkage(rho, own) for own, rho in product(OWN_SHARES, SHRINKAGES)]
-    scores = np.empty(len(candidates))
-    n_independent = 1.0
-    for i, candidate in enumerate(candidates):
-        fit.use(candidate)
-        reach = fit.reach()
-        scores[i], n_independent = best_size(reach)[1], reach.n_independent
-    # Weighted shares may round to more than 1.
-    scores = np.minimum(scores, 1.0)
-    # The standard error of a share of rows.
-    weights = near_best(scores, np.sqrt(scores.max() * (1 - scores.max()) / max(1.0, n_independent)))
-    tied = np.flatnonzero(scores >= scores.max() - TIE)
-    if len(tied) > 1:
-        likelihoods = [sum(part.log_likelihood(candidates[i]) for part in fit.parts) for i in tied]
-        weights[np.delete(tied, np.argmax(likelihoods))] = 0
-    rho, own = np.array(candidates).T
-    odds = np.exp(np.average(np.log(rho / (1 - rho)), weights=weights))
-    return Shrinkage(float(odds / (1 + odds)), float(np.average(own, weights=weights)))
-
-
-#: Of each class: which rows it scores, and their squared coordinates along and off its axes.
-Split = list[tuple[Tensor, Tensor, Tensor]]
-
-
-class ValidationRows:
-    """Rows and the classes that score them; what depends on no shrinkage is computed once.
-
-    A row is known to its nearest class, its group being left out of its own, and open to the nearest other one. Rows
-    between the classes and real open rows are open to their nearest class.
+    frame : Frame
+    classes : Tensor of shape (n_samples,)
+    points : Tensor of shape (n_classes,)
+        Classes without a spread.
+    between : float or None
+        b, ``None`` without a background.
     """
 
-    def __init__(self, samples: Samples, balls: Balls, real_open: Tensor, parts: list[ClassCovariance]) -> None:
-        self.samples, self.balls, self.parts = samples, balls, parts
-        self.members = by_class(samples.classes, len(parts))
-        own = torch.empty_like(samples.weights)
-        for part, rows in zip(parts, self.members, strict=True):
-            own[rows] = part.left_out_centroid_distances()
-        #: Rows that a class is left to score.
-        self.counted = ~balls.points[samples.classes] & own.isfinite()
-        self.foreign = [
-            Foreign(samples, part, part.foreign, k) for k, part in enumerate(parts) if part.foreign is not None
-        ]
-        self.other = self._nearest_other() if len(parts) > 1 else None
-        self.real = nearest_centroid(real_open, balls.centroids)
-        self.assigned, self.to_other = samples.classes, None
-        if self.other is not None:
-            away = torch.linalg.vector_norm(samples.rows - balls.centroids[self.other], dim=1).double()
-            for group in self.foreign:
-                mine = self.other[group.rows] == group.label
-                away[group.rows[mine]] = group.centroid_distances[mine]
-            # Without its group a row may have no other class.
-            away[self.other == samples.classes] = torch.inf
-            self.has_other = away.isfinite()
-            self.assigned = torch.where(own <= away, samples.classes, self.other)
-            self.to_other = self._split(samples.rows, self.other)
-        self.to_real = self._split(real_open, self.real)
+    def __init__(self, frame: Frame, classes: Tensor, points: Tensor, between: float | None) -> None:
+        self.frame, self.classes, self.points = frame, classes, points
+        self.background = background(frame, between)
+        self.stretches = self.background.stretches
+        self.centres = frame.means * (1 + self.background.inverse)
+        self.parts = class_axes(frame, points, self.stretches)
+        self.freedoms = frame.means.new_tensor([part.freedom for part in self.parts])
 
-    def reach(self, fit: CovarianceFit, gains: Sequence[Tensor | None], between: Tensor | None = None) -> Reach:
-        """How far out the rows lie, as multiples of the unit."""
-        weights = self.samples.weights
-        distances = torch.empty_like(weights)
-        for part, rows, left_out, gain in zip(self.parts, self.members, fit.left_out, gains, strict=True):
-            distances[rows] = left_out if gain is None else part.gained(left_out, fit.shrinkage, gain)
-        stand_ins = []
-        if self.to_other is not None and self.other is not None:
-            others = self._distances(self.to_other, len(weights), fit, gains)
-            is_start = all(gain is None for gain in gains)
-            before = others if is_start else self._distances(self.to_other, len(weights), fit, fit.of_each())
-            for group in self.foreign:
-                mine = self.other[group.rows] == group.label
-                rows = group.rows[mine]
-                # The leave-one-out ratio is assumed unchanged by learning.
-                others[rows] *= group.distances(fit)[mine] / before[rows].clamp_min(SMALLEST_EIGENVALUE)
-            distances = torch.where(self.assigned == self.samples.classes, distances, others)
-            scored = self.counted & self.has_other
-            stand_ins.append(Judged(others[scored] / fit.unit, self.other[scored], weights[scored]))
-        if between is not None:
-            nearest = nearest_centroid(between, self.balls.centroids)
-            stand_ins.append(self._unweighted(self._split(between, nearest), nearest, fit, gains))
-        known = Judged(distances[self.counted] / fit.unit, self.assigned[self.counted], weights[self.counted])
-        real = self._unweighted(self.to_real, self.real, fit, gains)
-        sets = self.samples.sets[self.counted.cpu().numpy()]
-        return Reach.of(known, self.samples.classes[self.counted], sets, stand_ins, real, len(self.parts))
+    def distances(self, scored: Scored, shares: Sequence[float]) -> Tensor:
+        """‖A_k (z − m_k)‖ for each share ρ, (n_shares, n_rows)."""
+        return self._scores(scored, shares)[0].clamp_min(0).sqrt()
 
-    def _unweighted(self, split: Split, assigned: Tensor, fit: CovarianceFit, gains: Sequence[Tensor | None]) -> Judged:
-        distances = self._distances(split, len(assigned), fit, gains) / fit.unit
-        return Judged(distances, assigned, torch.ones_like(distances))
+    def log_likelihoods(self, scored: Scored, shares: Sequence[float], weights: Tensor) -> Tensor:
+        """Weighted Gaussian log likelihood of rows for each share ρ, but for a constant, (n_shares,)."""
+        squares, log_volumes = self._scores(scored, shares, with_volumes=True)
+        return -0.5 * ((squares + log_volumes) @ weights)
 
-    def _nearest_other(self) -> Tensor:
-        """Nearest centroid of another class, the row's group being left out of it."""
-        rows, classes = self.samples.rows, self.samples.classes
-        near = closeness(rows, self.balls.centroids)
-        for group in self.foreign:
-            squared = group.centroid_distances.square()
-            near[group.rows, group.label] = (0.5 * (rows[group.rows].double().square().sum(1) - squared)).to(near.dtype)
-        return near.scatter_(1, classes.unsqueeze(1), -torch.inf).argmax(1)
+    def shapes(self, shared: float, scale: float, radii: Tensor) -> Shapes:
+        """Shapes of all samples, squared distances being multiplied by ``scale``."""
+        metric, found = self._metric(), _factors(self.parts, shared)
+        centres = self.centres * self.stretches
+        if metric.products is not None:  # one more coordinate: what lies off the span
+            centres = functional.pad(centres, (0, 1))
+            found = replace(found, axes=functional.pad(found.axes, (0, 1)))
+        return Shapes(metric, centres, found.scaled(scale), radii)
 
-    def _split(self, rows: Tensor, assigned: Tensor) -> Split:
-        """Rows of each class, and their squared coordinates along and off its axes."""
-        groups = by_class(assigned, len(self.parts))
-        return [
-            (group, *part.squares(rows[group] - self.balls.centroids[k]))
-            for k, (group, part) in enumerate(zip(groups, self.parts, strict=True))
-        ]
+    def moments(self, weights: ShapeWeights) -> Moments:
+        """Give what the shapes were made of."""
+        frame = self.frame
+        return Moments(
+            weights,
+            torch.stack([part.weights.sum() for part in frame.classes]),
+            self.freedoms,
+            torch.cat([part.values for part in self.parts]),
+            frame.between,
+            self.stretches,
+            frame.spherical * frame.mean_variance,
+        )
 
-    def _distances(self, split: Split, n_rows: int, fit: CovarianceFit, gains: Sequence[Tensor | None]) -> Tensor:
-        found = torch.empty(n_rows, dtype=torch.float64, device=self.samples.rows.device)
-        for part, (group, along, off), gain in zip(self.parts, split, gains, strict=True):
-            if part.point:  # a ball of the common radius
-                found[group] = off.sqrt() * (fit.unit / fit.radius)
-                continue
-            weights, residual = part.precisions(fit.shrinkage, gain)
-            found[group] = (along @ weights + off * residual).sqrt()
-        return found
+    def _metric(self) -> Metric:
+        frame = self.frame
+        axes = frame.axes * self.stretches
+        n_features, n_axes = axes.shape
+        labels, constants = frame.means / self.stretches, -0.5 * frame.means.square().sum(1)
+        if n_axes == n_features:
+            return Metric(axes, None, 0.0, labels, constants)
+        # Off the span W and B₀ are 0: T is a w̄ I, and B is b β T.
+        off_span = (frame.spherical * frame.mean_variance * (1 + self.background.off_span)) ** -0.5
+        return Metric(axes, torch.linalg.inv(axes.T @ axes), off_span, functional.pad(labels, (0, 1)), constants)
+
+    def _scores(self, scored: Scored, shares: Sequence[float], *, with_volumes: bool = False) -> tuple[Tensor, Tensor]:
+        """Squared distances and, if wanted, logarithms of the determinants of Σ_k, (n_shares, n_rows) each."""
+        found = scored.rows.new_zeros(2, len(shares), len(scored.rows))
+        typical = typical_variance(self.parts)
+        for chunk in self._chunks(scored):
+            labels = scored.assigned[chunk.positions]
+            products = chunk.columns @ chunk.columns.transpose(1, 2)
+            for label in torch.unique(labels).tolist():
+                mine = torch.nonzero(labels == label).flatten()
+                part = self.parts[label]
+                along = chunk.columns[mine] @ part.axes.T
+                for i, share in enumerate(shares):
+                    squares, log_volumes = _squares(
+                        chunk, mine, products[mine], along, part.values, share, typical, with_volumes
+                    )
+                    found[0, i, chunk.positions[mine]] = squares
+                    if log_volumes is not None:
+                        found[1, i, chunk.positions[mine]] = log_volumes
+        return found[0], found[1]
+
+    def _chunks(self, scored: Scored) -> Iterator[_Chunk]:
+        """Yield rows by the number of columns, with those of other classes that hold rows of their set apart."""
+        sets = self.frame.sets
+        for positions, removed in sets.chunks(scored.sources, 4 * self.frame.rows.shape[1]):
+            sources, assigned = scored.sources[positions], scored.assigned[positions]
+            is_foreign = torch.zeros_like(sources, dtype=torch.bool)
+            if sets.foreign is not None:
+                places, labels, at = sets.foreign_of(sources)
+                same = labels == assigned[places]
+                is_foreign[places[same]] = True
+                if same.any():
+                    few = places[same]
+                    foreign = sets.foreign.at(at[same])
+                    yield self._chunk(scored, positions[few], removed.at(few), foreign)
+            if not is_foreign.all():
+                yield self._chunk(scored, positions[~is_foreign], removed.at(~is_foreign), None)
+
+    def _chunk(self, scored: Scored, positions: Tensor, removed: Removed, foreign: Removed | None) -> _Chunk:
+        frame, inverse, pooled = self.frame, self.background.inverse, self.frame.pooled
+        assigned, own = scored.assigned[positions], self.classes[scored.sources[positions]]
+        taken = removed.rows  # V
+        means, change = self._without(removed, frame.means[own], held_out=scored.held_out)
+        # B⁻¹ without the set is Λ⁻¹ − Z Φ Zᵀ, where the columns of Z are f = Λ⁻¹ d and U = Λ⁻¹ Vᵀ.
+        spread = torch.cat([(frame.means[own] * inverse).unsqueeze(1), taken * inverse], dim=1)
+        means_of = frame.means[assigned] + removed.moved() * (own == assigned).unsqueeze(1)
+        if foreign is not None:
+            means_of = means_of + foreign.moved()
+        apart = means_of - means
+        moved = apart * inverse - (spread.transpose(1, 2) @ (change @ (spread @ apart.unsqueeze(2)))).squeeze(2)
+        moved = moved - pooled * (taken.transpose(1, 2) @ (taken @ moved.unsqueeze(2))).squeeze(2)
+        offsets = scored.rows[positions] - means_of - moved
+        # Q without the set is T' + T' B'⁻¹ T', with T' = I − κ VᵀV: a change of E in the columns V, f and U.
+        size = taken.shape[1]
+        mixed = -pooled * (taken @ spread.transpose(1, 2))  # T' Z = Z + Vᵀ (this)
+        n_columns = 2 * size + 1
+        onto_columns = torch.cat(
+            [mixed, torch.eye(size + 1, dtype=mixed.dtype, device=mixed.device).expand(len(mixed), -1, -1)], dim=1
+        )
+        matrix = -(onto_columns @ change @ onto_columns.transpose(1, 2))
+        identity = torch.eye(size, dtype=mixed.dtype, device=mixed.device)
+        crossed = taken @ (taken * inverse).transpose(1, 2)
+        matrix[:, :size, :size] += -pooled * identity + pooled**2 * crossed
+        matrix[:, :size, size + 1 :] -= pooled * identity
+        matrix[:, size + 1 :, :size] -= pooled * identity
+        columns = torch.cat([offsets.unsqueeze(1), taken, spread], dim=1)
+        scatter = matrix.new_zeros(len(matrix), n_columns)
+        scatter[:, :size] = (own == assigned).unsqueeze(1)
+        freedom = torch.where(own == assigned, removed.freedom, self.freedoms[assigned])
+        if foreign is not None:
+            columns = torch.cat([columns, foreign.rows], dim=1)
+            extra = foreign.rows.shape[1]
+            matrix = functional.pad(matrix, (0, extra, 0, extra))
+            scatter = torch.cat([scatter, scatter.new_ones(len(scatter), extra)], dim=1)
+            freedom = foreign.freedom
+        freedom = torch.where(self.points[assigned], 0.0, freedom)
+        left = frame.freedom - (self.freedoms[own] - removed.freedom) * ~self.points[own]
+        inflation = frame.freedom / left.clamp_min(1)
+        return _Chunk(positions, columns * self.stretches, matrix, scatter, freedom, inflation)
+
+    def _without(self, removed: Removed, deviations: Tensor, *, held_out: bool) -> tuple[Tensor, Tensor]:
+        """Mean of the class means without the sets, and Φ; ``deviations`` are d = c_k − μ of the rows' classes.
+
+        Without a class, B₀ loses K / (K − 1)² d dᵀ (and is not divided anew by its smaller number of classes, which
+        its directions do not feel). Where its mean moves by s = Vᵀσ, B₀ gains (d sᵀ + s dᵀ + (1 − 1/K) s sᵀ) / (K − 1).
+        """
+        n_classes, share = len(self.frame.means), self.background.share
+        size = removed.rows.shape[1]
+        gains = deviations.new_zeros(len(deviations), size + 1, size + 1)
+        if held_out and share:
+            means = -deviations / (n_classes - 1)
+            gains[:, 0, 0] = -share * n_classes / (n_classes - 1) ** 2
+        else:
+            means = removed.moved() / n_classes
+            scale = share / max(1, n_classes - 1)
+            gains[:, 0, 1:] = scale * removed.moves
+            gains[:, 1:, 0] = scale * removed.moves
+            gains[:, 1:, 1:] = scale * (1 - 1 / n_classes) * removed.moves.unsqueeze(2) * removed.moves.unsqueeze(1)
+        both = torch.cat([deviations.unsqueeze(1), removed.rows], dim=1)
+        products = (both * self.background.inverse) @ both.transpose(1, 2)
+        identity = torch.eye(size + 1, dtype=gains.dtype, device=gains.device)
+        return means, torch.linalg.solve(identity + gains @ products, gains)
 
 
-class Foreign:
-    """Rows of other classes whose group has rows in one class, scored by that class without the group."""
+def _squares(
+    chunk: _Chunk,
+    mine: Tensor,
+    products: Tensor,
+    along: Tensor,
+    values: Tensor,
+    shared: float,
+    typical: float,
+    with_volumes: bool,
+) -> tuple[Tensor, Tensor | None]:
+    """Squared distances of one class's rows, and log determinants but for that of the coordinates.
 
-    def __init__(self, samples: Samples, part: ClassCovariance, removal: Removal, label: int) -> None:
-        self.part, self.label = part, label
-        self.removed = part.remove_for(removal, samples)
-        self.inside = self.removed.scored >= 0
-        self.rows = self.removed.scored[self.inside]
-        without = self.removed.without
-        squared = without.scored.square().sum(2) + without.off_axes
-        self.centroid_distances = torch.where(without.exists.unsqueeze(1), squared.sqrt(), torch.inf)[self.inside]
-
-    def distances(self, fit: CovarianceFit) -> Tensor:
-        """Distances to the class, in the metric of its covariance; for a point to a ball of the common radius."""
-        if self.part.point:
-            return self.centroid_distances * (fit.unit / fit.radius)
-        without, _, sets = self.removed
-        variances = self.part.variances_without(without, self.part.common_without[sets], fit.shrinkage)
-        return without.distances(variances)[self.inside]
+    The Woodbury identity on (1 − ρ) S_k + ρ Q without the sets.
+    """
+    freedom, has_spread = chunk.freedom[mine], chunk.freedom[mine] > 0
+    of_scatter = torch.where(has_spread, (1 - shared) / freedom, 0.0)
+    ball = torch.where(has_spread, shared, (1 - shared) * typical + shared) * chunk.inflation[mine]
+    variances = of_scatter.unsqueeze(1) * values + ball.unsqueeze(1)
+    excess = (variances.reciprocal() - ball.reciprocal().unsqueeze(1)).unsqueeze(1)
+    products = products / ball.view(-1, 1, 1) + (along * excess) @ along.transpose(1, 2)
+    change = chunk.change[mine] * ball.view(-1, 1, 1)
+    change = change - torch.diag_embed(chunk.scatter[mine] * of_scatter.unsqueeze(1))
+    inner, onto_offset = products[:, 1:, 1:], products[:, 1:, :1]
+    capacity = torch.eye(inner.shape[1], dtype=inner.dtype, device=inner.device) + change @ inner
+    squares = products[:, 0, 0] - (onto_offset * torch.linalg.solve(capacity, change @ onto_offset)).sum((1, 2))
+    if not with_volumes:
+        return squares, None
+    n_other = chunk.columns.shape[2] - len(values)
+    log_volumes = variances.log().sum(1) + n_other * ball.log() + torch.linalg.slogdet(capacity)[1]
+    return squares, log_volumes

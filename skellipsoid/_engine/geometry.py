@@ -71,23 +71,22 @@ def _typical_radius(centroids: Tensor, other_radii: Tensor) -> float:
     return float(distances.min()) / 2 if len(distances) else 1.0
 
 
-def nearest_centroid(features: Tensor, centroids: Tensor, handicap: Tensor | None = None) -> Tensor:
+def nearest_centroid(features: Tensor, centroids: Tensor) -> Tensor:
     """Index of the nearest centroid in Euclidean distance (eq. 17), (n_samples,).
 
-    Features should be centred, which keeps the differences accurate. A class with the handicap −inf is nobody's.
+    Features should be centred, which keeps the differences accurate.
     """
-    return closeness(features, centroids, handicap).argmax(1)
+    return closeness(features, centroids).argmax(1)
 
 
-def nearest_other(features: Tensor, classes: Tensor, centroids: Tensor, handicap: Tensor | None = None) -> Tensor:
+def nearest_other(features: Tensor, classes: Tensor, centroids: Tensor) -> Tensor:
     """Index of the nearest centroid of another class than the row's own, (n_samples,)."""
-    return closeness(features, centroids, handicap).scatter_(1, classes.unsqueeze(1), -torch.inf).argmax(1)
+    return closeness(features, centroids).scatter_(1, classes.unsqueeze(1), -torch.inf).argmax(1)
 
 
-def closeness(features: Tensor, centroids: Tensor, handicap: Tensor | None = None) -> Tensor:
+def closeness(features: Tensor, centroids: Tensor) -> Tensor:
     """−‖z − c‖² / 2 less the part that is the same for every class: one matrix product."""
-    constants = centroids.square().sum(1).mul_(-0.5)
-    return torch.addmm(constants if handicap is None else constants + handicap, features, centroids.T)
+    return torch.addmm(centroids.square().sum(1).mul_(-0.5), features, centroids.T)
 
 
 def by_class(classes: Tensor, n_classes: int) -> list[Tensor]:
@@ -120,6 +119,10 @@ class Factors:
     def __len__(self) -> int:
         """Return the number of classes."""
         return len(self.residual)
+
+    def scaled(self, squares: float) -> "Factors":
+        """Multiply squared norms."""
+        return Factors(self.axes, self.weights * squares, self.starts, self.residual * squares)
 
     def to(self, dtype: torch.dtype) -> "Factors":
         """Give the same in another precision."""

@@ -6,7 +6,7 @@ of an unknown class. And rows of imaginary classes between two known ones, after
 an encoder that drives the known classes apart leaves the unknown ones.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import NamedTuple
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .geometry import Factors, assigned_norms, nearest_centroid, nearest_other
+from .losses import contraction_loss, expansion_loss
 from .samples import Samples, effective_number
 from .training import held_out_rows
 
@@ -115,9 +116,6 @@ class HeldOutRows:
     centroids : Tensor of shape (n_classes, n_features)
     points : Tensor of shape (n_classes,)
         Classes without a shape; their rows say nothing about sizes.
-    unknown : Tensor of shape (n_classes,), optional
-        Boolean: classes that judge nobody, and whose rows are the open ones. Without it every known row is open once,
-        its own class aside.
     """
 
     def __init__(
@@ -126,20 +124,14 @@ class HeldOutRows:
         real_open: Tensor,
         centroids: Tensor,
         points: Tensor,
-        unknown: Tensor | None = None,
     ) -> None:
-        samples = samples.of_classes(~points)
         self.centroids = centroids
-        judging = centroids.new_zeros(len(centroids))
-        self.known = others = samples
-        if unknown is not None:
-            judging[unknown] = -torch.inf
-            self.known, others = samples.of_classes(~unknown), samples.of_classes(unknown)
-        self.assigned = nearest_centroid(self.known.rows, centroids, judging)
-        self.real = real_open, nearest_centroid(real_open, centroids, judging), torch.ones_like(real_open[:, 0])
-        n_others = len(others) if len(centroids) > 1 else 0
-        rows, classes = others.rows[:n_others], others.classes[:n_others]
-        self.others = rows, nearest_other(rows, classes, centroids, judging), others.weights[:n_others]
+        self.known = samples.of_classes(~points)
+        self.assigned = nearest_centroid(self.known.rows, centroids)
+        self.real = real_open, nearest_centroid(real_open, centroids), torch.ones_like(real_open[:, 0])
+        n_others = len(self.known) if len(centroids) > 1 else 0
+        rows, classes = self.known.rows[:n_others], self.known.classes[:n_others]
+        self.others = rows, nearest_other(rows, classes, centroids), self.known.weights[:n_others]
 
     def __len__(self) -> int:
         """Return the number of held-out known rows."""
@@ -208,17 +200,51 @@ def best_size(reach: Reach) -> tuple[float, float]:
     Many sizes are nearly as good as the best, which is best by chance. So the size is the geometric mean of all,
     weighted by ``near_best``. Without open rows, the smallest of the best.
     """
-    sizes = np.unique(reach.known[reach.known > 0])
+    sizes = _sizes(reach)
     if not len(sizes):
         return 1.0, 0.0
-    if len(sizes) > N_SIZES:
-        sizes = np.unique(np.quantile(sizes, np.linspace(0, 1, N_SIZES), method="closest_observation"))
     scores = expected_f1(reach, sizes)
     best = float(scores.max())
     if not len(reach.open):
         return float(sizes[scores.argmax()]), best
     weights = near_best(scores, F1_ERROR / reach.n_independent**0.5)
     return float(np.exp(np.average(np.log(sizes), weights=weights))), best
+
+
+def _sizes(reach: Reach) -> NDArray[np.float64]:
+    """Sizes that are tried: reaches of known rows."""
+    sizes = np.unique(reach.known[reach.known > 0])
+    if len(sizes) > N_SIZES:
+        sizes = np.unique(np.quantile(sizes, np.linspace(0, 1, N_SIZES), method="closest_observation"))
+    return np.asarray(sizes)
+
+
+def loss_size(reach: Reach, beta: float, unit: float) -> float:
+    """Size that minimises the paper's two losses on rows that trained nothing; 1 without open rows.
+
+    The mean expansion loss (eq. 13) of the known rows plus the mean contraction loss (eq. 15) of rows of imaginary
+    classes, or of real open ones where there are no others. It never grows with β, since the slope of the contraction
+    loss does.
+
+    Parameters
+    ----------
+    reach : Reach
+    beta : float
+    unit : float
+        What a distance of 1 is in both losses.
+    """
+    sizes = _sizes(reach)
+    if not len(sizes) or not reach.open:
+        return 1.0
+    between = reach.open[-1]
+    radii = torch.from_numpy(sizes / unit).unsqueeze(1)
+
+    def mean(loss: Callable[..., Tensor], norms: NDArray[np.float64], weights: NDArray[np.float64]) -> Tensor:
+        return loss(torch.from_numpy(norms / unit), radii) @ torch.from_numpy(weights / weights.sum())
+
+    losses = mean(expansion_loss, reach.known, reach.weights)
+    losses += mean(lambda norms, radii: contraction_loss(norms, radii, beta), between.reach, between.weights)
+    return float(sizes[int(losses.argmin())])
 
 
 def near_best(scores: NDArray[np.float64], error: float) -> NDArray[np.float64]:

@@ -1,140 +1,212 @@
-"""One class without each of several sets of its rows: means, scatters and distances, exactly, without a refit.
+"""What the rows of a set take with them when they are left out: class means, scatters, and all that follows, exactly.
 
-The class has the weighted mean c, the scatter T = Σ w (z − c)(z − c)ᵀ and the total weight W. Without rows R of weight
-W_R and mean c + d its mean is c − (W_R / W') d, with W' = W − W_R, and its scatter is T − VᵀV, where V has a row
-√w (z − c) for each row of R and one row (W_R / √W') d. The shrunk covariance a (T − VᵀV) + b I is inverted by the
-Woodbury identity, in coordinates along the axes of T, where T is diagonal.
+A class has the weighted mean c, the scatter Σ w (z − c)(z − c)ᵀ and the total weight W. Without the rows of a set, of
+weight W_R and mean c + d, its scatter is less by VᵀV, where V has a row √w (z − c) for each row of the set and one row
+(W_R / √W') d, with W' = W − W_R; and its mean moves by −(W_R / W') d = Vᵀσ. So a matrix made of scatters and means
+changes by a term of low rank, and quadratic forms of its inverse follow from the Woodbury identity.
 """
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-#: Rows that are all of their class in some direction: rounding decides how far out they lie without it.
-ROUNDING_OF_LEVERAGE = 1e-9
+from .samples import Removal, Samples
+
+#: Numbers that are held at once.
+MOST_NUMBERS = 2**24
 #: A share of a class's weight below this is rounding.
 SMALLEST_SHARE = 1e-9
 
 
-class Scatter(NamedTuple):
-    """Rows of one class in coordinates along the axes of their scatter, which is diagonal there."""
+def onto(values: Tensor, axes: Tensor) -> Tensor:
+    """Give coordinates along other axes, (n_axes, n_new_axes), or in other units, (n_axes,)."""
+    return values * axes if axes.dim() == 1 else values @ axes
 
-    values: Tensor  # (n_axes,) of T
-    coordinates: Tensor  # (n_rows, n_axes)
+
+class Removed(NamedTuple):
+    """Classes without each of several sets of their rows."""
+
+    rows: Tensor  # (n_sets, size, n_axes) V
+    moves: Tensor  # (n_sets, size) σ
+    freedom: Tensor  # (n_sets,) degrees of freedom that are left
+    exists: Tensor  # (n_sets,) Boolean: whether any row is left
+
+    def at(self, places: Tensor) -> "Removed":
+        """Give the sets at ``places``."""
+        return Removed(*(part[places] for part in self))
+
+    def moved(self) -> Tensor:
+        """How far the class's mean moves, (n_sets, n_axes)."""
+        return (self.moves.unsqueeze(1) @ self.rows).squeeze(1)
+
+    def onto(self, axes: Tensor) -> "Removed":
+        """Give the same in other coordinates."""
+        return self._replace(rows=onto(self.rows, axes))
+
+
+class ClassRows(NamedTuple):
+    """Rows of one class about its mean."""
+
+    members: Tensor  # (n_rows,) numbers among all samples
+    offsets: Tensor  # (n_rows, n_axes)
     weights: Tensor  # (n_rows,)
     units: Tensor  # (n_rows,) equal numbers are duplicates
-    n_units: int
-
-    @property
-    def total(self) -> Tensor:
-        """W."""
-        return self.weights.sum()
 
     def unit_weights(self) -> Tensor:
         """W_u, (n_units,)."""
-        totals = torch.zeros(self.n_units, dtype=torch.float64, device=self.weights.device)
-        return totals.index_add_(0, self.units, self.weights)
+        return self.weights.new_zeros(int(self.units.max()) + 1).index_add_(0, self.units, self.weights)
 
     def degrees_of_freedom(self) -> float:
         """W − Σ W_u² / W for the weights W_u of the units: for units of weight 1, their number less one."""
-        return float(self.total - self.unit_weights().square().sum() / self.total)
+        total = self.weights.sum()
+        return float(total - self.unit_weights().square().sum() / total)
 
-
-class Variances(NamedTuple):
-    """Variance along the axes, a · T + b, and off them, b, of each set's class without it."""
-
-    of_scatter: Tensor  # (n_sets,) a
-    ball: Tensor  # (n_sets,) b
-
-
-class LeftOut:
-    """A class without each of several sets of its rows, and rows scored by what is left of it.
-
-    Parameters
-    ----------
-    scatter : Scatter
-    members : Tensor of shape (n_sets, size)
-        Rows of the class to leave out; −1 pads.
-    scored : Tensor of shape (n_sets, n_scored, n_axes)
-        Coordinates of rows about the class's mean.
-    off_axes : Tensor of shape (n_sets, n_scored)
-        Their squared distances off the axes.
-    """
-
-    def __init__(self, scatter: Scatter, members: Tensor, scored: Tensor, off_axes: Tensor) -> None:
-        self.values, self.off_axes = scatter.values, off_axes
+    def remove(self, members: Tensor) -> Removed:
+        """Leave sets of rows out; ``members`` is (n_sets, size), positions in the class, −1 pads."""
         inside = members >= 0
-        weights = scatter.weights[members] * inside
-        rows = scatter.coordinates[members] * inside.unsqueeze(2)
-        removed = weights.sum(1)
-        remaining = scatter.total - removed
-        #: Whether anything is left.
-        self.exists = remaining > SMALLEST_SHARE * scatter.total
-        remaining = torch.where(self.exists, remaining, 1.0)
-        mean = (weights.unsqueeze(2) * rows).sum(1) / removed.unsqueeze(1)
-        #: How far the mean moves, (n_sets, n_axes).
-        self.shift = -mean * (removed / remaining).unsqueeze(1)
-        self.scored = scored - self.shift.unsqueeze(1)
-        self.removed_rows = self._removed_scatter(rows, weights, mean, removed, remaining)
-        freedom = remaining - self._squared_units(scatter, members, weights) / remaining
-        #: Whether what is left has a spread; a single unit has none.
-        self.has_spread = self.exists & (freedom > SMALLEST_SHARE * remaining)
-        self.freedom = torch.where(self.has_spread, freedom, 1.0)
-        trace = scatter.values.sum() - self.removed_rows.square().sum((1, 2))
-        #: Total variance of what is left, (n_sets,).
-        self.variance = torch.where(self.has_spread, trace.clamp_min(0) / self.freedom, 0.0)
+        weights = self.weights[members] * inside
+        rows = self.offsets[members] * inside.unsqueeze(2)
+        total, removed = self.weights.sum(), weights.sum(1)
+        exists = total - removed > SMALLEST_SHARE * total
+        remaining = torch.where(exists, total - removed, 1.0)
+        if rows.shape[1] == 1:  # V's two rows point one way
+            roots = (weights + weights.square() / remaining.unsqueeze(1)).sqrt()
+            taken, moves = rows * roots.unsqueeze(2), -weights / remaining.unsqueeze(1) / roots
+        else:
+            mean = (weights.unsqueeze(2) * rows).sum(1, keepdim=True) / remaining.sqrt().view(-1, 1, 1)
+            taken = torch.cat([rows * weights.sqrt().unsqueeze(2), mean], dim=1)
+            moves = torch.cat([torch.zeros_like(weights), -remaining.rsqrt().unsqueeze(1)], dim=1)
+            if taken.shape[1] > taken.shape[2]:
+                turn, taken = torch.linalg.qr(taken)
+                moves = (moves.unsqueeze(1) @ turn).squeeze(1)
+        freedom = remaining - self._squared_units(members, weights) / remaining
+        has_spread = exists & (freedom > SMALLEST_SHARE * remaining)
+        return Removed(taken, moves, torch.where(has_spread, freedom, 0.0), exists)
 
-    def _removed_scatter(
-        self, rows: Tensor, weights: Tensor, mean: Tensor, removed: Tensor, remaining: Tensor
-    ) -> Tensor:
-        """V of each set, (n_sets, at most n_axes, n_axes)."""
-        if rows.shape[1] == 1:  # both of its rows point one way
-            return rows * (weights + weights.square() / remaining.unsqueeze(1)).sqrt().unsqueeze(2)
-        centre = mean * (removed / remaining.sqrt()).unsqueeze(1)
-        stacked = torch.cat([rows * weights.sqrt().unsqueeze(2), centre.unsqueeze(1)], dim=1)
-        return torch.linalg.qr(stacked, mode="r").R if stacked.shape[1] > stacked.shape[2] else stacked
-
-    def _squared_units(self, scatter: Scatter, members: Tensor, weights: Tensor) -> Tensor:
+    def _squared_units(self, members: Tensor, weights: Tensor) -> Tensor:
         """Σ W_u² of what is left, (n_sets,)."""
-        totals, units = scatter.unit_weights(), scatter.units[members]
+        totals, units = self.unit_weights(), self.units[members]
         of_unit = weights
         if units.shape[1] > 1:
-            numbers = torch.arange(len(units), device=units.device).unsqueeze(1) * scatter.n_units + units
+            numbers = torch.arange(len(units), device=units.device).unsqueeze(1) * len(totals) + units
             _, pairs = torch.unique(numbers, return_inverse=True)
             sums = weights.new_zeros(int(pairs.max()) + 1).index_add_(0, pairs.flatten(), weights.flatten())
             of_unit = sums[pairs]
         return totals.square().sum() - (weights * (2 * totals[units] - of_unit)).sum(1)
 
-    def distances(self, variances: Variances) -> Tensor:
-        """Distances of the scored rows to the class without their set, (n_sets, n_scored); infinite to nothing."""
-        along = self._along(variances)
-        scaled = self.removed_rows / along.unsqueeze(1)
-        squared = (self.scored.square() / along.unsqueeze(1)).sum(2) + self.off_axes / variances.ball.unsqueeze(1)
-        lost = torch.linalg.solve_triangular(
-            self._capacity(scaled, variances), scaled @ self.scored.transpose(1, 2), upper=False
+
+class Moved(NamedTuple):
+    """Class means that move when the sets of rows are left out."""
+
+    places: Tensor  # (n_pairs,) of the rows
+    labels: Tensor  # (n_pairs,) classes that move
+    moves: Tensor  # (n_pairs, n_axes)
+    exists: Tensor  # (n_pairs,) Boolean: whether any row of the class is left
+
+
+class LeftOutSets:
+    """The set of every row, left out of the row's own class; and of other classes that hold rows of it.
+
+    Parameters
+    ----------
+    samples : Samples
+    classes : list of ClassRows
+    """
+
+    def __init__(self, samples: Samples, classes: list[ClassRows]) -> None:
+        self.n_classes, device = len(classes), samples.rows.device
+        self.place = torch.full((len(samples), 2), -1, device=device)
+        sizes: dict[int, list[Removed]] = {}
+        # Pairs of a row and a class that is not its own and holds rows of its set.
+        pairs: list[NDArray[np.int64]] = []
+        foreign: list[Removed] = []
+        for label, part in enumerate(classes):
+            own, others = samples.removals(part.members, label)
+            for removal in own:
+                members, scored = (torch.from_numpy(numbers).to(device) for numbers in removal[:2])
+                found = part.remove(members)
+                size = int(np.ceil(np.log2(found.rows.shape[1])))
+                of_size = sizes.setdefault(size, [])
+                start = sum(len(earlier.rows) for earlier in of_size)
+                places = torch.arange(len(members), device=device).unsqueeze(1).expand_as(scored)[scored >= 0]
+                self.place[part.members[scored[scored >= 0]]] = torch.stack(
+                    [torch.full_like(places, size), places + start], dim=1
+                )
+                of_size.append(found)
+            if others is not None:
+                pairs.append(_pairs_of(others, label))
+                foreign.append(part.remove(torch.from_numpy(others.members).to(device)))
+        self.of_size = {size: _joined(found) for size, found in sorted(sizes.items())}
+        #: Rows, classes and places in ``foreign`` of the former, (3, n_pairs), in the order of the rows.
+        self.pairs = torch.empty(3, 0, dtype=torch.long, device=device)
+        self.foreign: Removed | None = None
+        if pairs:
+            starts = np.cumsum([0] + [len(found.rows) for found in foreign])
+            numbers = np.concatenate(
+                [found + np.array([0, 0, start]) for found, start in zip(pairs, starts, strict=False)]
+            )
+            self.pairs = torch.from_numpy(numbers[np.argsort(numbers[:, 0], kind="stable")].T).to(device)
+            self.foreign = _joined(foreign)
+
+    def chunks(self, rows: Tensor, n_numbers: int) -> Iterator[tuple[Tensor, Removed]]:
+        """Give positions in ``rows`` and their sets, piece by piece; a row and its set takes size × ``n_numbers``."""
+        for size, removed in self.of_size.items():
+            mine = torch.nonzero(self.place[rows, 0] == size).flatten()
+            at_once = max(1, MOST_NUMBERS // (max(n_numbers, removed.rows.shape[2]) * removed.rows.shape[1]))
+            for part in torch.split(mine, at_once):
+                if len(part):
+                    yield part, removed.at(self.place[rows[part], 1])
+
+    def foreign_of(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Places in ``rows``, classes and places in ``foreign`` of the pairs of these rows; each row at most once."""
+        first = torch.searchsorted(self.pairs[0].contiguous(), rows)
+        last = torch.searchsorted(self.pairs[0].contiguous(), rows, right=True)
+        places = torch.repeat_interleave(torch.arange(len(rows), device=rows.device), last - first)
+        within = torch.arange(len(places), device=rows.device) - ((last - first).cumsum(0) - (last - first))[places]
+        found = first[places] + within
+        return places, self.pairs[1, found], self.pairs[2, found]
+
+    def moved(self, rows: Tensor, classes: Tensor, removed: Removed) -> Moved:
+        """Give all class means that move with the sets of ``rows``, whose own classes lose ``removed``."""
+        places, labels = torch.arange(len(rows), device=rows.device), classes[rows]
+        moves, exists = removed.moved(), removed.exists
+        if self.foreign is not None:
+            more, of_class, at = self.foreign_of(rows)
+            foreign = self.foreign.at(at)
+            places, labels = torch.cat([places, more]), torch.cat([labels, of_class])
+            moves, exists = torch.cat([moves, foreign.moved()]), torch.cat([exists, foreign.exists])
+        return Moved(places, labels, moves, exists)
+
+    def onto(self, axes: Tensor) -> "LeftOutSets":
+        """Give the same in other coordinates."""
+        found = object.__new__(LeftOutSets)
+        found.__dict__.update(self.__dict__)
+        found.of_size = {size: removed.onto(axes) for size, removed in self.of_size.items()}
+        found.foreign = None if self.foreign is None else self.foreign.onto(axes)
+        return found
+
+
+def _pairs_of(removal: Removal, label: int) -> NDArray[np.int64]:
+    """Row, class and set of each row that is scored by a class without the row's set."""
+    rows, sets = removal.scored, np.arange(len(removal.scored))[:, np.newaxis]
+    inside = rows >= 0
+    wanted = np.broadcast_to(sets, rows.shape)[inside]
+    return np.stack([rows[inside], np.full(inside.sum(), label), wanted], axis=1)
+
+
+def _joined(parts: list[Removed]) -> Removed:
+    """Put sets of several classes together, padded to the largest."""
+    most = max(part.rows.shape[1] for part in parts)
+
+    def padded(values: Tensor) -> Tensor:
+        missing = most - values.shape[1]
+        return (
+            values if not missing else torch.cat([values, values.new_zeros(len(values), missing, *values.shape[2:])], 1)
         )
-        squared = squared + variances.of_scatter.unsqueeze(1) * lost.square().sum(1)
-        return torch.where(self.exists.unsqueeze(1), squared.sqrt(), torch.inf)
 
-    def log_determinants(self, variances: Variances, n_features: int) -> Tensor:
-        """Logarithm of the determinant of each covariance, (n_sets,)."""
-        along = self._along(variances)
-        capacity = self._capacity(self.removed_rows / along.unsqueeze(1), variances)
-        lost: Tensor = 2 * torch.diagonal(capacity, dim1=1, dim2=2).log().sum(1)
-        return along.log().sum(1) + max(0, n_features - len(self.values)) * variances.ball.log() + lost
-
-    def _along(self, variances: Variances) -> Tensor:
-        """Variances along the axes of the class with all its rows, (n_sets, n_axes)."""
-        return variances.of_scatter.unsqueeze(1) * self.values + variances.ball.unsqueeze(1)
-
-    def _capacity(self, scaled: Tensor, variances: Variances) -> Tensor:
-        """Cholesky factor of I − a V P⁻¹ Vᵀ, the smaller matrix of the Woodbury identity."""
-        leverage = variances.of_scatter.view(-1, 1, 1) * (scaled @ self.removed_rows.transpose(1, 2))
-        size = leverage.shape[1]
-        identity = torch.eye(size, dtype=leverage.dtype, device=leverage.device)
-        factor: Tensor
-        factor, failed = torch.linalg.cholesky_ex(identity - leverage)
-        if (bad := failed > 0).any():
-            factor[bad] = torch.linalg.cholesky((1 + ROUNDING_OF_LEVERAGE) * identity - leverage[bad])
-        return factor
+    rows, moves = (torch.cat([padded(part[i]) for part in parts]) for i in range(2))
+    return Removed(rows, moves, *(torch.cat([part[i] for part in parts]) for i in (2, 3)))

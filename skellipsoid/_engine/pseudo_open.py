@@ -11,6 +11,8 @@ from .settings import BoundarySettings
 
 #: Open rows that a boundary is learned from or judged by at most.
 MOST_NEGATIVES = 8192
+#: Rows between the classes that judge the size at least: it should not hang on which ones were drawn.
+FEWEST_BETWEEN = 256
 
 
 class Mixture(NamedTuple):
@@ -48,20 +50,37 @@ def draw_negatives(
     return torch.cat([mixed, real_open[torch.from_numpy(chosen).to(real_open.device)]])
 
 
-def rows_between(samples: Samples, centroids: Tensor, n_wanted: int, alpha: float, rng: np.random.Generator) -> Tensor:
-    """Rows of imaginary classes, each between two known ones, (n_wanted, n_features); none where there is one class.
+class Between(NamedTuple):
+    """Rows of imaginary classes: where their class lies, and the row that they deviate from it like."""
+
+    centres: Mixture  # of class centroids
+    rows: np.ndarray  # (n_rows,)
+
+    def of(self, centroids: Tensor, offsets: Tensor) -> Tensor:
+        """Make the rows, given ``offsets`` of all rows to their centroids."""
+        return self.centres.of(centroids) + offsets[torch.from_numpy(self.rows).to(offsets.device)]
+
+
+def draw_between(
+    classes: np.ndarray, n_wanted: int, alpha: float, rng: np.random.Generator, weights: np.ndarray
+) -> Between | None:
+    """Draw imaginary classes, each between two known ones; ``None`` where there is one class.
 
     A mixture of rows averages away how they deviate from their centroids. So the centroids are mixed, and the row
     deviates as that one of the two rows does whose class has the larger weight.
     """
-    rows, classes = samples.rows, samples.classes.cpu().numpy()
-    mixture = draw_mixtures(classes, n_wanted, 2, alpha, rng, samples.weights.cpu().numpy())
+    mixture = draw_mixtures(classes, n_wanted, 2, alpha, rng, weights)
     if mixture is None:
-        return rows[:0]
-    centres = Mixture(classes[mixture.indices], mixture.weights).of(centroids)
+        return None
     heavier = np.take_along_axis(mixture.indices, mixture.weights.argmax(axis=1)[:, np.newaxis], axis=1)[:, 0]
-    of_row, of_class = (torch.from_numpy(indices).to(rows.device) for indices in (heavier, classes[heavier]))
-    return centres + rows[of_row] - centroids[of_class]
+    return Between(Mixture(classes[mixture.indices], mixture.weights), heavier)
+
+
+def rows_between(samples: Samples, centroids: Tensor, n_wanted: int, alpha: float, rng: np.random.Generator) -> Tensor:
+    """Rows of imaginary classes, (n_wanted, n_features); none where there is one class."""
+    classes, weights = samples.classes.cpu().numpy(), samples.weights.cpu().numpy()
+    drawn = draw_between(classes, n_wanted, alpha, rng, weights)
+    return samples.rows[:0] if drawn is None else drawn.of(centroids, samples.rows - centroids[samples.classes])
 
 
 def draw_mixtures(

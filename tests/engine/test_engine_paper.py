@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 import torch
 
-from skellipsoid._engine.ellipsoids import (
+from skellipsoid._engine.geometry import Factors
+from skellipsoid._engine.held_out import HeldOutRows, best_size, expected_f1
+from skellipsoid._engine.paper import (
     ROUNDING,
     Ellipsoids,
     _BoundaryTrainer,
     _hold_out,
     judging_rows,
-    learn_ellipsoids,
     start_ellipsoids,
+    train_ellipsoids,
 )
-from skellipsoid._engine.geometry import Factors
-from skellipsoid._engine.held_out import HeldOutRows, best_size, expected_f1
 from skellipsoid._engine.pseudo_open import draw_mixtures, draw_negatives
 from skellipsoid._engine.samples import Samples
 from skellipsoid._engine.settings import BoundarySettings
@@ -127,7 +127,7 @@ def test_mixtures_are_drawn_from_rows_by_their_weights(monkeypatch):
     weights = np.random.default_rng(0).gamma(2, size=30)
     given = []
     monkeypatch.setattr(
-        "skellipsoid._engine.ellipsoids.draw_negatives",
+        "skellipsoid._engine.paper.draw_negatives",
         lambda *arguments: (given.append(arguments), draw_negatives(*arguments))[1],
     )
     ellipsoids = some_ellipsoids(known, classes)
@@ -301,7 +301,7 @@ def split(known, classes, seed, fraction):
 
 def learn(settings, *, n_open=0, seed=0, n_classes=4):
     known, classes = known_rows(n_classes=n_classes, n_rows=80, spread=0.7)
-    return known, classes, learn_ellipsoids(Samples.of(known, classes), open_rows(n_open), settings, seed)
+    return known, classes, train_ellipsoids(Samples.of(known, classes), open_rows(n_open), settings, seed)
 
 
 @pytest.mark.parametrize("option", ["early_stopping", "recalibrate"])
@@ -388,7 +388,7 @@ def test_the_same_seed_learns_the_same():
 def test_classes_that_are_all_points_are_not_judged():
     rows = torch.tensor([[0.0, 0], [0, 0], [2, 0], [2, 0]])
     settings = replace(SETTINGS, early_stopping=True, recalibrate=True)
-    learned = learn_ellipsoids(Samples.of(rows, torch.tensor([0, 0, 1, 1])), rows[:0], settings, 0)
+    learned = train_ellipsoids(Samples.of(rows, torch.tensor([0, 0, 1, 1])), rows[:0], settings, 0)
     assert isinstance(learned, Ellipsoids)
     assert learned.radii.tolist() == [1, 1]
     assert torch.equal(learned.components, torch.eye(2).repeat(2, 1, 1))

@@ -1,0 +1,99 @@
+"""Fitted boundaries, and how rows are scored by them."""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .geometry import Factors, assigned_norms, transformed_norms
+from .training import History
+
+
+@dataclass(frozen=True)
+class Metric:
+    """Coordinates of rows in which the shape that all classes share is the identity, and the label's metric.
+
+    Rows off the span of all training rows have one more coordinate: how far off they lie.
+    """
+
+    axes: Tensor | None  # (n_features, n_axes); None are the features themselves
+    products: Tensor | None  # (n_axes, n_axes) of the axes, inverted, where they do not span all features
+    off_span: float  # unit of the additional coordinate
+    labels: Tensor  # (n_classes, n_coordinates) a row's closeness to a class is its product with this …
+    constants: Tensor  # (n_classes,) … plus this
+
+    @classmethod
+    def euclidean(cls, centroids: Tensor) -> "Metric":
+        """Features as they are."""
+        return cls(None, None, 0.0, centroids, -0.5 * centroids.square().sum(1))
+
+    def coordinates(self, rows: Tensor) -> Tensor:
+        """Coordinates of rows, (n_rows, n_coordinates)."""
+        if self.axes is None:
+            return rows
+        found = rows @ self.axes
+        if self.products is None:
+            return found
+        spanned = ((found @ self.products) * found).sum(1)
+        off = (rows.square().sum(1) - spanned).clamp_min(0).sqrt() * self.off_span
+        return torch.cat([found, off.unsqueeze(1)], dim=1)
+
+    def nearest(self, coordinates: Tensor) -> Tensor:
+        """Class with the nearest mean, (n_rows,)."""
+        return torch.addmm(self.constants, coordinates, self.labels.T).argmax(1)
+
+
+class Shapes(NamedTuple):
+    """All that scoring needs, in one precision and on one device."""
+
+    metric: Metric
+    centres: Tensor  # (n_classes, n_coordinates)
+    factors: Factors  # of A_k in these coordinates
+    radii: Tensor  # (n_classes,)
+
+    def assigned(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Class of each row, and its margin."""
+        coordinates = self.metric.coordinates(rows)
+        labels = self.metric.nearest(coordinates)
+        return labels, 1 - assigned_norms(coordinates, labels, self.centres, self.factors) / self.radii[labels]
+
+    def all(self, rows: Tensor) -> Tensor:
+        """Margins of all classes, (n_rows, n_classes)."""
+        coordinates = self.metric.coordinates(rows)
+        return 1 - transformed_norms(coordinates, self.centres, self.factors) / self.radii
+
+
+class ShapeWeights(NamedTuple):
+    """How shapes are shrunk."""
+
+    spherical: float  # a, share of a sphere in T
+    between: float | None  # b, share of T in B; None without a background
+    shared: float  # ρ, share of Q in the shape of a class
+
+
+class Moments(NamedTuple):
+    """What the closed form was made of: weights of its shapes, class counts and scatters, covariances."""
+
+    weights: ShapeWeights
+    counts: Tensor  # (n_classes,) weight of each class's samples
+    freedoms: Tensor  # (n_classes,) degrees of freedom of its scatter
+    scatters: Tensor  # (n_axes of all classes together,) eigenvalues of the scatters along the classes' axes
+    between: Tensor  # (n_axes,) variances of the class means, in units of T
+    stretches: Tensor  # (n_axes,) coordinates, divided by these, have T = I
+    off_span: float  # variance of T off the span of all rows
+
+
+@dataclass(frozen=True)
+class Boundaries:
+    """Fitted boundaries { z : ‖A_k (z − m_k)‖ ≤ Δ_k } of all classes, on the learner's device."""
+
+    origin: Tensor  # (n_features,) where the coordinates begin
+    centroids: Tensor  # (n_classes, n_features) class means, from the origin
+    centres: Tensor  # (n_classes, n_features) m_k, from the origin
+    shapes: Shapes
+    points: Tensor  # (n_classes,) Boolean: classes whose rows are one point
+    held_out_margins: np.ndarray | None = None  # (n_held_out,) of known rows that their boundary was made without
+    moments: Moments | None = None  # of the closed form
+    history: History = field(default_factory=History)

@@ -1,0 +1,220 @@
+"""The paper's boundaries: one full matrix per class, learned by two losses, all classes in one product."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .boundaries import Boundaries, Metric, Shapes
+from .geometry import Factors, class_balls
+from .held_out import HeldOutRows, Reach, best_size, boundary_f1, hold_out
+from .losses import contraction_loss, contraction_slope, expansion_loss, expansion_slope
+from .pseudo_open import FEWEST_BETWEEN, MOST_NEGATIVES, draw_negatives, rows_between
+from .samples import Samples
+from .settings import BoundarySettings
+from .training import History, run_epochs, shuffled_batches
+
+#: The norm of a transformed row stands in a denominator.
+SMALLEST_NORM = 1e-12
+#: A row on the boundary stays inside after its reach went through single precision.
+ROUNDING = 1e-5
+
+
+@dataclass
+class Ellipsoids:
+    """Learned boundaries { z : ‖A_k (z − c_k)‖ ≤ Δ_k }, on the learner's device, with how they came about."""
+
+    centroids: Tensor  # (n_classes, n_features)
+    radii: Tensor  # (n_classes,)
+    components: Tensor  # (n_classes, n_features, n_features)
+    points: Tensor  # (n_classes,) Boolean: classes whose rows are one point
+    held_out_margins: np.ndarray | None = None  # (n_held_out,) of known rows that trained nothing, if any
+    history: History = field(default_factory=History)
+
+
+def fit_paper(samples: Samples, real_open: Tensor, settings: BoundarySettings, seed: int) -> Boundaries:
+    """Learn full matrices that start at the identity.
+
+    Parameters
+    ----------
+    samples : Samples
+        Known rows of unit scale, at least one of each class.
+    real_open : Tensor of shape (n_open, n_features)
+        Rows that are known to be open; may be empty.
+    settings : BoundarySettings
+    seed : int
+    """
+    learned = train_ellipsoids(samples, real_open, settings, seed)
+    centroids = learned.centroids
+    return Boundaries(
+        origin=torch.zeros_like(centroids[0]),
+        centroids=centroids,
+        centres=centroids,
+        shapes=Shapes(
+            Metric.euclidean(centroids), centroids, Factors.from_components(learned.components), learned.radii
+        ),
+        points=learned.points,
+        held_out_margins=learned.held_out_margins,
+        history=learned.history,
+    )
+
+
+def train_ellipsoids(samples: Samples, real_open: Tensor, settings: BoundarySettings, seed: int) -> Ellipsoids:
+    """Learn as ``fit_paper`` does."""
+    rng = np.random.default_rng(seed)
+    learning, held_out = _hold_out(samples, real_open, settings, rng)
+    ellipsoids = start_ellipsoids(learning[0])
+    trainer = _BoundaryTrainer(ellipsoids, *learning, settings, rng)
+    judge = HeldOutRows(*held_out, ellipsoids.centroids, ellipsoids.points) if held_out else None
+    if not held_out or not judge:  # nothing was held out, or only rows of classes that are points
+        ellipsoids.history = trainer.run()
+        return ellipsoids
+
+    def reach(between: Tensor | None = None) -> Reach:
+        return judge.reach(Factors.from_components(ellipsoids.components), ellipsoids.radii, between)
+
+    def score() -> float:
+        return boundary_f1(reach(), is_sized=settings.recalibrate)
+
+    if settings.early_stopping:
+        best = ellipsoids.components.clone()
+        ellipsoids.history = trainer.run(score, lambda: best.copy_(ellipsoids.components))
+        ellipsoids.components = best
+    else:
+        ellipsoids.history = trainer.run()
+    if settings.recalibrate:
+        between = judging_rows(held_out[0], ellipsoids.centroids, ellipsoids.points, settings, seed)
+        size, _ = best_size(reach(between))
+        ellipsoids.radii = ellipsoids.radii * (size * (1 + ROUNDING))
+    ellipsoids.held_out_margins = 1 - reach().known
+    return ellipsoids
+
+
+def judging_rows(samples: Samples, centroids: Tensor, points: Tensor, settings: BoundarySettings, seed: int) -> Tensor:
+    """Rows between the classes that judge sizes; they have random numbers of their own, not those of the training."""
+    shaped = samples.of_classes(~points)
+    n_wanted = min(max(len(shaped), FEWEST_BETWEEN), MOST_NEGATIVES)
+    return rows_between(shaped, centroids, n_wanted, settings.alpha, np.random.default_rng([seed, 1]))
+
+
+Learning = tuple[Samples, Tensor]
+
+
+def _hold_out(
+    samples: Samples, real_open: Tensor, settings: BoundarySettings, rng: np.random.Generator
+) -> tuple[Learning, Learning | None]:
+    """Split known and real open rows into those that learn and those that are held out, if any are needed."""
+    if not (settings.early_stopping or settings.recalibrate):
+        return (samples, real_open), None
+    return hold_out(samples, real_open, settings.validation_fraction, rng)
+
+
+def start_ellipsoids(samples: Samples) -> Ellipsoids:
+    """Centroids, mean radii and identity matrices: the ball from which learning starts."""
+    centroids, radii, points = class_balls(samples)
+    identity = torch.eye(samples.rows.shape[1], device=centroids.device, dtype=centroids.dtype)
+    return Ellipsoids(centroids, radii, identity.repeat(samples.n_classes, 1, 1), points)
+
+
+class _BoundaryTrainer:
+    """One epoch: batches of known rows, as many pseudo-open ones, one Adam step on all matrices at once."""
+
+    def __init__(
+        self,
+        ellipsoids: Ellipsoids,
+        samples: Samples,
+        real_open: Tensor,
+        settings: BoundarySettings,
+        rng: np.random.Generator,
+    ) -> None:
+        self.ellipsoids, self.settings, self.rng = ellipsoids, settings, rng
+        self.known, self.classes, self.real_open = samples.rows, samples.classes, real_open
+        self.classes_cpu, self.weights_cpu = samples.classes.cpu().numpy(), samples.weights.cpu().numpy()
+        # On average a row weighs 1, and so does a step.
+        self.weights = (samples.weights / samples.weights.mean()).to(samples.rows.dtype)
+        self.gradient = torch.zeros_like(ellipsoids.components)
+        ellipsoids.components.grad = self.gradient
+        self.optimizer = torch.optim.Adam([ellipsoids.components], lr=settings.learning_rate, fused=True)
+
+    def run(self, score: Callable[[], float] | None = None, keep_best: Callable[[], object] | None = None) -> History:
+        """Learn until the score, or without one the loss, does not improve."""
+        return run_epochs(
+            self._run_epoch,
+            max_iter=self.settings.max_iter,
+            n_iter_no_change=self.settings.n_iter_no_change,
+            tol=self.settings.tol,
+            score=score,
+            keep_best=keep_best,
+            label="ellipsoids",
+            verbose=self.settings.verbose,
+        )
+
+    def _run_epoch(self) -> float:
+        total = 0.0
+        for rows in shuffled_batches(len(self.known), self.settings.batch_size, self.rng):
+            total += self._step(rows)
+        return total / len(self.known)
+
+    def _step(self, rows: np.ndarray) -> float:
+        """One optimiser step on a batch; returns the batch's summed loss (eq. 16)."""
+        on_device = torch.from_numpy(rows).to(self.known.device)
+        batch, classes = self.known[on_device], self.classes[on_device]
+        negatives = draw_negatives(
+            batch,
+            self.classes_cpu[rows],
+            self.real_open,
+            len(rows),
+            self.settings,
+            self.rng,
+            self.weights_cpu[rows],
+        )
+        loss = self._contract(negatives) + self._expand(batch, classes, self.weights[on_device])
+        self.gradient.div_(len(rows))
+        # A point says nothing about a shape: its matrix stays the identity.
+        self.gradient[self.ellipsoids.points] = 0
+        self.optimizer.step()
+        return float(loss)
+
+    def _contract(self, negatives: Tensor) -> Tensor:
+        """Contraction loss of every open row for every class; writes its gradient.
+
+        The matrices of all classes form one tall matrix, so that the forward pass and the gradient are one matrix
+        product each. A (z − c) = A z − A c saves the shifted copies of the rows.
+        """
+        ellipsoids = self.ellipsoids
+        n_classes, n_features = ellipsoids.centroids.shape
+        if not len(negatives):
+            self.gradient.zero_()
+            return negatives.new_zeros(())
+        stacked = ellipsoids.components.view(n_classes * n_features, n_features)
+        shift = torch.bmm(ellipsoids.components, ellipsoids.centroids.unsqueeze(2)).squeeze(2)
+        mapped = (negatives @ stacked.T).view(-1, n_classes, n_features).sub_(shift)
+        norms = torch.linalg.vector_norm(mapped, dim=2).clamp_min_(SMALLEST_NORM)  # (n_negatives, n_classes)
+        loss = contraction_loss(norms, ellipsoids.radii, self.settings.beta).sum()
+        slope = contraction_slope(norms, ellipsoids.radii, self.settings.beta)
+        weighted = mapped.mul_((slope / norms).unsqueeze(2))
+        torch.mm(weighted.view(-1, n_classes * n_features).T, negatives, out=self.gradient.view_as(stacked))
+        self.gradient.sub_(weighted.sum(0).unsqueeze(2) * ellipsoids.centroids.unsqueeze(1))
+        return loss
+
+    def _expand(self, batch: Tensor, classes: Tensor, weights: Tensor) -> Tensor:
+        """Weighted expansion loss of every known row for its own class; adds its gradient.
+
+        Rows are laid out class by class, padded to the most frequent class of the batch.
+        """
+        ellipsoids = self.ellipsoids
+        order = torch.argsort(classes, stable=True)
+        counts = torch.bincount(classes, minlength=len(ellipsoids.centroids))
+        position = torch.arange(len(order), device=batch.device) - (counts.cumsum(0) - counts)[classes[order]]
+        offsets = batch.new_zeros(len(counts), int(counts.max()), batch.shape[1])  # (n_classes, most, n_features)
+        offsets[classes[order], position] = batch[order] - ellipsoids.centroids[classes[order]]
+        padded_weights = batch.new_zeros(offsets.shape[:2])
+        padded_weights[classes[order], position] = weights[order]
+        mapped = torch.bmm(offsets, ellipsoids.components.transpose(1, 2))
+        norms = torch.linalg.vector_norm(mapped, dim=2).clamp_min_(SMALLEST_NORM)  # padding has norm 0: inside
+        radii = ellipsoids.radii.unsqueeze(1)
+        weighted = mapped.mul_((padded_weights * expansion_slope(norms, radii) / norms).unsqueeze(2))
+        self.gradient.baddbmm_(weighted.transpose(1, 2), offsets)
+        return (padded_weights * expansion_loss(norms, radii)).sum()

@@ -1,0 +1,513 @@
+"""Boundaries in closed form, and rows that they are without, against refits by NumPy."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import torch
+
+from skellipsoid._engine.boundaries import ShapeWeights
+from skellipsoid._engine.closed_form import BETWEEN_SHARES, SHARED_SHARES, _choose_weights, _Judge, fit_closed_form
+from skellipsoid._engine.covariance import LeftOutShapes
+from skellipsoid._engine.geometry import class_balls
+from skellipsoid._engine.held_out import best_size
+from skellipsoid._engine.samples import Samples
+from skellipsoid._engine.settings import BoundarySettings
+from skellipsoid._engine.shared_shapes import SPHERICAL_SHARES, label_distances, principal_frame, shared_frame, turned
+
+SETTINGS = BoundarySettings(
+    init="covariance",
+    alpha=0.6,
+    beta=0.5,
+    n_mix=3,
+    learning_rate=0.03,
+    batch_size=8,
+    max_iter=4,
+    early_stopping=True,
+    recalibrate=True,
+    validation_fraction=0.25,
+    n_iter_no_change=3,
+    tol=1e-3,
+    verbose=0,
+)
+#: Two groups of each of these sizes make a class.
+GROUP_SIZES = np.repeat([1, 2, 3, 7], 2)
+WEIGHTS = [ShapeWeights(0.3, 0.2, 0.4), ShapeWeights(0.05, 0.6, 0.9), ShapeWeights(1.0, 0.9, 0.1)]
+
+
+class Table(NamedTuple):
+    """Rows as NumPy has them."""
+
+    rows: np.ndarray
+    classes: np.ndarray
+    weights: np.ndarray
+    units: np.ndarray
+    groups: np.ndarray
+
+    def samples(self, dtype=torch.float64):
+        rows, classes = torch.from_numpy(self.rows).to(dtype), torch.from_numpy(self.classes)
+        return Samples.of(rows, classes, None, self.weights, self.units, self.groups)
+
+    def fit(self, weights, dtype=torch.float64):
+        return Fit(self, weights, dtype)
+
+    def permuted(self, order):
+        return Table(*(column[order] for column in self))
+
+
+class Fit:
+    """Shapes for given weights, and the rows that judge them."""
+
+    def __init__(self, found, weights, dtype=torch.float64):
+        self.samples, self.weights = found.samples(dtype), weights
+        points = class_balls(self.samples).points
+        self.frame = turned(principal_frame(self.samples, points), weights.spherical)
+        real_open = torch.empty(0, found.rows.shape[1], dtype=dtype)
+        self.judge = _Judge(self.frame, self.samples, points, real_open)
+        self.shapes = LeftOutShapes(self.frame, self.samples.classes, points, weights.between)
+        self.rows = torch.nonzero(~points[self.samples.classes]).flatten()
+        self.known = self.judge.known(self.rows)
+
+    def reach(self, imaginary=None):
+        return self.judge.reach(self.shapes, self.known, imaginary, [self.weights.shared])[0]
+
+    def norms(self, rows):
+        """Distances of new rows to all classes."""
+        radii = torch.ones(len(self.frame.means), dtype=torch.float64)
+        return 1 - self.shapes.shapes(self.weights.shared, 1.0, radii).all(torch.from_numpy(rows) - self.frame.origin)
+
+
+def table(rows, classes, weights=None, units=None, groups=None):
+    own = np.arange(len(rows))
+    units = own if units is None else units
+    weights = np.ones(len(rows)) if weights is None else weights
+    return Table(rows, classes, weights, units, units if groups is None else groups)
+
+
+def groups_of_four_sizes(n_classes=5, n_features=4, seed=0):
+    """Classes that overlap, with more rows than 4 features and fewer than 40; groups are alike within."""
+    rng = np.random.default_rng(seed)
+    classes = np.repeat(np.arange(n_classes), GROUP_SIZES.sum())
+    groups = np.repeat(np.arange(n_classes * len(GROUP_SIZES)), np.tile(GROUP_SIZES, n_classes))
+    stretch = np.exp(rng.normal(scale=0.5, size=(n_classes, n_features)))
+    rows = rng.normal(size=(n_classes, n_features))[classes] + stretch[classes] * rng.normal(size=(len(classes), 1))
+    rows += stretch[classes] * (rng.normal(size=(groups[-1] + 1, n_features))[groups] + rng.normal(size=rows.shape))
+    return table(rows, classes, groups=groups).permuted(rng.permutation(len(rows)))
+
+
+def weighted(found, seed=1):
+    return found._replace(weights=np.random.default_rng(seed).gamma(2, 0.5, size=len(found.rows)))
+
+
+def with_near_duplicates(found, seed=2):
+    """Within each group, rows are duplicates of another one: up to four together, and some alone."""
+    rng = np.random.default_rng(seed)
+    units, rows = np.arange(len(found.rows)), found.rows.copy()
+    for group in np.unique(found.groups):
+        mine = np.flatnonzero(found.groups == group)
+        for unit in np.split(mine, range(4, len(mine), 4)):
+            units[unit[: max(1, len(unit) - 1)]] = unit[0]
+    return found._replace(units=units, rows=rows[units] + 0.01 * rng.normal(size=rows.shape))
+
+
+def across_classes(found):
+    """Groups of all sizes join one of another class each."""
+    joined = found.groups.copy()
+    n_groups = len(GROUP_SIZES)
+    for group in range(0, n_groups, 2):
+        joined[joined == n_groups + (group + 3) % n_groups] = group
+    joined[joined == 2 * n_groups] = 7
+    return found._replace(groups=joined)
+
+
+def with_duplicates_across_groups(found):
+    """Two rows of each class are duplicates of a row of another group, and a third one of both."""
+    units = np.arange(len(found.rows))
+    for k in np.unique(found.classes):
+        mine = np.flatnonzero(found.classes == k)
+        large, small, single = (mine[found.groups[mine] % len(GROUP_SIZES) == group] for group in (6, 3, 0))
+        units[[small[0], single[0]]] = units[large[0]]
+        units[small[1]] = units[large[3]]
+    return found._replace(units=units)
+
+
+TABLES = {
+    "alone": lambda n_features: table(*groups_of_four_sizes(n_features=n_features)[:2]),
+    "groups": lambda n_features: groups_of_four_sizes(n_features=n_features),
+    "weights": lambda n_features: weighted(groups_of_four_sizes(n_features=n_features)),
+    "near duplicates": lambda n_features: weighted(with_near_duplicates(groups_of_four_sizes(n_features=n_features))),
+    "across classes": lambda n_features: weighted(across_classes(groups_of_four_sizes(n_features=n_features))),
+    "duplicates across groups": lambda n_features: weighted(
+        with_duplicates_across_groups(groups_of_four_sizes(n_features=n_features))
+    ),
+}
+
+
+def totals_of(values, weights):
+    return np.bincount(np.unique(values, return_inverse=True)[1], weights)
+
+
+class Moments:
+    """Mean and scatter of one class's rows by definition, their units being independent of each other."""
+
+    def __init__(self, found, k, kept):
+        mine = kept & (found.classes == k)
+        rows, weights = found.rows[mine], found.weights[mine]
+        of_units = totals_of(found.units[mine], weights)
+        n_features = found.rows.shape[1]
+        self.mean, self.scatter, self.freedom = None, np.zeros((n_features, n_features)), 0.0
+        if len(rows):
+            self.mean = np.average(rows, axis=0, weights=weights)
+            self.scatter = (rows - self.mean).T @ np.diag(weights) @ (rows - self.mean)
+        if len(of_units) > 1:
+            self.freedom = weights.sum() - np.square(of_units).sum() / weights.sum()
+
+
+class Refits:
+    """Shapes of all classes, and without the rows that go with a row, by definition."""
+
+    def __init__(self, found, weights):
+        self.found, self.weights = found, weights
+        self.labels = np.unique(found.classes)
+        everything = np.ones(len(found.rows), dtype=bool)
+        self.whole = [Moments(found, k, everything) for k in self.labels]
+        self.freedom = sum(part.freedom for part in self.whole)
+        n_features = found.rows.shape[1]
+        within = sum(part.scatter for part in self.whole if part.freedom) / self.freedom
+        identity = np.trace(within) / n_features * np.eye(n_features)
+        self.within = (1 - weights.spherical) * within + weights.spherical * identity
+        self.means = np.array([part.mean for part in self.whole])
+        n_axes = min(n_features, len(found.rows) - 1)
+        self.mean_between = np.trace(np.linalg.solve(self.within, np.cov(self.means.T))) / n_axes
+        shared = self.shared(self.within, self.between(self.means))
+        spreads = [
+            np.trace(np.linalg.solve(shared, part.scatter)) / part.freedom for part in self.whole if part.freedom
+        ]
+        self.typical = np.mean(spreads) / n_axes
+        #: Rows that are left out when each row is judged.
+        self.gone = (found.groups == found.groups[:, np.newaxis]) | (found.units == found.units[:, np.newaxis])
+
+    def between(self, means, loss=0.0):
+        if self.weights.between is None:
+            return None
+        share = self.weights.between
+        return (1 - share) * (np.cov(means.T) - loss) + share * self.mean_between * self.within
+
+    def shared(self, within, between):
+        return within if between is None else within + within @ np.linalg.solve(between, within)
+
+    def ellipsoid(self, part, within, between, origin, inflation=1.0):
+        """Centre and matrix of one class."""
+        centre, rho = part.mean, self.weights.shared
+        if between is not None:
+            centre = centre + within @ np.linalg.solve(between, centre - origin)
+        shared = inflation * self.shared(within, between)
+        if not part.freedom:
+            return centre, ((1 - rho) * self.typical + rho) * shared
+        return centre, (1 - rho) * part.scatter / part.freedom + rho * shared
+
+    def without(self, i):
+        """Within-class covariance, its inflation, and the own class without what goes with a row."""
+        own = self.found.classes[i]
+        whole, part = self.whole[own], Moments(self.found, own, ~self.gone[i])
+        lost = whole.scatter - part.scatter if whole.freedom else 0.0
+        within = self.within - (1 - self.weights.spherical) / self.freedom * lost
+        return within, self.freedom / (self.freedom - whole.freedom + part.freedom), part
+
+    def distance(self, i, k, *, held_out=False, row=None):
+        """Distance of a row to a class, without what goes with it; and without its class in the background.
+
+        Of another row, without what goes with this one, if there is one.
+        """
+        own, n_classes = self.found.classes[i], len(self.labels)
+        within, inflation, part = self.without(i)
+        means, loss = self.means.copy(), 0.0
+        if held_out and self.weights.between is not None:
+            deviation = means[own] - means.mean(axis=0)
+            loss = n_classes / (n_classes - 1) ** 2 * np.outer(deviation, deviation)
+            origin = np.delete(means, own, axis=0).mean(axis=0)
+        else:
+            means[own] = part.mean
+            origin = means.mean(axis=0)
+        judging = Moments(self.found, k, ~self.gone[i])
+        if not self.whole[k].freedom:
+            judging.freedom = 0.0
+        centre, matrix = self.ellipsoid(judging, within, self.between(means, loss), origin, inflation)
+        offset = (self.found.rows[i] if row is None else row) - centre
+        return np.sqrt(offset @ np.linalg.solve(matrix, offset))
+
+    def to_means(self, i):
+        """Distances of a row to all class means in the metric of the within-class covariance, without what goes."""
+        within = self.without(i)[0]
+        parts = [Moments(self.found, k, ~self.gone[i]) for k in self.labels]
+        offsets = [None if part.mean is None else self.found.rows[i] - part.mean for part in parts]
+        return np.array([np.inf if off is None else np.sqrt(off @ np.linalg.solve(within, off)) for off in offsets])
+
+
+def check_against(fit, refits, rtol=1e-6):
+    """Compare everything that judges with the definitions; returns the reach."""
+    found, reach = refits.found, fit.reach()
+    rows = fit.known.sources.numpy()
+    distances = [refits.to_means(i) for i in rows]
+    squares = label_distances(fit.frame, fit.samples.classes, fit.known.sources).sqrt()
+    np.testing.assert_allclose(squares, distances, rtol=rtol)
+    others = [
+        np.where(refits.labels == found.classes[i], np.inf, d).argmin() for i, d in zip(rows, distances, strict=True)
+    ]
+    nearest = [int(d.argmin()) for d in distances]
+    np.testing.assert_array_equal(reach.assigned, nearest)
+    literal = [refits.distance(i, k) for i, k in zip(rows, nearest, strict=True)]
+    np.testing.assert_allclose(reach.known, literal, rtol=rtol)
+    np.testing.assert_array_equal(reach.classes, found.classes[rows])
+    np.testing.assert_array_equal(reach.weights, found.weights[rows])
+    np.testing.assert_array_equal(reach.open[0].assigned, others)
+    literal = [refits.distance(i, k, held_out=True) for i, k in zip(rows, others, strict=True)]
+    np.testing.assert_allclose(reach.open[0].reach, literal, rtol=rtol)
+    return reach
+
+
+@pytest.mark.parametrize("n_features", [4, 140])  # fewer than the largest group has rows, and more than all rows
+@pytest.mark.parametrize("weights", WEIGHTS, ids=lambda weights: str(tuple(weights)))
+@pytest.mark.parametrize("kind", TABLES)
+def test_rows_are_judged_without_what_goes_with_them(kind, n_features, weights):
+    found = TABLES[kind](n_features)
+    refits = Refits(found, weights)
+    reach = check_against(found.fit(weights), refits)
+    assert np.mean(reach.assigned == reach.classes) > 0.2
+    totals = totals_of([str(gone) for gone in refits.gone.astype(int).tolist()], found.weights)
+    assert reach.n_independent == pytest.approx(totals.sum() ** 2 / np.square(totals).sum())
+
+
+def test_few_classes_have_no_background():
+    found = groups_of_four_sizes(3)
+    weights = ShapeWeights(0.3, None, 0.4)
+    check_against(found.fit(weights), Refits(found, weights))
+    assert fit_closed_form(found.samples(), torch.empty(0, 4), SETTINGS, 0).moments.weights.between is None
+
+
+@pytest.mark.parametrize("kind", [*TABLES, "without a spread"])
+@pytest.mark.parametrize("weights", WEIGHTS, ids=lambda weights: str(tuple(weights)))
+def test_the_ellipsoids_are_those_of_the_covariances(kind, weights):
+    found = TABLES[kind](4) if kind in TABLES else without_a_spread()
+    fit, refits = found.fit(weights), Refits(found, weights)
+    new = np.random.default_rng(5).normal(size=(9, found.rows.shape[1]))
+    norms = fit.norms(new)
+    between = refits.between(refits.means)
+    for k, part in enumerate(refits.whole):
+        centre, matrix = refits.ellipsoid(part, refits.within, between, refits.means.mean(axis=0))
+        squared = np.einsum("ij,ij->i", new - centre, np.linalg.solve(matrix, (new - centre).T).T)
+        np.testing.assert_allclose(norms[:, k], np.sqrt(squared), rtol=1e-8)
+        np.testing.assert_allclose(fit.frame.origin + fit.shapes.centres[k] @ fit.frame.back, centre, rtol=1e-8)
+
+
+def test_rows_off_the_span_of_all_rows_are_judged_by_one_number():
+    found = groups_of_four_sizes(n_features=140)
+    fit, refits = found.fit(WEIGHTS[0]), Refits(found, WEIGHTS[0])
+    assert fit.frame.rows.shape[1] == len(found.rows) - 1
+    new = np.random.default_rng(5).normal(size=(9, 140))
+    between = refits.between(refits.means)
+    for k, part in enumerate(refits.whole):
+        centre, matrix = refits.ellipsoid(part, refits.within, between, refits.means.mean(axis=0))
+        squared = np.einsum("ij,ij->i", new - centre, np.linalg.solve(matrix, (new - centre).T).T)
+        np.testing.assert_allclose(fit.norms(new)[:, k], np.sqrt(squared), rtol=1e-7)
+
+
+def without_a_spread():
+    """Classes of which one row or one unit is left when a group is left out."""
+    rng = np.random.default_rng(3)
+    classes = np.repeat(np.arange(6), [2, 4, 5, 6, 12, 3])
+    rows = 2 * np.eye(6)[classes] + rng.normal(size=(32, 6))
+    groups, units = np.arange(32), np.arange(32)
+    groups[2:5] = 2  # leaves a single row
+    groups[6:9], units[9:11], rows[10] = 6, 9, rows[9] + 0.01  # leaves two rows of one unit
+    units[12] = 11
+    units[30] = groups[30] = 29  # three rows, of two units
+    return table(rows, classes, np.round(rng.uniform(0.5, 2, size=32), 2), units, groups)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS, ids=lambda weights: str(tuple(weights)))
+def test_what_is_left_without_a_spread_has_the_shared_shape(weights):
+    found = without_a_spread()
+    check_against(found.fit(weights), Refits(found, weights))
+    assert Moments(found, 1, found.groups != 2).freedom == 0
+
+
+def test_a_class_that_is_one_group_is_not_counted():
+    found = groups_of_four_sizes()
+    is_whole = found.classes == 1
+    found = found._replace(groups=np.where(is_whole, 999, found.groups))
+    fit = found.fit(WEIGHTS[0])
+    np.testing.assert_array_equal(fit.known.sources, np.flatnonzero(~is_whole))
+    reach = check_against(fit, Refits(found, WEIGHTS[0]))
+    assert 1 in reach.open[0].assigned  # it still judges others
+
+
+@pytest.mark.parametrize("emptied", [0, 1, 2])
+def test_a_class_that_is_gone_with_the_group_judges_nobody_of_the_group(emptied):
+    found = groups_of_four_sizes()
+    outsider = np.flatnonzero(found.classes == (emptied + 1) % 5)[:2]
+    groups = np.where(found.classes == emptied, 999, found.groups)
+    groups[outsider] = 999
+    found = found._replace(groups=groups)
+    reach = check_against(found.fit(WEIGHTS[0]), Refits(found, WEIGHTS[0]))
+    assert len(reach.known) == (found.classes != emptied).sum()
+
+
+@pytest.mark.parametrize("emptied", [0, 1])
+def test_a_row_does_not_count_where_no_other_class_is_left(emptied):
+    found = groups_of_four_sizes(n_classes=2)
+    outsider = np.flatnonzero(found.classes != emptied)[:2]
+    groups = np.where(found.classes == emptied, 999, found.groups)
+    groups[outsider] = 999
+    reach = found._replace(groups=groups).fit(ShapeWeights(0.3, None, 0.4)).reach()
+    assert len(reach.known) == len(reach.open[0].reach) == (found.classes != emptied).sum() - 2
+    assert (reach.open[0].assigned == emptied).all()
+
+
+def test_a_point_judges_but_is_not_judged():
+    found = groups_of_four_sizes()
+    is_point = found.classes == 2
+    found.rows[is_point] = [-1, 2, 0, 1]
+    outsider = np.flatnonzero(found.classes == 0)[0]
+    # Near the point, which has rows in the row's group, and others.
+    found.rows[outsider] = [-1, 2, 0, 1.1]
+    found.groups[np.flatnonzero(is_point)[0]] = found.groups[outsider]
+    fit = found.fit(WEIGHTS[0])
+    np.testing.assert_array_equal(fit.known.sources, np.flatnonzero(~is_point))
+    reach = fit.reach()
+    row = int(np.flatnonzero(fit.known.sources == outsider)[0])
+    assert reach.open[0].assigned[row] == 2
+    assert np.isfinite(reach.open[0].reach).all()
+
+
+def test_single_precision_is_enough():
+    for spread in (1.0, 1e-4):
+        rng = np.random.default_rng(0)
+        classes = np.repeat(np.arange(5), 12)
+        rows = 10 * rng.normal(size=(5, 80))[classes] + spread * rng.normal(size=(60, 80))
+        found = table(rows.astype(np.float32).astype(float), classes)
+        check_against(found.fit(WEIGHTS[0], torch.float32), Refits(found, WEIGHTS[0]), rtol=1e-4)
+
+
+def test_imaginary_rows_lie_between_classes_and_are_judged_without_the_row_that_they_deviate_like():
+    found = groups_of_four_sizes()
+    fit = found.fit(WEIGHTS[0])
+    imaginary = fit.judge.imaginary(fit.known.sources, 0.6, np.random.default_rng(0))
+    means, classes = fit.frame.means, fit.samples.classes[imaginary.sources]
+    weights = fit.samples.weights
+    totals = torch.zeros(5, dtype=torch.float64).index_add_(0, fit.samples.classes, weights)
+    shares = weights[imaginary.sources] / totals[classes]
+    deviations = (fit.frame.rows[imaginary.sources] - means[classes]) / (1 - shares).sqrt().unsqueeze(1)
+    centres = imaginary.rows - deviations
+    # Each is a mixture of two class means, the heavier of them that of the row's class.
+    for centre, label in zip(centres, classes.tolist(), strict=True):
+        mixtures = [
+            torch.linalg.lstsq((means[other] - means[label]).unsqueeze(1), centre - means[label])
+            for other in range(5)
+            if other != label
+        ]
+        directions = [means[other] - means[label] for other in range(5) if other != label]
+        fitted = [float(mixture.solution[0]) for mixture in mixtures]
+        misses = [float((centre - means[label] - x * d).norm()) for x, d in zip(fitted, directions, strict=True)]
+        best = int(np.argmin(misses))
+        assert misses[best] < 1e-9
+        assert -1e-9 <= fitted[best] <= 0.5 + 1e-9
+    np.testing.assert_array_equal(imaginary.assigned, torch.cdist(imaginary.rows, means).argmin(1))
+    reach = fit.reach(imaginary)
+    refits, positions = Refits(found, WEIGHTS[0]), (fit.frame.origin + imaginary.rows @ fit.frame.back).numpy()
+    columns = imaginary.sources.tolist(), imaginary.assigned.tolist(), positions
+    literal = [refits.distance(i, k, row=row) for i, k, row in zip(*columns, strict=True)]
+    np.testing.assert_allclose(reach.open[1].reach, literal, rtol=1e-6)
+
+
+def test_the_spherical_share_is_the_largest_within_the_error_of_the_best():
+    found = groups_of_four_sizes(n_features=30)
+    samples = found.samples()
+    frame = principal_frame(samples, class_balls(samples).points)
+    rows = torch.arange(len(samples))
+    losses = []
+    for share in SPHERICAL_SHARES:
+        refits = Refits(found, ShapeWeights(share, 0.5, 0.5))
+        halves = np.array([-np.square(refits.to_means(i)) / 2 for i in rows])
+        own = halves[np.arange(len(rows)), found.classes]
+        losses.append(np.log(np.exp(halves - own[:, np.newaxis]).sum(axis=1)))
+    means = np.mean(losses, axis=1)
+    excess = np.array(losses) - losses[means.argmin()]
+    is_good = excess.mean(axis=1) <= excess.std(axis=1) / np.sqrt(len(rows))
+    expected = np.array(SPHERICAL_SHARES)[is_good].max()
+    assert expected not in (SPHERICAL_SHARES[0], SPHERICAL_SHARES[-1])
+    assert shared_frame(frame, samples.classes, samples.weights, rows).spherical == expected
+
+
+def test_the_shares_are_the_mean_of_those_that_tell_left_out_rows_apart_best():
+    found = groups_of_four_sizes(n_features=6)
+    scores = {}
+    for between in BETWEEN_SHARES:
+        for shared in SHARED_SHARES:
+            reach = found.fit(ShapeWeights(0.3, between, shared)).reach()
+            scores[between, shared] = best_size(reach)[1]
+    best = max(scores.values())
+    assert sorted(scores.values())[-2] < best
+    weights = [np.exp((score - best) / np.sqrt(best * (1 - best) / reach.n_independent)) for score in scores.values()]
+    pairs = np.array(list(scores))
+    odds = np.exp(np.average(np.log(pairs / (1 - pairs)), axis=0, weights=weights))
+    fit = found.fit(ShapeWeights(0.3, 0.5, 0.5))
+    np.testing.assert_allclose(_choose_weights(fit.judge, fit.known), odds / (1 + odds))
+
+
+def test_equally_good_shares_leave_the_likeliest():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(2000, 2)) * [10, 1]
+    # Classes of different shapes that lie far apart.
+    rows[1000:] = rows[1000:, ::-1]
+    rows[1000:] += 1e4
+    found = table(rows, np.repeat([0, 1], 1000))
+    fit = found.fit(ShapeWeights(0.3, None, 0.5))
+    between, shared = _choose_weights(fit.judge, fit.known)
+    assert between is None
+    assert shared == pytest.approx(SHARED_SHARES[0])
+
+
+def test_the_likelihood_is_that_of_rows_by_the_class_of_the_others():
+    for n_features in (4, 40):
+        found = weighted(groups_of_four_sizes(n_features=n_features))
+        fit, refits = found.fit(ShapeWeights(0.3, None, 0.4)), Refits(found, ShapeWeights(0.3, None, 0.4))
+        own = fit.known.nearest._replace(assigned=fit.samples.classes[fit.known.sources])
+        likelihood = 0.0
+        for i in range(len(found.rows)):
+            within, inflation, part = refits.without(i)
+            mean, matrix = refits.ellipsoid(part, within, None, None, inflation)
+            offset = found.rows[i] - mean
+            likelihood -= (
+                0.5 * found.weights[i] * (np.linalg.slogdet(matrix)[1] + offset @ np.linalg.solve(matrix, offset))
+            )
+        constant = 0.5 * found.weights.sum() * np.linalg.slogdet(refits.within)[1]
+        likelihoods = fit.shapes.log_likelihoods(own, [0.4], fit.samples.weights)
+        assert float(likelihoods[0]) == pytest.approx(likelihood + constant)
+
+
+def test_the_radius_is_the_one_of_the_size_rule():
+    found = groups_of_four_sizes()
+    sized, kept = (
+        fit_closed_form(
+            found.samples(), torch.empty(0, 4), BoundarySettings(**{**vars(SETTINGS), "recalibrate": recalibrate}), 0
+        )
+        for recalibrate in (True, False)
+    )
+    balls = class_balls(found.samples())
+    np.testing.assert_allclose(kept.shapes.radii, float(balls.radii.mean()))
+    ratio = float(sized.shapes.radii[0] / kept.shapes.radii[0])
+    np.testing.assert_allclose(1 - sized.held_out_margins, (1 - kept.held_out_margins) / ratio, rtol=1e-6)
+    # Distances are multiples of the paper's mean radius: 1 is the mean of left-out rows.
+    means = [(1 - kept.held_out_margins)[found.classes == k].mean() for k in range(5)]
+    assert np.exp(np.mean(np.log(means))) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 5])
+@pytest.mark.parametrize("n_open", [0, 9])
+def test_all_numbers_of_classes_fit(n_classes, n_open):
+    found = groups_of_four_sizes(n_classes)
+    real_open = torch.from_numpy(np.random.default_rng(9).normal(size=(n_open, 4)))
+    fitted = fit_closed_form(found.samples(), real_open, SETTINGS, 0)
+    assert torch.isfinite(fitted.shapes.radii).all()
+    assert len(fitted.held_out_margins) == len(found.rows)
