@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 from warnings import warn
 
 import numpy as np
@@ -25,6 +25,19 @@ _STEPS_PER_EPOCH = 16
 _SMALLEST_BATCH, _LARGEST_BATCH = 16, 128
 #: ``learning_rate="auto"``: of the entries of a matrix, and of the logarithms of its eigenvalues.
 _LEARNING_RATE = {"identity": 2e-3, "covariance": 3e-2}
+
+
+#: Variance of the class means along an axis, in units of that within classes, below which the axis has no name.
+_LEAST_BETWEEN = 1e-9
+
+
+class _Decomposition(NamedTuple):
+    """Where the squared distances of rows come from."""
+
+    contributions: NDArray[np.float64]  # (n_samples, n_axes)
+    deviations: NDArray[np.float64]  # (n_samples, n_axes) ±1 is where a row along this axis alone is on the boundary
+    own: NDArray[np.float64]  # (n_samples,) along the class's own axes, beside the named ones
+    poles: NDArray[np.int64]  # (n_samples, n_axes, 2) classes farthest apart; deviations are positive to the second
 
 
 class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
@@ -351,6 +364,49 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
             within += self._off_variance * (np.eye(len(span)) - span @ span.T)
         return np.asarray(self.scale_**2 * within)
 
+    def _decompose(self, X: NDArray[Any], assigned: NDArray[np.int64]) -> "_Decomposition":
+        """Split (1 − margin)² of rows for their classes into what named axes contribute, and the rest.
+
+        Of a quadratic form yᵀDy, the coordinate y_j contributes y_j (Dy)_j.
+        """
+        rows = ((X - self._mean) / self.scale_).astype(np.float64)
+        n_axes = rows.shape[1] if self._metric_axes is None else int((self._between > _LEAST_BETWEEN).sum())
+        found = _Decomposition(
+            np.zeros((len(rows), n_axes)),
+            np.zeros((len(rows), n_axes)),
+            np.zeros(len(rows)),
+            np.zeros((len(rows), n_axes, 2), dtype=np.int64),
+        )
+        centroids = (self.centroids_ - self._mean) / self.scale_
+        for k in np.unique(assigned):
+            mine, part = np.flatnonzero(assigned == k), slice(self._axis_starts[k], self._axis_starts[k + 1])
+            radius = self.radii_[k] / self.scale_
+            if self._metric_axes is None:
+                axes, lengths = self.ellipsoid_axes(self.classes_[k])
+                along = (rows[mine] - (self.centers_[k] - self._mean) / self.scale_) @ axes.T
+                found.deviations[mine] = along / (lengths / self.scale_)
+                found.contributions[mine] = found.deviations[mine] ** 2
+                means = centroids @ axes.T
+            else:
+                metric = self._metric_axes.astype(np.float64)
+                offsets = rows[mine] @ metric - self._centers[k, : metric.shape[1]]
+                axes = self._axes[part, : metric.shape[1]].astype(np.float64)
+                weights, residual = self._axis_weights[part], self._residual_weights[k]
+                along = offsets @ axes.T
+                of_class = (along * weights) @ axes
+                gradient = of_class + residual * (offsets - along @ axes)
+                found.contributions[mine] = (offsets * gradient)[:, :n_axes] / radius**2
+                found.own[mine] = (offsets * of_class)[:, n_axes:].sum(axis=1) / radius**2
+                curvature = residual + (weights - residual) @ axes**2
+                found.deviations[mine] = (offsets * np.sqrt(curvature))[:, :n_axes] / radius
+                means = (centroids @ metric)[:, :n_axes]
+            ends = np.stack([means.argmin(axis=0), means.argmax(axis=0)], axis=1)
+            # An axis has no direction of its own: it goes from the first class to the later one.
+            turned = ends[:, 0] > ends[:, 1]
+            found.deviations[np.ix_(mine, turned)] *= -1
+            found.poles[mine] = np.where(turned[:, np.newaxis], ends[:, ::-1], ends)
+        return found
+
     def known_p_value(self, X: ArrayLike) -> NDArray[np.float64]:
         """Conformal p-value of the hypothesis that a row is of a known class.
 
@@ -487,7 +543,7 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
             self._axis_scatters, self._between = _array(moments.scatters), _array(moments.between)
             self._stretches, self._off_variance = _array(moments.stretches), moments.off_span
         self.held_out_scores_ = None if fitted.held_out_margins is None else np.sort(fitted.held_out_margins)
-        self.n_iter_ = fitted.history.n_iter
+        self.n_iter_ = max(1, fitted.history.n_iter)
         self.loss_curve_ = fitted.history.losses
         self.validation_scores_ = fitted.history.scores or None
         if fitted.points.any():

@@ -218,15 +218,18 @@ def _classify(pipeline: Pipeline, sentences: Sequence[str]) -> None:
     """Say for each sentence what it is, what it is nearest to, and why it is in or out."""
     classifier = pipeline[-1]
     why = explain(pipeline, list(sentences))
+    named = [j for j in (1, 2, 3) if f"share_{j}" in why]
     for i, sentence in enumerate(sentences):
         answer = "open" if why.answer[i] == classifier.open_label_ else why.answer[i]
         side = "inside" if why.margin[i] >= 0 else "outside"
-        carried = why.share_1[i] + why.share_2[i] + why.share_3[i]
         print(f"{sentence!r}: {answer}")
         print(f"    nearest class {why.nearest_class[i]}, {abs(why.margin[i]):.0%} of its radius {side} the boundary")
         if "p_value" in why:
             print(f"    as far out as this: {why.p_value[i]:.0%} of the known texts that were held out")
-        print(f"    {carried:.0%} of the way lies along 3 of {classifier.n_features_in_} axes")
+        axes = [f"{why[f'from_{j}'][i]} - {why[f'to_{j}'][i]} {why[f'share_{j}'][i]:.0%}" for j in named]
+        rest = why.shared_share[i] - sum(why[f"share_{j}"][i] for j in named)
+        print(f"    its distance: {', '.join([*axes, f'other axes between intents {rest:.0%}'])},")
+        print(f"    this intent's own spread {why.own_share[i]:.0%}, other directions {why.other_share[i]:.0%}")
         print(f"    next class {why.runner_up[i]}")
 
 

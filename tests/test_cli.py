@@ -213,16 +213,18 @@ def test_demo_reports_keeps_the_model_and_classifies(tiny_command, table, tmp_pa
     answers = loaded.predict(sentences)
     margins = loaded.score_samples(sentences)
     classified = out[out.index(repr(sentences[0])) :].splitlines()
-    assert len(classified) == 10
+    assert len(classified) == 12
     why = explain(loaded, sentences)
     for i, sentence in enumerate(sentences):
-        assert classified[5 * i] == f"{sentence!r}: {'open' if answers[i] == '-1' else answers[i]}"
+        assert classified[6 * i] == f"{sentence!r}: {'open' if answers[i] == '-1' else answers[i]}"
         side = "inside" if margins[i] >= 0 else "outside"
-        share = why.share_1[i] + why.share_2[i] + why.share_3[i]
-        assert classified[5 * i + 1 : 5 * i + 5] == [
+        axes = [f"{why[f'from_{j}'][i]} - {why[f'to_{j}'][i]} {why[f'share_{j}'][i]:.0%}" for j in (1, 2, 3)]
+        rest = why.shared_share[i] - why.share_1[i] - why.share_2[i] - why.share_3[i]
+        assert classified[6 * i + 1 : 6 * i + 6] == [
             f"    nearest class {why.nearest_class[i]}, {abs(margins[i]):.0%} of its radius {side} the boundary",
             f"    as far out as this: {why.p_value[i]:.0%} of the known texts that were held out",
-            f"    {share:.0%} of the way lies along 3 of 32 axes",
+            f"    its distance: {', '.join(axes)}, other axes between intents {rest:.0%},",
+            f"    this intent's own spread {why.own_share[i]:.0%}, other directions {why.other_share[i]:.0%}",
             f"    next class {why.runner_up[i]}",
         ]
     # The report trained once, the model that is kept once more, each with its bars.

@@ -55,8 +55,18 @@ def test_fitted_attributes():
     assert clf.components_.dtype == np.float32
     assert clf.centroids_.dtype == clf.radii_.dtype == np.float64
     assert clf.n_features_in_ == 3
-    assert clf.n_iter_ == len(clf.loss_curve_) == len(clf.validation_scores_) <= 10
-    assert all(isinstance(value, float) for value in (*clf.loss_curve_, *clf.validation_scores_, clf.scale_))
+    assert clf.centers_.shape == (3, 3)
+    assert clf.within_covariance_.shape == (3, 3)
+    assert (clf.n_iter_, clf.loss_curve_, clf.validation_scores_) == (1, [], None)  # nothing is trained
+    assert all(isinstance(value, float) for value in (clf.spherical_share_, clf.shrinkage_, clf.scale_))
+    assert clf.between_share_ is None  # three classes are too few for a background
+    many = make().fit(*gaussians(5))
+    assert 0 < many.between_share_ < 1
+    learned = make(init="identity").fit(X, y)
+    assert learned.n_iter_ == len(learned.loss_curve_) == len(learned.validation_scores_) <= 10
+    assert all(isinstance(value, float) for value in (*learned.loss_curve_, *learned.validation_scores_))
+    assert learned.within_covariance_ is learned.shrinkage_ is learned.spherical_share_ is None
+    np.testing.assert_array_equal(learned.centers_, learned.centroids_)
 
 
 def test_elongated_classes_get_elongated_ellipsoids():
@@ -111,13 +121,53 @@ def test_moving_the_offset_is_scaling_the_radii():
         assert (moved.predict(rows) != clf.predict(rows)).any()
 
 
-def test_assignment_is_to_the_nearest_centroid_even_if_another_margin_is_larger():
+def in_metric(rows, clf):
+    """Distances to the class means in the metric of the labels."""
+    offsets = rows[:, np.newaxis] - clf.centroids_
+    precision = np.linalg.inv(clf.within_covariance_)
+    return np.sqrt(np.einsum("nki,ij,nkj->nk", offsets, precision, offsets))
+
+
+@pytest.mark.parametrize("n_features", [3, 300])
+def test_the_labels_are_those_of_the_nearest_class_mean_in_the_shared_metric(n_features):
+    stretched, distance = [20, *[1] * (n_features - 1)], 1.7 / n_features**0.5
+    X, y = gaussians(5, n_features=n_features, distance=distance)
+    rows = gaussians(5, n_features=n_features, distance=distance, seed=1)[0] * stretched
+    X *= stretched
+    clf = make().fit(X, y)
+    nearest = in_metric(rows, clf).argmin(axis=1)
+    np.testing.assert_array_equal(clf.predict_known(rows), nearest)
+    euclidean = np.linalg.norm(rows[:, np.newaxis] - clf.centroids_, axis=2).argmin(axis=1)
+    assert (nearest == y).mean() > (euclidean == y).mean() + 0.05
+    learned = make(init="identity", max_iter=2, early_stopping=False, recalibrate=False).fit(X, y)
+    np.testing.assert_array_equal(learned.predict_known(rows), euclidean)
+
+
+def test_the_shared_shape_is_short_where_classes_differ():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(8), 50)
+    # The first feature varies as much within the classes as the others, and tells them apart.
+    X = rng.normal(size=(400, 40))
+    X[:, 0] += 6 * y
+    clf = make().fit(X, y)
+    for label in clf.classes_:
+        directions, lengths = clf.ellipsoid_axes(label)
+        assert abs(directions[-1, 0]) > 0.95
+        assert lengths[-1] < 0.7 * lengths[-2]
+    # The centres lie off the class means, away from the middle of all.
+    middle = clf.centroids_.mean(axis=0)
+    away = ((clf.centers_ - clf.centroids_) * (clf.centroids_ - middle)).sum(axis=1)
+    assert (away[[0, 1, 6, 7]] > 0).all()
+    np.testing.assert_allclose(clf.class_margins(clf.centers_)[range(8), range(8)], 1, atol=1e-6)
+
+
+def test_assignment_is_to_the_nearest_class_even_if_another_margin_is_larger():
     rng = np.random.default_rng(0)
     X = np.concatenate([rng.normal(size=(80, 2)) * 0.3, [5, 0] + rng.normal(size=(80, 2)) * 3])
     y = np.repeat([0, 1], 80)
     clf = make().fit(X, y)
     rows = rng.uniform([-4, -4], [9, 4], size=(400, 2))
-    nearest = np.linalg.norm(rows[:, np.newaxis] - clf.centroids_, axis=2).argmin(axis=1)
+    nearest = in_metric(rows, clf).argmin(axis=1)
     np.testing.assert_array_equal(clf.predict_known(rows), nearest)
     margins = clf.class_margins(rows)
     assert (margins.argmax(axis=1) != nearest).any()
@@ -140,7 +190,7 @@ def test_axes_need_a_known_class():
 
 def test_the_loss_falls():
     X, y = gaussians(distance=2)
-    curve = make(early_stopping=False, max_iter=30).fit(X, y).loss_curve_
+    curve = make(init="identity", early_stopping=False, max_iter=30).fit(X, y).loss_curve_
     assert np.mean(curve[-5:]) < 0.9 * curve[0]
 
 
@@ -168,19 +218,16 @@ def test_early_stopping_holds_rows_out():
     assert (abs(make(**PAPER).fit(X, y).centroids_ - trained.centroids_) > 1e-3).any()
 
 
-def test_held_out_classes_say_how_far_to_learn():
+def test_all_rows_make_the_closed_form_and_all_judge_it():
     X, y = gaussians(4, distance=3)
-    clf = make(max_iter=60, n_iter_no_change=3).fit(X, y)
-    assert clf.n_iter_ == len(clf.validation_scores_) < 60
-    assert all(0 <= score <= 1 for score in clf.validation_scores_)
-    # Every row makes the centroids and covariances all the same.
+    clf = make().fit(X, y)
     np.testing.assert_allclose(clf.centroids_, make(**PAPER).fit(X, y).centroids_, atol=1e-6)
     assert len(clf.held_out_scores_) == len(X)
 
 
 def test_training_without_early_stopping_ends_when_the_loss_does_not_improve():
     X, y = gaussians()
-    clf = make(early_stopping=False, max_iter=200, tol=10, n_iter_no_change=4).fit(X, y)
+    clf = make(init="identity", early_stopping=False, max_iter=200, tol=10, n_iter_no_change=4).fit(X, y)
     assert clf.n_iter_ == 5
 
 
@@ -202,8 +249,8 @@ def test_real_open_rows_join_the_negatives():
         return np.array([1.8, -1.8, 0]) + 0.3 * rng.normal(size=(n_rows, 3))
 
     new = beside(300)
-    for early_stopping in (False, True):
-        clf = make(max_iter=40, early_stopping=early_stopping)
+    for options in ({}, {"init": "identity"}):
+        clf = make(max_iter=40, **options)
         without = (clf.fit(X, y).predict(new) == -1).mean()
         taught = clf.fit(np.append(X, beside(100), axis=0), np.append(y, np.full(100, -1)))
         assert taught.classes_.tolist() == [0, 1]
@@ -256,20 +303,57 @@ def test_a_parameter_out_of_its_range_is_named(name, value):
         make(**{name: value}).fit(*gaussians())
 
 
-@pytest.mark.parametrize("name", ["alpha", "beta", "learning_rate", "batch_size", "n_mix"])
-def test_each_parameter_of_the_learning_matters(name):
-    X, y = gaussians(4)
-    values = {"alpha": (0.1, 5.0), "beta": (0.1, 2.0), "learning_rate": (1e-3, 1e-2), "batch_size": (8, 64)}
-    one, other = (make(**{name: value}, **PAPER).fit(X, y) for value in values.get(name, (2, 4)))
-    assert (one.components_ != other.components_).any()
-    assert (one.radii_ == other.radii_).all()
-    if name != "batch_size":  # from covariances, all rows are seen at every step
-        learned = {"early_stopping": False, "recalibrate": False}
-        one, other = (make(**{name: value}, **learned).fit(X, y) for value in values.get(name, (2, 4)))
-        assert (one.components_ != other.components_).any()
+LEARNING = {"init": "identity", "early_stopping": True}
+#: Where each parameter acts, by its docstring, and two values of it.
+ACTING = [
+    ("alpha", (0.1, 5.0), {}),
+    ("alpha", (0.1, 5.0), PAPER),
+    ("beta", (0.1, 2.0), {}),
+    ("beta", (0.1, 2.0), PAPER),
+    ("n_mix", (2, 4), {"init": "identity"}),
+    ("init", ("identity", "covariance"), {}),
+    ("learning_rate", (1e-3, 1e-2), {"init": "identity"}),
+    ("batch_size", (8, 64), {"init": "identity"}),
+    ("max_iter", (1, 5), PAPER),
+    ("early_stopping", (False, True), {"init": "identity", "max_iter": 60}),
+    ("recalibrate", (False, True), {}),
+    ("recalibrate", (False, True), {"init": "identity"}),
+    ("validation_fraction", (0.1, 0.5), {"init": "identity"}),
+    ("n_iter_no_change", (1, 60), {**LEARNING, "max_iter": 60}),
+    ("tol", (0.0, 1.0), {**LEARNING, "max_iter": 60}),
+    ("rescale", (False, True), PAPER),
+    ("duplicates", ("once", "each"), {}),
+    ("duplicates", ("once", "off"), {}),
+    ("random_state", (0, 1), {}),
+]
 
 
-def test_a_larger_beta_gives_tighter_boundaries():
+@pytest.mark.parametrize(("name", "values", "settings"), ACTING, ids=lambda value: str(value)[:20])
+def test_each_parameter_acts_where_its_docstring_says_so(name, values, settings):
+    X, y = gaussians(5, distance=1.5, n_features=4)
+    X, y = np.append(X, X[:30], axis=0), np.append(y, y[:30])  # some of the rows twice
+    one, other = (make(**{**settings, name: value}).fit(X, y) for value in values)
+    assert (one.class_margins(X) != other.class_margins(X)).any()
+
+
+@pytest.mark.parametrize(
+    "name", ["n_mix", "learning_rate", "batch_size", "max_iter", "early_stopping", "validation_fraction", "tol"]
+)
+def test_no_parameter_acts_where_its_docstring_does_not_say_so(name):
+    X, y = gaussians(5, distance=1.5)
+    value = {"early_stopping": False, "validation_fraction": 0.5, "tol": 1.0, "learning_rate": 1.0}.get(name, 50)
+    np.testing.assert_array_equal(make().fit(X, y).class_margins(X), make(**{name: value}).fit(X, y).class_margins(X))
+
+
+def test_a_larger_beta_makes_all_boundaries_smaller():
+    X, y = gaussians(5, distance=1.5)
+    sizes = [make(beta=beta).fit(X, y).radii_ for beta in (0, 0.01, 0.1, 0.5, 1, 3, 10, 100)]
+    assert (np.diff(sizes, axis=0) <= 0).all()
+    assert (sizes[-1] < 0.8 * sizes[3]).all()
+    assert (sizes[0] > 1.02 * sizes[3]).all()
+
+
+def test_a_larger_beta_gives_tighter_learned_boundaries():
     X, y = gaussians(distance=3, rows=80)
     new, _ = gaussians(distance=3, rows=80, seed=1)
     loose, tight = (make(beta=beta, **PAPER, max_iter=30).fit(X, y).score_samples(new).mean() for beta in (0.05, 2.0))
@@ -278,10 +362,10 @@ def test_a_larger_beta_gives_tighter_boundaries():
 
 def test_more_to_mix_than_classes_mixes_all_of_them():
     X, y = gaussians(3)
-    three, nine = (make(n_mix=n_mix).fit(X, y) for n_mix in (3, 9))
+    three, nine = (make(**PAPER, n_mix=n_mix).fit(X, y) for n_mix in (3, 9))
     np.testing.assert_array_equal(three.components_, nine.components_)
     two_classes = gaussians(2)
-    default, two = (make(n_mix=n_mix).fit(*two_classes) for n_mix in (3, 2))
+    default, two = (make(**PAPER, n_mix=n_mix).fit(*two_classes) for n_mix in (3, 2))
     np.testing.assert_array_equal(default.components_, two.components_)
     assert (default.components_ != np.eye(3)).any()
 
@@ -311,7 +395,7 @@ def test_automatic_batches():
 def test_the_bar_is_shown_on_request_alone(capsys):
     make().fit(*gaussians())
     assert capsys.readouterr() == ("", "")
-    make(verbose=1, max_iter=3).fit(*gaussians())
+    make(init="identity", verbose=1, max_iter=3).fit(*gaussians())
     out, err = capsys.readouterr()
     assert out == ""
     assert "ellipsoids" in err
@@ -390,9 +474,14 @@ def test_a_class_that_is_one_point_takes_the_median_radius(point_rows, options):
     assert caught[0].filename == __file__  # it points at the caller's line
     assert_works(clf, X, y)
     assert clf.radii_[4] == pytest.approx(np.median(clf.radii_[:4]), rel=1e-6)
-    np.testing.assert_array_equal(clf.components_[4], np.eye(3))
-    assert (clf.components_[:4] != np.eye(3)).any()
     assert clf.predict([[40.0] * 3]) == 8
+    shapes = np.einsum("kij,kil->kjl", clf.components_, clf.components_).astype(float)
+    if options:
+        np.testing.assert_array_equal(clf.components_[4], np.eye(3))
+        return
+    # What all classes share, as large as the others.
+    volumes = np.linalg.det(shapes) ** (-1 / 6)
+    assert 0.7 < volumes[4] / np.exp(np.log(volumes[:4]).mean()) < 1.4
 
 
 def test_many_equal_rows_are_one_point():

@@ -14,7 +14,9 @@ from .left_out import ClassRows, LeftOutSets, onto
 from .samples import Samples
 
 #: Spherical shares a of the within-class covariance T = (1 − a) W + a w̄ I to choose among.
-SPHERICAL_SHARES = (0.01, 0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
+SPHERICAL_SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
+#: Scales of squared distances, the best of which judges each of them: a metric need not say how sure it is.
+TEMPERATURES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 #: Classes that make a background; with fewer, leaving one out would leave nothing to compare with.
 FEWEST_CLASSES_OF_BACKGROUND = 4
 #: Variances below this share of the largest say nothing.
@@ -71,7 +73,8 @@ def principal_frame(samples: Samples, points: Tensor) -> Frame:
     means = torch.stack([(weights[mine].unsqueeze(1) * rows[mine]).sum(0) / weights[mine].sum() for mine in members])
     origin = means.mean(0)
     rows, means = rows - origin, means - origin
-    axes = _span(rows)
+    telling = (samples.rows != 0).any(0)  # features that vary: constant ones are 0 here
+    axes = _span(rows, telling)
     rows, means = rows @ axes, means @ axes
     units = samples.units
     classes = [
@@ -90,8 +93,6 @@ def principal_frame(samples: Samples, points: Tensor) -> Frame:
         weighted = part.offsets * part.weights.sqrt().unsqueeze(1)
         scatter.addmm_(weighted.T, weighted)
     values, vectors = torch.linalg.eigh(scatter / freedom)
-    # Constant features (which are 0 here) say nothing.
-    n_telling = max(1, int((samples.rows != 0).any(0).sum()))
     frame = Frame(
         origin,
         axes,
@@ -102,17 +103,16 @@ def principal_frame(samples: Samples, points: Tensor) -> Frame:
         LeftOutSets(samples, classes),
         values.clamp_min(0),
         torch.zeros_like(values),
-        float(values.clamp_min(0).sum()) / n_telling,
+        float(values.clamp_min(0).sum()) / max(1, int(telling.sum())),
         freedom,
     )
     return frame.onto(vectors, 0.0)
 
 
-def _span(rows: Tensor) -> Tensor:
-    """Orthonormal axes of everything that the rows span, (n_features, n_axes)."""
-    n_rows, n_features = rows.shape
-    if n_features <= n_rows:
-        return torch.eye(n_features, dtype=rows.dtype, device=rows.device)
+def _span(rows: Tensor, telling: Tensor) -> Tensor:
+    """Orthonormal axes of everything that the rows span, (n_features, n_axes); ``telling`` are features that vary."""
+    if telling.sum() <= len(rows):
+        return torch.diag(telling.to(rows))[:, telling]
     values, vectors = torch.linalg.eigh(rows @ rows.T)
     kept = values > ROUNDING * values[-1]
     axes: Tensor = rows.T @ (vectors[:, kept] / values[kept].sqrt())
@@ -123,11 +123,11 @@ def shared_frame(frame: Frame, classes: Tensor, weights: Tensor, judged: Tensor)
     """Choose a, and turn the frame.
 
     The ``judged`` rows, whose sets are left out, choose a: by the cross-entropy of their classes under Gaussian ones
-    with the covariance T. Of the shares that are no worse than the best by the standard error of the difference, the
-    largest is taken, which makes T the simplest.
+    with a multiple of T as covariance. Of the shares that are no worse than the best by the standard error of the
+    difference, the largest is taken, which makes T the simplest.
     """
-    entropies = torch.stack([_entropies(frame, share, classes, judged) for share in SPHERICAL_SHARES])
     weights = weights[judged] / weights[judged].sum()
+    entropies = torch.stack([_entropies(frame, share, classes, judged, weights) for share in SPHERICAL_SHARES])
     excess = entropies - entropies[(entropies @ weights).argmin()]
     means = excess @ weights
     errors = ((excess - means.unsqueeze(1)).square() @ weights / len(judged)).sqrt()
@@ -143,12 +143,18 @@ def turned(frame: Frame, share: float) -> Frame:
     return replace(frame.onto(turn.T, share), between=between)
 
 
-def _entropies(frame: Frame, share: float, classes: Tensor, judged: Tensor) -> Tensor:
+def _entropies(frame: Frame, share: float, classes: Tensor, judged: Tensor, weights: Tensor) -> Tensor:
     """Cross-entropy of each judged row's own class; 0 where nothing is left of the class."""
     squares = label_distances(frame.onto(frame.units(share), share), classes, judged)
     own = classes[judged].unsqueeze(1)
-    entropies = -torch.log_softmax(-squares / 2, dim=1).gather(1, own).squeeze(1)
-    return torch.where(entropies.isfinite(), entropies, 0.0)
+    found = [
+        -torch.log_softmax(-squares / (2 * temperature), dim=1)
+        .gather(1, own)
+        .squeeze(1)
+        .nan_to_num(nan=0.0, posinf=0.0)
+        for temperature in TEMPERATURES
+    ]
+    return min(found, key=lambda entropies: float(entropies @ weights))
 
 
 def label_distances(frame: Frame, classes: Tensor, judged: Tensor) -> Tensor:

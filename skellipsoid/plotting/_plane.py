@@ -67,12 +67,12 @@ def choose_plane(classifier: Any, features: Any, label: Any, axes: Any) -> tuple
         first, second = getattr(classifier, "feature_names_in_", ("feature 0", "feature 1"))
         return Plane(np.zeros(2), np.eye(2)), (shorten(first), shorten(second))
     directions, lengths = classifier.ellipsoid_axes(label)  # which also checks the label
-    centroid = classifier.centroids_[np.flatnonzero(classifier.classes_ == label)[0]]
+    centre = classifier.centers_[np.flatnonzero(classifier.classes_ == label)[0]]
     assigned = np.asarray(classifier.predict_known(features) == label)
     rows = to_floats(features)
-    pair, shares = choose_axes(axes, directions, lengths, (rows[assigned] if assigned.any() else rows) - centroid)
+    pair, shares = choose_axes(axes, directions, lengths, (rows[assigned] if assigned.any() else rows) - centre)
     first, second = (f"axis {i} ({shares[i]:.1%} of squared distance)" for i in pair)
-    return Plane(centroid, directions[list(pair)]), (first, second)
+    return Plane(centre, directions[list(pair)]), (first, second)
 
 
 def choose_axes(axes: Any, directions: _Floats, lengths: _Floats, offsets: _Floats) -> tuple[tuple[int, int], _Floats]:
@@ -85,7 +85,7 @@ def choose_axes(axes: Any, directions: _Floats, lengths: _Floats, offsets: _Floa
     lengths : ndarray of shape (n_features,)
         Semi-axes, longest first.
     offsets : ndarray of shape (n_samples, n_features)
-        Rows less the centroid.
+        Rows less the centre.
 
     Returns
     -------
@@ -116,7 +116,7 @@ def choose_axes(axes: Any, directions: _Floats, lengths: _Floats, offsets: _Floa
 def cut_ellipsoids(classifier: Any, plane: Plane) -> _Floats:
     """Outline of what the plane cuts out of each class's ellipsoid, (n_classes, n_points, 2)."""
     size = 1 - classifier.offset_
-    ellipsoids = zip(classifier.centroids_, classifier.components_, classifier.radii_, strict=True)
+    ellipsoids = zip(classifier.centers_, classifier.components_, classifier.radii_, strict=True)
     return np.stack([cut_ellipsoid(plane, c, A.astype(np.float64) / r, size, _N_OUTLINE) for c, A, r in ellipsoids])
 
 

@@ -13,7 +13,14 @@ from skellipsoid._engine.geometry import class_balls
 from skellipsoid._engine.held_out import best_size
 from skellipsoid._engine.samples import Samples
 from skellipsoid._engine.settings import BoundarySettings
-from skellipsoid._engine.shared_shapes import SPHERICAL_SHARES, label_distances, principal_frame, shared_frame, turned
+from skellipsoid._engine.shared_shapes import (
+    SPHERICAL_SHARES,
+    TEMPERATURES,
+    label_distances,
+    principal_frame,
+    shared_frame,
+    turned,
+)
 
 SETTINGS = BoundarySettings(
     init="covariance",
@@ -430,7 +437,8 @@ def test_the_spherical_share_is_the_largest_within_the_error_of_the_best():
         refits = Refits(found, ShapeWeights(share, 0.5, 0.5))
         halves = np.array([-np.square(refits.to_means(i)) / 2 for i in rows])
         own = halves[np.arange(len(rows)), found.classes]
-        losses.append(np.log(np.exp(halves - own[:, np.newaxis]).sum(axis=1)))
+        scaled = [(halves - own[:, np.newaxis]) / temperature for temperature in TEMPERATURES]
+        losses.append(min((np.log(np.exp(x).sum(axis=1)) for x in scaled), key=np.mean))
     means = np.mean(losses, axis=1)
     excess = np.array(losses) - losses[means.argmin()]
     is_good = excess.mean(axis=1) <= excess.std(axis=1) / np.sqrt(len(rows))

@@ -113,13 +113,11 @@ def test_no_rows_have_no_norms(ellipsoids):
     assert transformed_norms(none, centroids, components).shape == (0, 4)
 
 
-def test_nearest_other_passes_over_the_own_class_and_classes_with_a_handicap():
+def test_nearest_other_passes_over_the_own_class():
     centroids = torch.tensor([[0.0, 0], [1, 0], [3, 0], [9, 0]])
     rows, classes = torch.tensor([[0.1, 0], [0.9, 0], [9, 0]]), torch.tensor([0, 1, 3])
     assert nearest_other(rows, classes, centroids).tolist() == [1, 0, 2]
-    handicap = torch.tensor([0.0, -torch.inf, 0, 0])
-    assert nearest_other(rows, classes, centroids, handicap).tolist() == [2, 0, 2]
-    assert nearest_centroid(rows, centroids, handicap).tolist() == [0, 0, 3]
+    assert nearest_centroid(rows, centroids).tolist() == [0, 1, 3]
 
 
 def test_factors_are_the_matrices_that_they_stand_for(rows, ellipsoids):

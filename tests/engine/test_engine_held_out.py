@@ -18,6 +18,7 @@ from skellipsoid._engine.held_out import (
     best_size,
     boundary_f1,
     expected_f1,
+    loss_size,
 )
 from skellipsoid._engine.samples import Samples
 
@@ -151,52 +152,36 @@ def literal(row, k, centroids, components):
     return float((components[k] @ (row - centroids[k])).norm() / 2)
 
 
-@pytest.mark.parametrize("unknown", [None, [False, True, False, False]])
-def test_held_out_rows_are_judged_as_known_and_as_open(unknown):
+def test_held_out_rows_are_judged_as_known_and_as_open():
     rng = np.random.default_rng(1)
     known, classes = torch.from_numpy(rng.normal(size=(40, 3))), torch.from_numpy(rng.integers(4, size=40))
     real_open = torch.from_numpy(rng.normal(size=(9, 3)))
     centroids, components = ellipsoids()
     points = torch.tensor([False, False, True, False])
-    out = torch.tensor([False] * 4 if unknown is None else unknown)
-    samples = Samples.of(known, classes, 4)
-    judge = HeldOutRows(samples, real_open, centroids, points, None if unknown is None else out)
+    judge = HeldOutRows(Samples.of(known, classes, 4), real_open, centroids, points)
     between = torch.from_numpy(rng.normal(size=(5, 3)))
     shapes, radii = Factors.from_components(components), torch.full((4,), 2.0, dtype=torch.float64)
-    reach = judge.reach(shapes, radii, between if unknown is None else None)
+    reach = judge.reach(shapes, radii, between)
 
-    def nearest(row, without):
-        distances = (centroids - row).norm(dim=1).tolist()
-        return min((k for k in range(4) if k not in without), key=distances.__getitem__)
+    def judged(rows, without):
+        distances = [(centroids - row).norm(dim=1).tolist() for row in rows]
+        nearest = [
+            min((k for k in range(4) if k != label), key=row.__getitem__)
+            for row, label in zip(distances, without, strict=True)
+        ]
+        return nearest, [literal(row, k, centroids, components) for row, k in zip(rows, nearest, strict=True)]
 
-    judging = {k for k in range(4) if out[k]}
-    as_known, assigned, as_open, open_assigned = [], [], [], []
-    for row, label in zip(known, classes.tolist(), strict=True):
-        if points[label]:
-            continue
-        if not out[label]:
-            assigned.append(nearest(row, judging))
-            as_known.append(literal(row, assigned[-1], centroids, components))
-        if unknown is None or out[label]:
-            open_assigned.append(nearest(row, judging | {label}))
-            as_open.append(literal(row, open_assigned[-1], centroids, components))
-
-    def as_nearest(rows):
-        nearest_ones = [nearest(row, judging) for row in rows]
-        return nearest_ones, [literal(row, k, centroids, components) for row, k in zip(rows, nearest_ones, strict=True)]
-
-    real = as_nearest(real_open)
-    assert len(judge) == len(as_known)
-    np.testing.assert_allclose(reach.known, as_known)
-    np.testing.assert_array_equal(reach.assigned, assigned)
-    np.testing.assert_allclose(reach.open[0].reach, as_open + real[1])
-    np.testing.assert_array_equal(reach.open[0].assigned, open_assigned + real[0])
-    if unknown is None:
-        mixed = as_nearest(between)
-        np.testing.assert_allclose(reach.open[1].reach, mixed[1] + real[1])
-        np.testing.assert_array_equal(reach.open[1].assigned, mixed[0] + real[0])
-    else:
-        assert len(reach.open) == 1
+    shaped = ~points[classes]
+    rows, labels = known[shaped], classes[shaped].tolist()
+    as_known, as_open, real = judged(rows, [-1] * len(rows)), judged(rows, labels), judged(real_open, [-1] * 9)
+    assert len(judge) == len(rows)
+    np.testing.assert_allclose(reach.known, as_known[1])
+    np.testing.assert_array_equal(reach.assigned, as_known[0])
+    np.testing.assert_allclose(reach.open[0].reach, as_open[1] + real[1])
+    np.testing.assert_array_equal(reach.open[0].assigned, as_open[0] + real[0])
+    mixed = judged(between, [-1] * 5)
+    np.testing.assert_allclose(reach.open[1].reach, mixed[1] + real[1])
+    np.testing.assert_array_equal(reach.open[1].assigned, mixed[0] + real[0])
 
 
 def test_held_out_rows_count_by_their_weights_and_their_groups():
@@ -206,18 +191,38 @@ def test_held_out_rows_count_by_their_weights_and_their_groups():
     samples = Samples.of(rows, torch.from_numpy(classes), 4, weights, None, groups)
     centroids, components = ellipsoids()
     shapes, radii = Factors.from_components(components), torch.ones(4, dtype=torch.float64)
-    for unknown in ([False] * 4, [True, False, False, True]):
-        out = torch.tensor(unknown)
-        judge = HeldOutRows(
-            samples, real_open, centroids, torch.zeros(4, dtype=torch.bool), out if any(unknown) else None
-        )
-        reach = judge.reach(shapes, radii)
-        is_out = np.array(unknown)[classes]
-        np.testing.assert_array_equal(reach.weights, weights[~is_out])
-        opened = weights[is_out] if any(unknown) else weights
-        np.testing.assert_array_equal(reach.open[0].weights, [*opened, 1, 1, 1, 1, 1, 1])
-        totals = np.bincount(groups[~is_out], weights[~is_out])
-        assert reach.n_independent == pytest.approx(totals.sum() ** 2 / np.square(totals).sum())
+    reach = HeldOutRows(samples, real_open, centroids, torch.zeros(4, dtype=torch.bool)).reach(shapes, radii)
+    np.testing.assert_array_equal(reach.weights, weights)
+    np.testing.assert_array_equal(reach.open[0].weights, [*weights, 1, 1, 1, 1, 1, 1])
+    totals = np.bincount(groups, weights)
+    assert reach.n_independent == pytest.approx(totals.sum() ** 2 / np.square(totals).sum())
+
+
+def paper_losses(reach, size, beta, unit):
+    """eq. 13 of the known rows and eq. 15 of the last kind of open ones, each a weighted mean."""
+    between = reach.open[-1]
+    outside = np.maximum(reach.known - size, 0) / unit
+    depth = (size - between.reach) / unit
+    contraction = np.where(depth > 0, depth + beta, beta * np.exp(np.minimum(depth, 0)))
+    return np.average(outside, weights=reach.weights) + np.average(contraction, weights=between.weights)
+
+
+@pytest.mark.parametrize("unit", [1.0, 3.0])
+def test_the_size_of_the_losses_is_smallest_and_falls_with_beta(unit):
+    rng = np.random.default_rng(0)
+    known, opened = 3 * rng.gamma(4, 0.25, size=80), 3 * rng.gamma(4, 0.4, size=60)
+    zeros = np.zeros(80, dtype=np.int64)
+    open_rows = Open(opened, zeros[:60], rng.gamma(2, size=60))
+    reach = Reach(known, zeros, zeros, rng.gamma(2, size=80), 80.0, [open_rows], 1)
+    betas = [0, 0.1, 0.5, 1, 5, 50]
+    sizes = [loss_size(reach, beta, unit) for beta in betas]
+    for size, beta in zip(sizes, betas, strict=True):
+        losses = [paper_losses(reach, candidate, beta, unit) for candidate in known]
+        assert size == pytest.approx(known[np.argmin(losses)])
+    assert (np.diff(sizes) <= 0).all()
+    assert sizes[-1] < sizes[2] < sizes[0]
+    alone = Reach(known, zeros, zeros, reach.weights, 80.0, [], 1)
+    assert loss_size(alone, 0.5, unit) == 1
 
 
 def test_real_open_rows_stand_alone_where_nothing_stands_in_for_them():

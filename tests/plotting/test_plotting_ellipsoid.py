@@ -98,7 +98,7 @@ def test_sections_have_margin_zero(deep, axes):
     grid = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)
     margins = clf.class_margins(display.origin + grid @ display.directions)
     assert (margins[:, ~met] < 0).all()
-    np.testing.assert_allclose(display.points, (X - clf.centroids_[1]) @ display.directions.T)
+    np.testing.assert_allclose(display.points, (X - clf.centers_[1]) @ display.directions.T)
     np.testing.assert_allclose(display.directions @ display.directions.T, np.eye(2), atol=1e-12)
 
 
@@ -119,7 +119,7 @@ def test_the_named_class_section_is_the_projection_of_its_ellipsoid(deep, axes):
     display = EllipsoidDisplay.from_estimator(clf, X, y, label=1, axes=axes, grid_resolution=10)
     sphere = np.random.default_rng(0).normal(size=(20000, 4))
     sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
-    surface = clf.centroids_[1] + clf.radii_[1] * np.linalg.solve(clf.components_[1], sphere.T).T
+    surface = clf.centers_[1] + clf.radii_[1] * np.linalg.solve(clf.components_[1], sphere.T).T
     shadow = (surface - display.origin) @ display.directions.T
     # In units of the outline's semi-axes, its middle being the origin, the outline is the unit circle.
     semi = display.outlines[1].max(axis=0)
@@ -133,7 +133,7 @@ def test_axes_are_those_that_contribute_most_or_are_longest(deep):
     clf, X, y = deep
     k = 2
     directions, lengths = clf.ellipsoid_axes(k)
-    rows = X[clf.predict_known(X) == k] - clf.centroids_[k]
+    rows = X[clf.predict_known(X) == k] - clf.centers_[k]
     shares = np.array(
         [np.mean([(row @ d / length) ** 2 for row in rows]) for d, length in zip(directions, lengths, strict=True)]
     )
