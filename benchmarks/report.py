@@ -4,8 +4,9 @@ python benchmarks/report.py                                    # prints
 python benchmarks/report.py > benchmarks/results/tables.rst    # what the guide includes
 """
 
+import baselines
 import numpy as np
-from cases import SETTINGS, read_results
+from cases import read_results
 from features import RATIOS
 
 from skellipsoid.metrics import holm, paired_test
@@ -27,9 +28,8 @@ CELLS = [(name, ratio) for name in NAMES for ratio in RATIOS]
 METRICS = {"f1": "F1", "accuracy": "accuracy"}
 HEADINGS = {
     "paper": "Paper's setting",
-    "covariance": "Start alone",
     "size": "Size alone",
-    "closed form": "Closed form",
+    "before": "Version before",
     "default": "Default",
     "oracle": "Oracle",
 }
@@ -48,7 +48,36 @@ def main():
         print(f"**{model}, {MODES[mode]}**\n")
         for i, (metric, name) in enumerate(METRICS.items()):
             table(mine, metric, name, [PAPER[data][RATIOS.index(ratio)][i] for data, ratio in CELLS])
-        summary(mine)
+        if any(key[0] == "default" for key in mine):
+            summary(mine)
+            compare(mine, model, mode)
+
+
+def compare(results, model, mode):
+    """Print other scores on the same features, at their best thresholds, beside the default as it was fitted."""
+    others = [row for row in baselines.read_results() if (row["model"], row["mode"]) == (model, mode)]
+    if not others:
+        return
+    lines = [["same features", "F1", "accuracy", "AUROC", "default is better by"]]
+    default = {key[1:]: row for key, row in results.items() if key[0] == "default"}
+    for method in sorted({row["method"] for row in others}):
+        rows = {(row["data"], row["ratio"], row["seed"]): row for row in others if row["method"] == method}
+        cases = sorted(rows.keys() & default.keys())
+        f1, accuracy, auroc = (
+            np.array([rows[case][name] for case in cases]) for name in ("oracle_f1", "oracle_accuracy", "auroc")
+        )
+        ours = np.array([default[case]["f1"] for case in cases])
+        p_value = paired_test(ours, f1).t_pvalue
+        texts = [f"{np.mean(column):.2f}" for column in (f1, accuracy, auroc)]
+        lines.append([method, *texts, f"{np.mean(ours - f1):+.2f} F1 (p = {p_value:.1g})"])
+    means = [f"{np.mean([row[name] for row in default.values()]):.2f}" for name in ("f1", "accuracy", "auroc")]
+    lines.append(["*default, as fitted*", *means, ""])
+    means = [
+        f"{np.mean([row[name] for row in default.values()]):.2f}" for name in ("oracle_f1", "oracle_accuracy", "auroc")
+    ]
+    lines.append(["*default, oracle*", *means, ""])
+    print("Other scores on the same features, at the threshold that is best on the test rows:\n")
+    print_table(lines)
 
 
 def table(results, metric, name, paper):
@@ -71,6 +100,11 @@ def table(results, metric, name, paper):
     means = [f"{np.mean([np.mean(found) for found in column]):.2f}" if all(column) else "" for column in columns]
     if is_complete:
         lines.append(["mean", f"{np.mean(paper):.2f}", *means])
+    print_table(lines)
+
+
+def print_table(lines):
+    """Print lines of texts as a table of reStructuredText; the first one holds the headings."""
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     rule = "  ".join("=" * width for width in widths)
     rows = ["  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip() for line in lines]
@@ -93,7 +127,7 @@ def summary(results):
         end="",
     )
     print(f"highest published one in {reached(results, PUBLISHED)}.\n")
-    for other in SETTINGS:
+    for other in HEADINGS:
         cases = sorted(key[1:] for key in results if key[0] == other and ("default", *key[1:]) in results)
         if other != "default" and len(cases) > 1:
             print(f"- {against(results, other, cases)}")

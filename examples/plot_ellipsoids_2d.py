@@ -62,7 +62,7 @@ for label in clf.classes_:
 # %%
 # Balls
 # -----
-# Two kinds, with the same centroids and the same assignment to the nearest one. *Mean radius*: the ball of the paper's
+# Two kinds, with the class means as centres and the same assignment. *Mean radius*: the ball of the paper's
 # start, whose radius is the mean distance of the class's rows to their centroid. *Equal coverage*: the ball
 # that takes in the same share of the class's training rows as its ellipsoid does, so that only the shape differs.
 
@@ -97,7 +97,8 @@ mean_balls, equal_balls = make_balls(clf, X_train, y_train)
 # %%
 # The picture
 # -----------
-# The grey region is open. Coloured regions are accepted; where two shapes overlap, the nearer centroid decides. 700 of
+# The grey region is open. Coloured regions are accepted; where two shapes overlap, the nearer class mean decides, in the metric of the
+# covariance within classes. 700 of
 # the test rows are drawn, as far as the frame reaches: known ones in colour, open ones as crosses.
 
 # The colours of Okabe and Ito, which colour-blind people can tell apart; every class has its own marker too.
@@ -127,7 +128,7 @@ def draw_outline(ax, points, **style):
 
 
 circle = np.stack([np.cos(t := np.linspace(0, 2 * np.pi, 200)), np.sin(t)], axis=1)
-models = {"Balls of mean radius": mean_balls, "Balls of equal coverage": equal_balls, "Learned ellipsoids": clf}
+models = {"Balls of mean radius": mean_balls, "Balls of equal coverage": equal_balls, "Ellipsoids": clf}
 
 fig, axes = plt.subplots(1, 3, figsize=(13, 5.6), sharex=True, sharey=True, layout="constrained")
 for ax, (name, model) in zip(axes, models.items(), strict=True):
@@ -196,7 +197,7 @@ for name, rows in results.items():
 # %%
 # Margins
 # -------
-# ``score_samples`` is the margin of the class that a row is assigned to: 1 at the centroid, 0 on the boundary, negative
+# ``score_samples`` is the margin of the class that a row is assigned to: 1 at the centre, 0 on the boundary, negative
 # outside, without units. Its contours are ellipses of one shape, and the arrows are the semi-axes that
 # ``ellipsoid_axes`` gives.
 
@@ -211,7 +212,7 @@ ax.contour(ticks, ticks, margins, levels=[0], colors="white", linewidths=2.5)
 for k, label in enumerate(clf.classes_):
     directions, lengths = clf.ellipsoid_axes(label)
     for axis in directions * lengths[:, np.newaxis]:
-        ax.quiver(*clf.centroids_[k], *axis, angles="xy", scale_units="xy", scale=1, width=0.006)
+        ax.quiver(*clf.centers_[k], *axis, angles="xy", scale_units="xy", scale=1, width=0.006)
 bar = fig.colorbar(filled, ax=ax, label="margin of the assigned class", ticks=np.arange(-4, 2))
 bar.ax.axhline(0, color="white", linewidth=2.5)
 ax.set(title="Margins; the white line is the boundary", xlabel="feature 1", ylabel="feature 2", aspect="equal")

@@ -104,10 +104,8 @@ for title, rows in shown.items():
 # :class:`~skellipsoid.model_selection.OpenSetKFold` leaves classes out of the training part of each fold, and the
 # scorer reads them as open. Eight intents are enough to show it.
 #
-# *Candidates.* ``alpha`` says where, between two known ones, the imaginary classes lie that help to judge the size.
-# ``beta``, the strength of the contraction, concerns the shapes. They start at the covariances of the classes and are
-# learned further only where held-out rows and classes support it; with ``init="identity"``, the paper's start, every
-# entry of the matrices is learned.
+# *Candidates.* ``beta`` moves the size of all boundaries: a larger one makes them smaller, so that more texts are open.
+# ``alpha`` says where, between two known ones, the imaginary classes lie that help to judge the size.
 #
 # *Time.* ``memory`` keeps the fitted encoder, which none of these parameters concerns: in each fold the first candidate
 # pays for it. Scoring embeds the test part anew each time.

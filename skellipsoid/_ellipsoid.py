@@ -1,4 +1,4 @@
-"""One learned ellipsoid per known class: the estimator around the boundary learner."""
+"""One ellipsoid per known class: the estimator around the boundaries."""
 
 from collections.abc import Callable, Iterator
 from numbers import Integral, Real
@@ -23,8 +23,8 @@ from ._engine.settings import BoundarySettings
 #: ``batch_size="auto"`` aims at this many steps per epoch, so that small data sets learn in few epochs too.
 _STEPS_PER_EPOCH = 16
 _SMALLEST_BATCH, _LARGEST_BATCH = 16, 128
-#: ``learning_rate="auto"``: of the entries of a matrix, and of the logarithms of its eigenvalues.
-_LEARNING_RATE = {"identity": 2e-3, "covariance": 3e-2}
+#: ``learning_rate="auto"``.
+_LEARNING_RATE = 2e-3
 
 
 #: Variance of the class means along an axis, in units of that within classes, below which the axis has no name.
@@ -41,14 +41,14 @@ class _Decomposition(NamedTuple):
 
 
 class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
-    """Open-set classifier with one learned ellipsoid around each known class.
+    """Open-set classifier with one ellipsoid around each known class.
 
-    The boundary stage of EliDecide [1]_. Around the centroid c_k of each known class k lies one ellipsoid
-    { z : ‖A_k (z − c_k)‖₂ ≤ Δ_k }. The matrix A_k starts at the inverse root of the class's shrunk covariance (in the
-    paper: the identity), and is learned by two opposing losses: an expansion that draws known samples in, and a
-    contraction that pushes pseudo-open samples, mixtures of known samples with distinct labels, out. A sample is
-    assigned to the class with the nearest centroid, and is open when it lies outside that class's ellipsoid. No
-    threshold is tuned by hand.
+    The boundary stage of EliDecide [1]_. Around each known class k lies one ellipsoid
+    { z : ‖A_k (z − m_k)‖₂ ≤ Δ_k }. By default its shape is a closed form of covariances that knows how the class
+    spreads and what tells the classes apart; with ``init="identity"`` it is learned as in the paper, by an expansion
+    that draws known samples in and a contraction that pushes pseudo-open samples, mixtures of known samples with
+    distinct labels, out. A sample is assigned to the class with the nearest mean, and is open when it lies outside that
+    class's ellipsoid. No threshold is tuned by hand.
 
     Read more in the :ref:`User Guide <method>`.
 
@@ -57,37 +57,36 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
     alpha : float, default=0.6
         α, concentration of the Dirichlet distribution of the mixture weights (eq. 14). Below 1 one of the mixed
         samples dominates, so that pseudo-open samples lie close to the classes; large values put them half-way
-        between classes. The same holds of the imaginary classes that judge the size (see Notes).
+        between classes. By default such mixtures are the imaginary classes that judge the size (see Notes).
 
     beta : float, default=0.5
-        β, strength of the contraction (eq. 15), where shapes are learned (see Notes). Larger values contract them more
-        in directions of pseudo-open samples.
+        β, strength of the contraction (eq. 15). By default it acts on the size: larger values make all boundaries
+        smaller, which rejects more known and more open samples (see Notes). With ``init="identity"`` it contracts the
+        shapes, more in directions of pseudo-open samples.
 
     n_mix : int, default=3
-        P, how many samples with distinct labels are mixed into a pseudo-open one, where shapes are learned (see Notes).
-        With fewer known classes, as many as there are.
+        P, how many samples with distinct labels are mixed into a pseudo-open one; with fewer known classes, as many as
+        there are. Only with ``init="identity"``.
 
     init : {"covariance", "identity"}, default="covariance"
-        Where A_k starts, and what of it learns. ``"covariance"``: the inverse root of the class's covariance, shrunk
-        towards a ball; the lengths of its axes learn, as far as held-out rows and classes support it. ``"identity"``:
-        the ball of the paper; every entry of A_k learns, which takes much longer.
+        ``"covariance"``: ellipsoids in closed form; nothing is trained. ``"identity"``: those of the paper; every A_k
+        starts at the identity, and all of its entries learn, which takes much longer.
 
     learning_rate : float or "auto", default="auto"
-        Step size of the Adam optimiser. ``"auto"`` is 0.03 for the logarithms of squared axis lengths, and 0.002 for
-        the entries of a matrix (the paper uses 0.001 to 0.002).
+        Step size of the Adam optimiser; ``"auto"`` is 0.002 (the paper uses 0.001 to 0.002). Only with
+        ``init="identity"``.
 
     batch_size : int or "auto", default="auto"
-        With ``init="identity"``, known rows per step; a step sees as many pseudo-open ones. ``"auto"`` cuts an epoch
-        into about 16 batches of 16 to 128 rows. From covariances every step sees all rows, and an epoch is five steps.
+        Known rows per step; a step sees as many pseudo-open ones. ``"auto"`` cuts an epoch into about 16 batches of 16
+        to 128 rows. Only with ``init="identity"``.
 
     max_iter : int, default=100
-        Most epochs.
+        Most epochs. Only with ``init="identity"``.
 
     early_stopping : bool, default=True
-        Whether held-out rows end the learning: when their expected F1 (see Notes) has not improved by more than
-        ``tol`` for ``n_iter_no_change`` epochs, and what they were told apart best with is kept. From covariances,
-        whole classes are held out too, and where that does not help both halves of the classes, the start is kept.
-        Otherwise training stops when the loss does not improve.
+        Whether held-out rows end the learning, when their expected F1 (see Notes) has not improved by more than ``tol``
+        for ``n_iter_no_change`` epochs; the matrices that told them apart best are kept. Otherwise training stops when
+        the loss does not improve. Only with ``init="identity"``.
 
     recalibrate : bool, default=True
         Whether all radii are multiplied by one size, chosen on rows that their boundary was made without (see Notes).
@@ -95,14 +94,14 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         reject many known ones.
 
     validation_fraction : float, default=0.2
-        Share of each class's rows to hold out, with ``early_stopping`` (and, with ``init="identity"``, with
-        ``recalibrate``). A class with a single row holds out none.
+        Share of each class's rows to hold out, with ``early_stopping`` or ``recalibrate``. A class with a single row
+        holds out none. Only with ``init="identity"``.
 
     n_iter_no_change : int, default=5
-        How many epochs without improvement end the training.
+        How many epochs without improvement end the training. Only with ``init="identity"``.
 
     tol : float, default=0.001
-        What counts as improvement.
+        What counts as improvement. Only with ``init="identity"``.
 
     rescale : bool, default=True
         Whether to learn in features divided by ``scale_``. The losses contain exp(Δ − r), so they mean something only
@@ -123,11 +122,12 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         does not exist on the present machine predicts on the CPU.
 
     random_state : int, RandomState instance or None, default=None
-        Determines the held-out rows, the batches, the mixtures and the imaginary classes. The same integer gives the
-        same result on one device, and the same decisions up to rounding on another.
+        Determines the imaginary classes, and which 2,048 rows choose the shapes where there are more; with
+        ``init="identity"`` the held-out rows, the batches and the mixtures. The same integer gives the same result on
+        one device, and the same decisions up to rounding on another.
 
     verbose : int, default=0
-        Whether to show a progress bar.
+        Whether to show a progress bar. Only with ``init="identity"``.
 
     Attributes
     ----------
@@ -138,17 +138,32 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         The open label, in the kind of ``classes_``.
 
     centroids_ : ndarray of shape (n_classes, n_features)
-        c_k, in the units of X.
+        c_k, the class means, in the units of X.
+
+    centers_ : ndarray of shape (n_classes, n_features)
+        m_k, the centres of the ellipsoids, in the units of X: the class means, moved away from the mean of all of them;
+        the class means themselves with ``init="identity"`` or fewer than four classes.
 
     radii_ : ndarray of shape (n_classes,)
-        Δ_k times the size that ``recalibrate`` chose, in the units of X. From covariances all classes have the same
-        Δ, the mean of theirs, since the shapes differ in size.
+        Δ_k times the size that ``recalibrate`` chose, in the units of X. By default all classes have the same Δ, the
+        mean of theirs, since the shapes differ in size.
 
     components_ : ndarray of shape (n_classes, n_features, n_features)
         A_k, without units, float32. Made anew at each access from the few axes that are kept of each class.
 
+    within_covariance_ : ndarray of shape (n_features, n_features) or None
+        T, the covariance within classes, in the squared units of X: labels are those of the nearest class mean in its
+        metric. Made anew at each access. ``None`` where that metric is Euclidean, with ``init="identity"``.
+
+    spherical_share_ : float or None
+        a, share of a sphere in T (see Notes); ``None`` with ``init="identity"``.
+
+    between_share_ : float or None
+        b, share of T in the covariance of the class means; ``None`` with ``init="identity"`` or fewer than four
+        classes.
+
     shrinkage_ : float or None
-        ρ of the covariances (see Notes); ``None`` with ``init="identity"``.
+        ρ, share of the shape that all classes share in that of each class; ``None`` with ``init="identity"``.
 
     scale_ : float
         What the features were divided by for learning: the root mean squared distance of the known rows to their
@@ -166,13 +181,13 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         once; ``None`` where there are none.
 
     n_iter_ : int
-        Number of epochs that ran.
+        Number of epochs that ran; 1 for the closed form.
 
     loss_curve_ : list of float
-        Mean loss per row (eq. 16, divided by the number of rows) in each epoch.
+        Mean loss per row (eq. 16, divided by the number of rows) in each epoch; empty for the closed form.
 
     validation_scores_ : list of float or None
-        Expected F1 of held-out rows after each epoch; ``None`` without early stopping.
+        Expected F1 of held-out rows after each epoch; ``None`` without early stopping, and for the closed form.
 
     n_features_in_ : int
         Number of features seen in ``fit``.
@@ -186,29 +201,37 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
 
     Notes
     -----
-    *Start.* S_k is the covariance of a class's rows and τ_k a mean of its own variance per feature and of all
-    classes'. The ellipsoid is that of M_k = (1 − ρ) S_k + ρ τ_k I, with one ρ for all classes. Leaving a group of rows
-    (a row and its duplicates, or a group given to ``fit``) out of a class changes its M_k by a term of low rank, so
-    that each row is scored against its class without the row's group, exactly and without a refit.
+    The default, step by step:
 
-    *Learning.* On rows that it has not seen, learning often adds nothing to that start. Then the start is kept, and
-    ``beta`` and ``n_mix`` change nothing; ``early_stopping=False`` learns until the loss does not improve, at most
-    ``max_iter`` epochs.
+    1. T = (1 − a) W + a w̄ I: the pooled covariance W of all samples about their class means, shrunk towards a sphere
+       of its mean variance w̄ [2]_.
+    2. B: the covariance of the class means about their mean μ, shrunk towards a multiple of T by b.
+    3. Q = T + T B⁻¹ T, the shape that all classes share. Q⁻¹ = T⁻¹ − (T + B)⁻¹ is the likelihood ratio of a class
+       against one never seen, whose mean is drawn from N(μ, B) [3]_: short axes where classes differ, long ones where
+       all vary alike. Its centre is m_k = c_k + T B⁻¹ (c_k − μ). With fewer than four classes Q = T and m_k = c_k.
+    4. Σ_k = (1 − ρ) S_k + ρ Q, with the class's own covariance S_k, and A_kᵀ A_k ∝ Σ_k⁻¹.
+    5. The label is that of the nearest class mean in the metric of T.
+    6. Every known sample is scored without its group (itself and its duplicates, or a group given to ``fit``): class
+       means, T, B and S_k change by terms of low rank, so that the distances are exact and nothing is refitted [4]_. It
+       should lie inside. Two kinds of samples stand in for open ones and should lie outside: the same samples, their
+       own class left out; and samples of imaginary classes, whose means lie between two known ones, and which deviate
+       as training samples of the nearer one do.
+    7. The expected F1 of a size is the macro F1 over the known classes and open, the mean over both kinds and three
+       shares of open samples: a quarter, a half and three quarters. It chooses b and ρ (without imaginary classes,
+       which say nothing about directions off the samples) and the size: means of all candidates, weighted by e to their
+       F1 in units of its error, which falls with 1/√m for m groups: with few it is chance which candidate is best. The
+       share a is chosen by the cross-entropy of the classes of left-out samples.
+    8. That size is multiplied by s*(β) / s*(0.5). s*(β) is the size with the smallest sum of the paper's two losses:
+       the mean of eq. 13 over left-out known samples, and of eq. 15 over samples of imaginary classes. It never grows
+       with β.
 
-    *Validation.* Each row is scored against its class without its group, and should lie inside. Two kinds of
-    rows stand in for open ones and should lie outside: the same rows, their own class left aside: to the nearest other
-    class they look like rows of an unknown class; and rows of imaginary classes whose
-    centroids lie between two known ones, and which deviate as training rows of the nearer one do. The expected F1 of a
-    size is the macro F1 over the known classes and open, the mean over both kinds and three shares of open rows: a
-    quarter, a half and three quarters. Sizes, and shrinkages by the F1 of their best size (without imaginary classes,
-    which say nothing about directions off the rows), are means of all candidates, weighted by e to their F1 in units of
-    its error, which falls with 1/√m for m groups: with few it is chance which candidate is best. Of equally good
-    shrinkages the likeliest counts. That needs no open row and no quantile set by hand. The paper has no such step.
-    With ``init="identity"`` it uses ``validation_fraction`` of the rows instead.
+    With ``init="identity"`` eq. 16 is minimised by Adam from the ball of the mean distance, and ``validation_fraction``
+    of the rows validates it. On samples that it has not seen that is worse than the closed form wherever it was
+    measured: see :ref:`figures`.
 
-    A class whose rows are all the same point (with ``init="identity"`` also two rows of which one is held out) has
-    Δ_k = 0. Such a class takes the common radius, with ``init="identity"`` the median Δ of the others (without others:
-    half the smallest distance between centroids), and A_k = I, with one warning.
+    A class whose rows are all the same point (with ``init="identity"`` also two rows of which one is held out) takes
+    the shape that all classes share, as large as the others (with ``init="identity"`` a ball of their median radius;
+    without others, of half the smallest distance between class means), with one warning.
 
     A single known class has nothing to be mixed with: nothing contracts its boundary unless there are real open rows in
     ``y``, and the ellipsoid covers all its rows.
@@ -217,6 +240,11 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
     ----------
     .. [1] Zou, Y., Zhang, H., Xu, H., Li, S., Xiao, L. "Ellipsoid-Based Decision Boundaries for Open Intent
        Classification." AAAI 2026.
+    .. [2] Friedman, J. H. "Regularized Discriminant Analysis." Journal of the American Statistical Association 84,
+       1989.
+    .. [3] Ioffe, S. "Probabilistic Linear Discriminant Analysis." ECCV 2006.
+    .. [4] Hoffbeck, J. P., Landgrebe, D. A. "Covariance Matrix Estimation and Classification With Limited Training
+       Data." IEEE Transactions on Pattern Analysis and Machine Intelligence 18, 1996.
 
     Examples
     --------
@@ -412,7 +440,7 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
 
         The score s of a row is compared with the m ``held_out_scores_`` of known rows, each by its class without the
         row's group:
-        p = (1 + #{held-out score ≤ s}) / (m + 1) [2]_. Answering open where p ≤ ε rejects at most about the share ε
+        p = (1 + #{held-out score ≤ s}) / (m + 1) [5]_. Answering open where p ≤ ε rejects at most about the share ε
         of new known rows; no open row is needed for that, and none tells how many open rows are accepted.
 
         Parameters
@@ -434,12 +462,12 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         -----
         The guarantee holds in the mean over training sets, for new rows that come as the training rows did, known
         classes in the same proportions, and if nothing was chosen by the held-out rows. They did choose a few
-        numbers (shrinkages, epoch); their common size does not change their order, hence not p. Where rows tuned an
+        numbers (shares, epoch); their common size does not change their order, hence not p. Where rows tuned an
         encoder before, they lie tighter than new rows, and more of the new ones are rejected than ε.
 
         References
         ----------
-        .. [2] Vovk, V., Gammerman, A., Shafer, G. "Algorithmic Learning in a Random World." Springer, 2005.
+        .. [5] Vovk, V., Gammerman, A., Shafer, G. "Algorithmic Learning in a Random World." Springer, 2005.
 
         Examples
         --------
@@ -500,7 +528,7 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         batch_size = self.batch_size
         if isinstance(batch_size, str):
             batch_size = min(max(n_rows // _STEPS_PER_EPOCH, _SMALLEST_BATCH), _LARGEST_BATCH)
-        rate = _LEARNING_RATE[self.init] if isinstance(self.learning_rate, str) else self.learning_rate
+        rate = _LEARNING_RATE if isinstance(self.learning_rate, str) else self.learning_rate
         return BoundarySettings(
             init=self.init,
             alpha=self.alpha,

@@ -227,7 +227,7 @@ def _classify(pipeline: Pipeline, sentences: Sequence[str]) -> None:
         if "p_value" in why:
             print(f"    as far out as this: {why.p_value[i]:.0%} of the known texts that were held out")
         axes = [f"{why[f'from_{j}'][i]} - {why[f'to_{j}'][i]} {why[f'share_{j}'][i]:.0%}" for j in named]
-        rest = why.shared_share[i] - sum(why[f"share_{j}"][i] for j in named)
+        rest = abs(round(why.shared_share[i] - sum(why[f"share_{j}"][i] for j in named), 2))
         print(f"    its distance: {', '.join([*axes, f'other axes between intents {rest:.0%}'])},")
         print(f"    this intent's own spread {why.own_share[i]:.0%}, other directions {why.other_share[i]:.0%}")
         print(f"    next class {why.runner_up[i]}")

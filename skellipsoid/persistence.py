@@ -26,7 +26,9 @@ from ._engine.text import TextBackbone, write_files
 from ._version import __version__
 
 _MANIFEST = "skellipsoid.json"
-_FORMAT, _FORMAT_VERSION = "skellipsoid", 1
+_FORMAT, _FORMAT_VERSION = "skellipsoid", 2
+#: Of version 1 the ellipsoids are about the class means, in the features themselves.
+_READABLE_VERSIONS = (1, 2)
 _ARRAYS = "arrays.safetensors"
 _BACKBONE = "text_model"
 _PARTS = re.compile(r"parts-[0-9a-f]{16}")
@@ -248,10 +250,10 @@ def _read_manifest(source: Path) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != _FORMAT:
         msg = f"{str(source / _MANIFEST)!r} was not written by skellipsoid.save; pass a folder that it wrote."
         raise ValueError(msg)
-    if manifest.get("format_version") != _FORMAT_VERSION:
+    if manifest.get("format_version") not in _READABLE_VERSIONS:
         msg = (
             f"The model in {str(source)!r} has format version {manifest.get('format_version')!r}, this skellipsoid "
-            f"({__version__}) reads version {_FORMAT_VERSION}; it was written by skellipsoid "
+            f"({__version__}) reads versions 1 to {_FORMAT_VERSION}; it was written by skellipsoid "
             f"{manifest.get('skellipsoid_version')}, install that."
         )
         raise ValueError(msg)

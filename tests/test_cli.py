@@ -219,7 +219,7 @@ def test_demo_reports_keeps_the_model_and_classifies(tiny_command, table, tmp_pa
         assert classified[6 * i] == f"{sentence!r}: {'open' if answers[i] == '-1' else answers[i]}"
         side = "inside" if margins[i] >= 0 else "outside"
         axes = [f"{why[f'from_{j}'][i]} - {why[f'to_{j}'][i]} {why[f'share_{j}'][i]:.0%}" for j in (1, 2, 3)]
-        rest = why.shared_share[i] - why.share_1[i] - why.share_2[i] - why.share_3[i]
+        rest = abs(round(why.shared_share[i] - why.share_1[i] - why.share_2[i] - why.share_3[i], 2))
         assert classified[6 * i + 1 : 6 * i + 6] == [
             f"    nearest class {why.nearest_class[i]}, {abs(margins[i]):.0%} of its radius {side} the boundary",
             f"    as far out as this: {why.p_value[i]:.0%} of the known texts that were held out",

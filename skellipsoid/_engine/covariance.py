@@ -292,7 +292,7 @@ def _squares(
     """
     freedom, has_spread = chunk.freedom[mine], chunk.freedom[mine] > 0
     of_scatter = torch.where(has_spread, (1 - shared) / freedom, 0.0)
-    ball = (shared + (1 - shared) * typical * ~has_spread) * chunk.inflation[mine]
+    ball = (shared + (1 - shared) * typical * (~has_spread).double()) * chunk.inflation[mine]
     variances = of_scatter.unsqueeze(1) * values + ball.unsqueeze(1)
     excess = (variances.reciprocal() - ball.reciprocal().unsqueeze(1)).unsqueeze(1)
     products = products / ball.view(-1, 1, 1) + (along * excess) @ along.transpose(1, 2)

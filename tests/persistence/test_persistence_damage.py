@@ -73,8 +73,8 @@ MANIFESTS = {
     "another format": (_with("format", "onnx"), "was not written by skellipsoid.save"),
     "no format": (_without("format"), "was not written by skellipsoid.save"),
     "a newer format": (
-        _with("format_version", 2),
-        r"has format version 2, this skellipsoid \(.*\) reads version 1; it was written by .*, install that",
+        _with("format_version", 3),
+        r"has format version 3, this skellipsoid \(.*\) reads versions 1 to 2; it was written by .*, install that",
     ),
     "no version": (_without("format_version"), "has format version None"),
     "no parts": (_without("parts"), "is damaged"),
