@@ -1,7 +1,7 @@
 """
-================================
-Learned ellipsoids beside balls
-================================
+=======================
+Ellipsoids beside balls
+=======================
 
 A class is rarely round. Around an elongated class a ball must choose: either it leaves out rows of the class, or it
 takes in open space. An ellipsoid need not. This example draws both in two dimensions, where everything can be seen,
@@ -97,9 +97,9 @@ mean_balls, equal_balls = make_balls(clf, X_train, y_train)
 # %%
 # The picture
 # -----------
-# The grey region is open. Coloured regions are accepted; where two shapes overlap, the nearer class mean decides, in the metric of the
-# covariance within classes. 700 of
-# the test rows are drawn, as far as the frame reaches: known ones in colour, open ones as crosses.
+# The grey region is open. Coloured regions are accepted; where two shapes overlap, the nearer class mean decides, in
+# the metric of the covariance within classes. 700 of the test rows are drawn, as far as the frame reaches: known ones
+# in colour, open ones as crosses.
 
 # The colours of Okabe and Ito, which colour-blind people can tell apart; every class has its own marker too.
 COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7"]
