@@ -196,15 +196,18 @@ class LeftOutShapes:
     def _chunks(self, scored: Scored) -> Iterator[_Chunk]:
         """Yield rows by the number of columns, with those of other classes that hold rows of their set apart."""
         sets = self.frame.sets
-        for positions, removed in sets.chunks(scored.sources, 4 * self.frame.rows.shape[1]):
+        # By class, so that a piece is scored by few of them.
+        order = torch.argsort(scored.assigned, stable=True)
+        for places, removed in sets.chunks(scored.sources[order], 4 * self.frame.rows.shape[1]):
+            positions = order[places]
             sources, assigned = scored.sources[positions], scored.assigned[positions]
             is_foreign = torch.zeros_like(sources, dtype=torch.bool)
             if sets.foreign is not None:
-                places, labels, at = sets.foreign_of(sources)
-                same = labels == assigned[places]
-                is_foreign[places[same]] = True
+                pairs, labels, at = sets.foreign_of(sources)
+                same = labels == assigned[pairs]
+                is_foreign[pairs[same]] = True
                 if same.any():
-                    few = places[same]
+                    few = pairs[same]
                     foreign = sets.foreign.at(at[same])
                     yield self._chunk(scored, positions[few], removed.at(few), foreign)
             if not is_foreign.all():

@@ -17,7 +17,7 @@ from torch import Tensor
 from .samples import Removal, Samples
 
 #: Numbers that are held at once.
-MOST_NUMBERS = 2**24
+MOST_NUMBERS = 2**20
 #: A share of a class's weight below this is rounding.
 SMALLEST_SHARE = 1e-9
 
@@ -170,13 +170,13 @@ class LeftOutSets:
         found = first[places] + within
         return places, self.pairs[1, found], self.pairs[2, found]
 
-    def moved(self, rows: Tensor, classes: Tensor, removed: Removed) -> Moved:
-        """Give all class means that move with the sets of ``rows``, whose own classes lose ``removed``."""
+    def moved(self, rows: Tensor, classes: Tensor, removed: Removed, units: Tensor) -> Moved:
+        """Give all class means that move with the sets of ``rows``, whose own classes lose ``removed`` in ``units``."""
         places, labels = torch.arange(len(rows), device=rows.device), classes[rows]
         moves, exists = removed.moved(), removed.exists
         if self.foreign is not None:
             more, of_class, at = self.foreign_of(rows)
-            foreign = self.foreign.at(at)
+            foreign = self.foreign.at(at).onto(units)
             places, labels = torch.cat([places, more]), torch.cat([labels, of_class])
             moves, exists = torch.cat([moves, foreign.moved()]), torch.cat([exists, foreign.exists])
         return Moved(places, labels, moves, exists)

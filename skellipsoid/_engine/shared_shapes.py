@@ -49,13 +49,15 @@ class Frame:
 
     def onto(self, axes: Tensor, spherical: float) -> "Frame":
         """Give the same along other orthonormal axes, (n_axes, n_axes), or in other units, (n_axes,)."""
+        rows, means = onto(self.rows, axes), onto(self.means, axes)
+        parts = zip(self.classes, means, strict=True)
         return replace(
             self,
             axes=onto(self.axes, axes),
             back=self.back / axes.unsqueeze(1) if axes.dim() == 1 else axes.T @ self.back,
-            rows=onto(self.rows, axes),
-            means=onto(self.means, axes),
-            classes=[part._replace(offsets=onto(part.offsets, axes)) for part in self.classes],
+            rows=rows,
+            means=means,
+            classes=[part._replace(offsets=rows[part.members] - mean) for part, mean in parts],
             sets=self.sets.onto(axes),
             spherical=spherical,
         )
@@ -145,7 +147,7 @@ def turned(frame: Frame, share: float) -> Frame:
 
 def _entropies(frame: Frame, share: float, classes: Tensor, judged: Tensor, weights: Tensor) -> Tensor:
     """Cross-entropy of each judged row's own class; 0 where nothing is left of the class."""
-    squares = label_distances(frame.onto(frame.units(share), share), classes, judged)
+    squares = label_distances(replace(frame, spherical=share), classes, judged, frame.units(share))
     own = classes[judged].unsqueeze(1)
     found = [
         -torch.log_softmax(-squares / (2 * temperature), dim=1)
@@ -157,30 +159,33 @@ def _entropies(frame: Frame, share: float, classes: Tensor, judged: Tensor, weig
     return min(found, key=lambda entropies: float(entropies @ weights))
 
 
-def label_distances(frame: Frame, classes: Tensor, judged: Tensor) -> Tensor:
+def label_distances(frame: Frame, classes: Tensor, judged: Tensor, units: Tensor | None = None) -> Tensor:
     """Squared distances of rows to all class means in the metric of T, the row's set being left out of both.
 
     Parameters
     ----------
     frame : Frame
-        In units in which T is the identity.
     classes : Tensor of shape (n_samples,)
     judged : Tensor of shape (n_judged,)
         Rows.
+    units : Tensor of shape (n_axes,), optional
+        In which T is the identity; without it the frame's own.
 
     Returns
     -------
     Tensor of shape (n_judged, n_classes)
         Infinite where nothing of the class is left.
     """
-    squares = frame.means.new_empty(len(judged), len(frame.means))
+    units = torch.ones_like(frame.within) if units is None else units
+    means = frame.means * units
+    squares = means.new_empty(len(judged), len(means))
     for mine, removed in frame.sets.chunks(judged, len(frame.means)):
-        rows = frame.rows[judged[mine]]
-        near = torch.cdist(rows, frame.means).square()
+        rows, removed = frame.rows[judged[mine]] * units, removed.onto(units)
+        near = torch.cdist(rows, means).square()
         # V (z − c_j) of every class, (n_rows, size, n_classes).
-        along = removed.rows @ rows.unsqueeze(2) - removed.rows @ frame.means.T
-        moved = frame.sets.moved(judged[mine], classes, removed)
-        offsets = rows[moved.places] - frame.means[moved.labels] - moved.moves
+        along = removed.rows @ rows.unsqueeze(2) - removed.rows @ means.T
+        moved = frame.sets.moved(judged[mine], classes, removed, units)
+        offsets = rows[moved.places] - means[moved.labels] - moved.moves
         near[moved.places, moved.labels] = torch.where(moved.exists, offsets.square().sum(1), torch.inf)
         along[moved.places, :, moved.labels] = (removed.rows[moved.places] @ offsets.unsqueeze(2)).squeeze(2)
         # (T − κ VᵀV)⁻¹ = I + κ Vᵀ (I − κ V Vᵀ)⁻¹ V
