@@ -222,8 +222,8 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
        F1 in units of its error, which falls with 1/√m for m groups: with few it is chance which candidate is best. The
        share a is chosen by the cross-entropy of the classes of left-out samples.
     8. That size is multiplied by s*(β) / s*(0.5). s*(β) is the size with the smallest sum of the paper's two losses:
-       the mean of eq. 13 over left-out known samples, and of eq. 15 over samples of imaginary classes. It never grows
-       with β.
+       the mean of eq. 13 over left-out known samples, and of eq. 15 over samples of imaginary classes, in units of
+       the standard deviation of the former's distances. It never grows with β.
 
     With ``init="identity"`` eq. 16 is minimised by Adam from the ball of the mean distance, and ``validation_fraction``
     of the rows validates it. On samples that it has not seen that is worse than the closed form wherever it was

@@ -66,7 +66,7 @@ def fit_closed_form(samples: Samples, real_open: Tensor, settings: BoundarySetti
     size = unit
     if settings.recalibrate:
         size = best_size(reach)[0] * (1 + ROUNDING)
-        size *= loss_size(reach, settings.beta, unit) / loss_size(reach, 0.5, unit)
+        size *= loss_size(reach, settings.beta) / loss_size(reach, 0.5)
     # Distances are multiples of the paper's mean radius.
     radius = float(balls.radii[~balls.points].mean())
     found = shapes.shapes(shared, (radius / unit) ** 2, torch.full_like(balls.radii, radius * size / unit).double())

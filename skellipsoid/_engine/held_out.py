@@ -219,24 +219,20 @@ def _sizes(reach: Reach) -> NDArray[np.float64]:
     return np.asarray(sizes)
 
 
-def loss_size(reach: Reach, beta: float, unit: float) -> float:
+def loss_size(reach: Reach, beta: float) -> float:
     """Size that minimises the paper's two losses on rows that trained nothing; 1 without open rows.
 
     The mean expansion loss (eq. 13) of the known rows plus the mean contraction loss (eq. 15) of rows of imaginary
-    classes, or of real open ones where there are no others. It never grows with β, since the slope of the contraction
-    loss does.
-
-    Parameters
-    ----------
-    reach : Reach
-    beta : float
-    unit : float
-        What a distance of 1 is in both losses.
+    classes, or of real open ones where there are no others; distances in units of the standard deviation of the known
+    ones, so that the exponential tail ends within their range. It never grows with β, since the slope of the
+    contraction loss does.
     """
     sizes = _sizes(reach)
     if not len(sizes) or not reach.open:
         return 1.0
     between = reach.open[-1]
+    mean_reach = np.average(reach.known, weights=reach.weights)
+    unit = max(float(np.average((reach.known - mean_reach) ** 2, weights=reach.weights) ** 0.5), TINY * mean_reach)
     radii = torch.from_numpy(sizes / unit).unsqueeze(1)
 
     def mean(loss: Callable[..., Tensor], norms: NDArray[np.float64], weights: NDArray[np.float64]) -> Tensor:

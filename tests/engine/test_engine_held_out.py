@@ -207,22 +207,22 @@ def paper_losses(reach, size, beta, unit):
     return np.average(outside, weights=reach.weights) + np.average(contraction, weights=between.weights)
 
 
-@pytest.mark.parametrize("unit", [1.0, 3.0])
-def test_the_size_of_the_losses_is_smallest_and_falls_with_beta(unit):
+def test_the_size_of_the_losses_is_smallest_and_falls_with_beta():
     rng = np.random.default_rng(0)
     known, opened = 3 * rng.gamma(4, 0.25, size=80), 3 * rng.gamma(4, 0.4, size=60)
     zeros = np.zeros(80, dtype=np.int64)
     open_rows = Open(opened, zeros[:60], rng.gamma(2, size=60))
     reach = Reach(known, zeros, zeros, rng.gamma(2, size=80), 80.0, [open_rows], 1)
+    unit = np.sqrt(np.cov(known, aweights=reach.weights, ddof=0))
     betas = [0, 0.1, 0.5, 1, 5, 50]
-    sizes = [loss_size(reach, beta, unit) for beta in betas]
+    sizes = [loss_size(reach, beta) for beta in betas]
     for size, beta in zip(sizes, betas, strict=True):
         losses = [paper_losses(reach, candidate, beta, unit) for candidate in known]
         assert size == pytest.approx(known[np.argmin(losses)])
     assert (np.diff(sizes) <= 0).all()
     assert sizes[-1] < sizes[2] < sizes[0]
     alone = Reach(known, zeros, zeros, reach.weights, 80.0, [], 1)
-    assert loss_size(alone, 0.5, unit) == 1
+    assert loss_size(alone, 0.5) == 1
 
 
 def test_real_open_rows_stand_alone_where_nothing_stands_in_for_them():
