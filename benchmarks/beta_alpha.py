@@ -36,16 +36,16 @@ def main():
 def table(X, y, ratio, seed):
     """Print macro F1 and its standard error over the folds, and what is rejected of known and open rows."""
     folds = list(OpenSetKFold(N_FOLDS, shuffle=True, random_state=seed).split(X, y))
-    rule = "  ".join("=" * width for width in (6, *[24] * len(ALPHAS)))
+    rule = "  ".join("=" * width for width in (6, *[26] * len(ALPHAS)))
     print(f"Banking77, {ratio:.0%} known: macro F1 ± standard error; rejected known / open rows, in percent\n\n{rule}")
-    print("  ".join(["β     ", *(f"α = {alpha:<20}" for alpha in ALPHAS)]).rstrip() + f"\n{rule}")
+    print("  ".join(["β     ", *(f"α = {alpha:<22}" for alpha in ALPHAS)]).rstrip() + f"\n{rule}")
     for beta in BETAS:
         line = [f"{beta:<6}"]
         for alpha in ALPHAS:
             found = np.array([judge(X, y, train, test, beta, alpha, seed) for train, test in folds])
             f1, of_known, of_open = found.mean(axis=0)
             error = found[:, 0].std(ddof=1) / np.sqrt(N_FOLDS)
-            line.append(f"{f1:.2f} ± {error:.1f}; {of_known:.1f} / {of_open:.1f}".ljust(24))
+            line.append(f"{f1:.2f} ± {error:.1f}; {of_known:.1f} / {of_open:.1f}".ljust(26))
         print("  ".join(line).rstrip(), flush=True)
     print(f"{rule}\n")
 
