@@ -226,8 +226,8 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
        the standard deviation of the former's distances. It never grows with β.
 
     With ``init="identity"`` eq. 16 is minimised by Adam from the ball of the mean distance, and ``validation_fraction``
-    of the rows validates it. On samples that it has not seen that is worse than the closed form wherever it was
-    measured: see :ref:`figures`.
+    of the rows validates it. On text that is worse than the closed form in the mean: see
+    :ref:`figures`.
 
     A class whose rows are all the same point (with ``init="identity"`` also two rows of which one is held out) takes
     the shape that all classes share, as large as the others (with ``init="identity"`` a ball of their median radius;

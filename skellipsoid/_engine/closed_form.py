@@ -15,7 +15,7 @@ from torch import Tensor
 from .boundaries import Boundaries, Metric, Shapes, ShapeWeights
 from .covariance import LeftOutShapes, Scored, has_background
 from .geometry import Balls, Factors, class_balls, class_weights
-from .held_out import Judged, Reach, best_size, loss_size, near_best
+from .held_out import ROUNDING, Judged, Reach, best_size, loss_size, near_best
 from .pseudo_open import FEWEST_BETWEEN, MOST_NEGATIVES, draw_between
 from .samples import Samples
 from .settings import BoundarySettings
@@ -30,23 +30,10 @@ BETWEEN_SHARES = (0.2, 0.4, 0.6)
 MOST_JUDGED = 2048
 #: Expected F1s that differ by less are equal.
 TIE = 1e-9
-#: A row on the boundary stays inside after its reach went through single precision.
-ROUNDING = 1e-5
 
 
 def fit_closed_form(samples: Samples, real_open: Tensor, settings: BoundarySettings, seed: int) -> Boundaries:
-    """Fit one ellipsoid per class to rows of unit scale.
-
-    Parameters
-    ----------
-    samples : Samples
-        Known rows, at least one of each class.
-    real_open : Tensor of shape (n_open, n_features)
-        Rows that are known to be open; may be empty.
-    settings : BoundarySettings
-        ``recalibrate``, ``alpha`` and ``beta`` count.
-    seed : int
-    """
+    """Fit to what ``fit_boundaries`` takes; of the settings ``recalibrate``, ``alpha`` and ``beta`` count."""
     balls = class_balls(samples)
     if balls.points.all():
         return _fit_points(balls)

@@ -28,6 +28,8 @@ OPEN_PER_KNOWN = (1 / 3, 1.0, 3.0)
 F1_ERROR = 0.3
 SMALLEST_ERROR = 1e-9
 TINY = 1e-12
+#: A row on the boundary stays inside after its reach went through single precision.
+ROUNDING = 1e-5
 #: Sizes that are tried, at the reaches of as many known rows.
 N_SIZES = 500
 

@@ -118,7 +118,7 @@ class LeftOutSets:
     """
 
     def __init__(self, samples: Samples, classes: list[ClassRows]) -> None:
-        self.n_classes, device = len(classes), samples.rows.device
+        device = samples.rows.device
         self.place = torch.full((len(samples), 2), -1, device=device)
         sizes: dict[int, list[Removed]] = {}
         # Pairs of a row and a class that is not its own and holds rows of its set.

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .boundaries import Boundaries, Metric, Shapes
 from .geometry import Factors, class_balls
-from .held_out import HeldOutRows, Reach, best_size, boundary_f1, hold_out
+from .held_out import ROUNDING, HeldOutRows, Reach, best_size, boundary_f1, hold_out
 from .losses import contraction_loss, contraction_slope, expansion_loss, expansion_slope
 from .pseudo_open import FEWEST_BETWEEN, MOST_NEGATIVES, draw_negatives, rows_between
 from .samples import Samples
@@ -18,8 +18,6 @@ from .training import History, run_epochs, shuffled_batches
 
 #: The norm of a transformed row stands in a denominator.
 SMALLEST_NORM = 1e-12
-#: A row on the boundary stays inside after its reach went through single precision.
-ROUNDING = 1e-5
 
 
 @dataclass
@@ -35,17 +33,7 @@ class Ellipsoids:
 
 
 def fit_paper(samples: Samples, real_open: Tensor, settings: BoundarySettings, seed: int) -> Boundaries:
-    """Learn full matrices that start at the identity.
-
-    Parameters
-    ----------
-    samples : Samples
-        Known rows of unit scale, at least one of each class.
-    real_open : Tensor of shape (n_open, n_features)
-        Rows that are known to be open; may be empty.
-    settings : BoundarySettings
-    seed : int
-    """
+    """Learn full matrices that start at the identity, from what ``fit_boundaries`` takes."""
     learned = train_ellipsoids(samples, real_open, settings, seed)
     centroids = learned.centroids
     return Boundaries(

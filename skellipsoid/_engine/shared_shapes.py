@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from .geometry import by_class
 from .left_out import ClassRows, LeftOutSets, onto
 from .samples import Samples
 
@@ -71,7 +72,7 @@ class Frame:
 def principal_frame(samples: Samples, points: Tensor) -> Frame:
     """Rows along the axes of W, the pooled within-class covariance; ``points`` are classes without a spread."""
     rows, weights = samples.rows.double(), samples.weights
-    members = [torch.nonzero(samples.classes == k).flatten() for k in range(samples.n_classes)]
+    members = by_class(samples.classes, samples.n_classes)
     means = torch.stack([(weights[mine].unsqueeze(1) * rows[mine]).sum(0) / weights[mine].sum() for mine in members])
     origin = means.mean(0)
     rows, means = rows - origin, means - origin

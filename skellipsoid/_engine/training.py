@@ -30,7 +30,6 @@ def run_epochs(
     tol: float,
     score: Callable[[], float] | None = None,
     keep_best: Callable[[], object] | None = None,
-    loss_breaks_ties: bool = True,
     label: str = "",
     verbose: int | bool = 0,
 ) -> History:
@@ -51,8 +50,6 @@ def run_epochs(
         The score on held-out rows, higher is better; called after each epoch.
     keep_best : callable, optional
         Called when the score is the best so far, in order to take a copy of the model.
-    loss_breaks_ties : bool
-        Whether an equal score with a lower training loss is an improvement too.
     label : str
         What the progress bar says.
     verbose : int or bool
@@ -67,7 +64,7 @@ def run_epochs(
             if score is not None:
                 history.scores.append(score())
             # Where held-out rows cannot tell two epochs apart (all are told apart, say), the loss may.
-            signal = (history.scores[-1], -loss if loss_breaks_ties else 0.0) if score is not None else (0.0, -loss)
+            signal = (history.scores[-1], -loss) if score is not None else (0.0, -loss)
             if signal > best:
                 best, history.best_epoch = signal, epoch
                 if keep_best is not None:
