@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from ._engine.devices import to_numpy
 from ._engine.samples import OUTLYING, Gathered, gather, outlying_rows
 from ._labels import as_labels, cast_open_label
-from ._validation import check_groups, check_squares, check_weights, name_rows, unfit
+from ._validation import check_groups, check_squares, check_weights, enumerated, name_rows, unfit
 
 
 class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
@@ -111,7 +111,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         single = (n_groups == 1) & (n_units > 1)
         if not single.any():
             return known
-        names = ", ".join(repr(name) for name in self.classes_[single][:10].tolist())
+        names = enumerated(self.classes_[single])
         if (n_groups == 1).all():
             warn(
                 f"Every class is a single group ({names}), so that nothing is left of it when the group is left out: "

@@ -14,7 +14,7 @@ LARGEST_VALUE = 1e150
 #: Weights below this share of the largest are 0.
 SMALLEST_SHARE = 1e-12
 #: Rows that a message names at most.
-_MOST_NAMED = 5
+_MOST_NAMED = 10
 
 
 def check_weights(sample_weight: ArrayLike | None, X: NDArray[Any]) -> NDArray[np.float64]:
@@ -74,10 +74,14 @@ def check_squares(X: NDArray[Any]) -> None:
 
 def name_rows(rows: NDArray[Any]) -> str:
     """Name rows for a message: the first ones, and how many more there are."""
-    named = ", ".join(str(row) for row in rows[:_MOST_NAMED].tolist())
-    start = "row" if len(rows) == 1 else "rows"
-    more = f" and {len(rows) - _MOST_NAMED} more" if len(rows) > _MOST_NAMED else ""
-    return f"{start} {named}{more}"
+    return f"{'row' if len(rows) == 1 else 'rows'} {enumerated(rows)}"
+
+
+def enumerated(values: NDArray[Any]) -> str:
+    """Name values for a message: the first ones, and how many more there are."""
+    names = ", ".join(map(repr, values[:_MOST_NAMED].tolist()))
+    more = len(values) - _MOST_NAMED
+    return names if more <= 0 else f"{names} and {more} more"
 
 
 def unfit(estimator: Any) -> None:
