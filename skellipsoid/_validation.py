@@ -13,8 +13,6 @@ from ._engine.devices import to_numpy
 LARGEST_VALUE = 1e150
 #: Weights below this share of the largest are 0.
 SMALLEST_SHARE = 1e-12
-#: Rows that a message names at most.
-_MOST_NAMED = 5
 
 
 def check_weights(sample_weight: ArrayLike | None, X: NDArray[Any]) -> NDArray[np.float64]:
@@ -72,11 +70,11 @@ def check_squares(X: NDArray[Any]) -> None:
         raise ValueError(msg)
 
 
-def name_rows(rows: NDArray[Any]) -> str:
+def name_rows(rows: NDArray[Any], most: int = 5) -> str:
     """Name rows for a message: the first ones, and how many more there are."""
-    named = ", ".join(str(row) for row in rows[:_MOST_NAMED].tolist())
+    named = ", ".join(str(row) for row in rows[:most].tolist())
     start = "row" if len(rows) == 1 else "rows"
-    more = f" and {len(rows) - _MOST_NAMED} more" if len(rows) > _MOST_NAMED else ""
+    more = f" and {len(rows) - most} more" if len(rows) > most else ""
     return f"{start} {named}{more}"
 
 
