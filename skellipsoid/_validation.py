@@ -13,8 +13,6 @@ from ._engine.devices import to_numpy
 LARGEST_VALUE = 1e150
 #: Weights below this share of the largest are 0.
 SMALLEST_SHARE = 1e-12
-#: Rows that a message names at most.
-_MOST_NAMED = 5
 
 
 def check_weights(sample_weight: ArrayLike | None, X: NDArray[Any]) -> NDArray[np.float64]:
@@ -37,7 +35,7 @@ def check_groups(groups: ArrayLike | None, n_samples: int) -> NDArray[np.int64] 
     if labels.shape != (n_samples,):
         msg = f"groups has the shape {labels.shape}, but must hold one group for each of the {n_samples} rows."
         raise ValueError(msg)
-    missing = np.flatnonzero([_is_missing(label) for label in labels.tolist()])
+    missing = np.flatnonzero([is_missing(label) for label in labels.tolist()])
     if len(missing):
         msg = (
             f"groups has missing values in {name_rows(missing)}; give each row that belongs to no group a value of its "
@@ -53,11 +51,14 @@ def number(keys: Iterable[Hashable]) -> NDArray[np.int64]:
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
 
 
-def _is_missing(label: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, ``pandas.NA`` or ``pandas.NaT``."""
     try:
-        return label is None or bool(label != label)
+        return value is None or bool(value != value)
     except TypeError:  # pandas.NA says neither yes nor no
         return True
+    except ValueError:  # an array says as many times as it has entries
+        return False
 
 
 def check_squares(X: NDArray[Any]) -> None:
@@ -72,11 +73,11 @@ def check_squares(X: NDArray[Any]) -> None:
         raise ValueError(msg)
 
 
-def name_rows(rows: NDArray[Any]) -> str:
+def name_rows(rows: NDArray[Any], most: int = 5) -> str:
     """Name rows for a message: the first ones, and how many more there are."""
-    named = ", ".join(str(row) for row in rows[:_MOST_NAMED].tolist())
+    named = ", ".join(str(row) for row in rows[:most].tolist())
     start = "row" if len(rows) == 1 else "rows"
-    more = f" and {len(rows) - _MOST_NAMED} more" if len(rows) > _MOST_NAMED else ""
+    more = f" and {len(rows) - most} more" if len(rows) > most else ""
     return f"{start} {named}{more}"
 
 

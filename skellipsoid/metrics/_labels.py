@@ -7,18 +7,15 @@ them without a second thought. The rule for rows:
 - a prediction is *open* only when it is the open label; any other label outside the known classes is a wrong answer.
 """
 
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._labels import cast_open_label
+from .._labels import as_labels, cast_open_label, check_same_kind, is_text
 
 #: Labels of either kind: ``int64`` or text.
 LabelArray = NDArray[np.int64] | NDArray[np.str_]
-
-_REMEDY = "pass whole numbers or strings"
 
 
 class LabelProblem(NamedTuple):
@@ -109,34 +106,28 @@ def read_known_classes(labels: ArrayLike, true: LabelArray, open_label: int | st
 
 
 def read_labels(values: ArrayLike, name: str) -> LabelArray:
-    """Turn labels of any container into a one-dimensional array of ``int64`` or of text.
-
-    Parameters
-    ----------
-    values : array-like of shape (n_samples,) or (n_samples, 1)
-    name : str
-        What error messages call the values.
+    """Read labels by the package's rule, and give them as ``int64`` or as text.
 
     Raises
     ------
     ValueError
-        If the labels are of mixed kinds, fractional, missing, none at all, or not one-dimensional.
+        As :func:`skellipsoid._labels.as_labels`, and if a number does not fit into 64 bits.
     """
-    # A plain list goes through objects, because NumPy would turn [1, "a"] into two strings without a word.
-    array = np.asarray(values) if hasattr(values, "__array__") else np.asarray(values, dtype=object)
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 1:
-        msg = f"{name} has shape {array.shape}, but must be one-dimensional: pass one label for each row."
+    labels = as_labels(values, name)
+    if is_text(labels):
+        return np.asarray(labels.astype(np.str_))
+    # Floats beyond 2**53 and integers beyond int64 would merge or turn into other labels.
+    limit = 2.0**53 if labels.dtype.kind == "f" else np.iinfo(np.int64).max
+    fits = labels <= limit
+    if labels.dtype.kind == "f":
+        fits &= labels >= -limit
+    if not fits.all():
+        msg = (
+            f"{name} holds {labels[~fits][0].item()!r}, which is no whole number of 64 bits: pass smaller whole "
+            "numbers or strings as labels."
+        )
         raise ValueError(msg)
-    if not len(array):
-        msg = f"{name} is empty: pass at least one label."
-        raise ValueError(msg)
-    if array.dtype.kind == "O":
-        array = _read_objects(array, name)
-    if array.dtype.kind in "UT":
-        return np.asarray(array.astype(np.str_))
-    return _read_numbers(array, name)
+    return labels.astype(np.int64)
 
 
 def check_same_length(n_rows: int, values: NDArray[Any], name: str) -> None:
@@ -144,61 +135,6 @@ def check_same_length(n_rows: int, values: NDArray[Any], name: str) -> None:
     if len(values) != n_rows:
         msg = f"y_true has {n_rows} rows and {name} has {len(values)}: pass one entry of each for every row."
         raise ValueError(msg)
-
-
-def check_same_kind(first: LabelArray, second: LabelArray, first_name: str, second_name: str) -> None:
-    """Raise one sentence unless both arrays hold numbers or both hold strings."""
-    if first.dtype.kind != second.dtype.kind:
-        msg = (
-            f"{first_name} holds {_kind(first)} such as {first[0].item()!r} and {second_name} holds {_kind(second)} "
-            f"such as {second[0].item()!r}, but labels must be all numbers or all strings: convert one of them, for "
-            "instance with astype(str)."
-        )
-        raise ValueError(msg)
-
-
-def _kind(labels: LabelArray) -> str:
-    return "strings" if labels.dtype.kind == "U" else "numbers"
-
-
-def _read_objects(array: NDArray[np.object_], name: str) -> NDArray[Any]:
-    """Give an object array the kind that all its entries share."""
-    example = {type(label): label for label in array}
-    strings = [label for kind, label in example.items() if issubclass(kind, str)]
-    numbers = [label for kind, label in example.items() if issubclass(kind, Real | np.bool_)]
-    others = [label for kind, label in example.items() if not issubclass(kind, str | Real | np.bool_)]
-    if others:
-        msg = (
-            f"{name} holds {others[0]!r} ({type(others[0]).__name__}), but labels must be all numbers or all "
-            f"strings: {_REMEDY}."
-        )
-        raise ValueError(msg)
-    if strings and numbers:
-        msg = (
-            f"{name} mixes strings such as {strings[0]!r} and numbers such as {numbers[0]!r}, but labels must be all "
-            "numbers or all strings: convert them, for instance with astype(str)."
-        )
-        raise ValueError(msg)
-    return np.array(array.tolist(), dtype=np.str_ if strings else None)
-
-
-def _read_numbers(array: NDArray[Any], name: str) -> NDArray[np.int64]:
-    """Turn whole numbers of any type into ``int64``."""
-    if array.dtype.kind not in "buif":
-        msg = f"{name} is of type {array.dtype}, but labels must be all numbers or all strings: {_REMEDY}."
-        raise ValueError(msg)
-    # Floats beyond 2**53 and integers beyond int64 would merge or turn into other labels.
-    limit = 2.0**53 if array.dtype.kind == "f" else np.iinfo(np.int64).max
-    whole = (array <= limit) & (np.trunc(array) == array)
-    if array.dtype.kind == "f":
-        whole &= array >= -limit
-    if not whole.all():
-        msg = (
-            f"{name} holds {array[~whole][0].item()!r}, which is no whole number of 64 bits: {_REMEDY} as labels; "
-            "scores belong to the functions that take a score."
-        )
-        raise ValueError(msg)
-    return array.astype(np.int64)
 
 
 def _positions(values: LabelArray, classes: LabelArray) -> NDArray[np.int64]:
