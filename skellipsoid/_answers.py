@@ -1,7 +1,7 @@
-"""The one place that decides which labels and rows are known, and which are open.
+"""What metrics and displays read: true labels, answers and scores; and which rows are known, which are open.
 
-Labels come in any container and leave as one of two kinds, ``int64`` or text, so that the rest of the package compares
-them without a second thought. The rule for rows:
+Labels come in any container and leave as one of two kinds, ``int64`` or text, so that what reads them compares them
+without a second thought. The rule for rows:
 
 - a true label is *known* when it is one of the known classes, and *open* otherwise;
 - a prediction is *open* only when it is the open label; any other label outside the known classes is a wrong answer.
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._labels import as_labels, cast_open_label, check_same_kind, is_text
+from ._labels import as_labels, cast_open_label, check_same_kind, is_text
 
 #: Labels of either kind: ``int64`` or text.
 LabelArray = NDArray[np.int64] | NDArray[np.str_]
@@ -37,6 +37,37 @@ class LabelProblem(NamedTuple):
     predicted: NDArray[np.int64]
     classes: LabelArray
     open_label: int | str
+
+
+class ScoredRows(NamedTuple):
+    """Which rows are known, and their scores."""
+
+    is_known: NDArray[np.bool_]
+    score: NDArray[np.float64]
+
+    @property
+    def rank(self) -> NDArray[np.int64]:
+        """Dense rank of each score: the same order and the same ties, infinite scores included."""
+        return np.unique(self.score, return_inverse=True)[1]
+
+
+class ClosedSetRows(NamedTuple):
+    """Labels, closed-set answers and scores of rows.
+
+    Attributes
+    ----------
+    problem : LabelProblem
+        True classes and closed-set answers as positions.
+    score : ndarray of shape (n_samples,)
+    """
+
+    problem: LabelProblem
+    score: NDArray[np.float64]
+
+    @property
+    def is_known(self) -> NDArray[np.bool_]:
+        """Whether each row's true class is known."""
+        return self.problem.true < len(self.problem.classes)
 
 
 def read_label_problem(
@@ -88,6 +119,42 @@ def read_known_rows(y_true: ArrayLike, *, open_label: Any, labels: ArrayLike | N
     return np.isin(true, read_known_classes(labels, true, open_label))
 
 
+def read_scored_rows(y_true: ArrayLike, score: ArrayLike, *, open_label: Any, labels: ArrayLike | None) -> ScoredRows:
+    """Read which rows are known, and their scores."""
+    is_known = read_known_rows(y_true, open_label=open_label, labels=labels)
+    return ScoredRows(is_known, read_scores(score, len(is_known)))
+
+
+def read_closed_set_rows(
+    y_true: ArrayLike, y_pred_known: ArrayLike, score: ArrayLike, *, open_label: Any, labels: ArrayLike | None
+) -> ClosedSetRows:
+    """Read what curves over all offsets are made of.
+
+    Raises
+    ------
+    ValueError
+        If ``y_pred_known`` holds the open label, a score is NaN, lengths differ, or labels are of mixed kinds.
+    """
+    problem = read_label_problem(y_true, y_pred_known, open_label=open_label, labels=labels, pred_name="y_pred_known")
+    n_refused = int(np.sum(problem.predicted == len(problem.classes)))
+    if n_refused:
+        msg = (
+            f"y_pred_known holds the open label {problem.open_label!r} in {n_refused} of {len(problem.predicted)} "
+            "rows: pass the closed-set answer for every row, as predict_known gives it."
+        )
+        raise ValueError(msg)
+    return ClosedSetRows(problem, read_scores(score, len(problem.true)))
+
+
+def check_offset(offset: float) -> float:
+    """Raise one sentence unless an offset is a number; infinite ones accept everything or nothing."""
+    value = float(offset)
+    if value != value:
+        msg = f"offset={offset!r} is no operating point: pass the lowest score that is accepted."
+        raise ValueError(msg)
+    return value
+
+
 def read_known_classes(labels: ArrayLike, true: LabelArray, open_label: int | str) -> LabelArray:
     """Read the list of known classes: of the kind of ``true``, no class twice, the open label not among them."""
     classes = read_labels(labels, "labels")
@@ -128,6 +195,33 @@ def read_labels(values: ArrayLike, name: str) -> LabelArray:
         )
         raise ValueError(msg)
     return labels.astype(np.int64)
+
+
+def read_scores(score: ArrayLike, n_rows: int) -> NDArray[np.float64]:
+    """Turn scores of any container into ``float64``, one for each row, none of them NaN."""
+    array = np.asarray(score)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        msg = (
+            f"score has shape {array.shape}, but must be one-dimensional: pass one number for each row, as "
+            "score_samples gives it."
+        )
+        raise ValueError(msg)
+    check_same_length(n_rows, array, "score")
+    if array.dtype.kind == "O":
+        array = np.array(array.tolist())
+    if array.dtype.kind not in "buif":
+        msg = f"score is of type {array.dtype}, but must be numbers: pass how known each row looks, not its label."
+        raise ValueError(msg)
+    n_missing = int(np.isnan(array).sum())
+    if n_missing:
+        msg = (
+            f"score holds NaN in {n_missing} of {n_rows} rows, but every row needs a score: give the rows without one "
+            "-inf to have them rank last, or leave them out."
+        )
+        raise ValueError(msg)
+    return array.astype(np.float64)
 
 
 def check_same_length(n_rows: int, values: NDArray[Any], name: str) -> None:
