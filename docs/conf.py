@@ -32,8 +32,8 @@ extensions = [
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "generated/backreferences"]
 
-# References to this package must resolve. Those to other packages become links by the rule that their pages follow: their
-# inventories, which intersphinx reads, are on the network, and a build asks no network.
+# References to this package must resolve. Those to other packages become links by the rule that their pages follow:
+# their inventories, which intersphinx reads, are on the network, and a build asks no network.
 nitpicky = True
 PAGES_OF_OTHERS = {
     "matplotlib": "https://matplotlib.org/stable/api/_as_gen/{name}.html",

@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.metrics import accuracy_score
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._engine.devices import to_numpy
 from ._engine.samples import OUTLYING, Gathered, gather, outlying_rows
-from ._labels import as_labels, cast_open_label
+from ._labels import as_labels, cast_open_label, check_given, check_same_kind
 from ._validation import check_groups, check_squares, check_weights, enumerated, name_rows, unfit
 
 
@@ -30,7 +29,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def fit(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
@@ -61,8 +60,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         ------
         ValueError
             If ``X`` is sparse, empty, not finite or holds values whose squares overflow, if the lengths differ, if
-            labels are of mixed kinds or continuous, if weights are negative or all 0, if groups are missing, or if
-            every row is open.
+            labels are missing, of mixed kinds or continuous, if weights are negative or all 0, if groups are missing,
+            or if every row is open.
 
         Warns
         -----
@@ -246,9 +245,16 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         accuracy : float
+
+        Raises
+        ------
+        ValueError
+            If ``y`` holds numbers and ``classes_`` strings or the reverse, if labels are missing, or if the lengths
+            differ.
         """
-        truth, answers = self._encode(column_or_1d(as_labels(to_numpy(y)))), self._encode(self.predict(X))
-        return float(accuracy_score(truth, answers, sample_weight=sample_weight))
+        answers, truth = self.predict(X), as_labels(y)
+        check_same_kind(truth, self.classes_, "y", "classes_")
+        return float(accuracy_score(self._encode(truth), self._encode(answers), sample_weight=sample_weight))
 
     def _encode(self, labels: NDArray[Any]) -> NDArray[np.int64]:
         """Index in ``classes_`` of each label, and the number of classes for every other label."""
@@ -272,15 +278,9 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Margins of all classes, (n_samples, n_classes), a new array."""
 
     def _validate_training_data(self, X: ArrayLike, y: ArrayLike | None) -> tuple[NDArray[Any], NDArray[Any]]:
-        if y is None:
-            msg = (
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None: "
-                "pass one label for each row of X."
-            )
-            raise ValueError(msg)
-        y = as_labels(to_numpy(y))
+        check_given(y, type(self).__name__)
+        y = as_labels(y, warn=True)
         X, y = validate_data(self, to_numpy(X), y, dtype=(np.float64, np.float32), ensure_min_samples=1)
-        check_classification_targets(y)
         return np.asarray(X), np.asarray(y)
 
     def _validate_scored_data(self, X: ArrayLike) -> NDArray[Any]:

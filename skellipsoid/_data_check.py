@@ -9,13 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch, check_consistent_length
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
 
 from ._encoder import SupConTextEncoder
-from ._engine.devices import to_numpy
 from ._engine.tokens import Tokenizer
-from ._labels import as_labels, cast_open_label
+from ._labels import as_labels, cast_open_label, check_given
 from ._pipelines import split_estimator
 from ._texts import check_texts, is_visible, near_duplicates, normalize_text
 from ._validation import name_rows, number
@@ -123,9 +120,9 @@ def check_training_texts(
     The labels 'alarm' (2 rows) and 'Alarm' (1 row) differ only in case, blanks or Unicode form, ...
     """
     checked = check_texts(texts)
-    labels = column_or_1d(as_labels(to_numpy(y)))
+    check_given(y, "check_training_texts")
+    labels = as_labels(y)
     check_consistent_length(checked, labels)
-    check_classification_targets(labels)
     text_encoder = SupConTextEncoder() if encoder is None else _find_encoder(encoder)
     opened = cast_open_label(text_encoder.open_label if open_label is None else open_label, labels)
     data = _Data(checked, labels, opened)

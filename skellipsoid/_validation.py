@@ -37,7 +37,7 @@ def check_groups(groups: ArrayLike | None, n_samples: int) -> NDArray[np.int64] 
     if labels.shape != (n_samples,):
         msg = f"groups has the shape {labels.shape}, but must hold one group for each of the {n_samples} rows."
         raise ValueError(msg)
-    missing = np.flatnonzero([_is_missing(label) for label in labels.tolist()])
+    missing = np.flatnonzero([is_missing(label) for label in labels.tolist()])
     if len(missing):
         msg = (
             f"groups has missing values in {name_rows(missing)}; give each row that belongs to no group a value of its "
@@ -53,11 +53,14 @@ def number(keys: Iterable[Hashable]) -> NDArray[np.int64]:
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
 
 
-def _is_missing(label: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, ``pandas.NA`` or ``pandas.NaT``."""
     try:
-        return label is None or bool(label != label)
+        return value is None or bool(value != value)
     except TypeError:  # pandas.NA says neither yes nor no
         return True
+    except ValueError:  # an array says as many times as it has entries
+        return False
 
 
 def check_squares(X: NDArray[Any]) -> None:

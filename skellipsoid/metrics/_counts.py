@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from ._labels import LabelArray, read_label_problem
+from .._answers import LabelArray, read_label_problem
 
 #: What an undefined quotient counts: a number, or ``"warn"`` for 0 with a warning.
 ZeroDivision = float | Literal["warn"]
@@ -42,7 +42,7 @@ class Counts(NamedTuple):
 
 
 def count_answers(y_true: ArrayLike, y_pred: ArrayLike, *, open_label: Any, labels: ArrayLike | None) -> Counts:
-    """Count true and predicted labels by the rule of :mod:`._labels`."""
+    """Count true and predicted labels by the rule of :mod:`skellipsoid._answers`."""
     problem = read_label_problem(y_true, y_pred, open_label=open_label, labels=labels)
     n_known = len(problem.classes)
     # The last bin holds predictions that are neither a known class nor open: they are nobody's answer.

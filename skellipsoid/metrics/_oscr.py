@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import auc
 
-from ._labels import read_label_problem
-from ._scores import has_both, read_scores
+from .._answers import read_closed_set_rows
+from ._scores import has_both
 
 
 def oscr_curve(
@@ -160,19 +160,11 @@ def _trace(
     y_true: ArrayLike, y_pred_known: ArrayLike, score: ArrayLike, *, open_label: Any, labels: ArrayLike | None
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Compute the curve; a warning points at the caller of the public function that calls this."""
-    problem = read_label_problem(y_true, y_pred_known, open_label=open_label, labels=labels, pred_name="y_pred_known")
-    n_known_classes = len(problem.classes)
-    n_refused = int(np.sum(problem.predicted == n_known_classes))
-    if n_refused:
-        msg = (
-            f"y_pred_known holds the open label {problem.open_label!r} in {n_refused} of {len(problem.predicted)} "
-            "rows: pass the closed-set answer for every row, as predict_known gives it."
-        )
-        raise ValueError(msg)
-    is_known = problem.true < n_known_classes
+    rows = read_closed_set_rows(y_true, y_pred_known, score, open_label=open_label, labels=labels)
+    is_known = rows.is_known
     has_both(is_known, "The OSCR curve", stacklevel=3)
-    thresholds, rank = np.unique(read_scores(score, len(is_known)), return_inverse=True)
-    ccr = _share_at_least(is_known & (problem.true == problem.predicted), is_known, rank)
+    thresholds, rank = np.unique(rows.score, return_inverse=True)
+    ccr = _share_at_least(is_known & (rows.problem.true == rows.problem.predicted), is_known, rank)
     fpr = _share_at_least(~is_known, ~is_known, rank)
     if fpr[-1] > 0:
         # Zero times the last rate, because a rate that is NaN without known rows is NaN everywhere.

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from ._scores import has_both, read_scored_rows
+from .._answers import check_offset, read_scored_rows
+from ._scores import has_both
 
 
 def open_set_auroc(
@@ -268,11 +269,9 @@ def coverage_rejection(
     >>> coverage_rejection([0, 0, 1, 1, -1, -1], [0.9, 0.0, 0.7, -0.1, 0.2, -0.5], offset=0.0)
     (0.75, 0.5)
     """
-    if np.isnan(offset):
-        msg = f"offset={offset!r} is no operating point: pass the lowest score that is accepted."
-        raise ValueError(msg)
+    least = check_offset(offset)
     scored = read_scored_rows(y_true, score, open_label=open_label, labels=labels)
-    accepted = scored.score >= offset
+    accepted = scored.score >= least
     has_both(scored.is_known, "Coverage or rejection")
     return _share(accepted[scored.is_known]), _share(~accepted[~scored.is_known])
 

@@ -183,8 +183,14 @@ def test_the_first_loss_is_that_of_the_rows_as_they_are(blobs):
 
 @pytest.mark.parametrize("n_steps", [1, 7, 100])
 def test_the_rate_rises_for_a_tenth_of_the_steps_and_falls_to_nothing(n_steps):
-    share = contrastive._warmup_then_cosine(n_steps)
-    rates = np.array([share(step) for step in range(n_steps + 1)])
+    optimizer = torch.optim.AdamW([{"params": [torch.zeros(1, requires_grad=True)], "initial_lr": 1.0}], lr=1.0)
+    schedule = contrastive._warmup_then_cosine(optimizer, n_steps)
+    rates = []
+    for _ in range(n_steps + 1):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        schedule.step()
+    rates = np.array(rates)
     assert (rates[:-1] > 0).all()
     assert rates.max() <= 1
     assert rates[-1] < 0.03
