@@ -85,10 +85,32 @@ def test_multi_metric_search_refits_by_an_open_set_scorer(blobs):
         refit="open_set_f1",
         error_score="raise",
     ).fit(X, y)
-    assert search.best_params_["beta"] in (0.1, 0.5)
-    assert metrics.open_set_f1_scorer(search, X, np.where(y == "a", "zzz", y)) < metrics.known_f1_scorer(
-        search.best_estimator_, X, y
-    )
+    for i, beta in enumerate((0.1, 0.5)):
+        model = EllipsoidOpenSetClassifier(beta=beta, random_state=0)
+        for fold, (train, test) in enumerate(OpenSetKFold(3).split(X, y)):
+            answers = model.fit(X[train], y[train]).predict(X[test])
+            truth = np.where(np.isin(y[test], model.classes_), y[test], "-1")
+            for name, metric in (("open_set_f1", metrics.open_set_f1_score), ("known_f1", metrics.known_f1_score)):
+                expected = metric(truth, answers, labels=model.classes_)
+                assert search.cv_results_[f"split{fold}_test_{name}"][i] == expected
+    means = search.cv_results_["mean_test_open_set_f1"]
+    assert means[0] != means[1]
+    assert search.best_index_ == means.argmax()
+
+
+def test_a_class_of_another_name_is_open_for_a_fitted_search(blobs):
+    X, y = blobs
+    search = GridSearchCV(
+        EllipsoidOpenSetClassifier(random_state=0),
+        {"beta": [0.5]},
+        cv=OpenSetKFold(3),
+        scoring=metrics.open_set_f1_scorer,
+        error_score="raise",
+    ).fit(X, y)
+    renamed = np.where(y == "a", "zzz", y)
+    found = metrics.open_set_f1_scorer(search, X, renamed)
+    expected = metrics.open_set_f1_score(np.where(y == "a", "-1", y), search.predict(X), labels=search.classes_)
+    assert found == expected < metrics.open_set_f1_score(y, search.predict(X), labels=search.classes_, zero_division=1)
 
 
 def test_scorer_says_what_it_is():
