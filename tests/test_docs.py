@@ -90,7 +90,7 @@ def test_api_page_lists_every_public_name(module):
 SHELL = f"""
 set -o pipefail
 python() {{ {shlex.quote(sys.executable)} "$@"; }}
-skellipsoid() {{ python -c 'import sys; from skellipsoid.cli import main; sys.exit(main())' "$@"; }}
+skellipsoid() {{ python -m skellipsoid "$@"; }}
 """
 
 
