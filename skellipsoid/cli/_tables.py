@@ -62,11 +62,13 @@ def read_table(path: Path) -> tuple[NDArray[np.object_], NDArray[Any]]:
     lines = decode_lines(content.splitlines(keepends=True), damaged.append)
     texts, labels = [], []
     for number, fields in _rows(lines, path):
-        texts.append(fields[0])
-        labels.append(fields[1])
-        if number == 1 and [field.lower() for field in fields] == ["text", "label"]:
-            texts.clear()
-            labels.clear()
+        names = [field.lower() for field in fields] if number == 1 else []
+        if names == ["label", "text"]:
+            msg = f"Line 1 of {str(path)!r} names the label first, but the text must stand first; swap the columns."
+            raise ValueError(msg)
+        if names != ["text", "label"]:
+            texts.append(fields[0])
+            labels.append(fields[1])
     if damaged:
         warn(
             f"{named('line', damaged)} of {str(path)!r} {'is' if len(damaged) == 1 else 'are'} not UTF-8; each "

@@ -117,6 +117,11 @@ def test_utf_16_is_refused(tmp_path):
         read(tmp_path, "a\tb\n".encode("utf-16"))
 
 
+def test_columns_in_the_wrong_order_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"Line 1 of .* names the label first, but the text must stand first; swap"):
+        read(tmp_path, "Label\ttext\nalarm\twake me\n")
+
+
 def test_an_empty_table_has_no_rows(tmp_path):
     assert read(tmp_path, "") == []
 
