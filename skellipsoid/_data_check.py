@@ -1,30 +1,24 @@
 """What may be wrong with training texts and their labels: findings to look at, nothing is changed."""
 
 import re
-import unicodedata
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from collections import defaultdict
+from collections.abc import Collection, Hashable, Iterable, Iterator
 from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.preprocessing import normalize
 from sklearn.utils import Bunch, check_consistent_length
-from sklearn.utils.extmath import randomized_svd
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from ._encoder import SupConTextEncoder
 from ._engine.devices import to_numpy
-from ._engine.duplicates import find_duplicates
 from ._engine.tokens import Tokenizer
 from ._labels import as_labels, cast_open_label
 from ._pipelines import split_estimator
-from ._texts import check_texts, normalize_text
-from ._validation import name_rows
+from ._texts import check_texts, is_visible, near_duplicates, normalize_text
+from ._validation import name_rows, number
 
 #: A class of fewer different texts says little about its shape.
 FEWEST_TEXTS = 5
@@ -37,10 +31,6 @@ _HEADER = {
 }
 #: Usual names of open rows, with one underscore between words.
 _OPEN = {"-1", "oos", "ood", "none", "other", "unknown", "out_of_scope", "out_of_domain", "fallback"}
-#: Unicode categories of blanks, control characters and format characters.
-_INVISIBLE = {"Zs", "Zl", "Zp", "Cc", "Cf"}
-#: Directions that texts are compared in, of the character n-grams.
-_N_DIRECTIONS = 128
 
 
 class Finding(NamedTuple):
@@ -118,8 +108,8 @@ def check_training_texts(
     Notes
     -----
     Near duplicates are found as in a fit, at a false discovery rate of 5 %, but by TF-IDF weights of character n-grams
-    instead of embeddings, so that paraphrases are not found. In a class of fewer than nine different texts only those
-    that differ in punctuation are found.
+    instead of embeddings, and their cosine is at least 0.75. So paraphrases are not found, and in a class of fewer than
+    nine different texts only those that differ in punctuation are.
 
     Examples
     --------
@@ -130,7 +120,7 @@ def check_training_texts(
     >>> findings.kind.tolist()
     ['similar_labels', 'few_texts', 'few_texts', 'exact_duplicates']
     >>> print(findings.message[0])
-    The labels 'alarm' (2 rows) and 'Alarm' (1 rows) differ only in case, blanks or Unicode form, ...
+    The labels 'alarm' (2 rows) and 'Alarm' (1 row) differ only in case, blanks or Unicode form, ...
     """
     checked = check_texts(texts)
     labels = column_or_1d(as_labels(to_numpy(y)))
@@ -175,13 +165,13 @@ class _Data:
         self.open_label = open_label
         self.labels = [str(label) if isinstance(label, str) else label for label in labels.tolist()]
         #: Empty where nothing of a text can be seen.
-        self.plain = [normalize_text(text) if _is_visible(text) else "" for text in texts]
+        self.plain = [normalize_text(text) if is_visible(text) else "" for text in texts]
         self.header = list(self._find_header())
         self.rows = range(len(self.header), len(texts))
-        self.counts = Counter(self.labels[row] for row in self.rows)
+        self.rows_of = _grouped(self.rows, self.labels.__getitem__)
         #: Label by label, the spelling that is kept of similar ones.
         self.spelling = {
-            label: self._main(similar) for similar in _grouped(self.counts, _plain_label).values() for label in similar
+            label: self._main(similar) for similar in _grouped(self.rows_of, _plain_label).values() for label in similar
         }
 
     def _find_header(self) -> Iterator[Finding]:
@@ -193,15 +183,11 @@ class _Data:
     def _main(self, similar: list[Any]) -> Any:
         if self.open_label in similar:
             return self.open_label
-        return min(similar, key=lambda label: (-self.counts[label], label))
+        return min(similar, key=lambda label: (-len(self.rows_of[label]), label))
 
     def label_of(self, row: int) -> Any:
         """Label of a row, in the spelling that is kept."""
         return self.spelling[self.labels[row]]
-
-    def rows_of(self, label: Any) -> list[int]:
-        """Rows with a label, in this spelling."""
-        return [row for row in self.rows if self.labels[row] == label]
 
     def named(self, label: Any) -> str:
         """Name a label at the start of a sentence."""
@@ -210,11 +196,11 @@ class _Data:
 
 def _open_labels(data: _Data) -> Iterator[Finding]:
     wanted = _folded(data.open_label)
-    for label in sorted(data.counts):
-        if not isinstance(label, str) or label == data.open_label:
+    for label, rows in sorted(data.rows_of.items()):
+        name = _folded(label)
+        if label == data.open_label or not isinstance(name, str):
             continue
-        rows, name = data.rows_of(label), _folded(label)
-        if name == wanted and data.open_label not in data.counts:
+        if name == wanted and data.open_label not in data.rows_of:
             message = (
                 f"open_label={data.open_label!r} occurs nowhere, but {label!r} does, in {_name(rows)}, and is trained "
                 f"as a class; pass open_label={label!r} if these texts are of no class."
@@ -230,12 +216,12 @@ def _open_labels(data: _Data) -> Iterator[Finding]:
 
 
 def _similar_labels(data: _Data) -> Iterator[Finding]:
-    for main, similar in sorted(_grouped(data.counts, data.spelling.__getitem__).items()):
+    for main, similar in sorted(_grouped(data.rows_of, data.spelling.__getitem__).items()):
         if len(similar) == 1:
             continue
         rarer = sorted(set(similar) - {main})
-        rows = [row for row in data.rows if data.labels[row] in rarer]
-        names = _listed([f"{label!r} ({data.counts[label]} rows)" for label in (main, *rarer)])
+        rows = sorted(chain(*(data.rows_of[label] for label in rarer)))
+        names = _listed([f"{label!r} ({_count(data.rows_of[label], 'row')})" for label in (main, *rarer)])
         effect = "only the first is open" if main == data.open_label else f"are trained as {len(similar)} classes"
         message = (
             f"The labels {names} differ only in case, blanks or Unicode form, but {effect}; write {main!r} in "
@@ -260,10 +246,10 @@ def _conflicting_labels(data: _Data) -> Iterator[Finding]:
 
 def _few_texts(data: _Data) -> Iterator[Finding]:
     for label, rows in sorted(_grouped(data.rows, data.label_of).items()):
-        n_texts = len({data.plain[row] for row in rows} - {""})
-        if label != data.open_label and n_texts < FEWEST_TEXTS:
+        texts = {data.plain[row] for row in rows} - {""}
+        if label != data.open_label and len(texts) < FEWEST_TEXTS:
             message = (
-                f"The class {label!r} has {n_texts} different texts, in {_name(rows)}; collect at least "
+                f"The class {label!r} has {_count(texts, 'different text')}, in {_name(rows)}; collect at least "
                 f"{FEWEST_TEXTS}, or leave the class out."
             )
             yield Finding("few_texts", rows, label, message)
@@ -277,12 +263,7 @@ def _empty_texts(data: _Data) -> Iterator[Finding]:
 
 
 def _long_texts(data: _Data, encoder: SupConTextEncoder, *, local: bool) -> Iterator[Finding]:
-    tokenizer = None
-    if hasattr(encoder, "_backbone"):
-        tokenizer = Tokenizer.of_backbone(encoder._backbone)
-    else:
-        with suppress(*([OSError] if local else [])):
-            tokenizer = Tokenizer.load(str(encoder.model_name), encoder.max_length, local=local)
+    tokenizer = _tokenizer(encoder, local=local)
     if tokenizer is None:
         return
     counts = tokenizer.lengths([data.texts[row] for row in data.rows])
@@ -294,6 +275,17 @@ def _long_texts(data: _Data, encoder: SupConTextEncoder, *, local: bool) -> Iter
             "more."
         )
         yield Finding("long_texts", rows, None, message)
+
+
+def _tokenizer(encoder: SupConTextEncoder, *, local: bool) -> Tokenizer | None:
+    if hasattr(encoder, "_backbone"):
+        return Tokenizer.of_backbone(encoder._backbone)
+    try:
+        return Tokenizer.load(str(encoder.model_name), encoder.max_length, local=local)
+    except OSError:
+        if local:
+            return None
+        raise
 
 
 def _duplicates(data: _Data) -> Iterator[Finding]:
@@ -312,40 +304,14 @@ def _duplicates(data: _Data) -> Iterator[Finding]:
     # In an order that does not depend on that of the rows, so that neither do the findings.
     distinct = sorted(copies)
     near: dict[Any, list[list[int]]] = defaultdict(list)
-    for numbers in _grouped(range(len(distinct)), _near_duplicates(distinct).__getitem__).values():
-        if len(numbers) > 1:
-            near[distinct[numbers[0]][0]].append(sorted(chain(*(copies[distinct[i]] for i in numbers))))
+    for numbers in near_duplicates([text for _, text in distinct], number(label for label, _ in distinct)):
+        near[distinct[numbers[0]][0]].append(sorted(chain(*(copies[distinct[i]] for i in numbers))))
     for label, groups in sorted(near.items()):
         message = (
             f"{data.named(label)} has nearly equal texts in {_name_groups(sorted(groups))}; drop those that are copies "
             "of another."
         )
         yield Finding("near_duplicates", sorted(chain(*groups)), label, message)
-
-
-def _near_duplicates(distinct: Sequence[tuple[Any, str]]) -> list[int]:
-    """Give pairs of a label and a text numbers, near duplicates the same."""
-    if len(distinct) < 2:
-        return [0] * len(distinct)
-    classes = np.unique([repr(label) for label, _ in distinct], return_inverse=True)[1].astype(np.int64)
-    words = [_without_punctuation(text) or text for _, text in distinct]
-    # n-grams within words: the order of words counts for little.
-    vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True, lowercase=False)
-    weights = vectorizer.fit_transform(words)
-    left, scales, _ = randomized_svd(weights, min(_N_DIRECTIONS, *weights.shape), random_state=0)
-    varies = scales > 1e-9 * scales[0]
-    features = normalize(left[:, varies] * scales[varies])
-    numbers: list[int] = find_duplicates(features, classes).tolist()
-    return numbers
-
-
-def _is_visible(text: str) -> bool:
-    return any(unicodedata.category(character) not in _INVISIBLE for character in text)
-
-
-def _without_punctuation(text: str) -> str:
-    kept = "".join(" " if unicodedata.category(character)[0] == "P" else character for character in text)
-    return " ".join(kept.split())
 
 
 def _plain_label(label: Any) -> Any:
@@ -379,6 +345,10 @@ def _name_groups(groups: list[list[int]]) -> str:
         left -= min(left, len(group))
     n_more = sum(map(len, groups)) - (MOST_NAMED - left)
     return f"rows {', '.join(named)}" + (f" and {n_more} more" if n_more else "")
+
+
+def _count(items: Collection[Any], name: str) -> str:
+    return f"{len(items)} {name}{'s' if len(items) != 1 else ''}"
 
 
 def _listed(names: list[str]) -> str:
