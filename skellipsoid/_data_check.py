@@ -81,7 +81,7 @@ def check_training_texts(
         - ``"open_label"``: the open label occurs nowhere, but another spelling of it does; or a class has a usual name
           of open rows, such as ``"oos"`` or ``"unknown"``.
         - ``"similar_labels"``: labels that differ only in case, blanks or Unicode form (NFKC). The rows are those of
-          the rarer spellings. All other checks take them for one label.
+          the rarer spellings. The checks below take them for one label.
         - ``"conflicting_labels"``: equal texts with several labels, one finding for each set of labels.
         - ``"few_texts"``: a class of fewer than five different texts.
         - ``"empty_texts"``: texts without a visible character.
