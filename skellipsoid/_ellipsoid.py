@@ -115,7 +115,8 @@ class EllipsoidOpenSetClassifier(FittedAxes, BaseOpenSetClassifier):
         one device, and the same decisions up to rounding on another.
 
     verbose : int, default=0
-        Whether to show a progress bar. Only with ``init="identity"``.
+        Whether to show a progress bar, where standard error is a terminal or a notebook. Only with
+        ``init="identity"``.
 
     Attributes
     ----------

@@ -133,7 +133,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Determines batches, dropout and held-out texts. The caller's random state is not touched.
 
     verbose : int, default=0
-        Whether to show progress bars.
+        Whether to show progress bars, where standard error is a terminal or a notebook.
 
     Attributes
     ----------

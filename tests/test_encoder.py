@@ -5,6 +5,7 @@ import gc
 import pickle
 import random
 import shutil
+import sys
 import time
 import weakref
 
@@ -459,15 +460,21 @@ def test_tags_say_that_texts_go_in(tiny_model):
     assert not make(tiny_model, "none").__sklearn_tags__().target_tags.required
 
 
-def test_progress_goes_to_standard_error_and_only_if_asked(tiny_model, texts, labels, capfd):
+def test_progress_goes_to_standard_error_and_only_if_asked(tiny_model, texts, labels, capfd, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     make(tiny_model, max_iter=1).fit_transform(texts, labels)
     make(tiny_model, "full", max_iter=1).fit(texts, labels)
     assert tuple(capfd.readouterr()) == ("", "")
-    make(tiny_model, max_iter=1, verbose=1).fit(texts, labels)
+    encoder = make(tiny_model, max_iter=1, verbose=1).fit(texts, labels)
     shown = capfd.readouterr()
     assert shown.out == ""
     assert "embedding: 100%" in shown.err
     assert "encoder: 100%" in shown.err
+    encoder.transform(["one text"])
+    encoder.transform(["one text"] * 2)
+    assert tuple(capfd.readouterr()) == ("", "")
+    encoder.transform(texts[:2])
+    assert "embedding: 100%" in capfd.readouterr().err
 
 
 # Devices

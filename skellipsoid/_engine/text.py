@@ -20,7 +20,9 @@ import numpy as np
 import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
-from tqdm.auto import tqdm
+from tqdm.std import tqdm
+
+from .progress import progress_bar
 
 #: Models that an installed package carries: the package, the folder in it, the SHA-256 of the weights.
 _PACKAGED = {
@@ -162,7 +164,7 @@ class TextBackbone:
     def embed(self, texts: Sequence[str], pooling: str, *, verbose: int | bool = 0) -> Iterator[Tensor]:
         """Embed texts without dropout or gradients, one window of texts after the other."""
         self.model.eval()
-        with tqdm(total=len(texts), desc="embedding", unit="text", disable=not verbose) as progress:
+        with progress_bar(len(texts), "embedding", "text", verbose and len(texts) > 1) as progress:
             for start in range(0, len(texts), WINDOW):
                 with torch.inference_mode():
                     window = self.tokenize(texts[start : start + WINDOW])
