@@ -1,5 +1,6 @@
 """Texts of any container: what the encoder takes, and one sentence for everything else."""
 
+import hashlib
 import unicodedata
 from collections.abc import Sequence
 from typing import Any
@@ -55,3 +56,12 @@ def equal_texts(texts: Sequence[str], classes: NDArray[np.int64]) -> NDArray[np.
 def normalize_text(text: str) -> str:
     """Fold case, normalise Unicode (NFKC) and make every run of white space one blank."""
     return " ".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).split())
+
+
+def hash_table(texts: Sequence[str], labels: Sequence[Any] | None) -> str:
+    """SHA-256 of a UTF-8 file of ``text<TAB>label`` lines, or of texts alone."""
+    digest = hashlib.sha256()
+    for row in zip(texts, *([] if labels is None else [labels]), strict=True):
+        # A lone surrogate has no UTF-8, but is a text that can be embedded.
+        digest.update(("\t".join(map(str, row)) + "\n").encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()

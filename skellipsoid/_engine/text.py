@@ -366,17 +366,18 @@ def write_model(model: Any, folder: Path) -> None:
 def _quiet() -> Iterator[None]:
     """Silence the bars and the notes of transformers, and give back the user's settings."""
     from huggingface_hub import constants
-    from huggingface_hub.utils import are_progress_bars_disabled, disable_progress_bars
+    from huggingface_hub import utils as hub_utils
     from transformers.utils import logging as transformers_logging
 
     library: Any = transformers_logging  # its functions carry no types
+    hub: Any = hub_utils
 
     with _ONE_AT_A_TIME:
         library.get_verbosity()  # sets the library's own level, at the first call
         level = logging.getLogger("transformers").level
         # Of bars that the environment asks for, the hub's client only warns.
         hides_bars = library.is_progress_bar_enabled() and constants.HF_HUB_DISABLE_PROGRESS_BARS is not False
-        hub_hides_bars = are_progress_bars_disabled()
+        hub_hides_bars = hub.are_progress_bars_disabled()
         try:
             library.set_verbosity_error()
             if hides_bars:
@@ -387,4 +388,4 @@ def _quiet() -> Iterator[None]:
             if hides_bars:
                 library.enable_progress_bar()  # the hub's bars too
                 if hub_hides_bars:
-                    disable_progress_bars()
+                    hub.disable_progress_bars()
