@@ -118,7 +118,7 @@ def test_the_card_shows_a_moved_operating_point(blobs, tmp_path):
     save(tuned, tmp_path / "tuned")
     card = read(tmp_path / "tuned")[1]
     assert f"`offset_` is {tuned.offset_:.6g}: open where `score_samples` is below it." in card
-    assert "- `rejection_rate`: `0.25`\n- `cv`: `3`\n" in card
+    assert "- `cv`: `3`\n- `rejection_rate`: `0.25`\n" in card
     assert "- `estimator_.ellipsoidopensetclassifier.random_state`: `0`\n" in card
     names = ["TunedOperatingPointCV", "StandardScaler", "PCA", "EllipsoidOpenSetClassifier"]
     assert re.findall(r"^\d+\. `(\w+)`", card, re.M) == names

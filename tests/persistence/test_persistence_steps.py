@@ -215,12 +215,13 @@ def fitted_estimators(tiny_model, texts, labels, rows):
 
 
 @pytest.mark.filterwarnings("ignore:The rows that train the class")
-def test_every_fitted_attribute_is_declared(tiny_model, texts, labels, rows):
+def test_every_fitted_attribute_is_declared(tiny_model, texts, labels, rows, tmp_path):
     # Or what is loaded could lack it, and fail later.
     for estimator in fitted_estimators(tiny_model, texts, labels, rows):
         declared = {*_kinds.KINDS[type(estimator).__name__].state, *_kinds._SHARED, "_metadata_request"}
         assert vars(estimator).keys() - estimator.get_params(deep=False).keys() - declared == set()
-        _kinds.check_state(estimator)
+        save(estimator, tmp_path / "model", overwrite=True)
+        load(tmp_path / "model")
 
 
 def test_nothing_on_disk_is_a_pickle(rows, tmp_path):
