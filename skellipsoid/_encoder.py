@@ -28,7 +28,7 @@ from ._engine.samples import joined
 from ._engine.text import TextBackbone, as_sentence_transformer, write_model
 from ._engine.training import History
 from ._labels import as_labels, cast_open_label, check_given
-from ._texts import check_texts, equal_texts
+from ._texts import check_texts, equal_texts, hash_table
 from ._validation import check_groups, number, unfit
 
 #: What ``"auto"`` stands for. Full fine-tuning moves millions of pretrained weights, a head one matrix.
@@ -158,6 +158,11 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     validation_scores_ : list of float or None
         The negative cross-entropy of held-out texts after each epoch; ``None`` without early stopping.
+
+    training_data_sha256_ : str
+        SHA-256 of the texts and labels given to ``fit``: what ``sha256sum`` gives for a UTF-8 file of
+        ``text<TAB>label`` lines in their order (of texts alone with ``finetune="none"``). Says which data a kept model
+        was trained on.
 
     See Also
     --------
@@ -408,6 +413,9 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         # Unfitted until the end: an interrupted fit must not leave the weights of one fit on the text model of another.
         unfit(self)
         self._backbone = backbone
+        self.training_data_sha256_ = hash_table(
+            texts, None if labels is None else column_or_1d(as_labels(to_numpy(y))).tolist()
+        )
         what = f"{self.finetune!r} training of {self.model_name!r} on {len(texts)} texts"
         with explain_out_of_memory(what, _REMEDIES):
             if labels is None:

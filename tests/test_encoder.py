@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import hashlib
 import pickle
 import random
 import shutil
@@ -615,3 +616,21 @@ def test_repeated_fits_keep_no_model_but_the_last(tiny_model, texts, labels, fin
         assert n_now == n_tensors
     assert first() is None
     assert last() is encoder._backbone.model
+
+
+# Which data it was trained on
+
+
+def test_the_hash_of_the_training_data_is_that_of_their_file(tiny_model, texts, labels, tmp_path):
+    file = tmp_path / "data.tsv"
+    file.write_text("".join(f"{text}\t{label}\n" for text, label in zip(texts, labels, strict=True)), encoding="utf-8")
+    wanted = hashlib.sha256(file.read_bytes()).hexdigest()
+    encoder = make(tiny_model, max_iter=1)
+    for X, y in [(texts, labels), (pd.Series(texts), pd.Series(labels, dtype=object)), (np.array(texts), list(labels))]:
+        assert encoder.fit(X, y).training_data_sha256_ == wanted
+    assert encoder.fit(texts[::-1], labels[::-1]).training_data_sha256_ != wanted
+    codes = np.unique(labels, return_inverse=True)[1]
+    lines = "".join(f"{text}\t{code}\n" for text, code in zip(texts, codes, strict=True))
+    assert encoder.fit(texts, codes).training_data_sha256_ == hashlib.sha256(lines.encode()).hexdigest()
+    encoder.set_params(finetune="none").fit(texts)
+    assert encoder.training_data_sha256_ == hashlib.sha256("".join(f"{text}\n" for text in texts).encode()).hexdigest()

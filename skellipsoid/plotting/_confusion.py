@@ -185,7 +185,7 @@ class OpenSetConfusionMatrixDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        require_matplotlib(cls, "from_predictions")
+        require_matplotlib(f"{cls.__name__}.from_predictions")
         problem = read_label_problem(y_true, y_pred, open_label=open_label, labels=labels)
         n_labels = len(problem.classes) + 1
         odd = np.flatnonzero(problem.predicted == n_labels)

@@ -200,7 +200,7 @@ class CoverageDisplay:
         UndefinedMetricWarning
             If a known class has no row in ``y_true``.
         """
-        require_matplotlib(cls, "from_predictions")
+        require_matplotlib(f"{cls.__name__}.from_predictions")
         rows = read_closed_set_rows(y_true, y_pred_known, score, open_label=open_label, labels=labels)
         require_both(rows.is_known, rows.problem.open_label)
         _warn_of_missing_classes(rows)

@@ -153,7 +153,7 @@ class ScoreHistogramDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        require_matplotlib(cls, "from_predictions")
+        require_matplotlib(f"{cls.__name__}.from_predictions")
         is_known, scores = read_scored_rows(y_true, score, open_label=open_label, labels=labels)
         infinite = scores[np.isinf(scores)]
         if len(infinite):

@@ -25,7 +25,7 @@ def read_classifier(display: type, estimator: Any, X: Any, *members: str, remedy
     remedy : str
         What else can be done, for the error.
     """
-    require_matplotlib(display, "from_estimator")
+    require_matplotlib(f"{display.__name__}.from_estimator")
     members = (*members, "classes_", "open_label_")
     return read_estimator(estimator, X, members, f"{display.__name__}.from_estimator", remedy)
 

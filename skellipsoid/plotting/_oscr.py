@@ -186,7 +186,7 @@ class OSCRDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        require_matplotlib(cls, "from_predictions")
+        require_matplotlib(f"{cls.__name__}.from_predictions")
         rows = read_closed_set_rows(y_true, y_pred_known, score, open_label=open_label, labels=labels)
         require_both(rows.is_known, rows.problem.open_label)
         point = None
