@@ -413,9 +413,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         # Unfitted until the end: an interrupted fit must not leave the weights of one fit on the text model of another.
         unfit(self)
         self._backbone = backbone
-        self.training_data_sha256_ = hash_table(
-            texts, None if labels is None else column_or_1d(as_labels(to_numpy(y))).tolist()
-        )
+        self.training_data_sha256_ = hash_table(texts, None if labels is None else as_labels(y).tolist())
         what = f"{self.finetune!r} training of {self.model_name!r} on {len(texts)} texts"
         with explain_out_of_memory(what, _REMEDIES):
             if labels is None:
