@@ -124,7 +124,8 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
     random_state : int, RandomState instance or None, default=None
         Determines the imaginary classes, and which 2,048 rows choose the shapes where there are more; with
         ``init="identity"`` the held-out rows, the batches and the mixtures. The same integer gives the same result on
-        one device, and the same decisions up to rounding on another.
+        one device, and the same decisions up to rounding on another. ``None`` draws one integer from NumPy's global
+        generator, so that ``np.random.seed`` repeats a fit; nothing else of the caller's random state is touched.
 
     verbose : int, default=0
         Whether to show a progress bar. Only with ``init="identity"``.

@@ -6,6 +6,7 @@ a check of scikit-learn wants labelled.
 
 import inspect
 import pickle
+import random
 import sys
 import warnings
 
@@ -300,15 +301,25 @@ def check_open_set_fitted_state_is_numpy(classifier):
 
 def check_open_set_random_state_untouched(classifier):
     X, y = blobs()
-    torch_state, numpy_state = torch.random.get_rng_state(), np.random.get_state()  # noqa: NPY002
-    for random_state in (0, None, np.random.RandomState(0)):
-        if "random_state" in classifier.get_params():
-            classifier.set_params(random_state=random_state)
-        classifier.fit(X, y).predict(X)
-    assert torch.equal(torch.random.get_rng_state(), torch_state)
-    after = np.random.get_state()  # noqa: NPY002
-    assert after[2] == numpy_state[2]
-    np.testing.assert_array_equal(after[1], numpy_state[1])
+
+    def states():
+        numbers, position = np.random.get_state()[1:3]  # noqa: NPY002
+        return numbers.tolist(), position, torch.random.get_rng_state().tolist(), random.getstate()
+
+    before = states()
+    for random_state in (0, np.random.RandomState(0)):
+        classifier.set_params(random_state=random_state).fit(X, y).predict(X)
+    assert states() == before
+    # Without a seed a fit draws one number from NumPy's generator, and nothing else.
+    margins = classifier.set_params(random_state=None).fit(X, y).class_margins(X)
+    after = states()
+    np.random.set_state(("MT19937", *before[:2]))  # noqa: NPY002
+    np.random.randint(2**31 - 1)  # noqa: NPY002
+    assert states() == after
+    other = classifier.fit(X, y).class_margins(X)
+    assert (other != margins).any()
+    np.random.set_state(("MT19937", *before[:2]))  # noqa: NPY002
+    np.testing.assert_array_equal(classifier.fit(X, y).class_margins(X), margins)
 
 
 def check_open_set_same_seed_same_result(classifier):

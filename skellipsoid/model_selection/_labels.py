@@ -159,8 +159,9 @@ def check_count(name: str, value: Any, minimum: int) -> None:
 
 
 def resolve_random_state(random_state: RandomState) -> np.random.RandomState:
-    """Turn ``random_state`` into a generator; None is a fresh one, so that no global state is read or moved."""
-    return np.random.RandomState() if random_state is None else check_random_state(random_state)
+    """Turn ``random_state`` into a generator; for None its seed is one draw from NumPy's global generator."""
+    seed = check_random_state(None).randint(2**31 - 1) if random_state is None else random_state
+    return check_random_state(seed)
 
 
 def _read_label_array(y: ArrayLike) -> NDArray[Any]:
