@@ -171,7 +171,12 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         mean; 1 when that is 0 or ``rescale=False``.
 
     offset_ : float
-        ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the learned boundary itself.
+        ``predict`` answers open where ``score_samples`` is below it (and ``class_offsets_`` are 0). 0 after ``fit``:
+        the learned boundary itself. :func:`set_operating_point` moves it.
+
+    class_offsets_ : ndarray of shape (n_classes,)
+        How much stricter than ``offset_`` each class is: ``predict`` answers open where ``score_samples`` is below
+        ``offset_`` plus the entry of the assigned class. Zeros after ``fit``.
 
     groups_ : ndarray of shape (n_samples,)
         Rows with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
@@ -637,7 +642,9 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         self._upgrade()
 
     def _upgrade(self) -> None:
-        """Complete what an earlier version saved: its ellipsoids were about the class means, in the features."""
+        """Complete what an earlier version saved: no class offsets, and ellipsoids about the class means."""
+        if hasattr(self, "classes_") and not hasattr(self, "class_offsets_"):
+            self.class_offsets_ = np.zeros(len(self.classes_))
         if hasattr(self, "classes_") and not hasattr(self, "centers_"):
             self.centers_ = self.centroids_
             self._centers = (self.centroids_ - self._mean) / self.scale_

@@ -228,7 +228,8 @@ def coverage_rejection(
         Knownness: higher is more known. Infinite scores are allowed, NaN is not.
     offset : float
         The operating point, in the units of the score: a row is accepted when its score is at least this. The
-        ``offset_`` of a fitted classifier, whose ``predict`` answers open exactly below it.
+        ``offset_`` of a fitted classifier, whose ``predict`` answers open exactly below it while its
+        ``class_offsets_`` are 0.
     open_label : int or str, default=-1
         The label for open, cast to the kind of the labels.
     labels : array-like of shape (n_classes,), default=None

@@ -160,8 +160,8 @@ def check_count(name: str, value: Any, minimum: int) -> None:
 
 def resolve_random_state(random_state: RandomState) -> np.random.RandomState:
     """Turn ``random_state`` into a generator; for None its seed is one draw from NumPy's global generator."""
-    seed = check_random_state(None).randint(2**31 - 1) if random_state is None else random_state
-    return check_random_state(seed)
+    generator: np.random.RandomState = check_random_state(random_state)
+    return np.random.RandomState(generator.randint(2**31 - 1)) if random_state is None else generator
 
 
 def _read_label_array(y: ArrayLike) -> NDArray[Any]:

@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from .._pipelines import read_estimator
 from ._canvas import COLOURS, INK, LINE_STYLES, OPEN_COLOUR, make_axes, require_matplotlib, styled
-from ._inputs import ClosedSetRows, check_offset, read_closed_set_rows
+from ._inputs import ClosedSetRows, check_offset, read_closed_set_rows, read_estimator_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -110,6 +109,8 @@ class CoverageDisplay:
     ) -> Self:
         """Draw the curves of a fitted classifier, its present offset marked.
 
+        Scores are ``score_samples`` less ``class_offsets_``, so that rows below the offset are those answered open.
+
         Parameters
         ----------
         estimator : open-set classifier, or Pipeline or search that ends in one
@@ -145,12 +146,11 @@ class CoverageDisplay:
         """
         caller = f"{cls.__name__}.from_estimator"
         require_matplotlib(caller)
-        members = ("predict_known", "score_samples", "classes_", "open_label_", "offset_")
-        classifier, features = read_estimator(estimator, X, members, caller, remedy=", or use from_predictions")
+        classifier, known, score = read_estimator_rows(estimator, X, caller)
         return cls.from_predictions(
             y,
-            classifier.predict_known(features),
-            classifier.score_samples(features),
+            known,
+            score,
             offset=classifier.offset_,
             open_label=classifier.open_label_,
             labels=classifier.classes_,

@@ -14,7 +14,7 @@ from ._plane import choose_plane, cut_ellipsoids, frame_around, open_region, to_
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MEMBERS = ("predict", "predict_known", "ellipsoid_axes", "classes_", "open_label_", "offset_", "components_")
+_MEMBERS = ("predict", "predict_known", "ellipsoid_axes", "classes_", "open_label_", "class_offsets_", "components_")
 _GROUPS = ("known accepted", "known rejected", "open accepted", "open rejected")
 _MOST_IN_LEGEND = len(COLOURS)
 #: Pictures more than this many times as long as wide are stretched.
@@ -92,7 +92,7 @@ class EllipsoidDisplay:
     The plane is the points :math:`o + V^\top p`, where :math:`o` is the named class's centroid and the orthonormal
     rows of :math:`V` are two axes of its ellipsoid. A class :math:`k` with matrix :math:`A_k`, centroid :math:`c_k` and
     radius :math:`\Delta_k` is accepted where the norm is at most :math:`(1 - o_f) \Delta_k`, :math:`o_f` being the
-    classifier's offset (0 unless it was moved). On the plane that is the ellipse
+    classifier's offset plus that of the class (0 unless they were moved). On the plane that is the ellipse
 
     .. math::
 

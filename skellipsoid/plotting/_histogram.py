@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._pipelines import read_estimator
 from ..metrics._scores import read_scored_rows
 from ._canvas import INK, KNOWN_COLOUR, OPEN_COLOUR, make_axes, percent, require_matplotlib, styled
-from ._inputs import check_offset
+from ._inputs import check_offset, read_estimator_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -82,7 +81,7 @@ class ScoreHistogramDisplay:
     def from_estimator(
         cls, estimator: Any, X: Any, y: ArrayLike, *, ax: "Axes | None" = None, **plot_options: Any
     ) -> Self:
-        """Draw the histograms of a fitted classifier's ``score_samples``.
+        """Draw the histograms of a fitted classifier's ``score_samples``, less its ``class_offsets_``.
 
         Parameters
         ----------
@@ -112,11 +111,10 @@ class ScoreHistogramDisplay:
         """
         caller = f"{cls.__name__}.from_estimator"
         require_matplotlib(caller)
-        members = ("score_samples", "classes_", "open_label_", "offset_")
-        classifier, features = read_estimator(estimator, X, members, caller, remedy=", or use from_predictions")
+        classifier, _, score = read_estimator_rows(estimator, X, caller)
         return cls.from_predictions(
             y,
-            classifier.score_samples(features),
+            score,
             offset=classifier.offset_,
             open_label=classifier.open_label_,
             labels=classifier.classes_,

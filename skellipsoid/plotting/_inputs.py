@@ -5,8 +5,26 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._pipelines import read_estimator
 from ..metrics._labels import LabelProblem, read_label_problem
 from ..metrics._scores import read_scores
+
+
+def read_estimator_rows(estimator: Any, X: Any, caller: str) -> tuple[Any, NDArray[Any], NDArray[np.floating]]:
+    """Read the classifier, its closed-set answers, and scores of which those below ``offset_`` are answered open.
+
+    The scores are those of ``score_samples`` less ``class_offsets_``.
+    """
+    members = ("predict_known", "score_samples", "classes_", "open_label_", "offset_", "class_offsets_")
+    classifier, features = read_estimator(estimator, X, members, caller, remedy=", or use from_predictions")
+    known, score = classifier.predict_known(features), classifier.score_samples(features)
+    if not classifier.class_offsets_.any():
+        return classifier, known, score
+    offset, class_offsets = classifier.offset_, classifier.class_offsets_[np.searchsorted(classifier.classes_, known)]
+    relative = score - class_offsets
+    # The difference rounds otherwise than the sum that predict compares with.
+    below = np.minimum(relative, np.nextafter(offset, -np.inf))
+    return classifier, known, np.where(score < offset + class_offsets, below, np.maximum(relative, offset))
 
 
 class ClosedSetRows(NamedTuple):

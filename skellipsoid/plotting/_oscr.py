@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import auc
 
-from .._pipelines import read_estimator, split_estimator
+from .._pipelines import split_estimator
 from ..metrics import oscr_curve
 from ._canvas import COLOURS, FAINT, LINE_STYLES, legend_name, make_axes, require_matplotlib, styled
-from ._inputs import check_offset, read_closed_set_rows
+from ._inputs import check_offset, read_closed_set_rows, read_estimator_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -104,6 +104,8 @@ class OSCRDisplay:
     ) -> Self:
         """Draw the curve of a fitted classifier, its present offset marked.
 
+        Scores are ``score_samples`` less ``class_offsets_``, so that rows below the offset are those answered open.
+
         Parameters
         ----------
         estimator : open-set classifier, or Pipeline or search that ends in one
@@ -134,12 +136,11 @@ class OSCRDisplay:
         """
         caller = f"{cls.__name__}.from_estimator"
         require_matplotlib(caller)
-        members = ("predict_known", "score_samples", "classes_", "open_label_", "offset_")
-        classifier, features = read_estimator(estimator, X, members, caller, remedy=", or use from_predictions")
+        classifier, known, score = read_estimator_rows(estimator, X, caller)
         return cls.from_predictions(
             y,
-            classifier.predict_known(features),
-            classifier.score_samples(features),
+            known,
+            score,
             offset=classifier.offset_,
             open_label=classifier.open_label_,
             labels=classifier.classes_,
