@@ -6,15 +6,17 @@ from warnings import warn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import UndefinedMetricWarning
+from sklearn.utils.validation import _check_sample_weight
 
 from ._labels import check_same_length, read_known_rows
 
 
 class ScoredRows(NamedTuple):
-    """Which rows are known, and their scores."""
+    """Which rows are known, their scores and what they weigh, which is not 0."""
 
     is_known: NDArray[np.bool_]
     score: NDArray[np.float64]
+    weight: NDArray[np.float64]
 
     @property
     def rank(self) -> NDArray[np.int64]:
@@ -22,10 +24,29 @@ class ScoredRows(NamedTuple):
         return np.unique(self.score, return_inverse=True)[1]
 
 
-def read_scored_rows(y_true: ArrayLike, score: ArrayLike, *, open_label: Any, labels: ArrayLike | None) -> ScoredRows:
-    """Read which rows are known, and their scores."""
+def read_scored_rows(
+    y_true: ArrayLike,
+    score: ArrayLike,
+    *,
+    open_label: Any,
+    labels: ArrayLike | None,
+    sample_weight: ArrayLike | None = None,
+) -> ScoredRows:
+    """Read which rows are known, their scores and weights; rows without weight are left out."""
     is_known = read_known_rows(y_true, open_label=open_label, labels=labels)
-    return ScoredRows(is_known, read_scores(score, len(is_known)))
+    scores, weights = read_scores(score, len(is_known)), read_weights(sample_weight, len(is_known))
+    present = weights > 0
+    return ScoredRows(is_known[present], scores[present], weights[present])
+
+
+def read_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
+    """Turn weights into ``float64``, one for each row, finite, not negative and not all 0; ones for ``None``."""
+    rows = np.empty((n_rows, 0))
+    weights = _check_sample_weight(sample_weight, rows, dtype=np.float64, ensure_non_negative=True)
+    if not weights.any():
+        msg = f"sample_weight is 0 for all {n_rows} rows, but at least one must be positive; leave it out for 1."
+        raise ValueError(msg)
+    return np.asarray(weights)
 
 
 def read_scores(score: ArrayLike, n_rows: int) -> NDArray[np.float64]:

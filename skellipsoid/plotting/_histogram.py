@@ -165,7 +165,7 @@ class ScoreHistogramDisplay:
             If matplotlib is not installed.
         """
         require_matplotlib(f"{cls.__name__}.from_predictions")
-        is_known, scores = read_scored_rows(y_true, score, open_label=open_label, labels=labels)
+        is_known, scores, _ = read_scored_rows(y_true, score, open_label=open_label, labels=labels)
         infinite = scores[np.isinf(scores)]
         if len(infinite):
             msg = (
