@@ -46,7 +46,8 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     The representation stage of EliDecide [1]_: the mean of all token vectors of a text, x, becomes
     z = (W x + b) / ‖W x + b‖₂ (eq. 1), where W and b, and with ``finetune="full"`` the text model too, learn by the
     supervised contrastive loss [2]_ (eq. 2) on two dropout views of every text [3]_. Texts of one class come to lie
-    together and classes apart, which is what a boundary around each class needs.
+    together and classes apart, which is what a boundary around each class needs. ``fit_transform`` gives other features
+    than ``fit`` and then ``transform`` (see ``cross_fit``): train a classifier on the former.
 
     Read more in the :ref:`User Guide <text>`.
 

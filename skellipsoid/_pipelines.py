@@ -38,7 +38,7 @@ def split_estimator(estimator: Any) -> tuple[list[Any], Any]:
         return [], estimator
     *steps, last = [step for _, step in estimator.steps]
     inner, classifier = split_estimator(last)
-    return [step for step in steps if step is not None and step != "passthrough"] + inner, classifier
+    return [_unwrap(step) for step in steps if step is not None and step != "passthrough"] + inner, classifier
 
 
 def _unwrap(estimator: Any) -> Any:
