@@ -140,7 +140,8 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             Labels; rows with the open label of the estimator are open.
         groups : array-like of shape (n_samples,), default=None
             Group of each row. The default folds keep groups together, and so does every splitter that takes groups; the
-            estimator, or the steps of a Pipeline that take groups, get them too. ``None``: the default folds keep equal
+            estimator, or the steps of a Pipeline that take groups, get them too; a search gives them to its splitter
+            alone unless metadata routing is enabled. ``None``: the default folds keep equal
             texts, and duplicate rows of numbers, together.
 
         Returns
