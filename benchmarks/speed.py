@@ -6,14 +6,20 @@ python benchmarks/speed.py growth       # with rows, features and classes; 1,000
 python benchmarks/speed.py latency      # one text at a time
 python benchmarks/speed.py encoder      # fine-tuning and encoding, against sentence-transformers
 python benchmarks/speed.py memory       # peak memory of predict against the number of rows
+python benchmarks/speed.py versions --other FOLDER    # fit and predict, beside another checkout of this package
 """
 
 import argparse
+import json
+import os
 import resource
 import statistics
+import subprocess
+import sys
 import time
 import tracemalloc
 import warnings
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -40,10 +46,17 @@ def main():
         "memory": memory,
     }
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", help=f"of {', '.join(parts)} (default: all)")
-    for name in parser.parse_args().parts or parts:
+    parser.add_argument("parts", nargs="*", help=f"of {', '.join([*parts, 'versions'])} (default: all but the last)")
+    parser.add_argument("--other", type=Path, help="another checkout of this package, for the part 'versions'")
+    options = parser.parse_args()
+    for name in options.parts or parts:
         print(f"\n{name}")
-        parts[name]()
+        if name == "versions":
+            versions(options.other)
+        elif name == "once":
+            once()
+        else:
+            parts[name]()
 
 
 def alternate(repeats=REPEATS, **works):
@@ -132,6 +145,38 @@ def growth():
     start = time.perf_counter()
     classifier.predict(X)
     print(f"  predict on them: {len(X) / (time.perf_counter() - start):,.0f} rows/s")
+
+
+def versions(other):
+    """Fit with the defaults and predict, by this checkout and another one, in turns, each time in a new process."""
+    seconds = {}
+    for _ in range(REPEATS):
+        for folder in (Path(other), Path(__file__).parents[1]):
+            environment = os.environ | {"PYTHONPATH": str(folder.resolve())}
+            command = [sys.executable, __file__, "once"]
+            output = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+            for what, value in json.loads(output.splitlines()[-1]).items():
+                seconds.setdefault(what, []).append(value)
+    for what, values in seconds.items():
+        before, now = values[::2], values[1::2]
+        ratio = statistics.median(b / a for a, b in zip(before, now, strict=True))
+        print(
+            f"  {what:28} other {statistics.median(before):7.3f} s, this {statistics.median(now):7.3f} s, x {ratio:.2f}"
+        )
+
+
+def once():
+    """Print the CPU seconds of each work, which other processes hardly change, after one to warm up."""
+    found = {}
+    EllipsoidOpenSetClassifier(random_state=0).fit(*class_like_features(5, 16, 100))
+    for name, size in SIZES.items():
+        X, y = class_like_features(*size)
+        start = time.process_time()
+        classifier = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
+        fitted = time.process_time()
+        classifier.predict(X)
+        found |= {f"fit {name}": fitted - start, f"predict {name}": time.process_time() - fitted}
+    print(json.dumps(found))
 
 
 def latency():

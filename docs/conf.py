@@ -4,6 +4,8 @@ import os
 import re
 from pathlib import Path
 
+from docutils import nodes
+
 # Before anything imports the hub's client, which reads it once.
 os.environ["HF_HUB_OFFLINE"] = "1"
 
@@ -21,15 +23,27 @@ extensions = [
     "sphinx.ext.autosummary",
     "sphinx.ext.doctest",
     "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",  # formulas without a network
+    "sphinx_copybutton",
+    "sphinx_design",
     "numpydoc",
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "generated/backreferences"]
 
-# References to this package must resolve. Those to other packages cannot: their inventories are on the network.
+# References to this package must resolve. Those to other packages become links by the rule that their pages follow:
+# their inventories, which intersphinx reads, are on the network, and a build asks no network.
 nitpicky = True
-nitpick_ignore_regex = [("py:.*", r"(sklearn|scipy|numpy|pandas|torch|functools|matplotlib)\..*")]
+PAGES_OF_OTHERS = {
+    "matplotlib": "https://matplotlib.org/stable/api/_as_gen/{name}.html",
+    "numpy": "https://numpy.org/doc/stable/reference/generated/{name}.html",
+    "pandas": "https://pandas.pydata.org/docs/reference/api/{name}.html",
+    "scipy": "https://docs.scipy.org/doc/scipy/reference/generated/{name}.html",
+    "sentence_transformers": "https://www.sbert.net/docs/package_reference/index.html",
+    "sklearn": "https://scikit-learn.org/stable/modules/generated/{name}.html",
+    "torch": "https://docs.pytorch.org/docs/stable/generated/{name}.html",
+}
 
 autodoc_typehints = "none"  # numpydoc's Parameters say it in words
 autosummary_generate = True
@@ -48,6 +62,9 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = f"skellipsoid {version}"
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
+copybutton_exclude = ".linenos, .gp, .go"  # prompts and outputs stay behind
 html_theme_options = {"secondary_sidebar_items": ["page-toc"], "show_prev_next": True, "show_nav_level": 2}
 html_sidebars = {"install": [], "changes": []}
 
@@ -76,6 +93,18 @@ def skip_foreign(app, what, name, obj, skip, options):
     return True if foreign or type(obj).__name__ == "_tuplegetter" else None
 
 
+def link_others(app, env, node, content):
+    """Link a name of another package to its page; a method has that of its class."""
+    name = node.get("reftarget", "")
+    page = PAGES_OF_OTHERS.get(name.split(".")[0])
+    if node.get("refdomain") != "py" or page is None:
+        return None
+    if node["reftype"] in {"meth", "attr"}:
+        name = name.rpartition(".")[0]
+    return nodes.reference("", "", content, refuri=page.format(name=name), internal=False)
+
+
 def setup(app):
+    app.connect("missing-reference", link_others)
     app.connect("builder-inited", write_changes)
     app.connect("autodoc-skip-member", skip_foreign)

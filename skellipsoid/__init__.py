@@ -1,6 +1,7 @@
 """Open-set classification for scikit-learn: learned ellipsoids around the known classes, open everywhere else."""
 
 from . import datasets, metrics, model_selection, plotting
+from ._data_check import check_training_texts
 from ._ellipsoid import EllipsoidOpenSetClassifier
 from ._encoder import SupConTextEncoder
 from ._explain import explain
@@ -13,6 +14,7 @@ __all__ = [
     "SupConTextEncoder",
     "TunedOperatingPointCV",
     "__version__",
+    "check_training_texts",
     "datasets",
     "explain",
     "load",

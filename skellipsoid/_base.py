@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.metrics import accuracy_score
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._engine.devices import to_numpy
 from ._engine.samples import OUTLYING, Gathered, gather, outlying_rows
-from ._labels import as_labels, cast_open_label
-from ._validation import check_groups, check_squares, check_weights, name_rows, unfit
+from ._labels import as_labels, cast_open_label, check_given, check_same_kind
+from ._validation import check_groups, check_squares, enumerated, name_rows, read_weight_shares, unfit
 
 
 class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
@@ -30,7 +29,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def fit(
         self,
         X: ArrayLike,
-        y: ArrayLike,
+        y: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
     ) -> Self:
@@ -61,8 +60,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         ------
         ValueError
             If ``X`` is sparse, empty, not finite or holds values whose squares overflow, if the lengths differ, if
-            labels are of mixed kinds or continuous, if weights are negative or all 0, if groups are missing, or if
-            every row is open.
+            labels are missing, of mixed kinds or continuous, if weights are negative or all 0, if groups are missing,
+            or if every row is open.
 
         Warns
         -----
@@ -73,7 +72,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """
         try:
             X, y = self._validate_training_data(X, y)
-            self._fit_rows(X, y, check_weights(sample_weight, X), check_groups(groups, len(X)))
+            self._fit_rows(X, y, read_weight_shares(sample_weight, len(X)), check_groups(groups, len(X)))
         except BaseException:
             unfit(self)
             raise
@@ -112,7 +111,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         single = (n_groups == 1) & (n_units > 1)
         if not single.any():
             return known
-        names = ", ".join(repr(name) for name in self.classes_[single][:10].tolist())
+        names = enumerated(self.classes_[single])
         if (n_groups == 1).all():
             warn(
                 f"Every class is a single group ({names}), so that nothing is left of it when the group is left out: "
@@ -270,9 +269,16 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         accuracy : float
+
+        Raises
+        ------
+        ValueError
+            If ``y`` holds numbers and ``classes_`` strings or the reverse, if labels are missing, or if the lengths
+            differ.
         """
-        truth, answers = self._encode(column_or_1d(as_labels(to_numpy(y)))), self._encode(self.predict(X))
-        return float(accuracy_score(truth, answers, sample_weight=sample_weight))
+        answers, truth = self.predict(X), as_labels(y)
+        check_same_kind(truth, self.classes_, "y", "classes_")
+        return float(accuracy_score(self._encode(truth), self._encode(answers), sample_weight=sample_weight))
 
     def _encode(self, labels: NDArray[Any]) -> NDArray[np.int64]:
         """Index in ``classes_`` of each label, and the number of classes for every other label."""
@@ -296,15 +302,9 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Margins of all classes, (n_samples, n_classes), a new array."""
 
     def _validate_training_data(self, X: ArrayLike, y: ArrayLike | None) -> tuple[NDArray[Any], NDArray[Any]]:
-        if y is None:
-            msg = (
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None: "
-                "pass one label for each row of X."
-            )
-            raise ValueError(msg)
-        y = as_labels(to_numpy(y))
+        check_given(y, type(self).__name__)
+        y = as_labels(y, warn=True)
         X, y = validate_data(self, to_numpy(X), y, dtype=(np.float64, np.float32), ensure_min_samples=1)
-        check_classification_targets(y)
         return np.asarray(X), np.asarray(y)
 
     def _validate_scored_data(self, X: ArrayLike) -> NDArray[Any]:

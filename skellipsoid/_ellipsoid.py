@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 from warnings import warn
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from ._base import BaseOpenSetClassifier
@@ -19,6 +18,8 @@ from ._engine.ellipsoids import fit_boundaries
 from ._engine.geometry import Factors, scoring_chunks
 from ._engine.samples import Gathered, Samples
 from ._engine.settings import BoundarySettings
+from ._fitted_axes import FittedAxes
+from ._validation import enumerated
 
 #: ``batch_size="auto"`` aims at this many steps per epoch, so that small data sets learn in few epochs too.
 _STEPS_PER_EPOCH = 16
@@ -27,20 +28,7 @@ _SMALLEST_BATCH, _LARGEST_BATCH = 16, 128
 _LEARNING_RATE = 2e-3
 
 
-#: Variance of the class means along an axis, in units of that within classes, below which the axis has no name.
-_LEAST_BETWEEN = 1e-9
-
-
-class _Decomposition(NamedTuple):
-    """Where the squared distances of rows come from."""
-
-    contributions: NDArray[np.float64]  # (n_samples, n_axes)
-    deviations: NDArray[np.float64]  # (n_samples, n_axes) ±1 is where a row along this axis alone is on the boundary
-    own: NDArray[np.float64]  # (n_samples,) along the class's own axes, beside the named ones
-    poles: NDArray[np.int64]  # (n_samples, n_axes, 2) classes farthest apart; deviations are positive to the second
-
-
-class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
+class EllipsoidOpenSetClassifier(FittedAxes, BaseOpenSetClassifier):
     """Open-set classifier with one ellipsoid around each known class.
 
     The boundary stage of EliDecide [1]_. Around each known class k lies one ellipsoid
@@ -326,121 +314,6 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def ellipsoid_axes(self, label: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Axes of one class's ellipsoid.
-
-        Parameters
-        ----------
-        label : int, float or str
-            One of ``classes_``.
-
-        Returns
-        -------
-        directions : ndarray of shape (n_features, n_features)
-            Orthonormal rows: the eigenvectors of A_kᵀ A_k.
-        lengths : ndarray of shape (n_features,)
-            Semi-axis lengths Δ_k / √λ_i in the units of X, longest first.
-
-        Raises
-        ------
-        ValueError
-            If ``label`` is not a known class.
-        """
-        check_is_fitted(self)
-        found = np.flatnonzero(self.classes_ == label)
-        if not len(found):
-            msg = f"{label!r} is not a known class; the known classes are {_enumerated(self.classes_)}."
-            raise ValueError(msg)
-        component = self._component(int(found[0]))
-        _, singular, directions = np.linalg.svd(component)
-        with np.errstate(divide="ignore"):
-            lengths = float(self.radii_[found[0]]) / singular
-        # Singular values come largest first.
-        return directions[::-1], lengths[::-1]
-
-    @property
-    def components_(self) -> NDArray[np.float32]:
-        """A_k of all classes, made from the factors that are kept."""
-        check_is_fitted(self)
-        return np.stack([self._component(k) for k in range(len(self.classes_))]).astype(np.float32)
-
-    def _component(self, k: int) -> NDArray[np.float64]:
-        """A_k: the root of the factors' matrix, or the matrix itself where the factors are its rows."""
-        own = slice(self._axis_starts[k], self._axis_starts[k + 1])
-        axes, roots = self._axes[own].astype(np.float64), np.sqrt(self._axis_weights[own])
-        residual = float(np.sqrt(self._residual_weights[k]))
-        if self.shrinkage_ is None:  # full matrices were learned
-            return axes
-        root: NDArray[np.float64] = residual * np.eye(axes.shape[1]) + (axes.T * (roots - residual)) @ axes
-        if self._metric_axes is None:
-            return root
-        metric = self._metric_axes.astype(np.float64)
-        n_features, n_axes = metric.shape
-        if n_axes == n_features:
-            return np.asarray(root @ metric.T)
-        span = np.linalg.qr(metric)[0]
-        off_span = residual * self._off_span * (np.eye(n_features) - span @ span.T)
-        return np.asarray(span @ root[:n_axes, :n_axes] @ metric.T + off_span)
-
-    @property
-    def within_covariance_(self) -> NDArray[np.float64] | None:
-        """T, the covariance within classes in whose metric labels are given, in the squared units of X.
-
-        ``None`` where that metric is Euclidean.
-        """
-        check_is_fitted(self)
-        if self._metric_axes is None:
-            return None
-        axes = self._metric_axes.astype(np.float64) / self._stretches
-        span, root = np.linalg.qr(axes)
-        within = span @ np.linalg.inv(root @ root.T) @ span.T
-        if span.shape[0] > span.shape[1]:
-            within += self._off_variance * (np.eye(len(span)) - span @ span.T)
-        return np.asarray(self.scale_**2 * within)
-
-    def _decompose(self, X: NDArray[Any], assigned: NDArray[np.int64]) -> "_Decomposition":
-        """Split (1 − margin)² of rows for their classes into what named axes contribute, and the rest.
-
-        Of a quadratic form yᵀDy, the coordinate y_j contributes y_j (Dy)_j.
-        """
-        rows = ((X - self._mean) / self.scale_).astype(np.float64)
-        n_axes = rows.shape[1] if self._metric_axes is None else int((self._between > _LEAST_BETWEEN).sum())
-        found = _Decomposition(
-            np.zeros((len(rows), n_axes)),
-            np.zeros((len(rows), n_axes)),
-            np.zeros(len(rows)),
-            np.zeros((len(rows), n_axes, 2), dtype=np.int64),
-        )
-        centroids = (self.centroids_ - self._mean) / self.scale_
-        for k in np.unique(assigned):
-            mine, part = np.flatnonzero(assigned == k), slice(self._axis_starts[k], self._axis_starts[k + 1])
-            radius = self.radii_[k] / self.scale_
-            if self._metric_axes is None:
-                axes, lengths = self.ellipsoid_axes(self.classes_[k])
-                along = (rows[mine] - (self.centers_[k] - self._mean) / self.scale_) @ axes.T
-                found.deviations[mine] = along / (lengths / self.scale_)
-                found.contributions[mine] = found.deviations[mine] ** 2
-                means = centroids @ axes.T
-            else:
-                metric = self._metric_axes.astype(np.float64)
-                offsets = rows[mine] @ metric - self._centers[k, : metric.shape[1]]
-                axes = self._axes[part, : metric.shape[1]].astype(np.float64)
-                weights, residual = self._axis_weights[part], self._residual_weights[k]
-                along = offsets @ axes.T
-                of_class = (along * weights) @ axes
-                gradient = of_class + residual * (offsets - along @ axes)
-                found.contributions[mine] = (offsets * gradient)[:, :n_axes] / radius**2
-                found.own[mine] = (offsets * of_class)[:, n_axes:].sum(axis=1) / radius**2
-                curvature = residual + (weights - residual) @ axes**2
-                found.deviations[mine] = (offsets * np.sqrt(curvature))[:, :n_axes] / radius
-                means = (centroids @ metric)[:, :n_axes]
-            ends = np.stack([means.argmin(axis=0), means.argmax(axis=0)], axis=1)
-            # An axis has no direction of its own: it goes from the first class to the later one.
-            turned = ends[:, 0] > ends[:, 1]
-            found.deviations[np.ix_(mine, turned)] *= -1
-            found.poles[mine] = np.where(turned[:, np.newaxis], ends[:, ::-1], ends)
-        return found
-
     def known_p_value(self, X: ArrayLike) -> NDArray[np.float64]:
         """Conformal p-value of the hypothesis that a row is of a known class.
 
@@ -581,7 +454,7 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
         self.loss_curve_ = fitted.history.losses
         self.validation_scores_ = fitted.history.scores or None
         if fitted.points.any():
-            names = _enumerated(self.classes_[fitted.points.cpu().numpy()])
+            names = enumerated(self.classes_[fitted.points.cpu().numpy()])
             warn(
                 f"The rows that train the class {names} are one point, so that nothing tells how far that class "
                 "reaches; its boundary is a ball with a typical radius of the other classes. Give it more, different "
@@ -656,8 +529,3 @@ class EllipsoidOpenSetClassifier(BaseOpenSetClassifier):
 
 def _array(values: Tensor, dtype: Any = np.float64) -> NDArray[Any]:
     return values.cpu().numpy().astype(dtype)
-
-
-def _enumerated(labels: NDArray[Any], most: int = 10) -> str:
-    names = ", ".join(repr(label.item() if hasattr(label, "item") else label) for label in labels[:most])
-    return names if len(labels) <= most else f"{names} and {len(labels) - most} more"

@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
 from sklearn.utils import check_consistent_length
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 from torch.nn import functional
 
 from ._engine.contrastive import (
@@ -23,12 +22,12 @@ from ._engine.contrastive import (
     start_projection,
     train_projection,
 )
-from ._engine.devices import explain_out_of_memory, resolve_device, resolve_seed, to_numpy
+from ._engine.devices import explain_out_of_memory, resolve_device, resolve_seed
 from ._engine.duplicates import find_duplicates, in_order
 from ._engine.samples import joined
 from ._engine.text import TextBackbone, as_sentence_transformer, write_model
 from ._engine.training import History
-from ._labels import as_labels, cast_open_label
+from ._labels import as_labels, cast_open_label, check_given
 from ._texts import check_texts, equal_texts
 from ._validation import check_groups, number, unfit
 
@@ -292,8 +291,8 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Raises
         ------
         ValueError
-            If ``X`` is no non-empty sequence of strings, if ``y`` is missing, of another length or of mixed kinds, if
-            groups are missing, or if every text is open.
+            If ``X`` is no non-empty sequence of strings, if ``y`` or a label in it is missing, if labels are of
+            another number than texts or of mixed kinds, if groups are missing, or if every text is open.
         OSError
             If the text model is found nowhere.
         """
@@ -424,15 +423,9 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     def _check_labels(self, texts: list[str], y: ArrayLike | None) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Give the classes, and the class index of each text, −1 for open ones."""
-        if y is None:
-            msg = (
-                f"SupConTextEncoder with finetune={self.finetune!r} requires y to be passed, but the target y is "
-                "None: pass one label for each text, or finetune='none'."
-            )
-            raise ValueError(msg)
-        labels = column_or_1d(as_labels(to_numpy(y)))
+        check_given(y, f"SupConTextEncoder with finetune={self.finetune!r}", ", or finetune='none'")
+        labels = as_labels(y)
         check_consistent_length(texts, labels)
-        check_classification_targets(labels)
         known = labels != cast_open_label(self.open_label, labels)
         if not known.any():
             msg = f"Every one of the {len(texts)} texts has the open label {self.open_label!r}; y needs known classes."

@@ -1,13 +1,27 @@
-"""Texts of any container: what the encoder takes, and one sentence for everything else."""
+"""Texts of any container: what the encoder takes, one sentence for everything else, and which of them are alike."""
 
 import unicodedata
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.preprocessing import normalize
+from sklearn.utils.extmath import randomized_svd
 
+from ._engine.duplicates import find_duplicates
 from ._validation import number
+
+#: Unicode categories of blanks, control characters and format characters.
+_INVISIBLE = {"Zs", "Zl", "Zp", "Cc", "Cf"}
+#: Characters of a text that are compared; most text models read about as many.
+_N_CHARACTERS = 1000
+#: Directions that texts are compared in, of their character n-grams.
+_N_DIRECTIONS = 128
+#: Cosine of the character n-grams of near duplicates, at least.
+_ALIKE = 0.75
 
 
 def check_texts(X: Any) -> list[str]:
@@ -55,3 +69,47 @@ def equal_texts(texts: Sequence[str], classes: NDArray[np.int64]) -> NDArray[np.
 def normalize_text(text: str) -> str:
     """Fold case, normalise Unicode (NFKC) and make every run of white space one blank."""
     return " ".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).split())
+
+
+def is_visible(text: str) -> bool:
+    """Whether a text has a character that is not blank, a control or a format character."""
+    return any(unicodedata.category(character) not in _INVISIBLE for character in text)
+
+
+def near_duplicates(texts: Sequence[str], classes: NDArray[np.int64]) -> Iterator[list[int]]:
+    """Group near duplicates within a class by their characters; no embedding is needed.
+
+    Parameters
+    ----------
+    texts : sequence of str of shape (n_samples,)
+        Normalised; no two of one class are the same.
+    classes : ndarray of shape (n_samples,)
+
+    Yields
+    ------
+    rows : list of int
+        Rows of each group of at least two.
+    """
+    if len(texts) < 2:
+        return
+    # n-grams within words: the order of words counts for little.
+    vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True, lowercase=False)
+    weights = vectorizer.fit_transform([_without_punctuation(text[:_N_CHARACTERS]) for text in texts])
+    left, scales, _ = randomized_svd(weights, min(_N_DIRECTIONS, *weights.shape), random_state=0)
+    varies = scales > 1e-9 * scales[0]
+    groups = defaultdict(list)
+    for row, group in enumerate(find_duplicates(normalize(left[:, varies] * scales[varies]), classes).tolist()):
+        groups[group].append(row)
+    for rows in groups.values():
+        if len(rows) > 1:
+            similarity = (weights[rows] @ weights[rows].T).toarray()
+            np.fill_diagonal(similarity, 0)
+            alike = [row for row, largest in zip(rows, similarity.max(axis=1), strict=True) if largest >= _ALIKE]
+            if alike:
+                yield alike
+
+
+def _without_punctuation(text: str) -> str:
+    """Drop punctuation, unless there is nothing else."""
+    kept = "".join(" " if unicodedata.category(character)[0] == "P" else character for character in text)
+    return " ".join(kept.split()) or text

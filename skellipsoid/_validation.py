@@ -14,15 +14,22 @@ LARGEST_VALUE = 1e150
 #: Weights below this share of the largest are 0.
 SMALLEST_SHARE = 1e-12
 #: Rows that a message names at most.
-_MOST_NAMED = 5
+_MOST_NAMED = 10
 
 
-def check_weights(sample_weight: ArrayLike | None, X: NDArray[Any]) -> NDArray[np.float64]:
-    """Give one finite weight, not negative, for each row; they are not all 0."""
-    weights = _check_sample_weight(to_numpy(sample_weight), X, dtype=np.float64, ensure_non_negative=True)
-    if not (weights > 0).any():
-        msg = f"sample_weight is 0 for all {len(weights)} rows, but at least one must be positive; leave it out for 1."
+def read_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
+    """Give one finite weight, not negative, for each row, and not all of them 0; ones for ``None``."""
+    rows = np.empty((n_rows, 0))
+    weights = _check_sample_weight(to_numpy(sample_weight), rows, dtype=np.float64, ensure_non_negative=True)
+    if not weights.any():
+        msg = f"sample_weight is 0 for all {n_rows} rows, but at least one must be positive; leave it out for 1."
         raise ValueError(msg)
+    return np.asarray(weights)
+
+
+def read_weight_shares(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
+    """Give the weight of each row as a share of the largest, tiny ones as 0."""
+    weights = read_weights(sample_weight, n_rows)
     shares = np.asarray(weights / weights.max())
     shares[shares < SMALLEST_SHARE] = 0  # beside the largest they are nothing
     return shares
@@ -37,7 +44,7 @@ def check_groups(groups: ArrayLike | None, n_samples: int) -> NDArray[np.int64] 
     if labels.shape != (n_samples,):
         msg = f"groups has the shape {labels.shape}, but must hold one group for each of the {n_samples} rows."
         raise ValueError(msg)
-    missing = np.flatnonzero([_is_missing(label) for label in labels.tolist()])
+    missing = np.flatnonzero([is_missing(label) for label in labels.tolist()])
     if len(missing):
         msg = (
             f"groups has missing values in {name_rows(missing)}; give each row that belongs to no group a value of its "
@@ -53,11 +60,14 @@ def number(keys: Iterable[Hashable]) -> NDArray[np.int64]:
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
 
 
-def _is_missing(label: Any) -> bool:
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, ``pandas.NA`` or ``pandas.NaT``."""
     try:
-        return label is None or bool(label != label)
+        return value is None or bool(value != value)
     except TypeError:  # pandas.NA says neither yes nor no
         return True
+    except ValueError:  # an array says as many times as it has entries
+        return False
 
 
 def check_squares(X: NDArray[Any]) -> None:
@@ -74,10 +84,14 @@ def check_squares(X: NDArray[Any]) -> None:
 
 def name_rows(rows: NDArray[Any]) -> str:
     """Name rows for a message: the first ones, and how many more there are."""
-    named = ", ".join(str(row) for row in rows[:_MOST_NAMED].tolist())
-    start = "row" if len(rows) == 1 else "rows"
-    more = f" and {len(rows) - _MOST_NAMED} more" if len(rows) > _MOST_NAMED else ""
-    return f"{start} {named}{more}"
+    return f"{'row' if len(rows) == 1 else 'rows'} {enumerated(rows)}"
+
+
+def enumerated(values: NDArray[Any]) -> str:
+    """Name values for a message: the first ones, and how many more there are."""
+    names = ", ".join(map(repr, values[:_MOST_NAMED].tolist()))
+    more = len(values) - _MOST_NAMED
+    return names if more <= 0 else f"{names} and {more} more"
 
 
 def unfit(estimator: Any) -> None:

@@ -38,6 +38,25 @@ def test_python_blocks_do_what_the_page_says(page, tmp_path, monkeypatch):
     assert results.failed == 0, "".join(report)
 
 
+def test_readme_runs_as_it_is_pasted(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    train = datasets.load_assistant_intents(subset="train")
+    X, y = datasets.make_open_blobs(200, open_share=0.0, random_state=0)
+    # What the reader has, and the README does not.
+    theirs = {"my_texts": train.data[:120], "my_labels": train.target[:120], "X_train": X, "y_train": y, "X_new": X}
+    report: list[str] = []
+    quick_start = doctest.DocTestParser().get_doctest(text, theirs, "README.md", "README.md", 0)
+    results = doctest.DocTestRunner(optionflags=FLAGS).run(quick_start, out=report.append, clear_globs=False)
+    assert results.attempted > 5
+    assert results.failed == 0, "".join(report)
+    blocks = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(block, quick_start.globs)
+    assert skellipsoid.load("my_model").predict(["where is my parcel"]).shape == (1,)
+
+
 def test_every_code_block_is_of_a_kind_that_is_run():
     # What a page shows as Python is a doctest; anything else that claims to be code is for a terminal.
     kinds = {
@@ -71,10 +90,12 @@ def test_examples_run_without_a_warning(example, tmp_path):
 
 def test_examples_are_there():
     assert {path.stem for path in EXAMPLES} == {
+        "plot_beta_alpha",
         "plot_digits",
         "plot_ellipsoids_2d",
         "plot_size",
         "plot_text_pipeline",
+        "plot_three_answers",
     }
 
 

@@ -390,6 +390,17 @@ def test_automatic_batches():
     X, y = gaussians(2, rows=320)
     automatic, explicit = (make(batch_size=size, max_iter=1, **PAPER).fit(X, y) for size in ("auto", 40))
     np.testing.assert_array_equal(automatic.components_, explicit.components_)
+    X, y = gaussians(2, rows=1600)
+    automatic, explicit, larger = (make(batch_size=s, max_iter=1, **PAPER).fit(X, y) for s in ("auto", 128, 200))
+    np.testing.assert_array_equal(automatic.components_, explicit.components_)
+    assert abs(larger.components_ - explicit.components_).max() > 1e-4
+
+
+def test_the_automatic_learning_rate():
+    X, y = gaussians(2, rows=20)
+    automatic, explicit, other = (make(learning_rate=r, **PAPER).fit(X, y) for r in ("auto", 0.002, 0.003))
+    np.testing.assert_array_equal(automatic.components_, explicit.components_)
+    assert abs(other.components_ - explicit.components_).max() > 1e-4
 
 
 def test_the_bar_is_shown_on_request_alone(capsys):

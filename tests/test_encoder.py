@@ -318,6 +318,30 @@ def test_a_text_that_is_alone_in_its_class_is_not_cross_fitted(tiny_model, texts
     np.testing.assert_allclose(crossed[-1], encoder.transform(more[-1:])[0], atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("finetune", "documented"),
+    [
+        ("head", {"learning_rate": 1e-3, "batch_size": 256, "max_iter": 60}),
+        ("full", {"learning_rate": 5e-5, "batch_size": 64, "max_iter": 4}),
+    ],
+)
+def test_automatic_settings_are_those_documented(tiny_model, texts, labels, finetune, documented):
+    # More texts than fit into the larger batch.
+    many, truth = [f"{text} {i}" for i in range(10) for text in texts], np.tile(labels, 10)
+
+    def fit(**parameters):
+        encoder = SupConTextEncoder(tiny_model, finetune=finetune, duplicates="off", random_state=0, **parameters)
+        return encoder.fit(many, truth)
+
+    automatic = fit()
+    assert automatic.n_iter_ == documented["max_iter"]
+    np.testing.assert_array_equal(automatic.weight_, fit(**documented).weight_)
+    # Each of the three makes a difference.
+    for name, value in documented.items():
+        other = fit(**{name: 2 * value if name == "learning_rate" else value // 2})
+        assert abs(other.weight_ - automatic.weight_).max() > 1e-6
+
+
 @pytest.mark.parametrize("finetune", ["head", "none"])
 def test_fit_transform_embeds_every_text_once(tiny_model, texts, labels, finetune, monkeypatch):
     embedded, forward = [], TextBackbone._forward

@@ -20,6 +20,15 @@ def clf(blobs):
     return EllipsoidOpenSetClassifier(max_iter=10, random_state=0).fit(X[y >= 0], y[y >= 0])
 
 
+@pytest.fixture(scope="module")
+def apart():
+    """Classifier of four classes so far apart that beyond a boundary the class is still the nearest."""
+    rng = np.random.default_rng(0)
+    codes = np.repeat(np.arange(4), 60)
+    X = 30 * np.eye(5)[codes] + rng.normal(size=(240, 5)) * [1, 2, 0.5, 1, 1]
+    return EllipsoidOpenSetClassifier(random_state=0).fit(X, np.array(["a", "b", "c", "d"])[codes])
+
+
 def test_explanation_is_what_the_classifier_says(blobs, clf):
     X = blobs[0]
     why = explain(clf, X, n_axes=2)
@@ -34,33 +43,48 @@ def test_explanation_is_what_the_classifier_says(blobs, clf):
         assert why.runner_up_margin[row] == max(others.values())
 
 
-@pytest.mark.parametrize("init", ["covariance", "identity"])
-def test_shares_add_up_to_the_margin(blobs, init):
-    X, y = blobs
-    clf = EllipsoidOpenSetClassifier(init=init, max_iter=10, random_state=0).fit(X[y >= 0], y[y >= 0])
+def shares_and_deviations(clf, X, n_axes):
     why = pd.DataFrame(explain(clf, X, n_axes=9))
-    n_axes = 3 if init == "covariance" else 5  # of four classes; of five features
     assert f"share_{n_axes + 1}" not in why
     shares = why[[f"share_{i}" for i in range(1, n_axes + 1)]].to_numpy()
-    deviations = why[[f"deviation_{i}" for i in range(1, n_axes + 1)]].to_numpy()
     np.testing.assert_allclose(shares.sum(axis=1), why["shared_share"], atol=1e-9)
     assert (np.diff(shares, axis=1) <= 0).all()
     np.testing.assert_allclose(why[["shared_share", "own_share", "other_share"]].sum(axis=1), 1, atol=1e-4)
-    if init == "identity":
-        np.testing.assert_allclose(why["shared_share"], 1, atol=1e-4)
-        np.testing.assert_allclose((deviations**2).sum(axis=1), (1 - why["margin"]) ** 2, rtol=1e-4)
+    return why, shares, why[[f"deviation_{i}" for i in range(1, n_axes + 1)]].to_numpy()
 
 
-def test_a_row_off_the_centre_along_one_axis_is_explained_by_that_axis(clf):
-    for axis in range(3):
-        direction = np.linalg.pinv(clf._metric_axes.astype(float))[axis] * clf.scale_
-        # The boundary of class 0 along this axis.
-        at_one = 1 - clf.class_margins([clf.centers_[0] + direction])[0, 0]
-        row = clf.centers_[0] + 0.5 / at_one * direction
-        why = explain(clf, [row], n_axes=1)
-        if why.nearest_class[0] == clf.classes_[0]:
-            assert why.share_1[0] == pytest.approx(1, abs=1e-3)
-            assert abs(why.deviation_1[0]) == pytest.approx(0.5, rel=1e-3)
+def test_shares_add_up_to_the_whole(blobs, clf):
+    why, shares, deviations = shares_and_deviations(clf, blobs[0], n_axes=3)  # of four classes
+    # What is left to the class's own axes and to the rest of the features is little here, and not nothing.
+    assert 0.5 < np.median(shares.sum(axis=1)) < 1
+    assert why["own_share"].abs().max() > 0.01
+    assert np.isfinite(deviations).all()
+
+
+def test_the_axes_of_learned_ellipsoids_explain_the_whole_distance(blobs):
+    X, y = blobs
+    clf = EllipsoidOpenSetClassifier(init="identity", max_iter=10, random_state=0).fit(X[y >= 0], y[y >= 0])
+    why, _, deviations = shares_and_deviations(clf, X, n_axes=5)  # of five features
+    np.testing.assert_allclose(why["shared_share"], 1, atol=1e-4)
+    np.testing.assert_allclose((deviations**2).sum(axis=1), (1 - why["margin"]) ** 2, rtol=1e-4)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("side", [-1, 1])
+@pytest.mark.parametrize("reach", [0.5, 1.5])
+def test_a_row_off_the_centre_along_one_axis_is_explained_by_that_axis(apart, axis, side, reach):
+    # From the middle of a class along one axis, half-way to the boundary or beyond it.
+    direction = side * np.linalg.pinv(apart._metric_axes.astype(float))[axis] * apart.scale_
+    to_boundary = 1 - apart.class_margins([apart.centers_[0] + direction])[0, 0]
+    row = apart.centers_[0] + reach / to_boundary * direction
+    why = explain(apart, [row], n_axes=2)
+    assert (why.nearest_class[0], why.answer[0]) == ("a", "a" if reach < 1 else "-1")
+    assert why.margin[0] == pytest.approx(1 - reach, abs=1e-3)
+    assert why.share_1[0] == pytest.approx(1, abs=1e-3)
+    assert why.share_2[0] == pytest.approx(0, abs=1e-3)
+    assert abs(why.deviation_1[0]) == pytest.approx(reach, rel=1e-3)
+    opposite = explain(apart, [2 * apart.centers_[0] - row], n_axes=1)
+    assert opposite.deviation_1[0] == pytest.approx(-why.deviation_1[0], rel=1e-3)
 
 
 def test_a_row_between_two_classes_lies_along_the_axis_between_them():

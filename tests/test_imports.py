@@ -82,6 +82,19 @@ def test_an_import_from_within_the_engine_is_allowed(line):
     assert not any(map(is_outside, imported_names(line, ["skellipsoid", "_engine"])))
 
 
+@pytest.mark.parametrize("package", ["datasets", "metrics", "model_selection", "plotting"])
+def test_a_package_reads_only_the_public_names_of_another(package):
+    root = Path(skellipsoid.__file__).parent
+    others = {folder.name for folder in root.iterdir() if folder.is_dir()} - {package, "_engine"}
+    files = sorted((root / package).rglob("*.py"))
+    assert len(files) > 3
+    for path in files:
+        for name in imported_names(path.read_text(encoding="utf-8"), ["skellipsoid", package]):
+            top, owner, *inner = [*name.split("."), ""]
+            is_foreign = top == "skellipsoid" and owner in others
+            assert not (is_foreign and any(part.startswith("_") for part in inner)), (path.name, name)
+
+
 def test_the_public_names_are_those_listed():
     assert list(skellipsoid.__all__) == sorted(skellipsoid.__all__)
     for name in skellipsoid.__all__:

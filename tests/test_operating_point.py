@@ -445,7 +445,7 @@ def test_tuner_takes_a_column_and_needs_labels(blobs):
     with pytest.warns(DataConversionWarning, match="column-vector y"):
         column = clone(tuned).fit(X, y[:, np.newaxis])
     np.testing.assert_array_equal(column.predict(X), tuned.fit(X, y).predict(X))
-    with pytest.raises(ValueError, match="TunedOperatingPointCV estimator requires y to be passed, but"):
+    with pytest.raises(ValueError, match="TunedOperatingPointCV requires y to be passed, but"):
         tuned.fit(X, None)
 
 

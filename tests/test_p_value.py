@@ -26,6 +26,15 @@ def test_known_p_value_is_its_formula_and_survives(blobs, tmp_path):
         np.testing.assert_array_equal(copy.known_p_value(X), expected)
 
 
+def test_a_held_out_score_that_is_equal_counts_as_low(blobs):
+    X, y = blobs
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
+    scores = clf.score_samples(X[:9])
+    clf.held_out_scores_ = np.sort(scores)
+    ranks = scores.argsort().argsort()  # 0 for the lowest
+    np.testing.assert_allclose(clf.known_p_value(X[:9]), (ranks + 2) / 10)
+
+
 def test_known_p_value_covers_new_known_rows():
     X, y = make_open_blobs(4000, 8, n_known=6, open_share=0.0, random_state=0)
     rejected = {0.05: [], 0.2: []}

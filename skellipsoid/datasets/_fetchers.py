@@ -1,6 +1,6 @@
 """Fetchers of the public data sets that the open-intent literature compares on."""
 
-from typing import Literal, overload
+from typing import Literal, NamedTuple, TypedDict, Unpack, overload
 
 import numpy as np
 from sklearn.utils import Bunch
@@ -8,10 +8,18 @@ from sklearn.utils import Bunch
 from ._cache import PathLike, local_files
 from ._texts import TextsAndLabels, read_rows, resolve_open_label, resolve_subset, to_object_array
 
-_CLINC_OPEN = "oos"  # the label of the out-of-scope rows in the file
 
-_DESCR = {
-    "banking": """\
+class _DataSet(NamedTuple):
+    """A data set: the folder of its files, what the Bunch says of it, and how its files label open rows."""
+
+    folder: str
+    description: str
+    open_label: str | None = None
+
+
+_BANKING77 = _DataSet(
+    "banking",
+    """\
 Banking77
 ---------
 
@@ -23,7 +31,10 @@ Banking77
 The training file has 9,016 rows; 13 of them do not have exactly two fields, because a text holds a line break, and
 the literature's protocol skips them.
 """,
-    "oos": """\
+)
+_CLINC_OOS = _DataSet(
+    "oos",
+    """\
 CLINC150 with out-of-scope queries
 ----------------------------------
 
@@ -34,7 +45,11 @@ CLINC150 with out-of-scope queries
 
 The out-of-scope queries are in the test part only.
 """,
-    "stackoverflow": """\
+    open_label="oos",
+)
+_STACKOVERFLOW = _DataSet(
+    "stackoverflow",
+    """\
 StackOverflow question titles
 -----------------------------
 
@@ -43,21 +58,23 @@ StackOverflow question titles
 :Source: Xu et al. (2015), in the split of the TEXTOIR platform (Zhang et al., 2021)
 :Licence: none stated by its publishers; contributions to Stack Overflow are under CC BY-SA
 """,
-}
+)
+
+
+class _Options(TypedDict, total=False):
+    subset: str
+    data_home: PathLike | None
+    download_if_missing: bool
+
+
+class _OpenOptions(_Options, total=False):
+    open_label: int | str
 
 
 @overload
-def fetch_banking77(
-    *,
-    subset: str = ...,
-    data_home: PathLike | None = ...,
-    download_if_missing: bool = ...,
-    return_X_y: Literal[False] = ...,
-) -> Bunch: ...
+def fetch_banking77(*, return_X_y: Literal[False] = ..., **options: Unpack[_Options]) -> Bunch: ...
 @overload
-def fetch_banking77(
-    *, subset: str = ..., data_home: PathLike | None = ..., download_if_missing: bool = ..., return_X_y: Literal[True]
-) -> TextsAndLabels: ...
+def fetch_banking77(*, return_X_y: Literal[True], **options: Unpack[_Options]) -> TextsAndLabels: ...
 def fetch_banking77(
     *,
     subset: str = "train",
@@ -85,8 +102,8 @@ def fetch_banking77(
     subset : {"train", "dev", "test", "all"}, default="train"
         The part to load. "all" is train, dev and test, in this order.
     data_home : str or path-like, default=None
-        The folder that holds, or will hold, ``banking/train.tsv``, ``banking/dev.tsv`` and ``banking/test.tsv``. By
-        default the one that the environment variable ``SKELLIPSOID_DATA`` names, else ``~/skellipsoid_data``.
+        Folder that holds, or will hold, the files in its subfolder ``banking``. ``None`` is the folder that the
+        environment variable ``SKELLIPSOID_DATA`` names, else ``~/skellipsoid_data``.
     download_if_missing : bool, default=True
         If false, raise an error when a file is missing or not as published, instead of downloading it.
     return_X_y : bool, default=False
@@ -95,23 +112,10 @@ def fetch_banking77(
     Returns
     -------
     bunch : :class:`~sklearn.utils.Bunch`
-        With the attributes
-
-        data : ndarray of shape (n_samples,), of objects
-            The queries.
-        target : ndarray of shape (n_samples,), of strings
-            The intent of each query.
-        target_names : list of str
-            The 77 intents, sorted; the same for every ``subset``.
-        split : ndarray of shape (n_samples,), of strings
-            The part that each query belongs to.
-        DESCR : str
-            The description of the data set.
-        filenames : list of str
-            The files that the rows were read from.
-
+        ``data``, ``target`` and ``split``: text, label and part of each row, arrays of shape (n_samples,);
+        ``target_names``: the 77 intents, sorted; ``DESCR``, ``filenames``.
     (data, target) : tuple if ``return_X_y`` is true
-        The arrays of these names, as above.
+        The arrays of these names.
 
     Raises
     ------
@@ -120,13 +124,12 @@ def fetch_banking77(
     OSError
         If a file is missing and cannot be downloaded, or must not be; the message says where to put it.
     ImportError
-        If a file is missing and pooch is not installed.
+        If a file is missing and pooch, the extra ``skellipsoid[datasets]``, is not installed.
 
     Warns
     -----
     UserWarning
-        If a file in ``data_home`` is not as published (its SHA-256 differs); it is then downloaded again, and replaced
-        once the download is complete.
+        If a file in ``data_home`` is not as published (its SHA-256 differs); it is then replaced by a download.
 
     See Also
     --------
@@ -153,28 +156,13 @@ def fetch_banking77(
     >>> train.data.shape, len(train.target_names)  # doctest: +SKIP
     ((9003,), 77)
     """
-    bunch = _fetch("banking", subset, data_home, download_if_missing)
-    return (bunch.data, bunch.target) if return_X_y else bunch
+    return _fetch(_BANKING77, subset, data_home, download_if_missing, return_X_y)
 
 
 @overload
-def fetch_clinc_oos(
-    *,
-    subset: str = ...,
-    data_home: PathLike | None = ...,
-    download_if_missing: bool = ...,
-    open_label: int | str = ...,
-    return_X_y: Literal[False] = ...,
-) -> Bunch: ...
+def fetch_clinc_oos(*, return_X_y: Literal[False] = ..., **options: Unpack[_OpenOptions]) -> Bunch: ...
 @overload
-def fetch_clinc_oos(
-    *,
-    subset: str = ...,
-    data_home: PathLike | None = ...,
-    download_if_missing: bool = ...,
-    open_label: int | str = ...,
-    return_X_y: Literal[True],
-) -> TextsAndLabels: ...
+def fetch_clinc_oos(*, return_X_y: Literal[True], **options: Unpack[_OpenOptions]) -> TextsAndLabels: ...
 def fetch_clinc_oos(
     *,
     subset: str = "train",
@@ -204,8 +192,8 @@ def fetch_clinc_oos(
     subset : {"train", "dev", "test", "all"}, default="train"
         The part to load. "all" is train, dev and test, in this order.
     data_home : str or path-like, default=None
-        The folder that holds, or will hold, ``oos/train.tsv``, ``oos/dev.tsv`` and ``oos/test.tsv``. By default the
-        one that the environment variable ``SKELLIPSOID_DATA`` names, else ``~/skellipsoid_data``.
+        Folder that holds, or will hold, the files in its subfolder ``oos``. ``None`` is the folder that the
+        environment variable ``SKELLIPSOID_DATA`` names, else ``~/skellipsoid_data``.
     download_if_missing : bool, default=True
         If false, raise an error when a file is missing or not as published, instead of downloading it.
     open_label : int or str, default=-1
@@ -216,23 +204,10 @@ def fetch_clinc_oos(
     Returns
     -------
     bunch : :class:`~sklearn.utils.Bunch`
-        With the attributes
-
-        data : ndarray of shape (n_samples,), of objects
-            The queries.
-        target : ndarray of shape (n_samples,), of strings
-            The intent of each query; the open label for out-of-scope ones.
-        target_names : list of str
-            The 150 intents, sorted; the same for every ``subset``. The open label is not among them.
-        split : ndarray of shape (n_samples,), of strings
-            The part that each query belongs to.
-        DESCR : str
-            The description of the data set.
-        filenames : list of str
-            The files that the rows were read from.
-
+        ``data``, ``target`` and ``split``: text, label and part of each row, arrays of shape (n_samples,);
+        ``target_names``: the 150 intents, sorted, without the open label; ``DESCR``, ``filenames``.
     (data, target) : tuple if ``return_X_y`` is true
-        The arrays of these names, as above.
+        The arrays of these names.
 
     Raises
     ------
@@ -241,13 +216,12 @@ def fetch_clinc_oos(
     OSError
         If a file is missing and cannot be downloaded, or must not be; the message says where to put it.
     ImportError
-        If a file is missing and pooch is not installed.
+        If a file is missing and pooch, the extra ``skellipsoid[datasets]``, is not installed.
 
     Warns
     -----
     UserWarning
-        If a file in ``data_home`` is not as published (its SHA-256 differs); it is then downloaded again, and replaced
-        once the download is complete.
+        If a file in ``data_home`` is not as published (its SHA-256 differs); it is then replaced by a download.
 
     See Also
     --------
@@ -270,24 +244,13 @@ def fetch_clinc_oos(
     >>> int((test.target == "-1").sum())  # doctest: +SKIP
     1200
     """
-    bunch = _fetch("oos", subset, data_home, download_if_missing)
-    open_text = resolve_open_label(open_label, bunch.target_names)
-    bunch.target = np.array([open_text if label == _CLINC_OPEN else label for label in bunch.target])
-    return (bunch.data, bunch.target) if return_X_y else bunch
+    return _fetch(_CLINC_OOS, subset, data_home, download_if_missing, return_X_y, open_label)
 
 
 @overload
-def fetch_stackoverflow(
-    *,
-    subset: str = ...,
-    data_home: PathLike | None = ...,
-    download_if_missing: bool = ...,
-    return_X_y: Literal[False] = ...,
-) -> Bunch: ...
+def fetch_stackoverflow(*, return_X_y: Literal[False] = ..., **options: Unpack[_Options]) -> Bunch: ...
 @overload
-def fetch_stackoverflow(
-    *, subset: str = ..., data_home: PathLike | None = ..., download_if_missing: bool = ..., return_X_y: Literal[True]
-) -> TextsAndLabels: ...
+def fetch_stackoverflow(*, return_X_y: Literal[True], **options: Unpack[_Options]) -> TextsAndLabels: ...
 def fetch_stackoverflow(
     *,
     subset: str = "train",
@@ -316,9 +279,8 @@ def fetch_stackoverflow(
     subset : {"train", "dev", "test", "all"}, default="train"
         The part to load. "all" is train, dev and test, in this order.
     data_home : str or path-like, default=None
-        The folder that holds, or will hold, ``stackoverflow/train.tsv``, ``stackoverflow/dev.tsv`` and
-        ``stackoverflow/test.tsv``. By default the one that the environment variable ``SKELLIPSOID_DATA`` names, else
-        ``~/skellipsoid_data``.
+        Folder that holds, or will hold, the files in its subfolder ``stackoverflow``. ``None`` is the folder that the
+        environment variable ``SKELLIPSOID_DATA`` names, else ``~/skellipsoid_data``.
     download_if_missing : bool, default=True
         If false, raise an error when a file is missing or not as published, instead of downloading it.
     return_X_y : bool, default=False
@@ -327,23 +289,10 @@ def fetch_stackoverflow(
     Returns
     -------
     bunch : :class:`~sklearn.utils.Bunch`
-        With the attributes
-
-        data : ndarray of shape (n_samples,), of objects
-            The titles.
-        target : ndarray of shape (n_samples,), of strings
-            The topic of each title.
-        target_names : list of str
-            The 20 topics, sorted; the same for every ``subset``.
-        split : ndarray of shape (n_samples,), of strings
-            The part that each title belongs to.
-        DESCR : str
-            The description of the data set.
-        filenames : list of str
-            The files that the rows were read from.
-
+        ``data``, ``target`` and ``split``: text, label and part of each row, arrays of shape (n_samples,);
+        ``target_names``: the 20 topics, sorted; ``DESCR``, ``filenames``.
     (data, target) : tuple if ``return_X_y`` is true
-        The arrays of these names, as above.
+        The arrays of these names.
 
     Raises
     ------
@@ -352,13 +301,12 @@ def fetch_stackoverflow(
     OSError
         If a file is missing and cannot be downloaded, or must not be; the message says where to put it.
     ImportError
-        If a file is missing and pooch is not installed.
+        If a file is missing and pooch, the extra ``skellipsoid[datasets]``, is not installed.
 
     Warns
     -----
     UserWarning
-        If a file in ``data_home`` is not as published (its SHA-256 differs); it is then downloaded again, and replaced
-        once the download is complete.
+        If a file in ``data_home`` is not as published (its SHA-256 differs); it is then replaced by a download.
 
     See Also
     --------
@@ -380,24 +328,37 @@ def fetch_stackoverflow(
     >>> train.target_names[:3]  # doctest: +SKIP
     ['ajax', 'apache', 'bash']
     """
-    bunch = _fetch("stackoverflow", subset, data_home, download_if_missing)
-    return (bunch.data, bunch.target) if return_X_y else bunch
+    return _fetch(_STACKOVERFLOW, subset, data_home, download_if_missing, return_X_y)
 
 
-def _fetch(folder: str, subset: str, data_home: PathLike | None, download_if_missing: bool) -> Bunch:
-    """Return the rows of ``subset`` with the file's labels; the classes are those of the training file."""
+def _fetch(
+    data_set: _DataSet,
+    subset: str,
+    data_home: PathLike | None,
+    download_if_missing: bool,
+    return_X_y: bool,
+    open_label: int | str = -1,
+) -> Bunch | TextsAndLabels:
+    """Read the rows of ``subset``; the classes are those of the training file."""
     parts = resolve_subset(subset)
-    paths = local_files(folder, data_home, download_if_missing=download_if_missing)
+    paths = local_files(data_set.folder, data_home, download_if_missing=download_if_missing)
     rows = {}
     for part in {"train", *parts}:
         with paths[part].open(encoding="utf-8", newline="") as lines:
             rows[part] = read_rows(lines, n_fields=2)
     texts, labels = zip(*(row for part in parts for row in rows[part]), strict=True)
+    target_names = sorted({label for _, label in rows["train"]})
+    if data_set.open_label is not None:
+        open_text = resolve_open_label(open_label, target_names)
+        labels = tuple(open_text if label == data_set.open_label else label for label in labels)
+    data, target = to_object_array(texts), np.array(labels)
+    if return_X_y:
+        return data, target
     return Bunch(
-        data=to_object_array(texts),
-        target=np.array(labels),
-        target_names=sorted({label for _, label in rows["train"]}),
+        data=data,
+        target=target,
+        target_names=target_names,
         split=np.repeat(parts, [len(rows[part]) for part in parts]),
-        DESCR=_DESCR[folder],
+        DESCR=data_set.description,
         filenames=[str(paths[part]) for part in parts],
     )

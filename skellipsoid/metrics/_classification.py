@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._answers import read_label_problem
 from ._counts import Counts, ZeroDivision, check_zero_division, count_answers, f1_scores, fill_undefined, macro
-from ._labels import read_label_problem
-from ._scores import read_weights
 
 
 def open_set_f1_score(
@@ -41,7 +40,7 @@ def open_set_f1_score(
         no row of ``y_true`` is open, whatever was answered. "warn" is 0 with an ``UndefinedMetricWarning``; NaN
         leaves it out of the mean.
     sample_weight : array-like of shape (n_samples,), default=None
-        What each row weighs; ``None`` is 1 for all.
+        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
 
     Returns
     -------
@@ -112,7 +111,7 @@ def known_f1_score(
         What the F1 of a known class counts that is neither true nor answered, and what the mean is when there is no
         known class at all. "warn" is 0 with an ``UndefinedMetricWarning``; NaN leaves a class out of the mean.
     sample_weight : array-like of shape (n_samples,), default=None
-        What each row weighs; ``None`` is 1 for all.
+        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
 
     Returns
     -------
@@ -185,7 +184,7 @@ def open_f1_score(
         What the value is when no row of ``y_true`` is open, whatever was answered. "warn" is 0 with an
         ``UndefinedMetricWarning``.
     sample_weight : array-like of shape (n_samples,), default=None
-        What each row weighs; ``None`` is 1 for all.
+        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
 
     Returns
     -------
@@ -247,7 +246,7 @@ def open_set_accuracy(
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes all that occur in ``y_true`` or ``y_pred`` and are not the open label.
     sample_weight : array-like of shape (n_samples,), default=None
-        What each row weighs; ``None`` is 1 for all.
+        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
 
     Returns
     -------
@@ -277,9 +276,8 @@ def open_set_accuracy(
     >>> open_set_accuracy([0, 0, 1, 7, 8], [0, -1, 1, 1, -1], labels=[0, 1])
     0.6
     """
-    problem = read_label_problem(y_true, y_pred, open_label=open_label, labels=labels)
-    weights = read_weights(sample_weight, len(problem.true))
-    return float(np.average(problem.true == problem.predicted, weights=weights))
+    problem = read_label_problem(y_true, y_pred, open_label=open_label, labels=labels, sample_weight=sample_weight)
+    return float(np.average(problem.true == problem.predicted, weights=problem.weight))
 
 
 def _known_f1(counts: Counts, zero_division: ZeroDivision) -> NDArray[np.float64]:

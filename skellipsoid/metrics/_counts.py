@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from ._labels import LabelArray, read_label_problem
-from ._scores import read_weights
+from .._answers import LabelArray, read_label_problem
 
 #: What an undefined quotient counts: a number, or ``"warn"`` for 0 with a warning.
 ZeroDivision = float | Literal["warn"]
@@ -51,17 +50,16 @@ def count_answers(
     labels: ArrayLike | None,
     sample_weight: ArrayLike | None = None,
 ) -> Counts:
-    """Count true and predicted labels by the rule of :mod:`._labels`."""
-    problem = read_label_problem(y_true, y_pred, open_label=open_label, labels=labels)
+    """Count true and predicted labels by the rule of :mod:`skellipsoid._answers`, or sum their weights."""
+    problem = read_label_problem(y_true, y_pred, open_label=open_label, labels=labels, sample_weight=sample_weight)
     n_known = len(problem.classes)
-    weights = None if sample_weight is None else read_weights(sample_weight, len(problem.true))
     is_right = problem.true == problem.predicted
     is_false_rejection = (problem.true < n_known) & (problem.predicted == n_known)
 
     def count(labels: NDArray[np.int64], rows: NDArray[np.bool_] | slice = slice(None)) -> NDArray[Any]:
         # The last bin holds predictions that are neither a known class nor open: they are nobody's answer.
-        of_rows = None if weights is None else weights[rows]
-        return np.bincount(labels[rows], weights=of_rows, minlength=n_known + 2)[: n_known + 1]
+        weight = None if sample_weight is None else problem.weight[rows]
+        return np.bincount(labels[rows], weights=weight, minlength=n_known + 2)[: n_known + 1]
 
     return Counts(
         correct=count(problem.true, is_right),

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import auc
 
-from ._labels import read_label_problem
-from ._scores import has_both, read_scores, read_weights
+from .._answers import read_closed_set_rows
+from ._scores import has_both
 
 
 def oscr_curve(
@@ -38,7 +38,7 @@ def oscr_curve(
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes all that occur in ``y_true`` or ``y_pred_known`` and are not the open label.
     sample_weight : array-like of shape (n_samples,), default=None
-        What each row weighs; ``None`` is 1 for all.
+        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
 
     Returns
     -------
@@ -117,7 +117,7 @@ def oscr_score(
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes all that occur in ``y_true`` or ``y_pred_known`` and are not the open label.
     sample_weight : array-like of shape (n_samples,), default=None
-        What each row weighs; ``None`` is 1 for all.
+        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
 
     Returns
     -------
@@ -172,23 +172,14 @@ def _trace(
     labels: ArrayLike | None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Compute the curve; a warning points at the caller of the public function that calls this."""
-    problem = read_label_problem(y_true, y_pred_known, open_label=open_label, labels=labels, pred_name="y_pred_known")
-    n_known_classes = len(problem.classes)
-    n_refused = int(np.sum(problem.predicted == n_known_classes))
-    if n_refused:
-        msg = (
-            f"y_pred_known holds the open label {problem.open_label!r} in {n_refused} of {len(problem.predicted)} "
-            "rows: pass the closed-set answer for every row, as predict_known gives it."
-        )
-        raise ValueError(msg)
-    scores, weights = read_scores(score, len(problem.true)), read_weights(sample_weight, len(problem.true))
-    present = weights > 0
-    true, predicted, weights = problem.true[present], problem.predicted[present], weights[present]
-    is_known = true < n_known_classes
+    rows = read_closed_set_rows(
+        y_true, y_pred_known, score, open_label=open_label, labels=labels, sample_weight=sample_weight
+    )
+    is_known, weight = rows.is_known, rows.problem.weight
     has_both(is_known, "The OSCR curve", stacklevel=3)
-    thresholds, rank = np.unique(scores[present], return_inverse=True)
-    ccr = _share_at_least(is_known & (true == predicted), is_known, rank, weights)
-    fpr = _share_at_least(~is_known, ~is_known, rank, weights)
+    thresholds, rank = np.unique(rows.score, return_inverse=True)
+    ccr = _share_at_least(is_known & (rows.problem.true == rows.problem.predicted), is_known, rank, weight)
+    fpr = _share_at_least(~is_known, ~is_known, rank, weight)
     if fpr[-1] > 0:
         # Zero times the last rate, because a rate that is NaN without known rows is NaN everywhere.
         ccr, fpr, thresholds = np.append(ccr, 0 * ccr[-1]), np.append(fpr, 0.0), np.append(thresholds, np.inf)

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from ._scores import has_both, read_scored_rows
+from .._answers import check_offset, read_scored_rows
+from ._scores import has_both
 
 
 def open_set_auroc(
@@ -34,7 +35,7 @@ def open_set_auroc(
         The known classes. None takes every label but the open one; pass the training classes when ``y_true`` names
         the classes of open rows.
     sample_weight : array-like of shape (n_samples,), default=None
-        What each row weighs; ``None`` is 1 for all.
+        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
 
     Returns
     -------
@@ -105,7 +106,7 @@ def open_set_aupr(
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes every label but the open one.
     sample_weight : array-like of shape (n_samples,), default=None
-        What each row weighs; ``None`` is 1 for all.
+        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
 
     Returns
     -------
@@ -178,7 +179,7 @@ def fpr_at_tpr(
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes every label but the open one.
     sample_weight : array-like of shape (n_samples,), default=None
-        What each row weighs; ``None`` is 1 for all.
+        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
 
     Returns
     -------
@@ -252,7 +253,7 @@ def coverage_rejection(
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes every label but the open one.
     sample_weight : array-like of shape (n_samples,), default=None
-        What each row weighs; ``None`` is 1 for all.
+        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
 
     Returns
     -------
@@ -288,11 +289,9 @@ def coverage_rejection(
     >>> coverage_rejection([0, 0, 1, 1, -1, -1], [0.9, 0.0, 0.7, -0.1, 0.2, -0.5], offset=0.0)
     (0.75, 0.5)
     """
-    if np.isnan(offset):
-        msg = f"offset={offset!r} is no operating point: pass the lowest score that is accepted."
-        raise ValueError(msg)
+    least = check_offset(offset)
     scored = read_scored_rows(y_true, score, open_label=open_label, labels=labels, sample_weight=sample_weight)
-    accepted = scored.score >= offset
+    accepted = scored.score >= least
     has_both(scored.is_known, "Coverage or rejection")
     coverage = _share(accepted, scored.is_known, scored.weight)
     return coverage, _share(~accepted, ~scored.is_known, scored.weight)

@@ -94,7 +94,8 @@ def open_set_report(
         that is never true, F1 of one that is neither, and F1 of open when no row of ``y_true`` is open. "warn" is 0
         with an ``UndefinedMetricWarning``; NaN is left out of averages.
     sample_weight : array-like of shape (n_samples,), default=None
-        What each row weighs; ``None`` is 1 for all. With weights, support is a sum of them.
+        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out. With weights, support is a sum of
+        them.
     output_dict : bool, default=False
         Return the dictionary instead of the text.
     digits : int, default=2

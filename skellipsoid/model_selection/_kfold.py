@@ -9,16 +9,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linear_sum_assignment
 from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 
-from ._labels import (
-    OPEN,
-    Indices,
-    Labels,
-    Mask,
-    OpenSetSplitter,
-    RandomState,
-    check_count,
-    resolve_random_state,
-)
+from ._labels import OPEN, Indices, Labels, Mask, RandomState, resolve_random_state
+from ._splitter import OpenSetSplitter, check_count
 
 
 class _PartitionSplitter(OpenSetSplitter):

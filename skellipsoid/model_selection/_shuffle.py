@@ -7,17 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._labels import (
-    OPEN,
-    Indices,
-    Labels,
-    Mask,
-    OpenSetSplitter,
-    RandomState,
-    check_count,
-    read_labels,
-    resolve_random_state,
-)
+from ._labels import OPEN, Indices, Labels, Mask, RandomState, read_labels, resolve_random_state
+from ._splitter import OpenSetSplitter, check_count
 
 
 class OpenSetShuffleSplit(OpenSetSplitter):
@@ -199,9 +190,10 @@ class KnownClassSplit(OpenSetSplitter):
         Raises
         ------
         ValueError
-            If ``y`` is missing, continuous or of mixed kinds, or if fewer than two classes would be known.
+            If ``y`` or a label in it is missing, if labels are continuous or of mixed kinds, or if fewer than two
+            classes would be known.
         """
-        labels = read_labels(None, y, self.open_label)
+        labels = read_labels(None, y, self.open_label, "KnownClassSplit")
         known: NDArray[Any] = labels.classes[_draw_known(labels, self.known_ratio, self._generator())]
         return known
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
 #: The colours of Okabe and Ito, which colour-blind people can tell apart; without black, and yellow, faint on white.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
@@ -23,30 +24,40 @@ OPEN_SPACE = "#DCDCDC"
 _POINTS_PER_INCH = 72
 
 
-def require_matplotlib(caller: str) -> None:
+def require_matplotlib(display: type, method: str) -> None:
     """Raise one sentence that names the extra unless matplotlib is installed."""
     if find_spec("matplotlib") is None:
-        msg = f"{caller} draws with matplotlib, which is not installed: pip install 'skellipsoid[plot]'."
+        msg = (
+            f"{display.__name__}.{method} draws with matplotlib, which is not installed: pip install "
+            "'skellipsoid[plot]'."
+        )
         raise ImportError(msg)
 
 
-def make_axes(ax: "Axes | None", caller: str, *, figsize: tuple[float, float] | None = None) -> "Axes":
-    """Give back ``ax``, or the axes of a new figure that lays itself out.
+def make_axes(
+    display: object, ax: "Axes | None", *, figsize: tuple[float, float] | None = None
+) -> tuple["Axes", "Figure | SubFigure"]:
+    """Give the axes to draw on and their figure: ``ax``, or the axes of a new figure that lays itself out.
 
     Parameters
     ----------
+    display : object
+        Whose ``plot`` draws, as the error says without matplotlib.
     ax : matplotlib Axes or None
-    caller : str
-        Who draws, as the error says without matplotlib.
     figsize : tuple of float, default=None
         Of a new figure, in inches.
     """
-    if ax is not None:
-        return ax
-    require_matplotlib(caller)
-    from matplotlib import pyplot as plt
+    require_matplotlib(type(display), "plot")
+    if ax is None:
+        from matplotlib import pyplot as plt
 
-    return plt.subplots(figsize=figsize, layout="constrained")[1]
+        ax = plt.subplots(figsize=figsize, layout="constrained")[1]
+    return ax, ax.figure
+
+
+def legend_above(ax: "Axes", *, ncols: int = 1) -> None:
+    """Draw the legend above the axes, where it covers nothing."""
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncols=ncols, frameon=False)
 
 
 def styled(defaults: dict[str, Any], chosen: dict[str, Any] | None, artist: Any) -> dict[str, Any]:

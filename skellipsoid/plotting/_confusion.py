@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._pipelines import read_estimator
-from ..metrics._labels import read_label_problem
+from .._answers import read_label_problem
 from ._canvas import FAINT, INK, OPEN_SPACE, axes_size, make_axes, name_open, require_matplotlib, shorten, styled
+from ._inputs import read_answers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -140,18 +140,7 @@ class OpenSetConfusionMatrixDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        caller = f"{cls.__name__}.from_estimator"
-        require_matplotlib(caller)
-        members = ("predict", "classes_", "open_label_")
-        classifier, features = read_estimator(estimator, X, members, caller, remedy=", or use from_predictions")
-        return cls.from_predictions(
-            y,
-            classifier.predict(features),
-            open_label=classifier.open_label_,
-            labels=classifier.classes_,
-            ax=ax,
-            **options,
-        )
+        return cls.from_predictions(y, **read_answers(cls, estimator, X, "predict"), ax=ax, **options)
 
     @classmethod
     def from_predictions(
@@ -196,7 +185,7 @@ class OpenSetConfusionMatrixDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        require_matplotlib(f"{cls.__name__}.from_predictions")
+        require_matplotlib(cls, "from_predictions")
         problem = read_label_problem(y_true, y_pred, open_label=open_label, labels=labels)
         n_labels = len(problem.classes) + 1
         odd = np.flatnonzero(problem.predicted == n_labels)
@@ -268,8 +257,7 @@ class OpenSetConfusionMatrixDisplay:
         counts = self.coarse_matrix if coarse else np.asarray(self.confusion_matrix)
         self.values_ = _normalize(counts, normalize)
         names = self._names()
-        self.ax_ = make_axes(ax, f"{type(self).__name__}.plot", figsize=(6.4, 4) if coarse else _figure_size(names))
-        self.figure_ = self.ax_.figure
+        self.ax_, self.figure_ = make_axes(self, ax, figsize=(6.4, 4) if coarse else _figure_size(names))
         writes = coarse or include_values is True or (include_values == "auto" and len(counts) <= _MOST_WITH_VALUES)
         power = (1.0 if writes else 0.5) if gamma == "auto" else gamma
         self._draw_image(coarse, normalize, cmap, power, im_kw)

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from ._canvas import COLOURS, INK, LINE_STYLES, OPEN_COLOUR, make_axes, require_matplotlib, styled
-from ._inputs import ClosedSetRows, check_offset, read_closed_set_rows, read_estimator_rows
+from .._answers import ClosedSetRows, check_offset, read_closed_set_rows
+from ._canvas import COLOURS, INK, LINE_STYLES, OPEN_COLOUR, legend_above, make_axes, require_matplotlib, styled
+from ._inputs import read_answers, require_both
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -144,20 +145,8 @@ class CoverageDisplay:
         UndefinedMetricWarning
             If a known class has no row in ``y``.
         """
-        caller = f"{cls.__name__}.from_estimator"
-        require_matplotlib(caller)
-        classifier, known, score = read_estimator_rows(estimator, X, caller)
-        return cls.from_predictions(
-            y,
-            known,
-            score,
-            offset=classifier.offset_,
-            open_label=classifier.open_label_,
-            labels=classifier.classes_,
-            n_offsets=n_offsets,
-            ax=ax,
-            **plot_options,
-        )
+        answers = read_answers(cls, estimator, X, "predict_known", "score_samples")
+        return cls.from_predictions(y, **answers, n_offsets=n_offsets, ax=ax, **plot_options)
 
     @classmethod
     def from_predictions(
@@ -213,8 +202,9 @@ class CoverageDisplay:
         UndefinedMetricWarning
             If a known class has no row in ``y_true``.
         """
-        require_matplotlib(f"{cls.__name__}.from_predictions")
+        require_matplotlib(cls, "from_predictions")
         rows = read_closed_set_rows(y_true, y_pred_known, score, open_label=open_label, labels=labels)
+        require_both(rows.is_known, rows.problem.open_label)
         _warn_of_missing_classes(rows)
         offset = None if offset is None else check_offset(offset)
         offsets = _spread_offsets(rows.score, offset, n_offsets)
@@ -261,14 +251,12 @@ class CoverageDisplay:
         ValueError
             If ``x`` is neither.
         """
-        require_matplotlib(f"{type(self).__name__}.plot")
-        from matplotlib.lines import Line2D
-
         if x not in ("offset", "coverage"):
             msg = f"x={x!r} is not allowed: pass 'offset' or 'coverage'."
             raise ValueError(msg)
-        self.ax_ = make_axes(ax, f"{type(self).__name__}.plot")
-        self.figure_ = self.ax_.figure
+        self.ax_, self.figure_ = make_axes(self, ax)
+        from matplotlib.lines import Line2D
+
         across = self.offsets if x == "offset" else self.coverage
         drawn = np.isfinite(across)
         present = None if self.offset is None else int(np.flatnonzero(self.offsets == self.offset)[0])
@@ -287,7 +275,7 @@ class CoverageDisplay:
             ylim=(-0.02, 1.02),
         )
         if legend:
-            self.ax_.legend(loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncols=2, frameon=False)
+            legend_above(self.ax_, ncols=2)
         return self
 
     def _mark(self, present: int | None, across: NDArray[np.float64]) -> Any:

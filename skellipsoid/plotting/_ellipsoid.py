@@ -5,16 +5,16 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._pipelines import read_estimator
-from ..metrics._labels import read_label_problem
-from ._canvas import COLOURS, FAINT, INK, MARKERS, OPEN_SPACE, legend_name, make_axes, require_matplotlib, styled
+from .._answers import read_label_problem
+from ._canvas import COLOURS, FAINT, INK, MARKERS, OPEN_SPACE, legend_name, make_axes, styled
+from ._inputs import read_classifier
 from ._names import write_names
 from ._plane import choose_plane, cut_ellipsoids, frame_around, open_region, to_floats
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MEMBERS = ("predict", "predict_known", "ellipsoid_axes", "classes_", "open_label_", "class_offsets_", "components_")
+_MEMBERS = ("predict", "predict_known", "ellipsoid_axes", "offset_", "class_offsets_", "components_")
 _GROUPS = ("known accepted", "known rejected", "open accepted", "open rejected")
 _MOST_IN_LEGEND = len(COLOURS)
 #: Pictures more than this many times as long as wide are stretched.
@@ -208,9 +208,7 @@ class EllipsoidDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        caller = f"{cls.__name__}.from_estimator"
-        require_matplotlib(caller)
-        classifier, features = read_estimator(estimator, X, _MEMBERS, caller)
+        classifier, features = read_classifier(cls, estimator, X, *_MEMBERS)
         problem = read_label_problem(
             y,
             classifier.predict(features),  # which also checks the features
@@ -277,8 +275,7 @@ class EllipsoidDisplay:
             This display, with what was drawn.
         """
         many = len(self.classes) > _MANY and self.label is None
-        self.ax_ = make_axes(ax, f"{type(self).__name__}.plot", figsize=(10.5, 7.5) if many else (8.5, 5.5))
-        self.figure_ = self.ax_.figure
+        self.ax_, self.figure_ = make_axes(self, ax, figsize=(10.5, 7.5) if many else (8.5, 5.5))
         self._draw_open_space()
         self._draw_outlines(outline_kw)
         self._draw_rows(scatter_kw)

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..metrics._scores import read_scored_rows
-from ._canvas import INK, KNOWN_COLOUR, OPEN_COLOUR, make_axes, percent, require_matplotlib, styled
-from ._inputs import check_offset, read_estimator_rows
+from .._answers import check_offset, read_scored_rows
+from ._canvas import INK, KNOWN_COLOUR, OPEN_COLOUR, legend_above, make_axes, percent, require_matplotlib, styled
+from ._inputs import read_answers
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -109,18 +109,7 @@ class ScoreHistogramDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        caller = f"{cls.__name__}.from_estimator"
-        require_matplotlib(caller)
-        classifier, _, score = read_estimator_rows(estimator, X, caller)
-        return cls.from_predictions(
-            y,
-            score,
-            offset=classifier.offset_,
-            open_label=classifier.open_label_,
-            labels=classifier.classes_,
-            ax=ax,
-            **plot_options,
-        )
+        return cls.from_predictions(y, **read_answers(cls, estimator, X, "score_samples"), ax=ax, **plot_options)
 
     @classmethod
     def from_predictions(
@@ -164,7 +153,7 @@ class ScoreHistogramDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        require_matplotlib(f"{cls.__name__}.from_predictions")
+        require_matplotlib(cls, "from_predictions")
         is_known, scores, _ = read_scored_rows(y_true, score, open_label=open_label, labels=labels)
         infinite = scores[np.isinf(scores)]
         if len(infinite):
@@ -215,15 +204,13 @@ class ScoreHistogramDisplay:
         ValueError
             If ``bins`` is less than 1.
         """
-        require_matplotlib(f"{type(self).__name__}.plot")
-        from matplotlib.lines import Line2D
-        from matplotlib.patches import StepPatch
-
         self.bin_edges_ = _edges(np.concatenate([self.known_score, self.open_score]), self.offset, bins)
         self.known_heights_ = self._heights(self.known_score, share)
         self.open_heights_ = self._heights(self.open_score, share)
-        self.ax_ = make_axes(ax, f"{type(self).__name__}.plot")
-        self.figure_ = self.ax_.figure
+        self.ax_, self.figure_ = make_axes(self, ax)
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import StepPatch
+
         accepted = percent(_share(self.known_score >= self.offset))
         rejected = percent(_share(self.open_score < self.offset))
         looks: dict[str, Any] = {
@@ -250,7 +237,7 @@ class ScoreHistogramDisplay:
             self.line_ = self.ax_.axvline(self.offset, **styled(looks, line_kw, Line2D))
         self.ax_.set(xlabel="knownness (score_samples)", ylabel="share of rows" if share else "rows")
         if legend:
-            self.ax_.legend(loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, frameon=False)
+            legend_above(self.ax_)
         return self
 
     def _heights(self, score: NDArray[np.float64], share: bool) -> NDArray[np.float64]:

@@ -1,73 +1,62 @@
-"""How the displays read an estimator, labels and scores."""
+"""How the displays read an estimator."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from .._pipelines import read_estimator
-from ..metrics._labels import LabelProblem, read_label_problem
-from ..metrics._scores import read_scores
+from ._canvas import require_matplotlib
+
+#: What ``from_predictions`` calls the answers of a classifier's methods.
+_ARGUMENTS = {"predict": "y_pred", "predict_known": "y_pred_known", "score_samples": "score"}
 
 
-def read_estimator_rows(estimator: Any, X: Any, caller: str) -> tuple[Any, NDArray[Any], NDArray[np.floating]]:
-    """Read the classifier, its closed-set answers, and scores of which those below ``offset_`` are answered open.
+def read_classifier(display: type, estimator: Any, X: Any, *members: str, remedy: str = "") -> tuple[Any, Any]:
+    """Take the fitted classifier, and the features that it sees, for a display's ``from_estimator``.
 
-    The scores are those of ``score_samples`` less ``class_offsets_``.
-    """
-    members = ("predict_known", "score_samples", "classes_", "open_label_", "offset_", "class_offsets_")
-    classifier, features = read_estimator(estimator, X, members, caller, remedy=", or use from_predictions")
-    known, score = classifier.predict_known(features), classifier.score_samples(features)
-    if not classifier.class_offsets_.any():
-        return classifier, known, score
-    offset, class_offsets = classifier.offset_, classifier.class_offsets_[np.searchsorted(classifier.classes_, known)]
-    relative = score - class_offsets
-    # The difference rounds otherwise than the sum that predict compares with.
-    below = np.minimum(relative, np.nextafter(offset, -np.inf))
-    return classifier, known, np.where(score < offset + class_offsets, below, np.maximum(relative, offset))
-
-
-class ClosedSetRows(NamedTuple):
-    """Labels, closed-set answers and scores of rows, both known and open ones among them.
-
-    Attributes
+    Parameters
     ----------
-    problem : LabelProblem
-        True classes and closed-set answers as positions.
-    score : ndarray of shape (n_samples,)
+    display : type
+    estimator : open-set classifier, or Pipeline or search that ends in one
+    X : array-like
+    *members : str
+        What the display needs of the classifier, beside its classes and the open label.
+    remedy : str
+        What else can be done, for the error.
     """
-
-    problem: LabelProblem
-    score: NDArray[np.float64]
-
-    @property
-    def is_known(self) -> NDArray[np.bool_]:
-        """Whether each row's true class is known."""
-        return self.problem.true < len(self.problem.classes)
+    require_matplotlib(display, "from_estimator")
+    members = (*members, "classes_", "open_label_")
+    return read_estimator(estimator, X, members, f"{display.__name__}.from_estimator", remedy)
 
 
-def read_closed_set_rows(
-    y_true: ArrayLike, y_pred_known: ArrayLike, score: ArrayLike, *, open_label: Any, labels: ArrayLike | None
-) -> ClosedSetRows:
-    """Read what curves over all offsets are made of.
+def read_answers(display: type, estimator: Any, X: Any, *methods: str) -> dict[str, Any]:
+    """Take the arguments of a display's ``from_predictions``, but the true labels, out of a fitted estimator.
 
-    Raises
-    ------
-    ValueError
-        If ``y_pred_known`` holds the open label, a score is NaN, lengths differ, labels are of mixed kinds, or known
-        or open rows are missing.
+    They are the answers of the methods, the known classes and the open label, and with a score the offset. From scores
+    the class offsets are taken off, so that the rows below the offset are those answered open.
     """
-    problem = read_label_problem(y_true, y_pred_known, open_label=open_label, labels=labels, pred_name="y_pred_known")
-    n_refused = int(np.sum(problem.predicted == len(problem.classes)))
-    if n_refused:
-        msg = (
-            f"y_pred_known holds the open label {problem.open_label!r} in {n_refused} of {len(problem.predicted)} "
-            "rows: pass the closed-set answer for every row, as predict_known gives it."
-        )
-        raise ValueError(msg)
-    rows = ClosedSetRows(problem, read_scores(score, len(problem.true)))
-    require_both(rows.is_known, problem.open_label)
-    return rows
+    with_score = "score_samples" in methods
+    members = (*methods, "predict_known", "offset_", "class_offsets_") if with_score else methods
+    classifier, features = read_classifier(display, estimator, X, *members, remedy=", or use from_predictions")
+    answers = {method: getattr(classifier, method)(features) for method in methods}
+    options = {"labels": classifier.classes_, "open_label": classifier.open_label_}
+    if with_score:
+        options["offset"] = classifier.offset_
+        if classifier.class_offsets_.any():
+            assigned = answers["predict_known"] if "predict_known" in methods else classifier.predict_known(features)
+            answers["score_samples"] = _less_class_offsets(classifier, answers["score_samples"], assigned)
+    return options | {_ARGUMENTS[method]: answer for method, answer in answers.items()}
+
+
+def _less_class_offsets(classifier: Any, score: NDArray[np.floating], assigned: NDArray[Any]) -> NDArray[np.floating]:
+    """Take the class offsets off scores; those below ``offset_`` then are exactly the rows answered open."""
+    class_offsets = classifier.class_offsets_[np.searchsorted(classifier.classes_, assigned)]
+    offset, relative = classifier.offset_, score - class_offsets
+    # The difference rounds otherwise than the sum that predict compares with.
+    is_below = score < (offset + class_offsets).astype(score.dtype)
+    below, least = np.minimum(relative, np.nextafter(offset, -np.inf)), np.maximum(relative, offset)
+    return np.asarray(np.where(is_below, below, least))
 
 
 def require_both(is_known: NDArray[np.bool_], open_label: Any) -> None:
@@ -85,12 +74,3 @@ def require_both(is_known: NDArray[np.bool_], open_label: Any) -> None:
             "of known classes."
         )
         raise ValueError(msg)
-
-
-def check_offset(offset: float) -> float:
-    """Raise one sentence unless an offset is a number; infinite ones accept everything or nothing."""
-    value = float(offset)
-    if value != value:
-        msg = f"offset={offset!r} is no operating point: pass the lowest score that is accepted."
-        raise ValueError(msg)
-    return value

@@ -6,10 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import auc
 
+from .._answers import check_offset, read_closed_set_rows
 from .._pipelines import split_estimator
 from ..metrics import oscr_curve
 from ._canvas import COLOURS, FAINT, LINE_STYLES, legend_name, make_axes, require_matplotlib, styled
-from ._inputs import check_offset, read_closed_set_rows, read_estimator_rows
+from ._inputs import read_answers, require_both
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -134,20 +135,9 @@ class OSCRDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        caller = f"{cls.__name__}.from_estimator"
-        require_matplotlib(caller)
-        classifier, known, score = read_estimator_rows(estimator, X, caller)
-        return cls.from_predictions(
-            y,
-            known,
-            score,
-            offset=classifier.offset_,
-            open_label=classifier.open_label_,
-            labels=classifier.classes_,
-            name=type(split_estimator(estimator)[1]).__name__ if name is None else name,
-            ax=ax,
-            **plot_options,
-        )
+        answers = read_answers(cls, estimator, X, "predict_known", "score_samples")
+        name = type(split_estimator(estimator)[1]).__name__ if name is None else name
+        return cls.from_predictions(y, **answers, name=name, ax=ax, **plot_options)
 
     @classmethod
     def from_predictions(
@@ -198,8 +188,9 @@ class OSCRDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        require_matplotlib(f"{cls.__name__}.from_predictions")
+        require_matplotlib(cls, "from_predictions")
         rows = read_closed_set_rows(y_true, y_pred_known, score, open_label=open_label, labels=labels)
+        require_both(rows.is_known, rows.problem.open_label)
         point = None
         if offset is not None:
             accepted = rows.score >= check_offset(offset)
@@ -238,12 +229,10 @@ class OSCRDisplay:
         display : OSCRDisplay
             This display, with what was drawn.
         """
-        require_matplotlib(f"{type(self).__name__}.plot")
+        is_new = ax is None
+        self.ax_, self.figure_ = make_axes(self, ax, figsize=(5.8, 5.4))
         from matplotlib.lines import Line2D
 
-        is_new = ax is None
-        self.ax_ = make_axes(ax, f"{type(self).__name__}.plot", figsize=(5.8, 5.4))
-        self.figure_ = self.ax_.figure
         turn = sum(line.get_gid() == _GID for line in self.ax_.lines)
         name = legend_name((self.name if name is None else name) or "", 40)
         area = "" if self.oscr is None else f"area {self.oscr:.3f}"

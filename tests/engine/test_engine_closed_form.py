@@ -7,20 +7,20 @@ import pytest
 import torch
 
 from skellipsoid._engine.boundaries import ShapeWeights
-from skellipsoid._engine.closed_form import BETWEEN_SHARES, SHARED_SHARES, _choose_weights, _Judge, fit_closed_form
+from skellipsoid._engine.closed_form import _choose_weights, _Judge, fit_closed_form
 from skellipsoid._engine.covariance import LeftOutShapes
 from skellipsoid._engine.geometry import class_balls
 from skellipsoid._engine.held_out import best_size
 from skellipsoid._engine.samples import Samples
 from skellipsoid._engine.settings import BoundarySettings
-from skellipsoid._engine.shared_shapes import (
-    SPHERICAL_SHARES,
-    TEMPERATURES,
-    label_distances,
-    principal_frame,
-    shared_frame,
-    turned,
-)
+from skellipsoid._engine.shared_shapes import label_distances, principal_frame, shared_frame, turned
+
+#: Candidates of a, and scales of squared distances that judge them.
+SPHERICAL_SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
+TEMPERATURES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+#: Candidates of b and ρ.
+BETWEEN_SHARES = (0.2, 0.4, 0.6)
+SHARED_SHARES = (0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
 
 SETTINGS = BoundarySettings(
     init="covariance",
@@ -473,7 +473,7 @@ def test_equally_good_shares_leave_the_likeliest():
     fit = found.fit(ShapeWeights(0.3, None, 0.5))
     between, shared = _choose_weights(fit.judge, fit.known)
     assert between is None
-    assert shared == pytest.approx(SHARED_SHARES[0])
+    assert shared == pytest.approx(0.1)
 
 
 def test_the_likelihood_is_that_of_rows_by_the_class_of_the_others():

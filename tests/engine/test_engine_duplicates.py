@@ -80,7 +80,7 @@ def test_near_copies_are_found(kind, jitter):
         rows, classes, units = with_copies(kind, seed, jitter)
         found = find_duplicates(rows, classes)
         assert all(len(np.unique(found[units == unit])) == 1 for unit in np.unique(units))
-        assert falsely_linked(found, units) <= duplicates.FALSE_DISCOVERY_RATE
+        assert falsely_linked(found, units) <= 0.05
 
 
 @pytest.mark.parametrize("jitter", [1e-4, 0.05])
@@ -95,7 +95,7 @@ def test_few_links_are_false_where_there_are_duplicates(n_features):
     for seed in range(6):
         rows, classes, units = with_copies("some twice", seed, 1e-4, n_features=n_features)
         shares.append(falsely_linked(find_duplicates(rows, classes), units))
-    assert np.mean(shares) <= duplicates.FALSE_DISCOVERY_RATE
+    assert np.mean(shares) <= 0.05
 
 
 @pytest.mark.parametrize(("size", "spread", "n_features"), [(2, 0.1, 5), (3, 0.1, 5), (3, 0.3, 20), (5, 0.3, 20)])
@@ -302,7 +302,7 @@ def test_large_classes_are_compared_piece_by_piece(monkeypatch, jitter):
     together = [len(np.unique(found[units == unit])) == 1 for unit, n in enumerate(np.bincount(units)) if n > 1]
     # A cut may come between near rows, but not between equal ones.
     assert all(together) if not jitter else np.mean(together) > 0.9
-    assert falsely_linked(found, units) <= duplicates.FALSE_DISCOVERY_RATE
+    assert falsely_linked(found, units) <= 0.05
 
 
 def test_pieces_of_large_classes_have_no_more_duplicates(monkeypatch):

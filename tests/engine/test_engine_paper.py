@@ -10,7 +10,6 @@ import torch
 from skellipsoid._engine.geometry import Factors
 from skellipsoid._engine.held_out import HeldOutRows, best_size, expected_f1
 from skellipsoid._engine.paper import (
-    ROUNDING,
     Ellipsoids,
     _BoundaryTrainer,
     _hold_out,
@@ -372,8 +371,8 @@ def test_recalibration_multiplies_all_radii_by_the_best_size(early_stopping, n_o
     reach = judge.reach(Factors.from_components(learned.components), started.radii, between)
     assert len(reach.open) == 2
     if not n_open:
-        assert ratios[0].item() == pytest.approx(best_size(reach)[0] * (1 + ROUNDING))
-    assert reach.known.min() < ratios[0].item() < reach.known.max() * (1 + 2 * ROUNDING)
+        assert ratios[0].item() == pytest.approx(best_size(reach)[0] * (1 + 1e-5))
+    assert reach.known.min() < ratios[0].item() < reach.known.max() * (1 + 2e-5)
 
 
 def test_the_same_seed_learns_the_same():

@@ -303,23 +303,11 @@ def test_report_says_what_is_undefined():
     ("y_true", "y_pred", "message"),
     [
         ([0, 1, -1], ["0", "1", "-1"], "y_true holds numbers such as 0 and y_pred holds strings such as '0', but"),
-        (["a", -1], ["a", "-1"], "y_true mixes strings such as 'a' and numbers such as -1, but"),
-        (np.array(["a", "b"], dtype=object), np.array(["a", -1], dtype=object), "y_pred mixes strings such as 'a'"),
         ([0, 1], [0], "y_true has 2 rows and y_pred has 1: pass"),
-        ([], [], "y_true is empty: pass"),
-        ([0, 1], [[0, 1], [1, 0]], r"y_pred has shape \(2, 2\), but must be one-dimensional"),
-        ("abc", ["a"], r"y_true has shape \(\), but must be one-dimensional"),
-        ([0, 1], [0.2, 0.7], "y_pred holds 0.2, which is no whole number of 64 bits: .* functions that take a score"),
-        ([0.0, nan], [0, 1], "y_true holds nan, which is no whole number"),
-        ([0, np.inf], [0, 1], "y_true holds inf, which is no whole number"),
-        (np.array([0, -np.inf]), [0, 1], "y_true holds -inf, which is no whole number"),
         # Beyond 2**53 floats skip whole numbers, so that different labels would be one.
         ([0, 1e17], [0, 1], r"y_true holds 1e\+17, which is no whole number"),
         ([0, -1e17], [0, 1], r"y_true holds -1e\+17, which is no whole number"),
-        (["a", None], ["a", "b"], r"y_true holds None \(NoneType\), but labels must be all numbers or all strings"),
         (np.array([2**63], dtype=np.uint64), [0], "y_true holds 9223372036854775808, which is no whole number of 64"),
-        (np.array(["2020-01-01"], dtype="datetime64[D]"), [0], r"y_true is of type datetime64\[D\], but labels must"),
-        ([b"a"], [b"a"], r"y_true holds b'a' \(bytes\), but"),
     ],
 )
 def test_bad_labels(function, y_true, y_pred, message):
@@ -390,5 +378,5 @@ def test_metrics_need_neither_torch_nor_an_estimator():
             if isinstance(node, ast.Import):
                 assert {alias.name.split(".")[0] for alias in node.names} <= allowed, file.name
             elif isinstance(node, ast.ImportFrom):
-                shared = node.level == 2 and node.module == "_labels"  # the package's rule for labels: NumPy alone
+                shared = node.level == 2 and node.module == "_answers"  # labels and scores, as displays read them
                 assert node.level == 1 or shared or node.module.split(".")[0] in allowed, file.name

@@ -255,7 +255,7 @@ def test_bad_scores(metric, score, message):
 
 @pytest.mark.parametrize("metric", ALL)
 def test_bad_labels(metric):
-    with pytest.raises(ValueError, match=r"^y_true mixes strings such as 'a' and numbers such as -1, but"):
+    with pytest.raises(ValueError, match=r"^y_true mixes strings such as 'a' with numbers such as -1, but"):
         metric(["a", -1], ["a", "a"], [1, 0])
     with pytest.raises(ValueError, match=r"^labels lists the open label -1 among the known classes"):
         metric([0, -1], [0, 0], [1, 0], labels=[0, -1])

@@ -90,10 +90,32 @@ def test_multi_metric_search_refits_by_an_open_set_scorer(blobs):
         refit="open_set_f1",
         error_score="raise",
     ).fit(X, y)
-    assert search.best_params_["beta"] in (0.1, 0.5)
-    assert metrics.open_set_f1_scorer(search, X, np.where(y == "a", "zzz", y)) < metrics.known_f1_scorer(
-        search.best_estimator_, X, y
-    )
+    for i, beta in enumerate((0.1, 0.5)):
+        model = EllipsoidOpenSetClassifier(beta=beta, random_state=0)
+        for fold, (train, test) in enumerate(OpenSetKFold(3).split(X, y)):
+            answers = model.fit(X[train], y[train]).predict(X[test])
+            truth = np.where(np.isin(y[test], model.classes_), y[test], "-1")
+            for name, metric in (("open_set_f1", metrics.open_set_f1_score), ("known_f1", metrics.known_f1_score)):
+                expected = metric(truth, answers, labels=model.classes_)
+                assert search.cv_results_[f"split{fold}_test_{name}"][i] == expected
+    means = search.cv_results_["mean_test_open_set_f1"]
+    assert means[0] != means[1]
+    assert search.best_index_ == means.argmax()
+
+
+def test_a_class_of_another_name_is_open_for_a_fitted_search(blobs):
+    X, y = blobs
+    search = GridSearchCV(
+        EllipsoidOpenSetClassifier(random_state=0),
+        {"beta": [0.5]},
+        cv=OpenSetKFold(3),
+        scoring=metrics.open_set_f1_scorer,
+        error_score="raise",
+    ).fit(X, y)
+    renamed = np.where(y == "a", "zzz", y)
+    found = metrics.open_set_f1_scorer(search, X, renamed)
+    expected = metrics.open_set_f1_score(np.where(y == "a", "-1", y), search.predict(X), labels=search.classes_)
+    assert found == expected < metrics.open_set_f1_score(y, search.predict(X), labels=search.classes_, zero_division=1)
 
 
 def test_scorer_says_what_it_is():
@@ -156,6 +178,20 @@ def test_report_sums_weights():
     assert fpr.tolist() == [0, 0, 0.75, 1]
     assert ccr.tolist() == [2 / 3, 1, 1, 1]
     assert thresholds.tolist() == [0.9, 0.8, 0.6, 0.5]
+
+
+def test_rows_of_weight_0_are_left_out():
+    true, answer, weights = [0, 1, 1, -1, 2, 0], [0, 1, 0, -1, 2, 3], [1, 1, 1, 1, 0, 0]
+    # Warnings are errors here: the classes 2 and 3 would be undefined.
+    for name in ("open_set_f1_score", "known_f1_score", "open_f1_score", "open_set_accuracy"):
+        metric = getattr(metrics, name)
+        assert metric(true, answer, sample_weight=weights) == metric(true[:4], answer[:4])
+    report = metrics.open_set_report(true, answer, sample_weight=weights, output_dict=True)
+    assert [*report["classes"]] == ["0", "1", "-1"]
+    known, score = [0, 1, 0, 1, 2, 3], [0.9, 0.8, 0.7, 0.6, 0.5, 1.0]
+    weighted = metrics.oscr_curve(true, known, score, sample_weight=weights)
+    for found, wanted in zip(weighted, metrics.oscr_curve(true[:4], known[:4], score[:4]), strict=True):
+        np.testing.assert_array_equal(found, wanted)
 
 
 @pytest.mark.parametrize(

@@ -160,7 +160,7 @@ def test_undefined_metrics():
         (([0], [0]), {}, "There is nothing to draw from 1 rows in 1 strata"),
         (([0, -1], [0, -1]), {"confidence_level": 95}, r"confidence_level=95 is not in \(0, 1\)"),
         (([0, -1], [0, -1]), {"n_resamples": 1}, "n_resamples=1 is too few"),
-        ((["a", -1], ["a", "-1"]), {}, "y_true mixes strings such as 'a' and numbers such as -1"),
+        ((["a", -1], ["a", "-1"]), {}, "y_true mixes strings such as 'a' with numbers such as -1"),
     ],
 )
 def test_bad_bootstrap(arrays, options, message):

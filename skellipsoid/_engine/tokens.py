@@ -1,0 +1,109 @@
+"""How many tokens a text has and how many of them a text model reads, without the weights of the model."""
+
+import json
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .text import WINDOW, TextBackbone, hub_is_reachable, not_found, packaged_model, write_files
+
+#: Files of a text model that are not its weights.
+_WITHOUT_WEIGHTS = ("*.json", "*.txt", "*.model", "*.jinja")
+
+
+class Tokenizer(NamedTuple):
+    """The tokenizer of a text model, and the most tokens of a text that the model reads."""
+
+    tokenizer: Any
+    longest: int
+    lower: bool = False
+
+    @classmethod
+    def load(cls, name: str, max_length: int | None = None, *, local: bool = False) -> "Tokenizer":
+        """Load the tokenizer of a model by folder or name, looked up as ``TextBackbone.load`` does.
+
+        Parameters
+        ----------
+        name : str
+        max_length : int or None
+            Most tokens of a text; ``None`` is the model's own limit.
+        local : bool
+            Whether to look on this machine only.
+
+        Raises
+        ------
+        OSError
+            If the model is not found.
+        """
+        folder = Path(name) if Path(name).is_dir() else packaged_model(name) or _hub_folder(name, local=local)
+        try:
+            return cls._of_folder(folder, max_length)
+        except (OSError, ValueError, KeyError) as error:
+            msg = f"The folder {str(folder)!r} holds no tokenizer that can be loaded ({error})."
+            raise OSError(msg) from error
+
+    @classmethod
+    def of_backbone(cls, backbone: TextBackbone) -> "Tokenizer":
+        """Take the tokenizer of a text model, which is not built for it."""
+        if not backbone.is_built:
+            with tempfile.TemporaryDirectory() as folder:
+                files = backbone.files().items()
+                write_files({name: file for name, file in files if _is_no_weight(name)}, Path(folder))
+                return cls._of_folder(Path(folder), backbone.max_length)
+        return cls(backbone.model.tokenizer, backbone.longest, backbone.lowers)
+
+    @classmethod
+    def _of_folder(cls, folder: Path, max_length: int | None) -> "Tokenizer":
+        from transformers import AutoConfig, AutoTokenizer
+
+        settings: dict[str, Any] = {}
+        modules = folder / "modules.json"
+        if modules.is_file():
+            folder = folder / json.loads(modules.read_text(encoding="utf-8"))[0]["path"]
+            # Other names of this file are older than the libraries that this package needs.
+            saved = folder / "sentence_bert_config.json"
+            settings = json.loads(saved.read_text(encoding="utf-8")) if saved.is_file() else {}
+        tokenizer: Any = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
+        longest = max_length or settings.get("max_seq_length")
+        if not longest:
+            config: Any = AutoConfig.from_pretrained(str(folder), trust_remote_code=False)
+            positions = getattr(config, "max_position_embeddings", -1)
+            limit = tokenizer.model_max_length
+            longest = limit if positions == -1 else min(limit, positions)
+        return cls(tokenizer, int(longest), bool(settings.get("do_lower_case")))
+
+    def lengths(self, texts: Sequence[str]) -> NDArray[np.int64]:
+        """Count the tokens of each text, special ones included, before any are cut off."""
+        counts: list[int] = []
+        for start in range(0, len(texts), WINDOW):
+            window = [text.lower() if self.lower else text for text in texts[start : start + WINDOW]]
+            # Otherwise a note on every text that is too long.
+            encoded = self.tokenizer(window, truncation=False, padding=False, verbose=False)
+            counts += [len(ids) for ids in encoded["input_ids"]]
+        return np.array(counts, dtype=np.int64)
+
+
+def _is_no_weight(name: str) -> bool:
+    return any(Path(name).match(pattern) for pattern in _WITHOUT_WEIGHTS)
+
+
+def _hub_folder(name: str, *, local: bool) -> Path:
+    """Folder in the hub's cache, where what is not weights is fetched to."""
+    from huggingface_hub import snapshot_download
+
+    # A bare name may be one of sentence-transformers' own.
+    candidates = [name] if "/" in name else [f"sentence-transformers/{name}", name]
+    for in_cache in (True, False):
+        if not in_cache and (local or not hub_is_reachable()):
+            break
+        for candidate in candidates:
+            with suppress(OSError, ValueError):
+                return Path(
+                    snapshot_download(candidate, local_files_only=in_cache, allow_patterns=list(_WITHOUT_WEIGHTS))
+                )
+    raise not_found(name)

@@ -1,0 +1,91 @@
+"""The split interface that every splitter shares."""
+
+import numbers
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.model_selection import BaseCrossValidator
+
+from ._labels import Indices, Labels, Mask, read_labels
+
+
+class OpenSetSplitter(BaseCrossValidator):
+    """Base of the splitters: reads ``X``, ``y`` and ``groups`` once, a member decides about rows."""
+
+    # By default scikit-learn's metadata routing keeps groups from a splitter; these use them where they are given.
+    __metadata_request__split: ClassVar[dict[str, bool]] = {"groups": True}
+
+    n_splits: int
+    open_label: Any
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Return the number of splits.
+
+        Parameters
+        ----------
+        X, y, groups : object, default=None
+            Not used, there for scikit-learn's interface.
+
+        Returns
+        -------
+        n_splits : int
+            Number of (train, test) pairs that ``split`` generates.
+        """
+        return self.n_splits
+
+    def split(
+        self, X: Any, y: ArrayLike | None = None, groups: ArrayLike | None = None
+    ) -> Iterator[tuple[Indices, Indices]]:
+        """Generate indices that split the rows into a training and a test part.
+
+        Parameters
+        ----------
+        X : sequence or array-like of length n_samples
+            Features or texts, of which only the number matters; ``None`` takes the number from ``y``.
+        y : array-like of shape (n_samples,)
+            Labels, all numbers or all strings. Rows that carry the open label never train.
+        groups : array-like of shape (n_samples,), default=None
+            Rows of one group never stand in both parts of a split.
+
+        Yields
+        ------
+        train : ndarray of shape (n_train,)
+            Row numbers of the training part, ascending; it never holds an open row.
+        test : ndarray of shape (n_test,)
+            Row numbers of the test part, ascending.
+
+        Raises
+        ------
+        ValueError
+            If ``y`` or a label in it is missing, if labels are continuous or of mixed kinds, if the lengths differ, or
+            if classes or groups are too few or too small for this splitter.
+        """
+        labels = read_labels(X, y, self.open_label, type(self).__name__)
+        for train, test in self._split_rows(labels, _read_groups(groups, len(labels.codes))):
+            yield np.flatnonzero(train), np.flatnonzero(test)
+
+    @abstractmethod
+    def _split_rows(self, labels: Labels, groups: Indices | None) -> Iterator[tuple[Mask, Mask]]:
+        """Generate a training and a test mask over the rows for each split."""
+
+
+def check_count(name: str, value: Any, minimum: int) -> None:
+    """Raise one sentence unless ``value`` is an integer of at least ``minimum``."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < minimum:
+        raise ValueError(f"{name}={value!r} must be an integer of at least {minimum}.")
+
+
+def _read_groups(groups: ArrayLike | None, n_samples: int) -> Indices | None:
+    """Read groups into one code from 0 on per row."""
+    if groups is None:
+        return None
+    values = np.asarray(groups)
+    if values.shape != (n_samples,):
+        raise ValueError(
+            f"groups has the shape {values.shape} and y has {n_samples} rows: pass one group for each row."
+        )
+    codes: Indices = np.unique(values, return_inverse=True)[1]
+    return codes
