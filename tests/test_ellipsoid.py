@@ -251,11 +251,11 @@ def test_real_open_rows_join_the_negatives():
 
     new = beside(300)
     for options in ({}, {"init": "identity"}):
-        clf = make(max_iter=40, **options)
-        without = (clf.fit(X, y).predict(new) == -1).mean()
-        taught = clf.fit(np.append(X, beside(100), axis=0), np.append(y, np.full(100, -1)))
+        clf = make(max_iter=40, open_label=-2, **options)
+        without = (clf.fit(X, y).predict(new) == -2).mean()
+        taught = clf.fit(np.append(X, beside(100), axis=0), np.append(y, np.full(100, -2)))
         assert taught.classes_.tolist() == [0, 1]
-        assert (taught.predict(new) == -1).mean() > without + 0.1
+        assert (taught.predict(new) == -2).mean() > without + 0.1
         assert (taught.predict(X) == y).mean() > 0.8
 
 

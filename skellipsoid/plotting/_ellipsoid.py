@@ -14,7 +14,7 @@ from ._plane import choose_plane, cut_ellipsoids, frame_around, open_region, to_
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MEMBERS = ("predict", "predict_known", "ellipsoid_axes", "offset_", "components_")
+_MEMBERS = ("predict", "predict_known", "ellipsoid_axes", "offset_", "class_offsets_", "components_")
 _GROUPS = ("known accepted", "known rejected", "open accepted", "open rejected")
 _MOST_IN_LEGEND = len(COLOURS)
 #: Pictures more than this many times as long as wide are stretched.
@@ -93,8 +93,8 @@ class EllipsoidDisplay:
     -----
     The plane is the points :math:`o + V^\top p`, where :math:`o` is the centre of the named class's ellipsoid. A
     class :math:`k` with matrix :math:`A_k`, centre :math:`m_k` and radius :math:`\Delta_k` is accepted where the norm
-    is at most :math:`(1 - t) \Delta_k`, :math:`t` being the classifier's offset (0 unless it was moved). On the plane
-    that is the ellipse
+    is at most :math:`(1 - t) \Delta_k`, :math:`t` being the classifier's offset plus that of the class (0 unless they
+    were moved). On the plane that is the ellipse
 
     .. math::
 

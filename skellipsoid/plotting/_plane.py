@@ -142,9 +142,12 @@ def choose_axes(axes: Any, directions: _Floats, lengths: _Floats, offsets: _Floa
 
 def cut_ellipsoids(classifier: Any, plane: Plane) -> _Floats:
     """Outline of what the plane cuts out of each class's ellipsoid, (n_classes, n_points, 2)."""
-    size = 1 - classifier.offset_
-    ellipsoids = zip(classifier.centers_, classifier.components_, classifier.radii_, strict=True)
-    return np.stack([cut_ellipsoid(plane, c, A.astype(np.float64) / r, size, _N_OUTLINE) for c, A, r in ellipsoids])
+    sizes = 1 - classifier.offset_ - classifier.class_offsets_
+    matrices = (
+        A.astype(np.float64) / radius for A, radius in zip(classifier.components_, classifier.radii_, strict=True)
+    )
+    ellipsoids = zip(classifier.centers_, matrices, sizes, strict=True)
+    return np.stack([cut_ellipsoid(plane, centre, A, size, _N_OUTLINE) for centre, A, size in ellipsoids])
 
 
 def cut_ellipsoid(plane: Plane, centroid: _Floats, matrix: _Floats, size: float, n_points: int) -> _Floats:

@@ -31,6 +31,13 @@ def test_outlines_follow_the_operating_point(shifted):
     display = EllipsoidDisplay.from_estimator(clf, X, y)
     for k in range(3):
         np.testing.assert_allclose(margins_on_outline(display, clf, k), clf.offset_, atol=1e-6)
+    clf.class_offsets_ = np.array([0.0, 0.1, -0.3])
+    try:
+        display = EllipsoidDisplay.from_estimator(clf, X, y)
+        for k, least in enumerate(clf.offset_ + clf.class_offsets_):
+            np.testing.assert_allclose(margins_on_outline(display, clf, k), least, atol=1e-6)
+    finally:
+        clf.class_offsets_ = np.zeros(3)
 
 
 @pytest.mark.parametrize("offset", [np.inf, -np.inf, 1.0])
