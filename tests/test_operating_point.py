@@ -467,3 +467,11 @@ def test_a_frozen_classifier_has_an_operating_point(data, fitted):
     assert fitted.offset_ != 0
     with pytest.raises(TypeError, match="BaggingClassifier has no operating point"):
         set_operating_point(BaggingClassifier(QUICK, n_estimators=2, random_state=0).fit(X, y), X, rejection_rate=0.1)
+
+
+def test_labels_of_another_kind_are_refused_instead_of_read_as_open():
+    X, y = make_open_blobs(200, open_share=0.0, random_state=0)
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, y.astype(str))
+    with pytest.raises(ValueError, match=r"y holds numbers such as .* and classes_ holds strings"):
+        set_operating_point(clf, X, y, rejection_rate=0.1)
+    assert clf.offset_ == 0

@@ -10,7 +10,7 @@ from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from .._base import BaseOpenSetClassifier
-from .._labels import as_labels
+from .._labels import as_labels, check_same_kind
 from .._pipelines import read_estimator, split_estimator
 from ._offsets import (
     Shortage,
@@ -123,6 +123,7 @@ class _GivenRows:
         if y is not None:
             labels = as_labels(y)
             check_consistent_length(self.scores, labels)
+            check_same_kind(labels, classifier.classes_, "y", "classes_")
             self.true = classifier._encode(labels)
             self.is_open = self.true == len(self.classes)
         self.shortages: list[Shortage] = []
