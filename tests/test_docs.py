@@ -23,8 +23,8 @@ PAGES = {
     if not MADE_BY_SPHINX & {*path.relative_to(DOCS).parts} and path.name != "sg_execution_times.rst"
 }
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
-#: Blocks that install; CI runs these commands as the README has them.
-NOT_RUN_HERE = {"install.rst"}
+#: Blocks of commands that CI runs as the README has them, or as `.ci/run` has them.
+NOT_RUN_HERE = {"contributing.rst", "guide/quick_start.rst", "install.rst"}
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
