@@ -178,7 +178,7 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     Attributes
     ----------
     estimator_ : estimator
-        Fitted on all rows, its offset set. To save it: ``skellipsoid.save(tuned.estimator_, folder)``.
+        Fitted on all rows, its offset set.
 
     offset_ : float
         The median of the folds' offsets.
