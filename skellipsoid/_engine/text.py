@@ -283,9 +283,7 @@ def find_model(name: str) -> Any:
         try:
             return load_folder(name)
         except (OSError, ValueError, KeyError, SafetensorError) as error:
-            msg = (
-                f"The folder {name!r} holds no text model that can be loaded ({error}); pass another folder."
-            )
+            msg = f"The folder {name!r} holds no text model that can be loaded ({error}); pass another folder."
             raise OSError(msg) from error
     packaged = packaged_model(name)
     if packaged is not None:

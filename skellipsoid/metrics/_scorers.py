@@ -186,7 +186,7 @@ def warn_of_lost_open_answer(estimator: Any) -> None:
 
 
 def knownness(estimator: Any, X: ArrayLike) -> NDArray[np.floating]:
-    """How known each row looks, (n_samples,)."""
+    """How known each sample looks, (n_samples,)."""
     if hasattr(estimator, "score_samples"):
         return np.asarray(estimator.score_samples(X))
     columns = _columns(estimator, X)
@@ -194,7 +194,7 @@ def knownness(estimator: Any, X: ArrayLike) -> NDArray[np.floating]:
 
 
 def closed_set_answer(estimator: Any, X: ArrayLike) -> NDArray[Any]:
-    """Known class that each row is nearest to, (n_samples,)."""
+    """Known class that each sample is nearest to, (n_samples,)."""
     columns = _columns(estimator, X)
     best = (columns > 0).astype(np.intp) if columns.ndim == 1 else columns.argmax(axis=1)
     return np.asarray(np.asarray(estimator.classes_)[best])
@@ -220,7 +220,7 @@ open_set_accuracy_scorer = make_open_set_scorer(open_set_accuracy)
 auroc_scorer = make_open_set_scorer(open_set_auroc, response="score")
 #: Area under the precision-recall curve, known being positive.
 aupr_scorer = make_open_set_scorer(open_set_aupr, response="score")
-#: Negative share of open rows accepted where 95 % of the known rows are.
+#: Negative share of open samples accepted where 95 % of the known samples are.
 neg_fpr_at_tpr_scorer = make_open_set_scorer(fpr_at_tpr, response="score", greater_is_better=False)
 #: Area under the open-set classification rate curve.
 oscr_scorer = make_open_set_scorer(oscr_score, response="known_and_score")

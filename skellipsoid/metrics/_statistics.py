@@ -72,7 +72,7 @@ def paired_test(scores_a: ArrayLike, scores_b: ArrayLike, *, confidence_level: f
     See Also
     --------
     holm : Corrects the p-values of several comparisons.
-    bootstrap_interval : The uncertainty that the test rows bring.
+    bootstrap_interval : The uncertainty that the test samples bring.
 
     Notes
     -----
@@ -80,7 +80,7 @@ def paired_test(scores_a: ArrayLike, scores_b: ArrayLike, *, confidence_level: f
     tests are two-sided. Wilcoxon's leaves zero differences out, as Wilcoxon did, gives tied ones their mean rank, and
     is exact up to 50 pairs (13 when some tie), a normal approximation beyond. With n pairs its p-value cannot fall
     below 2 / 2ⁿ, 0.0625 for five seeds, so that five seeds alone are never significant at 0.05 by it [1]_. Seeds that
-    share test rows, and folds that share training rows, are not independent: p-values are then too small.
+    share test samples, and folds that share training samples, are not independent: p-values are then too small.
 
     References
     ----------

@@ -15,7 +15,7 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 #: One marker and one line style for each colour, so that nothing depends on colour alone.
 MARKERS = ("o", "s", "^", "D", "v", "P")
 LINE_STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
-#: What known and open rows are drawn in where classes do not matter.
+#: What known and open samples are drawn in where classes do not matter.
 KNOWN_COLOUR, OPEN_COLOUR = "#0072B2", "#D55E00"
 #: Marks of an operating point, and of all that is neither known nor open.
 INK, FAINT = "#222222", "#707070"
@@ -102,5 +102,5 @@ def name_open(classes: Any, open_label: Any) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share for a legend; of no rows there is none."""
+    """Write a share for a legend; of no samples there is none."""
     return "none" if share != share else f"{share:.1%}"

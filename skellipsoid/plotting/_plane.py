@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from .._engine.devices import to_numpy
 from ._canvas import shorten
 
-#: A frame goes this many times the extent of the known rows beyond them, at most, to show the rest.
+#: A frame goes this many times the extent of the known samples beyond them, at most, to show the rest.
 _REACH = 0.35
 _PADDING = 0.05
-#: Rows of the grid that are predicted at once: with many features the grid is large.
+#: Samples of the grid that are predicted at once: with many features the grid is large.
 _CHUNK = 4096
 _N_OUTLINE = 201
 
@@ -103,7 +103,7 @@ def _shared_plane(
 
 
 def choose_axes(axes: Any, directions: _Floats, lengths: _Floats, offsets: _Floats) -> tuple[tuple[int, int], _Floats]:
-    """Choose two axes of an ellipsoid, and say how much each axis contributes to the distance of rows.
+    """Choose two axes of an ellipsoid, and say how much each axis contributes to the distance of samples.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def choose_axes(axes: Any, directions: _Floats, lengths: _Floats, offsets: _Floa
     lengths : ndarray of shape (n_features,)
         Semi-axes, longest first.
     offsets : ndarray of shape (n_samples, n_features)
-        Rows less the centre.
+        Samples less the centre.
 
     Returns
     -------
@@ -181,13 +181,13 @@ def cut_ellipsoid(plane: Plane, centroid: _Floats, matrix: _Floats, size: float,
 
 
 def frame_around(known: _Floats, others: _Floats) -> _Floats:
-    """Limits of a picture: all known rows, and the rest as far as it does not dwarf them.
+    """Limits of a picture: all known samples, and the rest as far as it does not dwarf them.
 
     Parameters
     ----------
     known : ndarray of shape (n_known, 2)
     others : ndarray of shape (n_others, 2)
-        Open rows and outlines. They alone make the frame if there is no known row.
+        Open samples and outlines. They alone make the frame if there is no known sample.
 
     Returns
     -------
@@ -197,7 +197,7 @@ def frame_around(known: _Floats, others: _Floats) -> _Floats:
     core = known if len(known) else others
     low, high = core.min(axis=0), core.max(axis=0)
     if len(others):
-        # A single row, or rows in one point, have no extent to measure the rest by.
+        # A single sample, or samples in one point, have no extent to measure the rest by.
         reach = _REACH * (high - low).max() or np.inf
         low = np.minimum(low, np.maximum(others.min(axis=0), low - reach))
         high = np.maximum(high, np.minimum(others.max(axis=0), high + reach))
