@@ -92,7 +92,7 @@ def _read(options: argparse.Namespace) -> tuple[NDArray[np.object_], NDArray[Any
 
 
 def _check_texts(texts: NDArray[np.object_], labels: NDArray[Any], options: argparse.Namespace) -> None:
-    """Say what may be wrong with the texts, one sentence a line."""
+    """Print the findings of the data check, one sentence a line."""
     messages = check_training_texts(texts, labels, encoder=_encoder(options), open_label=options.open_label).message
     if len(messages):
         print("Look at these texts (rows count from 0, without the header and empty lines):", file=sys.stderr)
@@ -149,7 +149,7 @@ def _encoder(options: argparse.Namespace) -> SupConTextEncoder:
 def _fit_tuned(
     pipeline: Pipeline, texts: NDArray[np.object_], labels: NDArray[Any], options: argparse.Namespace
 ) -> Pipeline:
-    """Set the operating point on texts that a first model has not seen, then train on all of them."""
+    """Set the operating point on texts held out of a first model, then train on all of them."""
     codes = np.unique(labels, return_inverse=True)[1]
     copies = duplicate_groups(texts, np.zeros(len(texts)))
     held_out = held_out_rows(codes, _TUNING_SHARE, np.random.default_rng(options.seed), copies)
@@ -176,7 +176,7 @@ def _keep(pipeline: Pipeline, folder: Path) -> None:
 
 
 def _classify(pipeline: Pipeline, sentences: Sequence[str]) -> None:
-    """Say for each sentence what it is, what it is nearest to, and why it is in or out."""
+    """Print for each sentence its answer, its nearest class and the explanation."""
     classifier = pipeline[-1]
     why = explain(pipeline, list(sentences))
     named = [j for j in (1, 2, 3) if f"share_{j}" in why]

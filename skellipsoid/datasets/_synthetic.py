@@ -1,4 +1,4 @@
-"""Synthetic features whose best possible boundary is known."""
+"""Synthetic features with a known optimal boundary."""
 
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -233,8 +233,7 @@ def make_open_blobs(
     """Generate elongated Gaussian classes in a wide Gaussian cloud of open samples.
 
     Each known class is a Gaussian with an orientation of its own; open samples come from one wide round Gaussian that
-    covers them all. The best possible boundary around a class is therefore an ellipsoid, and it is known:
-    ``return_rule=True`` returns it.
+    covers them all. So the optimal boundary of a class is an ellipsoid; ``return_rule=True`` returns it.
 
     Parameters
     ----------
@@ -247,13 +246,13 @@ def make_open_blobs(
     open_share : float in [0, 1), default=0.25
         The share of open samples.
     class_sep : float, default=6.0
-        How far the classes lie apart: their centres are spread over a cube that has ``class_sep ** n_features`` of
-        volume for each. A class's standard deviations along its axes have the geometric mean 1.
+        Separation of the classes: their centres are distributed over a cube with the volume
+        ``class_sep ** n_features`` per class. A class's standard deviations along its axes have the geometric mean 1.
     anisotropy : float, default=4.0
         A class's largest standard deviation over its smallest, at least 1; the axes between are spaced geometrically.
         With one feature it has no effect.
     open_scale : float, default=1.5
-        How far the open samples spread beyond the known ones, more than 1; see Notes.
+        Scale of the open samples relative to the known ones, more than 1; see Notes.
     open_label : int, default=-1
         The label of the open samples.
     shuffle : bool, default=True
@@ -282,15 +281,15 @@ def make_open_blobs(
 
     See Also
     --------
-    OpenBlobsRule : What the last result can do, with formulas.
+    OpenBlobsRule : The returned rule, with formulas.
     sklearn.datasets.make_blobs : Round classes without open samples.
     load_assistant_intents : Real texts, near and far from the known classes.
 
     Notes
     -----
     The open samples' standard deviation along each feature is ``open_scale`` times the root of the sum of a class's
-    largest variance and the mean square of the centres' coordinates. The more features there are, the easier it is to
-    tell known samples from open ones.
+    largest variance and the mean square of the centres' coordinates. With more features known and open
+    samples are easier to separate.
 
     Examples
     --------

@@ -20,8 +20,8 @@ def open_set_f1_score(
 ) -> float:
     r"""Macro F1 over the K known classes and open: the *F1* of the open-intent literature.
 
-    Open weighs as much as one known class, however many samples are open. A class that is never answered correctly,
-    because it is never answered at all for instance, counts 0.
+    Open has the weight of one known class, for any number of open samples. A class that is never answered correctly
+    has the F1 0.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def open_set_f1_score(
         True labels, all numbers or all strings. A label outside ``labels`` is read as open.
     y_pred : array-like of shape (n_samples,)
         Answers of the same kind. An answer outside ``labels`` that is not the open label is wrong for every sample and
-        nobody's false alarm, as with the ``labels`` of :func:`sklearn.metrics.f1_score`.
+        no false positive of any class, as with the ``labels`` of :func:`sklearn.metrics.f1_score`.
     open_label : int or str, default=-1
         The label for open, cast to the kind of the labels: −1 for numbers, ``"-1"`` for strings.
     labels : array-like of shape (n_classes,), default=None
@@ -37,7 +37,7 @@ def open_set_f1_score(
         training classes when ``y_true`` names the classes of open samples, or when a known class may have no test
         sample.
     zero_division : {"warn", 0, 1, nan}, default="warn"
-        What an undefined F1 counts: that of a known class which is neither true nor answered, and that of open when
+        Value of an undefined F1: that of a known class which is neither true nor answered, and that of open if
         no sample of ``y_true`` is open, whatever was answered. "warn" is 0 with an ``UndefinedMetricWarning``; NaN
         leaves it out of the mean.
     sample_weight : array-like of shape (n_samples,), default=None
@@ -96,7 +96,7 @@ def known_f1_score(
 ) -> float:
     r"""Macro F1 over the K known classes: *F1-known*.
 
-    Open samples count, though: one that is answered with a known class lowers that class's precision.
+    Open samples count too: one that is answered with a known class reduces that class's precision.
 
     Parameters
     ----------
@@ -109,8 +109,8 @@ def known_f1_score(
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes all that occur in ``y_true`` or ``y_pred`` and are not the open label.
     zero_division : {"warn", 0, 1, nan}, default="warn"
-        What the F1 of a known class counts that is neither true nor answered, and what the mean is when there is no
-        known class at all. "warn" is 0 with an ``UndefinedMetricWarning``; NaN leaves a class out of the mean.
+        Value of the F1 of a known class that is neither true nor answered, and of the mean if there is no known
+        class. "warn" is 0 with an ``UndefinedMetricWarning``; NaN leaves a class out of the mean.
     sample_weight : array-like of shape (n_samples,), default=None
         Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out.
 
@@ -182,7 +182,7 @@ def open_f1_score(
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes all that occur in ``y_true`` or ``y_pred`` and are not the open label.
     zero_division : {"warn", 0, 1, nan}, default="warn"
-        What the value is when no sample of ``y_true`` is open, whatever was answered. "warn" is 0 with an
+        Value if no sample of ``y_true`` is open, whatever was answered. "warn" is 0 with an
         ``UndefinedMetricWarning``.
     sample_weight : array-like of shape (n_samples,), default=None
         Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out.

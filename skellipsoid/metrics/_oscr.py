@@ -21,8 +21,8 @@ def oscr_curve(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     r"""Open-set classification rate curve: correct classification rate against false positive rate.
 
-    What an offset gains, known samples that are accepted and classified correctly, against what it costs, open samples
-    that are accepted.
+    For every offset, the share of known samples that are accepted and classified correctly against the share of open
+    samples that are accepted.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ def oscr_curve(
         True labels, all numbers or all strings. A label outside ``labels`` is read as open.
     y_pred_known : array-like of shape (n_samples,)
         Closed-set answers of the same kind, as of ``predict_known``: a known class for every sample, never open.
-        Answers for open samples play no part.
+        Answers for open samples are not used.
     score : array-like of shape (n_samples,)
         Knownness, in any units: higher is more known. Infinite scores are allowed, NaN is not.
     open_label : int or str, default=-1
@@ -67,9 +67,9 @@ def oscr_curve(
     .. math:: \text{CCR}(\theta) = \frac{1}{n} \#\{i : \hat y_i = y_i, s_i \ge \theta\}, \qquad
               \text{FPR}(\theta) = \frac{1}{m} \#\{j : t_j \ge \theta\}.
 
-    All samples with one score enter at once, as one point. At FPR = 1 the curve is at the closed-set accuracy, not at
-    1. It begins with the samples of the highest score, so not at (0, 0) when all of them are known. When some are open,
-    no score reaches FPR = 0, and only refusing every sample does: then (0, 0), with an infinite threshold, comes first.
+    All samples with the same score are one point. At FPR = 1 the curve is at the closed-set accuracy, not at
+    1. It begins with the samples of the highest score, so not at (0, 0) if all of these are known. If some of them are
+    open, only the rejection of all samples has FPR = 0: then the first point is (0, 0), with an infinite threshold.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Metrics of scores: how known each sample looks, higher being more known."""
+"""Metrics of scores: the knownness of each sample, higher is more known."""
 
 from typing import Any, Literal
 
@@ -236,7 +236,7 @@ def coverage_rejection(
     labels: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> tuple[float, float]:
-    """Coverage and rejection at an operating point: what is accepted of known and refused of open samples.
+    """Coverage and rejection at an operating point: shares of known samples accepted and of open samples rejected.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ def coverage_rejection(
         Share of known samples that are accepted, whether or not their class is right; NaN with an
         ``UndefinedMetricWarning`` when no sample is known.
     rejection : float
-        Share of open samples that are refused; NaN with an ``UndefinedMetricWarning`` when no sample is open.
+        Share of open samples that are rejected; NaN with an ``UndefinedMetricWarning`` when no sample is open.
 
     Raises
     ------

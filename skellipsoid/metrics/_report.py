@@ -1,4 +1,4 @@
-"""Everything that labels say about an open-set classifier, on one page."""
+"""The open-set report: all metrics of labels."""
 
 from typing import Any, Literal, TypedDict, overload
 
@@ -75,7 +75,7 @@ def open_set_report(
 ) -> str | OpenSetReport:
     """Report precision, recall and F1 of each known class and of open, and the figures of the literature.
 
-    What :func:`sklearn.metrics.classification_report` is to a closed set: printed as text, or read as a dictionary.
+    The counterpart of :func:`sklearn.metrics.classification_report`, as text or as a dictionary.
 
     Parameters
     ----------

@@ -55,8 +55,8 @@ class OpenSetKFold(_PartitionSplitter):
 
     The samples are divided into ``n_splits`` stratified test parts, as in ordinary cross-validation, and the classes
     into ``n_splits`` balanced shares. Split *i* tests the samples of part *i*; it trains on the other samples without
-    those of the classes in share *i*. An estimator fitted there does not know these classes, so that their samples in
-    the test part are open, and every class is open in exactly one split.
+    those of the classes in share *i*. These classes are unknown to an estimator that is fitted there, so that their
+    samples in the test part are open. Every class is open in exactly one split.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class OpenSetKFold(_PartitionSplitter):
         Seed of the draw, for ``shuffle=True`` only. ``None`` draws one from NumPy's global generator at each call.
     open_label : int or str, default=-1
         Label of samples that are already known to be open, cast to the kind of ``y`` (-1 for numbers, ``"-1"`` for
-        strings). They never train and are tested in the part that they fall in.
+        strings). They are in no training part, and in one test part each.
 
     See Also
     --------
@@ -86,8 +86,8 @@ class OpenSetKFold(_PartitionSplitter):
 
     Samples of :math:`C_i` outside :math:`F_i` are in neither part of split *i*. The test parts are a partition of the
     samples, so that :func:`~sklearn.model_selection.cross_val_predict` works, and for the same ``random_state`` they
-    are those of ``StratifiedKFold`` on the same ``y`` (with ``groups``, of ``StratifiedGroupKFold``): what is chosen
-    with one and with the other is compared on the same samples.
+    are those of ``StratifiedKFold`` on the same ``y`` (with ``groups``, of ``StratifiedGroupKFold``), so that
+    results of both can be compared on the same samples.
 
     The numbers of classes in two shares differ by at most one, their numbers of samples by at most the largest class.
     With ``groups`` a class can be open only in a part where it has samples, so that the shares are as balanced as the
@@ -127,10 +127,10 @@ class OpenSetKFold(_PartitionSplitter):
 
 
 class RealOpenKFold(_PartitionSplitter):
-    r"""Stratified K-fold for data with real open samples: they never train, and each is tested once.
+    r"""Stratified K-fold for data with real open samples, which are in no training part and in one test part each.
 
-    Ordinary stratified cross-validation on labels that mark open samples trains on them as one more class. Here they
-    are spread over the test parts like a class, and are left out of every training part.
+    Ordinary stratified cross-validation trains on samples with the open label as one more class. Here they are divided
+    over the test parts like a class, and are left out of every training part.
 
     Parameters
     ----------

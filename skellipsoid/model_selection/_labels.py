@@ -14,7 +14,7 @@ Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 RandomState = int | np.random.RandomState | None
 
-#: Stands in ``Labels.codes`` for a sample that carries the open label.
+#: Code of the open label in ``Labels.codes``.
 OPEN = -1
 
 
@@ -27,7 +27,7 @@ class Labels:
     classes : ndarray of shape (n_classes,)
         The classes without the open label, sorted.
     codes : ndarray of int of shape (n_samples,)
-        Index in ``classes`` of each sample's class, ``OPEN`` for samples that carry the open label.
+        Index in ``classes`` of each sample's class, ``OPEN`` for samples with the open label.
     """
 
     classes: NDArray[Any]
@@ -61,7 +61,7 @@ def read_labels(X: Any, y: ArrayLike | None, open_label: Any, owner: str) -> Lab
     Raises
     ------
     ValueError
-        If ``y`` or a label in it is missing, if labels are continuous or mixing numbers and strings, or if ``X`` has
+        If ``y`` or a label in it is missing, if labels are continuous or mix numbers and strings, or if ``X`` has
         another length.
     """
     check_given(y, owner)

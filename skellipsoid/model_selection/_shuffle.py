@@ -12,7 +12,7 @@ from ._splitter import OpenSetSplitter, check_count
 
 
 class OpenSetShuffleSplit(OpenSetSplitter):
-    r"""Repeated random splits: draw known classes, train on samples of theirs, test on held-out samples of all classes.
+    r"""Repeated random splits: draw known classes, train on their samples, test on held-out samples of all classes.
 
     Parameters
     ----------
@@ -22,12 +22,12 @@ class OpenSetShuffleSplit(OpenSetSplitter):
         Share of the samples, or their number, that is held out. Each class gives samples in proportion, at least one
         and never all.
     known_ratio : float, default=0.75
-        Share of the classes that stay known, above 0 and at most 1; 1 is only of use with samples labelled open.
+        Share of the classes that stay known, above 0 and at most 1; use 1 only with samples labelled open.
     random_state : int, RandomState instance or None, default=None
         Seed of the draws. ``None`` draws one from NumPy's global generator at each call.
     open_label : int or str, default=-1
         Label of samples that are already known to be open, cast to the kind of ``y`` (-1 for numbers, ``"-1"`` for
-        strings). They never train; the same share of them as of a class is tested.
+        strings). They are in no training part; the same share of them as of a class is in the test part.
 
     See Also
     --------
@@ -91,13 +91,13 @@ class KnownClassSplit(OpenSetSplitter):
     r"""The literature's protocol: one draw of known classes by seed, every other class open in the test part.
 
     Open-intent papers report means over known-class ratios of 25, 50 and 75 % and over several seeds. This class draws
-    the very classes that they draw for a seed. As a splitter it generates one split: training samples of the known
+    the same classes for a seed. As a splitter it generates one split: training samples of the known
     classes, test samples of all classes.
 
     Parameters
     ----------
     known_ratio : float
-        Share of the classes that stay known, above 0 and at most 1; 1 is only of use with samples labelled open.
+        Share of the classes that stay known, above 0 and at most 1; use 1 only with samples labelled open.
     random_state : int
         Seed of the draw. ``None`` is not accepted, since ``known_classes`` and ``split`` must draw the same classes.
     test_size : float or int, default=0.2
@@ -107,7 +107,7 @@ class KnownClassSplit(OpenSetSplitter):
         The test part, as a mask or as row numbers: the official test split of a data set whose parts were joined.
     open_label : int or str, default=-1
         Label of samples that are already known to be open, cast to the kind of ``y`` (-1 for numbers, ``"-1"`` for
-        strings); ``"oos"`` for CLINC150. It is not among the labels that are drawn from, and its rows never train.
+        strings); ``"oos"`` for CLINC150. It is never drawn, and its samples are in no training part.
 
     See Also
     --------
@@ -190,7 +190,7 @@ class KnownClassSplit(OpenSetSplitter):
         Raises
         ------
         ValueError
-            If ``y`` or a label in it is missing, if labels are continuous or mixing numbers and strings, or if fewer
+            If ``y`` or a label in it is missing, if labels are continuous or mix numbers and strings, or if fewer
             than two classes would be known.
         """
         labels = read_labels(None, y, self.open_label, "KnownClassSplit")
@@ -257,7 +257,7 @@ def _draw_stratified(codes: Indices, n_test: int, rng: np.random.RandomState) ->
     strata, members, counts = np.unique(codes, return_inverse=True, return_counts=True)
     floor, remainder = np.divmod(counts * n_test, len(codes))
     n_taken = np.maximum(floor, 1)
-    # Open samples never train, so that they alone may all be tested.
+    # Open samples are in no training part, so all of them may be in the test part.
     n_most = np.minimum(floor + (remainder > 0), counts - (strata != OPEN))
     by_remainder = np.lexsort((rng.random_sample(len(strata)), -remainder))
     fillable = by_remainder[(n_most > n_taken)[by_remainder]]
@@ -310,7 +310,7 @@ def _read_test_rows(test_rows: ArrayLike, n_samples: int) -> Mask:
 
 
 def _part_rows(labels: Labels, groups: Indices | None, known: Indices, test: Mask) -> tuple[Mask, Mask]:
-    """Training and test mask; raise where a known class has no training sample or nothing is open."""
+    """Training and test mask; raise if a known class has no training sample or no test sample is open."""
     is_known = np.isin(labels.codes, known)
     train = is_known & ~test
     if groups is not None:

@@ -13,9 +13,9 @@ from ._labels import Indices, Labels, Mask, read_labels
 
 
 class OpenSetSplitter(BaseCrossValidator):
-    """Base of the splitters: reads ``X``, ``y`` and ``groups`` once, a member decides about samples."""
+    """Base of the splitters: reads ``X``, ``y`` and ``groups``; a subclass divides the samples."""
 
-    # By default scikit-learn's metadata routing keeps groups from a splitter; these use them where they are given.
+    # By default scikit-learn's metadata routing does not pass groups to a splitter; these use them if they are given.
     __metadata_request__split: ClassVar[dict[str, bool]] = {"groups": True}
 
     n_splits: int
@@ -27,7 +27,7 @@ class OpenSetSplitter(BaseCrossValidator):
         Parameters
         ----------
         X, y, groups : object, default=None
-            Not used, there for scikit-learn's interface.
+            Not used; present for scikit-learn's interface.
 
         Returns
         -------
@@ -44,23 +44,23 @@ class OpenSetSplitter(BaseCrossValidator):
         Parameters
         ----------
         X : sequence or array-like of length n_samples
-            Features or texts, of which only the number matters; ``None`` takes the number from ``y``.
+            Features or texts; only their number is used. ``None`` takes the number from ``y``.
         y : array-like of shape (n_samples,)
-            Labels, all numbers or all strings. Samples that carry the open label never train.
+            Labels, all numbers or all strings. Samples with the open label are in no training part.
         groups : array-like of shape (n_samples,), default=None
-            Samples of one group never stand in both parts of a split.
+            Samples of one group are never in both parts of a split.
 
         Yields
         ------
         train : ndarray of shape (n_train,)
-            Row numbers of the training part, ascending; it never holds an open row.
+            Row numbers of the training part, ascending; without open samples.
         test : ndarray of shape (n_test,)
             Row numbers of the test part, ascending.
 
         Raises
         ------
         ValueError
-            If ``y`` or a label in it is missing, if labels are continuous or mixing numbers and strings, if the lengths
+            If ``y`` or a label in it is missing, if labels are continuous or mix numbers and strings, if the lengths
             differ, or if classes or groups are too few or too small for this splitter.
         """
         labels = read_labels(X, y, self.open_label, type(self).__name__)

@@ -119,7 +119,7 @@ class OpenSetConfusionMatrixDisplay:
         estimator : open-set classifier, or Pipeline or search that ends in one
             Fitted.
         X : array-like
-            What the estimator predicts on: features, or texts for a text Pipeline.
+            Features, or texts for a text Pipeline.
         y : array-like of shape (n_samples,)
             True labels; those outside ``classes_`` are open.
         ax : matplotlib Axes, default=None
@@ -247,7 +247,7 @@ class OpenSetConfusionMatrixDisplay:
         Returns
         -------
         display : OpenSetConfusionMatrixDisplay
-            This display, with what was drawn.
+            This display, with the drawn artists.
 
         Raises
         ------

@@ -20,8 +20,9 @@ _CURVES = {"open_set_f1": "K+1 classes", "known_f1": "known classes", "open_f1":
 class CoverageDisplay:
     """F1 over all classes, over the known ones, and of open, against the operating point.
 
-    Shows what moving the offset would do. A point chosen on these samples is good on these samples: choose on samples
-    for development, and draw test samples only to see how well the choice did.
+    Shows the effect of the offset. Choose it on development samples, and draw test samples only to evaluate the choice.
+    A point chosen on these samples is good on these samples: choose on samples for development, and draw test samples
+    only to see how well the choice did.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to make one.
 
@@ -117,7 +118,7 @@ class CoverageDisplay:
         estimator : open-set classifier, or Pipeline or search that ends in one
             Fitted.
         X : array-like
-            What the estimator predicts on: features, or texts for a text Pipeline.
+            Features, or texts for a text Pipeline.
         y : array-like of shape (n_samples,)
             True labels; those outside ``classes_`` are open.
         n_offsets : int, default=200
@@ -244,7 +245,7 @@ class CoverageDisplay:
         Returns
         -------
         display : CoverageDisplay
-            This display, with what was drawn.
+            This display, with the drawn artists.
 
         Raises
         ------
@@ -289,7 +290,7 @@ class CoverageDisplay:
 
 
 def _warn_of_missing_classes(rows: ClosedSetRows) -> None:
-    """Warn, at the caller of ``from_predictions``, of known classes whose F1 says nothing."""
+    """Warn, at the caller of ``from_predictions``, of known classes without a defined F1."""
     missing = rows.problem.classes[np.bincount(rows.problem.true, minlength=len(rows.problem.classes))[:-1] == 0]
     if len(missing):
         warn(

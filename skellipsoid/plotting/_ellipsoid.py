@@ -179,7 +179,7 @@ class EllipsoidDisplay:
         estimator : EllipsoidOpenSetClassifier, or Pipeline or search that ends in one
             Fitted. The picture is of the features that the classifier itself sees.
         X : array-like
-            What the estimator predicts on: features, or texts for a text Pipeline.
+            Features, or texts for a text Pipeline.
         y : array-like of shape (n_samples,)
             True labels; those outside ``classes_`` are open.
         label : int or str, default=None
@@ -276,7 +276,7 @@ class EllipsoidDisplay:
         Returns
         -------
         display : EllipsoidDisplay
-            This display, with what was drawn.
+            This display, with the drawn artists.
         """
         many = len(self.classes) > _MANY and self.label is None
         self.ax_, self.figure_ = make_axes(self, ax, figsize=(10.5, 7.5) if many else (8.5, 5.5))

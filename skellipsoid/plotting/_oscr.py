@@ -20,7 +20,7 @@ _GID = "skellipsoid.oscr"
 
 
 class OSCRDisplay:
-    """Open-set classification rate curve: known samples accepted and right, against open samples accepted.
+    """Open-set classification rate curve: known samples accepted and correct, against open samples accepted.
 
     Several models come on one picture by passing the first display's ``ax_`` as ``ax=``. Use :meth:`from_estimator` or
     :meth:`from_predictions` to make one.
@@ -112,7 +112,7 @@ class OSCRDisplay:
         estimator : open-set classifier, or Pipeline or search that ends in one
             Fitted.
         X : array-like
-            What the estimator predicts on: features, or texts for a text Pipeline.
+            Features, or texts for a text Pipeline.
         y : array-like of shape (n_samples,)
             True labels; those outside ``classes_`` are open.
         name : str, default=None
@@ -227,7 +227,7 @@ class OSCRDisplay:
         Returns
         -------
         display : OSCRDisplay
-            This display, with what was drawn.
+            This display, with the drawn artists.
         """
         is_new = ax is None
         self.ax_, self.figure_ = make_axes(self, ax, figsize=(5.8, 5.4))
