@@ -1,4 +1,4 @@
-"""Texts and labels from files: one reader for tab-separated and comma-separated ones, and an honest split."""
+"""Texts and labels from tab-separated and comma-separated files, and a split without copies on both sides."""
 
 import codecs
 import csv
@@ -20,7 +20,7 @@ _MOST_NAMED, _MOST_LETTERS = 5, 100
 
 
 class Split(NamedTuple):
-    """Texts to learn from, texts to judge the result by, and what to say about them."""
+    """Training texts, test texts, and notes about them."""
 
     train: NDArray[np.object_]
     train_labels: NDArray[Any]
@@ -122,7 +122,7 @@ def _rows(lines: Iterable[str], path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def split_table(texts: NDArray[np.object_], labels: NDArray[Any], open_label: str, seed: int) -> Split:
-    """Split a user's table for an honest report: a quarter of each label's distinct texts is test.
+    """Split a user's table for the report: a quarter of each label's distinct texts is test.
 
     Copies of a text, whatever their labels, are on one side. Every intent keeps a text to learn from. Where no row is
     labelled open, a fifth of the intents is held out as open, if two remain: they are in the test rows alone.
