@@ -16,15 +16,7 @@ from torch import Tensor
 from .boundaries import Boundaries, Metric, Shapes, ShapeWeights
 from .covariance import LeftOutSamples, LeftOutShapes, has_background
 from .geometry import Factors, Spheres, class_spheres, class_weights
-from .held_out import (
-    BOUNDARY_TOLERANCE,
-    NO_SAMPLES,
-    ScoredSamples,
-    Validation,
-    best_scale,
-    loss_scale,
-    near_best,
-)
+from .held_out import BOUNDARY_TOLERANCE, NO_SAMPLES, ScoredSamples, Validation, best_scale, loss_scale, near_best
 from .pseudo_open import FEWEST_SYNTHETIC, MOST_NEGATIVES, draw_synthetic_classes
 from .samples import Samples
 from .settings import BoundarySettings

@@ -112,52 +112,38 @@ class _Chunk(NamedTuple):
     freedom: Tensor  # (n_rows,) degrees of freedom of the class without the set
     inflation: Tensor  # (n_rows,) by which T is larger per degree of freedom
 
+    def at(self, places: Tensor) -> "_Chunk":
+        """Select samples."""
+        return _Chunk(*(part[places] for part in self))
+
 
 class _ClassChunk(NamedTuple):
     """The samples of a chunk that one class scores."""
 
+    chunk: _Chunk
     products: Tensor  # (n_rows, 1 + n_columns, 1 + n_columns) of the columns
     along: Tensor  # (n_rows, 1 + n_columns, n_axes of the class) columns along the axes of the class
     values: Tensor  # (n_axes of the class,) eigenvalues of its scatter
-    change: Tensor  # as in _Chunk
-    scatter: Tensor
-    freedom: Tensor
-    inflation: Tensor
-    n_axes: int
-
-    @classmethod
-    def of(cls, chunk: _Chunk, products: Tensor, mine: Tensor, own: ClassAxes) -> "_ClassChunk":
-        """Select the samples at the places ``mine``."""
-        return cls(
-            products[mine],
-            chunk.columns[mine] @ own.axes.T,
-            own.values,
-            chunk.change[mine],
-            chunk.scatter[mine],
-            chunk.freedom[mine],
-            chunk.inflation[mine],
-            chunk.columns.shape[2],
-        )
 
     def scores(self, shared: float, typical: float, *, with_volumes: bool) -> tuple[Tensor, Tensor | None]:
         """Give squared distances, and log determinants of Σ_k but for that of the coordinates.
 
         The Woodbury identity on (1 − ρ) S_k + ρ Q without the sets.
         """
-        has_spread = self.freedom > 0
-        of_scatter = torch.where(has_spread, (1 - shared) / self.freedom, 0.0)
-        sphere = (shared + (1 - shared) * typical * (~has_spread).double()) * self.inflation
+        chunk, has_spread = self.chunk, self.chunk.freedom > 0
+        of_scatter = torch.where(has_spread, (1 - shared) / chunk.freedom, 0.0)
+        sphere = (shared + (1 - shared) * typical * (~has_spread).double()) * chunk.inflation
         variances = of_scatter.unsqueeze(1) * self.values + sphere.unsqueeze(1)
         excess = (variances.reciprocal() - sphere.reciprocal().unsqueeze(1)).unsqueeze(1)
         products = self.products / sphere.view(-1, 1, 1) + (self.along * excess) @ self.along.transpose(1, 2)
-        change = self.change * sphere.view(-1, 1, 1)
-        change = change - torch.diag_embed(self.scatter * of_scatter.unsqueeze(1))
+        change = chunk.change * sphere.view(-1, 1, 1)
+        change = change - torch.diag_embed(chunk.scatter * of_scatter.unsqueeze(1))
         inner, onto_offset = products[:, 1:, 1:], products[:, 1:, :1]
         capacity = _identity(inner) + change @ inner
         squares = products[:, 0, 0] - (onto_offset * torch.linalg.solve(capacity, change @ onto_offset)).sum((1, 2))
         if not with_volumes:
             return squares, None
-        n_other = self.n_axes - len(self.values)
+        n_other = chunk.columns.shape[2] - len(self.values)
         log_volumes = variances.log().sum(1) + n_other * sphere.log() + torch.linalg.slogdet(capacity)[1]
         return squares, log_volumes
 
@@ -235,14 +221,14 @@ class LeftOutShapes:
             labels = samples.assigned[chunk.positions]
             products = chunk.columns @ chunk.columns.transpose(1, 2)
             for label in torch.unique(labels).tolist():
-                mine = torch.nonzero(labels == label).flatten()
-                positions = chunk.positions[mine]
-                of_class = _ClassChunk.of(chunk, products, mine, self.class_axes[label])
+                mine, own = torch.nonzero(labels == label).flatten(), self.class_axes[label]
+                part = chunk.at(mine)
+                of_class = _ClassChunk(part, products[mine], part.columns @ own.axes.T, own.values)
                 for i, share in enumerate(shares):
                     squares, log_volumes = of_class.scores(share, typical, with_volumes=with_volumes)
-                    found[0, i, positions] = squares
+                    found[0, i, part.positions] = squares
                     if log_volumes is not None:
-                        found[1, i, positions] = log_volumes
+                        found[1, i, part.positions] = log_volumes
         return found[0], found[1]
 
     def _chunks(self, samples: LeftOutSamples) -> Iterator[_Chunk]:

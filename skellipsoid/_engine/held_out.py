@@ -60,11 +60,8 @@ class ScoredSamples:
 
     def joined(self, other: "ScoredSamples") -> "ScoredSamples":
         """Append other samples."""
-        return ScoredSamples(
-            np.concatenate([self.distances, other.distances]),
-            np.concatenate([self.assigned, other.assigned]),
-            np.concatenate([self.weights, other.weights]),
-        )
+        columns = zip(vars(self).values(), vars(other).values(), strict=True)
+        return ScoredSamples(*(np.concatenate(pair) for pair in columns))
 
 
 def _double(values: Tensor) -> NDArray[np.float64]:

@@ -186,7 +186,7 @@ def warn_of_lost_open_answer(estimator: Any) -> None:
 
 
 def knownness(estimator: Any, X: ArrayLike) -> NDArray[np.floating]:
-    """How known each sample looks, (n_samples,)."""
+    """Knownness of each sample, (n_samples,)."""
     if hasattr(estimator, "score_samples"):
         return np.asarray(estimator.score_samples(X))
     columns = _columns(estimator, X)
