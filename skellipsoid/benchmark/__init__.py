@@ -7,11 +7,12 @@ draw them. The command ``skellipsoid bench`` does the same.
 from ._figures import plot_confusion, plot_ranks, plot_stability
 from ._methods import short_names
 from ._paper import PaperFigure, paper_figures
-from ._runner import run
+from ._runner import BenchmarkError, run
 from ._store import read_results
 from ._table import BenchmarkTable, Cell, Comparison, make_table
 
 __all__ = [
+    "BenchmarkError",
     "BenchmarkTable",
     "Cell",
     "Comparison",

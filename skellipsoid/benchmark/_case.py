@@ -122,7 +122,12 @@ def _case_features(task: Task) -> Features:
 
 
 def _encoder_params(task: Task) -> dict[str, Any] | None:
-    return None if task.encoder is None else {**dict(task.encoder.params), "model": task.source().model}
+    """Give the encoder's parameters and the SHA-256 of the text model's files."""
+    if task.encoder is None:
+        return None
+    ours = ("device", "open_label", "random_state", "verbose")
+    params = {name: value for name, value in task.encoder.build().get_params().items() if name not in ours}
+    return {**params, "model_sha256": task.source().model}
 
 
 def _search(task: Task, method: MethodSpec, data: DataSet, case: Case) -> dict[str, Any]:

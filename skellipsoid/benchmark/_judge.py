@@ -26,12 +26,12 @@ def judge(estimator: Any, X: NDArray[Any], predicted: NDArray[Any], truth: NDArr
     predicted = np.asarray(predicted).astype(np.str_)
     predicted = np.where(predicted == str(open_label_of(estimator)), OPEN, predicted)
     labels: dict[str, Any] = {"labels": known, "open_label": OPEN}
-    f1 = 100 * open_set_f1_score(truth, predicted, zero_division=0, **labels)
+    f1 = _percent(open_set_f1_score(truth, predicted, zero_division=0, **labels))
     figures = {
         "f1": f1,
-        "accuracy": 100 * open_set_accuracy(truth, predicted, **labels),
-        "f1_known": 100 * known_f1_score(truth, predicted, zero_division=0, **labels),
-        "f1_open": 100 * open_f1_score(truth, predicted, zero_division=0, **labels),
+        "accuracy": _percent(open_set_accuracy(truth, predicted, **labels)),
+        "f1_known": _percent(known_f1_score(truth, predicted, zero_division=0, **labels)),
+        "f1_open": _percent(open_f1_score(truth, predicted, zero_division=0, **labels)),
         "auroc": None,
         "oracle_f1": None,
         "coarse": coarse_confusion(truth, predicted),
@@ -42,9 +42,13 @@ def judge(estimator: Any, X: NDArray[Any], predicted: NDArray[Any], truth: NDArr
     except TypeError:
         return figures
     if len({*(truth == OPEN)}) == 2:
-        figures["auroc"] = 100 * open_set_auroc(truth, score, **labels)
-    figures["oracle_f1"] = max(f1, 100 * oracle_f1(truth, np.asarray(nearest).astype(np.str_), score, known))
+        figures["auroc"] = _percent(open_set_auroc(truth, score, **labels))
+    figures["oracle_f1"] = max(f1, _percent(oracle_f1(truth, np.asarray(nearest).astype(np.str_), score, known)))
     return figures
+
+
+def _percent(share: float) -> float:
+    return round(100 * share, 4)
 
 
 def coarse_confusion(truth: NDArray[np.str_], predicted: NDArray[np.str_]) -> list[list[int]]:

@@ -1,6 +1,8 @@
 """What a run costs, and what it ran with: seconds, peak memory, versions."""
 
+import ctypes
 import gc
+import os
 import platform
 import sys
 import time
@@ -58,6 +60,10 @@ def versions() -> dict[str, str]:
 
 def _forget_peak() -> float | None:
     """Let the kernel begin a new peak, and give the memory held now; ``None`` where only the all-time peak is known."""
+    # Memory that earlier runs freed goes back to the system, or this run would seem to need none.
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
+    if trim is not None:
+        trim(0)
     try:
         _CLEAR.write_text("5", encoding="ascii")
     except OSError:

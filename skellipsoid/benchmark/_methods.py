@@ -74,7 +74,7 @@ def make_method(
     ValueError
         If the name is unknown, or if a parameter is none of the estimator's.
     """
-    label = estimator if isinstance(estimator, str) else type(estimator).__name__
+    label = estimator.rpartition(":")[2] if isinstance(estimator, str) else type(estimator).__name__
     own: Mapping[str, Any] = {}
     if isinstance(estimator, str):
         kind, own = _short_names().get(estimator) or (_import_class(estimator), {})

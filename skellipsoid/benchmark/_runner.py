@@ -33,6 +33,10 @@ class _Outcome(NamedTuple):
     problem: str | None
 
 
+class BenchmarkError(RuntimeError):
+    """Runs of a benchmark failed; those that did not are in the file of results."""
+
+
 Todo = list[tuple[Task, list[MethodSpec]]]
 
 
@@ -107,7 +111,7 @@ def run(
         If the plan cannot be used, or if a name in the file stands for something else than in the plan.
     OSError
         If a file is missing, or if another process writes the results.
-    RuntimeError
+    BenchmarkError
         At the end, if runs failed; all others are written, and the next start tries these again.
 
     See Also
@@ -155,7 +159,7 @@ def run(
                     tqdm.write(f"{name}: {_said(outcome)}")
     if problems:
         msg = f"{len(problems)} of {n_todo} runs failed, start again to try them anew; the first is {problems[0]}"
-        raise RuntimeError(msg)
+        raise BenchmarkError(msg)
     return [done[task.name(method)] for task, method in wanted]
 
 
@@ -226,11 +230,13 @@ def _in_processes(todo: Todo, n_jobs: int) -> Iterator[_Outcome]:
                     ready.extend((task, method) for method in methods)
                 else:
                     yield from (_Outcome(task, method, None, result) for method in methods)
-    except BrokenExecutor as error:
-        msg = "A process of the benchmark ended, most likely for want of memory; start again with fewer n_jobs."
-        raise RuntimeError(msg) from error
-    finally:
-        executor.shutdown(wait=True, kill_workers=True)
+    except BaseException as error:
+        executor.shutdown(kill_workers=True)
+        if isinstance(error, BrokenExecutor):
+            msg = "A process of the benchmark ended, most likely for want of memory; start again with fewer n_jobs."
+            raise BenchmarkError(msg) from error
+        raise
+    executor.shutdown()
 
 
 def _end_with(parent: int) -> None:

@@ -1,4 +1,4 @@
-"""The command ``skellipsoid``: train on your own file, judge the model, label lines with it; or try the demo.
+"""The command ``skellipsoid``: train on your own file, judge the model, label lines with it; the demo; the benchmark.
 
 What takes seconds to import is imported by the command that needs it.
 """
@@ -49,6 +49,10 @@ def _run(options: argparse.Namespace) -> None:
         from . import _train
 
         _train.demo(options) if options.command == "demo" else _train.train(options)
+    elif options.command == "bench":
+        from ._bench import bench
+
+        bench(options)
     else:
         from . import _use
 
