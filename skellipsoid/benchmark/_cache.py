@@ -44,7 +44,7 @@ class ContentCache:
         """Give the arrays of a key, from the disk or by ``make``."""
         path = self.folder / f"{key}.npz"
         try:
-            with np.load(path, allow_pickle=False) as stored:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
                 return {name: stored[name] for name in stored.files}
         except FileNotFoundError:
             pass
