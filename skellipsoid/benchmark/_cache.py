@@ -53,8 +53,8 @@ class ContentCache:
         arrays = make()
         self.folder.mkdir(parents=True, exist_ok=True)
         part = self.folder / f"{key}.{os.getpid()}.part"
-        with part.open("wb") as file:
-            np.savez(file, **arrays)  # type: ignore[arg-type]
+        with part.open("wb") as target:
+            np.savez(target, **arrays)  # type: ignore[arg-type]
         part.replace(path)
         return arrays
 

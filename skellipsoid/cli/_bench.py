@@ -42,7 +42,8 @@ def _run(options: argparse.Namespace) -> None:
         )
     except BenchmarkError as error:
         raise ValueError(str(error)) from error
-    print(f"{len(records)} results are in {options.results}; see them with: skellipsoid bench table --results FILE")
+    command = f"skellipsoid bench table --results {options.results}"
+    print(f"{len(records)} results are in {options.results}; see them with: {command}")
 
 
 def _table(options: argparse.Namespace) -> None:
