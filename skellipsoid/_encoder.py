@@ -45,7 +45,8 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     The representation stage of EliDecide [1]_: the mean of all token vectors of a text, x, becomes
     z = (W x + b) / ‖W x + b‖₂ (eq. 1), where W and b, and with ``finetune="full"`` the text model too, learn by the
     supervised contrastive loss [2]_ (eq. 2) on two dropout views of every text [3]_. Texts of one class come to lie
-    together and classes apart, which is what a boundary around each class needs.
+    together and classes apart, which is what a boundary around each class needs. ``fit_transform`` gives other features
+    than ``fit`` and then ``transform`` (see ``cross_fit``): train a classifier on the former.
 
     Read more in the :ref:`User Guide <text>`.
 
@@ -130,7 +131,8 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         in mixed precision. A fitted encoder whose device does not exist on the present machine uses the CPU.
 
     random_state : int, RandomState instance or None, default=None
-        Determines batches, dropout and held-out texts. The caller's random state is not touched.
+        Determines batches, dropout and held-out texts. ``None`` draws one integer from NumPy's global generator, so
+        that ``np.random.seed`` repeats a fit; nothing else of the caller's random state is touched.
 
     verbose : int, default=0
         Whether to show progress bars, where standard error is a terminal or a notebook.
@@ -450,7 +452,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     ) -> tuple["_TrainingTexts", torch.Tensor | None]:
         seed = resolve_seed(self.random_state)
         embeddings = None if self.finetune == "full" else self._pooled(texts)
-        training = self._training_texts(texts, classes, groups, embeddings)
+        training = self._training_texts(texts, classes, groups, embeddings, seed)
         learns = training.rows[training.learns]
         rows: FrozenRows | TokenRows
         if embeddings is None:
@@ -482,6 +484,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         classes: NDArray[np.int64],
         groups: NDArray[np.int64] | None,
         embeddings: torch.Tensor | None,
+        seed: int,
     ) -> "_TrainingTexts":
         """Find duplicates, and which texts the encoder learns from."""
         units = np.arange(len(texts))
@@ -500,7 +503,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         known = np.flatnonzero(classes >= 0)
         blocks = joined(units, found)
         same = number(zip(texts, blocks.tolist(), strict=True))
-        return _TrainingTexts(known, classes[known], learns[known], blocks[known], found, same)
+        return _TrainingTexts(known, classes[known], learns[known], blocks[known], found, same, seed)
 
     def _cross_fit(
         self, embeddings: torch.Tensor, training: "_TrainingTexts", features: NDArray[np.float32]
@@ -513,7 +516,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             len(self.classes_),
             torch.from_numpy(features).to(device),
             self._settings(),
-            resolve_seed(self.random_state),
+            training.seed,
             training.learns,
             training.blocks,
         )
@@ -571,3 +574,4 @@ class _TrainingTexts(NamedTuple):
     blocks: NDArray[np.int64]  # (n_known,) texts that are held out together
     groups: NDArray[np.int64]  # (n_samples,)
     equal: NDArray[np.int64]  # (n_samples,) texts with the same features
+    seed: int  # of the whole fit

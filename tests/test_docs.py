@@ -23,8 +23,8 @@ PAGES = {
     if not MADE_BY_SPHINX & {*path.relative_to(DOCS).parts} and path.name != "sg_execution_times.rst"
 }
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
-#: Blocks that install; CI runs these commands as the README has them.
-NOT_RUN_HERE = {"install.rst"}
+#: Blocks of commands that CI runs as the README has them, or as `.ci/run` has them.
+NOT_RUN_HERE = {"contributing.rst", "guide/quick_start.rst", "install.rst"}
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -65,7 +65,7 @@ def test_every_code_block_is_of_a_kind_that_is_run():
         for kind in re.findall(r"^ *\.\. (?:code-block|code):: *(.*)", text, re.M)
     }
     assert {kind for _, kind in kinds} <= {"console"}
-    assert {page for page, _ in kinds} <= {"guide/command_line.rst"} | NOT_RUN_HERE
+    assert {page for page, _ in kinds} <= {"guide/command_line.rst", "guide/serving.rst"} | NOT_RUN_HERE
 
 
 @pytest.mark.slow
@@ -91,6 +91,7 @@ def test_examples_run_without_a_warning(example, tmp_path):
 def test_examples_are_there():
     assert {path.stem for path in EXAMPLES} == {
         "plot_beta_alpha",
+        "plot_displays",
         "plot_digits",
         "plot_ellipsoids_2d",
         "plot_size",

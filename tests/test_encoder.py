@@ -249,15 +249,26 @@ def test_the_callers_random_state_is_left_alone(build_model, tmp_path, texts, la
     model = build_model(tmp_path / "model", model_class=model_class)
 
     def states():
-        return torch.get_rng_state().tolist(), np.random.get_state()[1].tolist(), random.getstate()  # noqa: NPY002
+        numbers, position = np.random.get_state()[1:3]  # noqa: NPY002
+        return torch.get_rng_state().tolist(), numbers.tolist(), position, random.getstate()
 
     before = states()
-    encoder = make(model, finetune, max_iter=1, random_state=None).fit(texts, labels)
-    assert states() == before
+    encoder = make(model, finetune, max_iter=1, random_state=0)
+    encoder.fit_transform(texts, labels)
     encoder.transform(texts)
     pickle.loads(pickle.dumps(encoder)).transform(texts)
     encoder.export(tmp_path / "exported")
     assert states() == before
+    # Without a seed a fit draws one number from NumPy's generator, and nothing else.
+    encoder.set_params(random_state=None)
+    features = encoder.fit_transform(texts, labels)
+    after = states()
+    np.random.set_state(("MT19937", before[1], before[2]))  # noqa: NPY002
+    if finetune != "none":
+        np.random.randint(2**31 - 1)  # noqa: NPY002
+    assert states() == after
+    np.random.set_state(("MT19937", before[1], before[2]))  # noqa: NPY002
+    np.testing.assert_array_equal(encoder.fit_transform(texts, labels), features)
 
 
 def test_the_text_models_dropout_acts_in_training_alone(build_model, tmp_path, texts, labels):

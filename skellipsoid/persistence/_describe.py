@@ -2,7 +2,7 @@
 
 import inspect
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +23,20 @@ BACKBONE = "text_model"
 _LEFT_OUT = {"_metadata_request"}
 
 
-def describe(estimator: Any, folder: str = "", what: str = "The estimator") -> tuple[dict[str, Any], Files]:
-    """JSON description of a fitted estimator, and its files by path below the folder of parts.
+def describe(
+    estimator: Any, folder: str = "", what: str = "The estimator", *, fitted: bool = True
+) -> tuple[dict[str, Any], Files]:
+    """JSON description of an estimator, and its files by path below the folder of parts.
 
     Raises
     ------
     TypeError
         If it, or a step or value of it, cannot be kept; ``what`` it is called in the error.
     sklearn.exceptions.NotFittedError
-        If it is not fitted.
+        If it is not fitted; with ``fitted=False`` only its parameters are kept.
     """
     if type(estimator) is not Pipeline:
-        return _describe_part(estimator, folder or "estimator", what)
+        return _describe_part(estimator, folder or "estimator", what, fitted=fitted)
     files: Files = {}
     steps = []
     for name, step in estimator.steps:
@@ -42,36 +44,30 @@ def describe(estimator: Any, folder: str = "", what: str = "The estimator") -> t
             steps.append({"name": name, "class": "passthrough"})
             continue
         own = f"{len(steps)}-{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}"
-        described, part = describe(step, f"{folder}/{own}" if folder else own, f"The step {name!r}")
+        described, part = describe(step, f"{folder}/{own}" if folder else own, f"The step {name!r}", fitted=fitted)
         steps.append({"name": name, **described})
         files |= part
-    return {"class": "Pipeline", **_pipeline_options(estimator), "steps": steps}, files
+    chosen = getattr(estimator, "transform_input", None)
+    options = {"verbose": bool(estimator.verbose), "transform_input": None if chosen is None else list(chosen)}
+    return {"class": "Pipeline", **options, "steps": steps}, files
 
 
-def _pipeline_options(pipeline: Pipeline) -> dict[str, Any]:
-    chosen = getattr(pipeline, "transform_input", None)
-    return {"verbose": bool(pipeline.verbose), "transform_input": None if chosen is None else list(chosen)}
-
-
-def describe_unfitted(estimator: Any, what: str) -> dict[str, Any]:
-    """JSON description of the parameters alone."""
-    if type(estimator) is Pipeline:
-        steps: list[dict[str, Any]] = []
-        for name, step in estimator.steps:
-            skipped = step is None or (isinstance(step, str) and step == "passthrough")
-            described = {"class": "passthrough"} if skipped else describe_unfitted(step, f"The step {name!r}")
-            steps.append({"name": name, **described})
-        return {"class": "Pipeline", **_pipeline_options(estimator), "steps": steps}
+def _describe_part(estimator: Any, folder: str, what: str, *, fitted: bool) -> tuple[dict[str, Any], Files]:
     _check_kind(estimator, what)
-    part = _Part("")
-    found = {
-        name: part.encode(value, name, f"{name} of {type(estimator).__name__}")
-        for name, value in estimator.get_params(deep=False).items()
-    }
-    if part.arrays or part.files:
-        msg = f"{what} is unfitted, but holds arrays, which cannot be saved; set its parameters to numbers or strings."
-        raise TypeError(msg)
-    return {"class": type(estimator).__name__, "parameters": found}
+    parameters = estimator.get_params(deep=False)
+    if fitted:
+        check_is_fitted(estimator)
+    # What is frozen is fitted, wherever it is.
+    part = _Part(folder, fitted=isinstance(estimator, FrozenEstimator))
+    described: dict[str, dict[str, Any]] = {"parameters": {}, "state": {}}
+    for name, value in vars(estimator).items():
+        what = f"{name} of {type(estimator).__name__}"
+        if name in parameters:
+            described["parameters"][name] = part.encode(value, name, what)
+        elif fitted and name not in _LEFT_OUT:
+            described["state"][name] = replace(part, fitted=True).encode(value, name, what)
+    part.files[f"{folder}/{ARRAYS}"] = safetensors.numpy.save(part.arrays)
+    return {"class": type(estimator).__name__, "folder": folder, **described}, part.files
 
 
 def _check_kind(estimator: Any, what: str) -> None:
@@ -86,31 +82,16 @@ def _check_kind(estimator: Any, what: str) -> None:
         raise TypeError(msg)
 
 
-def _describe_part(estimator: Any, folder: str, what: str) -> tuple[dict[str, Any], Files]:
-    _check_kind(estimator, what)
-    check_is_fitted(estimator)
-    parameters = estimator.get_params(deep=False)
-    part = _Part(folder, keeps_fitted=isinstance(estimator, FrozenEstimator))
-    described: dict[str, dict[str, Any]] = {"parameters": {}, "state": {}}
-    for name, value in vars(estimator).items():
-        if name not in _LEFT_OUT:
-            group = "parameters" if name in parameters else "state"
-            what = f"{name} of {type(estimator).__name__}"
-            described[group][name] = part.encode(value, name, what, fitted=group == "state")
-    part.files[f"{folder}/{ARRAYS}"] = safetensors.numpy.save(part.arrays)
-    return {"class": type(estimator).__name__, "folder": folder, **described}, part.files
-
-
 @dataclass
 class _Part:
     """The values of one estimator on their way into JSON, its arrays and its files."""
 
     folder: str
-    keeps_fitted: bool = False  # whether estimators among its parameters are fitted
+    fitted: bool  # whether estimators among these values are fitted
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
     files: Files = field(default_factory=dict)
 
-    def encode(self, value: Any, name: str, what: str, *, fitted: bool = False) -> Any:
+    def encode(self, value: Any, name: str, what: str) -> Any:
         """Give a value as JSON; arrays and files are noted."""
         if value is None or isinstance(value, bool | int | float | str):
             return value
@@ -127,7 +108,7 @@ class _Part:
         if isinstance(value, np.ndarray) and all(isinstance(item, str) for item in value.ravel().tolist()):
             return {"strings": value.tolist(), "dtype": {"T": "T", "O": "O"}.get(value.dtype.kind, value.dtype.str)}
         if isinstance(value, TextBackbone):
-            self.files |= {f"{self.folder}/{BACKBONE}/{path}": content for path, content in value.files().items()}
+            self.files.update({f"{self.folder}/{BACKBONE}/{path}": content for path, content in value.files().items()})
             return {"text_model": BACKBONE, "max_length": value.max_length}
         if SPLITTERS.get(type(value).__name__) is type(value):
             chosen = {key: vars(value)[key] for key in inspect.signature(type(value)).parameters if key in vars(value)}
@@ -136,7 +117,9 @@ class _Part:
                 "parameters": {key: self.encode(item, f"{name}.{key}", what) for key, item in chosen.items()},
             }
         if isinstance(value, BaseEstimator):
-            return {"estimator": self._encode_estimator(value, name, what, fitted=fitted or self.keeps_fitted)}
+            described, files = describe(value, f"{self.folder}/{name}", what, fitted=self.fitted)
+            self.files.update(files)
+            return {"estimator": described}
         msg = (
             f"{what} is {value!r}, which cannot be saved; set it to a number, a string or None (a seed, for instance)."
         )
@@ -155,10 +138,3 @@ class _Part:
                 value = value.T
         self.arrays[name] = np.ascontiguousarray(value)
         return found
-
-    def _encode_estimator(self, value: Any, name: str, what: str, *, fitted: bool) -> dict[str, Any]:
-        if not fitted:
-            return describe_unfitted(value, what)
-        described, files = describe(value, f"{self.folder}/{name}", what)
-        self.files |= files
-        return described

@@ -223,7 +223,6 @@ _TUNED = {
     "estimator_": Rule("an estimator", lambda value: hasattr(value, "predict")),
     "classes_": _CLASSES,
     "open_label_": _LABEL,
-    "offset_": _NUMBER,
     "cv_results_": Rule("a mapping of arrays", lambda value: isinstance(value, Mapping)),
     "n_features_in_": _optional(_N_FEATURES),
 }

@@ -92,13 +92,13 @@ def _build(model: Any, files: Files, *, fitted: bool = True) -> Any:
 
 def _build_part(model: dict[str, Any], files: Files, *, fitted: bool) -> Any:
     cls = KINDS[model["class"]].cls
-    source = _Source.of(model["folder"], files) if fitted else _Source("", {}, {})
+    source = _Source.of(model["folder"], files)
     unknown = sorted(model["parameters"].keys() - set(cls._get_param_names()))  # type: ignore[attr-defined]
     if unknown:
         msg = f"{cls.__name__} has no parameter {unknown[0]!r}"
         raise ValueError(msg)
-    fitted_inside = fitted and cls is FrozenEstimator
-    estimator = cls(**{k: source.decode(v, fitted=fitted_inside) for k, v in model["parameters"].items()})
+    is_frozen = cls is FrozenEstimator
+    estimator = cls(**{k: source.decode(v, fitted=is_frozen) for k, v in model["parameters"].items()})
     if hasattr(cls, "_parameter_constraints"):
         estimator._validate_params()
     if hasattr(estimator, "device"):

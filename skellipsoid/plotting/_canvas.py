@@ -19,7 +19,8 @@ LINE_STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (
 KNOWN_COLOUR, OPEN_COLOUR = "#0072B2", "#D55E00"
 #: Marks of an operating point, and of all that is neither known nor open.
 INK, FAINT = "#222222", "#707070"
-OPEN_SPACE = "#DCDCDC"
+ACCEPTED = "#DCE8F2"
+HATCH = "#DCDCDC"
 
 _POINTS_PER_INCH = 72
 

@@ -110,6 +110,8 @@ class CoverageDisplay:
     ) -> Self:
         """Draw the curves of a fitted classifier, its present offset marked.
 
+        Scores are ``score_samples`` less ``class_offsets_``, so that rows below the offset are those answered open.
+
         Parameters
         ----------
         estimator : open-set classifier, or Pipeline or search that ends in one

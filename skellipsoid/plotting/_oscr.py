@@ -105,6 +105,8 @@ class OSCRDisplay:
     ) -> Self:
         """Draw the curve of a fitted classifier, its present offset marked.
 
+        Scores are ``score_samples`` less ``class_offsets_``, so that rows below the offset are those answered open.
+
         Parameters
         ----------
         estimator : open-set classifier, or Pipeline or search that ends in one

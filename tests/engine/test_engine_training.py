@@ -188,6 +188,9 @@ def test_seeds():
     state = np.random.RandomState(0)
     expected = np.random.RandomState(0).randint(2**31 - 1, size=2)
     assert [resolve_seed(state), resolve_seed(state)] == expected.tolist()  # the caller's generator moves on
+    np.random.seed(3)  # noqa: NPY002
+    expected = np.random.RandomState(3).randint(2**31 - 1)
+    assert resolve_seed(None) == expected  # as scikit-learn: np.random.seed repeats a fit
     fresh = {resolve_seed(None) for _ in range(8)}
     assert len(fresh) > 1
     assert all(0 <= seed < 2**31 for seed in fresh)

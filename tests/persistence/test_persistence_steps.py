@@ -173,6 +173,16 @@ def test_a_tuned_operating_point_is_kept(rows, tmp_path, cv):
     assert again.offset_ == tuned.offset_
 
 
+def test_a_tuned_operating_point_around_a_frozen_step_is_kept_and_can_be_fitted_again(rows, tmp_path):
+    X, y = rows
+    inner = make_pipeline(FrozenEstimator(PCA(5).fit(X)), EllipsoidOpenSetClassifier(random_state=0))
+    tuned = TunedOperatingPointCV(inner, rejection_rate=0.2, cv=2).fit(X, y)
+    save(tuned, tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.score_samples(X), tuned.score_samples(X))
+    assert clone(loaded).fit(X[::-1], y[::-1]).offset_ == clone(tuned).fit(X[::-1], y[::-1]).offset_
+
+
 def test_an_operating_point_that_was_set_is_kept(rows, tmp_path):
     clf = EllipsoidOpenSetClassifier(random_state=0).fit(*rows)
     set_operating_point(clf, rows[0], rejection_rate=0.3)
