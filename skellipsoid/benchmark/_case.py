@@ -18,7 +18,7 @@ from ._data import OPEN, Case, DataSet, DataSpec, draw_case, load_data
 from ._encoders import EncoderSpec, Features, FeatureSource
 from ._judge import judge
 from ._measure import measured, versions
-from ._methods import MethodSpec
+from ._methods import MethodSpec, changed_params
 from ._store import Record
 
 #: What stands for the encoder where the rows are features already.
@@ -59,9 +59,19 @@ class Task(NamedTuple):
 
         Another version of the package has the same one, so that a benchmark goes on after an upgrade.
         """
-        encoder = None if self.encoder is None else [dict(self.encoder.params), self.source().model]
+        encoder = None
+        if self.encoder is not None:
+            params = changed_params(self.encoder.build())
+            params.pop("model_name", None)  # the files say it
+            encoder = [params, self.source().model]
         search = [dict(method.search), self.n_splits] if method.search else None
         return content_key(self.load().sha256, encoder, method.path, method.changed, search)
+
+
+def forget() -> None:
+    """Keep nothing in memory: files may change between two benchmarks of one process."""
+    for kept in (load_data, _case, _case_features):
+        kept.cache_clear()
 
 
 def embed(task: Task, verbose: int) -> None:

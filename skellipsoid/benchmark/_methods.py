@@ -45,15 +45,12 @@ class MethodSpec(NamedTuple):
     @property
     def params(self) -> dict[str, Any]:
         """Its parameters, as JSON holds them."""
-        found: dict[str, Any] = json.loads(json.dumps(self.estimator.get_params(deep=False), default=repr))
-        return found
+        return _as_json(self.estimator.get_params(deep=False))
 
     @property
     def changed(self) -> dict[str, Any]:
         """Those of its parameters that are not the defaults of its class."""
-        defaults = {name: parameter.default for name, parameter in signature(type(self.estimator)).parameters.items()}
-        defaults = json.loads(json.dumps(defaults, default=repr))
-        return {name: value for name, value in self.params.items() if name not in defaults or value != defaults[name]}
+        return changed_params(self.estimator)
 
     def build(self, seed: int, device: str, params: Mapping[str, Any]) -> Any:
         """Make an estimator to fit; its seed and its device are those of the run unless the plan says otherwise."""
@@ -62,6 +59,13 @@ class MethodSpec(NamedTuple):
         ours = {name: seed for name, value in given.items() if _ends(name, "random_state") and value is None}
         ours |= {name: device for name, value in given.items() if _ends(name, "device") and value == "auto"}
         return estimator.set_params(**{**ours, **params})
+
+
+def changed_params(estimator: Any) -> dict[str, Any]:
+    """Give the parameters that are not the defaults of the estimator's class, as JSON holds them."""
+    defaults = _as_json({name: entry.default for name, entry in signature(type(estimator)).parameters.items()})
+    params = _as_json(estimator.get_params(deep=False))
+    return {name: value for name, value in params.items() if name not in defaults or value != defaults[name]}
 
 
 def make_method(
@@ -116,7 +120,8 @@ def _short_names() -> dict[str, tuple[Any, dict[str, Any]]]:
         if error.name != "skellipsoid.baselines":
             raise
         return _SHORT
-    return _SHORT | {name: (getattr(baselines, name), {}) for name in baselines.__all__}
+    classes = {name: getattr(baselines, name) for name in baselines.__all__}
+    return _SHORT | {name: (found, {}) for name, found in classes.items() if hasattr(found, "predict")}
 
 
 def _import_class(path: str) -> Any:
@@ -132,6 +137,11 @@ def _import_class(path: str) -> Any:
     if not (hasattr(found, "fit") and hasattr(found, "predict") and hasattr(found, "get_params")):
         msg = f"{path!r} is no classifier of scikit-learn's kind; it needs fit, predict and get_params."
         raise ValueError(msg)
+    return found
+
+
+def _as_json(params: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(json.dumps(params, default=repr))
     return found
 
 

@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from .._engine.devices import resolve_device
 from .._engine.progress import progress_bar
-from ._case import Task, embed, prepare, run_method
+from ._case import Task, embed, forget, prepare, run_method
 from ._data import load_data
 from ._methods import MethodSpec
 from ._plan import Plan, make_plan
@@ -140,27 +140,35 @@ def run(
         data_home=data_home,
     )
     folder = Path(CACHE if cache is None else cache).expanduser().absolute()
-    with ResultsFile(Path(results)) as file:
-        done = {name_of(record): record for record in read_results(results)}
-        wanted = list(_wanted(made, str(folder), device))
-        todo = _todo(wanted, done)
-        n_todo = sum(len(methods) for _, methods in todo)
-        with progress_bar(n_todo, "benchmark", "run", verbose) as progress:
-            problems = []
-            for outcome in _execute(todo, n_jobs, verbose):
-                progress.update()
-                name = describe(*outcome.task.name(outcome.method))
-                if outcome.record is None:
-                    problems.append(f"{name}: {outcome.problem}")
-                else:
-                    file.append(outcome.record)
-                    done[name_of(outcome.record)] = outcome.record
-                if verbose > 1:
-                    tqdm.write(f"{name}: {_said(outcome)}")
+    forget()
+    try:
+        with ResultsFile(Path(results)) as file:
+            done = {name_of(record): record for record in read_results(results)}
+            wanted = list(_wanted(made, str(folder), device))
+            _run_missing(_todo(wanted, done), file, done, n_jobs, verbose)
+            return [done[task.name(method)] for task, method in wanted]
+    finally:
+        forget()
+
+
+def _run_missing(todo: Todo, file: ResultsFile, done: dict[tuple[Any, ...], Record], n_jobs: int, verbose: int) -> None:
+    """Run everything, write each result, and say at the end what failed."""
+    n_todo = sum(len(methods) for _, methods in todo)
+    problems = []
+    with progress_bar(n_todo, "benchmark", "run", verbose) as progress:
+        for outcome in _execute(todo, n_jobs, verbose):
+            progress.update()
+            name = describe(*outcome.task.name(outcome.method))
+            if outcome.record is None:
+                problems.append(f"{name}: {outcome.problem}")
+            else:
+                file.append(outcome.record)
+                done[name_of(outcome.record)] = outcome.record
+            if verbose > 1:
+                tqdm.write(f"{name}: {_said(outcome)}")
     if problems:
         msg = f"{len(problems)} of {n_todo} runs failed, start again to try them anew; the first is {problems[0]}"
         raise BenchmarkError(msg)
-    return [done[task.name(method)] for task, method in wanted]
 
 
 def _wanted(plan: Plan, cache: str, device: str) -> Iterator[tuple[Task, MethodSpec]]:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.neighbors import NearestNeighbors
 
-from skellipsoid.benchmark import run
+from skellipsoid.benchmark import run, short_names
 from skellipsoid.benchmark._data import DataSpec, load_data
 from skellipsoid.benchmark._plan import make_plan
 
@@ -141,6 +141,16 @@ def test_what_cannot_be_run_is_refused_before_anything_is(given, message, tmp_pa
     with pytest.raises(ValueError, match=message):
         run(tmp_path / "r.jsonl", **given)
     assert not (tmp_path / "r.jsonl").exists()
+
+
+def test_every_baseline_has_a_short_name():
+    baselines = pytest.importorskip("skellipsoid.baselines")
+    names = [name for name in baselines.__all__ if hasattr(getattr(baselines, name), "predict")]
+    assert names
+    assert short_names() == ["ellipsoid", "paper", *names]
+    plan = make_plan(None, methods=names)
+    assert [method.name for method in plan.methods] == names
+    assert all(method.changed == {} for method in plan.methods)
 
 
 def test_what_is_no_classifier_is_refused():

@@ -94,8 +94,6 @@ def encoder_calls(monkeypatch):
 @pytest.fixture
 def text_plan(intents_folder, tiny_model, tmp_path):
     """A plan on the folder of four intents, two of them known."""
-    # The features of the last case stay in memory for its next method.
-    _case._case_features.cache_clear()
     return {
         "data": [{"path": intents_folder, "open_label": "oos"}],
         "ratios": [0.5],
@@ -286,6 +284,17 @@ def test_a_default_that_is_spelled_out_is_the_same_run(blobs_plan, tmp_path):
     assert run(tmp_path / "r.jsonl", **blobs_plan, methods=spelled) == first
 
 
+def test_files_that_change_between_two_benchmarks_are_read_again(blobs_plan, blobs_file, tmp_path):
+    path = tmp_path / "blobs.npz"
+    blobs_plan |= {"data": [path], "methods": [GaussianNB()], "seeds": [0]}
+    shutil.copy(blobs_file, path)
+    (first,) = run(tmp_path / "a.jsonl", **blobs_plan)
+    with np.load(blobs_file) as stored:
+        np.savez(path, **{**stored, "X_test": 0 * stored["X_test"]})
+    (second,) = run(tmp_path / "b.jsonl", **blobs_plan)
+    assert second["f1"] < first["f1"]
+
+
 def test_runs_that_fail_leave_the_others_and_are_tried_again(blobs_plan, tmp_path, monkeypatch):
     with pytest.raises(
         BenchmarkError,
@@ -376,7 +385,6 @@ def test_a_damaged_file_of_the_cache_is_made_anew(text_plan, tmp_path):
     assert len(files) == 2  # embeddings, and features of the trained encoder
     for path in files:
         path.write_bytes(path.read_bytes()[:1000])
-    _case._case_features.cache_clear()
     (second,) = run(tmp_path / "b.jsonl", **text_plan)
     assert second["f1"] == first["f1"]
     assert sorted(text_plan["cache"].iterdir()) == files
