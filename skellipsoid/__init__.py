@@ -1,4 +1,4 @@
-"""Open-set classification for scikit-learn: learned ellipsoids around the known classes, open everywhere else."""
+"""Open-set classification for scikit-learn: one ellipsoid around each known class, open everywhere else."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Take a fitted estimator apart: what transforms the rows, the classifier at the end, what it answers."""
+"""Split a fitted estimator into its transformers and the classifier at the end, and read its answers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -58,7 +58,7 @@ def _unwrap(estimator: Any) -> Any:
 
 
 def read_estimator(estimator: Any, X: Any, members: Sequence[str], caller: str, remedy: str = "") -> tuple[Any, Any]:
-    """Take a fitted classifier out of an estimator, and transform rows into what it sees.
+    """Take the fitted classifier out of an estimator, and transform samples to its features.
 
     The rows are transformed once, however many methods of the classifier are called then: embedding texts is dear.
 
@@ -103,7 +103,7 @@ def read_estimator(estimator: Any, X: Any, members: Sequence[str], caller: str, 
 
 
 def fit_with_groups(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
-    """Fit an estimator, and hand groups to whatever step of it takes them."""
+    """Fit an estimator, and pass groups to every step that takes them."""
     if groups is None:
         return estimator.fit(X, y)
     if get_config()["enable_metadata_routing"]:
@@ -118,7 +118,7 @@ def fit_with_groups(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
 
 
 def duplicate_groups(X: Any, y: NDArray[Any]) -> NDArray[np.int64] | None:
-    """Group the duplicates among texts or rows of numbers; ``None`` where there are none or nothing can be told."""
+    """Group the duplicates among texts or numeric samples; ``None`` if there are none or they cannot be found."""
     classes = np.unique(y, return_inverse=True)[1].astype(np.int64)
     rows = to_numpy(X)
     if all(isinstance(row, str) for row in rows):
@@ -155,7 +155,7 @@ def open_label_of(estimator: Any) -> Any:
 
 
 def knownness(estimator: Any, X: ArrayLike) -> NDArray[np.floating]:
-    """How known each row looks, (n_samples,)."""
+    """How known each sample looks, (n_samples,)."""
     if hasattr(estimator, "score_samples"):
         return np.asarray(estimator.score_samples(X))
     columns = _columns(estimator, X)
@@ -163,7 +163,7 @@ def knownness(estimator: Any, X: ArrayLike) -> NDArray[np.floating]:
 
 
 def closed_set_answer(estimator: Any, X: ArrayLike) -> NDArray[Any]:
-    """Known class that each row is nearest to, (n_samples,)."""
+    """Known class that each sample is nearest to, (n_samples,)."""
     columns = _columns(estimator, X)
     best = (columns > 0).astype(np.intp) if columns.ndim == 1 else columns.argmax(axis=1)
     return np.asarray(np.asarray(estimator.classes_)[best])

@@ -1,4 +1,4 @@
-"""One run: features of a case, what is searched, the fit, the figures. Test rows are read once, at the end."""
+"""One run: features of a case, what is searched, the fit, the figures. Test samples are read once, at the end."""
 
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -90,7 +90,7 @@ def run_method(task: Task, method: MethodSpec) -> Record:
     data, case = task.load(), _case(task)
     found = _search(task, method, data, case) if method.search else None
     estimator = method.build(task.seed, task.device, found["chosen"] if found else {})
-    # After everything that is chosen: the test rows' features are read here, and nowhere before.
+    # After everything that is chosen: the test samples' features are read here, and nowhere before.
     features, device = _case_features(task), resolve_device(task.device)
     estimator, fit_cost = measured(lambda: estimator.fit(features.train, data.labels[case.train]), device)
     predicted, predict_cost = measured(lambda: estimator.predict(features.other), device)
@@ -126,7 +126,7 @@ def _case(task: Task) -> Case:
 
 @lru_cache(maxsize=1)
 def _case_features(task: Task) -> Features:
-    """Features of the training and the test rows, kept for the next method."""
+    """Features of the training and the test samples, kept for the next method."""
     case = _case(task)
     return task.source().features(case.train, case.test, task.seed)
 
@@ -141,7 +141,7 @@ def _encoder_params(task: Task) -> dict[str, Any] | None:
 
 
 def _search(task: Task, method: MethodSpec, data: DataSet, case: Case) -> dict[str, Any]:
-    """Choose parameters on train and dev rows: folds leave whole classes out, of the encoder's training too."""
+    """Choose parameters on train and dev samples: folds leave whole classes out, of the encoder's training too."""
     rows = np.concatenate([case.train, case.dev])
     labels = data.labels[rows]
     groups = duplicate_groups(data.rows[rows], np.zeros(len(rows)))

@@ -80,7 +80,7 @@ def load_data(spec: DataSpec, data_home: str | None) -> DataSet:
 
 
 def draw_case(data: DataSet, ratio: float, seed: int) -> Case:
-    """Draw the known classes by the literature's protocol; every other class is open, and in the test rows alone."""
+    """Draw the known classes by the literature's protocol; every other class is open, and in the test samples alone."""
     classes = np.unique(data.labels[data.part == "train"])
     known = KnownClassSplit(ratio, seed).known_classes(classes[classes != OPEN])
     is_known = np.isin(data.labels, known)
@@ -105,7 +105,7 @@ def _parts_of(path: Path) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
     if missing:
         msg = (
             f"{str(path)!r} holds the arrays {sorted(arrays)}, but {missing[0]} is missing; save X_train, y_train, "
-            "X_test, y_test, and X_dev, y_dev where there are development rows."
+            "X_test, y_test, and X_dev, y_dev where there are development samples."
         )
         raise ValueError(msg)
     return {part: (arrays[f"X_{part}"], arrays[f"y_{part}"]) for part in PARTS if f"X_{part}" in arrays}

@@ -72,9 +72,9 @@ def plot_stability(
 ) -> "Axes":
     """Draw a figure against a parameter, one line for each data set and known-class ratio.
 
-    Where the parameter was searched, F1 is that of the search, by ``OpenSetKFold`` on train and dev rows, with all
+    Where the parameter was searched, F1 is that of the search, by ``OpenSetKFold`` on train and dev samples, with all
     other parameters as they were chosen. Otherwise methods or encoders that differ in this parameter alone are
-    compared on the test rows.
+    compared on the test samples.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def plot_stability(
     records = _read(records, metric)
     found, label = _searched(records, parameter), "F1 of held-out folds"
     if not found or metric != "f1":
-        found, label = _compared(records, parameter, metric), f"{FIGURES[metric]} of test rows"
+        found, label = _compared(records, parameter, metric), f"{FIGURES[metric]} of test samples"
     found = {name: points for name, points in found.items() if len(points) > 1}
     if not found:
         msg = f"No result has two values of {parameter!r}; search it, or run methods that differ in it alone."
@@ -139,7 +139,7 @@ def plot_confusion(records: Iterable[Record]) -> "Figure":
     Raises
     ------
     ValueError
-        If there is no result.
+        If there is not a result.
     ImportError
         If matplotlib is not installed.
     """
@@ -173,11 +173,11 @@ def _pyplot(caller: str) -> Any:
 
 def _read(records: Iterable[Record], metric: str) -> list[Record]:
     if metric not in FIGURES:
-        msg = f"metric={metric!r} is no figure of a result; use {', '.join(FIGURES)}."
+        msg = f"metric={metric!r} is not a figure of a result; use {', '.join(FIGURES)}."
         raise ValueError(msg)
     found = list(records)
     if not found:
-        msg = "There is no result to draw; run the benchmark first, or choose others."
+        msg = "There is not a result to draw; run the benchmark first, or choose others."
         raise ValueError(msg)
     return found
 

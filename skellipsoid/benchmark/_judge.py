@@ -1,4 +1,4 @@
-"""Figures of a fitted classifier on test rows, in percent."""
+"""Figures of a fitted classifier on test samples, in percent."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def _percent(share: float) -> float:
 
 
 def coarse_confusion(truth: NDArray[np.str_], predicted: NDArray[np.str_]) -> list[list[int]]:
-    """Count known rows (first) and open ones by answer: known and right, known and wrong, open."""
+    """Count known samples (first) and open ones by answer: known and right, known and wrong, open."""
     is_open, rejected, right = truth == OPEN, predicted == OPEN, truth == predicted
     return [
         [int((rows & answer).sum()) for answer in (right & ~rejected, ~right & ~rejected, rejected)]
@@ -63,7 +63,7 @@ def coarse_confusion(truth: NDArray[np.str_], predicted: NDArray[np.str_]) -> li
 def oracle_f1(
     truth: NDArray[np.str_], nearest: NDArray[np.str_], score: NDArray[np.floating], known: NDArray[np.str_]
 ) -> float:
-    """Best macro F1 of all thresholds on the score: that of somebody who sees the test rows' labels.
+    """Best macro F1 of all thresholds on the score: that of somebody who sees the test samples' labels.
 
     One row after the other is accepted, from the highest score down. Each changes the F1 of its class and that of
     open alone.

@@ -127,7 +127,9 @@ def _short_names() -> dict[str, tuple[Any, dict[str, Any]]]:
 def _import_class(path: str) -> Any:
     module, separator, name = path.partition(":")
     if not separator:
-        msg = f"{path!r} is no method; use {', '.join(_short_names())}, or module:Class for an estimator of your own."
+        msg = (
+            f"{path!r} is not a method; use {', '.join(_short_names())}, or module:Class for an estimator of your own."
+        )
         raise ValueError(msg)
     try:
         found = getattr(import_module(module), name)
@@ -135,7 +137,7 @@ def _import_class(path: str) -> Any:
         msg = f"The method {path!r} cannot be imported ({error}); check the name, and that Python finds the module."
         raise ValueError(msg) from error
     if not (hasattr(found, "fit") and hasattr(found, "predict") and hasattr(found, "get_params")):
-        msg = f"{path!r} is no classifier of scikit-learn's kind; it needs fit, predict and get_params."
+        msg = f"{path!r} is not a classifier of scikit-learn's kind; it needs fit, predict and get_params."
         raise ValueError(msg)
     return found
 

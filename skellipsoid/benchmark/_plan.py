@@ -78,7 +78,7 @@ def _read(plan: str | PathLike[str] | None) -> dict[str, Any]:
     try:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
-        msg = f"The plan {str(path)!r} is no TOML ({error})."
+        msg = f"The plan {str(path)!r} is not valid TOML ({error})."
         raise ValueError(msg) from error
     unknown = sorted({*settings} - {*_DEFAULTS})
     if unknown:
@@ -134,7 +134,7 @@ def _data(entry: Any) -> DataSpec:
     found = Path(path)
     if not (found.is_dir() or (found.is_file() and found.suffix == ".npz")):
         msg = (
-            f"data has {str(path)!r}, which is no data set; use {', '.join(NAMED)}, a folder with train.tsv and "
+            f"data has {str(path)!r}, which is not a data set; use {', '.join(NAMED)}, a folder with train.tsv and "
             "test.tsv, or a .npz file of features."
         )
         raise ValueError(msg)

@@ -59,8 +59,8 @@ def run(
     """Run every method on every case that has no result yet: data set, known-class ratio, seed, encoder, method.
 
     The protocol is that of the literature: the seed draws the known classes, the encoder and the method learn from the
-    training rows of these classes alone, and the test rows of all other classes are open. A run that was ended, at any
-    moment and by any means, goes on where it was when it is started again.
+    training samples of these classes alone, and the test samples of all other classes are open. A benchmark that was
+    killed, at any moment, continues where it was when it is started again.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def run(
         ``"banking"``, ``"oos"``, ``"stackoverflow"``; ``"assistant"``, the corpus that ships with the package; a folder
         with ``train.tsv``, ``test.tsv`` and, if you like, ``dev.tsv``, each of ``text<TAB>label`` lines; or an ``.npz``
         file of features with ``X_train``, ``y_train``, ``X_test``, ``y_test``. A dict has the keys ``name``, ``path``
-        and ``open_label``, the label of rows that are open. ``None``: the first three.
+        and ``open_label``, the label of samples that are open. ``None``: the first three.
     ratios : sequence of float, default=None
         Shares of the classes that are known. ``None``: 0.25, 0.5, 0.75.
     seeds : sequence of int, default=None
@@ -84,7 +84,7 @@ def run(
         Names of :func:`short_names`; ``"module:Class"`` or an unfitted estimator for one of your own, which has
         ``fit``, ``predict`` and ``classes_``; or a dict with the keys ``name``, ``estimator``, ``params`` and
         ``search``. ``search`` maps parameters to lists of values. The best mean F1 of ``OpenSetKFold`` on train and dev
-        rows of the known classes chooses; the encoder is trained anew in each fold. ``None``: ``"ellipsoid"``.
+        samples of the known classes chooses; the encoder is trained anew in each fold. ``None``: ``"ellipsoid"``.
     n_splits : int, default=None
         Folds of the search, at most the number of known classes. ``None``: 5.
     data_home : str or path-like, default=None

@@ -75,7 +75,7 @@ def read_results(*paths: str | os.PathLike[str]) -> list[Record]:
     OSError
         If a file cannot be read.
     ValueError
-        If a line is no result, or if the same run is there twice.
+        If a line is not a result, or if the same run is there twice.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def read_results(*paths: str | os.PathLike[str]) -> list[Record]:
         *lines, _ = path.read_bytes().split(b"\n")
         for number, line in enumerate(lines, start=1):
             if not _is_record(line):
-                msg = f"Line {number} of {str(path)!r} is no result of a benchmark; delete it or use another file."
+                msg = f"Line {number} of {str(path)!r} is not a result of a benchmark; delete it or use another file."
                 raise ValueError(msg)
             records.append(json.loads(line))
     _check_distinct(records)

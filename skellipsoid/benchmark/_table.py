@@ -116,7 +116,7 @@ class BenchmarkTable:
         Returns
         -------
         rows : list of (str, str, list)
-            A cell is ``None`` where there is no result.
+            A cell is ``None`` where there is not a result.
         """
         found = []
         for data in self.data:
@@ -209,8 +209,8 @@ class BenchmarkTable:
 
 
 _LEGEND = (
-    "Test rows, in percent: mean ± standard deviation over the seeds, in brackets the paper's mean (BERT-base, tuned "
-    "as a whole). The best of a column is {}, the second best {}."
+    "Test samples, in percent: mean ± standard deviation over the seeds, in brackets the paper's mean (BERT-base, "
+    "tuned as a whole). The best of a column is {}, the second best {}."
 )
 
 
@@ -231,11 +231,11 @@ def make_table(records: Iterable[Record], *, reference: str | None = None) -> Be
     Raises
     ------
     ValueError
-        If there is no result, or none of the reference.
+        If there is not a result, or none of the reference.
 
     See Also
     --------
-    skellipsoid.metrics.paired_test : The test, which takes cases for independent. Seeds share test rows.
+    skellipsoid.metrics.paired_test : The test, which takes cases for independent. Seeds share test samples.
 
     Examples
     --------
@@ -245,7 +245,7 @@ def make_table(records: Iterable[Record], *, reference: str | None = None) -> Be
     """
     records = list(records)
     if not records:
-        msg = "There is no result to make a table of; run the benchmark first."
+        msg = "There is not a result to make a table of; run the benchmark first."
         raise ValueError(msg)
     methods = list(dict.fromkeys(record["method"] for record in records))
     if reference is None:

@@ -36,7 +36,7 @@ def _add_run(steps: "argparse._SubParsersAction[argparse.ArgumentParser]", seed:
         "run",
         help="run what has no result yet",
         description="Run every method on every data set, known-class ratio, seed and encoder that has no result yet. "
-        "A run that was ended goes on where it was. What is given here comes before what the plan says.",
+        "A benchmark that was killed continues where it was. What is given here comes before what the plan says.",
     )
     run.add_argument("--results", type=Path, required=True, metavar="FILE.jsonl", help="one line for each run")
     run.add_argument("--plan", type=Path, metavar="PLAN.toml", help="data, ratios, seeds, encoders and methods")
@@ -105,7 +105,7 @@ def _add_results(command: argparse.ArgumentParser) -> None:
 
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit()) or int(text) < 1:
-        msg = f"{text!r} is no number of processes; use a whole number from 1 on"
+        msg = f"{text!r} is not a number of processes; use a whole number from 1 on"
         raise argparse.ArgumentTypeError(msg)
     return int(text)
 

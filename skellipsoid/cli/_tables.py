@@ -1,4 +1,4 @@
-"""An honest split of a user's texts and labels."""
+"""A split of a user's texts without copies on both sides."""
 
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ _TEST_SHARE, _OPEN_SHARE = 0.25, 0.2
 
 
 class Split(NamedTuple):
-    """Texts to learn from, texts to judge the result by, and what to say about them."""
+    """Training texts, test texts, and notes about them."""
 
     train: NDArray[np.object_]
     train_labels: NDArray[Any]
@@ -26,7 +26,7 @@ class Split(NamedTuple):
 
 
 def split_table(texts: NDArray[np.object_], labels: NDArray[Any], open_label: str, seed: int) -> Split:
-    """Split a user's table for an honest report: a quarter of each label's distinct texts is test.
+    """Split a user's table for the report: a quarter of each label's distinct texts is test.
 
     Copies of a text, whatever their labels, are on one side. Every intent keeps a text to learn from. Where no row is
     labelled open, a fifth of the intents is held out as open, if two remain: they are in the test rows alone.

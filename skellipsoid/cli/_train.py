@@ -166,7 +166,7 @@ def _encoder(options: argparse.Namespace) -> SupConTextEncoder:
 def _fit_tuned(
     pipeline: Pipeline, texts: NDArray[np.object_], labels: NDArray[Any], options: argparse.Namespace
 ) -> Pipeline:
-    """Set the operating point on texts that a first model has not seen, then train on all of them."""
+    """Set the operating point on texts held out of a first model, then train on all of them."""
     codes = np.unique(labels, return_inverse=True)[1]
     copies = duplicate_groups(texts, np.zeros(len(texts)))
     held_out = held_out_rows(codes, _TUNING_SHARE, np.random.default_rng(options.seed), copies)
@@ -193,7 +193,7 @@ def _keep(pipeline: Pipeline, folder: Path, facts: dict[str, Any]) -> None:
 
 
 def _classify(pipeline: Pipeline, sentences: Sequence[str]) -> None:
-    """Say for each sentence what it is, what it is nearest to, and why it is in or out."""
+    """Print for each sentence its answer, its nearest class and the explanation."""
     classifier = pipeline[-1]
     why = explain(pipeline, list(sentences))
     named = [j for j in (1, 2, 3) if f"share_{j}" in why]

@@ -61,7 +61,7 @@ def evaluate(options: argparse.Namespace) -> None:
 
 
 def report(classifier: Any, truth: NDArray[Any], predicted: NDArray[Any]) -> str:
-    """Lay out the open-set report; what no text tells is nan, and takes no part in averages."""
+    """Format the open-set report; undefined values are nan, and averages leave them out."""
     return str(
         open_set_report(
             truth, predicted, open_label=classifier.open_label_, labels=classifier.classes_, zero_division=np.nan

@@ -89,17 +89,17 @@ def make_open_set_scorer(
 ) -> _OpenSetScorer:
     """Make a scorer for cross-validation and searches from an open-set metric.
 
-    The scorer reads every label in ``y`` that the fitted estimator does not know as open, so that the classes which
-    ``OpenSetKFold`` left out of training count as what they are. It works with any estimator that has ``classes_``,
+    The scorer reads every label in ``y`` that is not in the ``classes_`` of the fitted estimator as open, so that
+    classes which ``OpenSetKFold`` left out of training are open. It works with any estimator that has ``classes_``,
     alone, at the end of a Pipeline or inside a search.
 
     Parameters
     ----------
     metric : callable
-        ``metric(y_true, answer, *, labels, open_label, **parameters)``, such as the functions of this module. It gets
-        ``sample_weight`` too where the scorer does.
+        ``metric(y_true, answer, *, labels, open_label, **parameters)``, such as the functions of this module. The
+        scorer passes its ``sample_weight`` on.
     response : {"predict", "score", "known_and_score"}, default="predict"
-        What the metric takes: labels; knownness (``score_samples``, else the largest column of
+        Arguments of the metric: labels; knownness (``score_samples``, else the largest column of
         ``decision_function`` or ``predict_proba``); or the closed-set answer and the knownness.
     greater_is_better : bool, default=True
         Whether the metric is better when it is larger; otherwise the scorer negates it.
@@ -110,7 +110,7 @@ def make_open_set_scorer(
     -------
     scorer : callable
         ``scorer(estimator, X, y, sample_weight=None)`` -> float, for ``scoring=``. Its
-        ``set_score_request(sample_weight=True)`` gives a scorer that asks for weights under scikit-learn's metadata
+        ``set_score_request(sample_weight=True)`` gives a scorer that requests weights under scikit-learn's metadata
         routing.
 
     Raises
@@ -174,7 +174,7 @@ open_set_accuracy_scorer = make_open_set_scorer(open_set_accuracy)
 auroc_scorer = make_open_set_scorer(open_set_auroc, response="score")
 #: Area under the precision-recall curve, known being positive.
 aupr_scorer = make_open_set_scorer(open_set_aupr, response="score")
-#: Negative share of open rows accepted where 95 % of the known rows are.
+#: Negative share of open samples accepted where 95 % of the known samples are.
 neg_fpr_at_tpr_scorer = make_open_set_scorer(fpr_at_tpr, response="score", greater_is_better=False)
 #: Area under the open-set classification rate curve.
 oscr_scorer = make_open_set_scorer(oscr_score, response="known_and_score")

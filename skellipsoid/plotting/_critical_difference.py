@@ -66,8 +66,8 @@ class CriticalDifferenceDisplay:
     .. math:: \mathrm{CD} = q_\alpha \sqrt{\frac{k (k + 1)}{6 N}}
 
     apart, with q_α the quantile of the Studentized range for infinitely many degrees of freedom, divided by √2 [1]_.
-    Both tests take cases for independent. Seeds of one data set share test rows and are not: with them the differences
-    look surer than they are.
+    Both tests assume independent cases. Seeds of one data set share test samples, so that differences look more
+    significant than they are.
 
     References
     ----------

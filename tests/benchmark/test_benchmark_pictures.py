@@ -68,7 +68,7 @@ def test_stability_of_methods_that_differ_in_it_alone_is_that_of_the_test_rows(m
     ax = plot_stability(records, "beta")
     assert lines_of(ax) == {"banking 25%": [[0.2, pytest.approx(71.2)], [0.4, pytest.approx(71.4)]]}
     assert ax.get_xscale() == "linear"
-    assert ax.get_ylabel() == "F1 of test rows, in percent"
+    assert ax.get_ylabel() == "F1 of test samples, in percent"
     accuracy = plot_stability(records, "beta", metric="accuracy")
     assert lines_of(accuracy)["banking 25%"][0] == [0.2, pytest.approx(81.2)]
 
@@ -98,9 +98,11 @@ def test_what_cannot_be_drawn_is_refused(make_record):
     records = [make_record(method=name) for name in "abc"]
     with pytest.raises(ValueError, match=r"^No result has two values of 'beta'; search it, or run methods that differ"):
         plot_stability(records, "beta")
-    with pytest.raises(ValueError, match=r"^metric='F1' is no figure of a result; use f1, accuracy, "):
+    with pytest.raises(ValueError, match=r"^metric='F1' is not a figure of a result; use f1, accuracy, "):
         plot_ranks(records, metric="F1")
-    with pytest.raises(ValueError, match=r"^There is no result to draw; run the benchmark first, or choose others\.$"):
+    with pytest.raises(
+        ValueError, match=r"^There is not a result to draw; run the benchmark first, or choose others\.$"
+    ):
         plot_confusion([])
     with pytest.raises(ValueError, match=r"^scores has the shape \(1, 3\), but must be"):
         plot_ranks(records)

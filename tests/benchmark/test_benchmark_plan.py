@@ -95,7 +95,7 @@ def test_the_shipped_corpus_is_a_data_set():
     [
         (
             {"data": ["nowhere"]},
-            r"^data has 'nowhere', which is no data set; use banking, oos, stackoverflow, assistant, ",
+            r"^data has 'nowhere', which is not a data set; use banking, oos, stackoverflow, assistant, ",
         ),
         ({"data": "banking"}, r"^data is 'banking', but must be a list of at least one\.$"),
         ({"data": []}, r"^data is \[\], but must be a list"),
@@ -116,13 +116,13 @@ def test_the_shipped_corpus_is_a_data_set():
         ({"encoders": [{"name": "e", "loss": "x"}]}, r"^The encoder 'e' cannot be used: The 'loss' parameter of Sup"),
         (
             {"methods": ["elipsoid"]},
-            r"^'elipsoid' is no method; use ellipsoid, paper.*, or module:Class for an estimator",
+            r"^'elipsoid' is not a method; use ellipsoid, paper.*, or module:Class for an estimator",
         ),
         ({"methods": ["no.such:Thing"]}, r"^The method 'no\.such:Thing' cannot be imported \(No module named 'no'\);"),
         ({"methods": ["sklearn.svm:Thing"]}, r"^The method 'sklearn\.svm:Thing' cannot be imported \(module"),
         (
             {"methods": ["math:sqrt"]},
-            r"^'math:sqrt' is no classifier of scikit-learn's kind; it needs fit, predict and",
+            r"^'math:sqrt' is not a classifier of scikit-learn's kind; it needs fit, predict and",
         ),
         ({"methods": [{"name": "x"}]}, r"^methods has \{'name': 'x'\} without an estimator; name a method or module"),
         (
@@ -155,14 +155,14 @@ def test_every_baseline_has_a_short_name():
 
 def test_what_is_no_classifier_is_refused():
     assert not hasattr(NearestNeighbors, "predict")
-    with pytest.raises(ValueError, match=r"^'sklearn\.neighbors:NearestNeighbors' is no classifier"):
+    with pytest.raises(ValueError, match=r"^'sklearn\.neighbors:NearestNeighbors' is not a classifier"):
         make_plan(None, methods=["sklearn.neighbors:NearestNeighbors"])
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("seeds = [", r"^The plan '.*plan\.toml' is no TOML \("),
+        ("seeds = [", r"^The plan '.*plan\.toml' is not valid TOML \("),
         ("jobs = 2", r"^The plan '.*plan\.toml' sets 'jobs', which is unknown; use data, ratios, seeds, encoders, "),
     ],
 )

@@ -136,7 +136,7 @@ def test_a_line_that_is_no_result_is_never_dropped_silently(tmp_path, make_recor
     path = tmp_path / "r.jsonl"
     content = f'{json.dumps(make_record())}\n{{"data": "ba\n{json.dumps(make_record(seed=1))}\n'
     path.write_text(content, encoding="utf-8")
-    with pytest.raises(ValueError, match=r"^Line 2 of '.*r.jsonl' is no result of a benchmark; delete it or use"):
+    with pytest.raises(ValueError, match=r"^Line 2 of '.*r.jsonl' is not a result of a benchmark; delete it or use"):
         read_results(path)
     with pytest.raises(ValueError, match=r"^Line 2 of"):
         run(path, data=[blobs_file])

@@ -74,7 +74,7 @@ def test_flags_come_before_the_plan(folder, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["run", "--results", "r.jsonl", "--data", "nope"], "data has 'nope', which is no data set"),
+        (["run", "--results", "r.jsonl", "--data", "nope"], "data has 'nope', which is not a data set"),
         (["run", "--results", "r.jsonl", "--plan", "no.toml"], "No such file or directory: 'no.toml'"),
         (["table", "--results", "no.jsonl"], "No such file or directory: 'no.jsonl'"),
         (
@@ -84,7 +84,7 @@ def test_flags_come_before_the_plan(folder, capsys):
         (["plot", "ranks", "--parameter", "a", "--results", "one.jsonl", "--save", "x.png"], "--parameter goes with"),
         (
             ["plot", "ranks", "--methods", "b", "--results", "one.jsonl", "--save", "x.png"],
-            "There is no result to draw",
+            "There is not a result to draw",
         ),
         (
             ["run", "--results", "r.jsonl", "--data", "blobs.npz", "--ratios", "0.1", "--methods", "ellipsoid"],
@@ -107,8 +107,8 @@ def test_what_cannot_be_done_is_one_sentence(words, message, folder, capsys):
     [
         ([], "the following arguments are required: run | table | plot"),
         (["run"], "the following arguments are required: --results"),
-        (["run", "--results", "r", "--seeds", "-1"], "'-1' is no seed"),
-        (["run", "--results", "r", "--jobs", "0"], "'0' is no number of processes; use a whole number from 1 on"),
+        (["run", "--results", "r", "--seeds", "-1"], "'-1' is not a seed"),
+        (["run", "--results", "r", "--jobs", "0"], "'0' is not a number of processes; use a whole number from 1 on"),
         (
             ["table", "--results", "r", "--save", "t.txt"],
             "'t.txt' names no format; use a name that ends in .md, .csv, .tex",
