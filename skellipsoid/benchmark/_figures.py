@@ -177,7 +177,7 @@ def _read(records: Iterable[Record], metric: str) -> list[Record]:
         raise ValueError(msg)
     found = list(records)
     if not found:
-        msg = "There is not a result to draw; run the benchmark first, or choose others."
+        msg = "There is no result to draw; run the benchmark first, or choose others."
         raise ValueError(msg)
     return found
 

@@ -100,9 +100,7 @@ def test_what_cannot_be_drawn_is_refused(make_record):
         plot_stability(records, "beta")
     with pytest.raises(ValueError, match=r"^metric='F1' is not a figure of a result; use f1, accuracy, "):
         plot_ranks(records, metric="F1")
-    with pytest.raises(
-        ValueError, match=r"^There is not a result to draw; run the benchmark first, or choose others\.$"
-    ):
+    with pytest.raises(ValueError, match=r"^There is no result to draw; run the benchmark first, or choose others\.$"):
         plot_confusion([])
     with pytest.raises(ValueError, match=r"^scores has the shape \(1, 3\), but must be"):
         plot_ranks(records)

@@ -84,7 +84,7 @@ def test_flags_come_before_the_plan(folder, capsys):
         (["plot", "ranks", "--parameter", "a", "--results", "one.jsonl", "--save", "x.png"], "--parameter goes with"),
         (
             ["plot", "ranks", "--methods", "b", "--results", "one.jsonl", "--save", "x.png"],
-            "There is not a result to draw",
+            "There is no result to draw",
         ),
         (
             ["run", "--results", "r.jsonl", "--data", "blobs.npz", "--ratios", "0.1", "--methods", "ellipsoid"],
