@@ -1,4 +1,4 @@
-"""The command ``skellipsoid``: train on your own file, evaluate the model, label lines; or try the demo.
+"""The command ``skellipsoid``: train on your own file, evaluate the model, label lines; the demo; the benchmark.
 
 Each command imports its slow dependencies itself.
 """
@@ -49,6 +49,10 @@ def _run(options: argparse.Namespace) -> None:
         from . import _train
 
         _train.demo(options) if options.command == "demo" else _train.train(options)
+    elif options.command == "bench":
+        from ._bench import bench
+
+        bench(options)
     else:
         from . import _use
 

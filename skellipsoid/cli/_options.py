@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 
 from .._version import __version__
+from ._bench_options import add_bench
 
 _LARGEST_SEED = 2**32 - 1
 _PLOT_FORMATS = (".pdf", ".png", ".svg")
@@ -13,11 +14,12 @@ def build_parser() -> argparse.ArgumentParser:
     """Build the parser of all commands."""
     parser = argparse.ArgumentParser(prog="skellipsoid", description="Open-set classification of text.")
     parser.add_argument("--version", action="version", version=__version__)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="demo | train | evaluate | predict")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="demo | train | evaluate | predict | bench")
     _add_demo(commands)
     _add_train(commands)
     _add_evaluate(commands)
     _add_predict(commands)
+    add_bench(commands, _seed, _plot_file)
     for command in commands.choices.values():
         command.add_argument("--quiet", action="store_true", help="no progress bars and no notes, only results")
     return parser

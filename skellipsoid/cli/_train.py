@@ -24,7 +24,8 @@ from .. import (
 )
 from .._engine.training import held_out_rows
 from .._pipelines import duplicate_groups
-from ._tables import Split, read_table, split_table
+from .._text_files import read_table
+from ._tables import Split, split_table
 from ._use import report
 
 _SENTENCES = (

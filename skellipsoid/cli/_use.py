@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from .. import SupConTextEncoder, explain, load
 from .._pipelines import split_estimator
+from .._text_files import decode_lines, named, read_table
 from ..metrics import open_set_report
-from ._tables import decode_lines, named, read_table
 
 #: Lines that ``predict`` labels at a time when they come from a file or a pipe.
 _LINES = 1024

@@ -263,7 +263,7 @@ def fails(capsys, *arguments):
 @pytest.mark.parametrize("command", ["demo", "train", "evaluate"])
 def test_a_table_that_cannot_be_used_is_one_sentence(tmp_path, saved, capsys, command):
     more = {"demo": [], "train": ["--save", tmp_path / "model"], "evaluate": ["--model", saved]}[command]
-    sentence = f"--data {str(tmp_path / 'missing.tsv')!r} cannot be read (No such file or directory)"
+    sentence = f"{str(tmp_path / 'missing.tsv')!r} cannot be read (No such file or directory)"
     assert sentence in fails(capsys, command, "--data", tmp_path / "missing.tsv", *more)
     assert "(Is a directory)" in fails(capsys, command, "--data", tmp_path, *more)
     path = tmp_path / "table.tsv"
