@@ -230,7 +230,9 @@ def test_scorers_take_part_in_metadata_routing(blobs):
         assert ready.weight_request is None
         unweighted = model.set_fit_request(sample_weight=False)
         options = {"cv": folds, "params": {"sample_weight": weights}, "error_score": "raise"}
-        found = cross_validate(unweighted, X, y, scoring={"one": asking, "two": SCORERS["auroc"]}, cv=folds)
+        # params: scikit-learn 1.6.0 does not take None with routing.
+        two = {"one": asking, "two": SCORERS["auroc"]}
+        found = cross_validate(unweighted, X, y, scoring=two, cv=folds, params={})
         with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
             cross_validate(unweighted, X, y, scoring=ready, **options)
         off = ready.set_score_request(sample_weight=False)
