@@ -1,10 +1,11 @@
 """What every open-set classifier shares: validation, label codec, the score-to-label rule.
 
-A member writes ``_fit_boundaries`` and the two scoring methods; everything a user sees is here.
+A member writes ``_fit_boundaries`` and the two scoring methods; everything a user sees is here. What a member's scores
+mean is its own; those of a ``BoundaryOpenSetClassifier`` are margins, distances in units of a radius.
 """
 
 from abc import ABCMeta, abstractmethod
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 from warnings import warn
 
 import numpy as np
@@ -24,6 +25,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     open_label: Any
     duplicates: str
+    #: Whether rows may weigh differently.
+    _takes_weights: ClassVar[bool] = True
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(
@@ -42,8 +45,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         X : array-like of shape (n_samples, n_features)
             Features: NumPy, pandas, polars, or a torch tensor on any device. Dense and finite.
         y : array-like of shape (n_samples,)
-            Labels. Rows labelled ``open_label`` are real open samples: they never become a class, they join the
-            negatives.
+            Labels. Rows labelled ``open_label`` are real open samples: they never become a class. They join the
+            negatives of a classifier that has any.
         sample_weight : array-like of shape (n_samples,), default=None
             What each row weighs, in any unit. Rows of weight 0 are the same as absent. ``None`` is 1 for all. What
             duplicates weigh depends on ``duplicates``. Real open rows of any positive weight count alike.
@@ -60,8 +63,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         ------
         ValueError
             If ``X`` is sparse, empty, not finite or holds values whose squares overflow, if the lengths differ, if
-            labels are missing, of mixed kinds or continuous, if weights are negative or all 0, if groups are missing,
-            or if every row is open.
+            labels are missing, of mixed kinds or continuous, if weights are negative or all 0, or differ where the
+            method has no weights, if groups are missing, or if every row is open.
 
         Warns
         -----
@@ -82,6 +85,12 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     ) -> None:
         self.open_label_ = cast_open_label(self.open_label, y)
         present = np.flatnonzero(weights > 0)
+        if not self._takes_weights and np.ptp(weights[present]) > 0:
+            msg = (
+                f"sample_weight holds different positive weights, but {type(self).__name__} counts neighbours, which "
+                "have no weights; pass one weight for all rows to keep and 0 for the others, or repeat rows."
+            )
+            raise ValueError(msg)
         X, y = X[present], y[present]
         check_squares(X)
         is_open = y == self.open_label_
@@ -182,7 +191,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return np.asarray(self.classes_[self._score_assigned(X)[0]])
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.floating]:
-        """Knownness of each row: the margin of the class that it is assigned to.
+        """Knownness of each row: the score of the class that it is assigned to.
 
         Parameters
         ----------
@@ -196,20 +205,6 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         X = self._validate_scored_data(X)
         return self._score_assigned(X)[1]
 
-    def class_margins(self, X: ArrayLike) -> NDArray[np.floating]:
-        """Margin of each row for each class, without units.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        margins : ndarray of shape (n_samples, n_classes)
-            1 at a class's centre, 0 on its boundary, negative outside.
-        """
-        return self._score_all(self._validate_scored_data(X))
-
     def decision_function(self, X: ArrayLike) -> NDArray[np.floating]:
         """Confidence of each class in scikit-learn's shape; its argmax is always ``predict_known``.
 
@@ -220,7 +215,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         decision : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
-            The class margins, the assigned class's column raised to the row's maximum; for two classes the
+            The scores of all classes, the assigned class's column raised to the row's maximum; for two classes the
             difference of the two columns, positive for ``classes_[1]``.
         """
         X = self._validate_scored_data(X)
@@ -271,11 +266,11 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def _score_assigned(self, X: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
-        """Give the assigned class index of each row and the margin of that class."""
+        """Give the assigned class index of each row and its score, in the precision of X; 0 is the boundary."""
 
     @abstractmethod
     def _score_all(self, X: NDArray[Any]) -> NDArray[np.floating]:
-        """Margins of all classes, (n_samples, n_classes), a new array."""
+        """Scores of all classes, (n_samples, n_classes), a new array in the precision of X."""
 
     def _validate_training_data(self, X: ArrayLike, y: ArrayLike | None) -> tuple[NDArray[Any], NDArray[Any]]:
         check_given(y, type(self).__name__)
@@ -291,3 +286,21 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """Every class, then the open label, in one array whose type holds them all."""
         classes = self.classes_.astype(np.int64) if self.classes_.dtype.kind in "bu" else self.classes_
         return np.append(classes, self.open_label_)
+
+
+class BoundaryOpenSetClassifier(BaseOpenSetClassifier):
+    """Template of a classifier with a ball or an ellipsoid around each class: its scores are margins."""
+
+    def class_margins(self, X: ArrayLike) -> NDArray[np.floating]:
+        """Margin of each row for each class, without units.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        margins : ndarray of shape (n_samples, n_classes)
+            1 at a class's centre, 0 on its boundary, negative outside.
+        """
+        return self._score_all(self._validate_scored_data(X))
