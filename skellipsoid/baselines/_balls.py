@@ -193,8 +193,8 @@ class ADBClassifier(CentroidBallClassifier):
 
     The boundary stage of ADB [1]_: with the distance d_i of a row to the mean of its class,
 
-    .. math:: \\Delta_k = \\ln(1 + e^{\theta_k}), \\qquad
-       L = \\frac{1}{N} \\sum_i | d_i - \\Delta_{y_i} |,
+    .. math:: \Delta_k = \ln(1 + e^{\theta_k}), \qquad
+       L = \frac{1}{N} \sum_i | d_i - \Delta_{y_i} |,
 
     so that rows outside pull the boundary out and rows inside pull it in; only θ is learned. A row is assigned to the
     class with the nearest mean, and is open when it lies outside that class's ball.
