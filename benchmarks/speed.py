@@ -3,7 +3,7 @@
 python benchmarks/speed.py boundary     # fitting, beside plain autograd
 python benchmarks/speed.py predict      # 20,000 rows, 112 classes, beside scikit-learn's detectors
 python benchmarks/speed.py growth       # with rows, features and classes; 1,000 classes of 768 features
-python benchmarks/speed.py latency      # one text at a time
+python benchmarks/speed.py serving      # a saved text model in a new process: memory, latency, batches, threads
 python benchmarks/speed.py encoder      # fine-tuning and encoding, against sentence-transformers
 python benchmarks/speed.py memory       # peak memory of predict against the number of rows
 python benchmarks/speed.py versions --other FOLDER    # fit and predict, beside another checkout of this package
@@ -11,14 +11,17 @@ python benchmarks/speed.py versions --other FOLDER    # fit and predict, beside 
 
 import argparse
 import json
+import multiprocessing
 import os
 import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import tracemalloc
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +31,7 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 from sklearn.pipeline import Pipeline
 
-from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, datasets
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, datasets, load, save
 from skellipsoid._engine import text as text_engine
 from skellipsoid._engine.contrastive import TokenRows
 
@@ -41,7 +44,7 @@ def main():
         "boundary": boundary,
         "predict": predict,
         "growth": growth,
-        "latency": latency,
+        "serving": serving,
         "encoder": encoder,
         "memory": memory,
     }
@@ -179,19 +182,52 @@ def once():
     print(json.dumps(found))
 
 
-def latency():
-    """One text at a time through a fitted pipeline."""
+def serving():
+    """Memory, latency and throughput of a saved text model in a new process, as a server has it."""
     train = datasets.load_assistant_intents(subset="train")
     pipe = Pipeline([("enc", SupConTextEncoder(random_state=0)), ("clf", EllipsoidOpenSetClassifier(random_state=0))])
     pipe.fit(train.data, train.target)
-    seconds = []
-    for text in datasets.load_assistant_intents(subset="test").data[:200]:
+    with tempfile.TemporaryDirectory() as parent:
+        save(pipe, parent + "/model")
+        process = multiprocessing.get_context("spawn").Process(target=serve, args=(parent + "/model",))
+        process.start()
+        process.join()
+
+
+def serve(folder):
+    """Load a model and time what a server does with it."""
+    texts = datasets.load_assistant_intents(subset="test").data.tolist()
+
+    def resident():
+        return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20
+
+    print(f"  {resident():6.0f} MiB resident before load")
+    start = time.perf_counter()
+    model = load(folder)
+    print(f"  {resident():6.0f} MiB after load, {time.perf_counter() - start:.2f} s")
+    start = time.perf_counter()
+    model.predict(texts[:1])
+    print(f"  {resident():6.0f} MiB after the first predict, {time.perf_counter() - start:.2f} s")
+    n_default = torch.get_num_threads()
+    for n_threads, sizes in ((1, (1, 8, 32, 256)), (n_default, (1,))):
+        torch.set_num_threads(n_threads)
+        model.predict(texts[:32])
+        print(f"  torch.set_num_threads({n_threads})")
+        for n_texts in sizes:
+            seconds = []
+            for first in range(200 if n_texts == 1 else 20):
+                batch = [texts[(first * n_texts + i) % len(texts)] for i in range(n_texts)]
+                start = time.perf_counter()
+                model.predict(batch)
+                seconds.append(time.perf_counter() - start)
+            middle, late = 1000 * statistics.median(seconds), 1000 * np.quantile(seconds, 0.95)
+            rate = 1000 * n_texts / middle
+            print(f"    {n_texts:4} texts: median {middle:6.1f} ms, 95 % within {late:6.1f} ms, {rate:6.0f} a second")
         start = time.perf_counter()
-        pipe.predict([text])
-        seconds.append(time.perf_counter() - start)
-    print(
-        f"  median {1000 * statistics.median(seconds):.1f} ms, 95 % within {1000 * np.quantile(seconds, 0.95):.1f} ms"
-    )
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda text: model.predict([text]), texts[:200]))
+        print(f"    8 threads, one text each: {200 / (time.perf_counter() - start):6.0f} a second")
+    print(f"  {resident():6.0f} MiB at the end")
 
 
 def class_like_features(n_classes, n_features, n_rows, seed=0):

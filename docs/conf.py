@@ -52,6 +52,7 @@ numpydoc_show_class_members = False  # the template of classes lists them
 sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
+    "ignore_pattern": r"serve_",  # shown, and explained, in the guide
     "doc_module": "skellipsoid",
     "backreferences_dir": "generated/backreferences",
     "download_all_examples": False,

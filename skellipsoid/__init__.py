@@ -1,13 +1,18 @@
 """Open-set classification for scikit-learn: learned ellipsoids around the known classes, open everywhere else."""
 
-from . import datasets, metrics, model_selection, plotting
-from ._data_check import check_training_texts
-from ._ellipsoid import EllipsoidOpenSetClassifier
-from ._encoder import SupConTextEncoder
-from ._explain import explain
-from ._operating_point import TunedOperatingPointCV, set_operating_point
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from ._version import __version__
-from .persistence import load, save
+
+if TYPE_CHECKING:
+    from . import datasets, metrics, model_selection, plotting
+    from ._data_check import check_training_texts
+    from ._ellipsoid import EllipsoidOpenSetClassifier
+    from ._encoder import SupConTextEncoder
+    from ._explain import explain
+    from ._operating_point import TunedOperatingPointCV, set_operating_point
+    from .persistence import load, save
 
 __all__ = [
     "EllipsoidOpenSetClassifier",
@@ -24,3 +29,31 @@ __all__ = [
     "save",
     "set_operating_point",
 ]
+
+#: Modules that a name is imported from when it is first used: torch and scikit-learn take seconds to import.
+_MODULE_OF = {
+    "EllipsoidOpenSetClassifier": "_ellipsoid",
+    "SupConTextEncoder": "_encoder",
+    "TunedOperatingPointCV": "_operating_point",
+    "check_training_texts": "_data_check",
+    "explain": "_explain",
+    "load": "persistence",
+    "save": "persistence",
+    "set_operating_point": "_operating_point",
+}
+_MODULES = ("datasets", "metrics", "model_selection", "persistence", "plotting")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return import_module(f".{name}", __name__)
+    if name not in _MODULE_OF:
+        msg = f"module {__name__!r} has no attribute {name!r}"
+        raise AttributeError(msg)
+    value = getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES})

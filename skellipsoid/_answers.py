@@ -1,10 +1,11 @@
-"""What metrics and displays read: true labels, answers and scores; and which rows are known, which are open.
+"""What metrics and displays read: true labels, answers, scores and weights; which rows are known, which are open.
 
 Labels come in any container and leave as one of two kinds, ``int64`` or text, so that what reads them compares them
 without a second thought. The rule for rows:
 
 - a true label is *known* when it is one of the known classes, and *open* otherwise;
-- a prediction is *open* only when it is the open label; any other label outside the known classes is a wrong answer.
+- a prediction is *open* only when it is the open label; any other label outside the known classes is a wrong answer;
+- a row of weight 0 is left out, as if it had not been given.
 """
 
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._labels import as_labels, cast_open_label, check_same_kind, is_text
+from ._validation import read_weights
 
 #: Labels of either kind: ``int64`` or text.
 LabelArray = NDArray[np.int64] | NDArray[np.str_]
@@ -31,19 +33,26 @@ class LabelProblem(NamedTuple):
         The known classes in the order of ``labels``, sorted by default.
     open_label : int or str
         The open label in the kind of the classes.
+    weight : ndarray of shape (n_samples,)
+        What each row weighs: more than 0.
+    present : ndarray of shape (n_given,)
+        Which of the given rows these are: those that weigh more than 0.
     """
 
     true: NDArray[np.int64]
     predicted: NDArray[np.int64]
     classes: LabelArray
     open_label: int | str
+    weight: NDArray[np.float64]
+    present: NDArray[np.bool_]
 
 
 class ScoredRows(NamedTuple):
-    """Which rows are known, and their scores."""
+    """Which rows are known, their scores, and what they weigh: more than 0."""
 
     is_known: NDArray[np.bool_]
     score: NDArray[np.float64]
+    weight: NDArray[np.float64]
 
     @property
     def rank(self) -> NDArray[np.int64]:
@@ -57,7 +66,7 @@ class ClosedSetRows(NamedTuple):
     Attributes
     ----------
     problem : LabelProblem
-        True classes and closed-set answers as positions.
+        True classes and closed-set answers as positions, and weights.
     score : ndarray of shape (n_samples,)
     """
 
@@ -71,7 +80,13 @@ class ClosedSetRows(NamedTuple):
 
 
 def read_label_problem(
-    y_true: ArrayLike, y_pred: ArrayLike, *, open_label: Any, labels: ArrayLike | None, pred_name: str = "y_pred"
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    open_label: Any,
+    labels: ArrayLike | None,
+    sample_weight: ArrayLike | None = None,
+    pred_name: str = "y_pred",
 ) -> LabelProblem:
     """Read true and predicted labels, and code them by the rule above.
 
@@ -81,6 +96,8 @@ def read_label_problem(
     open_label : int or str
     labels : array-like of shape (n_classes,) or None
         The known classes; None takes every label of either array but the open one.
+    sample_weight : array-like of shape (n_samples,) or None
+        None is 1 for all.
     pred_name : str
         What error messages call the predictions.
     """
@@ -88,6 +105,9 @@ def read_label_problem(
     check_same_length(len(true), predicted, pred_name)
     check_same_kind(true, predicted, "y_true", pred_name)
     open_label = cast_open_label(open_label, true)
+    weight = read_weights(sample_weight, len(true))
+    present = weight > 0
+    true, predicted = true[present], predicted[present]
     if labels is None:
         found = np.union1d(true, predicted)
         classes = found[found != open_label]
@@ -95,7 +115,7 @@ def read_label_problem(
         classes = read_known_classes(labels, true, open_label)
     predicted_codes = _positions(predicted, classes)
     predicted_codes[(predicted_codes == len(classes)) & (predicted != open_label)] = len(classes) + 1
-    return LabelProblem(_positions(true, classes), predicted_codes, classes, open_label)
+    return LabelProblem(_positions(true, classes), predicted_codes, classes, open_label, weight[present], present)
 
 
 def read_known_rows(y_true: ArrayLike, *, open_label: Any, labels: ArrayLike | None) -> NDArray[np.bool_]:
@@ -119,23 +139,46 @@ def read_known_rows(y_true: ArrayLike, *, open_label: Any, labels: ArrayLike | N
     return np.isin(true, read_known_classes(labels, true, open_label))
 
 
-def read_scored_rows(y_true: ArrayLike, score: ArrayLike, *, open_label: Any, labels: ArrayLike | None) -> ScoredRows:
-    """Read which rows are known, and their scores."""
+def read_scored_rows(
+    y_true: ArrayLike,
+    score: ArrayLike,
+    *,
+    open_label: Any,
+    labels: ArrayLike | None,
+    sample_weight: ArrayLike | None = None,
+) -> ScoredRows:
+    """Read which rows are known, their scores and weights; None is a weight of 1 for all."""
     is_known = read_known_rows(y_true, open_label=open_label, labels=labels)
-    return ScoredRows(is_known, read_scores(score, len(is_known)))
+    scores, weight = read_scores(score, len(is_known)), read_weights(sample_weight, len(is_known))
+    present = weight > 0
+    return ScoredRows(is_known[present], scores[present], weight[present])
 
 
 def read_closed_set_rows(
-    y_true: ArrayLike, y_pred_known: ArrayLike, score: ArrayLike, *, open_label: Any, labels: ArrayLike | None
+    y_true: ArrayLike,
+    y_pred_known: ArrayLike,
+    score: ArrayLike,
+    *,
+    open_label: Any,
+    labels: ArrayLike | None,
+    sample_weight: ArrayLike | None = None,
 ) -> ClosedSetRows:
-    """Read what curves over all offsets are made of.
+    """Read what curves over all offsets are made of; without weights each row weighs 1.
 
     Raises
     ------
     ValueError
-        If ``y_pred_known`` holds the open label, a score is NaN, lengths differ, or labels are of mixed kinds.
+        If ``y_pred_known`` holds the open label, a score is NaN, lengths differ, labels are of mixed kinds, or weights
+        are negative or all 0.
     """
-    problem = read_label_problem(y_true, y_pred_known, open_label=open_label, labels=labels, pred_name="y_pred_known")
+    problem = read_label_problem(
+        y_true,
+        y_pred_known,
+        open_label=open_label,
+        labels=labels,
+        sample_weight=sample_weight,
+        pred_name="y_pred_known",
+    )
     n_refused = int(np.sum(problem.predicted == len(problem.classes)))
     if n_refused:
         msg = (
@@ -143,7 +186,7 @@ def read_closed_set_rows(
             "rows: pass the closed-set answer for every row, as predict_known gives it."
         )
         raise ValueError(msg)
-    return ClosedSetRows(problem, read_scores(score, len(problem.true)))
+    return ClosedSetRows(problem, read_scores(score, len(problem.present))[problem.present])
 
 
 def check_offset(offset: float) -> float:

@@ -5,7 +5,7 @@ mean is its own; those of a ``BoundaryOpenSetClassifier`` are margins, distances
 """
 
 from abc import ABCMeta, abstractmethod
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 from warnings import warn
 
 import numpy as np
@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ._engine.devices import to_numpy
 from ._engine.samples import OUTLYING, Gathered, gather, outlying_rows
 from ._labels import as_labels, cast_open_label, check_given, check_same_kind
-from ._validation import check_groups, check_squares, check_weights, enumerated, name_rows, unfit
+from ._validation import check_groups, check_squares, enumerated, name_rows, read_weight_shares, unfit
 
 
 class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
@@ -69,12 +69,13 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Warns
         -----
         UserWarning
-            If fewer than two classes remain beside rows that were read as open, if rows lie so far from their class
-            that they are left out, or if a class is a single group.
+            If fewer than two classes remain beside rows that were read as open, or just the classes 0 and 1 beside
+            rows of the label -1, which may be a class; if rows lie so far from their class that they are left out; or
+            if a class is a single group.
         """
         try:
             X, y = self._validate_training_data(X, y)
-            self._fit_rows(X, y, check_weights(sample_weight, X), check_groups(groups, len(X)))
+            self._fit_rows(X, y, read_weight_shares(sample_weight, len(X)), check_groups(groups, len(X)))
         except BaseException:
             unfit(self)
             raise
@@ -108,7 +109,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         X, codes = X[gathered.rows], codes[gathered.rows]
         is_known = codes < n_classes
         known = self._check_single_groups(gathered.where(is_known), codes[is_known])
-        self.offset_ = 0.0
+        self.offset_, self.class_offsets_ = 0.0, np.zeros(n_classes)
         self._fit_boundaries(X[is_known], codes[is_known], X[~is_known], known)
 
     def _check_single_groups(self, known: Gathered, codes: NDArray[np.int64]) -> Gathered:
@@ -159,9 +160,27 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 f"class {self.classes_[:1].tolist()[0]!r}; pass another open_label if that label is a class of yours.",
                 stacklevel=5,
             )
+        elif is_open.any() and set(self.classes_.tolist()) in ({0, 1}, {"0", "1"}) and str(self.open_label) == "-1":
+            warn(
+                f"{is_open.sum()} rows with the label {self.open_label_!r} were read as open, beside the classes 0 and "
+                "1: if that label is a class of yours, pass another open_label, for instance -2; if these rows are "
+                "open, label them -2 and pass open_label=-2.",
+                stacklevel=5,
+            )
+
+    @property
+    def predict_proba(self) -> NoReturn:
+        """Not available: raises an AttributeError, so that ``hasattr`` is false as for any classifier without it."""
+        msg = (
+            f"{type(self).__name__} has no predict_proba: probabilities of the known classes leave no room for open. "
+            "Use score_samples or known_p_value; what needs probabilities cannot wrap an open-set classifier."
+        )
+        raise AttributeError(msg)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Label each row with a known class, or with ``open_label_`` where its score is below ``offset_``.
+        """Label each row with a known class, or with ``open_label_`` where its score is too low.
+
+        Too low is below ``offset_`` plus the entry of ``class_offsets_`` for the class that the row is assigned to.
 
         Parameters
         ----------
@@ -173,7 +192,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """
         X = self._validate_scored_data(X)
         assigned, scores = self._score_assigned(X)
-        return self._possible_answers()[np.where(scores < self.offset_, len(self.classes_), assigned)]
+        least = (self.offset_ + self.class_offsets_[assigned]).astype(scores.dtype)
+        return self._possible_answers()[np.where(scores < least, len(self.classes_), assigned)]
 
     def predict_known(self, X: ArrayLike) -> NDArray[Any]:
         """Label each row with the known class that it is assigned to, never open.
@@ -200,13 +220,17 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         scores : ndarray of shape (n_samples,)
-            Higher is more known; ``predict`` answers open exactly where this is below ``offset_``.
+            Higher is more known; ``predict`` answers open exactly where this is below ``offset_`` plus the entry of
+            ``class_offsets_`` for the assigned class.
         """
         X = self._validate_scored_data(X)
         return self._score_assigned(X)[1]
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.floating]:
-        """Confidence of each class in scikit-learn's shape; its argmax is always ``predict_known``.
+        """Confidence of each class in scikit-learn's shape; it ignores ``offset_`` and never answers open.
+
+        Its argmax is always ``predict_known``, so that whatever turns it into a label loses the open answer: use
+        ``predict``, or ``score_samples`` for how known a row is. Read more in the :ref:`User Guide <wrappers>`.
 
         Parameters
         ----------

@@ -112,10 +112,12 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
     random_state : int, RandomState instance or None, default=None
         Determines the imaginary classes, and which 2,048 rows choose the shapes where there are more; with
         ``init="identity"`` the held-out rows, the batches and the mixtures. The same integer gives the same result on
-        one device, and the same decisions up to rounding on another.
+        one device, and the same decisions up to rounding on another. ``None`` draws one integer from NumPy's global
+        generator, so that ``np.random.seed`` repeats a fit; nothing else of the caller's random state is touched.
 
     verbose : int, default=0
-        Whether to show a progress bar. Only with ``init="identity"``.
+        Whether to show a progress bar, where standard error is a terminal or a notebook. Only with
+        ``init="identity"``.
 
     Attributes
     ----------
@@ -158,7 +160,12 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
         mean; 1 when that is 0 or ``rescale=False``.
 
     offset_ : float
-        ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the learned boundary itself.
+        ``predict`` answers open where ``score_samples`` is below it (and ``class_offsets_`` are 0). 0 after ``fit``:
+        the learned boundary itself. :func:`set_operating_point` moves it.
+
+    class_offsets_ : ndarray of shape (n_classes,)
+        How much stricter than ``offset_`` each class is: ``predict`` answers open where ``score_samples`` is below
+        ``offset_`` plus the entry of the assigned class. Zeros after ``fit``.
 
     groups_ : ndarray of shape (n_samples,)
         Rows with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
@@ -502,7 +509,9 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
         self._upgrade()
 
     def _upgrade(self) -> None:
-        """Complete what an earlier version saved: its ellipsoids were about the class means, in the features."""
+        """Complete what an earlier version saved: no class offsets, and ellipsoids about the class means."""
+        if hasattr(self, "classes_") and not hasattr(self, "class_offsets_"):
+            self.class_offsets_ = np.zeros(len(self.classes_))
         if hasattr(self, "classes_") and not hasattr(self, "centers_"):
             self.centers_ = self.centroids_
             self._centers = (self.centroids_ - self._mean) / self.scale_

@@ -28,7 +28,7 @@ from ._engine.samples import joined
 from ._engine.text import TextBackbone, as_sentence_transformer, write_model
 from ._engine.training import History
 from ._labels import as_labels, cast_open_label, check_given
-from ._texts import check_texts, equal_texts
+from ._texts import check_texts, equal_texts, hash_table
 from ._validation import check_groups, number, unfit
 
 #: What ``"auto"`` stands for. Full fine-tuning moves millions of pretrained weights, a head one matrix.
@@ -45,7 +45,8 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     The representation stage of EliDecide [1]_: the mean of all token vectors of a text, x, becomes
     z = (W x + b) / ‖W x + b‖₂ (eq. 1), where W and b, and with ``finetune="full"`` the text model too, learn by the
     supervised contrastive loss [2]_ (eq. 2) on two dropout views of every text [3]_. Texts of one class come to lie
-    together and classes apart, which is what a boundary around each class needs.
+    together and classes apart, which is what a boundary around each class needs. ``fit_transform`` gives other features
+    than ``fit`` and then ``transform`` (see ``cross_fit``): train a classifier on the former.
 
     Read more in the :ref:`User Guide <text>`.
 
@@ -130,10 +131,11 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         in mixed precision. A fitted encoder whose device does not exist on the present machine uses the CPU.
 
     random_state : int, RandomState instance or None, default=None
-        Determines batches, dropout and held-out texts. The caller's random state is not touched.
+        Determines batches, dropout and held-out texts. ``None`` draws one integer from NumPy's global generator, so
+        that ``np.random.seed`` repeats a fit; nothing else of the caller's random state is touched.
 
     verbose : int, default=0
-        Whether to show progress bars.
+        Whether to show progress bars, where standard error is a terminal or a notebook.
 
     Attributes
     ----------
@@ -158,6 +160,11 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     validation_scores_ : list of float or None
         The negative cross-entropy of held-out texts after each epoch; ``None`` without early stopping.
+
+    training_data_sha256_ : str
+        SHA-256 of the texts and labels given to ``fit``: what ``sha256sum`` gives for a UTF-8 file of
+        ``text<TAB>label`` lines in their order (of texts alone with ``finetune="none"``). Says which data a kept model
+        was trained on.
 
     See Also
     --------
@@ -408,6 +415,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         # Unfitted until the end: an interrupted fit must not leave the weights of one fit on the text model of another.
         unfit(self)
         self._backbone = backbone
+        self.training_data_sha256_ = hash_table(texts, None if labels is None else as_labels(y).tolist())
         what = f"{self.finetune!r} training of {self.model_name!r} on {len(texts)} texts"
         with explain_out_of_memory(what, _REMEDIES):
             if labels is None:
@@ -444,7 +452,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     ) -> tuple["_TrainingTexts", torch.Tensor | None]:
         seed = resolve_seed(self.random_state)
         embeddings = None if self.finetune == "full" else self._pooled(texts)
-        training = self._training_texts(texts, classes, groups, embeddings)
+        training = self._training_texts(texts, classes, groups, embeddings, seed)
         learns = training.rows[training.learns]
         rows: FrozenRows | TokenRows
         if embeddings is None:
@@ -476,6 +484,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         classes: NDArray[np.int64],
         groups: NDArray[np.int64] | None,
         embeddings: torch.Tensor | None,
+        seed: int,
     ) -> "_TrainingTexts":
         """Find duplicates, and which texts the encoder learns from."""
         units = np.arange(len(texts))
@@ -494,7 +503,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         known = np.flatnonzero(classes >= 0)
         blocks = joined(units, found)
         same = number(zip(texts, blocks.tolist(), strict=True))
-        return _TrainingTexts(known, classes[known], learns[known], blocks[known], found, same)
+        return _TrainingTexts(known, classes[known], learns[known], blocks[known], found, same, seed)
 
     def _cross_fit(
         self, embeddings: torch.Tensor, training: "_TrainingTexts", features: NDArray[np.float32]
@@ -507,7 +516,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             len(self.classes_),
             torch.from_numpy(features).to(device),
             self._settings(),
-            resolve_seed(self.random_state),
+            training.seed,
             training.learns,
             training.blocks,
         )
@@ -565,3 +574,4 @@ class _TrainingTexts(NamedTuple):
     blocks: NDArray[np.int64]  # (n_known,) texts that are held out together
     groups: NDArray[np.int64]  # (n_samples,)
     equal: NDArray[np.int64]  # (n_samples,) texts with the same features
+    seed: int  # of the whole fit

@@ -85,7 +85,7 @@ class FittedAxes:
         own = slice(self._axis_starts[k], self._axis_starts[k + 1])
         axes, roots = self._axes[own].astype(np.float64), np.sqrt(self._axis_weights[own])
         residual = float(np.sqrt(self._residual_weights[k]))
-        if self.shrinkage_ is None:  # full matrices were learned
+        if self.shrinkage_ is None and len(axes):  # full matrices were learned; classes that are points have no axes
             return axes
         root: NDArray[np.float64] = residual * np.eye(axes.shape[1]) + (axes.T * (roots - residual)) @ axes
         if self._metric_axes is None:
@@ -113,6 +113,29 @@ class FittedAxes:
         if span.shape[0] > span.shape[1]:
             within += self._off_variance * (np.eye(len(span)) - span @ span.T)
         return np.asarray(self.scale_**2 * within)
+
+    def shared_axes(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[Any]]:
+        """Axes along which class means differ, as of linear discriminant analysis; all classes share them.
+
+        Returns
+        -------
+        directions : ndarray of shape (n_axes, n_features)
+            ``X @ directions.T`` are coordinates in units of the standard deviation within classes, uncorrelated within
+            classes and between class means. At most one axis less than classes, and none with ``init="identity"``.
+        variances : ndarray of shape (n_axes,)
+            Variance of the class means along each axis, largest first.
+        poles : ndarray of shape (n_axes, 2)
+            The two classes of ``classes_`` whose means are farthest apart along each axis, from low to high.
+        """
+        check_is_fitted(self)
+        if self._metric_axes is None:
+            return np.empty((0, len(self._mean))), np.empty(0), np.empty((0, 2), dtype=self.classes_.dtype)
+        named = np.flatnonzero(self._between > _LEAST_BETWEEN)
+        order = named[np.argsort(-self._between[named], kind="stable")]
+        directions = (self._metric_axes.astype(np.float64) / self._stretches).T[order] / self.scale_
+        means = (self.centroids_ - self._mean) @ directions.T
+        poles = self.classes_[np.stack([means.argmin(axis=0), means.argmax(axis=0)], axis=1)]
+        return directions, self._between[order], poles
 
     def _decompose(self, X: NDArray[Any], assigned: NDArray[np.int64]) -> Decomposition:
         """Split (1 − margin)² of rows for their classes into what named axes contribute, and the rest.

@@ -7,6 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn import get_config
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
@@ -23,7 +25,7 @@ def split_estimator(estimator: Any) -> tuple[list[Any], Any]:
     ----------
     estimator : classifier, Pipeline, search or tuned operating point
         A Pipeline may end in another one; of a fitted search the best estimator is taken, of a tuned operating point
-        the one fitted on all rows.
+        the one fitted on all rows, of a frozen estimator the one inside.
 
     Returns
     -------
@@ -31,13 +33,27 @@ def split_estimator(estimator: Any) -> tuple[list[Any], Any]:
         In the order of the data; none for a classifier alone.
     classifier : estimator
     """
-    for fitted in ("best_estimator_", "estimator_"):
-        estimator = getattr(estimator, fitted, estimator)
+    estimator = _unwrap(estimator)
     if not isinstance(estimator, Pipeline):
         return [], estimator
     *steps, last = [step for _, step in estimator.steps]
     inner, classifier = split_estimator(last)
-    return [step for step in steps if step is not None and step != "passthrough"] + inner, classifier
+    return [_unwrap(step) for step in steps if step is not None and step != "passthrough"] + inner, classifier
+
+
+def _unwrap(estimator: Any) -> Any:
+    """Take the estimator out of searches, tuned operating points and frozen estimators, the fitted one if there is."""
+    while True:
+        if isinstance(estimator, FrozenEstimator):
+            estimator = estimator.estimator
+        elif hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        elif isinstance(estimator, BaseSearchCV):
+            estimator = estimator.estimator
+        elif hasattr(estimator, "open_label_") and hasattr(estimator, "estimator_"):
+            estimator = estimator.estimator_
+        else:
+            return estimator
 
 
 def read_estimator(estimator: Any, X: Any, members: Sequence[str], caller: str, remedy: str = "") -> tuple[Any, Any]:
@@ -95,6 +111,8 @@ def fit_with_groups(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
     if isinstance(estimator, Pipeline):
         takers = [name for name, step in estimator.steps if has_fit_parameter(step, "groups")]
         return estimator.fit(X, y, **{f"{name}__groups": groups for name in takers})
+    if isinstance(estimator, BaseSearchCV):  # which gives them to its splitter alone
+        return estimator.fit(X, y, groups=groups)
     return estimator.fit(X, y, **({"groups": groups} if has_fit_parameter(estimator, "groups") else {}))
 
 

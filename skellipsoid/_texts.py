@@ -1,5 +1,6 @@
 """Texts of any container: what the encoder takes, one sentence for everything else, and which of them are alike."""
 
+import hashlib
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -113,3 +114,12 @@ def _without_punctuation(text: str) -> str:
     """Drop punctuation, unless there is nothing else."""
     kept = "".join(" " if unicodedata.category(character)[0] == "P" else character for character in text)
     return " ".join(kept.split()) or text
+
+
+def hash_table(texts: Sequence[str], labels: Sequence[Any] | None) -> str:
+    """SHA-256 of a UTF-8 file of ``text<TAB>label`` lines, or of texts alone."""
+    digest = hashlib.sha256()
+    for row in zip(texts, *([] if labels is None else [labels]), strict=True):
+        # A lone surrogate has no UTF-8, but is a text that can be embedded.
+        digest.update(("\t".join(map(str, row)) + "\n").encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()

@@ -17,12 +17,19 @@ SMALLEST_SHARE = 1e-12
 _MOST_NAMED = 10
 
 
-def check_weights(sample_weight: ArrayLike | None, X: NDArray[Any]) -> NDArray[np.float64]:
-    """Give one finite weight, not negative, for each row; they are not all 0."""
-    weights = _check_sample_weight(to_numpy(sample_weight), X, dtype=np.float64, ensure_non_negative=True)
-    if not (weights > 0).any():
-        msg = f"sample_weight is 0 for all {len(weights)} rows, but at least one must be positive; leave it out for 1."
+def read_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
+    """Give one finite weight, not negative, for each row, and not all of them 0; ones for ``None``."""
+    rows = np.empty((n_rows, 0))
+    weights = _check_sample_weight(to_numpy(sample_weight), rows, dtype=np.float64, ensure_non_negative=True)
+    if not weights.any():
+        msg = f"sample_weight is 0 for all {n_rows} rows, but at least one must be positive; leave it out for 1."
         raise ValueError(msg)
+    return np.asarray(weights)
+
+
+def read_weight_shares(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
+    """Give the weight of each row as a share of the largest, tiny ones as 0."""
+    weights = read_weights(sample_weight, n_rows)
     shares = np.asarray(weights / weights.max())
     shares[shares < SMALLEST_SHARE] = 0  # beside the largest they are nothing
     return shares

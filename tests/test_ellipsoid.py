@@ -1,6 +1,7 @@
 """The ellipsoid classifier: what it learns, its parameters, and the data that leave it little to learn from."""
 
 import copy
+import sys
 import warnings
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
 from sklearn.utils._param_validation import InvalidParameterError
 
-from skellipsoid import EllipsoidOpenSetClassifier
+from skellipsoid import EllipsoidOpenSetClassifier, explain
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_f1_score
 
@@ -250,11 +251,11 @@ def test_real_open_rows_join_the_negatives():
 
     new = beside(300)
     for options in ({}, {"init": "identity"}):
-        clf = make(max_iter=40, **options)
-        without = (clf.fit(X, y).predict(new) == -1).mean()
-        taught = clf.fit(np.append(X, beside(100), axis=0), np.append(y, np.full(100, -1)))
+        clf = make(max_iter=40, open_label=-2, **options)
+        without = (clf.fit(X, y).predict(new) == -2).mean()
+        taught = clf.fit(np.append(X, beside(100), axis=0), np.append(y, np.full(100, -2)))
         assert taught.classes_.tolist() == [0, 1]
-        assert (taught.predict(new) == -1).mean() > without + 0.1
+        assert (taught.predict(new) == -2).mean() > without + 0.1
         assert (taught.predict(X) == y).mean() > 0.8
 
 
@@ -403,7 +404,8 @@ def test_the_automatic_learning_rate():
     assert abs(other.components_ - explicit.components_).max() > 1e-4
 
 
-def test_the_bar_is_shown_on_request_alone(capsys):
+def test_the_bar_is_shown_on_request_alone(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     make().fit(*gaussians())
     assert capsys.readouterr() == ("", "")
     make(init="identity", verbose=1, max_iter=3).fit(*gaussians())
@@ -522,6 +524,10 @@ def test_all_classes_are_points():
     assert_works(clf, X, y)
     np.testing.assert_allclose(clf.radii_, 1.5, rtol=1e-4)
     assert clf.predict([[1.4, 0], [2.6, 0], [0, 1.4], [1.4, 1.4]]).tolist() == [0, 1, 0, -1]
+    # Balls, whose axes are those of the space.
+    np.testing.assert_array_equal(clf.components_, [np.eye(2)] * 3)
+    np.testing.assert_allclose(clf.ellipsoid_axes(1)[1], [1.5, 1.5], rtol=1e-4)
+    assert explain(clf, [[0.3, 0], [3, 0]], n_axes=1).nearest_class.tolist() == [0, 1]
 
 
 def test_two_rows_in_all():
@@ -649,7 +655,7 @@ def test_prediction_needs_a_bounded_amount_of_memory(fresh_python):
     script = """
 import resource, sys
 import numpy as np
-from skellipsoid import EllipsoidOpenSetClassifier
+from skellipsoid import EllipsoidOpenSetClassifier, explain
 from skellipsoid._engine import devices
 
 devices.CHUNK_BYTES = 2**20

@@ -2,9 +2,11 @@
 
 import copy
 import gc
+import hashlib
 import pickle
 import random
 import shutil
+import sys
 import time
 import weakref
 
@@ -247,15 +249,26 @@ def test_the_callers_random_state_is_left_alone(build_model, tmp_path, texts, la
     model = build_model(tmp_path / "model", model_class=model_class)
 
     def states():
-        return torch.get_rng_state().tolist(), np.random.get_state()[1].tolist(), random.getstate()  # noqa: NPY002
+        numbers, position = np.random.get_state()[1:3]  # noqa: NPY002
+        return torch.get_rng_state().tolist(), numbers.tolist(), position, random.getstate()
 
     before = states()
-    encoder = make(model, finetune, max_iter=1, random_state=None).fit(texts, labels)
-    assert states() == before
+    encoder = make(model, finetune, max_iter=1, random_state=0)
+    encoder.fit_transform(texts, labels)
     encoder.transform(texts)
     pickle.loads(pickle.dumps(encoder)).transform(texts)
     encoder.export(tmp_path / "exported")
     assert states() == before
+    # Without a seed a fit draws one number from NumPy's generator, and nothing else.
+    encoder.set_params(random_state=None)
+    features = encoder.fit_transform(texts, labels)
+    after = states()
+    np.random.set_state(("MT19937", before[1], before[2]))  # noqa: NPY002
+    if finetune != "none":
+        np.random.randint(2**31 - 1)  # noqa: NPY002
+    assert states() == after
+    np.random.set_state(("MT19937", before[1], before[2]))  # noqa: NPY002
+    np.testing.assert_array_equal(encoder.fit_transform(texts, labels), features)
 
 
 def test_the_text_models_dropout_acts_in_training_alone(build_model, tmp_path, texts, labels):
@@ -459,15 +472,21 @@ def test_tags_say_that_texts_go_in(tiny_model):
     assert not make(tiny_model, "none").__sklearn_tags__().target_tags.required
 
 
-def test_progress_goes_to_standard_error_and_only_if_asked(tiny_model, texts, labels, capfd):
+def test_progress_goes_to_standard_error_and_only_if_asked(tiny_model, texts, labels, capfd, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     make(tiny_model, max_iter=1).fit_transform(texts, labels)
     make(tiny_model, "full", max_iter=1).fit(texts, labels)
     assert tuple(capfd.readouterr()) == ("", "")
-    make(tiny_model, max_iter=1, verbose=1).fit(texts, labels)
+    encoder = make(tiny_model, max_iter=1, verbose=1).fit(texts, labels)
     shown = capfd.readouterr()
     assert shown.out == ""
     assert "embedding: 100%" in shown.err
     assert "encoder: 100%" in shown.err
+    encoder.transform(["one text"])
+    encoder.transform(["one text"] * 2)
+    assert tuple(capfd.readouterr()) == ("", "")
+    encoder.transform(texts[:2])
+    assert "embedding: 100%" in capfd.readouterr().err
 
 
 # Devices
@@ -608,3 +627,21 @@ def test_repeated_fits_keep_no_model_but_the_last(tiny_model, texts, labels, fin
         assert n_now == n_tensors
     assert first() is None
     assert last() is encoder._backbone.model
+
+
+# Which data it was trained on
+
+
+def test_the_hash_of_the_training_data_is_that_of_their_file(tiny_model, texts, labels, tmp_path):
+    file = tmp_path / "data.tsv"
+    file.write_text("".join(f"{text}\t{label}\n" for text, label in zip(texts, labels, strict=True)), encoding="utf-8")
+    wanted = hashlib.sha256(file.read_bytes()).hexdigest()
+    encoder = make(tiny_model, max_iter=1)
+    for X, y in [(texts, labels), (pd.Series(texts), pd.Series(labels, dtype=object)), (np.array(texts), list(labels))]:
+        assert encoder.fit(X, y).training_data_sha256_ == wanted
+    assert encoder.fit(texts[::-1], labels[::-1]).training_data_sha256_ != wanted
+    codes = np.unique(labels, return_inverse=True)[1]
+    lines = "".join(f"{text}\t{code}\n" for text, code in zip(texts, codes, strict=True))
+    assert encoder.fit(texts, codes).training_data_sha256_ == hashlib.sha256(lines.encode()).hexdigest()
+    encoder.set_params(finetune="none").fit(texts)
+    assert encoder.training_data_sha256_ == hashlib.sha256("".join(f"{text}\n" for text in texts).encode()).hexdigest()

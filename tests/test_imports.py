@@ -10,15 +10,48 @@ import skellipsoid
 ENGINE = sorted((Path(skellipsoid.__file__).parent / "_engine").rglob("*.py"))
 
 
-def test_import_loads_nothing_that_only_some_need(fresh_python):
+def test_import_loads_nothing_that_takes_long(fresh_python):
+    script = (
+        "import sys, skellipsoid\n"
+        "heavy = ['numpy', 'scipy', 'sklearn', 'torch', 'tqdm', 'sentence_transformers', 'transformers']\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    answer = fresh_python(script)
+    assert (answer.stdout, answer.stderr) == ("[]\n", "")
+
+
+def test_the_estimators_load_nothing_that_only_some_need(fresh_python):
     script = (
         "import sys, skellipsoid, skellipsoid._engine.text\n"
+        "every = [getattr(skellipsoid, name) for name in skellipsoid.__all__]\n"
         "heavy = ['sentence_transformers', 'transformers', 'matplotlib', 'pooch']\n"
         "print([name for name in heavy if name in sys.modules], skellipsoid.EllipsoidOpenSetClassifier.__name__)"
     )
     answer = fresh_python(script)
     assert answer.stderr == ""
     assert answer.stdout.split() == ["[]", "EllipsoidOpenSetClassifier"]
+
+
+def test_every_name_is_there_when_it_is_asked_for(fresh_python):
+    script = (
+        "import skellipsoid\n"
+        "print(skellipsoid.metrics.open_set_f1_score.__name__, skellipsoid.persistence.load is skellipsoid.load)\n"
+        "print(skellipsoid.save is skellipsoid.save, {*skellipsoid.__all__} <= {*dir(skellipsoid)})\n"
+        "from skellipsoid import *\n"
+        "print(explain.__name__, datasets.__name__, hasattr(skellipsoid, 'no_such_name'))\n"
+    )
+    answer = fresh_python(script)
+    assert answer.stderr == ""
+    assert answer.stdout.splitlines() == [
+        "open_set_f1_score True",
+        "True True",
+        "explain skellipsoid.datasets False",
+    ]
+
+
+def test_a_name_that_is_not_there_is_said_to_be_missing():
+    with pytest.raises(AttributeError, match=r"^module 'skellipsoid' has no attribute 'no_such_name'$"):
+        _ = skellipsoid.no_such_name
 
 
 def test_import_leaves_random_state_threads_and_warnings_alone(fresh_python):
@@ -31,6 +64,7 @@ def test_import_leaves_random_state_threads_and_warnings_alone(fresh_python):
         "import sklearn, sklearn.utils.estimator_checks\n"
         "before, filters = state(), list(warnings.filters)\n"
         "import skellipsoid\n"
+        "every = [getattr(skellipsoid, name) for name in skellipsoid.__all__]\n"
         "print(state() == before, list(warnings.filters) == filters)"
     )
     assert fresh_python(script).stdout.split() == ["True", "True"]
@@ -99,3 +133,13 @@ def test_the_public_names_are_those_listed():
     assert list(skellipsoid.__all__) == sorted(skellipsoid.__all__)
     for name in skellipsoid.__all__:
         assert getattr(skellipsoid, name) is not None
+
+
+def test_type_checkers_and_readers_see_what_is_imported_late():
+    source = Path(skellipsoid.__file__).read_text(encoding="utf-8")
+    late = next(node for node in ast.parse(source).body if isinstance(node, ast.If))
+    seen = {(alias.name, part.module) for part in late.body if isinstance(part, ast.ImportFrom) for alias in part.names}
+    named = {(name, module) for name, module in skellipsoid._MODULE_OF.items()}
+    packages = {(name, None) for name in skellipsoid._MODULES if name != "persistence"}
+    assert seen == named | packages
+    assert {name for name, _ in seen} == {*skellipsoid.__all__} - {"__version__"}

@@ -5,19 +5,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.ensemble import BaggingClassifier
+from sklearn.exceptions import DataConversionWarning, NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import KFold
+from sklearn.model_selection import GridSearchCV, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils import get_tags
 
 import skellipsoid
 from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, set_operating_point
 from skellipsoid._engine.duplicates import in_order
-from skellipsoid._operating_point import _largest_offset, _smallest_offset
+from skellipsoid._operating_point import _tuned
+from skellipsoid._operating_point._offsets import acceptance_offset, difference, rejection_offset
 from skellipsoid._pipelines import duplicate_groups, fit_with_groups
 from skellipsoid.datasets import make_open_blobs
-from skellipsoid.metrics import open_set_accuracy_scorer, open_set_f1_score
+from skellipsoid.metrics import open_set_accuracy_scorer, open_set_f1_score, open_set_f1_scorer
 from skellipsoid.model_selection import OpenSetKFold
 
 RATES = st.one_of(st.floats(0, 1), st.sampled_from([0.0, 0.07, 0.29, 0.5, 1.0]))
@@ -42,19 +46,131 @@ def fitted(data):
 
 @settings(deadline=None)
 @given(scores=SCORES, rate=RATES, single=st.booleans())
-def test_rejection_offset_is_the_largest_that_keeps_the_rate(scores, rate, single):
-    scores = np.array(scores, dtype=np.float32 if single else np.float64)
-    offset = _largest_offset(scores, rate)
-    assert np.mean(scores < offset) <= rate
-    higher = np.nextafter(scores.dtype.type(offset), scores.dtype.type(np.inf))
-    assert offset == np.inf or np.mean(scores < higher) > rate
+def test_rejection_offset_keeps_the_rate_for_a_row_that_is_left_out(scores, rate, single):
+    # Each of n + 1 scores once is the new one: this is the mean that the rate is about, without any chance.
+    scores = np.array([*scores, 0.3], dtype=np.float32 if single else np.float64)
+    offsets = np.array([rejection_offset(np.delete(scores, i), rate) for i in range(len(scores))])
+    assert np.mean(scores < offsets) <= max(rate, 1 / len(scores))
+    if len(np.unique(scores)) == len(scores):
+        assert np.mean(scores < offsets) > rate - 1 / len(scores)
+
+
+@pytest.mark.parametrize(("rate", "offset"), [(0.0, 1), (0.05, 1), (0.1, 1), (0.2, 2), (0.95, 9), (1.0, np.inf)])
+def test_rejection_offset_of_nine_scores(rate, offset):
+    assert rejection_offset(np.arange(9.0, 0.0, -1.0), rate) == offset
+
+
+@given(least=st.floats(-10, 1), offset=st.floats(-10, 1))
+def test_class_offset_gives_its_threshold_back_or_a_hair_less(least, offset):
+    total = offset + difference(least, offset)
+    assert total <= least
+    assert total == pytest.approx(least, abs=1e-14)
+
+
+@pytest.mark.parametrize(("n_rows", "rate"), [(5, 0.2), (20, 0.05), (40, 0.05), (200, 0.05)])
+def test_new_known_rows_are_rejected_at_most_at_the_rate(n_rows, rate):
+    rng = np.random.default_rng(0)
+
+    def draw(n):
+        y = rng.integers(2, size=n)
+        return rng.normal(size=(n, 3)) + 6 * y[:, np.newaxis], y
+
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(*draw(200))
+    new = clf.score_samples(draw(20_000)[0])
+    rejected = [
+        np.mean(new < set_operating_point(clf, draw(n_rows)[0], rejection_rate=rate).offset_) for _ in range(400)
+    ]
+    error = np.std(rejected) / np.sqrt(len(rejected))
+    wanted = np.floor((n_rows + 1) * rate + 1e-9) / (n_rows + 1)  # below the rate, where that is no such quotient
+    assert np.mean(rejected) <= rate + 3 * error
+    assert np.mean(rejected) == pytest.approx(wanted, abs=4 * error)
+
+
+def test_few_rows_take_the_lowest_score_with_a_warning(data, fitted):
+    X = data[0]
+    with pytest.warns(
+        UserWarning, match=r"too few rows for rejection_rate=0.05 \(of 18 known rows, 19 are needed\): the offset is"
+    ) as caught:
+        set_operating_point(fitted, X[:18], rejection_rate=0.05)
+    assert caught[0].filename == __file__
+    assert fitted.offset_ == fitted.score_samples(X[:18]).min()
+    set_operating_point(fitted, X[:19], rejection_rate=0.05)  # warnings are errors here
+    assert fitted.offset_ == fitted.score_samples(X[:19]).min()
+    set_operating_point(fitted, X[:3], rejection_rate=0.0)
+    assert fitted.offset_ == fitted.score_samples(X[:3]).min()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("with_labels", [True, False])
+def test_class_rates_hold_for_the_rows_of_their_class_and_the_rate_for_the_others(data, fitted, dtype, with_labels):
+    X, y = data[0].astype(dtype), data[1]
+    known = y != "new"
+    if not with_labels:
+        X, y = X[known], fitted.predict_known(X[known])
+    assigned = fitted.predict_known(X)
+    rates = {"rejection_rate": 0.3, "class_rejection_rates": {"b": 0.02}}
+    set_operating_point(fitted, X, y if with_labels else None, **rates)
+    for label, rate in (("a", 0.3), ("b", 0.02)):
+        rows = (assigned == label) & (y == "b" if label == "b" else y != "new")
+        n_rejected = np.floor((rows.sum() + 1) * rate) - 1
+        assert np.sum(fitted.predict(X[rows]) == "-1") == n_rejected
+    assert fitted.class_offsets_[0] == 0
+    assert fitted.class_offsets_[1] < 0
+
+
+def test_class_rates_alone_leave_the_others_at_the_learned_boundary(data, fitted):
+    X, y = data
+    learned = fitted.predict(X)
+    set_operating_point(fitted, X, y, rejection_rate=0.3)
+    set_operating_point(fitted, X, y, class_rejection_rates={"b": 0.5})
+    assert fitted.offset_ == 0
+    others = fitted.predict_known(X) == "a"
+    np.testing.assert_array_equal(fitted.predict(X[others]), learned[others])
+    assert np.mean(fitted.predict(X[y == "b"]) == "-1") == 0.49
+    set_operating_point(fitted, X, y, rejection_rate=0.3)
+    assert fitted.class_offsets_.tolist() == [0, 0]
+    set_operating_point(fitted, X, y, class_rejection_rates={"b": 0.5})
+    set_operating_point(fitted, X)
+    assert fitted.class_offsets_.tolist() == [0, 0]
+    np.testing.assert_array_equal(fitted.predict(X), learned)
+
+
+def test_class_rates_beside_a_rate_of_open_rows(data, fitted):
+    X, y = data
+    opened = y == "new"
+    assigned = fitted.predict_known(X)
+    set_operating_point(fitted, X, y, open_acceptance_rate=0.25, class_rejection_rates={"b": 0.1})
+    others = opened & (assigned == "a")
+    assert np.mean(fitted.predict(X[others]) != "-1") <= 0.25
+    assert np.mean(fitted.predict(X[y == "b"]) == "-1") == 0.09
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.0])
+def test_rates_without_a_finite_offset_leave_class_rates_alone(data, fitted, rate):
+    X, y = data
+    assigned = fitted.predict_known(X)
+    set_operating_point(fitted, X, y, rejection_rate=1.0, class_rejection_rates={"b": 0.1})
+    assert (fitted.predict(X[assigned == "a"]) == "-1").all()
+    assert np.mean(fitted.predict(X[y == "b"]) == "-1") == 0.09
+    set_operating_point(fitted, X, y, rejection_rate=0.1, class_rejection_rates={"b": 1.0})
+    assert (fitted.predict(X[assigned == "b"]) == "-1").all()
+    assert np.mean(fitted.predict(X[y == "a"]) == "-1") == 0.09
+
+
+def test_earlier_pickles_have_no_class_offsets(data, fitted):
+    state = dict(fitted.__getstate__())
+    del state["class_offsets_"]
+    earlier = EllipsoidOpenSetClassifier()
+    earlier.__setstate__(state)
+    assert earlier.class_offsets_.tolist() == [0, 0]
+    np.testing.assert_array_equal(earlier.predict(data[0]), fitted.predict(data[0]))
 
 
 @settings(deadline=None)
 @given(scores=SCORES, rate=RATES, single=st.booleans())
 def test_acceptance_offset_is_the_smallest_that_keeps_the_rate(scores, rate, single):
     scores = np.array(scores, dtype=np.float32 if single else np.float64)
-    offset = _smallest_offset(scores, rate)
+    offset = acceptance_offset(scores, rate)
     assert np.mean(scores >= offset) <= rate
     lower = np.nextafter(scores.dtype.type(offset), scores.dtype.type(-np.inf))
     assert offset == -np.inf or np.mean(scores >= lower) > rate
@@ -65,7 +181,7 @@ def test_rates_hold_for_predictions(data, fitted, dtype):
     X, y = data[0].astype(dtype), data[1]
     known = y != "new"
     assert set_operating_point(fitted, X, y, rejection_rate=0.1) is fitted
-    assert np.mean(fitted.predict(X[known]) == "-1") == 0.1
+    assert np.mean(fitted.predict(X[known]) == "-1") == 0.095  # 19 of 200 rows, and the 20th lowest is the offset
     set_operating_point(fitted, X, y, open_acceptance_rate=0.2)
     assert np.mean(fitted.predict(X[~known]) != "-1") == 0.2
     set_operating_point(fitted, X[~known], open_acceptance_rate=0.0)
@@ -84,19 +200,21 @@ def test_moving_the_offset_is_scaling_every_radius(data, fitted):
 
 def test_survives_pickle_and_save_and_a_refit_resets_it(data, fitted, tmp_path):
     X, y = data
-    set_operating_point(fitted, X, y, rejection_rate=0.3)
+    set_operating_point(fitted, X, y, rejection_rate=0.3, class_rejection_rates={"b": 0.1})
     skellipsoid.save(fitted, tmp_path / "model")
     for copy in (pickle.loads(pickle.dumps(fitted)), skellipsoid.load(tmp_path / "model")):
         assert copy.offset_ == fitted.offset_ != 0
+        assert copy.class_offsets_.tolist() == fitted.class_offsets_.tolist() != [0, 0]
         np.testing.assert_array_equal(copy.predict(X), fitted.predict(X))
     assert fitted.fit(X, y).offset_ == 0
+    assert fitted.class_offsets_.tolist() == [0, 0, 0]
 
 
 def test_takes_a_pipeline(data):
     X, y = data
     model = make_pipeline(StandardScaler(), EllipsoidOpenSetClassifier(max_iter=3, random_state=0)).fit(X, y)
     set_operating_point(model, X, rejection_rate=0.25)
-    assert np.mean(model.predict(X) == "-1") == 0.25
+    assert np.sum(model.predict(X) == "-1") == 74
 
 
 @pytest.mark.parametrize(
@@ -105,8 +223,17 @@ def test_takes_a_pipeline(data):
         ({"rejection_rate": 0.1, "open_acceptance_rate": 0.1}, None, "both given; set one"),
         ({"rejection_rate": 1.5}, None, "rejection_rate=1.5 is no share"),
         ({"open_acceptance_rate": float("nan")}, None, "no share"),
-        ({"rejection_rate": 0.1}, "new", "Every row of y is open"),
-        ({"open_acceptance_rate": 0.1}, "a", "Every row of y is known"),
+        ({"rejection_rate": 0.1}, "new", "rejection_rate is a share of known rows, but there are none; pass"),
+        ({"open_acceptance_rate": 0.1}, "a", "open_acceptance_rate is a share of open rows, but there are none"),
+        ({"class_rejection_rates": {"c": 0.1}}, None, "has the key 'c', which is no known class; use some of 'a', 'b'"),
+        ({"class_rejection_rates": {"a": 2}}, None, r"class_rejection_rates\['a'\]=2 is no share"),
+        ({"class_rejection_rates": {"b": 0.1}}, None, "share of known rows assigned to the class 'b', but there are"),
+        (
+            {"rejection_rate": 0.1, "class_rejection_rates": {"a": 0.1}},
+            None,
+            "share of known rows assigned to a class without a rate of its own, but there are none",
+        ),
+        ({"open_acceptance_rate": 0.1, "class_rejection_rates": {"a": 0.1}}, None, "one of open rows; pass y"),
     ],
 )
 def test_errors_are_sentences(data, fitted, rates, labels, match):
@@ -114,6 +241,7 @@ def test_errors_are_sentences(data, fitted, rates, labels, match):
     with pytest.raises(ValueError, match=match):
         set_operating_point(fitted, X, None if labels is None else [labels] * 10, **rates)
     assert fitted.offset_ == 0
+    assert fitted.class_offsets_.tolist() == [0, 0]
 
 
 def test_foreign_estimators_are_refused(data):
@@ -177,6 +305,9 @@ def test_tuner_goes_where_estimators_go(blobs, tmp_path):
     assert tuned.n_features_in_ == 6
     copy = pickle.loads(pickle.dumps(tuned))
     np.testing.assert_array_equal(copy.predict(X), tuned.predict(X))
+    features = tuned.estimator_[:-1].transform(X)
+    np.testing.assert_array_equal(tuned.predict_known(X), tuned.estimator_[-1].predict_known(features))
+    np.testing.assert_array_equal(tuned.known_p_value(X), tuned.estimator_[-1].known_p_value(features))
     assert open_set_accuracy_scorer(tuned, X, names) == tuned.score(X, names)
     assert skellipsoid.explain(tuned, X[:3]).answer.tolist() == tuned.predict(X[:3]).tolist()
     classifier = TunedOperatingPointCV(QUICK, cv=2).fit(X, names).estimator_
@@ -221,8 +352,8 @@ def test_repeated_rows_and_groups_stay_in_one_fold(monkeypatch):
         parts.append((order[train], order[test]))
         return score_fold(estimator, rows, labels, groups, train, test)
 
-    score_fold = skellipsoid._operating_point._score_fold
-    monkeypatch.setattr(skellipsoid._operating_point, "_score_fold", recorded)
+    score_fold = _tuned._score_fold
+    monkeypatch.setattr(_tuned, "_score_fold", recorded)
     tuned = TunedOperatingPointCV(EllipsoidOpenSetClassifier(random_state=0), rejection_rate=0.1, cv=3)
     for rows_together, passed in ((order, None), (groups, groups)):
         parts = []
@@ -252,8 +383,95 @@ def test_an_interrupted_last_fit_leaves_the_earlier_one(monkeypatch):
             raise KeyboardInterrupt
         return fit_with_groups(estimator, rows, labels, groups)
 
-    monkeypatch.setattr("skellipsoid._operating_point.fit_with_groups", interrupt_the_last)
+    monkeypatch.setattr("skellipsoid._operating_point._tuned.fit_with_groups", interrupt_the_last)
     with pytest.raises(KeyboardInterrupt):
         tuned.fit(3 * X, y)
     assert tuned.offset_ == before[0]
     np.testing.assert_array_equal(tuned.predict(X), before[1])
+
+
+def test_tuned_offset_is_live(blobs):
+    X, y = blobs
+    tuned = TunedOperatingPointCV(QUICK, rejection_rate=0.2, cv=3)
+    assert not hasattr(tuned, "offset_")
+    chosen = tuned.fit(X, y).offset_
+    assert chosen == np.median(tuned.cv_results_["offset"])
+    assert tuned.class_offsets_.tolist() == [0] * 6
+    set_operating_point(tuned, X, y, rejection_rate=0.5, class_rejection_rates={0: 0.1})
+    assert tuned.offset_ == tuned.estimator_.offset_ != chosen
+    assert tuned.class_offsets_[0] == tuned.estimator_.class_offsets_[0] < 0
+    assert set_operating_point(tuned, X).offset_ == 0
+
+
+def test_tuner_says_that_folds_have_few_rows(blobs):
+    X, y = blobs
+    with pytest.warns(UserWarning, match=r"rejection_rate=0.005 \(of .* known rows, 199 are needed\)") as caught:
+        TunedOperatingPointCV(QUICK, rejection_rate=0.005, cv=3).fit(X, y)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("groups", [None, np.arange(500) // 2])
+def test_tuner_around_a_search_and_inside_one(blobs, groups):
+    X, y = blobs
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), QUICK),
+        {"ellipsoidopensetclassifier__beta": [0.1, 0.5]},
+        cv=OpenSetKFold(2),
+        scoring=open_set_f1_scorer,
+    )
+    tuned = TunedOperatingPointCV(search, rejection_rate=0.2, cv=3).fit(X, y, groups=groups)
+    best = tuned.estimator_.best_estimator_
+    assert tuned.offset_ == best[-1].offset_ == np.median(tuned.cv_results_["offset"]) != 0
+    np.testing.assert_array_equal(tuned.predict(X), best.predict(X))
+    np.testing.assert_array_equal(tuned.predict_known(X), best[-1].predict_known(best[:-1].transform(X)))
+    assert tuned.score(X, y) == np.mean(tuned.predict(X) == y)  # accuracy, not what the search was scored by
+    assert tuned.n_features_in_ == 6
+    assert skellipsoid.explain(tuned, X[:3]).answer.tolist() == tuned.predict(X[:3]).tolist()
+    if groups is None:
+        around = GridSearchCV(
+            TunedOperatingPointCV(make_pipeline(StandardScaler(), QUICK), cv=3),
+            {"estimator__ellipsoidopensetclassifier__beta": [0.1, 0.5], "rejection_rate": [0.1, 0.3]},
+            cv=OpenSetKFold(2, shuffle=True, random_state=0),
+            scoring=open_set_f1_scorer,
+        ).fit(X, y)
+        assert around.best_estimator_.offset_ != 0
+        assert set_operating_point(around, X).best_estimator_.offset_ == 0
+
+
+def test_tuner_takes_a_column_and_needs_labels(blobs):
+    X, y = blobs
+    tuned = TunedOperatingPointCV(QUICK, rejection_rate=0.2, cv=3)
+    with pytest.warns(DataConversionWarning, match="column-vector y"):
+        column = clone(tuned).fit(X, y[:, np.newaxis])
+    np.testing.assert_array_equal(column.predict(X), tuned.fit(X, y).predict(X))
+    with pytest.raises(ValueError, match="TunedOperatingPointCV requires y to be passed, but"):
+        tuned.fit(X, None)
+
+
+def test_tags_are_those_of_the_first_and_the_last_step():
+    model = make_pipeline(skellipsoid.SupConTextEncoder(), QUICK)
+    for estimator in (model, GridSearchCV(model, {})):
+        tags = get_tags(TunedOperatingPointCV(estimator))
+        assert tags.input_tags.string
+        assert tags.input_tags.one_d_array
+        assert not tags.input_tags.two_d_array
+        assert tags.target_tags.required
+    assert get_tags(TunedOperatingPointCV(QUICK)).input_tags.two_d_array
+
+
+def test_a_frozen_classifier_has_an_operating_point(data, fitted):
+    X, y = data
+    frozen = FrozenEstimator(make_pipeline(StandardScaler().fit(X), fitted))
+    set_operating_point(frozen, X, y, rejection_rate=0.1)
+    assert fitted.offset_ != 0
+    with pytest.raises(TypeError, match="BaggingClassifier has no operating point"):
+        set_operating_point(BaggingClassifier(QUICK, n_estimators=2, random_state=0).fit(X, y), X, rejection_rate=0.1)
+
+
+def test_labels_of_another_kind_are_refused_instead_of_read_as_open():
+    X, y = make_open_blobs(200, open_share=0.0, random_state=0)
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, y.astype(str))
+    with pytest.raises(ValueError, match=r"y holds numbers such as .* and classes_ holds strings"):
+        set_operating_point(clf, X, y, rejection_rate=0.1)
+    assert clf.offset_ == 0

@@ -53,10 +53,10 @@ def _is_known_type(device: str | torch.device) -> bool:
 def resolve_seed(random_state: int | np.random.RandomState | None) -> int:
     """Turn scikit-learn's ``random_state`` into one integer, drawn once per fit.
 
-    ``None`` draws from the operating system, so that no global random state is read or moved.
+    ``None`` draws it from NumPy's global generator, as everywhere in scikit-learn; an integer moves no generator.
     """
     if random_state is None:
-        return int(np.random.SeedSequence().generate_state(1)[0] >> 1)
+        return int(np.random.randint(2**31 - 1))  # noqa: NPY002
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
     return int(random_state)

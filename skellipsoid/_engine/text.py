@@ -6,9 +6,11 @@ Sentence-transformers and transformers are imported when a model is loaded, not 
 import hashlib
 import importlib.util
 import json
+import logging
 import os
 import socket
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -20,7 +22,9 @@ import numpy as np
 import torch
 from safetensors import SafetensorError
 from torch import Tensor, nn
-from tqdm.auto import tqdm
+from tqdm.std import tqdm
+
+from .progress import progress_bar
 
 #: Models that an installed package carries: the package, the folder in it, the SHA-256 of the weights.
 _PACKAGED = {
@@ -34,12 +38,15 @@ _PACKAGED = {
 PIECE_TOKENS = {"cpu": 512, "cuda": 32768}
 #: Texts tokenised at a time, so that memory follows the window and not the data set.
 WINDOW = 8192
+#: Building and writing a model change settings of the whole process (transformers' notes, torch's random state).
+_ONE_AT_A_TIME = threading.RLock()
 
 
 class TextBackbone:
     """A pretrained text model behind three verbs: ``tokenize``, ``pooled`` and ``files``.
 
-    It is pickled as the files of its sentence-transformers folder, and built again when it is first used.
+    It is pickled as the files of its sentence-transformers folder, and built again when it is first used, once however
+    many threads use it.
 
     Parameters
     ----------
@@ -96,10 +103,12 @@ class TextBackbone:
     def model(self) -> Any:
         """The sentence-transformers model, built from its files after unpickling."""
         if self._model is None:
-            with tempfile.TemporaryDirectory() as folder:
-                write_files(self._files or {}, Path(folder))
-                self._model = load_folder(folder)
-            self._files = None
+            with _ONE_AT_A_TIME:
+                if self._model is None:  # no other thread has built it meanwhile
+                    with tempfile.TemporaryDirectory() as folder:
+                        write_files(self._files or {}, Path(folder))
+                        self._model = load_folder(folder)
+                    self._files = None
         return self._model
 
     @property
@@ -162,7 +171,7 @@ class TextBackbone:
     def embed(self, texts: Sequence[str], pooling: str, *, verbose: int | bool = 0) -> Iterator[Tensor]:
         """Embed texts without dropout or gradients, one window of texts after the other."""
         self.model.eval()
-        with tqdm(total=len(texts), desc="embedding", unit="text", disable=not verbose) as progress:
+        with progress_bar(len(texts), "embedding", "text", verbose and len(texts) > 1) as progress:
             for start in range(0, len(texts), WINDOW):
                 with torch.inference_mode():
                     window = self.tokenize(texts[start : start + WINDOW])
@@ -194,11 +203,12 @@ class TextBackbone:
 
     def files(self) -> dict[str, bytes]:
         """Give the model as the files of a sentence-transformers folder, by relative path."""
-        if self._model is None:
-            return dict(self._files or {})
-        with tempfile.TemporaryDirectory() as folder:
-            write_model(self._model, Path(folder))
-            return read_files(Path(folder))
+        with _ONE_AT_A_TIME:
+            if self._model is None:
+                return dict(self._files or {})
+            with tempfile.TemporaryDirectory() as folder:
+                write_model(self._model, Path(folder))
+                return read_files(Path(folder))
 
     def __getstate__(self) -> dict[str, Any]:
         """Carry the weights on the CPU, as files."""
@@ -368,16 +378,27 @@ def write_model(model: Any, folder: Path) -> None:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Silence the bars and the notes of transformers, and give back the user's settings."""
+    from huggingface_hub import constants
+    from huggingface_hub import utils as hub_utils
     from transformers.utils import logging as transformers_logging
 
-    logging: Any = transformers_logging  # its functions carry no types
+    library: Any = transformers_logging  # its functions carry no types
+    hub: Any = hub_utils
 
-    shown, level = logging.is_progress_bar_enabled(), logging.get_verbosity()
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if shown:
-            logging.enable_progress_bar()
+    with _ONE_AT_A_TIME:
+        library.get_verbosity()  # sets the library's own level, at the first call
+        level = logging.getLogger("transformers").level
+        # Of bars that the environment asks for, the hub's client only warns.
+        hides_bars = library.is_progress_bar_enabled() and constants.HF_HUB_DISABLE_PROGRESS_BARS is not False
+        hub_hides_bars = hub.are_progress_bars_disabled()
+        try:
+            library.set_verbosity_error()
+            if hides_bars:
+                library.disable_progress_bar()
+            yield
+        finally:
+            library.set_verbosity(level)
+            if hides_bars:
+                library.enable_progress_bar()  # the hub's bars too
+                if hub_hides_bars:
+                    hub.disable_progress_bars()

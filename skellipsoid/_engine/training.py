@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from tqdm.auto import tqdm
+
+from .progress import close_early, progress_bar
 
 
 @dataclass
@@ -53,11 +54,11 @@ def run_epochs(
     label : str
         What the progress bar says.
     verbose : int or bool
-        Whether there is a progress bar (on standard error).
+        Whether there is a progress bar, where standard error is a terminal or a notebook.
     """
     history = History()
     best, bar_to_beat, waited = (-np.inf, -np.inf), (-np.inf, -np.inf), 0
-    with tqdm(total=max_iter, desc=label, unit="epoch", disable=not verbose) as progress:
+    with progress_bar(max_iter, label, "epoch", verbose) as progress:
         for epoch in range(max_iter):
             loss = run_epoch()
             history.losses.append(loss)
@@ -76,6 +77,7 @@ def run_epochs(
             progress.set_postfix(_shown(history), refresh=False)
             progress.update()
             if waited >= n_iter_no_change:
+                close_early(progress)
                 break
     return history
 

@@ -16,6 +16,7 @@ def open_set_f1_score(
     open_label: Any = -1,
     labels: ArrayLike | None = None,
     zero_division: ZeroDivision = "warn",
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     r"""Macro F1 over the K known classes and open: the *F1* of the open-intent literature.
 
@@ -38,6 +39,8 @@ def open_set_f1_score(
         What an undefined F1 counts: that of a known class which is neither true nor answered, and that of open when
         no row of ``y_true`` is open, whatever was answered. "warn" is 0 with an ``UndefinedMetricWarning``; NaN
         leaves it out of the mean.
+    sample_weight : array-like of shape (n_samples,), default=None
+        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
 
     Returns
     -------
@@ -77,7 +80,7 @@ def open_set_f1_score(
     0.6111
     """
     check_zero_division(zero_division)
-    counts = count_answers(y_true, y_pred, open_label=open_label, labels=labels)
+    counts = count_answers(y_true, y_pred, open_label=open_label, labels=labels, sample_weight=sample_weight)
     return macro(np.append(_known_f1(counts, zero_division), _open_f1(counts, zero_division)))
 
 
@@ -88,6 +91,7 @@ def known_f1_score(
     open_label: Any = -1,
     labels: ArrayLike | None = None,
     zero_division: ZeroDivision = "warn",
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     r"""Macro F1 over the K known classes: *F1-known*.
 
@@ -106,6 +110,8 @@ def known_f1_score(
     zero_division : {"warn", 0, 1, nan}, default="warn"
         What the F1 of a known class counts that is neither true nor answered, and what the mean is when there is no
         known class at all. "warn" is 0 with an ``UndefinedMetricWarning``; NaN leaves a class out of the mean.
+    sample_weight : array-like of shape (n_samples,), default=None
+        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
 
     Returns
     -------
@@ -136,7 +142,7 @@ def known_f1_score(
     0.6667
     """
     check_zero_division(zero_division)
-    counts = count_answers(y_true, y_pred, open_label=open_label, labels=labels)
+    counts = count_answers(y_true, y_pred, open_label=open_label, labels=labels, sample_weight=sample_weight)
     scores = _known_f1(counts, zero_division)
     if not len(scores):
         scores = fill_undefined(
@@ -158,6 +164,7 @@ def open_f1_score(
     open_label: Any = -1,
     labels: ArrayLike | None = None,
     zero_division: ZeroDivision = "warn",
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     r"""F1 of open, open being the positive class: *F1-open*.
 
@@ -176,6 +183,8 @@ def open_f1_score(
     zero_division : {"warn", 0, 1, nan}, default="warn"
         What the value is when no row of ``y_true`` is open, whatever was answered. "warn" is 0 with an
         ``UndefinedMetricWarning``.
+    sample_weight : array-like of shape (n_samples,), default=None
+        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
 
     Returns
     -------
@@ -208,12 +217,17 @@ def open_f1_score(
     0.5
     """
     check_zero_division(zero_division)
-    counts = count_answers(y_true, y_pred, open_label=open_label, labels=labels)
+    counts = count_answers(y_true, y_pred, open_label=open_label, labels=labels, sample_weight=sample_weight)
     return float(_open_f1(counts, zero_division)[0])
 
 
 def open_set_accuracy(
-    y_true: ArrayLike, y_pred: ArrayLike, *, open_label: Any = -1, labels: ArrayLike | None = None
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    open_label: Any = -1,
+    labels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Share of rows that are answered correctly, open rows by the open label.
 
@@ -231,6 +245,8 @@ def open_set_accuracy(
         The label for open, cast to the kind of the labels.
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes all that occur in ``y_true`` or ``y_pred`` and are not the open label.
+    sample_weight : array-like of shape (n_samples,), default=None
+        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
 
     Returns
     -------
@@ -260,8 +276,8 @@ def open_set_accuracy(
     >>> open_set_accuracy([0, 0, 1, 7, 8], [0, -1, 1, 1, -1], labels=[0, 1])
     0.6
     """
-    problem = read_label_problem(y_true, y_pred, open_label=open_label, labels=labels)
-    return float(np.mean(problem.true == problem.predicted))
+    problem = read_label_problem(y_true, y_pred, open_label=open_label, labels=labels, sample_weight=sample_weight)
+    return float(np.average(problem.true == problem.predicted, weights=problem.weight))
 
 
 def _known_f1(counts: Counts, zero_division: ZeroDivision) -> NDArray[np.float64]:

@@ -21,17 +21,18 @@ class Counts(NamedTuple):
     Attributes
     ----------
     correct, answered, support : ndarray of shape (n_classes + 1,)
-        Rows that are the class and are answered so; that are answered so; that are the class.
-    n_false_rejections : int
+        Rows that are the class and are answered so; that are answered so; that are the class: numbers, or sums of
+        weights.
+    n_false_rejections : int or float
         Known rows that are answered open.
     classes : ndarray of shape (n_classes,)
     open_label : int or str
     """
 
-    correct: NDArray[np.int64]
-    answered: NDArray[np.int64]
-    support: NDArray[np.int64]
-    n_false_rejections: int
+    correct: NDArray[np.int64] | NDArray[np.float64]
+    answered: NDArray[np.int64] | NDArray[np.float64]
+    support: NDArray[np.int64] | NDArray[np.float64]
+    n_false_rejections: float
     classes: LabelArray
     open_label: int | str
 
@@ -41,17 +42,30 @@ class Counts(NamedTuple):
         return [*map(repr, self.classes.tolist()), "open row"]
 
 
-def count_answers(y_true: ArrayLike, y_pred: ArrayLike, *, open_label: Any, labels: ArrayLike | None) -> Counts:
-    """Count true and predicted labels by the rule of :mod:`skellipsoid._answers`."""
-    problem = read_label_problem(y_true, y_pred, open_label=open_label, labels=labels)
+def count_answers(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    open_label: Any,
+    labels: ArrayLike | None,
+    sample_weight: ArrayLike | None = None,
+) -> Counts:
+    """Count true and predicted labels by the rule of :mod:`skellipsoid._answers`, or sum their weights."""
+    problem = read_label_problem(y_true, y_pred, open_label=open_label, labels=labels, sample_weight=sample_weight)
     n_known = len(problem.classes)
-    # The last bin holds predictions that are neither a known class nor open: they are nobody's answer.
-    answered = np.bincount(problem.predicted, minlength=n_known + 2)[: n_known + 1]
+    is_right = problem.true == problem.predicted
+    is_false_rejection = (problem.true < n_known) & (problem.predicted == n_known)
+
+    def count(labels: NDArray[np.int64], rows: NDArray[np.bool_] | slice = slice(None)) -> NDArray[Any]:
+        # The last bin holds predictions that are neither a known class nor open: they are nobody's answer.
+        weight = None if sample_weight is None else problem.weight[rows]
+        return np.bincount(labels[rows], weights=weight, minlength=n_known + 2)[: n_known + 1]
+
     return Counts(
-        correct=np.bincount(problem.true[problem.true == problem.predicted], minlength=n_known + 1),
-        answered=answered,
-        support=np.bincount(problem.true, minlength=n_known + 1),
-        n_false_rejections=int(np.sum((problem.true < n_known) & (problem.predicted == n_known))),
+        correct=count(problem.true, is_right),
+        answered=count(problem.predicted),
+        support=count(problem.true),
+        n_false_rejections=count(problem.predicted, is_false_rejection)[n_known].item(),
         classes=problem.classes,
         open_label=problem.open_label,
     )
@@ -69,7 +83,7 @@ def f1_scores(counts: Counts) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     return quotient(2 * counts.correct, np.where(undefined, 0, denominator)), undefined
 
 
-def quotient(numerator: NDArray[np.int64], denominator: NDArray[np.int64]) -> NDArray[np.float64]:
+def quotient(numerator: NDArray[Any], denominator: NDArray[Any]) -> NDArray[np.float64]:
     """Quotient of counts, NaN where the denominator is zero."""
     values = np.full(len(numerator), np.nan)
     np.divide(numerator, denominator, out=values, where=denominator != 0)

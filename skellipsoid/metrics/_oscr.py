@@ -17,6 +17,7 @@ def oscr_curve(
     *,
     open_label: Any = -1,
     labels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     r"""Open-set classification rate curve: correct classification rate against false positive rate.
 
@@ -36,6 +37,8 @@ def oscr_curve(
         The label for open, cast to the kind of the labels.
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes all that occur in ``y_true`` or ``y_pred_known`` and are not the open label.
+    sample_weight : array-like of shape (n_samples,), default=None
+        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
 
     Returns
     -------
@@ -84,7 +87,7 @@ def oscr_curve(
     >>> thresholds
     array([0.9, 0.6, 0.5, 0.1])
     """
-    return _trace(y_true, y_pred_known, score, open_label=open_label, labels=labels)
+    return _trace(y_true, y_pred_known, score, sample_weight, open_label=open_label, labels=labels)
 
 
 def oscr_score(
@@ -94,6 +97,7 @@ def oscr_score(
     *,
     open_label: Any = -1,
     labels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     r"""Area under the open-set classification rate curve.
 
@@ -112,6 +116,8 @@ def oscr_score(
         The label for open, cast to the kind of the labels.
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes all that occur in ``y_true`` or ``y_pred_known`` and are not the open label.
+    sample_weight : array-like of shape (n_samples,), default=None
+        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
 
     Returns
     -------
@@ -150,31 +156,44 @@ def oscr_score(
     >>> oscr_score(y_true, y_pred_known, [0.9, 0.6, 0.6, 0.5, 0.6, 0.1])
     0.625
     """
-    fpr, ccr, _ = _trace(y_true, y_pred_known, score, open_label=open_label, labels=labels)
+    fpr, ccr, _ = _trace(y_true, y_pred_known, score, sample_weight, open_label=open_label, labels=labels)
     if np.isnan(fpr[-1]) or np.isnan(ccr[-1]):
         return float("nan")
     return float(auc(fpr, ccr))
 
 
 def _trace(
-    y_true: ArrayLike, y_pred_known: ArrayLike, score: ArrayLike, *, open_label: Any, labels: ArrayLike | None
+    y_true: ArrayLike,
+    y_pred_known: ArrayLike,
+    score: ArrayLike,
+    sample_weight: ArrayLike | None,
+    *,
+    open_label: Any,
+    labels: ArrayLike | None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Compute the curve; a warning points at the caller of the public function that calls this."""
-    rows = read_closed_set_rows(y_true, y_pred_known, score, open_label=open_label, labels=labels)
-    is_known = rows.is_known
+    rows = read_closed_set_rows(
+        y_true, y_pred_known, score, open_label=open_label, labels=labels, sample_weight=sample_weight
+    )
+    is_known, weight = rows.is_known, rows.problem.weight
     has_both(is_known, "The OSCR curve", stacklevel=3)
     thresholds, rank = np.unique(rows.score, return_inverse=True)
-    ccr = _share_at_least(is_known & (rows.problem.true == rows.problem.predicted), is_known, rank)
-    fpr = _share_at_least(~is_known, ~is_known, rank)
+    ccr = _share_at_least(is_known & (rows.problem.true == rows.problem.predicted), is_known, rank, weight)
+    fpr = _share_at_least(~is_known, ~is_known, rank, weight)
     if fpr[-1] > 0:
         # Zero times the last rate, because a rate that is NaN without known rows is NaN everywhere.
         ccr, fpr, thresholds = np.append(ccr, 0 * ccr[-1]), np.append(fpr, 0.0), np.append(thresholds, np.inf)
     return fpr[::-1], ccr[::-1], thresholds[::-1]
 
 
-def _share_at_least(counted: NDArray[np.bool_], of: NDArray[np.bool_], rank: NDArray[np.int64]) -> NDArray[np.float64]:
+def _share_at_least(
+    counted: NDArray[np.bool_], of: NDArray[np.bool_], rank: NDArray[np.int64], weights: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Share of the rows ``of`` that are ``counted`` and whose rank is at least 0, 1, …; NaN if there are none."""
     n_ranks = rank.max() + 1
-    n_at_least = np.bincount(rank[counted], minlength=n_ranks)[::-1].cumsum()[::-1]
-    n_rows = of.sum()
-    return n_at_least / n_rows if n_rows else np.full(n_ranks, np.nan)
+
+    def at_least(rows: NDArray[np.bool_]) -> NDArray[np.float64]:
+        return np.bincount(rank[rows], weights=weights[rows], minlength=n_ranks)[::-1].cumsum()[::-1]
+
+    # The same sums below as above, so that a share of all rows is 1 whatever rounds.
+    return at_least(counted) / at_least(of)[0] if of.any() else np.full(n_ranks, np.nan)

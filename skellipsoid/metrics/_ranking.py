@@ -11,7 +11,12 @@ from ._scores import has_both
 
 
 def open_set_auroc(
-    y_true: ArrayLike, score: ArrayLike, *, open_label: Any = -1, labels: ArrayLike | None = None
+    y_true: ArrayLike,
+    score: ArrayLike,
+    *,
+    open_label: Any = -1,
+    labels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     r"""Area under the ROC curve of known against open rows.
 
@@ -29,6 +34,8 @@ def open_set_auroc(
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes every label but the open one; pass the training classes when ``y_true`` names
         the classes of open rows.
+    sample_weight : array-like of shape (n_samples,), default=None
+        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
 
     Returns
     -------
@@ -66,10 +73,10 @@ def open_set_auroc(
     >>> open_set_auroc([0, 0, 1, -1, -1], [0.9, 0.2, 0.7, 0.2, -0.5])
     0.9166666666666666
     """
-    scored = read_scored_rows(y_true, score, open_label=open_label, labels=labels)
+    scored = read_scored_rows(y_true, score, open_label=open_label, labels=labels, sample_weight=sample_weight)
     if not has_both(scored.is_known, "AUROC"):
         return float("nan")
-    return float(roc_auc_score(scored.is_known, scored.rank))
+    return float(roc_auc_score(scored.is_known, scored.rank, sample_weight=scored.weight))
 
 
 def open_set_aupr(
@@ -79,6 +86,7 @@ def open_set_aupr(
     positive: Literal["known", "open"] = "known",
     open_label: Any = -1,
     labels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     r"""Area under the precision-recall curve (average precision), known or open being positive.
 
@@ -97,6 +105,8 @@ def open_set_aupr(
         The label for open, cast to the kind of the labels.
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes every label but the open one.
+    sample_weight : array-like of shape (n_samples,), default=None
+        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
 
     Returns
     -------
@@ -135,12 +145,12 @@ def open_set_aupr(
     if positive not in ("known", "open"):
         msg = f"positive={positive!r} is not allowed: pass 'known' or 'open'."
         raise ValueError(msg)
-    scored = read_scored_rows(y_true, score, open_label=open_label, labels=labels)
+    scored = read_scored_rows(y_true, score, open_label=open_label, labels=labels, sample_weight=sample_weight)
     if not has_both(scored.is_known, "AUPR"):
         return float("nan")
     if positive == "open":
-        return float(average_precision_score(~scored.is_known, -scored.rank))
-    return float(average_precision_score(scored.is_known, scored.rank))
+        return float(average_precision_score(~scored.is_known, -scored.rank, sample_weight=scored.weight))
+    return float(average_precision_score(scored.is_known, scored.rank, sample_weight=scored.weight))
 
 
 def fpr_at_tpr(
@@ -150,6 +160,7 @@ def fpr_at_tpr(
     tpr: float = 0.95,
     open_label: Any = -1,
     labels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Share of open rows that are accepted when at least the share ``tpr`` of known rows is.
 
@@ -167,6 +178,8 @@ def fpr_at_tpr(
         The label for open, cast to the kind of the labels.
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes every label but the open one.
+    sample_weight : array-like of shape (n_samples,), default=None
+        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
 
     Returns
     -------
@@ -202,13 +215,16 @@ def fpr_at_tpr(
     if not 0 < tpr <= 1:
         msg = f"tpr={tpr!r} is not in (0, 1]: pass the share of known rows to accept, such as 0.95."
         raise ValueError(msg)
-    scored = read_scored_rows(y_true, score, open_label=open_label, labels=labels)
+    scored = read_scored_rows(y_true, score, open_label=open_label, labels=labels, sample_weight=sample_weight)
     if not has_both(scored.is_known, "FPR at a given TPR"):
         return float("nan")
-    known = np.sort(scored.score[scored.is_known])[::-1]
-    # Quotients, not tpr * n: 0.07 * 100 lies above 7, while 7 / 100 is the very number that 0.07 is.
-    threshold = known[np.searchsorted(np.arange(1, len(known) + 1) / len(known), tpr)]
-    return float(np.mean(scored.score[~scored.is_known] >= threshold))
+    known, weights = scored.score[scored.is_known], scored.weight[scored.is_known]
+    order = np.argsort(-known, kind="stable")
+    reached = np.cumsum(weights[order])
+    # Quotients, not tpr * n: 0.07 * 100 lies above 7, while 7 / 100 is the very number that 0.07 is. Sums of weights
+    # round, however.
+    threshold = known[order][np.searchsorted(reached / reached[-1], tpr * (1 - 1e-12))]
+    return _share(scored.score >= threshold, ~scored.is_known, scored.weight)
 
 
 def coverage_rejection(
@@ -218,6 +234,7 @@ def coverage_rejection(
     offset: float,
     open_label: Any = -1,
     labels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> tuple[float, float]:
     """Coverage and rejection at an operating point: what is accepted of known and refused of open rows.
 
@@ -229,11 +246,14 @@ def coverage_rejection(
         Knownness: higher is more known. Infinite scores are allowed, NaN is not.
     offset : float
         The operating point, in the units of the score: a row is accepted when its score is at least this. The
-        ``offset_`` of a fitted classifier, whose ``predict`` answers open exactly below it.
+        ``offset_`` of a fitted classifier, whose ``predict`` answers open exactly below it while its
+        ``class_offsets_`` are 0.
     open_label : int or str, default=-1
         The label for open, cast to the kind of the labels.
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes every label but the open one.
+    sample_weight : array-like of shape (n_samples,), default=None
+        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
 
     Returns
     -------
@@ -270,11 +290,13 @@ def coverage_rejection(
     (0.75, 0.5)
     """
     least = check_offset(offset)
-    scored = read_scored_rows(y_true, score, open_label=open_label, labels=labels)
+    scored = read_scored_rows(y_true, score, open_label=open_label, labels=labels, sample_weight=sample_weight)
     accepted = scored.score >= least
     has_both(scored.is_known, "Coverage or rejection")
-    return _share(accepted[scored.is_known]), _share(~accepted[~scored.is_known])
+    coverage = _share(accepted, scored.is_known, scored.weight)
+    return coverage, _share(~accepted, ~scored.is_known, scored.weight)
 
 
-def _share(rows: NDArray[np.bool_]) -> float:
-    return float(rows.mean()) if len(rows) else float("nan")
+def _share(counted: NDArray[np.bool_], of: NDArray[np.bool_], weight: NDArray[np.float64]) -> float:
+    """Share of the rows ``of`` that are ``counted``."""
+    return float(np.average(counted[of], weights=weight[of])) if of.any() else float("nan")

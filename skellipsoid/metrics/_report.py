@@ -17,7 +17,7 @@ from ._counts import (
     undefined_value,
 )
 
-ClassScores = TypedDict("ClassScores", {"precision": float, "recall": float, "f1-score": float, "support": int})
+ClassScores = TypedDict("ClassScores", {"precision": float, "recall": float, "f1-score": float, "support": float})
 
 OpenSetReport = TypedDict(
     "OpenSetReport",
@@ -46,6 +46,7 @@ def open_set_report(
     open_label: Any = ...,
     labels: ArrayLike | None = ...,
     zero_division: ZeroDivision = ...,
+    sample_weight: ArrayLike | None = ...,
     output_dict: Literal[False] = ...,
     digits: int = ...,
 ) -> str: ...
@@ -57,6 +58,7 @@ def open_set_report(
     open_label: Any = ...,
     labels: ArrayLike | None = ...,
     zero_division: ZeroDivision = ...,
+    sample_weight: ArrayLike | None = ...,
     output_dict: Literal[True],
     digits: int = ...,
 ) -> OpenSetReport: ...
@@ -67,6 +69,7 @@ def open_set_report(
     open_label: Any = -1,
     labels: ArrayLike | None = None,
     zero_division: ZeroDivision = "warn",
+    sample_weight: ArrayLike | None = None,
     output_dict: bool = False,
     digits: int = 2,
 ) -> str | OpenSetReport:
@@ -90,6 +93,9 @@ def open_set_report(
         What a quotient counts whose denominator is zero: precision of a class that is never answered, recall of one
         that is never true, F1 of one that is neither, and F1 of open when no row of ``y_true`` is open. "warn" is 0
         with an ``UndefinedMetricWarning``; NaN is left out of averages.
+    sample_weight : array-like of shape (n_samples,), default=None
+        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out. With weights, support is a sum of
+        them.
     output_dict : bool, default=False
         Return the dictionary instead of the text.
     digits : int, default=2
@@ -153,7 +159,7 @@ def open_set_report(
     {'precision': 0.5, 'recall': 0.5, 'f1-score': 0.5, 'support': 2}
     """
     check_zero_division(zero_division)
-    counts = count_answers(y_true, y_pred, open_label=open_label, labels=labels)
+    counts = count_answers(y_true, y_pred, open_label=open_label, labels=labels, sample_weight=sample_weight)
     report = _build(counts, zero_division)
     return report if output_dict else _format(report, digits)
 
@@ -178,7 +184,7 @@ def _build(counts: Counts, zero_division: ZeroDivision) -> OpenSetReport:
     known_avg = _scores([macro(column) for column in known_columns], n_known.item())
     macro_avg = _scores([macro(column) for column in columns], (n_known + n_open).item())
     return {
-        "classes": {name: _scores(columns[:, k].tolist(), int(counts.support[k])) for k, name in enumerate(names)},
+        "classes": {name: _scores(columns[:, k].tolist(), counts.support[k].item()) for k, name in enumerate(names)},
         "known avg": known_avg,
         "macro avg": macro_avg,
         "open_set_f1": macro_avg["f1-score"],
@@ -207,7 +213,7 @@ def _class_columns(counts: Counts, zero_division: ZeroDivision) -> NDArray[np.fl
     return np.stack(columns)
 
 
-def _scores(column: list[float], support: int) -> ClassScores:
+def _scores(column: list[float], support: float) -> ClassScores:
     precision, recall, f1 = column
     return {"precision": precision, "recall": recall, "f1-score": f1, "support": support}
 
@@ -232,12 +238,15 @@ def _format(report: OpenSetReport, digits: int) -> str:
     def line(name: str, cells: list[str]) -> str:
         return f"{name:>{width}} " + " ".join(f"{text:>{cell}}" for text in cells)
 
+    def amount(support: float) -> str:
+        return f"{support:.{digits}f}" if isinstance(support, float) else str(support)
+
     blocks = [
         [
-            line(name, [*(f"{scores[column]:.{digits}f}" for column in _COLUMNS), str(scores["support"])])
+            line(name, [*(f"{scores[column]:.{digits}f}" for column in _COLUMNS), amount(scores["support"])])
             for name, scores in table
         ]
         for table in tables
     ]
-    blocks.append([line(name, ["", "", f"{rate:.{digits}f}", str(n_rows)]) for name, rate, n_rows in rates])
+    blocks.append([line(name, ["", "", f"{rate:.{digits}f}", amount(n_rows)]) for name, rate, n_rows in rates])
     return "\n\n".join(["\n".join(block) for block in [[line("", [*_COLUMNS, "support"])], *blocks]])

@@ -1,11 +1,17 @@
 """Scorers for ``scoring=``: metrics of a fitted estimator that read every label it does not know as open."""
 
 from collections.abc import Callable
-from typing import Any, Literal
+from copy import copy
+from inspect import signature
+from typing import Any, Literal, Self
+from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn import get_config
+from sklearn.utils.metadata_routing import MetadataRequest
 
+from .._base import BaseOpenSetClassifier
 from .._labels import cast_open_label
 from .._pipelines import split_estimator
 from ._classification import known_f1_score, open_f1_score, open_set_accuracy, open_set_f1_score
@@ -16,20 +22,63 @@ Response = Literal["predict", "score", "known_and_score"]
 
 
 class _OpenSetScorer:
-    """Callable ``scorer(estimator, X, y)``; a class, so that parallel searches can pickle it."""
+    """Callable ``scorer(estimator, X, y, sample_weight=None)``; a class, so that parallel searches can pickle it."""
 
     def __init__(self, metric: Callable[..., float], response: Response, sign: int, parameters: dict[str, Any]) -> None:
         self.metric, self.response, self.sign, self.parameters = metric, response, sign, parameters
+        self.weight_request: bool | str | None = None
 
-    def __call__(self, estimator: Any, X: ArrayLike, y: ArrayLike) -> float:
+    def __call__(self, estimator: Any, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         classes, open_label = known_classes(estimator), open_label_of(estimator)
+        warn_of_lost_open_answer(estimator)
         if self.response == "predict":
             answers: tuple[Any, ...] = (estimator.predict(X),)
         elif self.response == "score":
             answers = (knownness(estimator, X),)
         else:
             answers = (closed_set_answer(estimator, X), knownness(estimator, X))
-        return self.sign * self.metric(y, *answers, labels=classes, open_label=open_label, **self.parameters)
+        weighted = {} if sample_weight is None else {"sample_weight": sample_weight}
+        return self.sign * self.metric(
+            y, *answers, labels=classes, open_label=open_label, **self.parameters, **weighted
+        )
+
+    def set_score_request(self, *, sample_weight: bool | str | None) -> Self:
+        """Say whether the scorer asks for weights, under scikit-learn's metadata routing.
+
+        Parameters
+        ----------
+        sample_weight : bool, str or None
+            Whether to ask for weights, or under which name; ``None`` makes passing weights an error.
+
+        Returns
+        -------
+        scorer : callable
+            A copy: the ready scorers of this module stay as they are.
+
+        Raises
+        ------
+        RuntimeError
+            If metadata routing is not enabled.
+        """
+        if not get_config()["enable_metadata_routing"]:
+            msg = (
+                "set_score_request acts under metadata routing alone; enable it with "
+                "sklearn.set_config(enable_metadata_routing=True)."
+            )
+            raise RuntimeError(msg)
+        scorer = copy(self)
+        scorer.weight_request = sample_weight
+        return scorer
+
+    def get_metadata_routing(self) -> MetadataRequest:
+        """Tell scikit-learn what the scorer asks for."""
+        request = MetadataRequest(owner=repr(self))
+        request.score.add_request(param="sample_weight", alias=self.weight_request)
+        return request
+
+    def _accept_sample_weight(self) -> bool:
+        """Tell scikit-learn's searches without routing whether to pass the weights of ``fit`` on."""
+        return "sample_weight" in signature(self.metric).parameters
 
     def __repr__(self) -> str:
         parameters = "".join(f", {name}={value!r}" for name, value in self.parameters.items())
@@ -39,7 +88,7 @@ class _OpenSetScorer:
 
 def make_open_set_scorer(
     metric: Callable[..., float], *, response: Response = "predict", greater_is_better: bool = True, **parameters: Any
-) -> Callable[[Any, ArrayLike, ArrayLike], float]:
+) -> _OpenSetScorer:
     """Make a scorer for cross-validation and searches from an open-set metric.
 
     The scorer reads every label in ``y`` that the fitted estimator does not know as open, so that the classes which
@@ -49,7 +98,8 @@ def make_open_set_scorer(
     Parameters
     ----------
     metric : callable
-        ``metric(y_true, answer, *, labels, open_label, **parameters)``, such as the functions of this module.
+        ``metric(y_true, answer, *, labels, open_label, **parameters)``, such as the functions of this module. It gets
+        ``sample_weight`` too where the scorer does.
     response : {"predict", "score", "known_and_score"}, default="predict"
         What the metric takes: labels; knownness (``score_samples``, else the largest column of
         ``decision_function`` or ``predict_proba``); or the closed-set answer and the knownness.
@@ -61,12 +111,20 @@ def make_open_set_scorer(
     Returns
     -------
     scorer : callable
-        ``scorer(estimator, X, y)`` -> float, for ``scoring=``.
+        ``scorer(estimator, X, y, sample_weight=None)`` -> float, for ``scoring=``. Its
+        ``set_score_request(sample_weight=True)`` gives a scorer that asks for weights under scikit-learn's metadata
+        routing.
 
     Raises
     ------
     ValueError
         If ``response`` is none of the three.
+
+    Warns
+    -----
+    UserWarning
+        When the scorer is called with an estimator that wraps an open-set classifier and loses its open answer, such as
+        ``CalibratedClassifierCV``; see the :ref:`User Guide <wrappers>`.
 
     Examples
     --------
@@ -111,6 +169,20 @@ def known_classes(estimator: Any) -> NDArray[Any]:
 def open_label_of(estimator: Any) -> Any:
     """Label that an estimator answers for open: its ``open_label_``, or −1 for estimators that have none."""
     return getattr(split_estimator(estimator)[1], "open_label_", -1)
+
+
+def warn_of_lost_open_answer(estimator: Any) -> None:
+    """Warn of an estimator that wraps an open-set classifier of this package, but gives other answers than it."""
+    last = split_estimator(estimator)[1]
+    if isinstance(last, BaseOpenSetClassifier) or not hasattr(last, "get_params"):
+        return
+    inside = [part for part in last.get_params().values() if isinstance(part, BaseOpenSetClassifier)]
+    if inside:
+        warn(
+            f"{type(last).__name__} does not pass on the open answer of the {type(inside[0]).__name__} inside it; "
+            "score that classifier itself, or a Pipeline, a search or a TunedOperatingPointCV around it.",
+            stacklevel=3,
+        )
 
 
 def knownness(estimator: Any, X: ArrayLike) -> NDArray[np.floating]:

@@ -67,7 +67,7 @@ class OpenSetKFold(_PartitionSplitter):
         Whether to draw the rows of each part and the classes of each share at random. Without it, rows keep their
         order as in :class:`~sklearn.model_selection.StratifiedKFold` and shares are balanced in rows.
     random_state : int, RandomState instance or None, default=None
-        Seed of the draw, for ``shuffle=True`` only. ``None`` draws anew at each call.
+        Seed of the draw, for ``shuffle=True`` only. ``None`` draws one from NumPy's global generator at each call.
     open_label : int or str, default=-1
         Label of rows that are already known to be open, cast to the kind of ``y`` (-1 for numbers, ``"-1"`` for
         strings). They never train and are tested in the part that they fall in.
@@ -139,7 +139,7 @@ class RealOpenKFold(_PartitionSplitter):
     shuffle : bool, default=False
         Whether to draw the rows of each part at random.
     random_state : int, RandomState instance or None, default=None
-        Seed of the draw, for ``shuffle=True`` only. ``None`` draws anew at each call.
+        Seed of the draw, for ``shuffle=True`` only. ``None`` draws one from NumPy's global generator at each call.
     open_label : int or str, default=-1
         Label of the open rows, cast to the kind of ``y`` (-1 for numbers, ``"-1"`` for strings).
 

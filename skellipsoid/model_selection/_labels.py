@@ -77,5 +77,6 @@ def read_labels(X: Any, y: ArrayLike | None, open_label: Any, owner: str) -> Lab
 
 
 def resolve_random_state(random_state: RandomState) -> np.random.RandomState:
-    """Turn ``random_state`` into a generator; None is a fresh one, so that no global state is read or moved."""
-    return np.random.RandomState() if random_state is None else check_random_state(random_state)
+    """Turn ``random_state`` into a generator; for None its seed is one draw from NumPy's global generator."""
+    generator: np.random.RandomState = check_random_state(random_state)
+    return np.random.RandomState(generator.randint(2**31 - 1)) if random_state is None else generator

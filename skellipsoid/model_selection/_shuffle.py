@@ -24,7 +24,7 @@ class OpenSetShuffleSplit(OpenSetSplitter):
     known_ratio : float, default=0.75
         Share of the classes that stay known, above 0 and at most 1; 1 is only of use with rows labelled open.
     random_state : int, RandomState instance or None, default=None
-        Seed of the draws. ``None`` draws anew at each call.
+        Seed of the draws. ``None`` draws one from NumPy's global generator at each call.
     open_label : int or str, default=-1
         Label of rows that are already known to be open, cast to the kind of ``y`` (-1 for numbers, ``"-1"`` for
         strings). They never train; the same share of them as of a class is tested.

@@ -19,18 +19,16 @@ LINE_STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (
 KNOWN_COLOUR, OPEN_COLOUR = "#0072B2", "#D55E00"
 #: Marks of an operating point, and of all that is neither known nor open.
 INK, FAINT = "#222222", "#707070"
-OPEN_SPACE = "#DCDCDC"
+ACCEPTED = "#DCE8F2"
+HATCH = "#DCDCDC"
 
 _POINTS_PER_INCH = 72
 
 
-def require_matplotlib(display: type, method: str) -> None:
+def require_matplotlib(what: str) -> None:
     """Raise one sentence that names the extra unless matplotlib is installed."""
     if find_spec("matplotlib") is None:
-        msg = (
-            f"{display.__name__}.{method} draws with matplotlib, which is not installed: pip install "
-            "'skellipsoid[plot]'."
-        )
+        msg = f"{what} draws with matplotlib, which is not installed: pip install 'skellipsoid[plot]'."
         raise ImportError(msg)
 
 
@@ -47,7 +45,7 @@ def make_axes(
     figsize : tuple of float, default=None
         Of a new figure, in inches.
     """
-    require_matplotlib(type(display), "plot")
+    require_matplotlib(f"{type(display).__name__}.plot")
     if ax is None:
         from matplotlib import pyplot as plt
 

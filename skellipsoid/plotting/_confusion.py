@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._answers import read_label_problem
-from ._canvas import FAINT, INK, OPEN_SPACE, axes_size, make_axes, name_open, require_matplotlib, shorten, styled
+from ._canvas import FAINT, HATCH, INK, axes_size, make_axes, name_open, require_matplotlib, shorten, styled
 from ._inputs import read_answers
 
 if TYPE_CHECKING:
@@ -185,7 +185,7 @@ class OpenSetConfusionMatrixDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        require_matplotlib(cls, "from_predictions")
+        require_matplotlib(f"{cls.__name__}.from_predictions")
         problem = read_label_problem(y_true, y_pred, open_label=open_label, labels=labels)
         n_labels = len(problem.classes) + 1
         odd = np.flatnonzero(problem.predicted == n_labels)
@@ -305,7 +305,7 @@ class OpenSetConfusionMatrixDisplay:
         top = 1.0 if normalize else max(float(np.nanmax(shown)), 1.0)
         looks = {"cmap": cmap, "norm": PowerNorm(gamma, 0, top), "interpolation": "nearest", "aspect": "equal"}
         self.im_ = self.ax_.imshow(np.ma.masked_invalid(shown), **styled(looks, im_kw, AxesImage))
-        self.ax_.patch.set(facecolor="white", edgecolor=OPEN_SPACE, hatch="///")  # seen where there is no value
+        self.ax_.patch.set(facecolor="white", edgecolor=HATCH, hatch="///")  # seen where there is no value
         # Open is set apart from the known classes.
         self.ax_.axhline(shown.shape[0] - 1.5, color=INK, linewidth=0.8)
         self.ax_.axvline(shown.shape[1] - 1.5, color=INK, linewidth=0.8)

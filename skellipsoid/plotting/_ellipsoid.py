@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._answers import read_label_problem
-from ._canvas import COLOURS, FAINT, INK, MARKERS, OPEN_SPACE, legend_name, make_axes, styled
+from ._canvas import ACCEPTED, COLOURS, FAINT, INK, MARKERS, legend_name, make_axes, styled
 from ._inputs import read_classifier
 from ._names import write_names
 from ._plane import choose_plane, cut_ellipsoids, frame_around, open_region, to_floats
@@ -14,7 +14,7 @@ from ._plane import choose_plane, cut_ellipsoids, frame_around, open_region, to_
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_MEMBERS = ("predict", "predict_known", "ellipsoid_axes", "offset_", "components_")
+_MEMBERS = ("predict", "predict_known", "ellipsoid_axes", "offset_", "class_offsets_", "components_")
 _GROUPS = ("known accepted", "known rejected", "open accepted", "open rejected")
 _MOST_IN_LEGEND = len(COLOURS)
 #: Pictures more than this many times as long as wide are stretched.
@@ -29,8 +29,8 @@ _MANY = 12
 class EllipsoidDisplay:
     r"""Ellipsoids, rows and open space on a plane.
 
-    With two features the plane is the feature space. With more it lies through one class's centroid, along two axes
-    of its ellipsoid: the ellipses and the open space are what the plane cuts out of the ellipsoids and of the region
+    With two features the plane is the feature space. With more it lies through the centre of one class's ellipsoid,
+    along two axes: the ellipses and the open space are what the plane cuts out of the ellipsoids and of the region
     where ``predict`` answers open (see Notes); the rows are projected onto it.
 
     Use :meth:`from_estimator` to make one.
@@ -62,7 +62,9 @@ class EllipsoidDisplay:
     origin : ndarray of shape (n_features,), default=None
         The plane is the points ``origin + p @ directions``; ``None`` is (0, 0).
     directions : ndarray of shape (2, n_features), default=None
-        Orthonormal rows; ``None`` is the unit matrix.
+        ``None`` is the unit matrix.
+    coordinates : ndarray of shape (2, n_features), default=None
+        A row x is drawn at ``(x - origin) @ coordinates.T``; ``None`` is ``directions``.
 
     Attributes
     ----------
@@ -79,8 +81,8 @@ class EllipsoidDisplay:
         "open accepted", "open rejected".
     names_ : list of matplotlib Text
         The names written at the ellipses.
-    open_space_ : matplotlib AxesImage
-        The shaded open space.
+    accepted_ : matplotlib AxesImage
+        The shaded space that is accepted; open space stays white.
 
     See Also
     --------
@@ -89,29 +91,26 @@ class EllipsoidDisplay:
 
     Notes
     -----
-    The plane is the points :math:`o + V^\top p`, where :math:`o` is the named class's centroid and the orthonormal
-    rows of :math:`V` are two axes of its ellipsoid. A class :math:`k` with matrix :math:`A_k`, centroid :math:`c_k` and
-    radius :math:`\Delta_k` is accepted where the norm is at most :math:`(1 - o_f) \Delta_k`, :math:`o_f` being the
-    classifier's offset (0 unless it was moved). On the plane that is the ellipse
+    The plane is the points :math:`o + V^\top p`, where :math:`o` is the centre of the named class's ellipsoid. A
+    class :math:`k` with matrix :math:`A_k`, centre :math:`m_k` and radius :math:`\Delta_k` is accepted where the norm
+    is at most :math:`(1 - t) \Delta_k`, :math:`t` being the classifier's offset plus that of the class (0 unless they
+    were moved). On the plane that is the ellipse
 
     .. math::
 
-        \lVert F_k (o - c_k) + G_k \, p \rVert_2 \le 1 - o_f,
+        \lVert F_k (o - m_k) + G_k \, p \rVert_2 \le 1 - t,
         \qquad F_k = A_k / \Delta_k, \quad G_k = F_k V^\top,
 
-    with its centre at :math:`p_k = -G_k^+ F_k (o - c_k)`, and empty when the norm is larger even there. Every point
-    of an outline, put back into feature space, has the margin :math:`o_f` for its class.
+    with its centre at :math:`p_k = -G_k^+ F_k (o - m_k)`, and empty when the norm is larger even there. Every point
+    of an outline, put back into feature space, has the margin :math:`t` for its class.
 
-    For the named class the section is the projection of the whole ellipsoid as well, because the plane lies along its
-    axes: a row drawn outside of that ellipse is outside of the ellipsoid. A row drawn inside need not be inside, for
-    its other coordinates count too; therefore accepted rows are filled and rejected ones are not. For the other
-    classes the section says nothing about rows beside the plane. (Their projections would be exact as well, but the
-    longest axes of an ellipsoid in many dimensions are so long that each would fill the picture.)
-
-    *Which axes.* ``axes="contributing"`` takes those with the largest share in the norm of the rows of ``X`` that are
-    assigned to the class, which are those that decide. The longest axes are the directions in which the class varies
-    freely: in text embeddings they can be a thousand times as long as the class's rows are spread, and no row is
-    rejected for them.
+    A row x is drawn at its coordinates :math:`P (x - o)`. For axes of the class's own ellipsoid :math:`P = V` is
+    orthonormal. Shared axes are not perpendicular in feature space: there :math:`P` holds two rows of
+    ``shared_axes``, and :math:`V = (P \Sigma P^\top)^{-1} P \Sigma` with :math:`\Sigma = (A_k^\top A_k)^{-1}`, the
+    points that lie deepest inside the ellipsoid among all with the same coordinates. Either way the section of the
+    named class is the projection of its whole ellipsoid as well: a row drawn outside of that ellipse is outside of
+    the ellipsoid. A row drawn inside need not be inside, for its other coordinates count too; therefore accepted rows
+    are filled and rejected ones are not. For the other classes the section says nothing about rows beside the plane.
 
     Examples
     --------
@@ -143,6 +142,7 @@ class EllipsoidDisplay:
         axis_names: tuple[str, str] = ("feature 0", "feature 1"),
         origin: NDArray[np.float64] | None = None,
         directions: NDArray[np.float64] | None = None,
+        coordinates: NDArray[np.float64] | None = None,
     ) -> None:
         self.points = points
         self.y_true = y_true
@@ -157,6 +157,7 @@ class EllipsoidDisplay:
         self.axis_names = axis_names
         self.origin = np.zeros(2) if origin is None else origin
         self.directions = np.eye(2) if directions is None else directions
+        self.coordinates = self.directions if coordinates is None else coordinates
 
     @classmethod
     def from_estimator(
@@ -166,7 +167,7 @@ class EllipsoidDisplay:
         y: ArrayLike,
         *,
         label: Any = None,
-        axes: Literal["contributing", "longest"] | tuple[int, int] = "contributing",
+        axes: Literal["shared", "contributing", "longest"] | tuple[int, int] = "shared",
         grid_resolution: int = 300,
         ax: "Axes | None" = None,
         **plot_options: Any,
@@ -183,10 +184,12 @@ class EllipsoidDisplay:
             True labels; those outside ``classes_`` are open.
         label : int or str, default=None
             The class whose axes span the plane. ``None`` draws the features themselves, if there are two.
-        axes : {"contributing", "longest"} or pair of int, default="contributing"
-            Which two axes of the class: the two that contribute most to the distance of the rows assigned to it, the
-            two longest, or positions as in ``ellipsoid_axes``, 0 being the longest and -1 the shortest. Without
-            ``label`` it has no effect.
+        axes : {"shared", "contributing", "longest"} or pair of int, default="shared"
+            Which two axes. ``"shared"``: of ``shared_axes``, along which class means differ, the two along which the
+            rows assigned to the class lie farthest out; each is named by its two poles. The others are axes of the
+            class's own ellipsoid: the two that contribute most to the distance of these rows, the two longest, or
+            positions as in ``ellipsoid_axes``, 0 being the longest and -1 the shortest. ``"shared"`` is
+            ``"contributing"`` where classes share fewer than two axes. Without ``label`` it has no effect.
         grid_resolution : int, default=300
             Points along each side of the grid on which open space is found.
         ax : matplotlib Axes, default=None
@@ -237,6 +240,7 @@ class EllipsoidDisplay:
             axis_names=axis_names,
             origin=plane.origin,
             directions=plane.directions,
+            coordinates=plane.coordinates,
         )
         return display.plot(ax=ax, **plot_options)
 
@@ -276,7 +280,7 @@ class EllipsoidDisplay:
         """
         many = len(self.classes) > _MANY and self.label is None
         self.ax_, self.figure_ = make_axes(self, ax, figsize=(10.5, 7.5) if many else (8.5, 5.5))
-        self._draw_open_space()
+        self._draw_accepted_space()
         self._draw_outlines(outline_kw)
         self._draw_rows(scatter_kw)
         marked = self.centroids[(self.classes == self.label) | self._in_legend]
@@ -310,15 +314,15 @@ class EllipsoidDisplay:
             return COLOURS[k % len(COLOURS)], MARKERS[k % len(MARKERS)]
         return (COLOURS[0] if self.classes[k] == self.label else _OTHERS), "o"
 
-    def _draw_open_space(self) -> None:
+    def _draw_accepted_space(self) -> None:
         from matplotlib.colors import ListedColormap
 
         (left, bottom), (right, top) = self.limits.tolist()
-        self.open_space_ = self.ax_.imshow(
-            np.ma.masked_equal(self.is_open, False),
+        self.accepted_ = self.ax_.imshow(
+            np.ma.masked_equal(~self.is_open, False),
             extent=(left, right, bottom, top),
             origin="lower",
-            cmap=ListedColormap([OPEN_SPACE]),
+            cmap=ListedColormap([ACCEPTED]),
             interpolation="nearest",
             zorder=0,
         )
@@ -391,8 +395,8 @@ class EllipsoidDisplay:
         if self._is_met.any():
             cut = self._n_beyond(self.outlines[self._is_met])
             entries.append(Line2D([], [], color=INK, label="boundary (cut off)" if cut else "boundary"))
-        if self.is_open.any():
-            entries.append(Patch(facecolor=OPEN_SPACE, label="open space"))
+        if not self.is_open.all():
+            entries.append(Patch(facecolor=ACCEPTED, label="accepted (white: open)"))
         n_beyond = self._n_beyond(self.points)
         if n_beyond:
             entries.append(Line2D([], [], linestyle="none", label=f"rows beyond the frame: {n_beyond}"))

@@ -81,7 +81,7 @@ class ScoreHistogramDisplay:
     def from_estimator(
         cls, estimator: Any, X: Any, y: ArrayLike, *, ax: "Axes | None" = None, **plot_options: Any
     ) -> Self:
-        """Draw the histograms of a fitted classifier's ``score_samples``.
+        """Draw the histograms of a fitted classifier's ``score_samples``, less its ``class_offsets_``.
 
         Parameters
         ----------
@@ -153,8 +153,8 @@ class ScoreHistogramDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        require_matplotlib(cls, "from_predictions")
-        is_known, scores = read_scored_rows(y_true, score, open_label=open_label, labels=labels)
+        require_matplotlib(f"{cls.__name__}.from_predictions")
+        is_known, scores, _ = read_scored_rows(y_true, score, open_label=open_label, labels=labels)
         infinite = scores[np.isinf(scores)]
         if len(infinite):
             msg = (

@@ -25,7 +25,7 @@ def read_classifier(display: type, estimator: Any, X: Any, *members: str, remedy
     remedy : str
         What else can be done, for the error.
     """
-    require_matplotlib(display, "from_estimator")
+    require_matplotlib(f"{display.__name__}.from_estimator")
     members = (*members, "classes_", "open_label_")
     return read_estimator(estimator, X, members, f"{display.__name__}.from_estimator", remedy)
 
@@ -33,14 +33,30 @@ def read_classifier(display: type, estimator: Any, X: Any, *members: str, remedy
 def read_answers(display: type, estimator: Any, X: Any, *methods: str) -> dict[str, Any]:
     """Take the arguments of a display's ``from_predictions``, but the true labels, out of a fitted estimator.
 
-    They are the answers of the methods, the known classes and the open label, and with a score the offset.
+    They are the answers of the methods, the known classes and the open label, and with a score the offset. From scores
+    the class offsets are taken off, so that the rows below the offset are those answered open.
     """
-    members = (*methods, "offset_") if "score_samples" in methods else methods
+    with_score = "score_samples" in methods
+    members = (*methods, "predict_known", "offset_", "class_offsets_") if with_score else methods
     classifier, features = read_classifier(display, estimator, X, *members, remedy=", or use from_predictions")
-    arguments = {_ARGUMENTS[method]: getattr(classifier, method)(features) for method in methods}
-    if "offset_" in members:
-        arguments["offset"] = classifier.offset_
-    return arguments | {"labels": classifier.classes_, "open_label": classifier.open_label_}
+    answers = {method: getattr(classifier, method)(features) for method in methods}
+    options = {"labels": classifier.classes_, "open_label": classifier.open_label_}
+    if with_score:
+        options["offset"] = classifier.offset_
+        if classifier.class_offsets_.any():
+            assigned = answers["predict_known"] if "predict_known" in methods else classifier.predict_known(features)
+            answers["score_samples"] = _less_class_offsets(classifier, answers["score_samples"], assigned)
+    return options | {_ARGUMENTS[method]: answer for method, answer in answers.items()}
+
+
+def _less_class_offsets(classifier: Any, score: NDArray[np.floating], assigned: NDArray[Any]) -> NDArray[np.floating]:
+    """Take the class offsets off scores; those below ``offset_`` then are exactly the rows answered open."""
+    class_offsets = classifier.class_offsets_[np.searchsorted(classifier.classes_, assigned)]
+    offset, relative = classifier.offset_, score - class_offsets
+    # The difference rounds otherwise than the sum that predict compares with.
+    is_below = score < (offset + class_offsets).astype(score.dtype)
+    below, least = np.minimum(relative, np.nextafter(offset, -np.inf)), np.maximum(relative, offset)
+    return np.asarray(np.where(is_below, below, least))
 
 
 def require_both(is_known: NDArray[np.bool_], open_label: Any) -> None:

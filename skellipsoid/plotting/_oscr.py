@@ -105,6 +105,8 @@ class OSCRDisplay:
     ) -> Self:
         """Draw the curve of a fitted classifier, its present offset marked.
 
+        Scores are ``score_samples`` less ``class_offsets_``, so that rows below the offset are those answered open.
+
         Parameters
         ----------
         estimator : open-set classifier, or Pipeline or search that ends in one
@@ -186,7 +188,7 @@ class OSCRDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        require_matplotlib(cls, "from_predictions")
+        require_matplotlib(f"{cls.__name__}.from_predictions")
         rows = read_closed_set_rows(y_true, y_pred_known, score, open_label=open_label, labels=labels)
         require_both(rows.is_known, rows.problem.open_label)
         point = None

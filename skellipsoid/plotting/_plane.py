@@ -21,21 +21,23 @@ _Floats = NDArray[np.float64]
 
 
 class Plane(NamedTuple):
-    """The points ``origin + p @ directions``.
+    """The points ``origin + p @ directions``, on which a sample is drawn at ``(x - origin) @ coordinates.T``.
 
     Attributes
     ----------
     origin : ndarray of shape (n_features,)
     directions : ndarray of shape (2, n_features)
-        Orthonormal rows.
+    coordinates : ndarray of shape (2, n_features)
+        ``directions @ coordinates.T`` is the unit matrix. The same as ``directions`` where these are orthonormal.
     """
 
     origin: _Floats
     directions: _Floats
+    coordinates: _Floats
 
     def project(self, X: _Floats) -> _Floats:
-        """Foot of the perpendicular of each row, (n_samples, 2)."""
-        return (X - self.origin) @ self.directions.T
+        """Coordinates of each sample, (n_samples, 2)."""
+        return (X - self.origin) @ self.coordinates.T
 
     def lift(self, points: _Floats) -> _Floats:
         """Points of the plane in feature space, (n_points, n_features)."""
@@ -51,7 +53,7 @@ def choose_plane(classifier: Any, features: Any, label: Any, axes: Any) -> tuple
     features : array-like of shape (n_samples, n_features)
     label : int, str or None
         The class whose axes span the plane; None for the plane of two features.
-    axes : {"contributing", "longest"} or pair of int
+    axes : {"shared", "contributing", "longest"} or pair of int
     """
     n_features = classifier.centroids_.shape[1]
     if n_features < 2:
@@ -65,14 +67,39 @@ def choose_plane(classifier: Any, features: Any, label: Any, axes: Any) -> tuple
             )
             raise ValueError(msg)
         first, second = getattr(classifier, "feature_names_in_", ("feature 0", "feature 1"))
-        return Plane(np.zeros(2), np.eye(2)), (shorten(first), shorten(second))
+        return Plane(np.zeros(2), np.eye(2), np.eye(2)), (shorten(first), shorten(second))
     directions, lengths = classifier.ellipsoid_axes(label)  # which also checks the label
-    centre = classifier.centers_[np.flatnonzero(classifier.classes_ == label)[0]]
+    k = np.flatnonzero(classifier.classes_ == label)[0]
+    centre = classifier.centers_[k]
     assigned = np.asarray(classifier.predict_known(features) == label)
     rows = to_floats(features)
-    pair, shares = choose_axes(axes, directions, lengths, (rows[assigned] if assigned.any() else rows) - centre)
+    rows = (rows[assigned] if assigned.any() else rows) - centre
+    if isinstance(axes, str) and axes == "shared":
+        shared, _, poles = classifier.shared_axes()
+        if len(shared) > 1:
+            return _shared_plane(centre, directions / lengths[:, np.newaxis], rows, shared, poles)
+        axes = "contributing"
+    pair, shares = choose_axes(axes, directions, lengths, rows)
     first, second = (f"axis {i} ({shares[i]:.1%} of squared distance)" for i in pair)
-    return Plane(centre, directions[list(pair)]), (first, second)
+    chosen = directions[list(pair)]
+    return Plane(centre, chosen, chosen), (first, second)
+
+
+def _shared_plane(
+    centre: _Floats, root: _Floats, offsets: _Floats, shared: _Floats, poles: NDArray[Any]
+) -> tuple[Plane, tuple[str, str]]:
+    """Take the two shared axes along which samples lie farthest out, in units of the ellipsoid's reach along them.
+
+    The ellipsoid is { x : ‖root (x − centre)‖ ≤ 1 }, Σ = (rootᵀ root)⁻¹. Of all points with given coordinates, those of
+    this plane, centre + p (P Σ Pᵀ)⁻¹ P Σ for coordinates P, lie deepest inside it, so that the section is the shadow.
+    """
+    whitened = np.linalg.lstsq(root.T, shared.T, rcond=None)[0]  # root⁻ᵀ Pᵀ, (n_features, n_axes)
+    reach = np.square(whitened).sum(axis=0)
+    order = np.argsort(-np.square(offsets @ shared.T).mean(axis=0) / reach, kind="stable")[:2]
+    coordinates, of_pair = shared[order], whitened[:, order]
+    directions = np.linalg.solve(of_pair.T @ of_pair, np.linalg.lstsq(root, of_pair, rcond=None)[0].T)
+    first, second = (f"{shorten(low)}  \u2194  {shorten(high)}" for low, high in poles[order].tolist())
+    return Plane(centre, directions, coordinates), (first, second)
 
 
 def choose_axes(axes: Any, directions: _Floats, lengths: _Floats, offsets: _Floats) -> tuple[tuple[int, int], _Floats]:
@@ -107,17 +134,20 @@ def choose_axes(axes: Any, directions: _Floats, lengths: _Floats, offsets: _Floa
         if first != second and all(0 <= i < len(lengths) for i in (first, second)):
             return (first, second), shares
     msg = (
-        f"axes={axes!r} is not allowed: pass 'contributing', 'longest', or two different axes from 0 (the longest) to "
-        f"{len(lengths) - 1}."
+        f"axes={axes!r} is not allowed: pass 'shared', 'contributing', 'longest', or two different axes from 0 (the "
+        f"longest) to {len(lengths) - 1}."
     )
     raise ValueError(msg)
 
 
 def cut_ellipsoids(classifier: Any, plane: Plane) -> _Floats:
     """Outline of what the plane cuts out of each class's ellipsoid, (n_classes, n_points, 2)."""
-    size = 1 - classifier.offset_
-    ellipsoids = zip(classifier.centers_, classifier.components_, classifier.radii_, strict=True)
-    return np.stack([cut_ellipsoid(plane, c, A.astype(np.float64) / r, size, _N_OUTLINE) for c, A, r in ellipsoids])
+    sizes = 1 - classifier.offset_ - classifier.class_offsets_
+    matrices = (
+        A.astype(np.float64) / radius for A, radius in zip(classifier.components_, classifier.radii_, strict=True)
+    )
+    ellipsoids = zip(classifier.centers_, matrices, sizes, strict=True)
+    return np.stack([cut_ellipsoid(plane, centre, A, size, _N_OUTLINE) for centre, A, size in ellipsoids])
 
 
 def cut_ellipsoid(plane: Plane, centroid: _Floats, matrix: _Floats, size: float, n_points: int) -> _Floats:

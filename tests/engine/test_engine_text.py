@@ -2,11 +2,14 @@
 
 import itertools
 import json
+import logging
 import pickle
 import shutil
 import socket
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -320,3 +323,104 @@ def test_files_that_ask_for_foreign_code_are_refused(backbone, kind):
     modules[0]["type"] = kind
     with pytest.raises(ValueError, match=r"asks for the class .*, which is not of sentence-transformers"):
         TextBackbone.from_files(files | {"modules.json": json.dumps(modules).encode()}, None)
+
+
+# Threads
+
+
+def in_threads(n_threads, work):
+    """Run ``work()`` in threads that start together; their results."""
+    start = threading.Barrier(n_threads)
+
+    def run(_):
+        start.wait()
+        return work()
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        return list(pool.map(run, range(n_threads)))
+
+
+@pytest.fixture
+def slow_builds(monkeypatch):
+    """Folders that were built into models, each slowly enough for other threads to come in between."""
+    import sentence_transformers
+
+    built = []
+    original = sentence_transformers.SentenceTransformer
+
+    def build(folder, **options):
+        built.append(folder)
+        time.sleep(0.05 * len(built))  # the first to begin is the first to end
+        return original(folder, **options)
+
+    monkeypatch.setattr(sentence_transformers, "SentenceTransformer", build)
+    return built
+
+
+def test_threads_that_use_an_unpickled_model_first_build_it_once(backbone, texts, slow_builds):
+    expected = embedded(backbone, texts)
+    copy = pickle.loads(pickle.dumps(backbone))
+    for found in in_threads(8, lambda: embedded(copy, texts)):
+        np.testing.assert_array_equal(found, expected)
+    assert len(slow_builds) == 1
+
+
+def test_a_model_that_is_carried_off_while_it_is_built_is_whole(backbone, slow_builds):
+    expected = backbone.files()
+    copy = pickle.loads(pickle.dumps(backbone))
+    found = in_threads(8, lambda: (copy.files(), copy.model, pickle.loads(pickle.dumps(copy)).files()))
+    assert len(slow_builds) == 1
+    for files, _, carried in found:
+        assert files.keys() == carried.keys() == expected.keys()
+        assert files["model.safetensors"] == carried["model.safetensors"] == expected["model.safetensors"]
+
+
+def user_settings():
+    from huggingface_hub.utils import are_progress_bars_disabled
+    from transformers.utils import logging as library
+
+    return logging.getLogger("transformers").level, library.is_progress_bar_enabled(), are_progress_bars_disabled()
+
+
+@pytest.fixture(params=["shown", "hidden"])
+def chosen_settings(request):
+    """Settings of the user that loading must leave alone."""
+    from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
+    from transformers.utils import logging as library
+
+    before = user_settings()
+    library.enable_progress_bar()
+    logging.getLogger("transformers").setLevel(logging.WARNING)
+    if request.param == "hidden":
+        disable_progress_bars()
+        logging.getLogger("transformers").setLevel(logging.NOTSET)
+    yield user_settings()
+    logging.getLogger("transformers").setLevel(before[0])
+    (library.enable_progress_bar if before[1] else library.disable_progress_bar)()
+    (disable_progress_bars if before[2] else enable_progress_bars)()
+
+
+def test_building_in_threads_leaves_the_users_settings_alone(backbone, chosen_settings, slow_builds):
+    copies = [pickle.loads(pickle.dumps(backbone)) for _ in range(4)]
+    state = torch.get_rng_state()
+    in_threads(4, lambda: copies.pop().model)
+    assert len(slow_builds) == 4
+    assert user_settings() == chosen_settings
+    assert torch.equal(state, torch.get_rng_state())
+
+
+def test_a_load_that_fails_leaves_the_users_settings_alone(tmp_path, chosen_settings):
+    with pytest.raises(OSError, match="holds no text model that can be loaded"):
+        find_model(str(tmp_path))
+    assert user_settings() == chosen_settings
+
+
+@pytest.mark.parametrize("bars", ["0", "1"])
+def test_bars_that_the_environment_decides_bring_no_warning(tiny_model, fresh_python, bars, monkeypatch):
+    monkeypatch.setenv("HF_HUB_DISABLE_PROGRESS_BARS", bars)
+    done = fresh_python(
+        "import sys, warnings; warnings.simplefilter('error')\n"
+        "from skellipsoid._engine.text import find_model; find_model(sys.argv[1])",
+        tiny_model,
+    )
+    assert done.returncode == 0, done.stderr

@@ -1,5 +1,7 @@
 """The training loop, held-out rows, and what depends on the machine."""
 
+import sys
+
 import numpy as np
 import pytest
 import torch
@@ -70,7 +72,10 @@ def test_a_score_that_is_not_a_number_ends_the_training():
     assert run([1] * 9, [0.5, np.nan, np.nan, np.nan]).n_iter == 3
 
 
-def test_the_bar_is_shown_on_request_alone(capsys):
+def test_the_bar_is_shown_on_request_where_somebody_watches(capsys, monkeypatch):
+    run([3, 2, 1], max_iter=3, verbose=1)  # to a file
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     run([3, 2, 1], max_iter=3)
     assert capsys.readouterr() == ("", "")
     run([3, 2, 1], [0.1, 0.2, 0.3], max_iter=3, verbose=1)
@@ -80,6 +85,39 @@ def test_the_bar_is_shown_on_request_alone(capsys):
     assert "3/3" in err
     assert "loss=1.0000" in err
     assert "held-out score=0.3000" in err
+
+
+def test_the_bar_ends_at_100_percent_where_training_ends_early(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    history = run([3, 2, 2, 2, 2, 2], max_iter=50, verbose=1)
+    assert history.n_iter == 4
+    last = capsys.readouterr().err.split("\r")[-1]
+    assert "some model: 100%" in last
+    assert "4/4" in last
+
+
+def test_a_notebook_shows_the_bar_without_a_warning(fresh_python):
+    # What a kernel puts in the place of standard error: no terminal, but it shows carriage returns.
+    script = (
+        "import io, sys, types, warnings\n"
+        "warnings.simplefilter('error')\n"
+        "sys.modules['ipywidgets'] = None\n"
+        "class OutStream(io.StringIO):\n    pass\n"
+        "OutStream.__module__ = 'ipykernel.iostream'\n"
+        "shell = types.SimpleNamespace(config={'IPKernelApp': {}})\n"
+        "sys.modules['IPython'] = types.SimpleNamespace(get_ipython=lambda: shell, version_info=(8, 0))\n"
+        "sys.stderr, kept = OutStream(), sys.stderr\n"
+        "from skellipsoid._engine.training import run_epochs\n"
+        "run_epochs(lambda: 1.0, max_iter=3, n_iter_no_change=9, tol=0, label='bar', verbose=1)\n"
+        "print('bar: 100%' in sys.stderr.getvalue())"
+    )
+    answer = fresh_python(script)
+    assert (answer.stdout, answer.stderr) == ("True\n", "")
+
+
+def test_a_program_without_standard_error_trains(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    assert run([3, 2, 1], max_iter=3, verbose=1).n_iter == 3
 
 
 @pytest.mark.parametrize(("n_rows", "batch_size"), [(1, 1), (10, 3), (10, 10), (10, 99), (97, 16), (128, 128)])
@@ -150,6 +188,9 @@ def test_seeds():
     state = np.random.RandomState(0)
     expected = np.random.RandomState(0).randint(2**31 - 1, size=2)
     assert [resolve_seed(state), resolve_seed(state)] == expected.tolist()  # the caller's generator moves on
+    np.random.seed(3)  # noqa: NPY002
+    expected = np.random.RandomState(3).randint(2**31 - 1)
+    assert resolve_seed(None) == expected  # as scikit-learn: np.random.seed repeats a fit
     fresh = {resolve_seed(None) for _ in range(8)}
     assert len(fresh) > 1
     assert all(0 <= seed < 2**31 for seed in fresh)

@@ -2,14 +2,19 @@ import pickle
 
 import numpy as np
 import pytest
+from sklearn import config_context
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import make_blobs
+from sklearn.ensemble import StackingClassifier
+from sklearn.exceptions import UnsetMetadataPassedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from skellipsoid import EllipsoidOpenSetClassifier, metrics
+from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, metrics
 from skellipsoid.metrics import make_open_set_scorer
 from skellipsoid.model_selection import OpenSetKFold
 
@@ -125,3 +130,150 @@ def test_errors_are_sentences(blobs):
         make_open_set_scorer(metrics.open_f1_score, response="proba")
     with pytest.raises(TypeError, match="StandardScaler has no classes_"):
         metrics.open_f1_scorer(StandardScaler().fit(X), X, y)
+
+
+WEIGHTED = {
+    "open_set_f1_score": ((0, 1), {"zero_division": 0}),
+    "known_f1_score": ((0, 1), {"zero_division": 0}),
+    "open_f1_score": ((0, 1), {"zero_division": 0}),
+    "open_set_accuracy": ((0, 1), {}),
+    "open_set_auroc": ((0, 2), {}),
+    "open_set_aupr": ((0, 2), {"positive": "open"}),
+    "fpr_at_tpr": ((0, 2), {"tpr": 0.8}),
+    "coverage_rejection": ((0, 2), {"offset": 0.4}),
+    "oscr_score": ((0, 3, 2), {}),
+}
+
+
+@pytest.mark.parametrize("name", WEIGHTED)
+def test_integer_weights_are_repetitions(name):
+    metric, (which, options) = getattr(metrics, name), WEIGHTED[name]
+    n_different = 0
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        true, answer, known = rng.integers(-1, 3, 40), rng.integers(-1, 3, 40), rng.integers(3, size=40)
+        columns = true, answer, rng.integers(8, size=40) / 8, known
+        weights = rng.integers(4, size=40)
+        arguments = [columns[i] for i in which]
+        options = {**options, "labels": [0, 1, 2]}
+        repeated = metric(*(np.repeat(column, weights) for column in arguments), **options)
+        assert metric(*arguments, sample_weight=weights, **options) == pytest.approx(repeated, abs=1e-12)
+        assert metric(*arguments, sample_weight=0.3 * weights, **options) == pytest.approx(repeated, abs=1e-12)
+        assert metric(*arguments, sample_weight=np.ones(40), **options) == metric(*arguments, **options)
+        n_different += metric(*arguments, **options) != pytest.approx(repeated, abs=1e-6)
+    assert n_different >= 10
+
+
+def test_report_sums_weights():
+    true, answer, weights = [0, 0, 1, -1, -1], [0, -1, 1, 1, -1], np.array([2, 1, 0, 3, 1])
+    options = {"labels": [0, 1], "zero_division": 0}
+    wanted = metrics.open_set_report(np.repeat(true, weights), np.repeat(answer, weights), output_dict=True, **options)
+    report = metrics.open_set_report(true, answer, sample_weight=weights, output_dict=True, **options)
+    for name in ("open_set_f1", "known_f1", "open_f1", "accuracy", "open_rejection_rate", "false_rejection_rate"):
+        assert report[name] == pytest.approx(wanted[name])
+    assert report["classes"]["0"]["support"] == 3
+    text = metrics.open_set_report(true, answer, sample_weight=weights / 2, **options)
+    assert "1.50" in text.splitlines()[2]
+    fpr, ccr, thresholds = metrics.oscr_curve(true, [0, 0, 1, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5], sample_weight=weights)
+    assert fpr.tolist() == [0, 0, 0.75, 1]
+    assert ccr.tolist() == [2 / 3, 1, 1, 1]
+    assert thresholds.tolist() == [0.9, 0.8, 0.6, 0.5]
+
+
+def test_rows_of_weight_0_are_left_out():
+    true, answer, weights = [0, 1, 1, -1, 2, 0], [0, 1, 0, -1, 2, 3], [1, 1, 1, 1, 0, 0]
+    # Warnings are errors here: the classes 2 and 3 would be undefined.
+    for name in ("open_set_f1_score", "known_f1_score", "open_f1_score", "open_set_accuracy"):
+        metric = getattr(metrics, name)
+        assert metric(true, answer, sample_weight=weights) == metric(true[:4], answer[:4])
+    report = metrics.open_set_report(true, answer, sample_weight=weights, output_dict=True)
+    assert [*report["classes"]] == ["0", "1", "-1"]
+    known, score = [0, 1, 0, 1, 2, 3], [0.9, 0.8, 0.7, 0.6, 0.5, 1.0]
+    weighted = metrics.oscr_curve(true, known, score, sample_weight=weights)
+    for found, wanted in zip(weighted, metrics.oscr_curve(true[:4], known[:4], score[:4]), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1, 2], "sample_weight"),
+        ([0] * 5, "sample_weight is 0 for all|at least one non-zero"),
+        ([-1, 1, 1, 1, 1], "(?i)negative"),
+    ],
+)
+def test_bad_weights_are_refused(weights, message):
+    for metric, columns in ((metrics.open_set_f1_score, [0, 0, 1, 1, -1]), (metrics.open_set_auroc, np.arange(5.0))):
+        with pytest.raises(ValueError, match=message):
+            metric([0, 0, 1, -1, -1], columns, sample_weight=weights)
+
+
+@pytest.mark.parametrize("name", SCORERS)
+def test_scorers_weigh_rows_as_their_metric(name, blobs, fitted):
+    X, y = blobs
+    rng = np.random.default_rng(0)
+    X, weights = X + rng.normal(scale=4, size=X.shape), rng.integers(3, size=len(y))
+    repeated = SCORERS[name](fitted, np.repeat(X, weights, axis=0), np.repeat(y, weights))
+    assert SCORERS[name](fitted, X, y, sample_weight=weights) == pytest.approx(repeated, abs=1e-9)
+    assert SCORERS[name](fitted, X, y) != pytest.approx(repeated, abs=1e-9)
+
+
+def test_scorers_take_part_in_metadata_routing(blobs):
+    X, y = blobs
+    weights = np.random.default_rng(0).integers(1, 9, size=len(y))
+    model, folds = EllipsoidOpenSetClassifier(random_state=0), OpenSetKFold(3)
+    ready = metrics.open_set_f1_scorer
+    with pytest.raises(RuntimeError, match="enable_metadata_routing=True"):
+        ready.set_score_request(sample_weight=True)
+    with config_context(enable_metadata_routing=True):
+        asking = ready.set_score_request(sample_weight=True)
+        assert ready.weight_request is None
+        unweighted = model.set_fit_request(sample_weight=False)
+        options = {"cv": folds, "params": {"sample_weight": weights}, "error_score": "raise"}
+        found = cross_validate(unweighted, X, y, scoring={"one": asking, "two": SCORERS["auroc"]}, cv=folds)
+        with pytest.raises(UnsetMetadataPassedError, match="sample_weight"):
+            cross_validate(unweighted, X, y, scoring=ready, **options)
+        off = ready.set_score_request(sample_weight=False)
+        weighted = cross_validate(unweighted, X, y, scoring={"one": asking, "two": off}, **options)
+        alone = cross_validate(unweighted, X, y, scoring=pickle.loads(pickle.dumps(asking)), **options)
+        renamed = cross_validate(
+            unweighted, X, y, scoring=ready.set_score_request(sample_weight="w"), cv=folds, params={"w": weights}
+        )
+    wanted = [
+        ready(EllipsoidOpenSetClassifier(random_state=0).fit(X[train], y[train]), X[test], y[test], weights[test])
+        for train, test in folds.split(X, y)
+    ]
+    for scores in (weighted["test_one"], alone["test_score"], renamed["test_score"]):
+        np.testing.assert_allclose(scores, wanted)
+    np.testing.assert_array_equal(weighted["test_two"], found["test_one"])
+    assert np.abs(found["test_one"] - wanted).max() > 1e-3
+
+
+@pytest.mark.parametrize("scoring", [SCORERS, metrics.open_set_f1_scorer], ids=["many", "one"])
+def test_searches_without_routing_hand_the_weights_of_fit_on(scoring, blobs):
+    X, y = blobs
+    weights = np.random.default_rng(0).integers(1, 9, size=len(y))
+    refit = "open_set_f1" if isinstance(scoring, dict) else True
+    search = GridSearchCV(
+        EllipsoidOpenSetClassifier(random_state=0), {"beta": [0.5]}, cv=OpenSetKFold(3), scoring=scoring, refit=refit
+    )
+    search.fit(X, y, sample_weight=weights)
+    assert np.isfinite(search.best_score_)
+
+
+def test_scorers_warn_where_the_open_answer_is_lost(blobs):
+    X, y = blobs
+    classifier = EllipsoidOpenSetClassifier(random_state=0)
+    for wrapper in (
+        CalibratedClassifierCV(classifier, cv=2),
+        make_pipeline(StandardScaler(), CalibratedClassifierCV(classifier, cv=2)),
+        StackingClassifier([("open", make_pipeline(classifier)), ("closed", LogisticRegression())]),
+    ):
+        with pytest.warns(UserWarning, match="does not pass on the open answer of the EllipsoidOpenSetClassifier ins"):
+            metrics.open_set_accuracy_scorer(wrapper.fit(X, y), X, y)
+    for fine in (  # warnings are errors here
+        FrozenEstimator(classifier.fit(X, y)),
+        GridSearchCV(make_pipeline(classifier), {}, cv=OpenSetKFold(3), scoring=metrics.open_set_f1_scorer).fit(X, y),
+        TunedOperatingPointCV(make_pipeline(classifier), rejection_rate=0.2, cv=3).fit(X, y),
+    ):
+        assert metrics.open_set_accuracy_scorer(fine, X, y) > 0

@@ -2,11 +2,13 @@
 
 import copy
 import pickle
+import random
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import torch
 from sklearn import config_context
 from sklearn.datasets import make_blobs
 from sklearn.feature_extraction.text import CountVectorizer
@@ -68,12 +70,25 @@ class TestInterface:
         assert not equal_splits(split(None), split(None))
 
     @pytest.mark.parametrize("splitter", [OpenSetKFold(3, shuffle=True), OpenSetShuffleSplit(3)], ids=repr)
-    def test_nobodys_random_state_is_read_or_moved(self, splitter):
-        state = np.random.get_state()  # noqa: NPY002
+    def test_without_a_seed_one_number_is_drawn_from_numpy(self, splitter):
+        np.random.seed(5)  # noqa: NPY002
         first = list(splitter.split(self.y, self.y))
-        np.random.set_state(state)  # noqa: NPY002
-        assert not equal_splits(list(splitter.split(self.y, self.y)), first)
-        np.testing.assert_array_equal(state[1], np.random.get_state()[1])  # noqa: NPY002
+        following = np.random.random()  # noqa: NPY002
+        np.random.seed(5)  # noqa: NPY002
+        assert equal_splits(list(splitter.split(self.y, self.y)), first)
+        np.random.seed(5)  # noqa: NPY002
+        np.random.randint(2**31 - 1)  # noqa: NPY002
+        assert np.random.random() == following  # noqa: NPY002
+
+    @pytest.mark.parametrize("splitter", [OpenSetKFold(3, shuffle=True), OpenSetShuffleSplit(3)], ids=repr)
+    def test_a_seed_leaves_every_global_generator_alone(self, splitter):
+        before = np.random.get_state(), torch.get_rng_state().tolist(), random.getstate()  # noqa: NPY002
+        seeded = copy.copy(splitter)
+        seeded.random_state = 0
+        list(seeded.split(self.y, self.y))
+        after = np.random.get_state(), torch.get_rng_state().tolist(), random.getstate()  # noqa: NPY002
+        assert repr(after) == repr(before)
+        assert after[0][2] == before[0][2]
 
     @pytest.mark.parametrize("splitter", ALL, ids=repr)
     def test_copies_split_alike(self, splitter):

@@ -2,6 +2,7 @@
 
 import json
 import os
+import warnings
 from pathlib import Path
 
 import pytest
@@ -31,20 +32,33 @@ def test_a_save_that_fails_cleans_up_after_itself(pipeline, other, tmp_path, exi
             for place, name in [(Path, "write_bytes"), (Path, "rename"), (Path, "replace"), (os, "fsync")]:
                 original = getattr(place, name)
                 patched.setattr(place, name, lambda *a, original=original, fail=fail, **o: fail(original, *a, **o))
-            try:
-                save(other, target, overwrite=existing)
-                break
-            except OSError as error:
-                if error.errno != 28:
-                    raise
-        assert snapshot(tmp_path) == before
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                try:
+                    save(other, target, overwrite=existing)
+                    if not caught:
+                        break
+                except OSError as error:
+                    if error.errno != 28:
+                        raise
         assert not list(tmp_path.glob(".*"))
+        if not caught:
+            assert snapshot(tmp_path) == before
+            continue
+        # The last step of all: the model is there, its card is still that of the old one.
+        (warning,) = caught
+        assert "README.md' is not replaced ([Errno 28]" in str(warning.message)
+        assert warning.filename == __file__
+        assert load(target)["clf"].classes_.tolist() == other["clf"].classes_.tolist()
+        assert snapshot(tmp_path)["model/README.md"] == before["model/README.md"]
+        assert sorted(p.name.split("-")[0] for p in target.iterdir()) == ["README.md", "notes.txt", "parts", MANIFEST]
     assert n_calls > 15
+    assert caught == []
     assert load(target)["clf"].classes_.tolist() == other["clf"].classes_.tolist()
 
 
 _KILL = """
-import itertools, json, os, shutil, sys
+import hashlib, itertools, json, os, shutil, sys
 from pathlib import Path
 from skellipsoid import load, save
 
@@ -98,8 +112,10 @@ for step in itertools.count():
     code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     found = whole()
     save(new, target, overwrite=True)
-    names = sorted(path.name.split("-")[0] for path in target.iterdir())
-    outcomes.append([code, found, whole(), names])
+    names = sorted(path.name.split("-")[0] for path in [*target.iterdir(), *target.parent.glob(".*")])
+    manifest = json.loads((target / "skellipsoid.json").read_bytes())
+    is_own = hashlib.sha256((target / "README.md").read_bytes()).hexdigest() == manifest["readme_sha256"][0]
+    outcomes.append([code, found, whole(), names, is_own])
     if code != 9:
         break
 json.dump(outcomes, sys.stdout)
@@ -115,7 +131,7 @@ def test_a_save_that_is_killed_leaves_the_old_model_whole(pipeline, other, queri
     assert before != after
     done = fresh_python(_KILL, tmp_path, existing)
     assert (done.stderr, done.returncode) == ("", 0)
-    codes, found, saved_again, names = zip(*json.loads(done.stdout), strict=True)
+    codes, found, saved_again, names, cards_are_own = zip(*json.loads(done.stdout), strict=True)
     assert len(codes) > 30
     assert codes == (9,) * (len(codes) - 1) + (0,)
     # What was there (or nothing) until one step, what is new from then on, never a mixture.
@@ -126,6 +142,7 @@ def test_a_save_that_is_killed_leaves_the_old_model_whole(pipeline, other, queri
     assert all(model == after for model in found[turned:])
     # The next save is not troubled by what the killed one left.
     assert all(model == after for model in saved_again)
+    assert all(cards_are_own)
     assert load(tmp_path / "kill/model").predict(queries).tolist() == other.predict(queries).tolist()
     kept = ["notes.txt"] if existing else []
-    assert all(sorted([*kept, "parts", MANIFEST]) == rest for rest in names)
+    assert all(sorted([*kept, "README.md", "parts", MANIFEST]) == rest for rest in names)

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from persistence_helpers import MANIFEST, make_encoder, snapshot
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.model_selection import GridSearchCV, ShuffleSplit
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import MinMaxScaler
 
-from skellipsoid import EllipsoidOpenSetClassifier, load, save
+from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, load, save
 
 # What is refused before anything is written
 
@@ -18,14 +20,36 @@ class Derived(EllipsoidOpenSetClassifier):
     """Whatever it adds would be lost."""
 
 
+_CORNERS = np.random.default_rng(0).normal(size=(40, 2)) + np.repeat([[0, 0], [9, 9]], 20, axis=0), [0] * 20 + [1] * 20
+
+
 def _refused(tiny_model, classifier, pipeline):
-    scaled = Pipeline([("scale", StandardScaler()), ("clf", EllipsoidOpenSetClassifier(max_iter=1))])
+    scaled = Pipeline([("scale", MinMaxScaler()), ("clf", EllipsoidOpenSetClassifier(max_iter=1))])
     unfitted = Pipeline([("enc", pipeline["enc"]), ("clf", EllipsoidOpenSetClassifier())])
     random_state = pickle.loads(pickle.dumps(classifier)).set_params(random_state=np.random.RandomState(0))
     return {
-        "a foreign step": (scaled, TypeError, "The step 'scale' is a StandardScaler, which cannot be saved"),
-        "a Pipeline in a Pipeline": (Pipeline([("all", pipeline)]), TypeError, "The step 'all' is a Pipeline"),
-        "a foreign estimator": (StandardScaler(), TypeError, "The estimator is a StandardScaler"),
+        "a foreign step": (scaled, TypeError, "The step 'scale' is a MinMaxScaler, which cannot be saved"),
+        "a foreign step in a Pipeline in a Pipeline": (
+            Pipeline([("all", Pipeline([("scale", MinMaxScaler())]))]),
+            TypeError,
+            "The step 'scale' is a MinMaxScaler",
+        ),
+        "a foreign estimator that is frozen": (
+            Pipeline([("scale", FrozenEstimator(MinMaxScaler().fit([[0], [1]]))), ("clf", classifier)]),
+            TypeError,
+            r"estimator of FrozenEstimator is a MinMaxScaler, .* use joblib.dump or skops.io.dump for everything else",
+        ),
+        "a search": (
+            GridSearchCV(EllipsoidOpenSetClassifier(), {"alpha": [1.0]}).set_params(cv=2).fit(*_CORNERS),
+            TypeError,
+            "The estimator is a GridSearchCV, .* Of a search, save best_estimator_",
+        ),
+        "a splitter of someone else": (
+            TunedOperatingPointCV(EllipsoidOpenSetClassifier(), rejection_rate=0.5, cv=ShuffleSplit(2)).fit(*_CORNERS),
+            TypeError,
+            "cv of TunedOperatingPointCV is ShuffleSplit",
+        ),
+        "a foreign estimator": (MinMaxScaler(), TypeError, "The estimator is a MinMaxScaler"),
         "no estimator": ({"a": 1}, TypeError, "The estimator is a dict"),
         "a class": (EllipsoidOpenSetClassifier, TypeError, "The estimator is a ABCMeta"),
         "a derived class": (Derived(), TypeError, "The estimator is a Derived"),
@@ -74,6 +98,13 @@ def test_a_relative_folder_is_taken(classifier, blobs, tmp_path, monkeypatch):
     assert [p.name for p in tmp_path.iterdir()] == ["model"]
 
 
+def test_an_empty_current_folder_is_refused(classifier, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(FileExistsError, match=r"'\.' is the current folder, .* pass another folder"):
+        save(classifier, ".")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_model_is_replaced_only_if_told_so(saved, other, queries):
     before = snapshot(saved)
     with pytest.raises(FileExistsError, match="exists; pass overwrite=True to replace a model that was saved there"):
@@ -85,7 +116,7 @@ def test_a_model_is_replaced_only_if_told_so(saved, other, queries):
     save(other, saved, overwrite=True)
     assert load(saved).predict(queries).tolist() == other.predict(queries).tolist()
     names = sorted(p.name.split("-")[0] for p in saved.iterdir())
-    assert names == ["README.txt", "notes", "parts", MANIFEST]
+    assert names == ["README.md", "README.txt", "notes", "parts", MANIFEST]
     assert (saved / "README.txt").read_text() == "mine"
     assert (saved / "notes/parts-of-mine.txt").read_text() == "mine too"
 
@@ -103,7 +134,7 @@ def test_what_is_no_saved_model_is_left_alone(classifier, tmp_path, content, ove
                 "notes": "mine",
                 "damaged manifest": '{"format": "skel',
                 "foreign manifest": '{"name": "my-app"}',
-                "newer manifest": '{"format": "skellipsoid", "format_version": 3}',
+                "newer manifest": '{"format": "skellipsoid", "format_version": 4}',
             }[content]
         )
     before = snapshot(tmp_path)

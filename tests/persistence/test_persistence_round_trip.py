@@ -172,7 +172,7 @@ def test_a_new_process_needs_the_folder_alone(tiny_model, texts, labels, queries
 
 
 def test_a_saved_model_holds_json_and_weights_alone(saved):
-    assert {Path(name).suffix for name in snapshot(saved)} == {".json", ".safetensors"}
+    assert {Path(name).suffix for name in snapshot(saved)} == {".json", ".safetensors", ".md"}
 
 
 @pytest.mark.parametrize("name", ["covariance", "identity"])

@@ -7,9 +7,10 @@ from matplotlib import pyplot as plt
 from plotting_helpers import LONG_NAMES, assert_one_sentence, fit_blobs, inside_figure, margins_on_outline
 
 from skellipsoid import EllipsoidOpenSetClassifier
+from skellipsoid.datasets import make_open_blobs
 from skellipsoid.plotting import EllipsoidDisplay
 
-SECTIONS = ["contributing", "longest", (0, -1), (2, 1)]
+SECTIONS = ["shared", "contributing", "longest", (0, -1), (2, 1)]
 
 
 def test_outlines_of_two_features_have_margin_zero(flat):
@@ -30,6 +31,13 @@ def test_outlines_follow_the_operating_point(shifted):
     display = EllipsoidDisplay.from_estimator(clf, X, y)
     for k in range(3):
         np.testing.assert_allclose(margins_on_outline(display, clf, k), clf.offset_, atol=1e-6)
+    clf.class_offsets_ = np.array([0.0, 0.1, -0.3])
+    try:
+        display = EllipsoidDisplay.from_estimator(clf, X, y)
+        for k, least in enumerate(clf.offset_ + clf.class_offsets_):
+            np.testing.assert_allclose(margins_on_outline(display, clf, k), least, atol=1e-6)
+    finally:
+        clf.class_offsets_ = np.zeros(3)
 
 
 @pytest.mark.parametrize("offset", [np.inf, -np.inf, 1.0])
@@ -55,8 +63,8 @@ def test_open_space_is_where_predict_is_open(flat):
         for i in range(30)
     ]
     np.testing.assert_array_equal(display.is_open.ravel(), np.ravel(cells))
-    np.testing.assert_array_equal(np.ma.filled(display.open_space_.get_array(), False), display.is_open)
-    assert display.open_space_.get_extent() == [left, right, bottom, top]
+    np.testing.assert_array_equal(np.ma.filled(display.accepted_.get_array(), False), ~display.is_open)
+    assert display.accepted_.get_extent() == [left, right, bottom, top]
     assert 0 < display.is_open.mean() < 1
 
 
@@ -78,7 +86,7 @@ def test_rows_are_drawn_by_truth_and_answer(flat):
     hollow = [part.get_facecolors() for part in display.rows_["known rejected"]]
     assert all(len(colours) == 0 for colours in hollow)
     texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert {"0", "1", "2", "centroid", "open space"} <= set(texts)
+    assert {"0", "1", "2", "centroid", "accepted (white: open)"} <= set(texts)
     assert {f"{group} ({len(rows)})" for group, rows in wanted.items()} <= set(texts)
     assert len(display.outlines_) == 3
     assert len({line.get_color() for line in display.outlines_}) == 3
@@ -98,8 +106,10 @@ def test_sections_have_margin_zero(deep, axes):
     grid = np.stack(np.meshgrid(steps, steps), axis=-1).reshape(-1, 2)
     margins = clf.class_margins(display.origin + grid @ display.directions)
     assert (margins[:, ~met] < 0).all()
-    np.testing.assert_allclose(display.points, (X - clf.centers_[1]) @ display.directions.T)
-    np.testing.assert_allclose(display.directions @ display.directions.T, np.eye(2), atol=1e-12)
+    np.testing.assert_allclose(display.points, (X - clf.centers_[1]) @ display.coordinates.T)
+    np.testing.assert_allclose(display.directions @ display.coordinates.T, np.eye(2), atol=1e-6)
+    if axes != "shared":
+        np.testing.assert_array_equal(display.coordinates, display.directions)
 
 
 def test_some_plane_misses_a_class(deep):
@@ -113,20 +123,44 @@ def test_some_plane_misses_a_class(deep):
     assert max(n_met) > 1
 
 
-@pytest.mark.parametrize("axes", ["contributing", "longest"])
+@pytest.mark.parametrize("axes", ["shared", "contributing", "longest"])
 def test_the_named_class_section_is_the_projection_of_its_ellipsoid(deep, axes):
     clf, X, y = deep
     display = EllipsoidDisplay.from_estimator(clf, X, y, label=1, axes=axes, grid_resolution=10)
     sphere = np.random.default_rng(0).normal(size=(20000, 4))
     sphere /= np.linalg.norm(sphere, axis=1, keepdims=True)
     surface = clf.centers_[1] + clf.radii_[1] * np.linalg.solve(clf.components_[1], sphere.T).T
-    shadow = (surface - display.origin) @ display.directions.T
-    # In units of the outline's semi-axes, its middle being the origin, the outline is the unit circle.
-    semi = display.outlines[1].max(axis=0)
-    np.testing.assert_allclose(np.linalg.norm(display.outlines[1] / semi, axis=1), 1, atol=1e-6)
-    reach = np.linalg.norm(shadow / semi, axis=1)
-    assert reach.max() <= 1 + 1e-6
-    assert reach.max() > 0.999
+    shadow = (surface - display.origin) @ display.coordinates.T
+    # In every direction of the picture the outline reaches as far as the shadow of the surface.
+    angles = np.linspace(0, np.pi, 60)
+    towards = np.stack([np.cos(angles), np.sin(angles)])
+    reached = (shadow @ towards).max(axis=0) / (display.outlines[1] @ towards).max(axis=0)
+    assert reached.max() < 1.001  # the outline is a polygon
+    assert reached.min() > 0.99
+
+
+def test_shared_axes_are_named_by_their_poles(deep):
+    clf, X, y = deep
+    display = EllipsoidDisplay.from_estimator(clf, X, y, label=2, grid_resolution=10)
+    directions, variances, poles = clf.shared_axes()
+    assert len(directions) == 4
+    for side, coordinate in zip(display.axis_names, display.coordinates, strict=True):
+        axis = np.flatnonzero((directions == coordinate).all(axis=1))
+        low, high = poles[axis[0]].tolist()
+        assert side == f"{low}  \u2194  {high}"
+        means = clf.centroids_ @ coordinate
+        assert (clf.classes_[means.argmin()], clf.classes_[means.argmax()]) == (low, high)
+    assert (np.diff(variances) < 0).all()
+
+
+def test_without_shared_axes_the_class_has_its_own():
+    X, y = make_open_blobs(200, 4, n_known=3, open_share=0.0, random_state=0)
+    clf = EllipsoidOpenSetClassifier(init="identity", max_iter=2, random_state=0).fit(X, y)
+    assert len(clf.shared_axes()[0]) == 0
+    display = EllipsoidDisplay.from_estimator(clf, X, y, label=1, grid_resolution=10)
+    own = EllipsoidDisplay.from_estimator(clf, X, y, label=1, axes="contributing", grid_resolution=10)
+    np.testing.assert_array_equal(display.directions, own.directions)
+    assert display.axis_names == own.axis_names
 
 
 def test_axes_are_those_that_contribute_most_or_are_longest(deep):
@@ -139,7 +173,7 @@ def test_axes_are_those_that_contribute_most_or_are_longest(deep):
     )
     shares /= shares.sum()
     first, second = np.argsort(-shares)[:2]
-    display = EllipsoidDisplay.from_estimator(clf, X, y, label=k, grid_resolution=10)
+    display = EllipsoidDisplay.from_estimator(clf, X, y, label=k, axes="contributing", grid_resolution=10)
     np.testing.assert_allclose(display.directions, directions[[first, second]])
     assert display.axis_names[0] == f"axis {first} ({shares[first]:.1%} of squared distance)"
     assert display.ax_.get_ylabel() == f"axis {second} ({shares[second]:.1%} of squared distance)"
@@ -228,7 +262,11 @@ def test_names_with_signs_that_matplotlib_reads_are_shown_as_they_are(flat):
         (None, {}, "X has 4 features, but the picture has two dimensions: pass label=.* such as 0"),
         (None, {"label": 7}, "7 is not a known class"),
         (None, {"label": "1"}, "'1' is not a known class"),
-        (None, {"label": 1, "axes": "shortest"}, "axes='shortest' is not allowed: pass 'contributing', 'longest'"),
+        (
+            None,
+            {"label": 1, "axes": "shortest"},
+            "axes='shortest' is not allowed: pass 'shared', 'contributing', 'longest'",
+        ),
         (None, {"label": 1, "axes": (0, 4)}, r"axes=\(0, 4\) is not allowed.* to 3"),
         (None, {"label": 1, "axes": (3, -1)}, r"axes=\(3, -1\) is not allowed"),
         (None, {"label": 1, "axes": (0.5, 1)}, r"axes=\(0.5, 1\) is not allowed"),

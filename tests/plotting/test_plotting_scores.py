@@ -7,6 +7,7 @@ import pytest
 from matplotlib import pyplot as plt
 from sklearn.exceptions import UndefinedMetricWarning
 
+from skellipsoid import set_operating_point
 from skellipsoid.metrics import (
     coverage_rejection,
     known_f1_score,
@@ -106,6 +107,28 @@ def test_several_models_come_on_one_axes_and_differ(flat):
     assert texts[0].startswith("EllipsoidOpenSetClassifier (area ")
     assert texts[1].startswith("b (area ")
     assert second.point_ is None
+
+
+# Class offsets
+
+
+def test_pictures_follow_the_class_offsets(flat):
+    clf, X, y = flat
+    # Every threshold is the score of a row: that row is accepted, whatever rounds.
+    set_operating_point(clf, X, y, rejection_rate=0.3, class_rejection_rates={1: 0.05, 2: 0.5})
+    try:
+        accepted, known = clf.predict(X) != -1, y != -1
+        histogram = ScoreHistogramDisplay.from_estimator(clf, X, y)
+        assert np.mean(histogram.known_score >= clf.offset_) == accepted[known].mean()
+        assert np.mean(histogram.open_score >= clf.offset_) == accepted[~known].mean()
+        coverage = CoverageDisplay.from_estimator(clf, X, y)
+        present = coverage.offsets == clf.offset_
+        assert coverage.coverage[present].item() == accepted[known].mean()
+        assert coverage.open_set_f1[present].item() == pytest.approx(open_set_f1_score(y, clf.predict(X)))
+        oscr = OSCRDisplay.from_estimator(clf, X, y)
+        assert np.isclose(oscr.fpr, accepted[~known].mean()).any()
+    finally:
+        set_operating_point(clf, X)
 
 
 # Coverage

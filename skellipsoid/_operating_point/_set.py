@@ -1,0 +1,169 @@
+"""The operating point set by given rows."""
+
+from collections.abc import Mapping
+from typing import Any
+from warnings import warn
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_consistent_length
+from sklearn.utils.validation import check_is_fitted
+
+from .._base import BaseOpenSetClassifier
+from .._labels import as_labels, check_same_kind
+from .._pipelines import read_estimator, split_estimator
+from ._offsets import (
+    Shortage,
+    acceptance_offset,
+    check_rates,
+    describe_shortages,
+    difference,
+    name_class_rate,
+    rejection_offset,
+    select,
+)
+
+
+def set_operating_point(
+    estimator: Any,
+    X: ArrayLike,
+    y: ArrayLike | None = None,
+    *,
+    rejection_rate: float | None = None,
+    open_acceptance_rate: float | None = None,
+    class_rejection_rates: Mapping[Any, float] | None = None,
+) -> Any:
+    """Set how much a fitted classifier rejects.
+
+    Moves ``offset_``, the score below which ``predict`` answers open, and ``class_offsets_``, what is added to it for
+    each class; moving an offset to o is multiplying the radius by 1 − o. Nothing else changes. Each call sets all of
+    them. Use rows that took no part in training.
+
+    Parameters
+    ----------
+    estimator : open-set classifier or Pipeline that ends in one
+        Fitted. It is changed in place; a later ``fit`` resets it.
+    X : array-like
+        What the estimator predicts on: features, or texts for a text Pipeline.
+    y : array-like of shape (n_samples,), default=None
+        Labels of the rows; those outside ``classes_`` are open. ``None``: every row is known for ``rejection_rate``
+        and ``class_rejection_rates``, every row is open for ``open_acceptance_rate``.
+    rejection_rate : float in [0, 1], default=None
+        Take the offset that rejects at most this share of *new* known rows, in the mean over draws of the n known ones
+        given here: the score of rank ⌊(n + 1) · rate⌋ from below [1]_. Where that is 0, it is the lowest score. A rate
+        of 0 rejects none of the known rows given.
+    open_acceptance_rate : float in [0, 1], default=None
+        Take the smallest offset that accepts at most this share of the open rows.
+    class_rejection_rates : mapping of class to float in [0, 1], default=None
+        Rejection rates of single classes, such as ``{"transfer_money": 0.02}``. Each is the rate of the rows that are
+        assigned to the class and, where ``y`` is given, labelled so. The other two rates then are of the rows that are
+        assigned to the other classes; with both ``None`` these keep the learned boundary.
+
+    Returns
+    -------
+    estimator : object
+        The same estimator. With all rates ``None`` its offsets are 0 again: the learned boundary itself.
+
+    Raises
+    ------
+    ValueError
+        If both rates are given, if a rate is outside [0, 1] or of a class that is not known, or if no row of the wanted
+        kind is there.
+    TypeError
+        If the estimator is not an open-set classifier of this package, or a Pipeline that ends in one.
+
+    Warns
+    -----
+    UserWarning
+        If there are fewer known rows than a rejection rate needs, 1 / rate − 1.
+
+    References
+    ----------
+    .. [1] Vovk, V., Gammerman, A., Shafer, G. "Algorithmic Learning in a Random World." Springer, 2005.
+
+    Examples
+    --------
+    >>> import numpy as np, skellipsoid
+    >>> rng = np.random.default_rng(0)
+    >>> X, y = rng.normal(size=(400, 2)) + np.repeat([[0], [9]], 200, axis=0), np.repeat([0, 1], 200)
+    >>> clf = skellipsoid.EllipsoidOpenSetClassifier(random_state=0).fit(X[::2], y[::2])
+    >>> clf = skellipsoid.set_operating_point(clf, X[1::2], rejection_rate=0.05)
+    >>> float((clf.predict(X[1::2]) == -1).mean())  # 9 of 200: the tenth lowest score is the offset
+    0.045
+    """
+    classifier = open_set_classifier(estimator)
+    check_is_fitted(classifier)
+    class_rates = {} if class_rejection_rates is None else dict(class_rejection_rates)
+    check_rates(rejection_rate, open_acceptance_rate, class_rates, classifier.classes_.tolist())
+    if y is None and class_rates and open_acceptance_rate is not None:
+        msg = "class_rejection_rates are shares of known rows and open_acceptance_rate is one of open rows; pass y."
+        raise ValueError(msg)
+    offset, class_offsets = 0.0, np.zeros(len(classifier.classes_))
+    if class_rates or rejection_rate is not None or open_acceptance_rate is not None:
+        rows = _GivenRows(estimator, X, y)
+        offset, class_offsets = rows.offsets(rejection_rate, open_acceptance_rate, class_rates)
+        shortage = describe_shortages(rows.shortages)
+        if shortage:
+            warn(shortage, stacklevel=2)
+    classifier.offset_, classifier.class_offsets_ = offset, class_offsets
+    return estimator
+
+
+class _GivenRows:
+    """Scores of the rows that an operating point is set by, and which rate each row is for."""
+
+    def __init__(self, estimator: Any, X: ArrayLike, y: ArrayLike | None) -> None:
+        members = ("score_samples", "predict_known")
+        classifier, features = read_estimator(estimator, X, members, "set_operating_point")
+        self.classes = classifier.classes_.tolist()
+        self.scores = np.asarray(classifier.score_samples(features))
+        self.assigned = classifier._encode(classifier.predict_known(features))
+        # Without labels, known rows are of the class that they are assigned to, and open rows are all rows.
+        self.true, self.is_open = self.assigned, np.ones(len(self.scores), dtype=bool)
+        if y is not None:
+            labels = as_labels(y)
+            check_consistent_length(self.scores, labels)
+            check_same_kind(labels, classifier.classes_, "y", "classes_")
+            self.true = classifier._encode(labels)
+            self.is_open = self.true == len(self.classes)
+        self.shortages: list[Shortage] = []
+
+    def offsets(
+        self, rejection_rate: float | None, open_acceptance_rate: float | None, class_rates: dict[Any, float]
+    ) -> tuple[float, NDArray[np.float64]]:
+        """Offset, and what is added to it for each class."""
+        codes = {self.classes.index(label): label for label in class_rates}
+        others = ~np.isin(self.assigned, [*codes])
+        kind = "rows assigned to a class without a rate of its own" if codes else "rows"
+        offset, class_offsets = 0.0, np.zeros(len(self.classes))
+        if open_acceptance_rate is not None:
+            scores = select(self.scores, others & self.is_open, "open_acceptance_rate", f"open {kind}")
+            offset = acceptance_offset(scores, open_acceptance_rate)
+        elif rejection_rate is not None:
+            known = others & (self.true < len(self.classes))
+            offset = self._rejection_offset("rejection_rate", float(rejection_rate), known, f"known {kind}")
+        if codes and np.isinf(offset):  # nothing that is added to it makes it finite
+            offset, class_offsets[:] = 0.0, offset
+        for code, label in codes.items():
+            rows = (self.assigned == code) & (self.true == code)
+            name, kind = name_class_rate(label), f"known rows assigned to the class {label!r}"
+            least = self._rejection_offset(name, float(class_rates[label]), rows, kind)
+            class_offsets[code] = difference(least, offset)
+        return offset, class_offsets
+
+    def _rejection_offset(self, name: str, rate: float, rows: NDArray[np.bool_], kind: str) -> float:
+        scores = select(self.scores, rows, name, kind)
+        self.shortages.append(Shortage(name, rate, len(scores)))
+        return rejection_offset(scores, rate)
+
+
+def open_set_classifier(estimator: Any) -> BaseOpenSetClassifier:
+    """Take the classifier that an estimator ends in; an error unless it has an operating point."""
+    classifier = split_estimator(estimator)[1]
+    if not isinstance(classifier, BaseOpenSetClassifier):
+        msg = (
+            f"{type(classifier).__name__} has no operating point to set; pass an open-set classifier of this package "
+            "or a Pipeline that ends in one."
+        )
+        raise TypeError(msg)
+    return classifier

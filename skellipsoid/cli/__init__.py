@@ -1,0 +1,72 @@
+"""The command ``skellipsoid``: train on your own file, judge the model, label lines with it; or try the demo.
+
+What takes seconds to import is imported by the command that needs it.
+"""
+
+import argparse
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from ._options import build_parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, default=None
+        The words after ``skellipsoid``; ``None`` takes them from the command line.
+
+    Returns
+    -------
+    status : int
+        0; 2 after an error, which is one sentence on standard error; 130 after an interrupt.
+    """
+    options = build_parser().parse_args(arguments)
+    try:
+        with _notes(options.quiet):
+            _run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of our output has seen enough
+        # Python writes what it has not written yet once more at its end, and would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (OSError, ValueError, TypeError, MemoryError, ImportError) as error:
+        print(f"skellipsoid: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+def _run(options: argparse.Namespace) -> None:
+    if options.command in ("demo", "train"):
+        from . import _train
+
+        _train.demo(options) if options.command == "demo" else _train.train(options)
+    else:
+        from . import _use
+
+        _use.predict(options) if options.command == "predict" else _use.evaluate(options)
+
+
+@contextmanager
+def _notes(quiet: bool) -> Iterator[None]:
+    """Show warnings that are meant for the user as one sentence each, or not at all."""
+    show = warnings.showwarning
+
+    def show_note(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
+        if issubclass(category, UserWarning):
+            print(f"skellipsoid: {message}", file=sys.stderr)
+        else:
+            show(message, category, *place, **options)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore" if quiet else "default", UserWarning)
+        warnings.showwarning = show_note
+        yield

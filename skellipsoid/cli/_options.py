@@ -1,0 +1,131 @@
+"""The words of the command line. An option that cannot be used is refused by its name, before anything is loaded."""
+
+import argparse
+from pathlib import Path
+
+from .._version import __version__
+
+_LARGEST_SEED = 2**32 - 1
+_PLOT_FORMATS = (".pdf", ".png", ".svg")
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Build the parser of all commands."""
+    parser = argparse.ArgumentParser(prog="skellipsoid", description="Open-set classification of text.")
+    parser.add_argument("--version", action="version", version=__version__)
+    commands = parser.add_subparsers(dest="command", required=True, metavar="demo | train | evaluate | predict")
+    _add_demo(commands)
+    _add_train(commands)
+    _add_evaluate(commands)
+    _add_predict(commands)
+    for command in commands.choices.values():
+        command.add_argument("--quiet", action="store_true", help="no progress bars and no notes, only results")
+    return parser
+
+
+def _add_demo(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    demo = commands.add_parser("demo", help="train on a corpus, report on texts it has not seen, classify sentences")
+    demo.add_argument("sentences", nargs="*", metavar="SENTENCE", help="classify these, instead of a few of our own")
+    demo.add_argument("--data", type=Path, metavar="FILE", help=f"your own corpus, {_TABLE}")
+    demo.add_argument("--save", type=Path, metavar="FOLDER", help="keep the model in a new folder")
+    _add_training(demo)
+    demo.set_defaults(finetune="head", model_name=None, rejection_rate=None)
+
+
+def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    train = commands.add_parser(
+        "train",
+        help="train on your own file and keep the model",
+        description="Train on all texts of a file, and keep the model in a new folder. An interrupted run leaves none.",
+    )
+    train.add_argument("--data", type=Path, required=True, metavar="FILE", help=_TABLE)
+    train.add_argument("--save", type=Path, required=True, metavar="FOLDER", help="a new folder for the model")
+    train.add_argument(
+        "--report",
+        action="store_true",
+        help="first train without a quarter of the texts, and report on these; takes twice as long",
+    )
+    train.add_argument(
+        "--rejection-rate",
+        type=_share,
+        metavar="SHARE",
+        help="share of new texts of known intents that may be answered open, such as 0.05; set on a fifth of the texts "
+        "that a first model is trained without, then kept by the model that is trained on all; takes twice as long "
+        "(default: the boundary as it is fitted)",
+    )
+    train.add_argument(
+        "--finetune",
+        choices=("none", "head", "full"),
+        default="head",
+        help="what learns of the text model: nothing, a linear layer on top, or all of it (default: head)",
+    )
+    train.add_argument("--model-name", metavar="MODEL", help="folder or name of another text model")
+    _add_training(train)
+
+
+def _add_training(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--open-label", default="-1", metavar="LABEL", help="the label of open rows (default: -1)")
+    command.add_argument(
+        "--seed", type=_seed, default=0, metavar="NUMBER", help="seed of the split and of the training (default: 0)"
+    )
+
+
+def _add_evaluate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    evaluate = commands.add_parser("evaluate", help="report how well a model labels the texts of a file")
+    evaluate.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
+    evaluate.add_argument(
+        "--data",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help=f"{_TABLE}; labels that the model does not know are open",
+    )
+    evaluate.add_argument(
+        "--plot", type=_plot_file, metavar="FILE.png", help="draw the confusion matrix (or .pdf, .svg)"
+    )
+
+
+def _add_predict(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    predict = commands.add_parser(
+        "predict", help="label lines from standard input: label<TAB>text on standard output, in UTF-8"
+    )
+    predict.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
+    predict.add_argument(
+        "--scores",
+        action="store_true",
+        help="label, nearest class, margin (negative outside of the boundary), p-value of being known, runner-up, text",
+    )
+    predict.add_argument("--json", action="store_true", help="one JSON object a line, instead of tabs")
+
+
+_TABLE = "UTF-8, a text and a label on each line, separated by a tab, or by a comma where the name ends in .csv"
+_MODEL = "what train --save or skellipsoid.save wrote"
+
+
+def _seed(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or int(text) > _LARGEST_SEED:
+        msg = f"{text!r} is no seed; use a whole number from 0 to {_LARGEST_SEED}"
+        raise argparse.ArgumentTypeError(msg)
+    return int(text)
+
+
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share < 1:
+        msg = f"{text!r} is no share; use a number from 0 to below 1, such as 0.05"
+        raise argparse.ArgumentTypeError(msg)
+    return share
+
+
+def _plot_file(text: str) -> Path:
+    path = Path(text)
+    if path.suffix.lower() not in _PLOT_FORMATS:
+        msg = f"{text!r} names no format; use a name that ends in {', '.join(_PLOT_FORMATS)}"
+        raise argparse.ArgumentTypeError(msg)
+    if not path.parent.is_dir():
+        msg = f"there is no folder {str(path.parent)!r} for {text!r}; make it, or use another"
+        raise argparse.ArgumentTypeError(msg)
+    return path

@@ -1,0 +1,206 @@
+"""The commands that train: ``demo`` and ``train``."""
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+
+from .. import (
+    EllipsoidOpenSetClassifier,
+    SupConTextEncoder,
+    TunedOperatingPointCV,
+    check_training_texts,
+    datasets,
+    explain,
+    save,
+)
+from .._engine.training import held_out_rows
+from .._pipelines import duplicate_groups
+from ._tables import Split, read_table, split_table
+from ._use import report
+
+_SENTENCES = (
+    "where is my parcel",
+    "wake me up at half past six",
+    "could you turn the lights down a little",
+    "how many hours of sleep do I need",
+    "what does it cost to send a parcel to Spain",
+    "tell me a joke",
+)
+#: Share of each intent's texts that sets the operating point.
+_TUNING_SHARE = 0.2
+
+
+def demo(options: argparse.Namespace) -> None:
+    """Train on the shipped corpus or a user's file, report, classify sentences."""
+    _check_folder(options.save)
+    table = None if options.data is None else _read(options)
+    split = _shipped() if table is None else split_table(*table, options.open_label, options.seed)
+    pipeline = _train_and_report(split, options)
+    if table is not None:
+        # The report held texts and intents back; the model that is used and kept has seen them all.
+        pipeline = _fit(*table, options)
+    if options.save is not None:
+        _keep(pipeline, options.save)
+    print()
+    _classify(pipeline, options.sentences or _SENTENCES)
+    if not options.sentences and sys.stdin.isatty():
+        _converse(pipeline)
+
+
+def train(options: argparse.Namespace) -> None:
+    """Train on all texts of a user's file, and keep the model."""
+    _check_folder(options.save)
+    texts, labels = _read(options)
+    if options.report:
+        _train_and_report(split_table(texts, labels, options.open_label, options.seed), options)
+    _keep(_fit(texts, labels, options), options.save)
+
+
+def _check_folder(folder: Path | None) -> None:
+    """Refuse a folder that the model cannot be written to, before hours of training."""
+    if folder is None:
+        return
+    if folder.exists():
+        msg = f"{str(folder)!r} exists; pass --save a folder that does not."
+        raise FileExistsError(msg)
+    above = next(parent for parent in folder.absolute().parents if parent.exists())
+    try:
+        with tempfile.TemporaryDirectory(dir=above):
+            pass
+    except OSError as error:
+        msg = f"--save {str(folder)!r} cannot be written ({error.strerror}); pass another folder."
+        raise OSError(msg) from error
+
+
+def _read(options: argparse.Namespace) -> tuple[NDArray[np.object_], NDArray[Any]]:
+    texts, labels = read_table(options.data)
+    if not (labels != options.open_label).any():
+        found = f"{len(labels)} texts, all labelled {options.open_label!r}" if len(labels) else "no text"
+        msg = f"{str(options.data)!r} holds {found}; give it texts of at least one intent."
+        raise ValueError(msg)
+    if not options.quiet:
+        _check_texts(texts, labels, options)
+    return texts, labels
+
+
+def _check_texts(texts: NDArray[np.object_], labels: NDArray[Any], options: argparse.Namespace) -> None:
+    """Say what may be wrong with the texts, one sentence a line."""
+    messages = check_training_texts(texts, labels, encoder=_encoder(options), open_label=options.open_label).message
+    if len(messages):
+        print("Look at these texts (rows count from 0, without the header and empty lines):", file=sys.stderr)
+        print(*messages, sep="\n", file=sys.stderr, flush=True)
+
+
+def _shipped() -> Split:
+    corpus = datasets.load_assistant_intents(subset="train")
+    test = datasets.load_assistant_intents(subset="test")
+    is_open = test.target == "-1"
+    note = (
+        f"The shipped corpus: {len(corpus.target_names)} known intents, {len(corpus.data)} training texts, "
+        f"{len(test.data)} test texts ({is_open.sum()} open)"
+    )
+    return Split(corpus.data, corpus.target, test.data, test.target, note, [])
+
+
+def _train_and_report(split: Split, options: argparse.Namespace) -> Pipeline | None:
+    """Train on one part and report on the other; ``None`` if there is nothing to report on."""
+    print(split.note)
+    for gap in split.gaps:
+        print(gap)
+    if not len(split.test):
+        print("There is no report, because no text is left to test.")
+        return None
+    start = time.perf_counter()
+    pipeline = _fit(split.train, split.train_labels, options)
+    print(f"\nTrained in {time.perf_counter() - start:.0f} s. On the test texts:\n", flush=True)
+    print(report(pipeline[-1], split.test_labels, pipeline.predict(split.test)), flush=True)
+    return pipeline
+
+
+def _fit(texts: NDArray[np.object_], labels: NDArray[Any], options: argparse.Namespace) -> Pipeline:
+    classifier = EllipsoidOpenSetClassifier(open_label=options.open_label, random_state=options.seed)
+    pipeline = Pipeline([("enc", _encoder(options)), ("clf", classifier)])
+    if options.rejection_rate is None:
+        pipeline.fit(texts, labels)
+    else:
+        pipeline = _fit_tuned(pipeline, texts, labels, options)
+    return pipeline.set_params(enc__verbose=0)
+
+
+def _encoder(options: argparse.Namespace) -> SupConTextEncoder:
+    named = {} if options.model_name is None else {"model_name": options.model_name}
+    return SupConTextEncoder(
+        finetune=options.finetune,
+        open_label=options.open_label,
+        random_state=options.seed,
+        verbose=int(not options.quiet),
+        **named,
+    )
+
+
+def _fit_tuned(
+    pipeline: Pipeline, texts: NDArray[np.object_], labels: NDArray[Any], options: argparse.Namespace
+) -> Pipeline:
+    """Set the operating point on texts that a first model has not seen, then train on all of them."""
+    codes = np.unique(labels, return_inverse=True)[1]
+    copies = duplicate_groups(texts, np.zeros(len(texts)))
+    held_out = held_out_rows(codes, _TUNING_SHARE, np.random.default_rng(options.seed), copies)
+    if not (held_out & (labels != options.open_label)).any():
+        msg = (
+            f"--rejection-rate {options.rejection_rate} needs texts to hold out, but every intent has a single text; "
+            "gather more, or leave it out."
+        )
+        raise ValueError(msg)
+    parts = [(np.flatnonzero(~held_out), np.flatnonzero(held_out))]
+    tuned = TunedOperatingPointCV(pipeline, rejection_rate=options.rejection_rate, cv=parts).fit(texts, labels)
+    n_known = int((labels[held_out] != options.open_label).sum())
+    print(
+        f"Operating point: of {n_known} known texts that a first model was trained without, "
+        f"{tuned.cv_results_['rejection_rate'][0]:.1%} are answered open."
+    )
+    fitted: Pipeline = tuned.estimator_
+    return fitted
+
+
+def _keep(pipeline: Pipeline, folder: Path) -> None:
+    save(pipeline, folder)
+    print(f"\nThe model is in {folder}; label lines with: skellipsoid predict --model {folder}")
+
+
+def _classify(pipeline: Pipeline, sentences: Sequence[str]) -> None:
+    """Say for each sentence what it is, what it is nearest to, and why it is in or out."""
+    classifier = pipeline[-1]
+    why = explain(pipeline, list(sentences))
+    named = [j for j in (1, 2, 3) if f"share_{j}" in why]
+    for i, sentence in enumerate(sentences):
+        answer = "open" if why.answer[i] == classifier.open_label_ else why.answer[i]
+        side = "inside" if why.margin[i] >= 0 else "outside"
+        print(f"{sentence!r}: {answer}")
+        print(f"    nearest class {why.nearest_class[i]}, {abs(why.margin[i]):.0%} of its radius {side} the boundary")
+        if "p_value" in why:
+            print(f"    as far out as this: {why.p_value[i]:.0%} of the known texts that were held out")
+        axes = [f"{why[f'from_{j}'][i]} - {why[f'to_{j}'][i]} {why[f'share_{j}'][i]:.0%}" for j in named]
+        rest = abs(round(why.shared_share[i] - sum(why[f"share_{j}"][i] for j in named), 2))
+        print(f"    its distance: {', '.join([*axes, f'other axes between intents {rest:.0%}'])},")
+        print(f"    this intent's own spread {why.own_share[i]:.0%}, other directions {why.other_share[i]:.0%}")
+        print(f"    next class {why.runner_up[i]}")
+
+
+def _converse(pipeline: Pipeline) -> None:
+    print("\nType a sentence (an empty line ends):")
+    while True:
+        try:
+            sentence = input("> ").strip()
+        except EOFError:
+            break
+        if not sentence:
+            break
+        _classify(pipeline, [sentence])

@@ -1,0 +1,142 @@
+"""The commands that use a model: ``predict`` and ``evaluate``."""
+
+import argparse
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from io import TextIOWrapper
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from warnings import warn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import SupConTextEncoder, explain, load
+from .._pipelines import split_estimator
+from ..metrics import open_set_report
+from ._tables import decode_lines, named, read_table
+
+#: Lines that ``predict`` labels at a time when they come from a file or a pipe.
+_LINES = 1024
+_DIGITS = 4
+
+
+def predict(options: argparse.Namespace) -> None:
+    """Label lines from standard input."""
+    pipeline = _load(options.model, verbose=0)
+    if isinstance(sys.stdout, TextIOWrapper):
+        # Whatever the locale says: no character may end the stream.
+        sys.stdout.reconfigure(encoding=None if sys.stdout.isatty() else "utf-8", errors="replace")
+    size = 1 if sys.stdin.isatty() else _LINES
+    lines = (line.rstrip("\r\n") for line in decode_lines(sys.stdin.buffer, _note_damaged))
+    for group in _in_groups(lines, size):
+        for record in _answer(pipeline, group, scores=options.scores):
+            print(_written(record, as_json=options.json), flush=size == 1)
+
+
+def evaluate(options: argparse.Namespace) -> None:
+    """Report on the texts of a file, and draw the confusion matrix."""
+    if options.plot is not None:
+        from ..plotting._canvas import require_matplotlib
+
+        require_matplotlib("--plot")
+    texts, labels = read_table(options.data)
+    if not len(texts):
+        msg = f"{str(options.data)!r} holds no text; give it texts and their labels."
+        raise ValueError(msg)
+    pipeline = _load(options.model, verbose=int(not options.quiet))
+    classifier = split_estimator(pipeline)[1]
+    known = {str(label): label for label in classifier.classes_.tolist()}
+    truth = np.array([known.get(label, classifier.open_label_) for label in labels.tolist()])
+    others = Counter(label for label in labels.tolist() if label not in known)
+    print(_describe(len(texts), others))
+    predicted = pipeline.predict(texts)
+    print(f"\n{report(classifier, truth, predicted)}")
+    if options.plot is not None:
+        _plot(options.plot, classifier, truth, predicted)
+        print(f"\nThe confusion matrix is in {options.plot}")
+
+
+def report(classifier: Any, truth: NDArray[Any], predicted: NDArray[Any]) -> str:
+    """Lay out the open-set report; what no text tells is nan, and takes no part in averages."""
+    return str(
+        open_set_report(
+            truth, predicted, open_label=classifier.open_label_, labels=classifier.classes_, zero_division=np.nan
+        )
+    )
+
+
+def _load(folder: Path, verbose: int) -> Any:
+    pipeline = load(folder)
+    encoders = [step for step in split_estimator(pipeline)[0] if isinstance(step, SupConTextEncoder)]
+    if not encoders or not hasattr(pipeline, "predict"):
+        msg = f"The model in {str(folder)!r} does not take texts; save a Pipeline of encoder and classifier."
+        raise ValueError(msg)
+    for encoder in encoders:
+        encoder.set_params(verbose=verbose)
+    return pipeline
+
+
+def _note_damaged(number: int) -> None:
+    warn(f"Line {number} is not UTF-8; what cannot be read in it is replaced by \ufffd.", stacklevel=2)
+
+
+def _in_groups(lines: Iterable[str], size: int) -> Iterator[list[str]]:
+    iterator = iter(lines)
+    while group := list(islice(iterator, size)):
+        yield group
+
+
+def _answer(pipeline: Any, lines: list[str], *, scores: bool) -> Iterator[dict[str, Any]]:
+    """Give one record for each line, its text last."""
+    if not scores:
+        for label, line in zip(pipeline.predict(lines).tolist(), lines, strict=True):
+            yield {"label": label, "text": line}
+        return
+    why = explain(pipeline, lines, n_axes=0)
+    columns = zip(
+        why.answer.tolist(),
+        why.nearest_class.tolist(),
+        np.round(why.margin.astype(np.float64), _DIGITS).tolist(),
+        np.round(why.p_value, _DIGITS).tolist() if "p_value" in why else [None] * len(lines),
+        why.runner_up.tolist(),
+        lines,
+        strict=True,
+    )
+    names = ("label", "nearest_class", "margin", "p_value", "runner_up", "text")
+    for values in columns:
+        yield dict(zip(names, values, strict=True))
+
+
+def _written(record: dict[str, Any], *, as_json: bool) -> str:
+    if as_json:
+        return json.dumps(record, ensure_ascii=False)
+    return "\t".join("" if value is None else str(value) for value in record.values())
+
+
+def _describe(n_texts: int, others: Counter[str]) -> str:
+    if not others:
+        return f"{n_texts} texts, all of intents that the model knows: open rejection is not measured"
+    counts = [f"{label!r} ({count})" for label, count in others.most_common()]
+    return (
+        f"{n_texts} texts, {others.total()} of them open, because the model does not know the {named('label', counts)}"
+    )
+
+
+def _plot(path: Path, classifier: Any, truth: NDArray[Any], predicted: NDArray[Any]) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")  # a file needs no screen
+    from matplotlib import pyplot as plt
+
+    from ..plotting import OpenSetConfusionMatrixDisplay
+
+    display = OpenSetConfusionMatrixDisplay.from_predictions(
+        truth, predicted, open_label=classifier.open_label_, labels=classifier.classes_
+    )
+    figure = display.figure_.figure
+    figure.savefig(path, dpi=150)
+    plt.close(figure)

@@ -1,0 +1,140 @@
+"""A fitted estimator as JSON and files."""
+
+import inspect
+import re
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+from sklearn.base import BaseEstimator
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from .._engine.text import TextBackbone
+from ._folder import Files
+from ._kinds import KINDS, SPLITTERS
+
+ARRAYS = "arrays.safetensors"
+BACKBONE = "text_model"
+#: What is not part of the fitted model: how a later fit is routed.
+_LEFT_OUT = {"_metadata_request"}
+
+
+def describe(
+    estimator: Any, folder: str = "", what: str = "The estimator", *, fitted: bool = True
+) -> tuple[dict[str, Any], Files]:
+    """JSON description of an estimator, and its files by path below the folder of parts.
+
+    Raises
+    ------
+    TypeError
+        If it, or a step or value of it, cannot be kept; ``what`` it is called in the error.
+    sklearn.exceptions.NotFittedError
+        If it is not fitted; with ``fitted=False`` only its parameters are kept.
+    """
+    if type(estimator) is not Pipeline:
+        return _describe_part(estimator, folder or "estimator", what, fitted=fitted)
+    files: Files = {}
+    steps = []
+    for name, step in estimator.steps:
+        if step is None or (isinstance(step, str) and step == "passthrough"):
+            steps.append({"name": name, "class": "passthrough"})
+            continue
+        own = f"{len(steps)}-{re.sub(r'[^A-Za-z0-9_.-]', '_', name)}"
+        described, part = describe(step, f"{folder}/{own}" if folder else own, f"The step {name!r}", fitted=fitted)
+        steps.append({"name": name, **described})
+        files |= part
+    chosen = getattr(estimator, "transform_input", None)
+    options = {"verbose": bool(estimator.verbose), "transform_input": None if chosen is None else list(chosen)}
+    return {"class": "Pipeline", **options, "steps": steps}, files
+
+
+def _describe_part(estimator: Any, folder: str, what: str, *, fitted: bool) -> tuple[dict[str, Any], Files]:
+    _check_kind(estimator, what)
+    parameters = estimator.get_params(deep=False)
+    if fitted:
+        check_is_fitted(estimator)
+    # What is frozen is fitted, wherever it is.
+    part = _Part(folder, fitted=isinstance(estimator, FrozenEstimator))
+    described: dict[str, dict[str, Any]] = {"parameters": {}, "state": {}}
+    for name, value in vars(estimator).items():
+        what = f"{name} of {type(estimator).__name__}"
+        if name in parameters:
+            described["parameters"][name] = part.encode(value, name, what)
+        elif fitted and name not in _LEFT_OUT:
+            described["state"][name] = replace(part, fitted=True).encode(value, name, what)
+    part.files[f"{folder}/{ARRAYS}"] = safetensors.numpy.save(part.arrays)
+    return {"class": type(estimator).__name__, "folder": folder, **described}, part.files
+
+
+def _check_kind(estimator: Any, what: str) -> None:
+    kind = KINDS.get(type(estimator).__name__)
+    if kind is None or kind.cls is not type(estimator):
+        msg = (
+            f"{what} is a {type(estimator).__name__}, which cannot be saved without pickle; save keeps "
+            f"{', '.join(KINDS)} and Pipelines of them, use joblib.dump or skops.io.dump for everything else."
+        )
+        if hasattr(estimator, "best_estimator_"):
+            msg += " Of a search, save best_estimator_."
+        raise TypeError(msg)
+
+
+@dataclass
+class _Part:
+    """The values of one estimator on their way into JSON, its arrays and its files."""
+
+    folder: str
+    fitted: bool  # whether estimators among these values are fitted
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)
+    files: Files = field(default_factory=dict)
+
+    def encode(self, value: Any, name: str, what: str) -> Any:
+        """Give a value as JSON; arrays and files are noted."""
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        if isinstance(value, np.generic):
+            return self.encode(value.item(), name, what)
+        if isinstance(value, list):
+            return [self.encode(item, f"{name}.{i}", what) for i, item in enumerate(value)]
+        if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+            return {"mapping": {key: self.encode(item, f"{name}.{key}", what) for key, item in value.items()}}
+        if isinstance(value, Path) or type(value).__module__ == "torch":
+            return str(value)
+        if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+            return self._encode_array(value, name)
+        if isinstance(value, np.ndarray) and all(isinstance(item, str) for item in value.ravel().tolist()):
+            return {"strings": value.tolist(), "dtype": {"T": "T", "O": "O"}.get(value.dtype.kind, value.dtype.str)}
+        if isinstance(value, TextBackbone):
+            self.files.update({f"{self.folder}/{BACKBONE}/{path}": content for path, content in value.files().items()})
+            return {"text_model": BACKBONE, "max_length": value.max_length}
+        if SPLITTERS.get(type(value).__name__) is type(value):
+            chosen = {key: vars(value)[key] for key in inspect.signature(type(value)).parameters if key in vars(value)}
+            return {
+                "splitter": type(value).__name__,
+                "parameters": {key: self.encode(item, f"{name}.{key}", what) for key, item in chosen.items()},
+            }
+        if isinstance(value, BaseEstimator):
+            described, files = describe(value, f"{self.folder}/{name}", what, fitted=self.fitted)
+            self.files.update(files)
+            return {"estimator": described}
+        msg = (
+            f"{what} is {value!r}, which cannot be saved; set it to a number, a string or None (a seed, for instance)."
+        )
+        raise TypeError(msg)
+
+    def _encode_array(self, value: np.ndarray, name: str) -> dict[str, Any]:
+        """Note an array; its layout in memory is kept, since matrix products round differently in another."""
+        found: dict[str, Any] = {"array": name}
+        if value.ndim == 2:
+            flipped = [axis for axis, stride in enumerate(value.strides) if stride < 0]
+            if flipped:
+                found["flipped"] = flipped
+                value = np.flip(value, tuple(flipped))
+            if value.strides[0] < value.strides[1]:
+                found["transposed"] = True
+                value = value.T
+        self.arrays[name] = np.ascontiguousarray(value)
+        return found

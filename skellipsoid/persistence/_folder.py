@@ -1,0 +1,175 @@
+"""The folder of a saved model: its manifest, its files, and what is left of saves that ended early."""
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from .._version import __version__
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
+MANIFEST = "skellipsoid.json"
+CARD = "README.md"
+#: Of version 1 the ellipsoids are about the class means, in the features themselves; version 2 knows no other steps.
+FORMAT, FORMAT_VERSION, READABLE_VERSIONS = "skellipsoid", 3, (1, 2, 3)
+PARTS = re.compile(r"parts-[0-9a-f]{16}")
+#: How often a model is read that is replaced meanwhile.
+_MOST_TRIES = 30
+#: Where nothing tells whether a save is still running, it is not after this many seconds.
+_STALE = 24 * 3600
+
+Files = dict[str, bytes]
+
+
+def read_model(source: Path) -> tuple[dict[str, Any], Files]:
+    """Read the manifest and every file that it names; once more if another save replaced them meanwhile.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such folder.
+    ValueError
+        If it is not a saved model, or if a file is missing or damaged.
+    """
+    manifest, content = read_manifest(source)
+    for _ in range(_MOST_TRIES):
+        try:
+            return manifest, _read_parts(source, manifest)
+        except ValueError:
+            before = content
+            manifest, content = read_manifest(source)
+            if content == before:
+                raise
+    msg = f"The model in {str(source)!r} was replaced {_MOST_TRIES} times while it was read; load it again later."
+    raise ValueError(msg)
+
+
+def read_manifest(source: Path) -> tuple[dict[str, Any], bytes]:
+    """Read the manifest of a folder, checked as far as to know that ``save`` wrote it; and its bytes."""
+    if not source.exists():
+        msg = f"There is no folder {str(source)!r}; check the path of the saved model."
+        raise FileNotFoundError(msg)
+    try:
+        content = (source / MANIFEST).read_bytes()
+        manifest = json.loads(content)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        msg = (
+            f"{str(source)!r} is not a saved model: it holds no {MANIFEST}; pass a folder that skellipsoid.save wrote."
+        )
+        raise ValueError(msg) from error
+    except (ValueError, RecursionError) as error:
+        msg = f"{str(source / MANIFEST)!r} is damaged ({error}); save the model again or take a copy of it."
+        raise ValueError(msg) from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        msg = f"{str(source / MANIFEST)!r} was not written by skellipsoid.save; pass a folder that it wrote."
+        raise ValueError(msg)
+    if manifest.get("format_version") not in READABLE_VERSIONS:
+        msg = (
+            f"The model in {str(source)!r} has format version {manifest.get('format_version')!r}, this skellipsoid "
+            f"({__version__}) reads versions 1 to {FORMAT_VERSION}; it was written by skellipsoid "
+            f"{manifest.get('skellipsoid_version')}, install that."
+        )
+        raise ValueError(msg)
+    return manifest, content
+
+
+def _read_parts(source: Path, manifest: dict[str, Any]) -> Files:
+    """Read and check every file that the manifest names."""
+    parts, expected = manifest.get("parts"), manifest.get("sha256")
+    if not (isinstance(parts, str) and PARTS.fullmatch(parts) and isinstance(expected, dict)):
+        msg = f"{str(source / MANIFEST)!r} is damaged; save the model again or take a copy of it."
+        raise ValueError(msg)
+    files: Files = {}
+    for name, digest in expected.items():
+        # An empty segment too: cut after it, the rest of the name would be an absolute path.
+        if {"", ".", ".."} & {*name.split("/")} or {"\\", ":"} & {*name}:
+            msg = f"{str(source / MANIFEST)!r} names a file outside of its folder ({name!r}); do not trust this model."
+            raise ValueError(msg)
+        try:
+            files[name] = (source / parts / name).read_bytes()
+        except OSError as error:
+            msg = (
+                f"The model in {str(source)!r} lacks its file {name!r} ({error.strerror}); take a complete copy of it."
+            )
+            raise ValueError(msg) from error
+        if sha256(files[name]) != digest:
+            msg = f"The file {name!r} of the model in {str(source)!r} is damaged (its SHA-256 differs); copy it again."
+            raise ValueError(msg)
+    return files
+
+
+def sha256(content: bytes) -> str:
+    """SHA-256 in hexadecimal digits."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def to_disk(path: Path) -> None:
+    """Flush a file, or every file below a folder, so that the rename that follows finds it written."""
+    for file in [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]:
+        with file.open("rb") as handle:
+            os.fsync(handle.fileno())
+
+
+@contextmanager
+def locked(folder: Path, *, wait: bool) -> Iterator[bool]:
+    """Hold a folder against other saves; says whether it is held, which some file systems cannot do.
+
+    The lock ends with the process that holds it, however that ends.
+    """
+    handle = None
+    held = False
+    if fcntl is not None:
+        try:
+            handle = os.open(folder, os.O_RDONLY)
+            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            held = True
+        except OSError:  # held by another save, already removed, or on a file system without locks
+            held = False
+    try:
+        yield held
+    finally:
+        if handle is not None and fcntl is not None:
+            fcntl.flock(handle, fcntl.LOCK_UN)  # also for a process that was forked meanwhile
+            os.close(handle)
+
+
+def remove_unfinished(target: Path) -> None:
+    """Remove what first saves to a folder left beside it when they were killed, not those that are running."""
+    name = re.compile(re.escape(f".{target.name}.") + r"[0-9a-f]{8}\.tmp")
+    for left in target.absolute().parent.iterdir():
+        if name.fullmatch(left.name) and left.is_dir():
+            with locked(left, wait=False) as held:
+                if held or _is_stale(left):
+                    shutil.rmtree(left, ignore_errors=True)
+
+
+def remove_replaced(target: Path, parts: str, replaced: str, *, held: bool) -> None:
+    """Remove every folder of parts but one, and what saves into this folder left when they were killed.
+
+    ``held``: no other save is running; otherwise only what is replaced, or old, is removed.
+    """
+    unfinished = re.compile(rf"({re.escape(MANIFEST)}|{re.escape(CARD)})\.[0-9a-f]{{8}}\.tmp")
+    for old in target.iterdir():
+        if not (held or old.name == replaced or _is_stale(old)):
+            continue
+        if PARTS.fullmatch(old.name) and old.name != parts:
+            shutil.rmtree(old, ignore_errors=True)
+        elif unfinished.fullmatch(old.name):
+            old.unlink(missing_ok=True)
+
+
+def _is_stale(path: Path) -> bool:
+    try:
+        return time.time() - path.stat().st_mtime > _STALE
+    except OSError:
+        return False

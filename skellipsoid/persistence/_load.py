@@ -1,0 +1,233 @@
+"""JSON and files as a fitted estimator."""
+
+import inspect
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+import sklearn
+from safetensors import SafetensorError
+from sklearn.base import BaseEstimator
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+from .._ellipsoid import EllipsoidOpenSetClassifier
+from .._encoder import SupConTextEncoder
+from .._engine.devices import resolve_device
+from .._engine.text import TextBackbone
+from .._operating_point import TunedOperatingPointCV
+from ._describe import ARRAYS
+from ._folder import Files, read_model
+from ._kinds import KINDS, SPLITTERS, check_state
+
+_FITTED_NAME = re.compile(r"_?[a-z]\w*", re.ASCII)
+
+
+def load(folder: str | Path) -> Any:
+    """Load what ``save`` wrote.
+
+    Nothing in the folder is executed: it holds numbers, strings and weights. Only this package's estimators and the
+    scikit-learn classes that ``save`` keeps are ever made. A model that another process replaces meanwhile is read
+    again.
+
+    Parameters
+    ----------
+    folder : str or Path
+
+    Returns
+    -------
+    estimator : estimator or Pipeline
+        Fitted, predicting as the saved one did; on a machine without the device that it was fitted on, on the CPU.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such folder.
+    ValueError
+        If the folder is not a saved model, if one of its files is missing or damaged, or if it describes an estimator
+        that could not predict: a parameter is unknown or not allowed, fitted state is missing or of another shape,
+        steps do not fit together.
+
+    See Also
+    --------
+    save : The other way.
+    """
+    source = Path(folder)
+    manifest, files = read_model(source)
+    try:
+        return _build(manifest["model"], files)
+    except (LookupError, TypeError, AttributeError, ValueError, RecursionError, MemoryError, SafetensorError) as error:
+        reason = f"{type(error).__name__}: {error}" if isinstance(error, LookupError) else str(error)
+        msg = f"The model in {str(source)!r} does not describe an estimator of this package ({reason}); save it again."
+        saved_with = manifest.get("versions")
+        saved_with = saved_with.get("scikit-learn") if isinstance(saved_with, dict) else None
+        if saved_with not in (None, sklearn.__version__):
+            msg += f" It was saved with scikit-learn {saved_with}, this is {sklearn.__version__}."
+        raise ValueError(msg) from error
+
+
+def _build(model: Any, files: Files, *, fitted: bool = True) -> Any:
+    """Make an estimator, or a Pipeline, from its description."""
+    if model["class"] != "Pipeline":
+        return _build_part(model, files, fitted=fitted)
+    steps = []
+    for step in model["steps"]:
+        skipped = step["class"] == "passthrough"
+        steps.append((step["name"], "passthrough" if skipped else _build(step, files, fitted=fitted)))
+    if not steps:
+        msg = "a Pipeline has no steps"
+        raise ValueError(msg)
+    options = {} if model.get("transform_input") is None else {"transform_input": model["transform_input"]}
+    pipeline = Pipeline(steps, verbose=model["verbose"], **options)
+    pipeline._validate_params()
+    pipeline._validate_steps()
+    if fitted:
+        _check_steps(pipeline)
+    return pipeline
+
+
+def _build_part(model: dict[str, Any], files: Files, *, fitted: bool) -> Any:
+    cls = KINDS[model["class"]].cls
+    source = _Source.of(model["folder"], files)
+    unknown = sorted(model["parameters"].keys() - set(cls._get_param_names()))  # type: ignore[attr-defined]
+    if unknown:
+        msg = f"{cls.__name__} has no parameter {unknown[0]!r}"
+        raise ValueError(msg)
+    is_frozen = cls is FrozenEstimator
+    estimator = cls(**{k: source.decode(v, fitted=is_frozen) for k, v in model["parameters"].items()})
+    if hasattr(cls, "_parameter_constraints"):
+        estimator._validate_params()
+    if hasattr(estimator, "device"):
+        resolve_device(estimator.device, fallback=True)
+    if not fitted:
+        return estimator
+    for name, value in model["state"].items():
+        _set_state(estimator, name, source.decode(value, fitted=True))
+    if isinstance(estimator, EllipsoidOpenSetClassifier):
+        estimator._upgrade()
+    check_is_fitted(estimator)
+    check_state(estimator)
+    return estimator
+
+
+def _set_state(estimator: Any, name: str, value: Any) -> None:
+    defined = inspect.getattr_static(type(estimator), name, None)
+    if isinstance(defined, property) and defined.fset is None:
+        return  # what an earlier version stored, and this one makes of other state
+    own = isinstance(defined, property) or defined is None
+    if not _FITTED_NAME.fullmatch(name) or not own or name in estimator.get_params(deep=False):
+        msg = f"{name!r} is no fitted attribute of {type(estimator).__name__}"
+        raise ValueError(msg)
+    setattr(estimator, name, value)
+
+
+@dataclass(frozen=True)
+class _Source:
+    """The files of one estimator."""
+
+    folder: str
+    files: Files
+    arrays: dict[str, np.ndarray]
+
+    @classmethod
+    def of(cls, folder: str, files: Files) -> "_Source":
+        return cls(folder, files, safetensors.numpy.load(files[f"{folder}/{ARRAYS}"]))
+
+    def decode(self, value: Any, *, fitted: bool) -> Any:
+        """Make a value from its JSON."""
+        if isinstance(value, list):
+            return [self.decode(item, fitted=fitted) for item in value]
+        if not isinstance(value, dict):
+            return value
+        if "mapping" in value:
+            return {name: self.decode(item, fitted=fitted) for name, item in value["mapping"].items()}
+        if "array" in value:
+            return self._array(value)
+        if "strings" in value:
+            return _strings(value["strings"], value["dtype"])
+        if "splitter" in value:
+            chosen = {name: self.decode(item, fitted=False) for name, item in value["parameters"].items()}
+            return SPLITTERS[value["splitter"]](**chosen)
+        if "estimator" in value:
+            return _build(value["estimator"], self.files, fitted=fitted)
+        return self._text_model(value["text_model"], value["max_length"])
+
+    def _array(self, value: dict[str, Any]) -> np.ndarray:
+        array = self.arrays[value["array"]]
+        if value.get("transposed"):
+            array = array.T
+        return np.flip(array, tuple(value["flipped"])) if value.get("flipped") else array
+
+    def _text_model(self, place: str, max_length: Any) -> TextBackbone:
+        if max_length is not None and (not isinstance(max_length, int) or max_length < 2):
+            msg = f"max_length of the text model is {max_length!r}, but must be an integer of at least 2, or null"
+            raise ValueError(msg)
+        prefix = f"{self.folder}/{place}/"
+        own = {name.removeprefix(prefix): content for name, content in self.files.items() if name.startswith(prefix)}
+        return TextBackbone.from_files(own, max_length)
+
+
+def _strings(strings: Any, dtype: Any) -> np.ndarray:
+    array = np.array(strings, dtype=np.dtypes.StringDType() if dtype == "T" else dtype)
+    if array.dtype.kind not in "OUT" or array.tolist() != strings or not all(isinstance(s, str) for s in array.flat):
+        msg = f"{str(strings)[:80]} are no strings of type {dtype!r}"
+        raise ValueError(msg)
+    return array
+
+
+def _check_steps(pipeline: Pipeline) -> None:
+    """Raise one sentence if a step does not take what the step before it gives."""
+    given: int | str | None = None
+    before = ""
+    for name, step in pipeline.steps:
+        if step is None or (isinstance(step, str) and step == "passthrough"):
+            continue
+        taken = _takes(step)
+        if before and taken is not None and given is not None and taken != given:
+            msg = f"the step {name!r} takes {_named(taken)}, but the step {before!r} before it gives {_named(given)}"
+            raise ValueError(msg)
+        given, before = _gives(step, given), name
+
+
+def _named(columns: int | str) -> str:
+    return columns if isinstance(columns, str) else f"{columns} features"
+
+
+def _inside(estimator: Any) -> Any:
+    """Look through what wraps a fitted estimator."""
+    while isinstance(estimator, FrozenEstimator | TunedOperatingPointCV):
+        estimator = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator.estimator_
+    return estimator
+
+
+def _steps(pipeline: Pipeline) -> list[BaseEstimator]:
+    return [step for _, step in pipeline.steps if isinstance(step, BaseEstimator)]
+
+
+def _takes(estimator: Any) -> int | str | None:
+    """Tell what an estimator takes: texts, a number of features, or ``None`` where that cannot be told."""
+    estimator = _inside(estimator)
+    if isinstance(estimator, SupConTextEncoder):
+        return "texts"
+    if isinstance(estimator, Pipeline):
+        found = [taken for step in _steps(estimator) if (taken := _takes(step)) is not None]
+        return found[0] if found else None
+    return getattr(estimator, "n_features_in_", None)
+
+
+def _gives(estimator: Any, given: int | str | None) -> int | str | None:
+    """Tell what an estimator gives for what it is given."""
+    estimator = _inside(estimator)
+    if isinstance(estimator, SupConTextEncoder):
+        return estimator._n_features_out
+    if isinstance(estimator, Pipeline):
+        for step in _steps(estimator):
+            given = _gives(step, given)
+        return given
+    if hasattr(estimator, "components_") and not isinstance(estimator, EllipsoidOpenSetClassifier):
+        return len(estimator.components_)
+    return getattr(estimator, "n_features_in_", given)

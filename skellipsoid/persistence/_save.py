@@ -1,0 +1,250 @@
+"""A fitted estimator into a folder, at once or not at all."""
+
+import json
+import math
+import os
+import platform
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+from warnings import warn
+
+import numpy as np
+
+from .._engine.text import write_files
+from .._version import __version__
+from ._card import parts_of, write_card
+from ._describe import describe
+from ._folder import (
+    CARD,
+    FORMAT,
+    FORMAT_VERSION,
+    MANIFEST,
+    Files,
+    locked,
+    read_manifest,
+    remove_replaced,
+    remove_unfinished,
+    sha256,
+    to_disk,
+)
+
+
+def save(
+    estimator: Any, folder: str | Path, *, overwrite: bool = False, provenance: Mapping[str, Any] | None = None
+) -> None:
+    """Save a fitted classifier, encoder or Pipeline, without pickle.
+
+    Beside the model the folder gets a model card, ``README.md``: what it is, its classes, parameters, versions and
+    where it comes from.
+
+    Parameters
+    ----------
+    estimator : estimator or Pipeline
+        Fitted: an :class:`EllipsoidOpenSetClassifier`, :class:`SupConTextEncoder`, :class:`TunedOperatingPointCV`, or a
+        Pipeline of them, ``"passthrough"`` and scikit-learn's ``StandardScaler``, ``Normalizer``, ``PCA``,
+        ``TruncatedSVD`` and ``FrozenEstimator`` (around any of these). The cache of a Pipeline (``memory``) is not part
+        of the model.
+    folder : str or Path
+        Where to write. A save that is killed leaves what was there whole.
+    overwrite : bool, default=False
+        Whether a model that was saved in the folder before may be replaced. Other files in the folder stay, and so
+        does a ``README.md`` that ``save`` did not write.
+    provenance : mapping of str, default=None
+        Where the model comes from, for the manifest and the model card: what JSON can hold, for instance
+        ``{"n_texts": 812, "data_check": {"near_duplicates": 3}, "report": "…"}``. The hash of the training data is
+        there by itself if an encoder of the model recorded it (``training_data_sha256_``).
+
+    Raises
+    ------
+    TypeError
+        If the estimator, or a step, is of another class, or holds a value that JSON cannot, or if ``provenance`` does;
+        nothing is written.
+    FileExistsError
+        If the folder holds anything and ``overwrite`` is false, or if it holds something other than a saved model.
+    sklearn.exceptions.NotFittedError
+        If the estimator is not fitted.
+
+    Warns
+    -----
+    UserWarning
+        If the model is saved, but its model card cannot be replaced.
+
+    See Also
+    --------
+    load : The other way.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np, skellipsoid
+    >>> X, y = np.array([[0.0], [1.0], [9.0], [10.0]] * 5), [0, 0, 1, 1] * 5
+    >>> clf = skellipsoid.EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as parent:
+    ...     skellipsoid.save(clf, parent + "/model", provenance={"data": "made up"})
+    ...     skellipsoid.load(parent + "/model").predict([[0.5], [500.0]]).tolist()
+    [0, -1]
+    """
+    target = Path(folder)
+    model, files = describe(estimator)
+    manifest = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "skellipsoid_version": __version__,
+        "saved": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": _versions(),
+        "provenance": _recorded(estimator) | _checked(provenance),
+        "parts": f"parts-{secrets.token_hex(8)}",
+        "model": model,
+        "sha256": {name: sha256(content) for name, content in files.items()},
+    }
+    card = write_card(estimator, manifest, sum(map(len, files.values()))).encode()
+    replaces = _check_target(target, overwrite)
+    remove_unfinished(target)
+    if not replaces:
+        if _write_first(target, manifest, files, card):
+            return
+        _check_target(target, overwrite)  # another save was first
+    with locked(target, wait=True) as held:
+        _replace(target, manifest, files, card, held=held)
+
+
+def _versions() -> dict[str, str | None]:
+    found: dict[str, str | None] = {"skellipsoid": __version__, "python": platform.python_version()}
+    for name in ("numpy", "scipy", "scikit-learn", "torch", "sentence-transformers", "transformers"):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:  # installed without its description
+            found[name] = None
+    return found
+
+
+def _recorded(estimator: Any) -> dict[str, Any]:
+    """Collect what the estimators themselves know about their training data."""
+    hashes = [getattr(part, "training_data_sha256_", None) for _, part in parts_of(estimator)]
+    return {"training_data_sha256": found} if (found := next(filter(None, hashes), None)) else {}
+
+
+def _checked(provenance: Any) -> dict[str, Any]:
+    if provenance is not None and not isinstance(provenance, Mapping):
+        kind = type(provenance).__name__
+        msg = f"provenance is {provenance!r} of type {kind}, but must be a mapping; pass a dict of names and facts."
+        raise TypeError(msg)
+    checked: dict[str, Any] = _plain(provenance or {}, "provenance")
+    return checked
+
+
+def _plain(value: Any, what: str) -> Any:
+    """Check that JSON gives a value back as it is; NumPy's numbers become Python's."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value)):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(item, f"{what}[{i}]") for i, item in enumerate(value)]
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                msg = f"{what} has the key {key!r}, but its keys must be strings; convert them."
+                raise TypeError(msg)
+        return {key: _plain(item, f"{what}[{key!r}]") for key, item in value.items()}
+    msg = (
+        f"{what} is {value!r} of type {type(value).__name__}, but must be what JSON can hold: strings, finite numbers, "
+        "Booleans, None, lists or mappings of them; convert it, for instance with str."
+    )
+    raise TypeError(msg)
+
+
+def _check_target(target: Path, overwrite: bool) -> bool:
+    """Whether a saved model is to be replaced; an error where the folder must not be touched."""
+    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
+        if target.exists() and target.samefile(Path.cwd()):
+            msg = f"{str(target)!r} is the current folder, which cannot be replaced at once; pass another folder."
+            raise FileExistsError(msg)
+        target.absolute().parent.mkdir(parents=True, exist_ok=True)
+        return False
+    if not overwrite:
+        msg = f"{str(target)!r} exists; pass overwrite=True to replace a model that was saved there, or another folder."
+        raise FileExistsError(msg)
+    try:
+        read_manifest(target)
+    except ValueError as error:
+        msg = f"{str(target)!r} holds something other than a saved model, which is left alone; pass another folder."
+        raise FileExistsError(msg) from error
+    return True
+
+
+def _as_bytes(manifest: dict[str, Any], card_hashes: list[str]) -> bytes:
+    """Give the manifest, with the hashes of the model cards that this and the earlier save wrote."""
+    return json.dumps(manifest | {"readme_sha256": card_hashes}, indent=1).encode()
+
+
+def _write_first(target: Path, manifest: dict[str, Any], files: Files, card: bytes) -> bool:
+    """Write a folder beside and rename it, so that it appears at once; false if another save was first."""
+    with _new_folder(target.absolute()) as beside:
+        write_files({f"{manifest['parts']}/{name}": content for name, content in files.items()}, beside)
+        write_files({CARD: card, MANIFEST: _as_bytes(manifest, [sha256(card)])}, beside)
+        to_disk(beside)
+        try:
+            beside.rename(target)
+        except OSError:
+            if not (target.is_dir() and any(target.iterdir())):
+                raise
+            return False
+    return True
+
+
+@contextmanager
+def _new_folder(target: Path) -> Iterator[Path]:
+    """Make a folder beside the target that another save does not take for left behind."""
+    while True:
+        beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+        beside.mkdir()
+        with locked(beside, wait=True):
+            if not beside.exists():  # taken for left behind before it was locked
+                continue
+            try:
+                yield beside
+            finally:
+                shutil.rmtree(beside, ignore_errors=True)
+            return
+
+
+def _replace(target: Path, manifest: dict[str, Any], files: Files, card: bytes, *, held: bool) -> None:
+    """Write the new parts beside the old ones, then replace the manifest, which names them."""
+    old, _ = read_manifest(target)
+    parts, path = manifest["parts"], target / CARD
+    own = old.get("readme_sha256")
+    present = sha256(path.read_bytes()) if path.is_file() and not path.is_symlink() else None
+    # A card that save did not write, or that was changed since, is the user's.
+    writes_card = isinstance(own, list) and present in own if present else not os.path.lexists(path)
+    suffix = f"{secrets.token_hex(4)}.tmp"
+    new_manifest, new_card = target / f"{MANIFEST}.{suffix}", target / f"{CARD}.{suffix}"
+    try:
+        write_files(files, target / parts)
+        if writes_card:
+            new_card.write_bytes(card)
+            to_disk(new_card)
+        # The present card too: killed before it is replaced, the next save knows it.
+        hashes = [sha256(card), present] if present else [sha256(card)]
+        new_manifest.write_bytes(_as_bytes(manifest, hashes if writes_card else []))
+        to_disk(target / parts)
+        to_disk(new_manifest)
+        new_manifest.replace(target / MANIFEST)
+    except BaseException:
+        if read_manifest(target)[0]["parts"] != parts:
+            shutil.rmtree(target / parts, ignore_errors=True)
+        new_manifest.unlink(missing_ok=True)
+        new_card.unlink(missing_ok=True)
+        raise
+    if writes_card:
+        try:
+            new_card.replace(path)
+        except OSError as error:
+            new_card.unlink(missing_ok=True)
+            warn(f"The model is saved, but its model card {str(path)!r} is not replaced ({error}).", stacklevel=3)
+    remove_replaced(target, parts, str(old.get("parts")), held=held)

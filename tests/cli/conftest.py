@@ -1,0 +1,52 @@
+"""A user's file, the tiny text model, and a model that was saved."""
+
+import io
+import sys
+
+import pytest
+from sklearn.pipeline import Pipeline
+
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, save
+
+
+class Bytes(io.TextIOWrapper):
+    """Standard input that holds these bytes; a terminal if that is wanted."""
+
+    def __init__(self, content=b"", *, terminal=False):
+        super().__init__(io.BytesIO(content.encode() if isinstance(content, str) else content), encoding="utf-8")
+        self.terminal = terminal
+
+    def isatty(self):
+        return self.terminal
+
+
+@pytest.fixture
+def give_input(monkeypatch):
+    """Make bytes or a text the standard input: ``give_input(content, terminal=False)``."""
+
+    def give(content=b"", *, terminal=False):
+        monkeypatch.setattr(sys, "stdin", Bytes(content, terminal=terminal))
+
+    return give
+
+
+@pytest.fixture
+def table(tmp_path, texts, labels):
+    """A user's file of 32 requests of four intents."""
+    path = tmp_path / "requests.tsv"
+    path.write_text("".join(f"{text}\t{label}\n" for text, label in zip(texts, labels, strict=True)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="package")
+def saved(tiny_model, texts, labels, tmp_path_factory):
+    """What ``train --save`` writes."""
+    folder = tmp_path_factory.mktemp("cli") / "model"
+    pipeline = Pipeline(
+        [
+            ("enc", SupConTextEncoder(tiny_model, max_iter=3, random_state=0, verbose=1)),
+            ("clf", EllipsoidOpenSetClassifier(max_iter=3, random_state=0)),
+        ]
+    )
+    save(pipeline.fit(texts, labels), folder)
+    return folder

@@ -1,0 +1,243 @@
+"""Files of texts and labels, however an editor wrote them, and the split for an honest report."""
+
+import numpy as np
+import pytest
+
+from skellipsoid.cli._tables import read_table, split_table
+
+ROWS = [("wake me", "alarm"), ("lights öff", "light")]
+
+
+def read(tmp_path, content, name="table.tsv"):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    texts, labels = read_table(path)
+    assert texts.dtype == object
+    assert labels.dtype.kind == "U"
+    return list(zip(texts.tolist(), labels.tolist(), strict=True))
+
+
+TABLES = {
+    "plain": "wake me\talarm\nlights öff\tlight\n",
+    "no last newline": "wake me\talarm\nlights öff\tlight",
+    "header": "text\tlabel\nwake me\talarm\nlights öff\tlight\n",
+    "header in capitals": "Text\tLABEL\nwake me\talarm\nlights öff\tlight\n",
+    "Windows": b"\xef\xbb\xbfText\tLabel\r\nwake me\talarm\r\nlights \xc3\xb6ff\tlight\r\n",
+    "old Macintosh": "wake me\talarm\rlights öff\tlight\r",
+    "blank lines and spaces": "\n  \n\t\n  wake me \t alarm \nlights öff\tlight\n\n",
+}
+
+
+@pytest.mark.parametrize("content", TABLES.values(), ids=TABLES)
+@pytest.mark.parametrize("name", ["table.tsv", "table.txt", "table.CSV"])
+def test_tables_are_read_however_an_editor_wrote_them(tmp_path, name, content):
+    if name.endswith("CSV"):
+        content = content.replace(b"\t", b",") if isinstance(content, bytes) else content.replace("\t", ",")
+    assert read(tmp_path, content, name) == ROWS
+
+
+def test_a_header_is_one_on_the_first_line_alone(tmp_path):
+    assert read(tmp_path, "wake me\talarm\ntext\tlabel\n") == [("wake me", "alarm"), ("text", "label")]
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\x1e"])
+def test_what_unicode_calls_a_line_may_lie_within_a_text(tmp_path, separator):
+    assert read(tmp_path, f"wake me{separator}please\talarm\n") == [(f"wake me{separator}please", "alarm")]
+
+
+def test_quotes_are_text_between_tabs(tmp_path):
+    content = 'say "hi"\tgreet\n"wake me\talarm\n"so" it said\talarm\n'
+    assert read(tmp_path, content) == [('say "hi"', "greet"), ('"wake me', "alarm"), ('"so" it said', "alarm")]
+
+
+def test_a_csv_file_may_quote_its_fields(tmp_path):
+    content = 'text,label\r\n"wake me, please",alarm\r\n"say ""hi""","greet"\r\n"two\r\nlines",alarm\r\n'
+    expected = [("wake me, please", "alarm"), ('say "hi"', "greet"), ("two\r\nlines", "alarm")]
+    assert read(tmp_path, content, "table.csv") == expected
+
+
+@pytest.mark.parametrize(
+    ("content", "number"),
+    [
+        ("wake me\talarm\nlights off\n", 2),
+        ("wake me\talarm\n\n\nlights\toff\tlight\n", 4),
+        ("wake me\t\n", 1),
+        ("text\tlabel\n\twake me\n", 2),
+        ("wake me\x85please\talarm\nlights off\n", 2),
+    ],
+)
+def test_a_bad_line_is_given_by_its_number(tmp_path, content, number):
+    line = content.split("\n")[number - 1]
+    with pytest.raises(ValueError, match=f"Line {number} of '.*table.tsv' is ") as caught:
+        read(tmp_path, content)
+    assert repr(line) in str(caught.value)
+    assert str(caught.value).endswith("every line must be a text, one tab and a label.")
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("wake me,alarm\nplease, wake me,alarm\n", "Line 2 of .* one comma and a label; put quotes around a text that"),
+        ('"two\nlines",alarm\nlights off\n', "Line 3 of .* is 'lights off', but"),
+        ('wake me,alarm\n"lights off,light\nmore,light\n', "Line 2 of .* cannot be read .*; correct its quotes"),
+        ('wake me,alarm\n"lights" off,light\n', "Line 2 of .* cannot be read .*; correct its quotes"),
+        (f"wake me,alarm\n{'a' * 200_000},alarm\n", r"Line 2 of .* cannot be read \(field larger than"),
+    ],
+)
+def test_a_bad_line_of_a_csv_file_is_given_by_its_number(tmp_path, content, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        read(tmp_path, content, "table.csv")
+
+
+def test_a_long_line_is_not_repeated_whole(tmp_path):
+    with pytest.raises(ValueError, match="Line 1 of") as caught:
+        read(tmp_path, "a" * 5000)
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(("name", "separator"), [("table.tsv", b"\t"), ("table.csv", b",")])
+def test_lines_that_are_not_utf_8_are_named_and_read(tmp_path, name, separator):
+    content = b"wake me|alarm\nlights \xf6ff|light\n\nm\xfcde|l\xedght\n".replace(b"|", separator)
+    with pytest.warns(UserWarning, match=rf"^lines 2, 4 of '.*{name}' are not UTF-8; each character that") as caught:
+        rows = read(tmp_path, content, name)
+    assert len(caught) == 1
+    assert rows == [("wake me", "alarm"), ("lights \ufffdff", "light"), ("m\ufffdde", "l\ufffdght")]
+
+
+def test_one_damaged_line_and_many(tmp_path):
+    # A surrogate half on its own is no UTF-8 either.
+    with pytest.warns(UserWarning, match=r"^line 1 of '.*' is not UTF-8; "):
+        assert read(tmp_path, b"a \xed\xa0\x80\tx\n")[0][0].startswith("a \ufffd")
+    with pytest.warns(UserWarning, match=r"^lines 1, 2, 3, 4, 5 and 3 more of "):
+        assert len(read(tmp_path, b"\xff\tx\n" * 8)) == 8
+
+
+def test_utf_16_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"table.tsv' is UTF-16 text, but must be UTF-8; save it as UTF-8"):
+        read(tmp_path, "a\tb\n".encode("utf-16"))
+
+
+def test_columns_in_the_wrong_order_are_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"Line 1 of .* names the label first, but the text must stand first; swap"):
+        read(tmp_path, "Label\ttext\nalarm\twake me\n")
+
+
+def test_an_empty_table_has_no_rows(tmp_path):
+    assert read(tmp_path, "") == []
+
+
+# Splitting it
+
+
+def rows_of(**counts):
+    labels = np.repeat(list(counts), list(counts.values()))
+    return np.array([f"{label} {i}" for i, label in enumerate(labels)], dtype=object), labels
+
+
+def count(labels):
+    return dict(zip(*[part.tolist() for part in np.unique(labels, return_counts=True)], strict=True))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_without_open_rows_a_fifth_of_the_intents_is_held_out(seed):
+    texts, labels = rows_of(**{f"intent{i}": 8 for i in range(10)})
+    split = split_table(texts, labels, "-1", seed)
+    known = set(split.train_labels)
+    assert len(known) == 8
+    # Every row trains or tests, none does both, and rows of the two intents that are held out do not train.
+    assert not set(split.train) & set(split.test)
+    held_out = [label for label in np.unique(labels) if label not in known]
+    assert len(split.train) == 8 * 6
+    assert len(split.test) == 10 * 2
+    for text, label in zip(split.test, split.test_labels, strict=True):
+        true = text.split()[0]
+        assert label == ("-1" if true in held_out else true)
+    counts, _, named = split.note.partition("; held out as open: ")
+    assert counts == "8 known intents, 48 training texts, 20 test texts (4 open)"
+    assert sorted(named.split(", ")) == held_out
+    assert split.gaps == []
+
+
+def test_open_rows_are_used_as_such_and_every_label_is_tested():
+    texts, labels = rows_of(a=4, b=9, c=2, oos=8)
+    split = split_table(texts, labels, "oos", 0)
+    assert count(split.train_labels) == {"a": 3, "b": 7, "c": 1, "oos": 6}
+    assert count(split.test_labels) == {"a": 1, "b": 2, "c": 1, "oos": 2}
+    assert sorted([*split.train, *split.test]) == sorted(texts)
+    assert split.note == "3 known intents, 17 training texts, 6 test texts (2 open); open rows are labelled 'oos'"
+    assert split.gaps == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_copies_of_a_text_are_on_one_side_whatever_their_labels(seed):
+    texts, labels = rows_of(a=12, b=12, c=12, d=12)
+    copies = np.concatenate([texts, [text.upper() + " " for text in texts], texts[:6]])
+    all_labels = np.concatenate([labels, labels, ["b"] * 6])
+    split = split_table(copies.astype(object), all_labels, "-1", seed)
+    train, test = ({text.strip().lower() for text in side} for side in (split.train, split.test))
+    assert not train & test
+    # A quarter of the distinct texts, and all of their copies.
+    assert len(test) == pytest.approx(12, abs=2)
+    assert len(split.test) >= 2 * len(test)
+
+
+def test_an_open_label_longer_than_every_intent_is_not_cut():
+    texts, labels = rows_of(a=4, b=4, c=4)
+    assert "none of these" in split_table(texts, labels, "none of these", 0).test_labels
+
+
+def test_one_seed_one_split():
+    texts, labels = rows_of(**{f"intent{i}": 8 for i in range(10)})
+    splits = [split_table(texts, labels, "-1", seed) for seed in [0, 0, 1]]
+    assert splits[0].test.tolist() == splits[1].test.tolist() != splits[2].test.tolist()
+
+
+NO_OPEN = "Open rejection is not measured, because no test text is open"
+
+
+@pytest.mark.parametrize(
+    ("counts", "known", "tested", "gaps"),
+    [
+        # No intent can be held out where two must remain.
+        ({"a": 5, "b": 5}, {"a": 4, "b": 4}, {"a": 1, "b": 1}, [NO_OPEN]),
+        ({"a": 5}, {"a": 4}, {"a": 1}, [NO_OPEN]),
+        ({"a": 8, "-1": 8}, {"a": 6, "-1": 6}, {"a": 2, "-1": 2}, []),
+        # An intent of one text trains.
+        (
+            {"a": 4, "b": 1, "c": 1, "-1": 4},
+            {"a": 3, "b": 1, "c": 1, "-1": 3},
+            {"a": 1, "-1": 1},
+            ["Not tested: intents 'b', 'c', because the only text of each trains."],
+        ),
+        (
+            {"a": 4, "b": 1, "-1": 1},
+            {"a": 3, "b": 1, "-1": 1},
+            {"a": 1},
+            ["Not tested: intent 'b', because its only text trains.", NO_OPEN],
+        ),
+        ({"a": 1, "b": 1}, {"a": 1, "b": 1}, {}, ["Not tested: intents 'a', 'b', because", NO_OPEN]),
+        ({"a": 1}, {"a": 1}, {}, ["Not tested: intent 'a', because", NO_OPEN]),
+    ],
+)
+def test_small_files_are_split_as_far_as_they_go(counts, known, tested, gaps):
+    split = split_table(*rows_of(**counts), "-1", 0)
+    assert count(split.train_labels) == known
+    assert count(split.test_labels) == tested
+    assert len(split.gaps) == len(gaps)
+    assert all(found.startswith(gap) for found, gap in zip(split.gaps, gaps, strict=True))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_an_intent_of_one_text_is_never_the_one_that_is_held_out(seed):
+    split = split_table(*rows_of(a=1, b=1, c=4, d=4), "-1", seed)
+    assert {"a", "b"} < set(split.train_labels)
+    assert count(split.test_labels)["-1"] == 1
+    assert len(split.gaps) == 1
+
+
+def test_a_text_that_is_there_often_is_one_text():
+    labels = np.repeat(["a", "b", "c"], 4)
+    texts = np.array(["one", "one", "One", " one", *"bcdefghi"], dtype=object)
+    split = split_table(texts, labels, "-1", 0)
+    assert split.gaps[0] == "Not tested: intent 'a', because its only text trains."
+    assert "a" in split.train_labels

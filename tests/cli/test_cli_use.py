@@ -1,0 +1,354 @@
+"""The commands that use a model, the words of the command line, and one sentence for everything that goes wrong."""
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from skellipsoid import EllipsoidOpenSetClassifier, __version__, explain, load, save
+from skellipsoid.cli import _use, main
+from skellipsoid.metrics import open_set_report
+
+RUN = "import sys; from skellipsoid.cli import main; sys.exit(main(sys.argv[1:]))"
+
+
+def test_version_is_told_without_loading_anything_heavy(fresh_python):
+    script = (
+        "import sys\nfrom skellipsoid.cli import main\n"
+        "try:\n    main(['--version'])\n"
+        "finally:\n    print([name for name in ('numpy', 'sklearn', 'torch', 'transformers') if name in sys.modules])"
+    )
+    answer = fresh_python(script)
+    assert answer.stdout.splitlines() == [__version__, "[]"]
+    assert answer.returncode == 0
+
+
+def test_the_package_runs_as_a_module(fresh_python):
+    answer = fresh_python("import runpy, sys; sys.argv = ['x', '--version']; runpy.run_module('skellipsoid')")
+    assert answer.stdout == f"{__version__}\n"
+
+
+# predict
+
+
+def test_predict_labels_lines_from_standard_input(saved, texts, open_texts, fresh_python):
+    lines = [*texts, *open_texts, "", "  two  spaces\there", "ünïcödé 左"]
+    done = fresh_python(RUN, "predict", "--model", saved, stdin="\ufeff" + "\n".join(lines) + "\r\n", encoding="utf-8")
+    assert (done.stderr, done.returncode) == ("", 0)
+    expected = [f"{label}\t{line}" for label, line in zip(load(saved).predict(lines), lines, strict=True)]
+    assert done.stdout.split("\n") == [*expected, ""]
+
+
+def test_predict_speaks_utf_8_whatever_the_locale(saved, fresh_environment):
+    environment = {**fresh_environment(), "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, "predict", "--model", str(saved)],
+        input="ünïcödé 左\n".encode(),
+        capture_output=True,
+        env=environment,
+        check=True,
+    )
+    assert done.stdout.decode().endswith("\tünïcödé 左\n")
+
+
+def test_no_line_is_lost_after_one_that_is_not_utf_8(saved, texts, fresh_python):
+    lines = [(texts * 47)[i].encode() for i in range(1502)]
+    lines[3], lines[1025] = b"caf\xe9", b"half a surrogate \xed\xa0\x80"
+    done = fresh_python(RUN, "predict", "--model", saved, stdin=b"\n".join(lines), text=False)
+    assert done.returncode == 0
+    answered = done.stdout.decode().splitlines()
+    assert [answer.split("\t")[1] for answer in answered] == [line.decode(errors="replace") for line in lines]
+    assert answered[3].endswith("\tcaf\ufffd")
+    notes = done.stderr.decode().splitlines()
+    assert len(notes) == 2
+    assert notes[0] == "skellipsoid: Line 4 is not UTF-8; what cannot be read in it is replaced by \ufffd."
+    assert notes[1].startswith("skellipsoid: Line 1026 is not UTF-8; ")
+
+
+def test_quiet_replaces_without_a_note(saved, give_input, capsys):
+    give_input(b"caf\xe9\n")
+    assert main(["predict", "--model", str(saved), "--quiet"]) == 0
+    out, err = capsys.readouterr()
+    assert out.endswith("\tcaf\ufffd\n")
+    assert err == ""
+
+
+def test_predict_labels_any_number_of_lines_in_groups(saved, texts, capsys, monkeypatch, give_input):
+    lines = (texts * 5)[:130]
+    expected = [f"{label}\t{line}" for label, line in zip(load(saved).predict(lines), lines, strict=True)]
+    monkeypatch.setattr(_use, "_LINES", 50)
+    for content, answers in [("\n".join(lines), expected), ("", [])]:
+        give_input(content)
+        assert main(["predict", "--model", str(saved)]) == 0
+        assert capsys.readouterr().out.splitlines() == answers
+
+
+def test_predict_answers_each_line_at_once_on_a_terminal(saved, capsys, monkeypatch):
+    asked = []
+
+    class Typed(io.BytesIO):
+        def __next__(self):
+            asked.append(capsys.readouterr().out)
+            return super().__next__()
+
+    class Terminal(io.StringIO):
+        buffer = Typed(b"alarm\nbalance\n")
+
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stdin", Terminal())
+    assert main(["predict", "--model", str(saved)]) == 0
+    assert [line.split("\t")[1] for line in asked if line] == ["alarm\n", "balance\n"]
+
+
+def predicted(folder, lines, give_input, capsys, *options):
+    give_input("\n".join(lines))
+    assert main(["predict", "--model", str(folder), *options]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_scores_stand_beside_the_label(saved, texts, open_texts, give_input, capsys):
+    lines = [*texts[:3], *open_texts, "a\ttab"]
+    why = explain(load(saved), lines, n_axes=0)
+    found = predicted(saved, lines, give_input, capsys, "--scores")
+    assert len(found) == len(lines)
+    for i, line in enumerate(found):
+        label, nearest, margin, p_value, runner_up, text = line.split("\t", maxsplit=5)
+        assert (label, nearest, runner_up, text) == (why.answer[i], why.nearest_class[i], why.runner_up[i], lines[i])
+        assert float(margin) == pytest.approx(why.margin[i], abs=5e-5)
+        assert float(p_value) == pytest.approx(why.p_value[i], abs=5e-5)
+
+
+def test_json_lines(saved, texts, give_input, capsys):
+    lines = [*texts[:3], 'a "quote"\tand a tab', "左"]
+    why = explain(load(saved), lines, n_axes=0)
+    found = [json.loads(line) for line in predicted(saved, lines, give_input, capsys, "--scores", "--json")]
+    assert [list(record) for record in found] == [
+        ["label", "nearest_class", "margin", "p_value", "runner_up", "text"]
+    ] * len(lines)
+    assert [record["text"] for record in found] == lines
+    assert [record["label"] for record in found] == why.answer.tolist()
+    assert [record["margin"] for record in found] == pytest.approx(why.margin.tolist(), abs=5e-5)
+    short = predicted(saved, lines, give_input, capsys, "--json")
+    assert [json.loads(line) for line in short] == [
+        {"label": record["label"], "text": record["text"]} for record in found
+    ]
+    assert short[-1].endswith('"text": "左"}')
+
+
+def test_scores_of_a_model_that_held_nothing_out_and_has_numbers_for_classes(
+    tiny_model, texts, labels, tmp_path, give_input, capsys
+):
+    from sklearn.pipeline import make_pipeline
+
+    from skellipsoid import SupConTextEncoder
+
+    codes = np.unique(labels, return_inverse=True)[1]
+    classifier = EllipsoidOpenSetClassifier(init="identity", max_iter=2, early_stopping=False, recalibrate=False)
+    pipeline = make_pipeline(SupConTextEncoder(tiny_model, finetune="none"), classifier).fit(texts, codes)
+    save(pipeline, tmp_path / "model")
+    record = json.loads(predicted(tmp_path / "model", ["alarm"], give_input, capsys, "--scores", "--json")[0])
+    assert record["p_value"] is None
+    assert record["nearest_class"] in range(4)
+    fields = predicted(tmp_path / "model", ["alarm"], give_input, capsys, "--scores")[0].split("\t")
+    assert (len(fields), fields[3]) == (6, "")
+    # The labels of a file are text, those of this model numbers.
+    path = tmp_path / "test.tsv"
+    path.write_text("".join(f"{text}\t{code}\n" for text, code in zip(texts, codes, strict=True)) + "a joke\t9\n")
+    assert main(["evaluate", "--model", str(tmp_path / "model"), "--data", str(path), "--quiet"]) == 0
+    out = capsys.readouterr().out
+    assert "33 texts, 1 of them open, because the model does not know the label '9' (1)" in out
+    truth = np.append(codes, -1)
+    report = open_set_report(truth, pipeline.predict([*texts, "a joke"]), labels=range(4), zero_division=np.nan)
+    assert report in out
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes break differently there")
+@pytest.mark.parametrize("n_lines", [3, 20_000])
+def test_a_reader_that_has_seen_enough_is_no_error(saved, fresh_environment, n_lines):
+    command = [sys.executable, "-c", RUN, "predict", "--model", str(saved)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=fresh_environment()
+    ) as process:
+        watchdog = threading.Timer(60, process.kill)
+        watchdog.start()
+        if n_lines == 3:
+            # Gone before the first line.
+            process.stdout.close()
+        # One group of lines, whose answers fit into the pipe.
+        process.stdin.write(b"wake me at six\n" * min(n_lines, 1024))
+        with contextlib.suppress(BrokenPipeError):  # it may have ended already
+            process.stdin.flush()
+            if n_lines > 3:
+                assert process.stdout.readline().endswith(b"\twake me at six\n")
+                process.stdout.close()
+                process.stdin.write(b"wake me at six\n" * (n_lines - 1024))
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == 0
+        watchdog.cancel()
+
+
+# evaluate
+
+
+@pytest.fixture
+def test_table(tmp_path, texts, labels, open_texts):
+    path = tmp_path / "test.tsv"
+    rows = [*zip(texts, labels, strict=True), *((text, "joke") for text in open_texts[:2])]
+    rows += [(text, "-1") for text in open_texts[2:]]
+    path.write_text("text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in rows), encoding="utf-8")
+    return path
+
+
+def test_evaluate_reports_on_a_file(saved, test_table, texts, labels, open_texts, capsys):
+    assert main(["evaluate", "--model", str(saved), "--data", str(test_table)]) == 0
+    out, err = capsys.readouterr()
+    counts, _, report = out.partition("\n\n")
+    expected = "38 texts, 6 of them open, because the model does not know the labels '-1' (4), 'joke' (2)"
+    assert counts == expected
+    predicted = load(saved).predict([*texts, *open_texts])
+    assert report == open_set_report([*labels, *["-1"] * 6], predicted, zero_division=np.nan) + "\n"
+    assert err == ""
+
+
+def test_evaluate_says_that_a_file_has_no_open_text(saved, table, capsys):
+    assert main(["evaluate", "--model", str(saved), "--data", str(table)]) == 0
+    out = capsys.readouterr().out
+    assert "32 texts, all of intents that the model knows: open rejection is not measured" in out
+    rate = next(line.split() for line in out.splitlines() if "open rejection rate" in line)
+    assert rate[-2:] == ["nan", "0"]
+
+
+def test_evaluate_draws_the_confusion_matrix(saved, test_table, tmp_path, capsys):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    picture = tmp_path / "confusion.png"
+    assert main(["evaluate", "--model", str(saved), "--data", str(test_table), "--plot", str(picture)]) == 0
+    assert f"The confusion matrix is in {picture}" in capsys.readouterr().out
+    pixels = plt.imread(picture)
+    assert min(pixels.shape[:2]) > 300
+    assert pixels.std() > 0.05
+    assert plt.get_fignums() == []
+
+
+def test_bars_are_drawn_on_a_terminal_alone(saved, test_table, capsys, monkeypatch):
+    for terminal, options, shown in [(False, [], False), (True, ["--quiet"], False), (True, [], True)]:
+        monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal)
+        assert main(["evaluate", "--model", str(saved), "--data", str(test_table), *options]) == 0
+        assert ("embedding: 100%" in capsys.readouterr().err) == shown
+
+
+# What goes wrong
+
+
+def fails(capsys, *arguments):
+    """Run, expect status 2, and give the one sentence on standard error."""
+    assert main(list(map(str, arguments))) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("skellipsoid: ")
+    assert err.count("\n") == 1
+    return err
+
+
+@pytest.mark.parametrize("command", ["demo", "train", "evaluate"])
+def test_a_table_that_cannot_be_used_is_one_sentence(tmp_path, saved, capsys, command):
+    more = {"demo": [], "train": ["--save", tmp_path / "model"], "evaluate": ["--model", saved]}[command]
+    sentence = f"--data {str(tmp_path / 'missing.tsv')!r} cannot be read (No such file or directory)"
+    assert sentence in fails(capsys, command, "--data", tmp_path / "missing.tsv", *more)
+    assert "(Is a directory)" in fails(capsys, command, "--data", tmp_path, *more)
+    path = tmp_path / "table.tsv"
+    for content, sentence in [
+        (b"wake me\talarm\nlights off\n", f"Line 2 of {str(path)!r} is 'lights off', but every line must be a text"),
+        ("wake me\talarm\n".encode("utf-16"), f"{str(path)!r} is UTF-16 text, but must be UTF-8"),
+        (b"", f"{str(path)!r} holds no text; give it texts"),
+    ]:
+        path.write_bytes(content)
+        assert sentence in fails(capsys, command, "--data", path, *more)
+    if command != "evaluate":
+        path.write_bytes(b"wake me\t-1\n")
+        assert "holds 1 texts, all labelled '-1'; give it texts of at" in fails(capsys, command, "--data", path, *more)
+
+
+@pytest.mark.parametrize("command", ["demo", "train"])
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_trained(tmp_path, table, capsys, command):
+    start = time.perf_counter()
+    existing = f"{str(tmp_path)!r} exists; pass --save a folder that does not."
+    assert existing in fails(capsys, command, "--data", table, "--save", tmp_path)
+    below = table / "model"
+    assert f"--save {str(below)!r} cannot be written" in fails(capsys, command, "--data", table, "--save", below)
+    assert time.perf_counter() - start < 2
+    assert list(tmp_path.iterdir()) == [table]
+
+
+def test_a_model_that_cannot_be_used_is_one_sentence(tmp_path, saved, table, capsys):
+    assert "There is no folder" in fails(capsys, "predict", "--model", tmp_path / "missing")
+    assert "There is no folder" in fails(capsys, "evaluate", "--model", tmp_path / "missing", "--data", table)
+    assert "is not a saved model: it holds no skellipsoid.json" in fails(capsys, "predict", "--model", tmp_path)
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    save(EllipsoidOpenSetClassifier(max_iter=1).fit(X, [0, 1] * 10), tmp_path / "alone")
+    save(load(saved)[:-1], tmp_path / "half")
+    save(load(saved)[-1:], tmp_path / "other half")
+    for name in ["alone", "half", "other half"]:
+        assert "does not take texts; save a Pipeline" in fails(capsys, "predict", "--model", tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "the following arguments are required"),
+        (["learn"], "invalid choice: 'learn'"),
+        (["train"], "the following arguments are required: --data, --save"),
+        (["evaluate", "--model", "m"], "the following arguments are required: --data"),
+        (["demo", "--data"], "argument --data: expected one argument"),
+        (["predict"], "the following arguments are required: --model"),
+        *(
+            (
+                [command, "--data", "d", "--save", "s", "--seed", seed],
+                f"argument --seed: '{seed}' is no seed; use a whole number from 0 to 4294967295",
+            )
+            for command in ("demo", "train")
+            for seed in ("-1", "x", "1.5", "4294967296")
+        ),
+        *(
+            (
+                ["train", "--data", "d", "--save", "s", "--rejection-rate", rate],
+                f"argument --rejection-rate: '{rate}' is no share; use a number from 0 to below 1, such as 0.05",
+            )
+            for rate in ("2", "1", "-0.1", "nan", "5%")
+        ),
+        (["train", "--data", "d", "--save", "s", "--finetune", "all"], "argument --finetune: invalid choice: 'all'"),
+        (
+            ["evaluate", "--model", "m", "--data", "d", "--plot", "x.doc"],
+            "argument --plot: 'x.doc' names no format; use a name that ends in .pdf, .png, .svg",
+        ),
+        (
+            ["evaluate", "--model", "m", "--data", "d", "--plot", "no/such/x.png"],
+            "argument --plot: there is no folder 'no/such' for 'no/such/x.png'; make it, or use another",
+        ),
+    ],
+)
+def test_a_wrong_command_line_names_the_option(arguments, sentence, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main(arguments)
+    assert caught.value.code == 2
+    err = capsys.readouterr().err
+    assert err.startswith("usage: skellipsoid")
+    assert sentence in err
+
+
+@pytest.mark.parametrize("command", ["demo", "train", "evaluate", "predict"])
+def test_every_command_has_help_and_quiet(command, capsys):
+    with pytest.raises(SystemExit) as caught:
+        main([command, "--help"])
+    assert caught.value.code == 0
+    assert "--quiet" in capsys.readouterr().out

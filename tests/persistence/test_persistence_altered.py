@@ -1,0 +1,236 @@
+"""Saved models whose manifest or arrays were altered by hand: refused at load, or as good as any."""
+
+import copy
+import json
+
+import numpy as np
+import pytest
+import safetensors.numpy
+from persistence_helpers import MANIFEST
+from sklearn.decomposition import PCA
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, explain, load, save
+from skellipsoid.model_selection import OpenSetKFold
+from skellipsoid.persistence._folder import sha256
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(1)
+    codes = np.repeat(np.arange(4), 15)
+    return rng.normal(size=(60, 5)) + 5 * rng.normal(size=(4, 5))[codes], codes
+
+
+@pytest.fixture(scope="module")
+def steps(rows, tmp_path_factory):
+    """Folder of a scaler, a projection to three features and a classifier."""
+    folder = tmp_path_factory.mktemp("altered") / "steps"
+    save(make_pipeline(StandardScaler(), PCA(3), EllipsoidOpenSetClassifier(random_state=0)).fit(*rows), folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def tuned(rows, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("altered") / "tuned"
+    inner = make_pipeline(StandardScaler(), EllipsoidOpenSetClassifier(random_state=0))
+    save(TunedOperatingPointCV(inner, rejection_rate=0.1, cv=OpenSetKFold(2)).fit(*rows), folder)
+    return folder
+
+
+@pytest.fixture
+def altered(steps, monkeypatch):
+    """Change the manifest of the three steps: ``altered(change)`` gives its folder; it is put back afterwards."""
+    content = (steps / MANIFEST).read_bytes()
+
+    def alter(change):
+        manifest = json.loads(content)
+        change(manifest["model"]["steps"])
+        (steps / MANIFEST).write_text(json.dumps(manifest))
+        return steps
+
+    yield alter
+    (steps / MANIFEST).write_bytes(content)
+
+
+def setting(step, group, name, value):
+    return lambda steps: steps[step][group].__setitem__(name, value)
+
+
+def without(step, name):
+    return lambda steps: steps[step]["state"].pop(name)
+
+
+ALTERED = {
+    "no offset": (without(2, "offset_"), "offset_ of the EllipsoidOpenSetClassifier is missing"),
+    "an offset that is none": (
+        setting(2, "state", "offset_", float("nan")),
+        "offset_ of .* is nan, but must be a",
+    ),
+    "no classes": (without(2, "classes_"), "classes_ of the EllipsoidOpenSetClassifier is missing"),
+    "no axes": (without(2, "_axes"), "_axes of the EllipsoidOpenSetClassifier is missing"),
+    "no moments": (without(2, "_between"), "_between is missing"),
+    "no mean": (without(0, "mean_"), "mean_ of the StandardScaler is missing"),
+    "a null mean": (setting(0, "state", "mean_", None), "mean_ is null, but must be an array with with_mean=True"),
+    "no components": (without(1, "components_"), "components_ of the PCA is missing"),
+    "steps reversed": (list.reverse, "All intermediate steps should be transformers"),
+    "no steps": (list.clear, "a Pipeline has no steps"),
+    "first two reversed": (
+        lambda steps: steps.insert(0, steps.pop(1)),
+        "the step 'standardscaler' takes 5 features, but the step 'pca' before it gives 3 features",
+    ),
+    "a step left out": (
+        lambda steps: steps.pop(1),
+        "the step 'ellipsoidopensetclassifier' takes 3 features, but the step 'standardscaler' before it gives 5 feat",
+    ),
+    "a step twice": (lambda steps: steps.insert(0, steps[0]), "Names provided are not unique"),
+    "text for a number": (
+        setting(2, "parameters", "alpha", "x"),
+        "The 'alpha' parameter of EllipsoidOpenSetClassif",
+    ),
+    "a choice of none": (setting(2, "parameters", "init", "best"), "The 'init' parameter of EllipsoidOpenSetClassif"),
+    "a negative count": (setting(1, "parameters", "n_components", -1), "The 'n_components' parameter of PCA must be"),
+    "no device": (setting(2, "parameters", "device", "gpu"), "device='gpu' is not available"),
+    "a foreign parameter": (setting(0, "parameters", "gamma", 1), "StandardScaler has no parameter 'gamma'"),
+    "another array": (
+        setting(2, "state", "radii_", {"array": "centroids_"}),
+        r"radii_ of the EllipsoidOpenSetClassifier has the shape \(4, 3\), but must have \(4\)",
+    ),
+    "an array transposed": (
+        setting(2, "state", "centroids_", {"array": "centroids_", "transposed": True}),
+        r"centroids_ of the EllipsoidOpenSetClassifier has the shape \(3, 4\), but must have \(4, 3\)",
+    ),
+    "a number for an array": (setting(2, "state", "_mean", 0.0), "_mean of .* is 0.0, but must be an array of finite"),
+    "text for an array": (setting(1, "state", "mean_", "x"), "mean_ of the PCA is 'x', but must be an array of num"),
+    "labels backwards": (
+        setting(2, "state", "classes_", {"array": "classes_", "flipped": [0]}),
+        "classes_ of .* is an array of int64, but must be an array of different labels in ascending order",
+    ),
+    "labels of another kind": (
+        setting(2, "state", "classes_", {"strings": list("abcd"), "dtype": "<U1"}),
+        "open_label_ is -1, but must be of the kind of classes_",
+    ),
+    "labels cut": (
+        setting(2, "state", "classes_", {"strings": ["one", "two"], "dtype": "<U1"}),
+        r"\['one', 'two'\] are no strings of type '<U1'",
+    ),
+    "more features": (setting(0, "state", "n_features_in_", 6), r"mean_ .* has the shape \(5,\), but must have \(6\)"),
+    "a method": (setting(0, "state", "transform", 1), "'transform' is no fitted attribute of StandardScaler"),
+    "a parameter among state": (setting(0, "state", "copy", 1), "'copy' is no fitted attribute of StandardScaler"),
+    "a special name": (setting(0, "state", "__class__", 1), "'__class__' is no fitted attribute of StandardScaler"),
+    "a container of none": (
+        setting(0, "state", "_sklearn_output_config", {"mapping": {"transform": "csv"}}),
+        "'pandas",
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "sentence"), ALTERED.values(), ids=ALTERED)
+def test_what_could_not_predict_is_refused(altered, change, sentence):
+    folder = altered(change)
+    with pytest.raises(ValueError, match=sentence) as caught:
+        load(folder)
+    assert str(caught.value).startswith(
+        f"The model in {str(folder)!r} does not describe an estimator of this package ("
+    )
+    assert str(caught.value).endswith("; save it again.")
+
+
+def test_the_versions_of_scikit_learn_are_named_where_they_differ(altered, steps):
+    altered(lambda described: None)
+    manifest = json.loads((steps / MANIFEST).read_text())
+    manifest["versions"]["scikit-learn"] = "0.1"
+    manifest["model"]["steps"][0]["parameters"]["gamma"] = 1
+    (steps / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(ValueError, match=r"It was saved with scikit-learn 0\.1, this is "):
+        load(steps)
+
+
+@pytest.mark.parametrize("names", [("enc", "clf"), ("clf", "enc")])
+def test_steps_of_a_text_pipeline_must_fit_together(saved, names):
+    manifest = json.loads((saved / MANIFEST).read_text())
+    described = {step["name"]: step for step in manifest["model"]["steps"]}
+    if names == ("enc", "clf"):
+        described["clf"]["name"] = "again"
+        manifest["model"]["steps"] = [described["enc"], {**described["enc"], "name": "more"}, described["clf"]]
+        sentence = "the step 'more' takes texts, but the step 'enc' before it gives 6 features"
+    else:
+        manifest["model"]["steps"] = [described[name] for name in names]
+        sentence = "All intermediate steps should be transformers"
+    (saved / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(ValueError, match=sentence):
+        load(saved)
+
+
+@pytest.mark.parametrize("change", ["infinite", "short", "gone"])
+def test_arrays_that_were_changed_with_their_checksum_are_refused(altered, steps, change):
+    altered(lambda described: None)
+    manifest = json.loads((steps / MANIFEST).read_text())
+    name = "2-ellipsoidopensetclassifier/arrays.safetensors"
+    path = steps / manifest["parts"] / name
+    content = path.read_bytes()
+    arrays = safetensors.numpy.load(content)
+    if change == "gone":
+        del arrays["radii_"]
+    else:
+        arrays["radii_"] = arrays["radii_"][:-1] if change == "short" else arrays["radii_"] * np.inf
+    path.write_bytes(safetensors.numpy.save(arrays))
+    manifest["sha256"][name] = sha256(path.read_bytes())
+    (steps / MANIFEST).write_text(json.dumps(manifest))
+    with pytest.raises(ValueError, match="radii_"):
+        load(steps)
+    path.write_bytes(content)
+
+
+def places(value, path=()):
+    """Every place in a JSON value."""
+    yield path
+    if isinstance(value, dict | list):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            yield from places(value[key], (*path, key))
+
+
+REPLACEMENTS = [None, "x", -1, 0.5, 10**400, True, [], {}, {"array": "mean_"}, {"estimator": {"class": "PCA"}}, "gone"]
+
+
+def alterations(model):
+    for path in places(model):
+        if not path:
+            continue
+        for value in REPLACEMENTS:
+            changed = copy.deepcopy(model)
+            place = changed
+            for key in path[:-1]:
+                place = place[key]
+            if value == "gone":
+                del place[path[-1]]
+            else:
+                place[path[-1]] = value
+            yield changed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["steps", "tuned"])
+def test_a_change_anywhere_is_refused_at_load_or_does_no_harm(name, request, rows):
+    folder = request.getfixturevalue(name)
+    content = (folder / MANIFEST).read_bytes()
+    manifest = json.loads(content)
+    refusals, n_good = [], 0
+    for changed in alterations(manifest["model"]):
+        (folder / MANIFEST).write_text(json.dumps(manifest | {"model": changed}))
+        try:
+            loaded = load(folder)
+        except ValueError as error:
+            refusals.append(str(error))
+            continue
+        # Whatever comes back from load is used without an error.
+        if hasattr(loaded, "predict"):
+            loaded.predict(rows[0])
+            loaded.score_samples(rows[0])
+            explain(loaded, rows[0])
+        n_good += 1
+    (folder / MANIFEST).write_bytes(content)
+    assert len(refusals) > 500
+    assert all("does not describe an estimator of this package" in refusal for refusal in refusals)
+    assert n_good > 100

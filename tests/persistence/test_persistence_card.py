@@ -1,0 +1,203 @@
+"""What a saved model says about itself: the manifest for programs, the model card for people."""
+
+import hashlib
+import json
+import platform
+import re
+from datetime import UTC, datetime, timedelta
+from importlib import metadata
+
+import numpy as np
+import pytest
+from persistence_helpers import MANIFEST
+from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, load, save, set_operating_point
+
+REPORT = """              precision  recall
+balance            1.00    0.75
+```
+open               0.50    1.00"""
+
+
+def read(folder):
+    return json.loads((folder / MANIFEST).read_text()), (folder / "README.md").read_text()
+
+
+def test_the_manifest_names_versions_and_the_date(classifier, tmp_path):
+    save(classifier, tmp_path / "model")
+    manifest, card = read(tmp_path / "model")
+    names = ["numpy", "scikit-learn", "torch", "sentence-transformers"]
+    assert {name: manifest["versions"][name] for name in names} == {name: metadata.version(name) for name in names}
+    assert manifest["versions"]["python"] == platform.python_version()
+    saved = datetime.fromisoformat(manifest["saved"])
+    assert saved.utcoffset() == timedelta(0)
+    assert abs(datetime.now(UTC) - saved) < timedelta(minutes=1)
+    assert manifest["saved"] in card
+    for name, version in manifest["versions"].items():
+        assert f"- `{name}`: `{version}`\n" in card
+    assert manifest["readme_sha256"] == [hashlib.sha256(card.encode()).hexdigest()]
+
+
+def test_what_comes_from_the_user_is_kept_as_it_is_and_shown(pipeline, tmp_path):
+    provenance = {
+        "n_texts": np.int64(32),
+        "share": 0.25,
+        "file": "a`b|c <b>\n",
+        "data_check": {"near_duplicates": 3, "labels": ["a", None, True]},
+        "report": REPORT,
+    }
+    save(pipeline, tmp_path / "model", provenance=provenance)
+    manifest, card = read(tmp_path / "model")
+    assert manifest["provenance"] == {
+        "training_data_sha256": pipeline["enc"].training_data_sha256_,
+        **provenance,
+        "n_texts": 32,
+    }
+    assert f"- `training_data_sha256`: `{pipeline['enc'].training_data_sha256_}`\n- `n_texts`: `32`\n" in card
+    assert '## data_check\n\n- `near_duplicates`: `3`\n- `labels`: `["a", null, true]`\n' in card
+    assert f"## report\n\n````text\n{REPORT}\n````\n" in card
+    # A later load needs none of it, a later save does not inherit it.
+    save(load(tmp_path / "model"), tmp_path / "again")
+    assert read(tmp_path / "again")[0]["provenance"] == {"training_data_sha256": pipeline["enc"].training_data_sha256_}
+
+
+def test_the_users_hash_goes_before_the_recorded_one(pipeline, classifier, tmp_path):
+    save(pipeline, tmp_path / "model", provenance={"training_data_sha256": "mine"})
+    assert read(tmp_path / "model")[0]["provenance"] == {"training_data_sha256": "mine"}
+    save(classifier, tmp_path / "features")
+    assert read(tmp_path / "features")[0]["provenance"] == {}
+
+
+NOT_JSON = {
+    "array": (
+        {"a": np.zeros(2)},
+        r"provenance\['a'\] is array\(\[0., 0.\]\) of type ndarray, but must be what JSON can",
+    ),
+    "nan": ({"a": {"b": [1, float("nan")]}}, r"provenance\['a'\]\['b'\]\[1\] is nan of type float, but must be what"),
+    "key": ({"a": {1: 2}}, r"provenance\['a'\] has the key 1, but its keys must be strings; convert them"),
+    "text": ("trained on Monday", None),
+    "set": ({"a": {1}}, r"provenance\['a'\] is \{1\} of type set"),
+}
+
+
+@pytest.mark.parametrize("case", NOT_JSON)
+def test_provenance_that_json_cannot_hold_is_refused(classifier, tmp_path, case):
+    provenance, sentence = NOT_JSON[case]
+    with pytest.raises(TypeError, match=sentence or "provenance is 'trained on Monday' of type str, but must be a"):
+        save(classifier, tmp_path / "model", provenance=provenance)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_card_says_what_a_text_model_is(pipeline, tiny_model, tmp_path):
+    save(pipeline, tmp_path / "model")
+    card = read(tmp_path / "model")[1]
+    assert card.startswith("# Open-set text classifier\n")
+    assert "one of 4 known classes, or `-1` (open)" in card
+    assert f"1. `SupConTextEncoder` (texts to 6 features, text model `{tiny_model}`, fitted on 32 rows)\n" in card
+    assert "2. `EllipsoidOpenSetClassifier` (6 features, fitted on 32 rows)\n" in card
+    assert "## Classes\n\n`alarm`, `balance`, `light`, `weather`\n" in card
+    assert "## Operating point\n\n`offset_` is 0, the fitted boundary itself.\n" in card
+    assert "- `enc.temperature`: `0.3`\n" in card
+    assert "`clf.alpha`" not in card
+    (code,) = re.findall(r"```python\n(.*?)```", card, re.S)
+    assert 'model = skellipsoid.load("path/to/this/folder")\nmodel.predict(["a text", "another text"])\n' in code
+    found = {}
+    exec(code.replace("path/to/this/folder", str(tmp_path / "model")), found)
+    assert [name for name, _ in found["model"].steps] == ["enc", "clf"]
+
+
+def test_the_card_shows_a_moved_operating_point(blobs, tmp_path):
+    X, y = blobs[0], np.tile([0, 1, 2], 20)
+    X = X + 9 * y[:, np.newaxis]
+    inner = make_pipeline(StandardScaler(), FrozenEstimator(PCA(2).fit(X)), EllipsoidOpenSetClassifier(random_state=0))
+    tuned = TunedOperatingPointCV(inner, rejection_rate=0.25, cv=3).fit(X, y)
+    save(tuned, tmp_path / "tuned")
+    card = read(tmp_path / "tuned")[1]
+    assert f"`offset_` is {tuned.offset_:.6g}: open where `score_samples` is below it." in card
+    assert "- `cv`: `3`\n- `rejection_rate`: `0.25`\n" in card
+    assert "- `estimator_.ellipsoidopensetclassifier.random_state`: `0`\n" in card
+    names = ["TunedOperatingPointCV", "StandardScaler", "PCA", "EllipsoidOpenSetClassifier"]
+    assert re.findall(r"^\d+\. `(\w+)`", card, re.M) == names
+    clf = set_operating_point(EllipsoidOpenSetClassifier().fit(X, y), X, rejection_rate=0.25)
+    clf.class_offsets_ = np.array([0.0, 0.125, 0.0])
+    save(clf, tmp_path / "classes")
+    assert "For some classes it is moved: `1` +0.125." in read(tmp_path / "classes")[1]
+    assert load(tmp_path / "classes").class_offsets_.tolist() == [0.0, 0.125, 0.0]
+
+
+@pytest.mark.parametrize("name", ["a\nb", "`x`", "``", "<img src=x>", "| --- |", "[x](y)", " ", "größer, 左"])
+def test_no_label_breaks_the_card(blobs, tmp_path, name):
+    X, codes = blobs
+    save(EllipsoidOpenSetClassifier(random_state=0).fit(X, np.array([name, "~"])[codes]), tmp_path / "model")
+    card = read(tmp_path / "model")[1]
+    (line,) = re.findall(r"## Classes\n\n(.*)\n\n## Operating point\n", card)
+    fence = max(re.findall("`+", name), key=len, default="") + "`"
+    shown = name.replace("\n", "\\n")
+    assert line in [f"{fence}{shown}{fence}, `~`", f"{fence} {shown} {fence}, `~`"]
+
+
+def test_of_many_classes_the_first_are_named(tmp_path):
+    y = np.repeat(np.arange(203), 3)
+    X = np.random.default_rng(0).normal(size=(len(y), 2)) + 50 * y[:, None]
+    save(EllipsoidOpenSetClassifier(random_state=0).fit(X, y), tmp_path / "model")
+    assert re.search(r"\n\n`0`, `1`, .*, `199`, and 3 more\n", read(tmp_path / "model")[1])
+
+
+@pytest.mark.parametrize("step", [StandardScaler(), PCA(2)])
+def test_a_step_alone_has_a_card(blobs, tmp_path, step):
+    save(step.fit(blobs[0]), tmp_path / "model")
+    card = read(tmp_path / "model")[1]
+    assert card.startswith("# Transformer\n")
+    assert "model.transform(X)" in card
+    assert "## Classes" not in card
+
+
+# Whose README.md it is
+
+
+def test_a_card_is_replaced_and_a_readme_of_the_user_is_not(classifier, pipeline, tmp_path):
+    target = tmp_path / "model"
+    save(classifier, target)
+    save(pipeline, target, overwrite=True)
+    assert "# Open-set text classifier" in read(target)[1]
+    (target / "README.md").write_text("mine")
+    for _ in range(2):
+        save(classifier, target, overwrite=True)
+        assert (target / "README.md").read_text() == "mine"
+        assert read(target)[0]["readme_sha256"] == []
+    (target / "README.md").unlink()
+    save(classifier, target, overwrite=True)
+    assert "# Open-set classifier" in read(target)[1]
+    # A card to which the user has added something is the user's.
+    with (target / "README.md").open("a") as file:
+        file.write("mine too")
+    save(pipeline, target, overwrite=True)
+    assert read(target)[1].startswith("# Open-set classifier")
+    assert read(target)[1].endswith("mine too")
+
+
+def test_a_readme_beside_a_model_of_an_earlier_format_is_the_users(classifier, tmp_path):
+    target = tmp_path / "model"
+    save(classifier, target)
+    manifest, card = read(target)
+    (target / MANIFEST).write_text(json.dumps({k: v for k, v in manifest.items() if k != "readme_sha256"}))
+    save(classifier, target, overwrite=True, provenance={"run": 2})
+    assert read(target)[1] == card
+
+
+@pytest.mark.parametrize("kind", ["folder", "link"])
+def test_a_readme_that_is_no_file_of_its_own_is_left_alone(classifier, tmp_path, kind):
+    target = tmp_path / "model"
+    save(classifier, target)
+    (target / "README.md").unlink()
+    if kind == "folder":
+        (target / "README.md").mkdir()
+    else:
+        (target / "README.md").symlink_to(tmp_path / "nowhere")
+    save(classifier, target, overwrite=True)
+    assert (target / "README.md").is_dir() if kind == "folder" else (target / "README.md").is_symlink()
+    load(target)

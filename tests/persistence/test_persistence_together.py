@@ -1,0 +1,264 @@
+"""Several processes and threads at one folder: readers beside a writer, saves that run, saves that were killed."""
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+from persistence_helpers import MANIFEST, snapshot
+
+from skellipsoid import EllipsoidOpenSetClassifier, load, save
+from skellipsoid._engine import text
+from skellipsoid.persistence import _folder
+
+_WRITE = """
+import itertools, os, sys
+from pathlib import Path
+from skellipsoid import load, save
+
+target, models = Path(sys.argv[1]), [load(folder) for folder in sys.argv[2:]]
+os.fsync = lambda handle: None  # so that it replaces the model as often as it can
+print("ready", flush=True)
+for model in itertools.cycle(models):
+    save(model, target, overwrite=True)
+    if target.with_name("stop").exists():
+        break
+"""
+
+
+def test_a_model_is_loaded_while_another_process_replaces_it(pipeline, other, tmp_path, fresh_environment, monkeypatch):
+    save(pipeline, tmp_path / "first")
+    save(other, tmp_path / "second")
+    target = tmp_path / "model"
+    save(pipeline, target)
+    wanted = {model["clf"].centroids_.tobytes() for model in [pipeline, other]}
+    n_manifests = 0
+    original = _folder.read_manifest
+
+    def count(source):
+        nonlocal n_manifests
+        n_manifests += 1
+        return original(source)
+
+    monkeypatch.setattr(_folder, "read_manifest", count)
+    command = [sys.executable, "-c", _WRITE, *map(str, [target, tmp_path / "first", tmp_path / "second"])]
+    writer = subprocess.Popen(command, stdout=subprocess.PIPE, env=fresh_environment(), text=True)
+    try:
+        assert writer.stdout.readline() == "ready\n"
+        found = []
+        end = time.monotonic() + 60
+        # Until the model was replaced ten times while it was read.
+        while n_manifests - len(found) < 10 and time.monotonic() < end:
+            found.append(load(target)["clf"].centroids_.tobytes())
+        assert writer.poll() is None
+    finally:
+        (tmp_path / "stop").touch()
+        assert writer.wait(60) == 0
+        writer.stdout.close()
+    assert n_manifests - len(found) >= 10
+    assert set(found) == wanted
+    assert sorted(p.name.split("-")[0] for p in target.iterdir()) == ["README.md", "parts", MANIFEST]
+
+
+def test_threads_that_ask_a_loaded_model_first_build_its_text_model_once(pipeline, queries, tmp_path, monkeypatch):
+    save(pipeline, tmp_path / "model")
+    built = []
+    original = text.load_folder
+    monkeypatch.setattr(text, "load_folder", lambda *given: [built.append(given), time.sleep(0.1), original(*given)][2])
+    loaded = load(tmp_path / "model")
+    start = threading.Barrier(8)
+
+    def ask(_):
+        start.wait()
+        return loaded.predict(queries).tolist()
+
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(ask, range(8)))
+    assert answers == [pipeline.predict(queries).tolist()] * 8
+    assert len(built) == 1
+
+
+def test_a_model_that_never_rests_is_given_up_with_a_sentence(classifier, tmp_path, monkeypatch):
+    target = tmp_path / "model"
+    save(classifier, target)
+    n_reads = 0
+
+    def replace_meanwhile(source, manifest, original=_folder._read_parts):
+        nonlocal n_reads
+        n_reads += 1
+        save(classifier, target, overwrite=True)
+        return original(source, manifest)
+
+    monkeypatch.setattr(_folder, "_read_parts", replace_meanwhile)
+    with pytest.raises(ValueError, match=r"model' was replaced 30 times while it was read; load it again later"):
+        load(target)
+    assert n_reads == 30
+
+
+def test_a_model_that_lacks_a_file_is_read_once(classifier, tmp_path, monkeypatch):
+    save(classifier, tmp_path / "model")
+    next((tmp_path / "model").rglob("arrays.safetensors")).unlink()
+    reads = []
+    original = _folder._read_parts
+    monkeypatch.setattr(_folder, "_read_parts", lambda *given: [reads.append(given), original(*given)][1])
+    with pytest.raises(ValueError, match="lacks its file"):
+        load(tmp_path / "model")
+    assert len(reads) == 1
+
+
+@pytest.mark.parametrize("existing", [False, True])
+def test_saves_to_one_folder_at_a_time_leave_one_whole_model(blobs, tmp_path, existing):
+    X, y = blobs
+    models = [EllipsoidOpenSetClassifier(random_state=0).fit(X + shift, y) for shift in range(8)]
+    target = tmp_path / "model"
+    for _ in range(3):
+        if existing:
+            save(models[0], target, overwrite=target.exists())
+        start = threading.Barrier(8)
+
+        def run(model, start=start):
+            start.wait()
+            save(model, target, overwrite=True)
+
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(run, models))
+        assert load(target).centroids_.tobytes() in {model.centroids_.tobytes() for model in models}
+        assert sorted(p.name.split("-")[0] for p in target.iterdir()) == ["README.md", "parts", MANIFEST]
+        assert [p.name for p in tmp_path.iterdir()] == ["model"]
+        if not existing:
+            shutil.rmtree(target)
+
+
+def test_of_two_first_saves_without_overwrite_the_second_is_refused(classifier, blobs, tmp_path, monkeypatch):
+    other = EllipsoidOpenSetClassifier(random_state=0).fit(blobs[0] + 5, blobs[1])
+    original = Path.rename
+
+    def rename_late(self, target):
+        monkeypatch.setattr(Path, "rename", original)
+        save(other, target)
+        return original(self, target)
+
+    monkeypatch.setattr(Path, "rename", rename_late)
+    with pytest.raises(FileExistsError, match="model' exists; pass overwrite=True"):
+        save(classifier, tmp_path / "model")
+    assert load(tmp_path / "model").centroids_.tobytes() == other.centroids_.tobytes()
+    assert [p.name for p in tmp_path.iterdir()] == ["model"]
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from skellipsoid import load, save
+
+model = load(sys.argv[1])
+original = Path.write_bytes
+
+def stop(self, data):
+    original(self, data)
+    if self.name == "arrays.safetensors":
+        print("writing", flush=True)
+        signal.pause()
+
+Path.write_bytes = stop
+save(model, sys.argv[2], overwrite=True)
+"""
+
+
+@pytest.fixture
+def slow_save(classifier, tmp_path, fresh_environment):
+    """A process that has begun to save to ``tmp_path / "model"`` and goes no further."""
+    save(classifier, tmp_path / "new")
+    started = []
+
+    def start():
+        command = [sys.executable, "-c", _KILLED, str(tmp_path / "new"), str(tmp_path / "model")]
+        started.append(subprocess.Popen(command, stdout=subprocess.PIPE, env=fresh_environment(), text=True))
+        assert started[-1].stdout.readline() == "writing\n"
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no locks that end with their process")
+def test_the_next_save_removes_what_a_killed_one_left_and_not_what_a_running_one_writes(
+    classifier, tmp_path, slow_save
+):
+    running, killed = slow_save(), slow_save()
+    target = tmp_path / "model"
+    assert len(list(tmp_path.glob(".model.*.tmp"))) == 2
+    (tmp_path / ".models.12345678.tmp").mkdir()
+    (tmp_path / ".model.notes.tmp").mkdir()
+    save(classifier, target)  # both are running
+    assert len(list(tmp_path.glob(".model.????????.tmp"))) == 2
+    killed.kill()
+    killed.wait()
+    save(classifier, target, overwrite=True)
+    assert len(list(tmp_path.glob(".model.????????.tmp"))) == 1
+    running.kill()
+    running.wait()
+    save(classifier, tmp_path / "another")
+    assert len(list(tmp_path.glob(".model.????????.tmp"))) == 1
+    save(classifier, target, overwrite=True)
+    left = sorted(p.name for p in tmp_path.iterdir())
+    assert left == [".model.notes.tmp", ".models.12345678.tmp", "another", "model", "new"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no locks that end with their process")
+def test_a_save_waits_for_one_that_replaces_the_same_model(classifier, blobs, tmp_path, slow_save):
+    save(classifier, tmp_path / "model")
+    running = slow_save()
+    other = EllipsoidOpenSetClassifier(random_state=0).fit(blobs[0] + 5, blobs[1])
+    done = threading.Event()
+
+    def save_other():
+        save(other, tmp_path / "model", overwrite=True)
+        done.set()
+
+    thread = threading.Thread(target=save_other)
+    thread.start()
+    assert not done.wait(1)
+    assert len(list((tmp_path / "model").glob("parts-*"))) == 2
+    running.kill()
+    thread.join(60)
+    assert done.is_set()
+    assert load(tmp_path / "model").centroids_.tobytes() == other.centroids_.tobytes()
+    assert len(list((tmp_path / "model").glob("parts-*"))) == 1
+
+
+@pytest.mark.parametrize("kind", ["beside", "inside"])
+def test_without_locks_only_what_is_old_is_removed(classifier, tmp_path, monkeypatch, kind):
+    monkeypatch.setattr(_folder, "fcntl", None)
+    save(classifier, tmp_path / "model")
+    name = ".model.12345678.tmp" if kind == "beside" else "model/parts-0123456789abcdef"
+    left = tmp_path / name
+    left.mkdir()
+    save(classifier, tmp_path / "model", overwrite=True)
+    assert left.exists()
+    yesterday = time.time() - 25 * 3600
+    os.utime(left, (yesterday, yesterday))
+    save(classifier, tmp_path / "model", overwrite=True)
+    assert not left.exists()
+    assert len(list((tmp_path / "model").glob("parts-*"))) == 1
+    load(tmp_path / "model")
+
+
+def test_a_save_that_is_refused_removes_nothing(classifier, tmp_path):
+    save(classifier, tmp_path / "model")
+    (tmp_path / ".model.12345678.tmp").mkdir()
+    (tmp_path / ".model.12345678.tmp" / "x").write_text("x")
+    before = snapshot(tmp_path)
+    with pytest.raises(FileExistsError):
+        save(classifier, tmp_path / "model")
+    with pytest.raises(TypeError):
+        save(classifier, tmp_path / "model", overwrite=True, provenance={"a": np.zeros(2)})
+    assert snapshot(tmp_path) == before
