@@ -1,14 +1,22 @@
 """Other methods of open-set classification, with the interface of ``EllipsoidOpenSetClassifier``."""
 
 from ._balls import ADBClassifier, BallClassifier
+from ._doc import DOCClassifier
 from ._gaussian import MahalanobisClassifier, PLDAClassifier
+from ._logits import EnergyClassifier, MaxLogitClassifier, SoftmaxOpenSetClassifier
 from ._neighbors import KNNOpenSetClassifier, LOFOpenSetClassifier
+from ._openmax import OpenMaxClassifier
 
 __all__ = [
     "ADBClassifier",
     "BallClassifier",
+    "DOCClassifier",
+    "EnergyClassifier",
     "KNNOpenSetClassifier",
     "LOFOpenSetClassifier",
     "MahalanobisClassifier",
+    "MaxLogitClassifier",
+    "OpenMaxClassifier",
     "PLDAClassifier",
+    "SoftmaxOpenSetClassifier",
 ]
