@@ -327,8 +327,8 @@ class ADBClassifier(CentroidBallClassifier):
         rng = np.random.default_rng(resolve_seed(self.random_state))
         draw = _Dropout(rows, self.centroids_[classes], self.scale_, self.dropout, device, rng)
         settings = RadiusSettings(self.learning_rate, batch_size(len(rows)), self.max_iter)
-        learned = learn_radii(draw, *_on_device(classes, weights, device), len(self.classes_), settings, rng)
-        return store_radii(self, learned)
+        learned = learn_radii(draw, *on_device(classes, weights, device), len(self.classes_), settings, rng)
+        return store_radii(self, learned, self.scale_)
 
 
 class _Dropout:
@@ -355,12 +355,13 @@ def batch_size(n_rows: int) -> int:
     return min(max(n_rows // _STEPS_PER_EPOCH, _SMALLEST_BATCH), _LARGEST_BATCH)
 
 
-def _on_device(classes: Integers, weights: Floats, device: torch.device) -> tuple[Tensor, Tensor]:
+def on_device(classes: Integers, weights: Floats, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Classes and weights of rows as tensors."""
     return torch.from_numpy(classes).to(device), torch.from_numpy(weights).to(device)
 
 
-def store_radii(classifier: Any, learned: LearnedRadii) -> Floats:
+def store_radii(classifier: Any, learned: LearnedRadii, unit: float) -> Floats:
     """Keep how radii were learned on the classifier, and give them in the units of its rows."""
     classifier.n_iter_ = learned.history.n_iter
     classifier.loss_curve_ = learned.history.losses
-    return np.asarray(learned.radii.cpu().numpy() * classifier.scale_)
+    return np.asarray(learned.radii.cpu().numpy() * unit)
