@@ -48,7 +48,7 @@ class LogitClassifier(ThresholdedClassifier):
     max_iter: int
     device: str | torch.device
     random_state: int | np.random.RandomState | None
-    estimator_: Any
+    logit_estimator_: Any
     coef_: Any
     intercept_: Any
 
@@ -100,7 +100,7 @@ class LogitClassifier(ThresholdedClassifier):
         batch_size = min(max(len(X) // _STEPS_PER_EPOCH, _SMALLEST_BATCH), _LARGEST_BATCH)
         settings = HeadSettings(self._loss, self.learning_rate, batch_size, self.max_iter)
         head = train_head(samples, settings, self._seed)
-        self.estimator_ = None
+        self.logit_estimator_ = None
         self.coef_ = head.weights.double().cpu().numpy() / unit
         self.intercept_ = head.bias.double().cpu().numpy()
         self.n_iter_, self.loss_curve_ = head.history.n_iter, head.history.losses
@@ -108,8 +108,8 @@ class LogitClassifier(ThresholdedClassifier):
     def _fit_estimator(self, X: Floats, classes: Integers, weights: Floats) -> None:
         estimator = clone(self.estimator)
         weighted = {"sample_weight": weights} if has_fit_parameter(estimator, "sample_weight") else {}
-        self.estimator_ = estimator.fit(X, self.classes_[classes], **weighted)
-        found = np.asarray(self.estimator_.classes_)
+        self.logit_estimator_ = estimator.fit(X, self.classes_[classes], **weighted)
+        found = np.asarray(self.logit_estimator_.classes_)
         if found.tolist() != self.classes_.tolist():
             msg = (
                 f"estimator knows the classes {found.tolist()}, but y holds {self.classes_.tolist()}: fit it on the "
@@ -121,18 +121,18 @@ class LogitClassifier(ThresholdedClassifier):
 
     def _logits(self, X: Floats) -> Floats:
         """Logits of rows, (n_samples, n_classes)."""
-        if self.estimator_ is None:
+        if self.logit_estimator_ is None:
             return np.asarray((X - self._mean) @ self.coef_.T + self.intercept_)
-        if not hasattr(self.estimator_, "decision_function"):
-            shares = np.asarray(self.estimator_.predict_proba(X), dtype=np.float64)
+        if not hasattr(self.logit_estimator_, "decision_function"):
+            shares = np.asarray(self.logit_estimator_.predict_proba(X), dtype=np.float64)
             shares = shares.clip(_SMALLEST_PROBABILITY, 1 - _SMALLEST_PROBABILITY)
             return np.asarray(np.log(shares) if self._loss == "softmax" else logit(shares))
-        logits = np.asarray(self.estimator_.decision_function(X), dtype=np.float64)
+        logits = np.asarray(self.logit_estimator_.decision_function(X), dtype=np.float64)
         if logits.ndim == 1:  # two classes
             logits = np.column_stack([-logits, logits]) * (0.5 if self._loss == "softmax" else 1.0)
         if logits.shape[1] != len(self.classes_):
             msg = (
-                f"decision_function of {type(self.estimator_).__name__} has {logits.shape[1]} columns for "
+                f"decision_function of {type(self.logit_estimator_).__name__} has {logits.shape[1]} columns for "
                 f"{len(self.classes_)} classes; it must have one for each (decision_function_shape='ovr')."
             )
             raise ValueError(msg)
@@ -201,7 +201,7 @@ class SoftmaxOpenSetClassifier(LogitClassifier):
     open_label_ : int, float or str
         The open label, in the kind of ``classes_``.
 
-    estimator_ : classifier or None
+    logit_estimator_ : classifier or None
         What gives the logits, fitted; ``None`` with ``estimator=None``.
 
     coef_ : ndarray of shape (n_classes, n_features) or None
@@ -343,7 +343,7 @@ class MaxLogitClassifier(LogitClassifier):
     open_label_ : int, float or str
         The open label, in the kind of ``classes_``.
 
-    estimator_ : classifier or None
+    logit_estimator_ : classifier or None
         What gives the logits, fitted; ``None`` with ``estimator=None``.
 
     coef_ : ndarray of shape (n_classes, n_features) or None
@@ -490,7 +490,7 @@ class EnergyClassifier(LogitClassifier):
     open_label_ : int, float or str
         The open label, in the kind of ``classes_``.
 
-    estimator_ : classifier or None
+    logit_estimator_ : classifier or None
         What gives the logits, fitted; ``None`` with ``estimator=None``.
 
     coef_ : ndarray of shape (n_classes, n_features) or None

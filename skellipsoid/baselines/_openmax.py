@@ -85,7 +85,7 @@ class OpenMaxClassifier(LogitClassifier):
     open_label_ : int, float or str
         The open label, in the kind of ``classes_``.
 
-    estimator_ : classifier or None
+    logit_estimator_ : classifier or None
         What gives the logits, fitted; ``None`` with ``estimator=None``.
 
     coef_ : ndarray of shape (n_classes, n_features) or None

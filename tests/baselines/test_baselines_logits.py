@@ -182,7 +182,7 @@ def test_any_classifier_gives_the_logits(classifier, estimator):
     X, y = three_clusters()
     clf = classifier(estimator).fit(X, y)
     assert clf.coef_ is None
-    assert clf.estimator_ is not estimator
+    assert clf.logit_estimator_ is not estimator
     theirs = type(estimator)(**estimator.get_params(deep=False)).fit(X, y).predict(X)
     assert (clf.predict_known(X) == theirs).mean() > 0.98
     assert (clf.predict(X) == y).mean() > (0.5 if isinstance(estimator, SVC) else 0.8)  # votes are small for logits
@@ -194,7 +194,7 @@ def test_a_frozen_classifier_is_used_as_it_is(classifier):
     new, truth = three_clusters(seed=1)
     fitted = LogisticRegression().fit(X, y)
     clf = classifier(FrozenEstimator(fitted)).fit(new, truth)
-    np.testing.assert_array_equal(clf.estimator_.decision_function(X), fitted.decision_function(X))
+    np.testing.assert_array_equal(clf.logit_estimator_.decision_function(X), fitted.decision_function(X))
     with pytest.raises(ValueError, match=r"threshold='auto' fits without .* FrozenEstimator cannot"):
         classifier(FrozenEstimator(fitted), threshold="auto").fit(new, truth)
     with_open, labels = np.append(new, np.zeros((30, 2)), axis=0), np.append(truth, np.full(30, "-1"))
