@@ -8,7 +8,7 @@ import torch
 from scipy.special import expit
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ._logits import LogitClassifier
+from ._logit_classifier import LogitClassifier
 from ._threshold import Floats, Integers, Scored
 
 #: No class accepts a probability below this.

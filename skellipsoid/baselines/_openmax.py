@@ -2,6 +2,7 @@
 
 from numbers import Integral, Real
 from typing import Any, ClassVar
+from warnings import warn
 
 import numpy as np
 import torch
@@ -10,10 +11,13 @@ from scipy.special import softmax
 from scipy.stats import gumbel_l
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ._logits import LogitClassifier, centred
+from .._engine.samples import Gathered
+from ._logit_classifier import LogitClassifier, centred
 from ._threshold import Floats, Integers, Scored
 
 _LARGEST_EXPONENT = 100.0
+#: Share of training rows that the unknown may win without a warning.
+_MOST_LOST = 0.5
 
 
 class OpenMaxClassifier(LogitClassifier):
@@ -46,6 +50,9 @@ class OpenMaxClassifier(LogitClassifier):
 
     n_ranked : int, default=10
         α, how many of the largest logits are revised (the EliDecide paper's setting); at most the number of classes.
+        What is taken from all of them adds up: where the logits of ranks 2 to α are large, too, as those of a linear
+        head on frozen features with many classes, nearly all rows become unknown, of which a warning tells. 2 or 3 is
+        right then.
 
     threshold : {"paper", "quantile", "auto"} or float, default="paper"
         The probability below which rows are open. ``"paper"`` is 0.5.
@@ -188,6 +195,17 @@ class OpenMaxClassifier(LogitClassifier):
 
     def _fixed_threshold(self) -> float:
         return 0.5
+
+    def _fit_boundaries(self, X: NDArray[Any], classes: Integers, real_open: NDArray[Any], gathered: Gathered) -> None:
+        super()._fit_boundaries(X, classes, real_open, gathered)
+        shares = self._probabilities(self._logits(X.astype(np.float64, copy=False)))
+        lost = float(np.mean(shares[:, 0] > shares[:, 1:].max(axis=1)))
+        if lost > _MOST_LOST:
+            warn(
+                f"OpenMax takes {lost:.0%} of its own training rows for unknown: the logits of the {self.n_ranked} "
+                "classes that it revises outweigh that of the right one; lower n_ranked (to 3, say) or tail_size.",
+                stacklevel=5,
+            )
 
     def _after_logits(self, logits: Floats, classes: Integers, weights: Floats) -> None:
         activations, n_classes = centred(logits), len(self.classes_)

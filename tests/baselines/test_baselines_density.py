@@ -7,7 +7,8 @@ from sklearn.covariance import LedoitWolf
 from sklearn.neighbors import LocalOutlierFactor
 
 from skellipsoid.baselines import KNNOpenSetClassifier, LOFOpenSetClassifier, MahalanobisClassifier, PLDAClassifier
-from skellipsoid.baselines._gaussian import plda_ratios, shrunk_covariance
+from skellipsoid.baselines._covariance import shrunk_covariance
+from skellipsoid.baselines._plda import plda_ratios
 
 A_AND_B = np.array([[-1.0], [1.0], [9.0], [11.0]]), [0, 0, 1, 1]
 

@@ -239,3 +239,20 @@ def test_the_head_is_in_the_units_of_the_rows():
     np.testing.assert_allclose(moved.score_samples(1e3 * rows - 77), scores, rtol=1e-3)
     assert moved.coef_.shape == (3, 2)
     assert len(moved.loss_curve_) == moved.n_iter_ > 1
+
+
+def test_openmax_that_calls_its_own_rows_unknown_says_so():
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 30
+    # The right logit is 3, those of nine other classes are 2, and of the rest -1.
+    rows = 3.0 * np.eye(30)[y] + 0.1 * rng.normal(size=(300, 30))
+    for shift in range(1, 10):
+        rows[np.arange(300), (y + shift) % 30] = 2 + 0.1 * rng.normal(size=300)
+    rows[rows < 1] -= 1
+    message = "OpenMax takes .*% of its own training rows for unknown.*lower n_ranked"
+    with pytest.warns(UserWarning, match=message) as caught:
+        clf = OpenMaxClassifier(Given(), threshold=0.0).fit(rows, y)
+    assert caught[0].filename == __file__
+    assert (clf.predict(rows) == -1).mean() > 0.5
+    few = from_logits(OpenMaxClassifier(threshold=0.0, n_ranked=1, tail_size=2), rows, y)
+    assert (few.predict(rows) == y).mean() > 0.5
