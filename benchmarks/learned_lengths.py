@@ -1,7 +1,7 @@
 """Whether learning adds to the closed form: the paper's two losses on the lengths of the axes that all classes share.
 
 In the coordinates of the closed form one factor for each axis, shared by all classes, is learned by Adam from the
-expansion of left-out samples (eq. 13) and the contraction of samples of imaginary classes (eq. 15), with a penalty that
+expansion of left-out samples (eq. 13) and the contraction of samples of synthetic classes (eq. 15), with a penalty that
 draws the logarithms of the factors to 0. Whole classes that trained nothing, as open, say after how many steps to stop.
 The development rows then judge both, each at its best threshold (oracle F1) and by AUROC. No test row is read.
 
@@ -19,7 +19,7 @@ from sklearn.preprocessing import normalize
 
 from skellipsoid import EllipsoidOpenSetClassifier
 from skellipsoid._engine.losses import contraction_loss, expansion_loss
-from skellipsoid._engine.pseudo_open import draw_between
+from skellipsoid._engine.pseudo_open import draw_synthetic_classes
 from skellipsoid.metrics import open_set_auroc, paired_test
 
 N_STEPS, EVERY, RATE = 60, 5, 0.02
@@ -92,7 +92,7 @@ class Lengths:
             rows = X[~kept]
             nearest = np.searchsorted(clf.classes_, clf.predict_known(rows))
             classes = codes[~kept]
-            drawn = draw_between(classes, len(rows), ALPHA, np.random.default_rng(seed), np.ones(len(rows)))
+            drawn = draw_synthetic_classes(classes, len(rows), ALPHA, np.random.default_rng(seed), np.ones(len(rows)))
             offsets = torch.from_numpy(rows - clf.centroids_[classes])
             between = drawn.of(torch.from_numpy(clf.centroids_), offsets).numpy()
             of_between = np.searchsorted(clf.classes_, clf.predict_known(between))

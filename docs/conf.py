@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from docutils import nodes
+from sphinx_gallery.sorting import ExplicitOrder
 
 # Before anything imports the hub's client, which reads it once.
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -53,6 +54,21 @@ sphinx_gallery_conf = {
     "examples_dirs": "../examples",
     "gallery_dirs": "auto_examples",
     "ignore_pattern": r"serve_",  # shown, and explained, in the guide
+    # From easy to hard.
+    "within_subsection_order": ExplicitOrder(
+        [
+            f"plot_{name}.py"
+            for name in (
+                "three_answers",
+                "ellipsoids_2d",
+                "text_pipeline",
+                "digits",
+                "displays",
+                "size",
+                "beta_alpha",
+            )
+        ]
+    ),
     "doc_module": "skellipsoid",
     "backreferences_dir": "generated/backreferences",
     "download_all_examples": False,

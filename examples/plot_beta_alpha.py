@@ -1,19 +1,19 @@
 """
-=============================================
-A map of beta and alpha, by left-out classes
-=============================================
+===========================================
+Search beta and alpha with held-out classes
+===========================================
 
-``beta`` sets how strict the boundaries are, ``alpha`` where the synthetic open samples lie that help to set their size.
-This example searches both with :class:`~sklearn.model_selection.GridSearchCV`, and draws what the search found: the F1
-of every pair, and the two error rates that ``beta`` trades against each other.
+A larger ``beta`` makes all boundaries smaller. ``alpha`` is the position of the synthetic open samples that help to
+choose the size. This example searches both with :class:`~sklearn.model_selection.GridSearchCV`. It draws the F1 of
+every pair, and the two error rates that depend on ``beta``.
 """
 
 # %%
 # Data and search
 # ---------------
-# The features of the frozen text model, for the corpus that ships with the package.
+# The features are those of the frozen text model, for the corpus that comes with the package.
 # :class:`~skellipsoid.model_selection.OpenSetKFold` removes a third of the classes from the training part of each fold.
-# In the test part they are open. Ordinary folds hold no open sample, and would always prefer the larger boundary.
+# In the test part they are open. Ordinary folds have no open samples and always prefer the larger boundary.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -55,10 +55,10 @@ def table(name):
 
 
 # %%
-# The map
-# -------
-# Each cell is the mean F1 of the three folds. The default (beta 0.5, alpha 0.6) has a frame. Differences smaller than
-# the standard error of the folds say nothing.
+# F1 of every pair
+# ----------------
+# Each cell is the mean F1 of the three folds ± its standard error. The default (beta 0.5, alpha 0.6) has a frame.
+# Differences below the standard error are not significant.
 
 f1, error = table("mean_test_f1"), table("std_test_f1") / np.sqrt(3)
 default = grid["alpha"].index(0.6), grid["beta"].index(0.5)
@@ -69,7 +69,7 @@ for (row, column), value in np.ndenumerate(f1):
     label = f"{value:.1f}\n± {error[row, column]:.1f}"
     ax.text(column, row, label, ha="center", va="center", color="black" if value > middle else "white")
 ax.add_patch(plt.Rectangle((default[1] - 0.5, default[0] - 0.5), 1, 1, fill=False, edgecolor="red", linewidth=3))
-ax.set(xlabel="beta", ylabel="alpha", title="Macro F1 in percent, mean of three folds (framed: the default)")
+ax.set(xlabel="beta", ylabel="alpha", title="Macro F1 in percent, mean of three folds (frame: default)")
 ax.set_xticks(range(len(grid["beta"])), grid["beta"])
 ax.set_yticks(range(len(grid["alpha"])), grid["alpha"])
 fig.colorbar(image, label="macro F1 in percent")
@@ -81,8 +81,8 @@ print(f"default {f1[default]:.1f} ± {error[default]:.1f}, best {f1[best]:.1f} �
 # %%
 # Two kinds of error
 # ------------------
-# A larger ``beta`` makes all boundaries smaller. More open samples are rejected, which is wanted, and more known ones,
-# which is not. The shape of the boundaries does not change.
+# A larger ``beta`` makes all boundaries smaller. So more open samples are rejected, and also more known samples. The
+# shape of the boundaries does not change.
 
 fig, ax = plt.subplots(figsize=(7, 4.4), layout="constrained")
 ax.plot(grid["beta"], table("mean_test_open")[default[0]], "o-", color="#0072B2", label="open samples rejected")

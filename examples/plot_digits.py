@@ -1,17 +1,17 @@
 """
-====================================
-Handwritten digits, some of them new
-====================================
+========================================
+Images: handwritten digits, some unknown
+========================================
 
-The classifier takes any features, not those of text alone. Here it learns the digits 0 to 5 of scikit-learn's images
-and meets all ten in the test.
+The classifier takes any features, not only those of texts. Here the digits 0 to 5 of scikit-learn's images are known.
+The test has all ten digits.
 """
 
 # %%
 # Data
 # ----
-# The images have 8 by 8 pixels, which are the features as they are. The digits 6 to 9 take no part in training. In the
-# test they keep their names; everything below reads a label that is no known class as open.
+# The images have 8 by 8 pixels. The pixels are the features. The digits 6 to 9 are not used in training. In the test
+# they keep their labels: a label that is not a known class is open.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -32,23 +32,23 @@ X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, stratify=y, random_state=0)
 known = y_train <= 5
 X_train, y_train = X_train[known], y_train[known]
-print(f"{len(X_train)} training rows; {len(X_test)} test rows, {np.sum(y_test > 5)} of them open")
+print(f"{len(X_train)} training images; {len(X_test)} test images, {np.sum(y_test > 5)} of them open")
 
 # %%
 # Fit and report
 # --------------
-# All parameters keep their defaults. Some pixels are always 0, which does no harm: no feature is divided by its own
-# spread, all of them by one number, ``scale_``.
+# All parameters have their defaults. Some pixels are always 0. This does no harm, because all features are divided by
+# one number, ``scale_``, and not by their own standard deviation.
 
 clf = EllipsoidOpenSetClassifier(random_state=0).fit(X_train, y_train)
 predicted = clf.predict(X_test)
 print(open_set_report(y_test, predicted, labels=clf.classes_))
 
 # %%
-# Which digits are accepted as what?
-# ----------------------------------
-# Rows are true digits, columns are answers. Below the line are the digits that training never saw: whatever stands
-# there outside of the last column is an open image that was taken for a known digit.
+# Which open digits are accepted?
+# -------------------------------
+# Each line is a true digit, each column an answer. Below the white line are the open digits. There, all images outside
+# the last column are open images that were accepted as a known digit.
 
 answers = [*clf.classes_, clf.open_label_]
 table = np.array([[np.sum(predicted[y_test == digit] == answer) for answer in answers] for digit in range(10)])
@@ -64,10 +64,10 @@ ax.set(xlabel="answer", ylabel="true digit", title="Test images by true digit an
 plt.show()
 
 # %%
-# Pictures
-# --------
-# The number below an image is its margin: 1 at the centroid of the nearest class, 0 on its boundary, negative outside.
-# Each row of pictures goes from the largest margin to the smallest in equal steps.
+# Accepted and rejected images
+# ----------------------------
+# The number below an image is its margin: 1 at the centre of the nearest class, 0 on its boundary, negative outside.
+# The images of each line are sorted from the largest margin to the smallest.
 
 margins = clf.score_samples(X_test)
 nearest = clf.predict_known(X_test)
@@ -94,12 +94,12 @@ for row, (name, members) in zip(axes, groups.items(), strict=True):
 plt.show()
 
 # %%
-# Other ways to say open
-# ----------------------
-# A reject option takes the largest probability of a closed-set classifier as the score. An outlier detector learns all
-# known digits as one set, and a closed-set classifier names the digit. Detectors need a threshold that someone chooses,
-# so only the ranking is compared: *AUROC* of known above open images, and *OSCR*, which also asks that known images get
-# the right digit.
+# Other methods
+# -------------
+# A reject option uses the largest probability of a closed-set classifier as the score. An outlier detector is trained
+# on all known digits as one set, and a closed-set classifier gives the digit. These methods need a threshold. So only
+# the ranking is compared. *AUROC* measures how well known images are ranked above open images. *OSCR* also requires the
+# right digit for known images.
 
 
 def rank(name, score, closed):
@@ -118,15 +118,13 @@ for detector in (IsolationForest(random_state=0), LocalOutlierFactor(novelty=Tru
     rank(name, detector.fit(X_train).score_samples(X_test), digit)
 
 # %%
-# ``LocalOutlierFactor`` keeps all training images and compares each new one with its neighbours. It ranks known above
-# open images nearly as well, and its OSCR is higher, because logistic regression names the digits better than the
-# nearest centroid does. That is one data set and one choice of known digits; try it on yours.
+# ``LocalOutlierFactor`` stores all training images and compares each new image with its neighbours. It is second here.
+# This is one data set and one choice of known digits. Compare the methods on your data.
 #
 # Fewer features
 # --------------
-# Principal components make the matrices smaller and learning cheaper. But they keep the directions in which images vary
-# most, and drop those in which known digits hardly vary, where a new digit would betray itself. So the ranking of known
-# above open images (AUROC) suffers before the closed-set accuracy does.
+# PCA makes the matrices smaller. It keeps the directions in which images vary most. It removes the directions in which
+# known digits hardly vary, and an unknown digit often deviates in these directions. So the AUROC becomes lower.
 
 print(f"{'features':18} {'F1':>6} {'AUROC':>6} {'OSCR':>6} {'closed-set accuracy':>20}")
 for n_components in (5, 10, 20, None):

@@ -1,10 +1,10 @@
 """
-================================
-Five pictures of a fitted model
-================================
+===============================
+Five displays of a fitted model
+===============================
 
 Each display of :mod:`skellipsoid.plotting` answers one question about a fitted open-set classifier. All of them take a
-classifier, a pipeline or a search, with test data that hold open samples.
+classifier, a pipeline or a search, and test data with open samples.
 """
 
 # %%
@@ -33,10 +33,10 @@ X_train, y_train = X_train[y_train <= 5], y_train[y_train <= 5]
 clf = EllipsoidOpenSetClassifier(random_state=0).fit(X_train, y_train)
 
 # %%
-# Do known and open samples overlap, and where is the cut?
-# --------------------------------------------------------
-# Samples left of the line are answered *open*. Known samples there are false rejections. Open samples right of it are
-# accepted by mistake.
+# Do known and open samples overlap?
+# ----------------------------------
+# The line is the operating point. Samples to the left of it are answered *open*. Known samples to the left are rejected
+# by mistake. Open samples to the right are accepted by mistake.
 
 ScoreHistogramDisplay.from_estimator(clf, X_test, y_test)
 plt.show()
@@ -44,16 +44,16 @@ plt.show()
 # %%
 # Which classes accept open samples?
 # ----------------------------------
-# The last row holds the open samples: what stands there outside of the last column was accepted. The last column holds
-# what was rejected.
+# The last line has the open samples. Those outside the last column were accepted by mistake. The last column has all
+# rejected samples.
 
 OpenSetConfusionMatrixDisplay.from_estimator(clf, X_test, y_test)
 plt.show()
 
 # %%
-# What would another cut give?
-# ----------------------------
-# Each operating point accepts another share of the known samples. The marked one is that of the fitted boundary.
+# What is the F1 at other operating points?
+# -----------------------------------------
+# A larger offset rejects more samples. The dashed line is the fitted boundary, with the offset 0.
 
 CoverageDisplay.from_estimator(clf, X_test, y_test)
 plt.show()
@@ -61,8 +61,9 @@ plt.show()
 # %%
 # Which of two models ranks better?
 # ---------------------------------
-# The OSCR curve counts known samples that are accepted *and* get the right class, against open samples that are
-# accepted. A curve further up is better. The second model is an outlier detector beside a logistic regression.
+# The OSCR curve shows the share of known samples that are accepted *and* get the right class, against the share of open
+# samples that are accepted. A higher curve is better. The second model is an outlier detector with a logistic
+# regression.
 
 fig, ax = plt.subplots(figsize=(6.4, 4.8), layout="constrained")
 OSCRDisplay.from_estimator(clf, X_test, y_test, name="ellipsoids", ax=ax)
@@ -81,9 +82,9 @@ plt.show()
 # %%
 # What does a boundary look like?
 # -------------------------------
-# One class, along two axes that tell the classes apart. Each axis is named by the two classes at its ends. Samples are
-# shown by where they lie along these axes alone; the other directions count too, so that a rejected sample may appear
-# inside.
+# The figure shows one class along two of the axes that separate the classes. Each axis has the names of the two classes
+# at its ends. The position of a sample shows these two axes only. The other directions also count. So a rejected sample
+# may appear inside the boundary.
 
 EllipsoidDisplay.from_estimator(clf, X_test, y_test, label=3)
 plt.show()

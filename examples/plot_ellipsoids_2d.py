@@ -1,19 +1,19 @@
 """
-=======================
-Ellipsoids beside balls
-=======================
+====================
+Ellipsoids and balls
+====================
 
-A class is rarely round. Around an elongated class a ball must choose: either it leaves out rows of the class, or it
-takes in open space. An ellipsoid need not. This example draws both in two dimensions, where everything can be seen,
-and measures what the shape alone gains.
+Most classes are not spherical. A ball around an elongated class has a problem: if it is small, it rejects samples of
+the class. If it is large, it accepts open space. An ellipsoid avoids both. This example draws balls and ellipsoids in
+two dimensions, and measures the gain of the shape.
 """
 
 # %%
 # Data
 # ----
-# :func:`~skellipsoid.datasets.make_open_blobs` draws elongated Gaussian classes in a wide cloud of open rows. It also
-# returns the rule that is best for this distribution, which no classifier can beat on average. Training sees known
-# rows only.
+# :func:`~skellipsoid.datasets.make_open_blobs` draws elongated Gaussian classes and open samples with a large variance.
+# It also returns the Bayes rule of this distribution: no classifier has a higher expected accuracy. Training uses known
+# samples only.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -45,14 +45,13 @@ def draw_data(seed):
 
 
 X_train, y_train, X_test, y_test, rule = draw_data(seed=1)
-print(f"{len(X_train)} training rows of {len(np.unique(y_train))} known classes")
-print(f"{len(X_test)} test rows, {np.sum(y_test == OPEN)} of them open")
+print(f"{len(X_train)} training samples of {len(np.unique(y_train))} known classes")
+print(f"{len(X_test)} test samples, {np.sum(y_test == OPEN)} of them open")
 
 # %%
 # Ellipsoids
 # ----------
-# All parameters keep their defaults: the shape starts at each class's covariance, and the size comes from rows that a
-# boundary was made without.
+# All parameters have their defaults. The shapes follow from covariances, and held-out samples choose the size.
 
 clf = EllipsoidOpenSetClassifier(random_state=0).fit(X_train, y_train)
 for label in clf.classes_:
@@ -62,9 +61,13 @@ for label in clf.classes_:
 # %%
 # Balls
 # -----
-# Two kinds, with the class means as centres and the same assignment. *Mean radius*: the ball of the paper's
-# start, whose radius is the mean distance of the class's rows to their centroid. *Equal coverage*: the ball
-# that takes in the same share of the class's training rows as its ellipsoid does, so that only the shape differs.
+# There are two kinds of balls. Their centres are the class means, and the assignment to classes is the same as for the
+# ellipsoids.
+#
+# - *Mean radius*: the radius is the mean distance of the samples to the class mean. This is the initialisation of the
+#   paper.
+# - *Equal coverage*: the ball covers the same share of the training samples of its class as the ellipsoid does. So only
+#   the shape is different.
 
 
 class Balls:
@@ -95,13 +98,13 @@ def make_balls(clf, X, y):
 mean_balls, equal_balls = make_balls(clf, X_train, y_train)
 
 # %%
-# The picture
+# The regions
 # -----------
-# The grey region is open. Coloured regions are accepted; where two shapes overlap, the nearer class mean decides, in
-# the metric of the covariance within classes. 700 of the test rows are drawn, as far as the frame reaches: known ones
-# in colour, open ones as crosses.
+# White is open. In coloured regions samples are accepted. Where two shapes overlap, the class with the nearest mean is
+# taken (Mahalanobis distance with the covariance within classes). The panels show 700 test samples: known samples in
+# colour, open samples as crosses.
 
-# The colours of Okabe and Ito, which colour-blind people can tell apart; every class has its own marker too.
+# Okabe and Ito: safe for colour-blind readers. Every class also has its own marker.
 COLOURS = ["#0072B2", "#E69F00", "#009E73", "#CC79A7"]
 MARKERS = ["o", "s", "^", "D"]
 FRAME = 14.0
@@ -111,13 +114,12 @@ def shade_regions(ax, model):
     ticks = np.linspace(-FRAME, FRAME, 400)
     grid = np.stack(np.meshgrid(ticks, ticks), axis=-1)
     answers = model.predict(grid.reshape(-1, 2)).reshape(grid.shape[:2])
-    ax.pcolormesh(
-        ticks, ticks, answers, cmap=ListedColormap(["#BBBBBB", *COLOURS]), vmin=-1, vmax=3, alpha=0.35, rasterized=True
-    )
+    colours = ListedColormap(["#FFFFFF", *COLOURS])
+    ax.pcolormesh(ticks, ticks, answers, cmap=colours, vmin=-1, vmax=3, alpha=0.35, rasterized=True)
 
 
-def draw_rows(ax, X, y, n_rows=700):
-    X, y = X[:n_rows], y[:n_rows]
+def draw_samples(ax, X, y, n_samples=700):
+    X, y = X[:n_samples], y[:n_samples]
     ax.scatter(*X[y == OPEN].T, marker="x", s=16, linewidths=0.9, color="#444444")
     for label, (colour, marker) in enumerate(zip(COLOURS, MARKERS, strict=True)):
         ax.scatter(*X[y == label].T, marker=marker, s=13, color=colour, edgecolors="white", linewidths=0.3)
@@ -133,21 +135,23 @@ models = {"Balls of mean radius": mean_balls, "Balls of equal coverage": equal_b
 fig, axes = plt.subplots(1, 3, figsize=(13, 5.6), sharex=True, sharey=True, layout="constrained")
 for ax, (name, model) in zip(axes, models.items(), strict=True):
     shade_regions(ax, model)
-    draw_rows(ax, X_test, y_test)
+    draw_samples(ax, X_test, y_test)
     for k, label in enumerate(clf.classes_):
         if isinstance(model, Balls):
-            outline = model.radii_[k] * circle
+            outline = clf.centroids_[k] + model.radii_[k] * circle
         else:
             directions, lengths = clf.ellipsoid_axes(label)
-            outline = circle * lengths @ directions
+            outline = clf.centers_[k] + circle * lengths @ directions
             center, matrix = rule.ellipsoid(label)
             best = center + np.linalg.solve(np.linalg.cholesky(matrix).T, circle.T).T
             draw_outline(ax, best, color="black", linestyle="--", linewidth=1.2)
-        draw_outline(ax, clf.centroids_[k] + outline, color=COLOURS[k], linewidth=2.2)
+        draw_outline(ax, outline, color=COLOURS[k], linewidth=2.2)
     predicted = model.predict(X_test)
     accepted = np.mean(predicted[y_test != OPEN] != OPEN)
     rejected = np.mean(predicted[y_test == OPEN] == OPEN)
-    ax.set_title(f"{name}\n{accepted:.0%} of known rows accepted\n{rejected:.0%} of open rows rejected", fontsize=12)
+    ax.set_title(
+        f"{name}\n{accepted:.0%} of known samples accepted\n{rejected:.0%} of open samples rejected", fontsize=12
+    )
     ax.set(xlabel="feature 1", xlim=(-FRAME, FRAME), ylim=(-FRAME, FRAME), aspect="equal")
 axes[0].set_ylabel("feature 2")
 handles = [
@@ -155,21 +159,21 @@ handles = [
         Line2D([], [], color=colour, marker=marker, linestyle="none", label=f"known class {label}")
         for label, (colour, marker) in enumerate(zip(COLOURS, MARKERS, strict=True))
     ),
-    Line2D([], [], color="#444444", marker="x", linestyle="none", label="open row"),
-    Line2D([], [], color="black", linestyle="--", label="best possible boundary"),
+    Line2D([], [], color="#444444", marker="x", linestyle="none", label="open sample"),
+    Line2D([], [], color="black", linestyle="--", label="Bayes rule"),
 ]
 fig.legend(handles=handles, loc="outside lower center", ncols=6, fontsize=11, frameon=False)
 plt.show()
 
 # %%
-# Balls of mean radius are too small: they reject many known rows. Balls of equal coverage are wide enough and let in
-# what lies beside the classes. The ellipsoids are narrow where the classes are, and come near the best possible ones,
-# though no open row was there to learn from.
+# Balls of mean radius are too small: they reject many known samples. Balls of equal coverage are too large: they accept
+# many open samples beside the classes. The ellipsoids are narrow like the classes. They are close to the Bayes rule,
+# although training had no open samples.
 #
-# What the shape gains, in numbers
-# --------------------------------
-# One draw of the data says little, so these are means over five. *F1* is the macro F1 over the four classes and open.
-# *AUROC* says how well the score ranks known above open rows; a factor on all radii does not change it.
+# In numbers
+# ----------
+# These are means over five draws of the data. *F1* is the macro F1 over the four classes and open. *AUROC* measures how
+# well the score ranks known above open samples. A common factor on all radii does not change the AUROC.
 
 
 def measure(predicted, score, y):
@@ -181,25 +185,25 @@ def measure(predicted, score, y):
     )
 
 
-results = {name: [] for name in [*models, "Best possible rule"]}
+results = {name: [] for name in [*models, "Bayes rule"]}
 for seed in range(5):
     X_train, y_train, X_test, y_test, rule = draw_data(seed)
     fitted = EllipsoidOpenSetClassifier(random_state=0).fit(X_train, y_train)
     for name, model in zip(models, (*make_balls(fitted, X_train, y_train), fitted), strict=True):
         results[name].append(measure(model.predict(X_test), model.score_samples(X_test), y_test))
-    results["Best possible rule"].append(measure(rule.predict(X_test), rule.log_density_ratio(X_test), y_test))
+    results["Bayes rule"].append(measure(rule.predict(X_test), rule.log_density_ratio(X_test), y_test))
 
 print(f"{'':24} {'F1':>6} {'accepted':>9} {'rejected':>9} {'AUROC':>6}")
-for name, rows in results.items():
-    f1, accepted, rejected, auroc = np.mean(rows, axis=0)
+for name, values in results.items():
+    f1, accepted, rejected, auroc = np.mean(values, axis=0)
     print(f"{name:24} {f1:6.3f} {accepted:9.1%} {rejected:9.1%} {auroc:6.3f}")
 
 # %%
 # Margins
 # -------
-# ``score_samples`` is the margin of the class that a row is assigned to: 1 at the centre, 0 on the boundary, negative
-# outside, without units. Its contours are ellipses of one shape, and the arrows are the semi-axes that
-# ``ellipsoid_axes`` gives.
+# ``score_samples`` is the margin of the class that a sample is assigned to: 1 at the centre, 0 on the boundary,
+# negative outside. It has no unit. In each class the contours are ellipses of one shape. The arrows are the semi-axes
+# from ``ellipsoid_axes``.
 
 ticks = np.linspace(-FRAME, FRAME, 400)
 grid = np.stack(np.meshgrid(ticks, ticks), axis=-1)

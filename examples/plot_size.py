@@ -1,17 +1,17 @@
 """
-========================================================================
-Why boundaries of training rows are too small, and what makes them right
-========================================================================
+===================================================
+How held-out samples set the size of the boundaries
+===================================================
 
-A boundary that is as large as its training rows ask for rejects many new rows of its class. This example shows how far
-out training rows lie, how far out new ones do, and how the classifier finds a size without seeing any open row.
+A boundary that fits its training samples rejects many new samples of its class. This example compares the distances of
+training samples and of new samples. Then it shows how the classifier chooses the size without open samples.
 """
 
 # %%
 # Data
 # ----
-# The corpus that ships with the package, as features of the frozen text model: nothing was tuned on these texts. The
-# test part has new texts of the 28 known intents, and open ones.
+# The features are those of the frozen text model, for the corpus that comes with the package. The text model was not
+# trained on these texts. The test part has new texts of the 28 known intents, and open texts.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -26,68 +26,73 @@ X_train, X_test = encoder.transform(train.data), encoder.transform(test.data)
 is_open = test.target == "-1"
 
 # %%
-# How far out rows lie
-# --------------------
-# The distance of a row to the centre of its ellipsoid, as a multiple of the radius, is 1 minus its score. Training rows
-# seem to lie near the centre: each of them has drawn the centroid and the shape towards itself. ``held_out_scores_``
-# are the scores of the same rows, each by its class *without* it. The curve of those is the curve of new rows.
+# Distances to the centre
+# -----------------------
+# The distance of a sample to the centre of its ellipsoid, divided by the radius, is 1 minus its score. Training samples
+# lie near the centre, because the class mean and the shape were computed from them. ``held_out_scores_`` are the scores
+# of the same samples when each is held out: the boundary is computed without it. The curve of held-out samples is
+# nearly the curve of new known samples.
 
 clf = EllipsoidOpenSetClassifier(random_state=0).fit(X_train, train.target)
-reaches = {
-    "training rows": 1 - clf.score_samples(X_train),
-    "training rows, each by its class without it": 1 - clf.held_out_scores_,
-    "new known rows": 1 - clf.score_samples(X_test[~is_open]),
-    "open rows": 1 - clf.score_samples(X_test[is_open]),
+distances = {
+    "training samples": 1 - clf.score_samples(X_train),
+    "training samples, held out": 1 - clf.held_out_scores_,
+    "new known samples": 1 - clf.score_samples(X_test[~is_open]),
+    "open samples": 1 - clf.score_samples(X_test[is_open]),
 }
 
 fig, ax = plt.subplots(figsize=(7, 5.2), layout="constrained")
 styles = {"color": ["#0072B2", "#E69F00", "#009E73", "#000000"], "linestyle": [":", "--", "-", "-."]}
-for (name, values), colour, style in zip(reaches.items(), styles["color"], styles["linestyle"], strict=True):
+for (name, values), colour, style in zip(distances.items(), styles["color"], styles["linestyle"], strict=True):
     ax.ecdf(values, color=colour, linestyle=style, linewidth=2, label=name)
-    print(f"{name:45} {np.mean(values <= 1):4.0%} inside")
+    print(f"{name:27} {np.mean(values <= 1):4.0%} inside the boundary")
 ax.axvline(1, color="#888888", linewidth=1)
-ax.set(xlim=(0.5, 1.3), xlabel="distance to the centre, in radii", ylabel="share of rows within it")
-ax.set_title("Training rows lie nearer than new ones")
+ax.annotate("boundary", (1, 0.02), (4, 0), textcoords="offset points", color="#555555")
+ax.set(xlim=(0, 1.05 * distances["open samples"].max()), xlabel="distance to the centre, in radii")
+ax.set(ylim=(0, 1), ylabel="share of samples within this distance")
+ax.set_title("Training samples lie nearer to the centre than new samples")
 ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2, frameon=False)
 plt.show()
 
 # %%
-# Which size
-# ----------
-# Multiplying all radii by s is setting the offset to 1 - s. The paper's size is the mean distance of the training rows:
-# about half of the new rows of each class lie farther out. The rule takes the left-out rows as known. Two kinds of rows
-# stand in for open ones: the same rows for the nearest other class, their own left aside, and rows of imaginary classes
-# between two known ones. The sizes at which it expects a good F1 are those at which the F1 on the test rows is good.
+# The radius scale
+# ----------------
+# All radii are multiplied by one radius scale s. For a fitted classifier, this is the same as an offset of 1 - s. With
+# ``recalibrate=False`` the radius is the mean distance of the held-out samples. About half of the new samples of a
+# class lie farther out. With ``recalibrate=True``, the default, the classifier chooses the radius scale with the best
+# expected F1. The held-out samples are the known samples. Two kinds of samples replace open samples: samples of
+# held-out classes, and samples of synthetic classes between two known classes. The figure shows the F1 on the test
+# samples.
 
-sizes = np.linspace(0.7, 1.3, 121)
+scales = np.linspace(0.5, 1.5, 201)
 scores, nearest = clf.score_samples(X_test), clf.predict_known(X_test)
 
 
-def f1_at(size):
-    return open_set_f1_score(test.target, np.where(scores >= 1 - size, nearest, "-1"), zero_division=0)
+def f1_at(scale):
+    return open_set_f1_score(test.target, np.where(scores >= 1 - scale, nearest, "-1"), zero_division=0)
 
 
-paper = EllipsoidOpenSetClassifier(recalibrate=False, random_state=0).fit(X_train, train.target)
-mean_distance = paper.radii_[0] / clf.radii_[0]
-f1 = np.array([f1_at(size) for size in sizes])
+not_scaled = EllipsoidOpenSetClassifier(recalibrate=False, random_state=0).fit(X_train, train.target)
+mean_distance = not_scaled.radii_[0] / clf.radii_[0]
+f1 = np.array([f1_at(scale) for scale in scales])
 fig, ax = plt.subplots(figsize=(7, 5.2), layout="constrained")
-ax.plot(sizes, f1, color="#0072B2", linewidth=2)
-for size, name, marker in (
-    (mean_distance, "mean distance of the rows", "s"),
-    (1.0, "the rule's size", "o"),
-    (sizes[f1.argmax()], "the best on the test rows", "^"),
+ax.plot(scales, f1, color="#0072B2", linewidth=2)
+for scale, name, marker in (
+    (mean_distance, "mean distance", "s"),
+    (1.0, "chosen radius scale", "o"),
+    (scales[f1.argmax()], "best on the test samples", "^"),
 ):
-    label = f"{name}: F1 {f1_at(size):.3f}"
+    label = f"{name}: F1 {f1_at(scale):.3f}"
     look = {"markersize": 10, "linestyle": "none", "color": "black", "fillstyle": "none"}
-    ax.plot(size, f1_at(size), marker=marker, label=label, **look)
-    print(f"{name:28} size {size:.2f}: F1 {f1_at(size):.3f}")
-ax.set(xlabel="size: factor on all radii", ylabel="macro F1 over known classes and open")
-ax.set_title("F1 on the test rows by size")
+    ax.plot(scale, f1_at(scale), marker=marker, label=label, **look)
+    print(f"{name:25} radius scale {scale:.2f}: F1 {f1_at(scale):.3f}")
+ax.set(xlim=(0.5, 1.5), xlabel="radius scale (1: chosen)", ylim=(0, 1), ylabel="macro F1 over known classes and open")
+ax.set_title("F1 on the test samples by radius scale")
 ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=1, frameon=False)
 plt.show()
 
 # %%
-# What it costs
-# -------------
-# Leaving a row out changes the covariance of its class by a rank-one term, so that all rows are judged by one
-# decomposition of each class. Nothing is fitted again.
+# Cost
+# ----
+# A held-out sample changes the covariance of its class by a matrix of rank one. So one decomposition of each class
+# gives the distances of all held-out samples. Nothing is fitted again.

@@ -1,18 +1,18 @@
 """
-================================
-From raw text to labels, or open
-================================
+===================================
+From texts to intents, or to *open*
+===================================
 
-A pipeline of :class:`~skellipsoid.SupConTextEncoder` and :class:`~skellipsoid.EllipsoidOpenSetClassifier` takes
-sentences and answers with an intent, or open. It learns the corpus that ships with the package, with the small text
-model that the extra ``[offline]`` installs, so that nothing is downloaded.
+A pipeline of :class:`~skellipsoid.SupConTextEncoder` and :class:`~skellipsoid.EllipsoidOpenSetClassifier` takes texts.
+It answers with an intent or with *open*. This example uses the corpus that comes with the package, and the text model
+that the extra ``[offline]`` installs. Nothing is downloaded.
 """
 
 # %%
 # Train
 # -----
-# The training part holds requests of 28 intents and no open text. With ``finetune="head"``, the default, the text model
-# is frozen and embeds each text once; one linear layer learns.
+# The training part has requests of 28 intents and no open text. With ``finetune="head"``, the default, the text model
+# is frozen and embeds each text once. Only a linear layer is trained.
 
 import tempfile
 import textwrap
@@ -38,10 +38,12 @@ print(pipe.predict(["wake me at half past six", "how many moons does Jupiter hav
 # %%
 # Report
 # ------
-# The test part has 168 open texts. Half of them are *near*, requests of the same domains for something else, and half
-# are *far*. *F1* of the literature is the f1-score of the row "macro avg": known intents and open weigh alike.
+# The test part has 168 open texts. Half of them are *near*: requests of the same domains for something else. The other
+# half are *far*. *F1* in the literature is the f1-score of the line "macro avg": each known intent and open have the
+# same weight.
 #
-# ``pipe.predict(test.data)`` would do. Here the texts are embedded once, and the features used again further down.
+# ``pipe.predict(test.data)`` gives the same labels. Here the texts are embedded once, because the features are used
+# again below.
 
 test = load_assistant_intents(subset="test")
 features = pipe[:-1].transform(test.data)
@@ -49,10 +51,10 @@ predicted = pipe[-1].predict(features)
 print(open_set_report(test.target, predicted, labels=pipe.classes_))
 
 # %%
-# How far in, how far out
-# -----------------------
-# The margin of a text is 1 at the centroid of its nearest intent, 0 on that intent's boundary, and negative outside.
-# Far texts are easy. Near ones overlap with the known texts, so that no size of the boundaries parts them all.
+# Margins of known and open texts
+# -------------------------------
+# The margin of a text is 1 at the centre of its nearest intent, 0 on the boundary, and negative outside. Far texts are
+# easy to reject. The margins of near texts and known texts overlap. So no size of the boundaries separates all of them.
 
 margins = pipe[-1].score_samples(features)
 groups = {
@@ -61,22 +63,22 @@ groups = {
     "open, far": (margins[test.open_kind == "far"], "#009E73", ".."),
 }
 
-fig, axes = plt.subplots(3, 1, figsize=(8, 6), sharex=True, layout="constrained")
-edges = np.arange(np.floor(margins.min() * 5) / 5, 1.01, 0.1)
+fig, axes = plt.subplots(3, 1, figsize=(8, 6), sharex=True, sharey=True, layout="constrained")
+edges = np.arange(np.floor(margins.min() * 10) / 10, 1.01, 0.1)
 for ax, (name, (values, colour, hatch)) in zip(axes, groups.items(), strict=True):
-    ax.hist(values, bins=edges, color=colour, hatch=hatch, edgecolor="white")
+    share = np.full(len(values), 100 / len(values))
+    ax.hist(values, bins=edges, weights=share, color=colour, hatch=hatch, edgecolor="white")
     ax.axvline(0, color="black", linewidth=2)
     ax.set_title(f"{name}: {np.mean(values < 0):.0%} of {len(values)} texts are answered open", fontsize=11, loc="left")
-    ax.set_ylabel("texts")
-axes[-1].set_xlabel("margin of the nearest intent (left of the line: open)")
+    ax.set(ylabel="% of the texts", xlim=(edges[0], 1))
+axes[-1].set_xlabel("margin of the nearest intent (left of 0: open)")
 plt.show()
 
 # %%
 # Why is a text rejected?
 # -----------------------
-# :func:`~skellipsoid.explain` says which intent is nearest, by how much a text is outside, how many known texts lie as
-# far out, and which training text comes closest. A close training text alone does not make a text known: the margin
-# also depends on the direction in which the text lies from the centroid.
+# :func:`~skellipsoid.explain` gives the nearest intent, the margin, the p-value and the nearest training text. A text
+# with a near training text can still be open: the margin also depends on the direction from the centre to the text.
 
 is_open, is_rejected = test.target == "-1", predicted == "-1"
 order = np.argsort(-margins)
@@ -92,23 +94,23 @@ for title, rows in shown.items():
     for i, row in enumerate(spread):
         print(f"{textwrap.shorten(why.text[i], 90)!r} ({'open' if is_open[row] else test.target[row]})")
         print(f"    nearest: {why.nearest_class[i]}, margin {why.margin[i]:+.2f}, p-value {why.p_value[i]:.2f}")
-        print(f"    its closest training text: {textwrap.shorten(why.neighbor_1[i], 80)!r}")
+        print(f"    nearest training text: {textwrap.shorten(why.neighbor_1[i], 80)!r}")
     print()
 
 # %%
 # Choose beta and alpha
 # ---------------------
-# ``GridSearchCV`` works on the pipeline. Three things need care.
+# ``GridSearchCV`` works with the pipeline. Three points need care.
 #
-# *Rows.* Folds of ordinary cross-validation hold no open text, so that a larger boundary never looks worse.
-# :class:`~skellipsoid.model_selection.OpenSetKFold` leaves classes out of the training part of each fold, and the
-# scorer reads them as open. Eight intents are enough to show it.
+# *Folds.* Folds of ordinary cross-validation have no open texts, so that a larger boundary never has a lower score.
+# :class:`~skellipsoid.model_selection.OpenSetKFold` removes some classes from the training part of each fold. For the
+# scorer these classes are open. Eight intents are enough for this example.
 #
-# *Candidates.* ``beta`` moves the size of all boundaries: a larger one makes them smaller, so that more texts are open.
-# ``alpha`` says where, between two known ones, the imaginary classes lie that help to judge the size.
+# *Candidates.* ``beta`` changes the size of all boundaries: a larger ``beta`` makes them smaller, and more texts are
+# open. ``alpha`` is the position of the synthetic classes between two known classes. They help to choose the size.
 #
-# *Time.* ``memory`` keeps the fitted encoder, which none of these parameters concerns: in each fold the first candidate
-# pays for it. Scoring embeds the test part anew each time.
+# *Time.* ``memory`` stores the fitted encoder, because it does not depend on these parameters. So the encoder is fitted
+# once in each fold. The test part is embedded again for each candidate.
 
 some = np.isin(train.target, train.target_names[:8])
 candidates = [
@@ -122,9 +124,9 @@ with tempfile.TemporaryDirectory() as cache:
     search.fit(train.data[some], train.target[some])
     seconds = time.perf_counter() - start
 
-# On so few texts, small differences mean little.
+# With few texts, small differences are not significant.
 print("init        alpha  beta     F1   seconds to fit")
 results = search.cv_results_
 for params, f1, fit in zip(results["params"], results["mean_test_score"], results["mean_fit_time"], strict=True):
     print(f"{params['clf__init']:11} {params['clf__alpha']:5} {params.get('clf__beta', ''):5} {f1:6.3f} {fit:8.1f}")
-print(f"\nbest: {search.best_params_}; {len(results['params']) * 2 + 1} fits in {seconds:.0f} s")
+print(f"\nbest: {search.best_params_}\n{len(results['params']) * 2 + 1} fits in {seconds:.0f} s")

@@ -1,17 +1,17 @@
 """
-==================================================
-A classifier, an outlier detector, and both in one
-==================================================
+==========================================================
+Classifier, outlier detector, open-set classifier compared
+==========================================================
 
-New samples often belong to none of the classes of the training data. This example shows what three kinds of model
-answer then, on the same data in two dimensions: a classifier gives every point to a class, an outlier detector
-recognises what is new and knows no classes, and an open-set classifier does both.
+New samples often belong to none of the classes of the training data. This example compares three kinds of model on the
+same data with two features. A classifier assigns every sample to a class. An outlier detector (novelty detection) finds
+new samples, but has no classes. An open-set classifier does both.
 """
 
 # %%
 # Data
 # ----
-# Three known classes for training. The crosses are open samples: the models never see them in training.
+# There are three known classes. The open samples belong to none of them. They are not used in training.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,7 +21,7 @@ from sklearn.linear_model import LogisticRegression
 
 from skellipsoid import EllipsoidOpenSetClassifier
 
-COLOURS = ["#0072B2", "#E69F00", "#009E73"]  # of Okabe and Ito, which colour-blind readers can tell apart
+COLOURS = ["#0072B2", "#E69F00", "#009E73"]  # Okabe and Ito: safe for colour-blind readers
 MARKERS = ["o", "s", "^"]
 OPEN = -1
 
@@ -31,11 +31,14 @@ centres = [[-4.5, 3.0], [4.8, 2.6], [0.5, -4.6]]
 X = np.concatenate([rng.normal(size=(80, 2)) @ shape + centre for shape, centre in zip(shapes, centres, strict=True)])
 y = np.repeat([0, 1, 2], 80)
 open_samples = np.concatenate([rng.normal([0, 1.2], 0.9, (18, 2)), rng.normal([-6.3, -5.6], 0.9, (18, 2))])
+X_new = np.concatenate(
+    [rng.normal(size=(80, 2)) @ shape + centre for shape, centre in zip(shapes, centres, strict=True)]
+)
 
 # %%
 # Three models
 # ------------
-# Each fits in one line, with the defaults.
+# Each model is fitted in one line, with its defaults.
 
 classifier = LogisticRegression().fit(X, y)
 detector = IsolationForest(random_state=0).fit(X)
@@ -44,8 +47,8 @@ open_set = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
 # %%
 # Three answers
 # -------------
-# White is where a model answers *open*, or *outlier*. The classifier has no white at all. The detector has one region
-# for everything that it has seen. The open-set classifier has one region for each class.
+# In white regions a model answers *open* or *outlier*. Crosses are open samples. The classifier has no white region.
+# The detector has one grey region for all training data. The open-set classifier has one region for each class.
 
 FRAME = 10.0
 ticks = np.linspace(-FRAME, FRAME, 500)
@@ -72,12 +75,24 @@ plt.show()
 # %%
 # In numbers
 # ----------
-# The share of the open samples that each model recognises, and whether it names the classes of known samples.
+# The table shows the share of the open samples that are rejected, and the shares of new known samples that are accepted
+# and that get their class. The detector has no classes.
 
-is_new = {
+rejected = {
     "classifier": np.zeros(len(open_samples), dtype=bool),
     "outlier detector": detector.predict(open_samples) == -1,
     "skellipsoid": open_set.predict(open_samples) == open_set.open_label_,
 }
-for name, found in is_new.items():
-    print(f"{name:17} {found.mean():4.0%} of the open samples recognised")
+accepted = {
+    "classifier": np.ones(len(X_new), dtype=bool),
+    "outlier detector": detector.predict(X_new) == 1,
+    "skellipsoid": open_set.predict(X_new) != open_set.open_label_,
+}
+right = {
+    "classifier": f"{np.mean(classifier.predict(X_new) == y):.0%}",
+    "outlier detector": "-",
+    "skellipsoid": f"{np.mean(open_set.predict(X_new) == y):.0%}",
+}
+print(f"{'':17} {'open rejected':>14} {'known accepted':>15} {'known, right class':>19}")
+for name in panels:
+    print(f"{name:17} {rejected[name].mean():14.0%} {accepted[name].mean():15.0%} {right[name]:>19}")

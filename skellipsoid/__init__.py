@@ -1,4 +1,4 @@
-"""Open-set classification for scikit-learn: learned ellipsoids around the known classes, open everywhere else."""
+"""Open-set classification for scikit-learn: one ellipsoid around each known class, open everywhere else."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import baselines, datasets, metrics, model_selection, plotting
+    from . import baselines, benchmark, datasets, metrics, model_selection, plotting
     from ._data_check import check_training_texts
     from ._ellipsoid import EllipsoidOpenSetClassifier
     from ._encoder import SupConTextEncoder
@@ -20,6 +20,7 @@ __all__ = [
     "TunedOperatingPointCV",
     "__version__",
     "baselines",
+    "benchmark",
     "check_training_texts",
     "datasets",
     "explain",
@@ -42,7 +43,7 @@ _MODULE_OF = {
     "save": "persistence",
     "set_operating_point": "_operating_point",
 }
-_MODULES = ("baselines", "datasets", "metrics", "model_selection", "persistence", "plotting")
+_MODULES = ("baselines", "benchmark", "datasets", "metrics", "model_selection", "persistence", "plotting")
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""What metrics and displays read: true labels, answers, scores and weights; which rows are known, which are open.
+"""Input of metrics and displays: true labels, answers, scores and weights; known and open samples.
 
 Labels come in any container and leave as one of two kinds, ``int64`` or text, so that what reads them compares them
 without a second thought. The rule for rows:
@@ -163,7 +163,7 @@ def read_closed_set_rows(
     labels: ArrayLike | None,
     sample_weight: ArrayLike | None = None,
 ) -> ClosedSetRows:
-    """Read what curves over all offsets are made of; without weights each row weighs 1.
+    """Read the input of curves over all offsets; without weights each sample weighs 1.
 
     Raises
     ------

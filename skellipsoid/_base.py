@@ -1,7 +1,7 @@
-"""What every open-set classifier shares: validation, label codec, the score-to-label rule.
+"""Base class of all open-set classifiers: validation, label codec, the score-to-label rule.
 
-A member writes ``_fit_boundaries`` and the two scoring methods; everything a user sees is here. What a member's scores
-mean is its own; those of a ``BoundaryOpenSetClassifier`` are margins, distances in units of a radius.
+A subclass implements ``_fit_boundaries`` and the two scoring methods; the public methods are here. What its scores mean
+is its own; those of a ``BoundaryOpenSetClassifier`` are margins, distances in units of a radius.
 """
 
 from abc import ABCMeta, abstractmethod
@@ -21,7 +21,7 @@ from ._validation import check_groups, check_squares, enumerated, name_rows, rea
 
 
 class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
-    """Template of a classifier that knows K classes and answers *open* for everything else."""
+    """Base of a classifier of K known classes that answers *open* for everything else."""
 
     open_label: Any
     duplicates: str
@@ -38,21 +38,21 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     ) -> Self:
         """Fit the boundaries of the classes in ``y``.
 
-        A fit that fails or is interrupted leaves the classifier unfitted; invalid parameters are refused before.
+        A fit that fails or is interrupted leaves the classifier unfitted; invalid parameters raise an error before.
 
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
             Features: NumPy, pandas, polars, or a torch tensor on any device. Dense and finite.
         y : array-like of shape (n_samples,)
-            Labels. Rows labelled ``open_label`` are real open samples: they never become a class. They join the
+            Labels. Samples labelled ``open_label`` are real open samples: they never become a class. They join the
             negatives of a classifier that has any.
         sample_weight : array-like of shape (n_samples,), default=None
-            What each row weighs, in any unit. Rows of weight 0 are the same as absent. ``None`` is 1 for all. What
-            duplicates weigh depends on ``duplicates``. Real open rows of any positive weight count alike.
+            Sample weights, on any scale; ``None`` is 1 for all. Samples of weight 0 are left out. The weight of
+            duplicates depends on ``duplicates``. All real open samples of positive weight count the same.
         groups : array-like of shape (n_samples,), default=None
-            Group of each row: conversation, author, template. Rows of one group are left out together. ``None``: the
-            duplicates that are found are the groups. Read more in the :ref:`User Guide <repeated>`.
+            Group of each sample: conversation, author, template. Samples of one group are left out together. ``None``:
+            the duplicates that are found are the groups. Read more in the :ref:`User Guide <repeated>`.
 
         Returns
         -------
@@ -63,14 +63,14 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         ------
         ValueError
             If ``X`` is sparse, empty, not finite or holds values whose squares overflow, if the lengths differ, if
-            labels are missing, of mixed kinds or continuous, if weights are negative or all 0, or differ where the
-            method has no weights, if groups are missing, or if every row is open.
+            labels are missing, mix numbers and strings or are continuous, if weights are negative or all 0, or differ
+            where the method has no weights, if groups are missing, or if every sample is open.
 
         Warns
         -----
         UserWarning
-            If fewer than two classes remain beside rows that were read as open, or just the classes 0 and 1 beside
-            rows of the label -1, which may be a class; if rows lie so far from their class that they are left out; or
+            If fewer than two classes remain beside samples that were read as open, or if only the
+            classes 0 and 1 remain beside samples of the label -1, which may be a class; if outliers are left out; or
             if a class is a single group.
         """
         try:
@@ -100,7 +100,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         n_classes = len(self.classes_)
         codes = np.full(len(X), n_classes, dtype=np.int64)
         codes[~is_open] = known_classes
-        # Before duplicates are looked for: beside one broken row all others look alike.
+        # Before the search for duplicates: relative to one extreme outlier all other samples are near each other.
         kept = np.delete(np.arange(len(X)), self._outlying(X, codes, present))
         X, codes, present = X[kept], codes[kept], present[kept]
         gathered = gather(X, codes, weights[present], None if groups is None else groups[present], self.duplicates)
@@ -136,7 +136,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return known
 
     def _outlying(self, X: NDArray[Any], codes: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Rows too far from their class to take part, with a warning that names them."""
+        """Find outliers to leave out, with a warning that names them."""
         known = np.flatnonzero(codes < len(self.classes_))
         rows = known[outlying_rows(X[known].astype(np.float64), codes[known])]
         if len(rows):
@@ -178,9 +178,9 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         raise AttributeError(msg)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Label each row with a known class, or with ``open_label_`` where its score is too low.
+        """Label each sample with a known class, or with ``open_label_`` if its score is too low.
 
-        Too low is below ``offset_`` plus the entry of ``class_offsets_`` for the class that the row is assigned to.
+        The limit is ``offset_`` plus the entry of ``class_offsets_`` for the assigned class.
 
         Parameters
         ----------
@@ -196,7 +196,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return self._possible_answers()[np.where(scores < least, len(self.classes_), assigned)]
 
     def predict_known(self, X: ArrayLike) -> NDArray[Any]:
-        """Label each row with the known class that it is assigned to, never open.
+        """Label each sample with its assigned known class, never open.
 
         Parameters
         ----------
@@ -211,7 +211,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return np.asarray(self.classes_[self._score_assigned(X)[0]])
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.floating]:
-        """Knownness of each row: the score of the class that it is assigned to.
+        """Knownness of each sample: the score of its assigned class.
 
         Parameters
         ----------
@@ -229,8 +229,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def decision_function(self, X: ArrayLike) -> NDArray[np.floating]:
         """Confidence of each class in scikit-learn's shape; it ignores ``offset_`` and never answers open.
 
-        Its argmax is always ``predict_known``, so that whatever turns it into a label loses the open answer: use
-        ``predict``, or ``score_samples`` for how known a row is. Read more in the :ref:`User Guide <wrappers>`.
+        Its argmax is always ``predict_known``, so that code which takes the argmax loses the open answer: use
+        ``predict``, or ``score_samples`` for the knownness of a sample. Read more in the :ref:`User Guide <wrappers>`.
 
         Parameters
         ----------
@@ -246,13 +246,13 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         decision = self._score_all(X)
         assigned = self._score_assigned(X)[0]
         best = decision.max(axis=1)
-        # Ties go to the first column, so that an assigned class further right must lie a hair above.
+        # Ties go to the first column, so an assigned class to the right of it takes the next larger number.
         raised = np.where(decision.argmax(axis=1) == assigned, best, np.nextafter(best, np.inf, dtype=best.dtype))
         decision[np.arange(len(decision)), assigned] = raised
         return decision[:, 1] - decision[:, 0] if len(self.classes_) == 2 else decision
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Accuracy of ``predict``, every label outside ``classes_`` being read as open.
+        """Accuracy of ``predict``, with every label outside ``classes_`` read as open.
 
         Parameters
         ----------
@@ -286,11 +286,11 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def _fit_boundaries(
         self, X: NDArray[Any], classes: NDArray[np.int64], real_open: NDArray[Any], gathered: Gathered
     ) -> None:
-        """Fit to distinct known rows, their classes 0 … K − 1, rows that are really open, and what known rows weigh."""
+        """Fit to distinct known samples, their classes 0 … K − 1, real open samples, and weights of the known ones."""
 
     @abstractmethod
     def _score_assigned(self, X: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
-        """Give the assigned class index of each row and its score, in the precision of X; 0 is the boundary."""
+        """Give the assigned class index of each sample and its score, in the precision of X; 0 is the boundary."""
 
     @abstractmethod
     def _score_all(self, X: NDArray[Any]) -> NDArray[np.floating]:
@@ -307,7 +307,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return np.asarray(validate_data(self, to_numpy(X), dtype=(np.float64, np.float32), reset=False))
 
     def _possible_answers(self) -> NDArray[Any]:
-        """Every class, then the open label, in one array whose type holds them all."""
+        """All classes and the open label in one array of a common type."""
         classes = self.classes_.astype(np.int64) if self.classes_.dtype.kind in "bu" else self.classes_
         return np.append(classes, self.open_label_)
 
@@ -316,7 +316,7 @@ class BoundaryOpenSetClassifier(BaseOpenSetClassifier):
     """Template of a classifier with a ball or an ellipsoid around each class: its scores are margins."""
 
     def class_margins(self, X: ArrayLike) -> NDArray[np.floating]:
-        """Margin of each row for each class, without units.
+        """Margin of each sample for each class, without units.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What may be wrong with training texts and their labels: findings to look at, nothing is changed."""
+"""Data check: possible errors in training texts and labels; nothing is changed."""
 
 import re
 from collections import defaultdict
@@ -17,21 +17,21 @@ from ._pipelines import split_estimator
 from ._texts import check_texts, is_visible, near_duplicates, normalize_text
 from ._validation import name_rows, number
 
-#: A class of fewer different texts says little about its shape.
+#: Smallest number of different texts of a class; fewer do not determine its shape.
 FEWEST_TEXTS = 5
-#: Rows that a message names at most.
+#: Largest number of rows that a message names.
 MOST_NAMED = 10
 #: Names of columns.
 _HEADER = {
     *("text", "texts", "utterance", "utterances", "sentence", "query", "question", "message", "request", "input"),
     *("example", "phrase", "label", "labels", "intent", "intents", "class", "category", "target", "topic", "tag"),
 }
-#: Usual names of open rows, with one underscore between words.
+#: Usual labels of open samples, with one underscore between words.
 _OPEN = {"-1", "oos", "ood", "none", "other", "unknown", "out_of_scope", "out_of_domain", "fallback"}
 
 
 class Finding(NamedTuple):
-    """One thing to look at."""
+    """One possible error."""
 
     kind: str
     rows: list[int]
@@ -42,10 +42,10 @@ class Finding(NamedTuple):
 def check_training_texts(
     texts: ArrayLike, y: ArrayLike, *, encoder: Any = None, open_label: int | str | None = None
 ) -> Bunch:
-    """Look for what may be wrong with training texts and their labels.
+    """Check training texts and labels for possible errors.
 
-    Nothing is changed: each finding says in one sentence what was found, in which rows, and what to do. The weights of
-    the text model are not loaded; ten thousand texts take a few seconds.
+    Nothing is changed: each finding names in one sentence the problem, its rows and the remedy. The weights of the text
+    model are not loaded; ten thousand texts take a few seconds.
 
     Read more in the :ref:`User Guide <data_check>`.
 
@@ -56,10 +56,10 @@ def check_training_texts(
     y : array-like of shape (n_samples,)
         Labels.
     encoder : SupConTextEncoder or Pipeline that holds one, default=None
-        Fitted or not; its text model tells how long a text may be. ``None`` is ``SupConTextEncoder()``: if its model is
-        not on this machine, lengths are not checked, and nothing is fetched.
+        Fitted or not; its text model sets the limit of the text length. ``None`` is ``SupConTextEncoder()``; if its
+        model is not on this machine, lengths are not checked, and nothing is downloaded.
     open_label : int or str, default=None
-        Label of the real open rows. ``None`` is that of ``encoder``, −1 if there is none. Cast to the kind of ``y``:
+        Label of real open samples. ``None`` is that of ``encoder``, −1 without an encoder. Cast to the kind of ``y``:
         −1 for numbers, ``"-1"`` for strings.
 
     Returns
@@ -69,34 +69,34 @@ def check_training_texts(
 
         - ``kind``: see below.
         - ``rows``: row numbers from 0, a tuple in ascending order.
-        - ``label``: the label that it is about, a tuple of labels if several, ``None`` for any.
+        - ``label``: the label concerned, a tuple if several, ``None`` if all.
         - ``message``: one sentence, which names at most ten rows.
 
         Kinds, in this order, then by label:
 
         - ``"header"``: the first row looks like the names of columns, such as ``text`` and ``label``.
         - ``"open_label"``: the open label occurs nowhere, but another spelling of it does; or a class has a usual name
-          of open rows, such as ``"oos"`` or ``"unknown"``.
+          of open samples, such as ``"oos"`` or ``"unknown"``.
         - ``"similar_labels"``: labels that differ only in case, blanks or Unicode form (NFKC). The rows are those of
-          the rarer spellings. The checks below take them for one label.
+          the rarer spellings. The checks below treat them as one label.
         - ``"conflicting_labels"``: equal texts with several labels, one finding for each set of labels.
         - ``"few_texts"``: a class of fewer than five different texts.
         - ``"empty_texts"``: texts without a visible character.
-        - ``"long_texts"``: texts of more tokens than the text model reads.
+        - ``"long_texts"``: texts with more tokens than the limit of the text model.
         - ``"exact_duplicates"``: equal texts of one label: the same after case folding, Unicode normalisation (NFKC)
           and white space.
-        - ``"near_duplicates"``: texts of one label that are much more alike, by their characters, than others of that
-          label.
+        - ``"near_duplicates"``: texts of one label whose characters are much more similar than those of its other
+          texts.
 
     Raises
     ------
     TypeError
         If ``encoder`` holds no ``SupConTextEncoder``.
     ValueError
-        If ``texts`` is no non-empty sequence of strings, or if ``y`` is of another length, of mixed kinds or has
-        missing labels: the errors of ``SupConTextEncoder.fit``.
+        If ``texts`` is not a sequence of strings or is empty, or if ``y`` has another length, mixes numbers and strings
+        or has missing labels: the errors of ``SupConTextEncoder.fit``.
     OSError
-        If the text model of ``encoder`` is found nowhere.
+        If the text model of ``encoder`` is not found.
 
     See Also
     --------
@@ -140,7 +140,7 @@ def check_training_texts(
 
 
 def _find_encoder(estimator: Any) -> SupConTextEncoder:
-    """Find the text encoder in what holds one, fitted or not."""
+    """Find the text encoder in an estimator, fitted or not."""
     transformers, last = split_estimator(estimator)
     for step in (*transformers, last):
         if isinstance(step, SupConTextEncoder):
@@ -161,7 +161,7 @@ class _Data:
         self.texts = texts
         self.open_label = open_label
         self.labels = [str(label) if isinstance(label, str) else label for label in labels.tolist()]
-        #: Empty where nothing of a text can be seen.
+        #: Empty for texts without a visible character.
         self.plain = [normalize_text(text) if is_visible(text) else "" for text in texts]
         self.header = list(self._find_header())
         self.rows = range(len(self.header), len(texts))
@@ -298,7 +298,7 @@ def _duplicates(data: _Data) -> Iterator[Finding]:
             "groups as one text: drop the copies, or pass duplicates='each' to count all."
         )
         yield Finding("exact_duplicates", sorted(chain(*groups)), label, message)
-    # In an order that does not depend on that of the rows, so that neither do the findings.
+    # Sorted, so that the findings do not depend on the order of the rows.
     distinct = sorted(copies)
     near: dict[Any, list[list[int]]] = defaultdict(list)
     for numbers in near_duplicates([text for _, text in distinct], number(label for label, _ in distinct)):

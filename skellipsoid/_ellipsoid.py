@@ -1,4 +1,4 @@
-"""One ellipsoid per known class: the estimator around the boundaries."""
+"""The classifier with one ellipsoid per known class."""
 
 from collections.abc import Callable, Iterator
 from numbers import Integral, Real
@@ -13,15 +13,16 @@ from torch import Tensor
 
 from ._base import BoundaryOpenSetClassifier
 from ._engine.boundaries import Boundaries, Metric, Shapes
+from ._engine.closed_form import fit_closed_form
 from ._engine.devices import explain_out_of_memory, resolve_device, resolve_seed
-from ._engine.ellipsoids import fit_boundaries
 from ._engine.geometry import Factors, scoring_chunks
+from ._engine.paper import fit_paper
 from ._engine.samples import Gathered, Samples, find_scale
 from ._engine.settings import BoundarySettings
 from ._fitted_axes import FittedAxes
 from ._validation import enumerated
 
-#: ``batch_size="auto"`` aims at this many steps per epoch, so that small data sets learn in few epochs too.
+#: ``batch_size="auto"`` aims at this many steps per epoch, so that small data sets need few epochs too.
 _STEPS_PER_EPOCH = 16
 _SMALLEST_BATCH, _LARGEST_BATCH = 16, 128
 #: ``learning_rate="auto"``.
@@ -31,12 +32,14 @@ _LEARNING_RATE = 2e-3
 class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
     """Open-set classifier with one ellipsoid around each known class.
 
-    The boundary stage of EliDecide [1]_. Around each known class k lies one ellipsoid
-    { z : ‖A_k (z − m_k)‖₂ ≤ Δ_k }. By default its shape is a closed form of covariances that knows how the class
-    spreads and what tells the classes apart; with ``init="identity"`` it is learned as in the paper, by an expansion
-    that draws known samples in and a contraction that pushes pseudo-open samples, mixtures of known samples with
-    distinct labels, out. A sample is assigned to the class with the nearest mean, and is open when it lies outside that
-    class's ellipsoid. No threshold is tuned by hand.
+    The boundary stage of EliDecide [1]_. The boundary of each known class k is one ellipsoid
+    { z : ‖A_k (z − m_k)‖₂ ≤ Δ_k }. A sample is assigned to the class with the nearest mean. It is open if it lies
+    outside that class's ellipsoid. No threshold is tuned by hand.
+
+    By default the ellipsoids are computed in closed form, from the covariance of each class, the covariance within all
+    classes and the covariance of the class means. With ``init="identity"`` they are learned as in the paper, with two
+    losses: the expansion loss of known samples outside, and the contraction loss of pseudo-open samples inside.
+    Pseudo-open samples are mixtures of known samples with distinct labels.
 
     Read more in the :ref:`User Guide <method>`.
 
@@ -44,79 +47,83 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
     ----------
     alpha : float, default=0.6
         α, concentration of the Dirichlet distribution of the mixture weights (eq. 14). Below 1 one of the mixed
-        samples dominates, so that pseudo-open samples lie close to the classes; large values put them half-way
-        between classes. By default such mixtures are the imaginary classes that judge the size (see Notes).
+        samples has most of the weight, so that pseudo-open samples lie close to the classes. Large values put them
+        half-way between classes. By default α mixes class means into the synthetic classes with which the radius scale
+        is chosen (see Notes).
 
     beta : float, default=0.5
-        β, strength of the contraction (eq. 15). By default it acts on the size: larger values make all boundaries
-        smaller, which rejects more known and more open samples (see Notes). With ``init="identity"`` it contracts the
-        shapes, more in directions of pseudo-open samples.
+        β, strength of the contraction (eq. 15). By default it acts on the radius scale: a larger value makes all
+        boundaries smaller, so that more known and more open samples are rejected (see Notes). With ``init="identity"``
+        it contracts the shapes, most in the directions of pseudo-open samples.
 
     n_mix : int, default=3
-        P, how many samples with distinct labels are mixed into a pseudo-open one; with fewer known classes, as many as
-        there are. Only with ``init="identity"``.
+        P, number of samples with distinct labels that are mixed into a pseudo-open one; with fewer known classes, one
+        of each class. Only with ``init="identity"``.
 
     init : {"covariance", "identity"}, default="covariance"
-        ``"covariance"``: ellipsoids in closed form; nothing is trained. ``"identity"``: those of the paper; every A_k
-        starts at the identity, and all of its entries learn, which takes much longer.
+        ``"covariance"``: ellipsoids in closed form, without iterative training. ``"identity"``: the ellipsoids of the
+        paper. Every A_k is initialised with the identity, and all of its entries are trained, which takes much longer.
 
     learning_rate : float or "auto", default="auto"
         Step size of the Adam optimiser; ``"auto"`` is 0.002 (the paper uses 0.001 to 0.002). Only with
         ``init="identity"``.
 
     batch_size : int or "auto", default="auto"
-        Known rows per step; a step sees as many pseudo-open ones. ``"auto"`` cuts an epoch into about 16 batches of 16
-        to 128 rows. Only with ``init="identity"``.
+        Known samples per step; a step has as many pseudo-open ones. ``"auto"`` divides an epoch into about 16 batches
+        of 16 to 128 samples. Only with ``init="identity"``.
 
     max_iter : int, default=100
-        Most epochs. Only with ``init="identity"``.
+        Largest number of epochs. Only with ``init="identity"``.
 
     early_stopping : bool, default=True
-        Whether held-out rows end the learning, when their expected F1 (see Notes) has not improved by more than ``tol``
-        for ``n_iter_no_change`` epochs; the matrices that told them apart best are kept. Otherwise training stops when
-        the loss does not improve. Only with ``init="identity"``.
+        Whether training stops when the expected F1 (see Notes) of the validation samples has not improved by more than
+        ``tol`` for ``n_iter_no_change`` epochs; the matrices with the best F1 are kept. ``False``: training stops when
+        the training loss does not improve. Only with ``init="identity"``.
 
     recalibrate : bool, default=True
-        Whether all radii are multiplied by one size, chosen on rows that their boundary was made without (see Notes).
-        The rows that train a boundary lie tighter than new rows, so that the paper's radii, which ``False`` keeps,
-        reject many known ones.
+        Whether all radii are multiplied by one factor, the radius scale. It is chosen on left-out samples (with
+        ``init="identity"`` on validation samples, see Notes). ``False`` keeps the paper's radii. They reject many known
+        samples, since training samples lie closer to the class mean than new samples.
 
     validation_fraction : float, default=0.2
-        Share of each class's rows to hold out, with ``early_stopping`` or ``recalibrate``. A class with a single row
-        holds out none. Only with ``init="identity"``.
+        Share of each class's samples that are validation samples, with ``early_stopping`` or ``recalibrate``. A class
+        with a single sample has none. Only with ``init="identity"``.
 
     n_iter_no_change : int, default=5
-        How many epochs without improvement end the training. Only with ``init="identity"``.
+        Number of epochs without improvement after which training stops. Only with ``init="identity"``.
 
     tol : float, default=0.001
-        What counts as improvement. Only with ``init="identity"``.
+        Smallest improvement that counts. Only with ``init="identity"``.
 
     rescale : bool, default=True
-        Whether to learn in features divided by ``scale_``. The losses contain exp(Δ − r), so they mean something only
-        at one scale. ``False`` is the paper's letter, and right for features of about unit length.
+        Whether features are centred and divided by ``scale_`` before the fit. The losses contain exp(Δ − r), so they
+        depend on the scale of the features. ``False`` is the exact setting of the paper, for features of about unit
+        length.
 
     duplicates : {"once", "each", "off"}, default="once"
-        What exact and near duplicates of a row within its class count. Real logs are full of them, and a row that is
-        left out while its duplicate stays looks too easy. ``"once"``: duplicates are left out together, and together
-        weigh as much as one row. ``"each"``: they are left out together, and each has its own weight. ``"off"``: they
-        are not looked for. ``groups_`` shows what was found. Read more in the :ref:`User Guide <repeated>`.
+        Treatment of exact and near duplicates of a sample within its class, which are frequent in real logs. A sample
+        that is validated while its duplicate stays in the fit is too easy. ``"once"``: duplicates are left out
+        together, and together have the weight of one sample. ``"each"``: they are left out together, and each has its
+        own weight. ``"off"``: duplicates are not searched. ``groups_`` shows the duplicates found. Read more in the
+        :ref:`User Guide <repeated>`.
 
     open_label : int or str, default=-1
-        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Rows with
+        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
         this label in ``y`` are real open samples.
 
     device : str, default="auto"
-        Where torch computes: ``"auto"`` is CUDA where there is one, else the CPU. A fitted classifier whose device
-        does not exist on the present machine predicts on the CPU.
+        Device of torch: ``"auto"`` is CUDA if it is available, else the CPU. A fitted classifier predicts on the CPU
+        if its device does not exist on the present machine.
 
     random_state : int, RandomState instance or None, default=None
-        Determines the imaginary classes, and which 2,048 rows choose the shapes where there are more; with
-        ``init="identity"`` the held-out rows, the batches and the mixtures. The same integer gives the same result on
-        one device, and the same decisions up to rounding on another. ``None`` draws one integer from NumPy's global
-        generator, so that ``np.random.seed`` repeats a fit; nothing else of the caller's random state is touched.
+        Determines the synthetic classes, and which 2,048 samples choose the shapes if there are more. With
+        ``init="identity"`` it determines the validation samples, the batches and the mixtures. The same integer gives
+        the same result on one device, and the same decisions up to rounding on another. ``None`` draws one integer from
+        NumPy's global generator, so that ``np.random.seed`` repeats a fit; nothing else of the caller's random state is
+        touched.
 
     verbose : int, default=0
-        Whether to show a progress bar, where standard error is a terminal or a notebook. Only with
+        Whether to show a progress bar, if standard error is a terminal or a notebook. Only with
         ``init="identity"``.
 
     Attributes
@@ -131,58 +138,59 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
         c_k, the class means, in the units of X.
 
     centers_ : ndarray of shape (n_classes, n_features)
-        m_k, the centres of the ellipsoids, in the units of X: the class means, moved away from the mean of all of them;
-        the class means themselves with ``init="identity"`` or fewer than four classes.
+        m_k, the centres of the ellipsoids, in the units of X: the class means, moved away from the mean of all class
+        means. With ``init="identity"`` or fewer than four classes they are the class means.
 
     radii_ : ndarray of shape (n_classes,)
-        Δ_k times the size that ``recalibrate`` chose, in the units of X. By default all classes have the same Δ, the
-        mean of theirs, since the shapes differ in size.
+        Δ_k times the radius scale that ``recalibrate`` chose, in the units of X. By default Δ is the same for all
+        classes, the mean of their mean distances, since the shapes A_k differ in size.
 
     components_ : ndarray of shape (n_classes, n_features, n_features)
-        A_k, without units, float32. Made anew at each access from the few axes that are kept of each class.
+        A_k, without units, float32. Computed at each access from the few axes that are stored for each class.
 
     within_covariance_ : ndarray of shape (n_features, n_features) or None
-        T, the covariance within classes, in the squared units of X: labels are those of the nearest class mean in its
-        metric. Made anew at each access. ``None`` where that metric is Euclidean, with ``init="identity"``.
+        T, the covariance within classes, in the squared units of X. Samples are assigned to the nearest class mean in
+        its metric. Computed at each access. ``None`` if that metric is Euclidean, with ``init="identity"``.
 
     spherical_share_ : float or None
-        a, share of a sphere in T (see Notes); ``None`` with ``init="identity"``.
+        a, spherical share of T (see Notes); ``None`` with ``init="identity"``.
 
     between_share_ : float or None
         b, share of T in the covariance of the class means; ``None`` with ``init="identity"`` or fewer than four
         classes.
 
     shrinkage_ : float or None
-        ρ, share of the shape that all classes share in that of each class; ``None`` with ``init="identity"``.
+        ρ, share of the common shape Q in the shape of each class; ``None`` with ``init="identity"``.
 
     scale_ : float
-        What the features were divided by for learning: the root mean squared distance of the known rows to their
-        mean; 1 when that is 0 or ``rescale=False``.
+        Divisor of the features: the root mean squared distance of the known samples to their mean; 1 if that is 0 or
+        ``rescale=False``.
 
     offset_ : float
-        ``predict`` answers open where ``score_samples`` is below it (and ``class_offsets_`` are 0). 0 after ``fit``:
-        the learned boundary itself. :func:`set_operating_point` moves it.
+        ``predict`` answers open if ``score_samples`` is below it (and ``class_offsets_`` are 0). 0 after ``fit``,
+        which is the fitted boundary. :func:`set_operating_point` changes it.
 
     class_offsets_ : ndarray of shape (n_classes,)
-        How much stricter than ``offset_`` each class is: ``predict`` answers open where ``score_samples`` is below
+        Offset of each class relative to ``offset_``: ``predict`` answers open if ``score_samples`` is below
         ``offset_`` plus the entry of the assigned class. Zeros after ``fit``.
 
     groups_ : ndarray of shape (n_samples,)
-        Rows with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
-        were found. −1 for rows of weight 0 and outlying rows.
+        Samples with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates
+        found. −1 for samples of weight 0 and outliers.
 
     held_out_scores_ : ndarray of shape (n_held_out,) or None
-        ``score_samples`` of known rows by boundaries that were made without them, in ascending order, equal rows
-        once; ``None`` where there are none.
+        ``score_samples`` of known samples by boundaries without them, in ascending order, equal samples once; ``None``
+        if there are none.
 
     n_iter_ : int
-        Number of epochs that ran; 1 for the closed form.
+        Number of epochs; 1 for the closed form.
 
     loss_curve_ : list of float
-        Mean loss per row (eq. 16, divided by the number of rows) in each epoch; empty for the closed form.
+        Mean loss per sample (eq. 16, divided by the number of samples) in each epoch; empty for the closed form.
 
     validation_scores_ : list of float or None
-        Expected F1 of held-out rows after each epoch; ``None`` without early stopping, and for the closed form.
+        Expected F1 of the validation samples after each epoch; ``None`` without early stopping, and for the closed
+        form.
 
     n_features_in_ : int
         Number of features seen in ``fit``.
@@ -192,44 +200,48 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
 
     See Also
     --------
-    SupConTextEncoder : Turns text into features for this classifier.
+    SupConTextEncoder : Transforms text to features for this classifier.
 
     Notes
     -----
-    The default, step by step:
+    The default fit, step by step. W, T and B are covariances; c_k is the mean of class k:
 
     1. T = (1 − a) W + a w̄ I: the pooled covariance W of all samples about their class means, shrunk towards a sphere
-       of its mean variance w̄ [2]_.
-    2. B: the covariance of the class means about their mean μ, shrunk towards a multiple of T by b.
-    3. Q = T + T B⁻¹ T, the shape that all classes share. Q⁻¹ = T⁻¹ − (T + B)⁻¹ is the likelihood ratio of a class
-       against one never seen, whose mean is drawn from N(μ, B) [3]_: short axes where classes differ, long ones where
-       all vary alike. Its centre is m_k = c_k + T B⁻¹ (c_k − μ). With fewer than four classes Q = T and m_k = c_k.
-    4. Σ_k = (1 − ρ) S_k + ρ Q, with the class's own covariance S_k, and A_kᵀ A_k ∝ Σ_k⁻¹.
-    5. The label is that of the nearest class mean in the metric of T.
-    6. Every known sample is scored without its group (itself and its duplicates, or a group given to ``fit``): class
-       means, T, B and S_k change by terms of low rank, so that the distances are exact and nothing is refitted [4]_. It
-       should lie inside. Two kinds of samples stand in for open ones and should lie outside: the same samples, their
-       own class left out; and samples of imaginary classes, whose means lie between two known ones, and which deviate
-       as training samples of the nearer one do.
-    7. The expected F1 of a size is the macro F1 over the known classes and open, the mean over both kinds and three
-       shares of open samples: a quarter, a half and three quarters. It chooses b and ρ (without imaginary classes,
-       which say nothing about directions off the samples) and the size: means of all candidates, weighted by e to their
-       F1 in units of its error, which falls with 1/√m for m groups: with few it is chance which candidate is best. The
-       share a is chosen by the cross-entropy of the classes of left-out samples.
-    8. That size is multiplied by s*(β) / s*(0.5). s*(β) is the size with the smallest sum of the paper's two losses:
-       the mean of eq. 13 over left-out known samples, and of eq. 15 over samples of imaginary classes, in units of
-       the standard deviation of the former's distances. It never grows with β.
+       with its mean variance w̄ [2]_.
+    2. B: the covariance of the class means about their mean μ, shrunk towards a multiple of T with the share b.
+    3. Q = T + T B⁻¹ T is the common shape. Its inverse Q⁻¹ = T⁻¹ − (T + B)⁻¹ is the quadratic form of the likelihood
+       ratio of a class against a class never seen, whose mean is drawn from N(μ, B) [3]_. Its axes are short where
+       classes differ, and long where all classes vary alike. The centre of the ratio is m_k = c_k + T B⁻¹ (c_k − μ).
+       With fewer than four classes Q = T and m_k = c_k.
+    4. Σ_k = (1 − ρ) S_k + ρ Q is the shape of class k, with its own covariance S_k: A_kᵀ A_k ∝ Σ_k⁻¹.
+    5. A sample is assigned to the class whose mean c_k is nearest in the metric of T.
+    6. Leave-one-out validation: every known sample is scored by boundaries without its group (itself and its
+       duplicates, or a group given to ``fit``). Without a group, class means, T, B and S_k change by terms of low rank,
+       so that the distances are exact and nothing is refitted [4]_. Known samples should lie inside. Two kinds of
+       synthetic open samples should lie outside: the same samples, scored by the nearest other class and without their
+       own; and samples of synthetic classes. The mean of a synthetic class lies between two known ones; its samples
+       deviate from it as known samples of the nearer class deviate from theirs.
+    7. The expected F1 of a radius scale is the macro F1 over the known classes and open. It is the mean over both kinds
+       of open samples and over three shares of them: a quarter, a half and three quarters.
+    8. The expected F1 chooses b and ρ (by the first kind of open samples only) and then the radius scale (by both).
+       Each is an average over all candidates, with weights exp(F1 / standard error): the fewer groups there are, the
+       more candidates count. The share a is chosen before, by the cross-entropy of the classes of left-out samples.
+    9. The radius scale is multiplied by s*(β) / s*(0.5). Here s*(β) is the radius scale that minimises the sum of the
+       paper's two losses: the mean of eq. 13 over left-out known samples, and the mean of eq. 15 over samples of
+       synthetic classes. Distances are in units of the standard deviation of those of the known samples. s* never grows
+       with β.
 
-    With ``init="identity"`` eq. 16 is minimised by Adam from the ball of the mean distance, and ``validation_fraction``
-    of the rows validates it. On text that is worse than the closed form in the mean: see
-    :ref:`figures`.
+    With ``init="identity"`` the initialisation is a sphere with the mean distance as radius. Adam minimises eq. 16, and
+    a share of ``validation_fraction`` of the samples validates the result. On text the closed form is better in the
+    mean: see :ref:`figures`.
 
-    A class whose rows are all the same point (with ``init="identity"`` also two rows of which one is held out) takes
-    the shape that all classes share, as large as the others (with ``init="identity"`` a ball of their median radius;
-    without others, of half the smallest distance between class means), with one warning.
+    A class is degenerate if all its samples are the same point (with ``init="identity"`` also if it has two samples of
+    which one is a validation sample). It takes the common shape, as large as the other classes, with one warning. With
+    ``init="identity"`` it takes a sphere with the median radius of the others. If all classes are degenerate, the
+    radius is half the smallest distance between class means.
 
-    A single known class has nothing to be mixed with: nothing contracts its boundary unless there are real open rows in
-    ``y``, and the ellipsoid covers all its rows.
+    A single known class cannot be mixed with another, so nothing contracts its boundary unless ``y`` has real open
+    samples, and its ellipsoid covers all its samples.
 
     References
     ----------
@@ -316,12 +328,12 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
         self.verbose = verbose
 
     def known_p_value(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Conformal p-value of the hypothesis that a row is of a known class.
+        """Conformal p-value of the hypothesis that a sample is of a known class.
 
-        The score s of a row is compared with the m ``held_out_scores_`` of known rows, each by its class without the
-        row's group:
-        p = (1 + #{held-out score ≤ s}) / (m + 1) [5]_. Answering open where p ≤ ε rejects at most about the share ε
-        of new known rows; no open row is needed for that, and none tells how many open rows are accepted.
+        The score s of a sample is compared with the m ``held_out_scores_`` of known samples:
+        p = (1 + #{held-out score ≤ s}) / (m + 1) [5]_. If samples with p ≤ ε are answered open, at most about the share
+        ε of new known samples is rejected. No open sample is needed for that; how many open samples are accepted
+        remains unknown.
 
         Parameters
         ----------
@@ -330,20 +342,21 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
         Returns
         -------
         p_values : ndarray of shape (n_samples,)
-            In [1 / (m + 1), 1]. Small: hardly any known row scores as low.
+            In [1 / (m + 1), 1]. Small: few known samples have such a low score.
 
         Raises
         ------
         ValueError
-            If there is no such row: with ``init="identity", early_stopping=False, recalibrate=False``, or with too few
-            rows.
+            If there are no ``held_out_scores_``: with ``init="identity", early_stopping=False, recalibrate=False``, or
+            with too few samples.
 
         Notes
         -----
-        The guarantee holds in the mean over training sets, for new rows that come as the training rows did, known
-        classes in the same proportions, and if nothing was chosen by the held-out rows. They did choose a few
-        numbers (shares, epoch); their common size does not change their order, hence not p. Where rows tuned an
-        encoder before, they lie tighter than new rows, and more of the new ones are rejected than ε.
+        The guarantee holds in the mean over training sets, if new samples have the distribution of the training samples
+        and the same proportions of known classes, and if no parameter was chosen on the held-out samples. A few were
+        (shares, epoch); the radius scale too, but it does not change the order of the scores and so not p. If an
+        encoder was trained on the samples, they lie closer to their class mean than new samples, and more than ε of the
+        new ones are rejected.
 
         References
         ----------
@@ -362,8 +375,8 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
         scores = self.score_samples(X)
         if self.held_out_scores_ is None:
             msg = (
-                "No known row was held out of training, so that there is nothing to compare scores with; fit with "
-                "recalibrate=True and at least two different rows of some class."
+                "No known sample was held out of the fit, so that there are no scores to compare with; fit with "
+                "recalibrate=True and at least two different samples of some class."
             )
             raise ValueError(msg)
         as_low = np.searchsorted(self.held_out_scores_, scores, side="right")
@@ -376,7 +389,7 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
         weights = gathered.weights / gathered.weights.sum()
         # Statistics in double precision: a large shift costs nothing.
         self._mean = weights @ X.astype(np.float64, copy=False)
-        # A mean rounds, and Adam makes much of little: a constant feature must become 0 to the last digit.
+        # Adam amplifies the rounding of a mean: a constant feature must become exactly 0.
         constant = np.ptp(X, axis=0) == 0
         self._mean[constant] = X[0, constant]
         self.scale_ = find_scale(X, self._mean, weights) if self.rescale else 1.0
@@ -394,7 +407,8 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
                 gathered.groups,
             )
             opened = self._standardize(real_open, np.float32).to(device)
-            fitted = fit_boundaries(samples, opened, self._settings(len(X)), resolve_seed(self.random_state))
+            fit = fit_paper if self.init == "identity" else fit_closed_form
+            fitted = fit(samples, opened, self._settings(len(X)), resolve_seed(self.random_state))
         self._store(fitted)
 
     def _settings(self, n_rows: int) -> BoundarySettings:
@@ -403,7 +417,6 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
             batch_size = min(max(n_rows // _STEPS_PER_EPOCH, _SMALLEST_BATCH), _LARGEST_BATCH)
         rate = _LEARNING_RATE if isinstance(self.learning_rate, str) else self.learning_rate
         return BoundarySettings(
-            init=self.init,
             alpha=self.alpha,
             beta=self.beta,
             n_mix=self.n_mix,
@@ -419,7 +432,7 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
         )
 
     def _store(self, fitted: Boundaries) -> None:
-        """Keep what was fitted as NumPy arrays, in the units of X."""
+        """Store the fitted boundaries as NumPy arrays, in the units of X."""
         shapes, factors = fitted.shapes, fitted.shapes.factors
         self._mean = self._mean + self.scale_ * _array(fitted.origin)
         self.centroids_ = self._mean + self.scale_ * _array(fitted.centroids)
@@ -447,12 +460,11 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
         self.n_iter_ = max(1, fitted.history.n_iter)
         self.loss_curve_ = fitted.history.losses
         self.validation_scores_ = fitted.history.scores or None
-        if fitted.points.any():
-            names = enumerated(self.classes_[fitted.points.cpu().numpy()])
+        if fitted.degenerate.any():
+            names = enumerated(self.classes_[fitted.degenerate.cpu().numpy()])
             warn(
-                f"The rows that train the class {names} are one point, so that nothing tells how far that class "
-                "reaches; its boundary is a ball with a typical radius of the other classes. Give it more, different "
-                "rows.",
+                f"Classes without spread, whose training samples are all equal or duplicates of one: {names}; their "
+                "boundaries take the typical size of the other classes; add different samples of them.",
                 stacklevel=6,
             )
 
@@ -473,11 +485,11 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
         return margins
 
     def _in_chunks(self, X: NDArray[Any], score: Callable[[Shapes, Tensor], Any]) -> Iterator[tuple[slice, Any]]:
-        """Score rows piece by piece, in the precision of X, in the learner's scale."""
+        """Score samples in chunks, in the precision of X."""
         device = resolve_device(self.device, fallback=True)
 
         def on_device(values: NDArray[Any]) -> Tensor:
-            # torch warns of read-only memory, which is what joblib maps large arrays to.
+            # torch warns of read-only memory, and joblib maps large arrays to such memory.
             return torch.from_numpy(np.require(values.astype(X.dtype, copy=False), requirements="W")).to(device)
 
         def optional(values: NDArray[Any] | None) -> Tensor | None:
@@ -509,7 +521,7 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
         self._upgrade()
 
     def _upgrade(self) -> None:
-        """Complete what an earlier version saved: no class offsets, and ellipsoids about the class means."""
+        """Complete the state of an earlier version, which had no class offsets and no centres."""
         if hasattr(self, "classes_") and not hasattr(self, "class_offsets_"):
             self.class_offsets_ = np.zeros(len(self.classes_))
         if hasattr(self, "classes_") and not hasattr(self, "centers_"):

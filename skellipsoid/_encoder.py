@@ -1,4 +1,4 @@
-"""Text to features that suit open-set boundaries: the estimator around a text model."""
+"""The text encoder: features for open-set boundaries."""
 
 from numbers import Integral, Real
 from pathlib import Path
@@ -40,107 +40,109 @@ _REMEDIES = "reduce batch_size or max_length, use a smaller text model, or devic
 
 
 class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """Text encoder tuned with the supervised contrastive loss.
+    """Text encoder trained with the supervised contrastive loss.
 
-    The representation stage of EliDecide [1]_: the mean of all token vectors of a text, x, becomes
-    z = (W x + b) / ‖W x + b‖₂ (eq. 1), where W and b, and with ``finetune="full"`` the text model too, learn by the
-    supervised contrastive loss [2]_ (eq. 2) on two dropout views of every text [3]_. Texts of one class come to lie
-    together and classes apart, which is what a boundary around each class needs. ``fit_transform`` gives other features
-    than ``fit`` and then ``transform`` (see ``cross_fit``): train a classifier on the former.
+    The representation stage of EliDecide [1]_. The features of a text are z = (W x + b) / ‖W x + b‖₂ (eq. 1), where x
+    is the mean of its token vectors. W and b, and with ``finetune="full"`` also the text model, are trained with the
+    supervised contrastive loss [2]_ (eq. 2) on two dropout views of every text [3]_. It moves texts of the same class
+    together and classes apart, so that a boundary around each class separates them.
+
+    ``fit_transform`` gives other features than ``fit`` followed by ``transform`` (see ``cross_fit``): train a
+    classifier on those of ``fit_transform``.
 
     Read more in the :ref:`User Guide <text>`.
 
     Parameters
     ----------
     model_name : str, default="sentence-transformers/all-MiniLM-L6-v2"
-        A sentence-transformers model or any Hugging Face encoder. Looked up as a folder, then as a copy that an
-        installed package carries (the extra ``[offline]`` brings the default model), then in the hub's cache, then
-        on the hub.
+        A sentence-transformers model or any Hugging Face encoder. The name is looked up as a folder, then in an
+        installed package (the extra ``[offline]`` installs the default model), then in the hub's cache, then on the
+        hub.
 
     finetune : {"head", "full", "none"}, default="head"
-        What learns. ``"head"``: the text model is frozen and embeds each text once, W and b learn (seconds on a CPU).
+        What is trained. ``"head"``: W and b; the text model is frozen and embeds each text once (seconds on a CPU).
         ``"full"``: the text model too, as in the paper (minutes on a CPU). ``"none"``: nothing, and there is no W.
 
     n_components : int, default=None
-        Number of features n; ``None`` is the model's own width, where W starts at the identity. Otherwise W starts
-        with orthonormal random directions. Not with ``finetune="none"``.
+        Number of features. ``None`` is the width of the text model; W is then initialised with the identity, else with
+        orthonormal random directions. Not with ``finetune="none"``.
 
     pooling : {"mean", "model"}, default="mean"
-        The mean of all token vectors, the paper's, or whatever the model itself does.
+        ``"mean"``: the mean of all token vectors, as in the paper. ``"model"``: the pooling of the text model itself.
 
     normalize : bool, default=True
         Whether features have unit length. ``False`` is an ablation of the paper; the contrastive loss always compares
         directions.
 
     loss : {"supcon", "softmax"}, default="supcon"
-        The supervised contrastive loss, or (an ablation of the paper) cross-entropy of a linear classifier that is
-        thrown away afterwards.
+        ``"supcon"``: the supervised contrastive loss. ``"softmax"``, an ablation of the paper: the cross-entropy of a
+        linear classifier that is dropped after training.
 
     temperature : float, default=0.07
         τ of the contrastive loss.
 
     learning_rate : float or "auto", default="auto"
-        Largest step size of AdamW, reached after a tenth of the steps and brought to 0 along a cosine. ``"auto"`` is
-        0.001 for a head and 5e-5 for full fine-tuning (the paper, with BERT-base: 2e-5).
+        Largest step size of AdamW. It is reached after a tenth of the steps and falls to 0 along a cosine. ``"auto"``
+        is 0.001 for a head and 5e-5 for full fine-tuning (the paper, with BERT-base: 2e-5).
 
     batch_size : int or "auto", default="auto"
-        Texts per step, each seen twice. ``"auto"`` is 256 for a head and 64 for full fine-tuning.
+        Texts per step, each with two views. ``"auto"`` is 256 for a head and 64 for full fine-tuning.
 
     max_iter : int or "auto", default="auto"
-        Epochs, at most. ``"auto"`` is 60 for a head and 4 for full fine-tuning.
+        Largest number of epochs. ``"auto"`` is 60 for a head and 4 for full fine-tuning.
 
     weight_decay : float, default=0.01
         Weight decay of AdamW.
 
     early_stopping : bool, default=False
-        Whether to hold out ``validation_fraction`` of each class's texts, and to stop when their cross-entropy
-        against the class means has not improved by more than ``tol`` for ``n_iter_no_change`` epochs. The weights of
-        the best epoch are kept.
+        Whether to hold out ``validation_fraction`` of each class's texts as validation texts, and to stop when their
+        cross-entropy against the class means has not improved by more than ``tol`` for ``n_iter_no_change`` epochs. The
+        weights of the best epoch are kept.
 
     validation_fraction : float, default=0.1
-        Share of each class's texts to hold out if ``early_stopping``.
+        Share of each class's texts that are validation texts, with ``early_stopping``.
 
     n_iter_no_change : int, default=5
-        How many epochs without improvement end the training if ``early_stopping``.
+        Number of epochs without improvement after which training stops, with ``early_stopping``.
 
     tol : float, default=0.0001
-        What counts as improvement.
+        Smallest improvement that counts, with ``early_stopping``.
 
     duplicates : {"once", "each", "off"}, default="once"
-        What exact and near duplicates of a text within its class count. Equal texts are those that are the same after
-        case folding, Unicode normalisation (NFKC) and white space; near ones have nearly the same embedding.
-        ``"once"``: the encoder learns from one of equal texts, and duplicates are held out together. ``"each"``: it
-        learns from all of them. ``"off"``: they are not looked for. ``groups_`` shows what was found. Read more in the
-        :ref:`User Guide <repeated>`.
+        Treatment of exact and near duplicates of a text within its class. Exact duplicates are equal after case
+        folding, Unicode normalisation (NFKC) and removal of extra white space; near duplicates have nearly the same
+        embedding. ``"once"``: the encoder is trained on one of several exact duplicates, and duplicates are held out
+        together. ``"each"``: it is trained on all of them. ``"off"``: duplicates are not searched. ``groups_`` shows
+        the duplicates found. Read more in the :ref:`User Guide <repeated>`.
 
     cross_fit : bool, default=True
-        With ``finetune="head"``, whether ``fit_transform`` (and so a Pipeline in training) gives features of the
-        training texts that lie about where new texts would: mixed with those of heads that have not seen the text, the
-        more of them the fewer texts there are. It takes three times as long. ``transform`` and the fitted encoder are
-        the same either way.
+        With ``finetune="head"``, whether ``fit_transform`` (and so the fit of a Pipeline) gives features of the
+        training texts that are distributed as those of new texts. They are averages with out-of-fold features, from
+        heads that are trained without the text; the fewer texts there are, the larger is the weight of the out-of-fold
+        features. It takes about four times as long as one head. ``transform`` and the fitted encoder do not change.
 
     max_length : int, default=None
-        Most tokens of a text, the rest is cut off; ``None`` is the model's own limit.
+        Largest number of tokens of a text; longer texts are truncated. ``None`` is the model's own limit.
 
     open_label : int or str, default=-1
-        Texts with this label take no part in training. Cast to the kind of ``y``: −1 for numbers, ``"-1"`` for
+        Texts with this label are not trained on. Cast to the kind of ``y``: −1 for numbers, ``"-1"`` for
         strings.
 
     device : str, default="auto"
-        Where torch computes: ``"auto"`` is CUDA where there is one, else the CPU. On CUDA, full fine-tuning computes
-        in mixed precision. A fitted encoder whose device does not exist on the present machine uses the CPU.
+        Device of torch: ``"auto"`` is CUDA if it is available, else the CPU. On CUDA, full fine-tuning uses mixed
+        precision. A fitted encoder uses the CPU if its device does not exist on the present machine.
 
     random_state : int, RandomState instance or None, default=None
-        Determines batches, dropout and held-out texts. ``None`` draws one integer from NumPy's global generator, so
+        Determines batches, dropout and validation texts. ``None`` draws one integer from NumPy's global generator, so
         that ``np.random.seed`` repeats a fit; nothing else of the caller's random state is touched.
 
     verbose : int, default=0
-        Whether to show progress bars, where standard error is a terminal or a notebook.
+        Whether to show progress bars, if standard error is a terminal or a notebook.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        The classes that were told apart. Not with ``finetune="none"``.
+        The known classes. Not with ``finetune="none"``.
 
     weight_ : ndarray of shape (n_components, width) or None
         W; ``None`` with ``finetune="none"``.
@@ -149,35 +151,35 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         b; ``None`` with ``finetune="none"``.
 
     groups_ : ndarray of shape (n_samples,)
-        Texts with the same number were held out together: the ``groups`` given to ``fit``, else the duplicates that
-        were found (with ``finetune="full"`` near ones only if ``early_stopping``). Not with ``finetune="none"``.
+        Texts with the same number are held out together: the ``groups`` given to ``fit``, else the duplicates found
+        (with ``finetune="full"`` near ones only with ``early_stopping``). Not with ``finetune="none"``.
 
     n_iter_ : int
-        Number of epochs that ran.
+        Number of epochs.
 
     loss_curve_ : list of float
         Mean loss per text in each epoch.
 
     validation_scores_ : list of float or None
-        The negative cross-entropy of held-out texts after each epoch; ``None`` without early stopping.
+        The negative cross-entropy of the validation texts after each epoch; ``None`` without early stopping.
 
     training_data_sha256_ : str
-        SHA-256 of the texts and labels given to ``fit``: what ``sha256sum`` gives for a UTF-8 file of
-        ``text<TAB>label`` lines in their order (of texts alone with ``finetune="none"``). Says which data a kept model
-        was trained on.
+        SHA-256 of the texts and labels given to ``fit``, as of ``sha256sum`` for a UTF-8 file of ``text<TAB>label``
+        lines in their order (of texts alone with ``finetune="none"``). It identifies the training data of a saved
+        model.
 
     See Also
     --------
-    EllipsoidOpenSetClassifier : Learns boundaries in these features.
+    EllipsoidOpenSetClassifier : Fits boundaries to these features.
 
     Notes
     -----
-    The features of the texts that tuned the encoder lie tighter around their class than those of new texts. A
-    classifier that learns from them draws its boundaries too tight, which is why ``fit_transform`` differs from ``fit``
-    then ``transform`` with ``cross_fit=True``, as in scikit-learn's :class:`~sklearn.preprocessing.TargetEncoder`. With
-    ``"full"`` that was tried, and helps nothing.
+    Texts that an encoder was trained on lie closer to their class mean than new texts. A classifier that is fitted to
+    their features has boundaries that are too small. So with ``cross_fit=True`` the features of ``fit_transform``
+    differ from those of ``fit`` followed by ``transform``, as in scikit-learn's
+    :class:`~sklearn.preprocessing.TargetEncoder`. With ``"full"`` it was tried and did not improve the results.
 
-    The fitted encoder carries the text model, which travels in its pickle.
+    The fitted encoder holds the text model, also in its pickle.
 
     References
     ----------
@@ -274,19 +276,19 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.verbose = verbose
 
     def fit(self, X: ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
-        """Tune the encoder on labelled texts.
+        """Train the encoder on labelled texts.
 
-        A fit that is interrupted leaves the encoder unfitted; input that is refused leaves the earlier fit.
+        An interrupted fit leaves the encoder unfitted; invalid input keeps the previous fit.
 
         Parameters
         ----------
         X : sequence of str of shape (n_samples,)
             List, tuple, NumPy array, pandas or polars Series.
         y : array-like of shape (n_samples,), default=None
-            Labels; not needed with ``finetune="none"``. Texts labelled ``open_label`` take no part.
+            Labels; not needed with ``finetune="none"``. Texts with the label ``open_label`` are not trained on.
         groups : array-like of shape (n_samples,), default=None
             Group of each text: conversation, author, template. Texts of one group are held out together. ``None``: the
-            duplicates that are found are the groups. Read more in the :ref:`User Guide <repeated>`.
+            duplicates found are the groups. Read more in the :ref:`User Guide <repeated>`.
 
         Returns
         -------
@@ -296,10 +298,10 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Raises
         ------
         ValueError
-            If ``X`` is no non-empty sequence of strings, if ``y`` or a label in it is missing, if labels are of
-            another number than texts or of mixed kinds, if groups are missing, or if every text is open.
+            If ``X`` is not a sequence of strings or is empty, if ``y`` or a label in it is missing, if the numbers of
+            texts and labels differ, if labels mix numbers and strings, if groups are missing, or if every text is open.
         OSError
-            If the text model is found nowhere.
+            If the text model is not found.
         """
         self._fit(X, y, groups)
         return self
@@ -307,10 +309,10 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def fit_transform(
         self, X: ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None, **fit_params: Any
     ) -> NDArray[np.float32]:
-        """Tune the encoder and give the features of the same texts.
+        """Train the encoder and return the features of the same texts.
 
-        With ``finetune="head"`` and ``cross_fit=True`` they are not those of ``transform``: they lie about where those
-        of new texts do. Frozen embeddings are computed once for all.
+        With ``finetune="head"`` and ``cross_fit=True`` they are not those of ``transform``: they are distributed as
+        those of new texts. Frozen embeddings are computed only once.
 
         Parameters
         ----------
@@ -319,14 +321,14 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         groups : array-like of shape (n_samples,), default=None
             As in ``fit``.
         **fit_params : dict
-            None are known; present for scikit-learn's interface.
+            Not used; present for scikit-learn's interface.
 
         Returns
         -------
         features : ndarray of shape (n_samples, n_components), float32
         """
         if fit_params:
-            msg = f"SupConTextEncoder.fit_transform takes no further arguments, got {sorted(fit_params)}."
+            msg = f"SupConTextEncoder.fit_transform takes X, y and groups, got {sorted(fit_params)}; leave these out."
             raise TypeError(msg)
         texts, training, embeddings = self._fit(X, y, groups)
         if embeddings is None:
@@ -336,7 +338,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             return features
         if self.cross_fit:
             features[training.rows] = self._cross_fit(embeddings, training, features[training.rows])
-        # Matrix products round differently from row to row; duplicates shall be equal to the last bit.
+        # Matrix products round differently from row to row; the features of duplicates must be exactly equal.
         _, first, equal = np.unique(training.equal, return_index=True, return_inverse=True)
         return features[first[equal]]
 
@@ -354,23 +356,23 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Raises
         ------
         ValueError
-            If ``X`` is no non-empty sequence of strings.
+            If ``X`` is not a sequence of strings or is empty.
         """
         check_is_fitted(self)
         return self._embed(check_texts(X))
 
     def export(self, folder: str | Path) -> None:
-        """Write a plain sentence-transformers model that encodes alike.
+        """Write a sentence-transformers model with the same features.
 
         Parameters
         ----------
         folder : str or Path
-            A folder that does not exist yet, or is empty.
+            A new or empty folder.
 
         Raises
         ------
         FileExistsError
-            If the folder holds anything.
+            If the folder is not empty.
         """
         check_is_fitted(self)
         target = Path(folder)
@@ -383,7 +385,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         write_model(exported, target)
 
     def __sklearn_tags__(self) -> Any:
-        """Texts in, labels needed unless nothing learns."""
+        """Tags: texts as input, labels required unless nothing is trained."""
         tags = super().__sklearn_tags__()
         tags.input_tags.string = True
         tags.input_tags.two_d_array = False
@@ -403,16 +405,19 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def _fit(
         self, X: ArrayLike, y: ArrayLike | None, groups: ArrayLike | None
     ) -> tuple[list[str], "_TrainingTexts | None", torch.Tensor | None]:
-        """Fit; gives back the checked texts, the known ones, and embeddings where the text model stayed as it was."""
+        """Fit; returns the checked texts, the known ones, and the embeddings if the text model is frozen."""
         if self.finetune == "none" and self.n_components is not None:
-            msg = f"n_components={self.n_components} needs a linear layer, but finetune='none' has none; use 'head'."
+            msg = (
+                f"n_components={self.n_components} needs a linear layer, but finetune='none' has none; use "
+                "finetune='head' or n_components=None."
+            )
             raise ValueError(msg)
         texts = check_texts(X)
         labels = None if self.finetune == "none" else self._check_labels(texts, y)
         given = check_groups(groups, len(texts))
         device = resolve_device(self.device)
         backbone = TextBackbone.load(str(self.model_name), self.max_length).to(device)
-        # Unfitted until the end: an interrupted fit must not leave the weights of one fit on the text model of another.
+        # Unfitted until the end: an interrupted fit must not mix the weights of one fit with the text model of another.
         unfit(self)
         self._backbone = backbone
         self.training_data_sha256_ = hash_table(texts, None if labels is None else as_labels(y).tolist())
@@ -428,19 +433,19 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             return texts, *self._train(texts, classes, given, device)
 
     def _check_labels(self, texts: list[str], y: ArrayLike | None) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Give the classes, and the class index of each text, −1 for open ones."""
+        """Give the classes, and the class index of each text, −1 for open texts."""
         check_given(y, f"SupConTextEncoder with finetune={self.finetune!r}", ", or finetune='none'")
         labels = as_labels(y)
         check_consistent_length(texts, labels)
         known = labels != cast_open_label(self.open_label, labels)
         if not known.any():
-            msg = f"Every one of the {len(texts)} texts has the open label {self.open_label!r}; y needs known classes."
+            msg = f"All {len(texts)} texts have the open label {self.open_label!r}; y needs at least one known class."
             raise ValueError(msg)
         names, codes = np.unique(labels[known], return_inverse=True)
         if len(names) < 2:
             warn(
-                f"y holds the single known class {names.tolist()[0]!r}: the contrastive loss has nothing to tell "
-                "apart.",
+                f"y has the single known class {names.tolist()[0]!r}, which the contrastive loss cannot separate from "
+                "another; add a second class, or use finetune='none'.",
                 stacklevel=5,
             )
         classes = np.full(len(texts), -1, dtype=np.int64)
@@ -486,13 +491,13 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         embeddings: torch.Tensor | None,
         seed: int,
     ) -> "_TrainingTexts":
-        """Find duplicates, and which texts the encoder learns from."""
+        """Find duplicates, and the texts that the encoder is trained on."""
         units = np.arange(len(texts))
         learns = np.ones(len(texts), dtype=bool)
         if self.duplicates != "off":
             equal = equal_texts(texts, classes)
             units = equal
-            if embeddings is None and self.early_stopping:  # near duplicates matter where texts are held out
+            if embeddings is None and self.early_stopping:  # near duplicates matter only if texts are held out
                 embeddings = self._pooled(texts)
             if embeddings is not None:
                 directions = functional.normalize(embeddings, dim=1).numpy()
@@ -508,7 +513,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def _cross_fit(
         self, embeddings: torch.Tensor, training: "_TrainingTexts", features: NDArray[np.float32]
     ) -> NDArray[np.float32]:
-        """Features of the known training texts that lie about where new texts would."""
+        """Features of the known training texts, distributed as those of new texts."""
         device = resolve_device(self.device)
         mixed = cross_fit(
             embeddings[torch.from_numpy(training.rows)].to(device),
@@ -566,11 +571,11 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
 
 class _TrainingTexts(NamedTuple):
-    """The known texts, and what takes part in training."""
+    """The known texts, and which of them are trained on."""
 
     rows: NDArray[np.int64]  # (n_known,) positions among all texts
     classes: NDArray[np.int64]  # (n_known,)
-    learns: NDArray[np.bool_]  # (n_known,) texts that the encoder learns from: one of equal ones
+    learns: NDArray[np.bool_]  # (n_known,) texts that are trained on: one of several exact duplicates
     blocks: NDArray[np.int64]  # (n_known,) texts that are held out together
     groups: NDArray[np.int64]  # (n_samples,)
     equal: NDArray[np.int64]  # (n_samples,) texts with the same features

@@ -1,4 +1,4 @@
-"""Why a row got its answer: the class that it is nearest to, by how much, along which axes."""
+"""Explanation of answers: nearest class, margin, and the axes that contribute most."""
 
 from typing import Any
 from warnings import warn
@@ -13,35 +13,39 @@ from ._pipelines import read_estimator, split_estimator
 from ._texts import check_texts
 
 _MEMBERS = ("predict", "predict_known", "class_margins", "_decompose")
-#: Share of the squared distance that the shared axes carry at least, if they are worth reading.
+#: Smallest share of the squared distance for which the shared axes explain the answers.
 _READABLE = 0.05
 
 
 def explain(
     estimator: Any, X: ArrayLike, *, n_axes: int = 3, n_neighbors: int = 0, reference: ArrayLike | None = None
 ) -> Bunch:
-    """Explain why rows were taken for known, or rejected.
+    """Explain why samples were accepted or rejected.
 
-    The squared distance (1 − margin)² of a row to the centre of its nearest class is a sum: of what each of the axes
-    contributes that all classes share, along which class means differ; of what the class's own spread measures beside
-    them; and of the rest, in directions in which neither class means nor this class's samples differ. A shared axis is
-    named by its two poles, the classes whose means are farthest apart along it. The row is outside where the sum is
-    above 1. Where a class's spread joins several axes, one of them may contribute less than nothing.
+    The squared distance (1 − margin)² of a sample to the centre of its nearest class is the sum of three parts:
+
+    1. the contributions of the shared axes, which all classes have in common and along which class means differ;
+    2. the contribution of the class's own covariance in other directions;
+    3. the rest, in directions in which neither the class means nor the samples of this class vary.
+
+    A shared axis is named by its two poles, the classes whose means are farthest apart along it. The sample is outside
+    the ellipsoid if the sum is above 1. A single contribution can be negative if the class's covariance correlates
+    several axes.
 
     Parameters
     ----------
     estimator : EllipsoidOpenSetClassifier or Pipeline that ends in one
-        Fitted. Of a fitted search the best estimator is taken.
+        Fitted. The best estimator of a fitted search is used.
     X : array-like
-        What the estimator predicts on: features, or texts for a text Pipeline.
+        Features, or texts for a text Pipeline.
     n_axes : int, default=3
-        How many axes to name for each row, the largest contribution first. There are at most one less than classes.
-        With ``init="identity"``, whose classes share no axes, those of the class's ellipsoid, one per feature.
+        Number of axes to name for each sample, the largest contribution first. There are at most n_classes − 1 shared
+        axes. With ``init="identity"`` they are the axes of the class's own ellipsoid, one per feature.
     n_neighbors : int, default=0
-        How many of the nearest rows of ``reference`` to name for each row. A classifier does not keep its training
-        rows.
+        Number of nearest samples of ``reference`` to name for each sample. A classifier does not store its training
+        samples.
     reference : array-like, default=None
-        Rows to look for neighbours in, for instance the training rows, in the form of ``X``.
+        Samples in which neighbours are searched, such as the training samples, in the form of ``X``.
 
     Returns
     -------
@@ -50,16 +54,16 @@ def explain(
 
         - ``text``: as given; for a Pipeline that takes texts.
         - ``answer``: what ``predict`` answers.
-        - ``nearest_class``: the class that the row is assigned to, known or not (``predict_known``).
+        - ``nearest_class``: the class that the sample is assigned to, known or not (``predict_known``).
         - ``margin``: its margin, 1 at the centre, 0 on the boundary, negative outside.
-        - ``p_value``: ``known_p_value``; for a classifier that held rows out.
-        - ``runner_up``, ``runner_up_margin``: the other class with the largest margin; the same where there is none.
-        - ``shared_share``, ``own_share``, ``other_share``: shares of (1 − margin)² of all shared axes, of the class's
-          own spread and of all other directions; together 1.
-        - ``from_1``, ``to_1``: poles of the shared axis that contributes most; ``from_2``, … of the next ones.
+        - ``p_value``: ``known_p_value``; if the classifier has held-out scores.
+        - ``runner_up``, ``runner_up_margin``: the other class with the largest margin; with a single class, that class.
+        - ``shared_share``, ``own_share``, ``other_share``: shares of the three parts in (1 − margin)²; their sum is 1.
+        - ``from_1``, ``to_1``: poles of the shared axis with the largest contribution; ``from_2``, … of the next ones.
         - ``share_1``, …: their shares of (1 − margin)²; 0 at the centre itself.
-        - ``deviation_1``, …: how far the row lies from the centre along them, positive towards ``to``, in units of the
-          distance at which a row that deviates along this axis alone is on the boundary.
+        - ``deviation_1``, …: distance of the sample from the centre along them, positive towards ``to``, in units of
+          the
+          distance at which a sample that deviates along this axis alone is on the boundary.
         - ``neighbor_1``, …: the nearest rows of ``reference`` (Euclidean, in features): the texts, or row numbers for
           features.
         - ``neighbor_distance_1``, …: their distances, in the units of the features.
@@ -69,12 +73,13 @@ def explain(
     TypeError
         If the estimator does not end in a classifier with ellipsoids.
     ValueError
-        If ``n_axes`` or ``n_neighbors`` is no count that there is, or if neighbours are wanted without ``reference``.
+        If ``n_axes`` or ``n_neighbors`` is negative or too large, or if ``n_neighbors`` is set without ``reference``.
 
     Warns
     -----
     UserWarning
-        If the shared axes carry less than 5 % of the squared distance of half of the rows, so that they explain little.
+        If the shared axes carry less than 5 % of the squared distance of half of the samples, so that they explain
+        little.
 
     Examples
     --------
@@ -127,7 +132,7 @@ def _runner_up(
 def _shares(
     classifier: Any, features: NDArray[Any], nearest: NDArray[Any], margin: NDArray[np.floating], n_axes: int
 ) -> dict[str, NDArray[Any]]:
-    """Shares of the squared distance, and the ``n_axes`` shared axes that contribute most to each row's."""
+    """Shares of the squared distance, and the ``n_axes`` shared axes with the largest contributions."""
     found = classifier._decompose(features, np.searchsorted(classifier.classes_, nearest))
     total = (1 - margin.astype(np.float64)) ** 2
 

@@ -13,16 +13,16 @@ _LEAST_BETWEEN = 1e-9
 
 
 class Decomposition(NamedTuple):
-    """Where the squared distances of rows come from."""
+    """Where the squared distances of samples come from."""
 
     contributions: NDArray[np.float64]  # (n_samples, n_axes)
-    deviations: NDArray[np.float64]  # (n_samples, n_axes) ±1 is where a row along this axis alone is on the boundary
+    deviations: NDArray[np.float64]  # (n_samples, n_axes) ±1 is where a sample along this axis alone is on the boundary
     own: NDArray[np.float64]  # (n_samples,) along the class's own axes, beside the named ones
     poles: NDArray[np.int64]  # (n_samples, n_axes, 2) classes farthest apart; deviations are positive to the second
 
 
 class FittedAxes:
-    """The part of a fitted classifier that knows the directions and lengths of its ellipsoids."""
+    """Directions and lengths of the fitted ellipsoids, as a mixin."""
 
     classes_: NDArray[Any]
     centroids_: NDArray[np.float64]
@@ -76,7 +76,7 @@ class FittedAxes:
 
     @property
     def components_(self) -> NDArray[np.float32]:
-        """A_k of all classes, made from the factors that are kept."""
+        """A_k of all classes, computed from the stored factors."""
         check_is_fitted(self)
         return np.stack([self._component(k) for k in range(len(self.classes_))]).astype(np.float32)
 
@@ -85,7 +85,7 @@ class FittedAxes:
         own = slice(self._axis_starts[k], self._axis_starts[k + 1])
         axes, roots = self._axes[own].astype(np.float64), np.sqrt(self._axis_weights[own])
         residual = float(np.sqrt(self._residual_weights[k]))
-        if self.shrinkage_ is None and len(axes):  # full matrices were learned; classes that are points have no axes
+        if self.shrinkage_ is None and len(axes):  # full matrices were learned; degenerate classes have no axes
             return axes
         root: NDArray[np.float64] = residual * np.eye(axes.shape[1]) + (axes.T * (roots - residual)) @ axes
         if self._metric_axes is None:
@@ -100,9 +100,9 @@ class FittedAxes:
 
     @property
     def within_covariance_(self) -> NDArray[np.float64] | None:
-        """T, the covariance within classes in whose metric labels are given, in the squared units of X.
+        """T, the covariance within classes, whose metric assigns the classes, in the squared units of X.
 
-        ``None`` where that metric is Euclidean.
+        ``None`` if that metric is Euclidean.
         """
         check_is_fitted(self)
         if self._metric_axes is None:
@@ -115,7 +115,7 @@ class FittedAxes:
         return np.asarray(self.scale_**2 * within)
 
     def shared_axes(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[Any]]:
-        """Axes along which class means differ, as of linear discriminant analysis; all classes share them.
+        """Axes along which class means differ, as in linear discriminant analysis; all classes share them.
 
         Returns
         -------
@@ -138,9 +138,9 @@ class FittedAxes:
         return directions, self._between[order], poles
 
     def _decompose(self, X: NDArray[Any], assigned: NDArray[np.int64]) -> Decomposition:
-        """Split (1 − margin)² of rows for their classes into what named axes contribute, and the rest.
+        """Split (1 − margin)² of samples for their classes into the contributions of named axes, and the rest.
 
-        Of a quadratic form yᵀDy, the coordinate y_j contributes y_j (Dy)_j.
+        The contribution of the coordinate y_j to a quadratic form yᵀDy is y_j (Dy)_j.
         """
         rows = ((X - self._mean) / self.scale_).astype(np.float64)
         n_axes = rows.shape[1] if self._metric_axes is None else int((self._between > _LEAST_BETWEEN).sum())
@@ -174,7 +174,7 @@ class FittedAxes:
                 found.deviations[mine] = (offsets * np.sqrt(curvature))[:, :n_axes] / radius
                 means = (centroids @ metric)[:, :n_axes]
             ends = np.stack([means.argmin(axis=0), means.argmax(axis=0)], axis=1)
-            # An axis has no direction of its own: it goes from the first class to the later one.
+            # The sign of an axis is arbitrary: it goes from the first class to the later one.
             turned = ends[:, 0] > ends[:, 1]
             found.deviations[np.ix_(mine, turned)] *= -1
             found.poles[mine] = np.where(turned[:, np.newaxis], ends[:, ::-1], ends)

@@ -1,4 +1,4 @@
-"""Labels of any container, and the open label in their kind: the rules that every part of the package shares."""
+"""Labels of any container, and the open label cast to their kind."""
 
 from numbers import Real
 from typing import Any
@@ -10,7 +10,7 @@ from sklearn.utils.validation import column_or_1d
 from ._engine.devices import to_numpy
 from ._validation import is_missing, name_rows
 
-#: What labels may be, in the errors about labels of another kind.
+#: Allowed labels, for error messages.
 _KINDS = "labels must be all numbers or all strings"
 
 
@@ -22,9 +22,9 @@ def as_labels(y: Any, name: str = "y", *, warn: bool = False) -> NDArray[Any]:
     y : array-like of shape (n_samples,) or (n_samples, 1)
         NumPy, pandas, polars, a torch tensor on any device, or a sequence.
     name : str
-        What errors call the labels.
+        Name of the labels in errors.
     warn : bool
-        Whether a column is worth a ``DataConversionWarning``, as scikit-learn's classifiers give one.
+        Whether a column gives a ``DataConversionWarning``, as in scikit-learn's classifiers.
 
     Returns
     -------
@@ -34,11 +34,11 @@ def as_labels(y: Any, name: str = "y", *, warn: bool = False) -> NDArray[Any]:
     Raises
     ------
     ValueError
-        If there are no labels or not one for each row, if some are missing, mixed of strings and numbers, fractional,
+        If there are no labels or not one for each sample, if some are missing, mix strings and numbers, are fractional,
         or neither strings nor numbers.
     """
     given = to_numpy(y)
-    # A plain list goes through objects, because NumPy would turn [1, "a"] into two strings without a word.
+    # A plain list is converted to objects first, because NumPy turns [1, "a"] into two strings without a warning.
     labels = np.asarray(given) if hasattr(given, "__array__") else np.asarray(given, dtype=object)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = column_or_1d(labels, warn=warn)
@@ -67,9 +67,9 @@ def check_given(y: Any, owner: str, alternative: str = "") -> None:
     ----------
     y : object
     owner : str
-        Who needs them.
+        Name of the caller.
     alternative : str
-        What else can be done.
+        Alternative, for the message.
     """
     if y is None:
         msg = f"{owner} requires y to be passed, but the target y is None: pass one label for each row{alternative}."
@@ -101,7 +101,7 @@ def cast_open_label(open_label: Any, labels: NDArray[Any]) -> Any:
     ----------
     open_label : int or str
     labels : ndarray
-        The labels that it will stand beside.
+        Labels that it is used with.
 
     Raises
     ------
@@ -167,7 +167,7 @@ def _check_whole(labels: NDArray[np.floating], name: str) -> None:
 
 
 def _refuse_kind(name: str, value: Any, kind: Any) -> None:
-    # The words that scikit-learn's own checks look for.
+    # scikit-learn's own checks search for these words.
     problem = "Complex data not supported" if isinstance(value, complex) else "Unknown label type"
     msg = f"{problem}: {name} holds {value!s} ({kind}), but {_KINDS}: convert them, for instance with astype(str)."
     raise ValueError(msg)

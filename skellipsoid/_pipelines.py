@@ -1,10 +1,10 @@
-"""Take a fitted estimator apart: what transforms the rows, and the classifier at the end."""
+"""Split a fitted estimator into its transformers and the classifier at the end, and read its answers."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.frozen import FrozenEstimator
@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ._engine.devices import to_numpy
 from ._engine.duplicates import find_duplicates
+from ._labels import cast_open_label
 from ._texts import equal_texts
 
 
@@ -57,7 +58,7 @@ def _unwrap(estimator: Any) -> Any:
 
 
 def read_estimator(estimator: Any, X: Any, members: Sequence[str], caller: str, remedy: str = "") -> tuple[Any, Any]:
-    """Take a fitted classifier out of an estimator, and transform rows into what it sees.
+    """Take the fitted classifier out of an estimator, and transform samples to its features.
 
     The rows are transformed once, however many methods of the classifier are called then: embedding texts is dear.
 
@@ -102,7 +103,7 @@ def read_estimator(estimator: Any, X: Any, members: Sequence[str], caller: str, 
 
 
 def fit_with_groups(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
-    """Fit an estimator, and hand groups to whatever step of it takes them."""
+    """Fit an estimator, and pass groups to every step that takes them."""
     if groups is None:
         return estimator.fit(X, y)
     if get_config()["enable_metadata_routing"]:
@@ -117,7 +118,7 @@ def fit_with_groups(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
 
 
 def duplicate_groups(X: Any, y: NDArray[Any]) -> NDArray[np.int64] | None:
-    """Group the duplicates among texts or rows of numbers; ``None`` where there are none or nothing can be told."""
+    """Group the duplicates among texts or numeric samples; ``None`` if there are none or they cannot be found."""
     classes = np.unique(y, return_inverse=True)[1].astype(np.int64)
     rows = to_numpy(X)
     if all(isinstance(row, str) for row in rows):
@@ -130,3 +131,47 @@ def duplicate_groups(X: Any, y: NDArray[Any]) -> NDArray[np.int64] | None:
     else:
         return None
     return groups if len(np.unique(groups)) < len(y) else None
+
+
+def known_classes(estimator: Any) -> NDArray[Any]:
+    """Classes that a fitted estimator knows, the open label not among them.
+
+    Raises
+    ------
+    TypeError
+        If the estimator has no ``classes_``.
+    """
+    classes = getattr(estimator, "classes_", None)
+    if classes is None:
+        msg = f"{type(estimator).__name__} has no classes_; an open-set scorer needs a fitted classifier."
+        raise TypeError(msg)
+    classes = np.asarray(classes)
+    return np.asarray(classes[classes != cast_open_label(open_label_of(estimator), classes)])
+
+
+def open_label_of(estimator: Any) -> Any:
+    """Label that an estimator answers for open: its ``open_label_``, or −1 for estimators that have none."""
+    return getattr(split_estimator(estimator)[1], "open_label_", -1)
+
+
+def knownness(estimator: Any, X: ArrayLike) -> NDArray[np.floating]:
+    """How known each sample looks, (n_samples,)."""
+    if hasattr(estimator, "score_samples"):
+        return np.asarray(estimator.score_samples(X))
+    columns = _columns(estimator, X)
+    return np.abs(columns) if columns.ndim == 1 else np.asarray(columns.max(axis=1))
+
+
+def closed_set_answer(estimator: Any, X: ArrayLike) -> NDArray[Any]:
+    """Known class that each sample is nearest to, (n_samples,)."""
+    columns = _columns(estimator, X)
+    best = (columns > 0).astype(np.intp) if columns.ndim == 1 else columns.argmax(axis=1)
+    return np.asarray(np.asarray(estimator.classes_)[best])
+
+
+def _columns(estimator: Any, X: ArrayLike) -> NDArray[np.floating]:
+    for name in ("decision_function", "predict_proba"):
+        if hasattr(estimator, name):
+            return np.asarray(getattr(estimator, name)(X))
+    msg = f"{type(estimator).__name__} has neither score_samples, decision_function nor predict_proba to rank rows by."
+    raise TypeError(msg)

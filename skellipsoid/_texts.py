@@ -1,4 +1,4 @@
-"""Texts of any container: what the encoder takes, one sentence for everything else, and which of them are alike."""
+"""Texts of any container: validation, normalisation and near duplicates."""
 
 import hashlib
 import unicodedata
@@ -17,7 +17,7 @@ from ._validation import number
 
 #: Unicode categories of blanks, control characters and format characters.
 _INVISIBLE = {"Zs", "Zl", "Zp", "Cc", "Cf"}
-#: Characters of a text that are compared; most text models read about as many.
+#: Number of characters of a text that are compared; the limit of most text models is similar.
 _N_CHARACTERS = 1000
 #: Directions that texts are compared in, of their character n-grams.
 _N_DIRECTIONS = 128
@@ -93,7 +93,7 @@ def near_duplicates(texts: Sequence[str], classes: NDArray[np.int64]) -> Iterato
     """
     if len(texts) < 2:
         return
-    # n-grams within words: the order of words counts for little.
+    # n-grams within words: the order of words has little influence.
     vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True, lowercase=False)
     weights = vectorizer.fit_transform([_without_punctuation(text[:_N_CHARACTERS]) for text in texts])
     left, scales, _ = randomized_svd(weights, min(_N_DIRECTIONS, *weights.shape), random_state=0)

@@ -1,4 +1,4 @@
-"""Checks of what ``fit`` takes beside features and labels, and how a failed ``fit`` ends."""
+"""Checks of weights and groups, and the reset after a failed ``fit``."""
 
 from collections.abc import Hashable, Iterable
 from typing import Any
@@ -64,9 +64,9 @@ def is_missing(value: Any) -> bool:
     """Whether a value is None, NaN, ``pandas.NA`` or ``pandas.NaT``."""
     try:
         return value is None or bool(value != value)
-    except TypeError:  # pandas.NA says neither yes nor no
+    except TypeError:  # pandas.NA has no truth value
         return True
-    except ValueError:  # an array says as many times as it has entries
+    except ValueError:  # an array has one truth value per entry
         return False
 
 
@@ -95,6 +95,6 @@ def enumerated(values: NDArray[Any]) -> str:
 
 
 def unfit(estimator: Any) -> None:
-    """Take away what ``fit`` has set, so that no half of a fit remains."""
+    """Remove all fitted attributes, so that no partial fit remains."""
     for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("__")]:
         delattr(estimator, name)

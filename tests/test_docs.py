@@ -4,6 +4,7 @@ import doctest
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import skellipsoid
-from skellipsoid import datasets, metrics, model_selection
+from skellipsoid import benchmark, datasets, metrics, model_selection
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -23,6 +24,8 @@ PAGES = {
     if not MADE_BY_SPHINX & {*path.relative_to(DOCS).parts} and path.name != "sg_execution_times.rst"
 }
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
+#: Pages whose console blocks are run, and how many commands each has.
+CONSOLE_PAGES = {"guide/command_line.rst": 11, "guide/benchmark_runner.rst": 6}
 #: Blocks of commands that CI runs as the README has them, or as `.ci/run` has them.
 NOT_RUN_HERE = {"contributing.rst", "guide/quick_start.rst", "install.rst"}
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
@@ -65,13 +68,16 @@ def test_every_code_block_is_of_a_kind_that_is_run():
         for kind in re.findall(r"^ *\.\. (?:code-block|code):: *(.*)", text, re.M)
     }
     assert {kind for _, kind in kinds} <= {"console"}
-    assert {page for page, _ in kinds} <= {"guide/command_line.rst", "guide/serving.rst"} | NOT_RUN_HERE
+    assert {page for page, _ in kinds} <= {*CONSOLE_PAGES, "guide/serving.rst"} | NOT_RUN_HERE
 
 
 @pytest.mark.slow
-def test_console_blocks_do_what_the_page_says(tmp_path):
-    commands = console_commands(PAGES["guide/command_line.rst"])
-    assert len(commands) == 11
+@pytest.mark.parametrize(("page", "n_commands"), CONSOLE_PAGES.items())
+def test_console_blocks_do_what_the_page_says(page, n_commands, tmp_path):
+    for name in re.findall(r"^\.\. literalinclude:: (.*)", PAGES[page], re.M):
+        shutil.copy((DOCS / page).parent / name, tmp_path)
+    commands = console_commands(PAGES[page])
+    assert len(commands) == n_commands
     for command, wanted in commands:
         done = run(["bash", "-c", f"{SHELL}\n{command}"], cwd=tmp_path)
         assert done.returncode == 0, f"{command}\n{done.stderr}"
@@ -101,7 +107,7 @@ def test_examples_are_there():
 
 
 @pytest.mark.parametrize(
-    "module", [skellipsoid, datasets, metrics, model_selection], ids=lambda module: module.__name__
+    "module", [skellipsoid, benchmark, datasets, metrics, model_selection], ids=lambda module: module.__name__
 )
 def test_api_page_lists_every_public_name(module):
     public = {*module.__all__} - {"__version__"}

@@ -481,7 +481,7 @@ def assert_works(clf, X, y):
 def test_a_class_that_is_one_point_takes_the_median_radius(point_rows, options):
     X, y = gaussians(4)
     X, y = np.append(X, np.full((point_rows, 3), 40.0), axis=0), np.append(y, np.full(point_rows, 8))
-    with pytest.warns(UserWarning, match="The rows that train the class 8 are one point") as caught:
+    with pytest.warns(UserWarning, match="duplicates of one: 8; their") as caught:
         clf = make(**options).fit(X, y)
     assert len(caught) == 1
     assert caught[0].filename == __file__  # it points at the caller's line
@@ -501,25 +501,25 @@ def test_many_equal_rows_are_one_point():
     # Their sum in single precision is not a multiple of the row.
     X, y = gaussians(2, n_features=5)
     X, y = np.append(X, np.full((3000, 5), 3.3), axis=0), np.append(y, np.full(3000, 2))
-    with pytest.warns(UserWarning, match="the class 2 are one point"):
+    with pytest.warns(UserWarning, match="duplicates of one: 2; their"):
         clf = make(max_iter=2).fit(X, y)
     assert_works(clf, X, y)
     assert clf.predict([[3.3] * 5]) == 2
 
 
-def test_one_warning_names_all_classes_that_are_points():
+def test_one_warning_names_all_degenerate_classes():
     X, y = gaussians(2)
     X, y = np.append(X, 50 + np.eye(3), axis=0), np.append(np.array(["a", "b"])[y], ["x", "y", "z"])
-    with pytest.warns(UserWarning, match="the class 'x', 'y', 'z' are one point") as caught:
+    with pytest.warns(UserWarning, match="duplicates of one: 'x', 'y', 'z'; their") as caught:
         clf = make().fit(X, y)
     assert len(caught) == 1
     assert_works(clf, X, y)
 
 
-def test_all_classes_are_points():
+def test_all_classes_are_degenerate():
     X = np.repeat([[0.0, 0], [4, 0], [0, 3]], 4, axis=0)
     y = np.repeat([0, 1, 2], 4)
-    with pytest.warns(UserWarning, match="the class 0, 1, 2 are one point"):
+    with pytest.warns(UserWarning, match="duplicates of one: 0, 1, 2; their"):
         clf = make().fit(X, y)
     assert_works(clf, X, y)
     np.testing.assert_allclose(clf.radii_, 1.5, rtol=1e-4)
@@ -532,7 +532,7 @@ def test_all_classes_are_points():
 
 def test_two_rows_in_all():
     X, y = np.array([[0.0, 0, 0], [2, 0, 0]]), ["a", "b"]
-    with pytest.warns(UserWarning, match="the class 'a', 'b' are one point"):
+    with pytest.warns(UserWarning, match="duplicates of one: 'a', 'b'; their"):
         clf = make().fit(X, y)
     assert clf.predict([*X, [0.9, 0, 0], [-1.1, 0, 0]]).tolist() == ["a", "b", "a", "-1"]
 
@@ -545,7 +545,7 @@ def test_two_rows_of_one_class():
 
 
 def test_one_row():
-    with pytest.warns(UserWarning, match="the class 5 are one point"):
+    with pytest.warns(UserWarning, match="duplicates of one: 5; their"):
         clf = make().fit([[3.0, 4.0]], [5])
     assert clf.scale_ == 1
     assert clf.predict([[3.0, 4.0], [3.5, 4.0], [30.0, 4.0]]).tolist() == [5, 5, -1]
@@ -553,7 +553,7 @@ def test_one_row():
 
 def test_two_rows_for_each_class_train_with_one():
     X, y = gaussians(3, rows=2, distance=20)
-    with pytest.warns(UserWarning, match="The rows that train the class 0, 1, 2 are one point"):
+    with pytest.warns(UserWarning, match="duplicates of one: 0, 1, 2; their"):
         clf = make(init="identity").fit(X, y)
     assert_works(clf, X, y)
     assert (clf.predict(X) == y).all()
@@ -597,7 +597,7 @@ def test_constant_features_change_nothing(constant):
 
 
 def test_only_constant_features():
-    with pytest.warns(UserWarning, match="the class 0, 1 are one point"):
+    with pytest.warns(UserWarning, match="duplicates of one: 0, 1; their"):
         clf = make().fit(np.full((20, 3), 0.1), np.repeat([0, 1], 10))
     assert clf.scale_ == 1
     assert np.isfinite(clf.class_margins(np.full((2, 3), 0.1))).all()

@@ -221,12 +221,12 @@ def test_takes_a_pipeline(data):
     ("rates", "labels", "match"),
     [
         ({"rejection_rate": 0.1, "open_acceptance_rate": 0.1}, None, "both given; set one"),
-        ({"rejection_rate": 1.5}, None, "rejection_rate=1.5 is no share"),
-        ({"open_acceptance_rate": float("nan")}, None, "no share"),
+        ({"rejection_rate": 1.5}, None, "rejection_rate=1.5 is not a share"),
+        ({"open_acceptance_rate": float("nan")}, None, "not a share"),
         ({"rejection_rate": 0.1}, "new", "rejection_rate is a share of known rows, but there are none; pass"),
         ({"open_acceptance_rate": 0.1}, "a", "open_acceptance_rate is a share of open rows, but there are none"),
         ({"class_rejection_rates": {"c": 0.1}}, None, "has the key 'c', which is no known class; use some of 'a', 'b'"),
-        ({"class_rejection_rates": {"a": 2}}, None, r"class_rejection_rates\['a'\]=2 is no share"),
+        ({"class_rejection_rates": {"a": 2}}, None, r"class_rejection_rates\['a'\]=2 is not a share"),
         ({"class_rejection_rates": {"b": 0.1}}, None, "share of known rows assigned to the class 'b', but there are"),
         (
             {"rejection_rate": 0.1, "class_rejection_rates": {"a": 0.1}},

@@ -55,5 +55,5 @@ def test_known_p_value_needs_held_out_rows(blobs):
     clf = EllipsoidOpenSetClassifier(
         init="identity", max_iter=2, early_stopping=False, recalibrate=False, random_state=0
     ).fit(X, y)
-    with pytest.raises(ValueError, match="No known row was held out of training"):
+    with pytest.raises(ValueError, match="No known sample was held out of the fit"):
         clf.known_p_value(X)

@@ -109,8 +109,8 @@ def test_texts_are_checked_before_the_text_model_is_looked_for():
 REFUSED_LABELS = {
     "too few": (LABELS[:3], r"inconsistent numbers of samples: \[4, 3\]"),
     "too many": ([*LABELS, "light"], r"inconsistent numbers of samples: \[4, 5\]"),
-    "all open": (["-1"] * 4, "Every one of the 4 texts has the open label -1; y needs known classes"),
-    "all open numbers": ([-1] * 4, "Every one of the 4 texts has the open label -1; y needs known classes"),
+    "all open": (["-1"] * 4, "All 4 texts have the open label -1; y needs at least one known class"),
+    "all open numbers": ([-1] * 4, "All 4 texts have the open label -1; y needs at least one known class"),
 }
 
 
@@ -129,7 +129,7 @@ def test_a_string_open_label_beside_numeric_labels_is_refused(tiny_model):
     ("y", "name"), [(["alarm"] * 4, "'alarm'"), (["alarm", "alarm", "-1", "-1"], "'alarm'"), ([3, 3, -1, 3], "3")]
 )
 def test_one_known_class_warns_where_fit_was_called(tiny_model, y, name):
-    with pytest.warns(UserWarning, match=f"y holds the single known class {name}:") as caught:
+    with pytest.warns(UserWarning, match=f"y has the single known class {name},") as caught:
         encoder = SupConTextEncoder(tiny_model, max_iter=2, random_state=0).fit(TEXTS, y)
     assert [warning.filename for warning in caught] == [__file__]
     assert np.isfinite(encoder.transform(TEXTS)).all()
@@ -151,5 +151,5 @@ def test_frozen_features_need_no_labels_and_do_not_look_at_them(tiny_model):
 
 
 def test_fit_transform_takes_no_further_arguments(frozen):
-    with pytest.raises(TypeError, match=r"takes no further arguments, got \['sample_weight'\]"):
+    with pytest.raises(TypeError, match=r"takes X, y and groups, got \['sample_weight'\]"):
         frozen.fit_transform(TEXTS, LABELS, sample_weight=[1] * 4)

@@ -1,4 +1,4 @@
-"""Fitted boundaries, and how rows are scored by them."""
+"""Fitted boundaries, and how they score samples."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -13,16 +13,16 @@ from .training import History
 
 @dataclass(frozen=True)
 class Metric:
-    """Coordinates of rows in which the shape that all classes share is the identity, and the label's metric.
+    """Coordinates in which the shape that all classes share is the identity, and the metric that assigns classes.
 
-    Rows off the span of all training rows have one more coordinate: how far off they lie.
+    With fewer training samples than features there is one more coordinate: the distance from the span of the samples.
     """
 
     axes: Tensor | None  # (n_features, n_axes); None are the features themselves
     products: Tensor | None  # (n_axes, n_axes) of the axes, inverted, where they do not span all features
     off_span: float  # unit of the additional coordinate
-    labels: Tensor  # (n_classes, n_coordinates) a row's closeness to a class is its product with this …
-    constants: Tensor  # (n_classes,) … plus this
+    labels: Tensor  # (n_classes, n_coordinates) the closeness of a sample z to a class is labels @ z + constants
+    constants: Tensor  # (n_classes,)
 
     @classmethod
     def euclidean(cls, centroids: Tensor) -> "Metric":
@@ -30,7 +30,7 @@ class Metric:
         return cls(None, None, 0.0, centroids, -0.5 * centroids.square().sum(1))
 
     def coordinates(self, rows: Tensor) -> Tensor:
-        """Coordinates of rows, (n_rows, n_coordinates)."""
+        """Coordinates of samples, (n_rows, n_coordinates)."""
         if self.axes is None:
             return rows
         found = rows @ self.axes
@@ -46,7 +46,7 @@ class Metric:
 
 
 class Shapes(NamedTuple):
-    """All that scoring needs, in one precision and on one device."""
+    """Ellipsoids of all classes for scoring, in one precision and on one device."""
 
     metric: Metric
     centres: Tensor  # (n_classes, n_coordinates)
@@ -54,7 +54,7 @@ class Shapes(NamedTuple):
     radii: Tensor  # (n_classes,)
 
     def assigned(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Class of each row, and its margin."""
+        """Class of each sample, and its margin."""
         coordinates = self.metric.coordinates(rows)
         labels = self.metric.nearest(coordinates)
         return labels, 1 - assigned_norms(coordinates, labels, self.centres, self.factors) / self.radii[labels]
@@ -66,7 +66,7 @@ class Shapes(NamedTuple):
 
 
 class ShapeWeights(NamedTuple):
-    """How shapes are shrunk."""
+    """Shrinkage of the shapes."""
 
     spherical: float  # a, share of a sphere in T
     between: float | None  # b, share of T in B; None without a background
@@ -74,7 +74,7 @@ class ShapeWeights(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """What the closed form was made of: weights of its shapes, class counts and scatters, covariances."""
+    """Statistics that the closed form is computed from: shrinkage, class counts, scatters, covariances."""
 
     weights: ShapeWeights
     counts: Tensor  # (n_classes,) weight of each class's samples
@@ -82,18 +82,18 @@ class Moments(NamedTuple):
     scatters: Tensor  # (n_axes of all classes together,) eigenvalues of the scatters along the classes' axes
     between: Tensor  # (n_axes,) variances of the class means, in units of T
     stretches: Tensor  # (n_axes,) coordinates, divided by these, have T = I
-    off_span: float  # variance of T off the span of all rows
+    off_span: float  # variance of T off the span of all samples
 
 
 @dataclass(frozen=True)
 class Boundaries:
-    """Fitted boundaries { z : ‖A_k (z − m_k)‖ ≤ Δ_k } of all classes, on the learner's device."""
+    """Fitted boundaries { z : ‖A_k (z − m_k)‖ ≤ Δ_k } of all classes, on the device of the fit."""
 
     origin: Tensor  # (n_features,) where the coordinates begin
     centroids: Tensor  # (n_classes, n_features) class means, from the origin
     centres: Tensor  # (n_classes, n_features) m_k, from the origin
     shapes: Shapes
-    points: Tensor  # (n_classes,) Boolean: classes whose rows are one point
-    held_out_margins: np.ndarray | None = None  # (n_held_out,) of known rows that their boundary was made without
+    degenerate: Tensor  # (n_classes,) Boolean: classes without spread
+    held_out_margins: np.ndarray | None = None  # (n_held_out,) of known samples by boundaries without them
     moments: Moments | None = None  # of the closed form
     history: History = field(default_factory=History)

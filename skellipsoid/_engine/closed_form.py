@@ -1,7 +1,8 @@
-"""The default boundaries: shapes from covariances, weights and size from rows that are left out.
+"""The default boundaries: shapes from covariances; their weights and the radius scale from leave-one-out validation.
 
-Nothing is trained. Every known row is scored by boundaries without its set (itself, duplicates, its group); the same
-row, its class left aside, is an open one; and so are rows of imaginary classes between two known ones.
+Nothing is trained iteratively. Every known sample is scored by boundaries without its set (itself, its duplicates, its
+group). Synthetic open samples are the same samples, scored by the nearest other class, and samples of synthetic
+classes, each between two known ones.
 """
 
 from collections.abc import Sequence
@@ -13,106 +14,118 @@ import torch
 from torch import Tensor
 
 from .boundaries import Boundaries, Metric, Shapes, ShapeWeights
-from .covariance import LeftOutShapes, Scored, has_background
-from .geometry import Balls, Factors, class_balls, class_weights
-from .held_out import ROUNDING, Judged, Reach, best_size, loss_size, near_best
-from .pseudo_open import FEWEST_BETWEEN, MOST_NEGATIVES, draw_between
+from .covariance import LeftOutSamples, LeftOutShapes, has_background
+from .geometry import Factors, Spheres, class_spheres, class_weights
+from .held_out import BOUNDARY_TOLERANCE, NO_SAMPLES, ScoredSamples, Validation, best_scale, loss_scale, near_best
+from .pseudo_open import FEWEST_SYNTHETIC, MOST_NEGATIVES, draw_synthetic_classes
 from .samples import Samples
 from .settings import BoundarySettings
 from .shared_shapes import Frame, label_distances, principal_frame, shared_frame
 
-#: Shares ρ of the shared shape in that of a class to mean over.
+#: Candidates of ρ, the share of the shared shape in that of a class.
 SHARED_SHARES = (0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
-#: Shares b of T in the covariance of the class means to mean over. Smaller ones are better for held-out classes and
-#: worse for unknown ones where an encoder was tuned: it has seen the former.
+#: Candidates of b, the share of T in the covariance of the class means. Smaller shares are better for held-out classes
+#: and worse for unknown ones where an encoder was trained: its training has seen the held-out classes.
 BETWEEN_SHARES = (0.2, 0.4, 0.6)
-#: Rows that choose shapes at most: more of them say the same.
-MOST_JUDGED = 2048
+#: Largest number of samples that choose the shapes: with more the choice stays the same.
+MOST_VALIDATION = 2048
 #: Expected F1s that differ by less are equal.
 TIE = 1e-9
 
 
 def fit_closed_form(samples: Samples, real_open: Tensor, settings: BoundarySettings, seed: int) -> Boundaries:
-    """Fit to what ``fit_boundaries`` takes; of the settings ``recalibrate``, ``alpha`` and ``beta`` count."""
-    balls = class_balls(samples)
-    if balls.points.all():
-        return _fit_points(balls)
+    """Fit one ellipsoid per class in closed form, to features of unit scale.
+
+    Parameters
+    ----------
+    samples : Samples
+        Known samples, at least one of each class.
+    real_open : Tensor of shape (n_open, n_features)
+        Samples that are known to be open; may be empty.
+    settings : BoundarySettings
+        ``recalibrate``, ``alpha`` and ``beta`` are used.
+    seed : int
+    """
+    spheres = class_spheres(samples)
+    if spheres.degenerate.all():
+        return _fit_degenerate(spheres)
     rng = np.random.default_rng([seed, 1])
-    shaped = torch.nonzero(~balls.points[samples.classes]).flatten()
-    few = shaped
-    if len(shaped) > MOST_JUDGED:
-        few = shaped[np.sort(rng.permutation(len(shaped))[:MOST_JUDGED])]
-    frame = shared_frame(principal_frame(samples, balls.points), samples.classes, samples.weights, few)
-    judge = _Judge(frame, samples, balls.points, real_open)
-    between, shared = _choose_weights(judge, judge.known(few))
-    shapes = LeftOutShapes(frame, samples.classes, balls.points, between)
-    known = judge.known(shaped)
-    imaginary = judge.imaginary(known.sources, settings.alpha, rng)
-    reach = judge.reach(shapes, known, imaginary, [shared])[0]
-    unit = _mean_distance(reach)
-    size = unit
+    scored = torch.nonzero(~spheres.degenerate[samples.classes]).flatten()
+    subset = scored
+    if len(scored) > MOST_VALIDATION:
+        subset = scored[np.sort(rng.permutation(len(scored))[:MOST_VALIDATION])]
+    frame = shared_frame(principal_frame(samples, spheres.degenerate), samples.classes, samples.weights, subset)
+    validator = _Validator(frame, samples, spheres.degenerate, real_open)
+    between, shared = _choose_weights(validator, validator.known(subset))
+    shapes = LeftOutShapes(frame, samples.classes, spheres.degenerate, between)
+    known = validator.known(scored)
+    synthetic = validator.synthetic(known.sources, settings.alpha, rng)
+    validation = validator.validate(shapes, known, synthetic, [shared])[0]
+    unit = _mean_distance(validation)
+    scale = unit
     if settings.recalibrate:
-        size = best_size(reach)[0] * (1 + ROUNDING)
-        size *= loss_size(reach, settings.beta) / loss_size(reach, 0.5)
+        scale = best_scale(validation)[0] * (1 + BOUNDARY_TOLERANCE)
+        scale *= loss_scale(validation, settings.beta) / loss_scale(validation, 0.5)
     # Distances are multiples of the paper's mean radius.
-    radius = float(balls.radii[~balls.points].mean())
-    found = shapes.shapes(shared, (radius / unit) ** 2, torch.full_like(balls.radii, radius * size / unit).double())
+    radius = float(spheres.radii[~spheres.degenerate].mean())
+    radii = torch.full_like(spheres.radii, radius * scale / unit).double()
+    distances = validation.known.distances
     return Boundaries(
         origin=frame.origin,
         centroids=frame.means @ frame.back,
         centres=shapes.centres @ frame.back,
-        shapes=found,
-        points=balls.points,
-        held_out_margins=1 - reach.known / size if len(reach.known) else None,
+        shapes=shapes.shapes(shared, (radius / unit) ** 2, radii),
+        degenerate=spheres.degenerate,
+        held_out_margins=1 - distances / scale if len(distances) else None,
         moments=shapes.moments(ShapeWeights(frame.spherical, between, shared)),
     )
 
 
-def _fit_points(balls: Balls) -> Boundaries:
-    """Between points alone, the distances between them decide."""
-    centroids = balls.centroids.double()
+def _fit_degenerate(spheres: Spheres) -> Boundaries:
+    """Keep the spheres where no class has a spread: the distances between the classes choose the radii."""
+    centroids = spheres.centroids.double()
     axes = centroids[:0]
     shapes = Factors(axes, axes[:, 0], [0] * (len(centroids) + 1), torch.ones_like(centroids[:, 0]))
     return Boundaries(
         origin=torch.zeros_like(centroids[0]),
         centroids=centroids,
         centres=centroids,
-        shapes=Shapes(Metric.euclidean(centroids), centroids, shapes, balls.radii.double()),
-        points=balls.points,
+        shapes=Shapes(Metric.euclidean(centroids), centroids, shapes, spheres.radii.double()),
+        degenerate=spheres.degenerate,
     )
 
 
-class _Known(NamedTuple):
-    """Known rows, and the same rows as open ones."""
+class _KnownSamples(NamedTuple):
+    """Known validation samples, and the same samples as synthetic open ones."""
 
     sources: Tensor  # (n_known,)
-    nearest: Scored
-    other: Scored | None  # by the nearest other class, the own one left aside; None where there is no other
+    nearest: LeftOutSamples
+    other: LeftOutSamples | None  # by the nearest other class, without the own class; None with a single class
 
 
-class _Judge:
-    """Who scores which rows, and how far out they lie.
+class _Validator:
+    """Validation samples of the closed form: which class scores each of them, and at what distance.
 
     Parameters
     ----------
     frame : Frame
     samples : Samples
-    points : Tensor of shape (n_classes,)
+    degenerate : Tensor of shape (n_classes,)
     real_open : Tensor of shape (n_open, n_features)
     """
 
-    def __init__(self, frame: Frame, samples: Samples, points: Tensor, real_open: Tensor) -> None:
-        self.frame, self.samples, self.points = frame, samples, points
+    def __init__(self, frame: Frame, samples: Samples, degenerate: Tensor, real_open: Tensor) -> None:
+        self.frame, self.samples, self.degenerate = frame, samples, degenerate
         self.real_open = real_open.double() - frame.origin
 
-    def known(self, rows: Tensor) -> _Known:
-        """Known rows by the nearest class and by the nearest other one, the row's set being left out.
+    def known(self, rows: Tensor) -> _KnownSamples:
+        """Assign known samples to the nearest class and to the nearest other one, both without the sample's set.
 
-        A row counts where anything is left of its class without its set, and of any other class.
+        A sample is used if its own class, and any other class, has samples outside the sample's set.
         """
         classes, frame = self.samples.classes, self.frame
-        nearest, others, counts = [], [], []
-        for part in torch.split(rows, MOST_JUDGED):
+        nearest, others, used = [], [], []
+        for part in torch.split(rows, MOST_VALIDATION):
             squares = label_distances(frame, classes, part)
             own = classes[part].unsqueeze(1)
             is_left = squares.gather(1, own).squeeze(1).isfinite()
@@ -121,77 +134,88 @@ class _Judge:
                 squares.scatter_(1, own, torch.inf)
                 is_left &= squares.amin(1).isfinite()
             others.append(squares.argmin(1))
-            counts.append(is_left)
-        kept = torch.cat(counts)
+            used.append(is_left)
+        kept = torch.cat(used)
         sources = rows[kept]
-        known = Scored(frame.rows[sources], torch.cat(nearest)[kept], sources, held_out=False)
+        known = LeftOutSamples(frame.rows[sources], torch.cat(nearest)[kept], sources, without_class=False)
         if len(frame.means) < 2:
-            return _Known(sources, known, None)
-        return _Known(sources, known, known._replace(assigned=torch.cat(others)[kept], held_out=True))
+            return _KnownSamples(sources, known, None)
+        return _KnownSamples(sources, known, known._replace(assigned=torch.cat(others)[kept], without_class=True))
 
-    def imaginary(self, rows: Tensor, alpha: float, rng: np.random.Generator) -> Scored | None:
-        """Rows of imaginary classes; they deviate as known ``rows`` do from the mean of all others of their class."""
+    def synthetic(self, rows: Tensor, alpha: float, rng: np.random.Generator) -> LeftOutSamples | None:
+        """Draw samples of synthetic classes, with the leave-one-out deviations of known ``rows`` from their mean."""
+        if not len(rows):
+            return None
         classes, weights = self.samples.classes[rows], self.samples.weights[rows]
-        n_wanted = min(max(len(rows), FEWEST_BETWEEN), MOST_NEGATIVES)
-        drawn = draw_between(classes.cpu().numpy(), n_wanted, alpha, rng, weights.cpu().numpy()) if len(rows) else None
+        n_wanted = min(max(len(rows), FEWEST_SYNTHETIC), MOST_NEGATIVES)
+        drawn = draw_synthetic_classes(classes.cpu().numpy(), n_wanted, alpha, rng, weights.cpu().numpy())
         if drawn is None:
             return None
         left = (1 - weights / class_weights(self.samples)[classes]).clamp_min(0.5)
         offsets = (self.frame.rows[rows] - self.frame.means[classes]) / left.sqrt().unsqueeze(1)
         positions = drawn.of(self.frame.means, offsets)
         sources = rows[torch.from_numpy(drawn.rows).to(rows.device)]
-        return Scored(positions, torch.cdist(positions, self.frame.means).argmin(1), sources, held_out=False)
+        assigned = torch.cdist(positions, self.frame.means).argmin(1)
+        return LeftOutSamples(positions, assigned, sources, without_class=False)
 
-    def reach(
-        self, shapes: LeftOutShapes, known: _Known, imaginary: Scored | None, shares: Sequence[float]
-    ) -> list[Reach]:
-        """How far out the rows lie, for each share ρ."""
+    def validate(
+        self, shapes: LeftOutShapes, known: _KnownSamples, synthetic: LeftOutSamples | None, shares: Sequence[float]
+    ) -> list[Validation]:
+        """Give the distances of all validation samples for each share ρ."""
         weights = self.samples.weights[known.sources]
-        distances = shapes.distances(known.nearest, shares)
-        others = None if known.other is None else shapes.distances(known.other, shares)
-        between = None if imaginary is None else shapes.distances(imaginary, shares)
         classes, sets = self.samples.classes[known.sources], self.samples.sets[known.sources.cpu().numpy()]
-        found = []
-        for i, share in enumerate(shares):
-            stand_ins = []
-            if known.other is not None and others is not None:
-                stand_ins.append(Judged(others[i], known.other.assigned, weights))
-            if imaginary is not None and between is not None:
-                stand_ins.append(Judged(between[i], imaginary.assigned, torch.ones_like(between[i])))
-            real = Judged(weights[:0], classes[:0], weights[:0])
-            if len(self.real_open):
-                labels, margins = shapes.shapes(share, 1.0, weights.new_ones(len(self.frame.means))).assigned(
-                    self.real_open
-                )
-                real = Judged(1 - margins, labels, torch.ones_like(margins))
-            nearest = Judged(distances[i], known.nearest.assigned, weights)
-            found.append(Reach.of(nearest, classes, sets, stand_ins, real, len(self.frame.means)))
-        return found
+        nearest = _scored(shapes, known.nearest, shares, weights)
+        kinds = []
+        if known.other is not None:
+            kinds.append(_scored(shapes, known.other, shares, weights))
+        if synthetic is not None:
+            kinds.append(_scored(shapes, synthetic, shares))
+        n_classes = len(self.frame.means)
+        return [
+            Validation.of(nearest[i], classes, sets, [kind[i] for kind in kinds], self._real(shapes, share), n_classes)
+            for i, share in enumerate(shares)
+        ]
+
+    def _real(self, shapes: LeftOutShapes, share: float) -> ScoredSamples:
+        if not len(self.real_open):
+            return NO_SAMPLES
+        radii = self.frame.means.new_ones(len(self.frame.means))
+        assigned, margins = shapes.shapes(share, 1.0, radii).assigned(self.real_open)
+        return ScoredSamples.of(1 - margins, assigned)
 
 
-def _choose_weights(judge: _Judge, known: _Known) -> tuple[float | None, float]:
-    """Mean of all candidates of b and ρ, weighted by exp(F1 / standard error) of their best size.
+def _scored(
+    shapes: LeftOutShapes, samples: LeftOutSamples, shares: Sequence[float], weights: Tensor | None = None
+) -> list[ScoredSamples]:
+    """Score samples for each share ρ."""
+    return [ScoredSamples.of(found, samples.assigned, weights) for found in shapes.distances(samples, shares)]
 
-    Imaginary classes do not judge shapes: they deviate as known rows do, and say nothing about other directions. Where
-    candidates are equally good, because classes lie far apart, or there is one, the likeliest counts.
+
+def _choose_weights(validator: _Validator, known: _KnownSamples) -> tuple[float | None, float]:
+    """Average all candidates of b and ρ, weighted by exp(F1 / standard error) at their best radius scale.
+
+    Samples of synthetic classes are not used here: they deviate from their class as known samples do, and say nothing
+    about other directions. If several candidates have the best F1 (because classes lie far apart, or there is only one)
+    those of them with the largest likelihood are averaged.
     """
-    frame, classes = judge.frame, judge.samples.classes
+    frame, classes, degenerate = validator.frame, validator.samples.classes, validator.degenerate
     candidates = BETWEEN_SHARES if has_background(frame) else (None,)
     pairs = list(product(candidates, SHARED_SHARES))
-    scores = np.empty(len(pairs))
+    scores = np.empty((len(candidates), len(SHARED_SHARES)))
     n_independent = 1.0
     for i, between in enumerate(candidates):
-        shapes = LeftOutShapes(frame, classes, judge.points, between)
-        for j, reach in enumerate(judge.reach(shapes, known, None, SHARED_SHARES)):
-            scores[i * len(SHARED_SHARES) + j], n_independent = best_size(reach)[1], reach.n_independent
-    scores = np.minimum(scores, 1.0)  # weighted shares may round to more than 1
-    # The standard error of a share of rows.
+        shapes = LeftOutShapes(frame, classes, degenerate, between)
+        for j, validation in enumerate(validator.validate(shapes, known, None, SHARED_SHARES)):
+            scores[i, j], n_independent = best_scale(validation)[1], validation.n_independent
+    scores = np.minimum(scores.ravel(), 1.0)  # weighted shares may round to more than 1
+    # The standard error of a share of samples.
     weights = near_best(scores, np.sqrt(scores.max() * (1 - scores.max()) / max(1.0, n_independent)))
     tied = scores >= scores.max() - TIE
     if tied.sum() > 1:
-        shapes = LeftOutShapes(frame, classes, judge.points, None)
+        if candidates != (None,):
+            shapes = LeftOutShapes(frame, classes, degenerate, None)
         own = known.nearest._replace(assigned=classes[known.sources])
-        likelihoods = shapes.log_likelihoods(own, SHARED_SHARES, judge.samples.weights[known.sources])
+        likelihoods = shapes.log_likelihoods(own, SHARED_SHARES, validator.samples.weights[known.sources])
         of_pair = np.tile(likelihoods.cpu().numpy(), len(candidates))
         weights[tied & (of_pair < of_pair[tied].max())] = 0
     shared = _mean_share([share for _, share in pairs], weights)
@@ -201,15 +225,16 @@ def _choose_weights(judge: _Judge, known: _Known) -> tuple[float | None, float]:
 
 
 def _mean_share(shares: Sequence[float], weights: np.ndarray) -> float:
-    """Weighted mean of shares, in logarithms of their odds."""
+    """Weighted mean of shares, in log-odds."""
     values = np.array(shares)
     odds = np.exp(np.average(np.log(values / (1 - values)), weights=weights))
     return float(odds / (1 + odds))
 
 
-def _mean_distance(reach: Reach) -> float:
-    """Geometric mean over the classes of the mean distance of their left-out rows."""
-    weights = np.bincount(reach.classes, reach.weights, minlength=reach.n_classes)
-    sums = np.bincount(reach.classes, reach.weights * reach.known, minlength=reach.n_classes)
+def _mean_distance(validation: Validation) -> float:
+    """Geometric mean over the classes of the mean distance of their validation samples."""
+    known, classes = validation.known, validation.classes
+    weights = np.bincount(classes, known.weights, minlength=validation.n_classes)
+    sums = np.bincount(classes, known.weights * known.distances, minlength=validation.n_classes)
     means = sums[weights > 0] / weights[weights > 0]
     return float(np.exp(np.log(means[means > 0]).mean())) if (means > 0).any() else 1.0

@@ -1,4 +1,4 @@
-"""Training of features: a linear layer on frozen embeddings, or the whole text model, by the same steps."""
+"""Training of features: a linear layer on frozen embeddings, or the whole text model, with the same loop."""
 
 import copy
 from collections.abc import Sequence
@@ -16,23 +16,23 @@ from .losses import prototype_loss, supervised_contrastive_loss
 from .text import TextBackbone
 from .training import History, held_out_rows, run_epochs, shuffled_batches
 
-#: Dropout of frozen embeddings, which makes their two views (the text model brings its own for full fine-tuning).
+#: Dropout of frozen embeddings for their two views (full fine-tuning uses the dropout of the text model).
 HEAD_DROPOUT = 0.4
-#: Share of the steps in which the learning rate rises.
+#: Share of warm-up steps, in which the learning rate rises.
 WARMUP = 0.1
-#: Heads that have not seen a row.
+#: Number of folds; each fold's features come from a head that was trained without it.
 CROSS_FIT_FOLDS = 3
-#: Weight of leaving a direction as it is, in units of what the rows say of a direction on average.
-UNTURNED = 0.1
-#: Share of out-of-fold features at most: heads of fewer rows put new rows too far out.
+#: Weight of the identity in the Procrustes rotation, in units of the mean overlap of a direction.
+IDENTITY_WEIGHT = 0.1
+#: Largest share of out-of-fold features: heads trained on fewer samples put new samples too far from their class.
 CROSS_FIT_MOST = 0.75
-#: With this many rows per class the share is a half. With more rows the head overfits less, and the share falls.
+#: Samples per class at which that share is a half. With more samples the head overfits less, and the share falls.
 CROSS_FIT_HALF = 150
 
 
 @dataclass(frozen=True)
 class ContrastiveSettings:
-    """What the training is told; the names are those of ``SupConTextEncoder``."""
+    """Parameters of ``SupConTextEncoder``, by the same names."""
 
     loss: str
     normalize: bool
@@ -49,23 +49,23 @@ class ContrastiveSettings:
 
 
 class Rows(Protocol):
-    """Rows that can be seen with dropout, twice over, or plainly."""
+    """Texts as inputs of the linear layer, with or without dropout."""
 
     def views(self, rows: np.ndarray) -> Tensor:
-        """Give two dropout views of each row, one after the other, (2 · n_rows, width)."""
+        """Give two dropout views of each text, one block after the other, (2 · n_rows, width)."""
 
     def plain(self, rows: np.ndarray) -> Tensor:
-        """Give each row without dropout, (n_rows, width)."""
+        """Give each text without dropout, (n_rows, width)."""
 
     def parameters(self) -> list[nn.Parameter]:
-        """Give what learns beside the linear layer."""
+        """Give the trained parameters besides the linear layer."""
 
     def modules_to_keep(self) -> list[nn.Module]:
-        """Give the modules that change in training."""
+        """Give the modules that training changes."""
 
 
 class FrozenRows:
-    """Embeddings that were computed once; dropout on them makes the views.
+    """Embeddings that are computed once; their views are made with dropout.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class FrozenRows:
 
 
 class TokenRows:
-    """Tokenised texts that pass the text model at every step; its own dropout makes the views."""
+    """Tokenised texts, embedded at every step; their views are made with the dropout of the text model."""
 
     def __init__(self, backbone: TextBackbone, texts: Sequence[str], pooling: str) -> None:
         self.backbone, self.pooling = backbone, pooling
@@ -119,7 +119,7 @@ class TokenRows:
 
 
 def start_projection(width: int, n_components: int, seed: int) -> nn.Linear:
-    """Make the linear layer W, b of eq. 1: the identity, or orthonormal directions where the widths differ."""
+    """Initialise the linear layer W, b of eq. 1: the identity, or orthonormal directions if the widths differ."""
     # skip_init draws nothing from the caller's generator.
     layer: nn.Linear = nn.utils.skip_init(nn.Linear, width, n_components)  # type: ignore[no-untyped-call]
     if n_components == width:
@@ -143,7 +143,7 @@ def train_projection(
     seed: int,
     blocks: np.ndarray | None = None,
 ) -> History:
-    """Train the linear layer, and whatever ``rows`` lets learn, in place.
+    """Train the linear layer, and the parameters of ``rows``, in place.
 
     Parameters
     ----------
@@ -173,11 +173,13 @@ def cross_fit(
     trains: np.ndarray | None = None,
     blocks: np.ndarray | None = None,
 ) -> Tensor:
-    """Features of training rows that lie where new rows would, (n_texts, n_components).
+    """Features of training samples that are distributed as those of new samples, (n_texts, n_components).
 
-    Heads that learn without a third of each class's rows give those rows' out-of-fold features, turned onto the final
-    head's by orthogonal Procrustes. They are mixed with the final head's own, the less of them the more rows a class
-    has. A row without another block in its class keeps the latter.
+    1. A head is trained without a third of each class's samples, and gives their out-of-fold features.
+    2. Orthogonal Procrustes rotates these features onto those of the final head.
+    3. They are averaged with the final head's features. The more samples a class has, the smaller is their weight.
+
+    A sample without another block in its class keeps the final head's features.
 
     Parameters
     ----------
@@ -189,9 +191,9 @@ def cross_fit(
     settings : ContrastiveSettings
     seed : int
     trains : ndarray of shape (n_texts,), optional
-        Boolean: rows that heads learn from; all without it.
+        Boolean: samples that heads are trained on; all without it.
     blocks : ndarray of shape (n_texts,), optional
-        Rows with the same number are in the same fold.
+        Samples with the same number are in the same fold.
     """
     trains = np.ones(len(classes), dtype=bool) if trains is None else trains
     blocks = np.arange(len(classes)) if blocks is None else blocks
@@ -216,17 +218,17 @@ def cross_fit(
         )
         with torch.no_grad():
             unseen = _shown(head(embeddings), settings)
-            # All heads start alike: directions that no row tells apart are not turned.
+            # All heads have the same initialisation: directions without a trained difference should not be rotated.
             overlap = unseen[rest].T @ final[rest]
-            overlap.diagonal().add_(UNTURNED * len(rest) / n_components)
-            # The rotation nearest to the overlap of two matrices is that which turns one onto the other.
+            overlap.diagonal().add_(IDENTITY_WEIGHT * len(rest) / n_components)
+            # The rotation nearest to the overlap of two feature matrices rotates one onto the other.
             turn = orthogonal_procrustes(np.eye(n_components, dtype=np.float32), overlap.cpu().numpy())[0]
             features[out] += share * (unseen[out] @ torch.from_numpy(turn).to(unseen.device) - final[out])
     return _shown(features, settings)
 
 
 def _folds(classes: np.ndarray, blocks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Fold of each row, −1 for those whose class is one block; every class is divided evenly."""
+    """Fold of each sample, −1 if its class is one block; every class is divided evenly."""
     of_block = np.full(blocks.max() + 1, -1)
     for label in np.unique(classes):
         own = blocks[classes == label]
@@ -262,7 +264,7 @@ class _ContrastiveTrainer:
         self.training, self.held_out = np.flatnonzero(~held), np.flatnonzero(held)
         self.classes = torch.from_numpy(classes).to(self.device)
         self.modules: list[nn.Module] = [projection, *rows.modules_to_keep()]
-        # The softmax loss needs class weights, which are thrown away after training.
+        # The softmax loss needs class weights, which are dropped after training.
         self.class_weights = nn.Linear(projection.out_features, n_classes).to(self.device)
         self.class_sums = torch.zeros(n_classes, projection.out_features, device=self.device)
         parameters = [*projection.parameters(), *rows.parameters()]
@@ -286,7 +288,7 @@ class _ContrastiveTrainer:
         history = run_epochs(
             self._run_epoch,
             max_iter=self.settings.max_iter,
-            # The schedule brings the rate to 0 at the end: only held-out rows may end it before.
+            # The schedule reduces the rate to 0 at the end: only the validation score may stop it before.
             n_iter_no_change=self.settings.n_iter_no_change if with_score else self.settings.max_iter,
             tol=self.settings.tol,
             score=self._score if with_score else None,
@@ -322,7 +324,7 @@ class _ContrastiveTrainer:
         return loss.item()
 
     def _score(self) -> float:
-        """How well held-out rows point at their class: the negative loss against the epoch's class means."""
+        """Give the negative cross-entropy of the validation texts against the epoch's class means."""
         with torch.no_grad():
             features = self.projection(self.rows.plain(self.held_out))
             classes = self.classes[torch.from_numpy(self.held_out).to(self.device)]
@@ -334,8 +336,7 @@ def _warmup_then_cosine(optimizer: torch.optim.Optimizer, n_steps: int) -> torch
     # Loaded with the text model; the package is imported without it.
     from transformers import get_cosine_schedule_with_warmup
 
-    # It begins at a rate of 0, which would waste a step, so that it begins one step later here; a warm-up may end
-    # between two steps.
+    # Its first step has a rate of 0 and is skipped. The warm-up may end between two steps.
     warmup: Any = WARMUP * n_steps + 1
     schedule: torch.optim.lr_scheduler.LambdaLR = get_cosine_schedule_with_warmup(
         optimizer, warmup, n_steps + 1, last_epoch=0

@@ -1,4 +1,4 @@
-"""What depends on the machine: devices, memory, and random numbers that are equal on every device."""
+"""Devices, memory, and random numbers that are equal on every device."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-#: Rows are scored in pieces that need about this many bytes, whatever the number of rows.
+#: Samples are scored in chunks of about this many bytes.
 CHUNK_BYTES = 64 * 2**20
 
 
@@ -17,10 +17,10 @@ def resolve_device(device: str | torch.device, *, fallback: bool = False) -> tor
     Parameters
     ----------
     device : str or torch.device
-        ``"auto"`` takes CUDA where it is available and the CPU elsewhere; everything else is torch's notation.
+        ``"auto"`` is CUDA if it is available, else the CPU; every other value is torch's notation.
     fallback : bool, default=False
-        Answer the CPU, instead of an error, where the device does not exist: a model that was fitted on a GPU is used
-        on a machine without one.
+        Return the CPU instead of raising an error if the device does not exist: for a model that was fitted on a GPU
+        and is used on a machine without one.
 
     Raises
     ------
@@ -64,7 +64,7 @@ def resolve_seed(random_state: int | np.random.RandomState | None) -> int:
 
 @contextmanager
 def seeded_torch(seed: int, device: torch.device) -> Iterator[None]:
-    """Seed torch's own generators (dropout reads them) inside the block, and give them back as they were."""
+    """Seed torch's global generators (dropout uses them) inside the block, and restore them afterwards."""
     devices = [device] if device.type == "cuda" else []
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(seed)
@@ -73,7 +73,7 @@ def seeded_torch(seed: int, device: torch.device) -> Iterator[None]:
 
 @contextmanager
 def explain_out_of_memory(what: str, remedies: str) -> Iterator[None]:
-    """Turn torch's out-of-memory error into one with the user's sizes and what to do."""
+    """Turn torch's out-of-memory error into one with the user's sizes and remedies."""
     try:
         yield
     except (torch.OutOfMemoryError, MemoryError) as error:
@@ -88,14 +88,14 @@ def explain_out_of_memory(what: str, remedies: str) -> Iterator[None]:
 
 
 def row_chunks(n_rows: int, bytes_per_row: int) -> Iterator[slice]:
-    """Cut ``n_rows`` rows into slices that need at most about ``CHUNK_BYTES`` each."""
+    """Divide ``n_rows`` rows into slices of at most about ``CHUNK_BYTES`` each."""
     size = max(1, CHUNK_BYTES // max(1, bytes_per_row))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
 
 
 def to_numpy(values: Any) -> Any:
-    """Give a torch tensor of any device and type as a NumPy array; everything else as it is."""
+    """Convert a torch tensor of any device and type to NumPy; return everything else unchanged."""
     if not isinstance(values, torch.Tensor):
         return values
     values = values.detach().cpu()

@@ -1,15 +1,15 @@
-"""Exact and near duplicates among the rows of each class, found from their features.
+"""Exact and near duplicates among the samples of each class, found from their features.
 
-Two rows are near duplicates when they lie improbably near each other for the local density of their class. In m
+Two samples are near duplicates if they lie improbably near each other for the local density of their class. In m
 dimensions the share (h / r)^m of the neighbours within a radius r lies within h. So if the 8th nearest neighbour of a
-row is at r, one of eight rows lies within h by chance with probability 1 − (1 − (h / r)^m)⁸. The local dimension m
-follows from how the distance grows from the 8th to the 16th neighbour (Levina and Bickel 2004). Which of the many
-probabilities are small enough is decided by their false discovery rate (Benjamini and Hochberg 1995).
+sample is at r, one of eight samples lies within h by chance with probability 1 − (1 − (h / r)^m)⁸. The local dimension
+m follows from how the distance grows from the 8th to the 16th neighbour (Levina and Bickel 2004). The limit of the
+probabilities is chosen by their false discovery rate (Benjamini and Hochberg 1995).
 
-Groups of more than two rows come from complete linkage, with the group's largest distance as h. At every level of the
-linkage the neighbours are counted among groups, so that a hundred copies of one row do not hide each other.
+Groups of more than two samples come from complete linkage, with the group's largest distance as h. At every level of
+the linkage the neighbours are counted among groups, so that a hundred copies of one sample do not hide each other.
 
-In a table of rounded or binary columns equal rows are no duplicates: h is at least the distance that rounding hides.
+In a table of rounded or binary columns equal samples need not be duplicates: h is at least the rounding error.
 """
 
 from collections.abc import Callable
@@ -24,28 +24,28 @@ from scipy.spatial.distance import squareform
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Expected share of falsely linked rows among all that are linked.
+#: Expected share of falsely linked samples among all linked samples.
 FALSE_DISCOVERY_RATE = 0.05
-#: Probability of linking anything where there are no duplicates: no link at this rate, no link at all.
+#: Probability of any link if there are no duplicates; without a link at this rate, nothing is linked.
 EVIDENCE = 1e-3
-#: Neighbours that the local density is read from: the 8th and the 16th, or half of what there is and all of it.
+#: The local density is estimated from the 8th and the 16th neighbour; in small classes from the middle and the last.
 N_NEIGHBORS = 16
 #: In a single feature equal values are no evidence of anything.
 FEWEST_FEATURES = 2
-#: With fewer neighbours nothing is known about the density.
+#: With fewer neighbours the density cannot be estimated.
 FEWEST_NEIGHBORS = 8
 #: Heights at which the linkage is cut, as shares of the median distance within the class.
 CUTS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8)
 #: A column with fewer distinct values than this share of the rows is rounded.
 ROUNDED = 0.5
-#: Rows of a small class that differ by less, as a share of the table's typical distance to its middle, are equal.
+#: Samples of a small class that differ by less are equal, as a share of the table's median distance to its median.
 ROUNDING_ERROR = 1e-5
-#: Rows that are compared with each other at a time; larger classes are cut along their widest directions.
+#: Samples that are compared with each other at once; larger classes are divided along their widest directions.
 MOST_ROWS = 2048
 
 
 class Linked(NamedTuple):
-    """Rows that may be duplicates of each other, and how probable that is by chance."""
+    """Samples that may be duplicates of each other, and the probability that it is by chance."""
 
     p_value: float
     rows: Integers
@@ -63,7 +63,7 @@ def find_duplicates(features: NDArray[Any], classes: Integers) -> Integers:
     Returns
     -------
     units : ndarray of shape (n_samples,)
-        Equal numbers are duplicates, numbered in the order of their first row; where there are none, 0 … n_samples − 1.
+        Equal numbers are duplicates, in the order of their first sample; without duplicates 0 … n_samples − 1.
         A single feature that varies is no evidence of duplicates.
 
     References
@@ -80,7 +80,7 @@ def find_duplicates(features: NDArray[Any], classes: Integers) -> Integers:
     ties: list[Linked] = []
     near: list[Linked] = []
     error = ROUNDING_ERROR * float(np.median(np.linalg.norm(distinct - np.median(distinct, axis=0), axis=1)))
-    # A few rows of a class say nothing about their density: then all classes together do.
+    # The density of a class with few samples is estimated from all classes together.
     everywhere = cache(lambda: _densities(distinct[:: len(distinct) // MOST_ROWS + 1], rounding))
     for rows in _blocks(distinct, classes[first]):
         block = distinct[rows]
@@ -96,17 +96,17 @@ def find_duplicates(features: NDArray[Any], classes: Integers) -> Integers:
     tied = np.zeros(n_distinct, dtype=bool)
     tied[[row for link in _significant(ties, n_distinct) for row in link.rows]] = True
     units = np.arange(n_distinct)
-    # Larger groups come later and take in the smaller ones.
+    # Larger groups come later and include the smaller ones.
     for link in _significant(near, n_distinct):
         units[link.rows] = units[link.rows].min()
         tied[link.rows] = True
-    # Equal rows that may be chance stay apart.
+    # Samples that may be equal by chance are no duplicates.
     alone = ~tied[equal]
     return in_order(np.where(alone, n_distinct + np.arange(len(features)), units[equal]))
 
 
 def equal_rows(features: NDArray[Any], labels: Integers) -> Integers:
-    """Give rows with the same label and the same features, to the last bit, the same number."""
+    """Give samples with the same label and exactly the same features the same number."""
     # Adding 0 makes 0 of −0.
     table = np.column_stack([np.ascontiguousarray(features + 0.0).view(np.uint8), labels.view(np.uint8).reshape(-1, 8)])
     rows = np.ascontiguousarray(table).view(np.dtype((np.void, table.shape[1]))).ravel()
@@ -122,7 +122,7 @@ def in_order(labels: NDArray[Any]) -> Integers:
 
 
 def _rounding(distinct: Floats) -> Floats:
-    """Mean squared difference that rounding hides in each column: of two errors, uniform over a gap, gap² / 6."""
+    """Mean squared rounding difference of each column: gap² / 6 for two errors, uniform over a gap."""
     hidden = np.zeros(distinct.shape[1])
     for column in range(distinct.shape[1]):
         values = np.unique(distinct[:, column])
@@ -132,7 +132,7 @@ def _rounding(distinct: Floats) -> Floats:
 
 
 def _blocks(distinct: Floats, classes: Integers) -> list[Integers]:
-    """Rows of each class, in pieces of at most ``MOST_ROWS``."""
+    """Divide the samples of each class into pieces of at most ``MOST_ROWS``."""
     blocks = []
     waiting = [np.flatnonzero(classes == label) for label in np.unique(classes)]
     while waiting:
@@ -159,7 +159,7 @@ def _pairwise(rows: Floats) -> Floats:
 
 
 class _Density(NamedTuple):
-    """How near the neighbours of each row lie."""
+    """Local density of the samples of a class."""
 
     radius: Floats  # (n_rows,) distance of the neighbour with the number ``rank``
     dimension: Floats  # (n_rows,)
@@ -167,10 +167,10 @@ class _Density(NamedTuple):
     nearest: float  # median distance of the nearest neighbour
 
     def p_value(self, row: int, distance: float) -> float:
-        """Probability that the nearest neighbour of a row lies within a distance.
+        """Probability that the nearest neighbour of a sample lies within a distance.
 
-        By the neighbours around the row, or by the nearest neighbours of all rows, whichever is larger: in a class of
-        small clusters near neighbours are the rule.
+        The larger of two estimates: from the neighbours of the sample, and from the nearest neighbours of all samples,
+        which lie near in a class of small clusters.
         """
         share = min(1.0, distance / max(self.radius[row], 1e-300)) ** self.dimension[row]
         usual = min(1.0, distance / max(self.nearest, 1e-300)) ** self.dimension[row]
@@ -178,7 +178,7 @@ class _Density(NamedTuple):
 
 
 def _density(distances: Floats) -> _Density | None:
-    """Read the local density off distances between rows; ``None`` with too few rows or without a dimension."""
+    """Estimate the local density from distances; ``None`` with too few samples or without a dimension."""
     farthest = min(N_NEIGHBORS, len(distances) - 1)
     if farthest < FEWEST_NEIGHBORS:
         return None
@@ -193,19 +193,19 @@ def _density(distances: Floats) -> _Density | None:
     growth = np.maximum(growth[nearest].mean(axis=1), np.median(growth))
     if not (growth > 0).all():
         return None
-    # In the tails, where rows are rare, the class's typical distance counts.
+    # In the tails, where samples are rare, the class's median distance is used.
     radius = np.minimum(radius, np.median(radius))
-    # Column 0 is the row itself.
+    # Column 0 is the sample itself.
     return _Density(radius, np.log(farthest / rank) / growth, rank, float(np.median(sorted_distances[:, 1])))
 
 
 def _densities(block: Floats, rounding: Floats) -> list[tuple[_Density, float]]:
-    """Densities of rows, and the distance that rounding hides, in units of the features and of their spreads.
+    """Densities of samples, and the rounding distance, in units of the features and of their standard deviations.
 
-    In the latter no column outweighs the others.
+    With the latter no column outweighs the others.
     """
     exact = (rounding == 0) & (np.ptp(block, axis=0) > 0)
-    if exact.sum() >= FEWEST_FEATURES:  # rows that agree there are no less equal in rounded columns
+    if exact.sum() >= FEWEST_FEATURES:  # the exact columns are enough
         block, rounding = block[:, exact], rounding[exact]
     spread = block.std(axis=0)
     spread[spread == 0] = 1
@@ -218,14 +218,14 @@ def _densities(block: Floats, rounding: Floats) -> list[tuple[_Density, float]]:
 
 
 def _hidden(block: Floats, rounding: Floats) -> float:
-    """Distance between two rows that rounding hides, which is no more than the columns vary."""
+    """Estimate the rounding distance of two samples, limited by the variance of the columns."""
     return float(np.sqrt(np.minimum(rounding, 2 * block.var(axis=0)).sum()))
 
 
 def _equal_by_chance(densities: list[tuple[_Density, float]], row: int | None, distinct: Floats) -> float:
-    """Probability that rounding alone made a row equal to another; of the densest row if ``row`` is ``None``.
+    """Probability that a sample equals another because of rounding; of the densest sample if ``row`` is ``None``.
 
-    Without a density only columns in which all distinct rows differ speak against chance.
+    Without a density the probability is 0 if all distinct samples differ in at least two columns, else 1.
     """
     if not densities:
         n_values = np.array([len(np.unique(column)) for column in distinct.T])
@@ -239,9 +239,9 @@ def _equal_by_chance(densities: list[tuple[_Density, float]], row: int | None, d
 def _near(
     block: Floats, rounding: Floats, rows: Integers, error: float, by_chance: Callable[[], float]
 ) -> list[Linked]:
-    """Find groups of near rows at each level of the linkage, smaller ones first.
+    """Find groups of near samples at each level of the linkage, smaller ones first.
 
-    In a class of a few distinct rows, which have no density, only rows that differ by less than an ``error``.
+    In a class of a few distinct samples, which have no density, only samples that differ by less than an ``error``.
     """
     distances, least = _pairwise(block - block.mean(axis=0)), _hidden(block, rounding)
     condensed = squareform(distances, checks=False)
@@ -270,7 +270,7 @@ def _near(
 
 
 def _typical(tree: Floats, distances: Floats) -> float:
-    """Median distance within the class; among groups, where most pairs of rows are near duplicates."""
+    """Median distance within the class; among groups, if most pairs of samples are near duplicates."""
     typical = float(np.median(distances[np.triu_indices(len(distances), 1)]))
     while True:
         _, first = np.unique(fcluster(tree, typical, "distance"), return_index=True)
@@ -283,7 +283,7 @@ def _typical(tree: Floats, distances: Floats) -> float:
 
 
 def _significant(linked: list[Linked], n_rows: int) -> list[Linked]:
-    """Select links that keep the false discovery rate; every row is one test, with its smallest p-value."""
+    """Select links with the false discovery rate; every sample is one test, with its smallest p-value."""
     smallest = np.ones(n_rows)
     for link in linked:
         smallest[link.rows] = np.minimum(smallest[link.rows], link.p_value)

@@ -1,6 +1,6 @@
-"""Ellipsoids: centroids, mean radii, distances, margins and axes, for all classes at once.
+"""Ellipsoids: centroids, mean radii, distances and axes, for all classes at once.
 
-Shapes: ``n_samples`` rows of ``n_features``; ``n_classes`` ellipsoids, each { z : ‖A (z − c)‖₂ ≤ Δ }.
+Shapes: ``n_samples`` × ``n_features``; ``n_classes`` ellipsoids, each { z : ‖A (z − c)‖₂ ≤ Δ }.
 """
 
 from dataclasses import dataclass
@@ -13,14 +13,14 @@ from torch import Tensor
 from .devices import row_chunks
 from .samples import Samples
 
-#: A class whose mean radius is below this (features have unit scale) holds one point only.
-POINT_RADIUS = 1e-6
+#: A class whose mean radius is below this (features have unit scale) has no spread.
+DEGENERATE_RADIUS = 1e-6
 
 
 def class_centroids(samples: Samples) -> Tensor:
-    """Weighted mean of each class's rows (eq. 3), (n_classes, n_features).
+    """Weighted mean of each class's samples (eq. 3), (n_classes, n_features).
 
-    Summed in double precision: the mean of equal rows is that row, however many there are.
+    Summed in double precision, so that the mean of equal samples is that sample.
     """
     rows = samples.rows.double() * samples.weights.unsqueeze(1)
     sums = rows.new_zeros(samples.n_classes, rows.shape[1]).index_add_(0, samples.classes, rows)
@@ -29,7 +29,7 @@ def class_centroids(samples: Samples) -> Tensor:
 
 
 def mean_radii(samples: Samples, centroids: Tensor) -> Tensor:
-    """Weighted mean distance of each class's rows to their centroid, the paper's Δ, (n_classes,)."""
+    """Weighted mean distance of each class's samples to their centroid, the paper's Δ, (n_classes,)."""
     distances = torch.linalg.vector_norm(samples.rows - centroids[samples.classes], dim=1)
     sums = torch.zeros_like(centroids[:, 0], dtype=torch.float64)
     sums.index_add_(0, samples.classes, distances.double() * samples.weights)
@@ -37,50 +37,51 @@ def mean_radii(samples: Samples, centroids: Tensor) -> Tensor:
 
 
 def class_weights(samples: Samples) -> Tensor:
-    """Total weight of each class's rows, (n_classes,)."""
+    """Total weight of each class's samples, (n_classes,)."""
     return samples.weights.new_zeros(samples.n_classes).index_add_(0, samples.classes, samples.weights)
 
 
-class Balls(NamedTuple):
-    """The ball of each class: where every boundary starts."""
+class Spheres(NamedTuple):
+    """The sphere of each class: the initialisation of every boundary."""
 
     centroids: Tensor  # (n_classes, n_features)
     radii: Tensor  # (n_classes,)
-    points: Tensor  # (n_classes,) Boolean: classes without a spread, their rows are one point or duplicates of one
+    degenerate: Tensor  # (n_classes,) Boolean: classes without spread, all samples equal or duplicates of one
 
 
-def class_balls(samples: Samples) -> Balls:
-    """Centroids and mean radii of all classes; those without a spread have a typical radius."""
+def class_spheres(samples: Samples) -> Spheres:
+    """Centroids and mean radii of all classes; degenerate classes have a typical radius."""
     centroids = class_centroids(samples)
     radii = mean_radii(samples, centroids)
     pairs = np.unique(np.stack([samples.classes.cpu().numpy(), samples.units]), axis=1)
     n_units = torch.from_numpy(np.bincount(pairs[0], minlength=samples.n_classes)).to(radii.device)
-    points = (radii <= POINT_RADIUS) | (n_units < 2)
-    return Balls(centroids, torch.where(points, _typical_radius(centroids, radii[~points]), radii), points)
+    degenerate = (radii <= DEGENERATE_RADIUS) | (n_units < 2)
+    typical = _typical_radius(centroids, radii[~degenerate])
+    return Spheres(centroids, torch.where(degenerate, typical, radii), degenerate)
 
 
 def _typical_radius(centroids: Tensor, other_radii: Tensor) -> float:
-    """Radius for a class whose rows are one point: the other classes' median.
+    """Radius of degenerate classes: the median of the other classes' radii.
 
-    Without any: half the smallest distance between two centroids; without two different centroids, the unit of scale.
+    If all classes are degenerate: half the smallest distance between two centroids. If all centroids are equal: 1.
     """
     if len(other_radii):
         return float(other_radii.quantile(0.5))
     distances = torch.pdist(centroids)
-    distances = distances[distances > POINT_RADIUS]
+    distances = distances[distances > DEGENERATE_RADIUS]
     return float(distances.min()) / 2 if len(distances) else 1.0
 
 
 def nearest_centroid(features: Tensor, centroids: Tensor) -> Tensor:
     """Index of the nearest centroid in Euclidean distance (eq. 17), (n_samples,).
 
-    Features should be centred, which keeps the differences accurate.
+    Features should be centred, so that the differences are accurate.
     """
     return closeness(features, centroids).argmax(1)
 
 
 def nearest_other(features: Tensor, classes: Tensor, centroids: Tensor) -> Tensor:
-    """Index of the nearest centroid of another class than the row's own, (n_samples,)."""
+    """Index of the nearest centroid among the other classes, (n_samples,)."""
     return closeness(features, centroids).scatter_(1, classes.unsqueeze(1), -torch.inf).argmax(1)
 
 
@@ -90,17 +91,17 @@ def closeness(features: Tensor, centroids: Tensor) -> Tensor:
 
 
 def by_class(classes: Tensor, n_classes: int) -> list[Tensor]:
-    """Rows of each class, in their order."""
+    """List the samples of each class, in their order."""
     counts = torch.bincount(classes, minlength=n_classes).tolist()
     return list(torch.split(torch.argsort(classes, stable=True), counts))
 
 
 @dataclass
 class Factors:
-    """Matrices A_k of all classes by few axes each: ‖A_k d‖² = Σ_j w_j ⟨v_j, d⟩² + u (‖d‖² − Σ_j ⟨v_j, d⟩²).
+    """Matrices A_k of all classes, each by a few axes: ‖A_k d‖² = Σ_j w_j ⟨v_j, d⟩² + u (‖d‖² − Σ_j ⟨v_j, d⟩²).
 
-    The axes v_j of a class are orthonormal wherever u, what A_kᵀA_k is off the axes, is not 0. A full matrix is its own
-    rows with weights 1 and u = 0.
+    u is the eigenvalue of A_kᵀA_k off the axes; where it is not 0, the axes v_j of a class are orthonormal. A full
+    matrix has its rows as axes, with weights 1 and u = 0.
     """
 
     axes: Tensor  # (n_axes of all classes together, n_features)
@@ -124,24 +125,20 @@ class Factors:
         """Multiply squared norms."""
         return Factors(self.axes, self.weights * squares, self.starts, self.residual * squares)
 
-    def to(self, dtype: torch.dtype) -> "Factors":
-        """Give the same in another precision."""
-        return Factors(self.axes.to(dtype), self.weights.to(dtype), self.starts, self.residual.to(dtype))
-
     def norms(self, k: int, offsets: Tensor) -> Tensor:
-        """‖A_k d‖₂ of rows d, (n_samples,)."""
+        """‖A_k d‖₂ of samples d, (n_samples,)."""
         own = slice(self.starts[k], self.starts[k + 1])
         squares = (offsets @ self.axes[own].T).square_()
         norms = squares @ self.weights[own]
         if (residual := float(self.residual[k])) > 0:
             off = offsets.square().sum(1).sub_(squares.sum(1)).clamp_min_(0)
             norms.add_(off, alpha=residual)
-        # Squares beyond the precision are infinite, and their difference is no number: far out, all of them.
+        # Squares beyond the precision are infinite, and their difference is NaN: such samples are infinitely far.
         return norms.sqrt_().nan_to_num_(nan=torch.inf, posinf=torch.inf)
 
 
 def transformed_norms(features: Tensor, centroids: Tensor, shapes: Factors) -> Tensor:
-    """‖A_k (z − c_k)‖₂ of every row for every class, (n_samples, n_classes)."""
+    """‖A_k (z − c_k)‖₂ of every sample for every class, (n_samples, n_classes)."""
     norms = features.new_empty(len(features), len(centroids))
     for k, centroid in enumerate(centroids):
         norms[:, k] = shapes.norms(k, features - centroid)
@@ -149,9 +146,9 @@ def transformed_norms(features: Tensor, centroids: Tensor, shapes: Factors) -> T
 
 
 def assigned_norms(features: Tensor, assigned: Tensor, centroids: Tensor, shapes: Factors) -> Tensor:
-    """‖A_j (z − c_j)‖₂ of every row for its assigned class j alone, (n_samples,).
+    """‖A_j (z − c_j)‖₂ of every sample for its assigned class j alone, (n_samples,).
 
-    Rows are grouped by class, so that each class costs one matrix product over its own rows.
+    Samples are grouped by class, so that each class costs one matrix product over its own samples.
     """
     norms = features.new_empty(len(features))
     for k, rows in enumerate(by_class(assigned, len(centroids))):
@@ -161,5 +158,5 @@ def assigned_norms(features: Tensor, assigned: Tensor, centroids: Tensor, shapes
 
 
 def scoring_chunks(n_rows: int, n_features: int, n_classes: int) -> list[slice]:
-    """Slices of rows whose scoring stays within the memory of one chunk."""
+    """Slices of samples whose scoring stays within the memory of one chunk."""
     return list(row_chunks(n_rows, 8 * (3 * n_features + 2 * n_classes)))

@@ -1,15 +1,17 @@
-"""Rows that boundaries were made without: when to stop learning, which shape, and how large.
+"""Validation: expected F1 of samples that a boundary was made without, and the radius scale that it chooses.
 
-Such rows should lie inside the ellipsoid of the class that they are assigned to. Two kinds of rows stand in for open
-ones, and should lie outside. The same rows, their own class left aside: to the nearest other class they look like rows
-of an unknown class. And rows of imaginary classes between two known ones, after the paper's pseudo-open mixtures: there
-an encoder that drives the known classes apart leaves the unknown ones.
+Known validation samples should lie inside the ellipsoid of the class that they are assigned to. Two kinds of synthetic
+open samples should lie outside:
+
+1. The same samples, scored by the nearest class other than their own. For that class they are samples of an unknown
+   class.
+2. Samples of synthetic classes, each between two known ones, after the paper's pseudo-open mixtures. An encoder that
+   separates the known classes puts unknown classes there.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -21,240 +23,246 @@ from .losses import contraction_loss, expansion_loss
 from .samples import Samples, effective_number
 from .training import held_out_rows
 
-#: How many open rows there are for each known one, in the mean over which a boundary is judged: nobody knows it, so a
-#: quarter, a half and three quarters of all rows count alike.
+#: Open samples per known sample. The true ratio is unknown, so the expected F1 is the mean over a quarter, a half and
+#: three quarters of open samples.
 OPEN_PER_KNOWN = (1 / 3, 1.0, 3.0)
-#: The expected F1 of m rows, of which nine in ten are right, is known to about this over √m.
+#: Standard error of the expected F1 of m samples, times √m, where nine in ten are right.
 F1_ERROR = 0.3
 SMALLEST_ERROR = 1e-9
 TINY = 1e-12
-#: A row on the boundary stays inside after its reach went through single precision.
-ROUNDING = 1e-5
-#: Sizes that are tried, at the reaches of as many known rows.
-N_SIZES = 500
-
-
-class Judged(NamedTuple):
-    """Norms of rows as multiples of the radius, the class that scores each, and what it weighs."""
-
-    reach: Tensor  # (n_rows,)
-    assigned: Tensor  # (n_rows,)
-    weights: Tensor  # (n_rows,)
-
-
-class Open(NamedTuple):
-    """How far out open rows, or what stands in for them, lie."""
-
-    reach: NDArray[np.float64]  # (n_open,)
-    assigned: NDArray[np.int64]  # (n_open,) class whose ellipsoid judges
-    weights: NDArray[np.float64]  # (n_open,)
+#: Relative tolerance: a sample on the boundary stays inside after its distance was rounded to single precision.
+BOUNDARY_TOLERANCE = 1e-5
+#: Largest number of candidates of the radius scale.
+N_SCALES = 500
 
 
 @dataclass(frozen=True)
-class Reach:
-    """How far out rows lie, as multiples of the radius: a row is accepted at size s where its reach is at most s."""
+class ScoredSamples:
+    """Relative distances of samples: ‖A_k (z − m_k)‖ / Δ_k for the class k that scores each, 1 on its boundary."""
 
-    known: NDArray[np.float64]  # (n_known,)
-    classes: NDArray[np.int64]  # (n_known,) true class
-    assigned: NDArray[np.int64]  # (n_known,) class whose ellipsoid judges
-    weights: NDArray[np.float64]  # (n_known,)
-    n_independent: float  # effective number of independent known rows
-    open: list[Open]  # kinds of open rows, none of them empty
+    distances: NDArray[np.float64]  # (n_samples,)
+    assigned: NDArray[np.int64]  # (n_samples,) class that scores
+    weights: NDArray[np.float64]  # (n_samples,)
+
+    @classmethod
+    def of(cls, distances: Tensor, assigned: Tensor, weights: Tensor | None = None) -> "ScoredSamples":
+        """Convert tensors; every sample weighs 1 without ``weights``."""
+        weights = torch.ones_like(distances) if weights is None else weights
+        return cls(_double(distances), assigned.cpu().numpy(), _double(weights))
+
+    def __len__(self) -> int:
+        """Return the number of samples."""
+        return len(self.distances)
+
+    def where(self, kept: NDArray[np.bool_]) -> "ScoredSamples":
+        """Select the samples that are ``kept``, (n_samples,) Boolean."""
+        return ScoredSamples(self.distances[kept], self.assigned[kept], self.weights[kept])
+
+    def joined(self, other: "ScoredSamples") -> "ScoredSamples":
+        """Append other samples."""
+        columns = zip(vars(self).values(), vars(other).values(), strict=True)
+        return ScoredSamples(*(np.concatenate(pair) for pair in columns))
+
+
+def _double(values: Tensor) -> NDArray[np.float64]:
+    return values.cpu().numpy().astype(np.float64)
+
+
+NO_SAMPLES = ScoredSamples(np.empty(0), np.empty(0, dtype=np.int64), np.empty(0))
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Relative distances of all validation samples; a sample is accepted at radius scale s if its distance is ≤ s."""
+
+    known: ScoredSamples
+    classes: NDArray[np.int64]  # (n_known,) true class of the known samples
+    n_independent: float  # effective number of independent known samples
+    open: list[ScoredSamples]  # kinds of open samples, none of them empty
     n_classes: int
 
     @classmethod
     def of(
         cls,
-        known: Judged,
+        known: ScoredSamples,
         classes: Tensor,
         sets: NDArray[np.int64],
-        stand_ins: Sequence[Judged],
-        real: Judged,
+        synthetic: Sequence[ScoredSamples],
+        real: ScoredSamples,
         n_classes: int,
-    ) -> "Reach":
-        """Collect what rows' norms say: each kind of stand-in joins the real open rows.
+    ) -> "Validation":
+        """Collect the samples; the real open ones join every kind of synthetic open ones.
 
         Parameters
         ----------
-        known : Judged
+        known : ScoredSamples
         classes : Tensor of shape (n_known,)
         sets : ndarray of shape (n_known,)
-            Rows with the same number depend on each other.
-        stand_ins : sequence of Judged
-        real : Judged
+            Samples with the same number depend on each other.
+        synthetic : sequence of ScoredSamples
+        real : ScoredSamples
         n_classes : int
         """
-
-        def opened(*kinds: Judged) -> Open:
-            reach, assigned, weights = (torch.cat(parts).cpu().numpy() for parts in zip(*kinds, strict=True))
-            return Open(reach.astype(np.float64), assigned, weights.astype(np.float64))
-
-        kinds = [opened(kind, real) for kind in stand_ins if len(kind[0])]
-        if not kinds and len(real[0]):
-            kinds = [opened(real)]
-        reach, assigned, weights = opened(known)
-        n_independent = effective_number(weights, sets)
-        return cls(reach, classes.cpu().numpy(), assigned, weights, n_independent, kinds, n_classes)
+        kinds = [kind.joined(real) for kind in synthetic if len(kind)]
+        if not kinds and len(real):
+            kinds = [real]
+        return cls(known, classes.cpu().numpy(), effective_number(known.weights, sets), kinds, n_classes)
 
 
 def hold_out(
     samples: Samples, real_open: Tensor, fraction: float, rng: np.random.Generator
 ) -> tuple[tuple[Samples, Tensor], tuple[Samples, Tensor]]:
-    """Split known and real open rows into those that learn and those that are held out; groups stay together."""
+    """Split known and real open samples into training and validation samples; groups stay together."""
     classes = samples.classes.cpu().numpy()
     held = torch.from_numpy(held_out_rows(classes, fraction, rng, samples.blocks)).to(samples.rows.device)
     open_held = torch.from_numpy(rng.random(len(real_open)) < fraction).to(real_open.device)
     return (samples.where(~held), real_open[~open_held]), (samples.where(held), real_open[open_held])
 
 
-class HeldOutRows:
-    """Held-out rows of known classes, and real open ones, with what does not change while matrices are learned.
+class HeldOutSamples:
+    """Validation samples, known and really open, with everything that does not change while matrices are learned.
 
     Parameters
     ----------
     samples : Samples
-        Known rows.
+        Known samples.
     real_open : Tensor of shape (n_open, n_features)
     centroids : Tensor of shape (n_classes, n_features)
-    points : Tensor of shape (n_classes,)
-        Classes without a shape; their rows say nothing about sizes.
+    degenerate : Tensor of shape (n_classes,)
+        Classes without spread, Boolean. Their samples are left out of the validation.
     """
 
-    def __init__(
-        self,
-        samples: Samples,
-        real_open: Tensor,
-        centroids: Tensor,
-        points: Tensor,
-    ) -> None:
-        self.centroids = centroids
-        self.known = samples.of_classes(~points)
-        self.assigned = nearest_centroid(self.known.rows, centroids)
-        self.real = real_open, nearest_centroid(real_open, centroids), torch.ones_like(real_open[:, 0])
-        n_others = len(self.known) if len(centroids) > 1 else 0
-        rows, classes = self.known.rows[:n_others], self.known.classes[:n_others]
-        self.others = rows, nearest_other(rows, classes, centroids), self.known.weights[:n_others]
+    def __init__(self, samples: Samples, real_open: Tensor, centroids: Tensor, degenerate: Tensor) -> None:
+        self.centroids, self.real_open = centroids, real_open
+        self.known = samples.of_classes(~degenerate)
+        rows, classes = self.known.rows, self.known.classes
+        self.assigned, self.real_assigned = nearest_centroid(rows, centroids), nearest_centroid(real_open, centroids)
+        self.others = nearest_other(rows, classes, centroids) if len(centroids) > 1 else None
 
     def __len__(self) -> int:
-        """Return the number of held-out known rows."""
+        """Return the number of known validation samples."""
         return len(self.known)
 
-    def reach(self, shapes: Factors, radii: Tensor, between: Tensor | None = None) -> Reach:
-        """How far out the rows, and rows between the classes if there are, lie with the present matrices."""
+    def validate(self, shapes: Factors, radii: Tensor, synthetic: Tensor | None = None) -> Validation:
+        """Give the relative distances of all samples, and of those of ``synthetic`` classes if there are any."""
 
-        def judged(rows: Tensor, assigned: Tensor, weights: Tensor) -> Judged:
-            return Judged(assigned_norms(rows, assigned, self.centroids, shapes) / radii[assigned], assigned, weights)
+        def scored(rows: Tensor, assigned: Tensor, weights: Tensor | None = None) -> ScoredSamples:
+            norms = assigned_norms(rows, assigned, self.centroids, shapes)
+            return ScoredSamples.of(norms / radii[assigned], assigned, weights)
 
-        stand_ins = [judged(*self.others)]
-        if between is not None:
-            stand_ins.append(judged(between, nearest_centroid(between, self.centroids), torch.ones_like(between[:, 0])))
-        known = judged(self.known.rows, self.assigned, self.known.weights)
-        return Reach.of(known, self.known.classes, self.known.sets, stand_ins, judged(*self.real), len(self.centroids))
+        rows, weights = self.known.rows, self.known.weights
+        kinds = [] if self.others is None else [scored(rows, self.others, weights)]
+        if synthetic is not None:
+            kinds.append(scored(synthetic, nearest_centroid(synthetic, self.centroids)))
+        known, real = scored(rows, self.assigned, weights), scored(self.real_open, self.real_assigned)
+        return Validation.of(known, self.known.classes, self.known.sets, kinds, real, len(self.centroids))
 
 
-def expected_f1(reach: Reach, sizes: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Macro F1 over the known classes and open if all radii are multiplied by each of ``sizes``.
+def expected_f1(validation: Validation, scales: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Macro F1 over the known classes and open if all radii are multiplied by each of ``scales``.
 
-    The mean over ``OPEN_PER_KNOWN``, the open rows being weighted accordingly, and over the kinds of open rows. Without
-    open rows it is the known classes' F1 alone.
+    The mean over the kinds of open samples and over ``OPEN_PER_KNOWN``, for which the open samples are weighted.
+    Without open samples it is the macro F1 of the known classes.
 
     Parameters
     ----------
-    reach : Reach
-    sizes : ndarray of shape (n_sizes,)
+    validation : Validation
+    scales : ndarray of shape (n_scales,)
         Ascending.
 
     Returns
     -------
-    ndarray of shape (n_sizes,)
+    ndarray of shape (n_scales,)
     """
-    known = Open(reach.known, reach.assigned, reach.weights)
-    right = reach.assigned == reach.classes
-    correct = _accepted(Open(*(values[right] for values in known)), sizes, reach.n_classes)
-    answered = _accepted(known, sizes, reach.n_classes)
-    support = np.bincount(reach.classes, reach.weights, minlength=reach.n_classes)
+    known, n_classes = validation.known, validation.n_classes
+    correct = _accepted(known.where(known.assigned == validation.classes), scales, n_classes)
+    answered = _accepted(known, scales, n_classes)
+    support = np.bincount(validation.classes, known.weights, minlength=n_classes)
     present = support > 0
-    if not len(reach.open):
+    if not validation.open:
         return np.asarray((2 * correct / np.maximum(answered + support, TINY))[:, present].mean(axis=1))
-    n_known = reach.weights.sum()
+    n_known = known.weights.sum()
     falsely_rejected = n_known - answered.sum(axis=1)
     values = []
-    for kind, per_known in product(reach.open, OPEN_PER_KNOWN):
-        opened, n_open = _accepted(kind, sizes, reach.n_classes), kind.weights.sum()
-        n_rejected = n_open - opened.sum(axis=1)
+    for kind, per_known in product(validation.open, OPEN_PER_KNOWN):
+        accepted, n_open = _accepted(kind, scales, n_classes), kind.weights.sum()
+        n_rejected = n_open - accepted.sum(axis=1)
         weight = per_known * n_known / n_open
-        f1 = 2 * correct / np.maximum(answered + weight * opened + support, TINY)
+        f1 = 2 * correct / np.maximum(answered + weight * accepted + support, TINY)
         f1_open = 2 * weight * n_rejected / np.maximum(weight * (n_open + n_rejected) + falsely_rejected, TINY)
         values.append((f1[:, present].sum(axis=1) + f1_open) / (present.sum() + 1))
     return np.asarray(np.mean(values, axis=0))
 
 
-def _accepted(rows: Open, sizes: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
-    """Weight of each class's rows that are accepted at each size, (n_sizes, n_classes)."""
-    first = np.searchsorted(sizes, rows.reach, side="left")
-    counts = np.bincount(first * n_classes + rows.assigned, rows.weights, minlength=(len(sizes) + 1) * n_classes)
-    return np.asarray(counts.reshape(len(sizes) + 1, n_classes)[:-1].cumsum(axis=0))
+def _accepted(samples: ScoredSamples, scales: NDArray[np.float64], n_classes: int) -> NDArray[np.float64]:
+    """Weight of each class's samples that are accepted at each radius scale, (n_scales, n_classes)."""
+    first = np.searchsorted(scales, samples.distances, side="left")
+    counts = np.bincount(first * n_classes + samples.assigned, samples.weights, minlength=(len(scales) + 1) * n_classes)
+    return np.asarray(counts.reshape(len(scales) + 1, n_classes)[:-1].cumsum(axis=0))
 
 
-def best_size(reach: Reach) -> tuple[float, float]:
-    """Size by ``expected_f1``, and the best value that any size has; (1, 0) without known rows that have a reach.
+def best_scale(validation: Validation) -> tuple[float, float]:
+    """Radius scale by ``expected_f1``, and the best F1 of any candidate; (1, 0) without a distance above 0.
 
-    Many sizes are nearly as good as the best, which is best by chance. So the size is the geometric mean of all,
-    weighted by ``near_best``. Without open rows, the smallest of the best.
+    The single best candidate is a noisy estimate. So the scale is the geometric mean of all candidates, weighted by
+    ``near_best``. Without open samples it is the smallest of the best candidates.
     """
-    sizes = _sizes(reach)
-    if not len(sizes):
+    scales = _candidate_scales(validation)
+    if not len(scales):
         return 1.0, 0.0
-    scores = expected_f1(reach, sizes)
+    scores = expected_f1(validation, scales)
     best = float(scores.max())
-    if not len(reach.open):
-        return float(sizes[scores.argmax()]), best
-    weights = near_best(scores, F1_ERROR / reach.n_independent**0.5)
-    return float(np.exp(np.average(np.log(sizes), weights=weights))), best
+    if not validation.open:
+        return float(scales[scores.argmax()]), best
+    weights = near_best(scores, F1_ERROR / validation.n_independent**0.5)
+    return float(np.exp(np.average(np.log(scales), weights=weights))), best
 
 
-def _sizes(reach: Reach) -> NDArray[np.float64]:
-    """Sizes that are tried: reaches of known rows."""
-    sizes = np.unique(reach.known[reach.known > 0])
-    if len(sizes) > N_SIZES:
-        sizes = np.unique(np.quantile(sizes, np.linspace(0, 1, N_SIZES), method="closest_observation"))
-    return np.asarray(sizes)
+def _candidate_scales(validation: Validation) -> NDArray[np.float64]:
+    """Distances of known samples, or that many quantiles of them."""
+    distances = validation.known.distances
+    scales = np.unique(distances[distances > 0])
+    if len(scales) > N_SCALES:
+        scales = np.unique(np.quantile(scales, np.linspace(0, 1, N_SCALES), method="closest_observation"))
+    return np.asarray(scales)
 
 
-def loss_size(reach: Reach, beta: float) -> float:
-    """Size that minimises the paper's two losses on rows that trained nothing; 1 without open rows.
+def loss_scale(validation: Validation, beta: float) -> float:
+    """Radius scale that minimises the paper's two losses on validation samples; 1 without open samples.
 
-    The mean expansion loss (eq. 13) of the known rows plus the mean contraction loss (eq. 15) of rows of imaginary
-    classes, or of real open ones where there are no others; distances in units of the standard deviation of the known
-    ones, so that the exponential tail ends within their range. It never grows with β, since the slope of the
-    contraction loss does.
+    The sum of two means: the expansion loss (eq. 13) of the known samples, and the contraction loss (eq. 15) of the
+    samples of synthetic classes (of the real open ones where there are no others). Distances are divided by the
+    standard deviation of the known ones, so that the exponential tail ends within their range. The scale never grows
+    with β, since the slope of the contraction loss does.
     """
-    sizes = _sizes(reach)
-    if not len(sizes) or not reach.open:
+    scales = _candidate_scales(validation)
+    if not len(scales) or not validation.open:
         return 1.0
-    between = reach.open[-1]
-    mean_reach = np.average(reach.known, weights=reach.weights)
-    unit = max(float(np.average((reach.known - mean_reach) ** 2, weights=reach.weights) ** 0.5), TINY * mean_reach)
-    radii = torch.from_numpy(sizes / unit).unsqueeze(1)
+    known, open_samples = validation.known, validation.open[-1]
+    mean_distance = np.average(known.distances, weights=known.weights)
+    deviation = float(np.average((known.distances - mean_distance) ** 2, weights=known.weights) ** 0.5)
+    unit = max(deviation, TINY * mean_distance)
+    radii = torch.from_numpy(scales / unit).unsqueeze(1)
 
-    def mean(loss: Callable[..., Tensor], norms: NDArray[np.float64], weights: NDArray[np.float64]) -> Tensor:
-        return loss(torch.from_numpy(norms / unit), radii) @ torch.from_numpy(weights / weights.sum())
+    def mean(loss: Callable[..., Tensor], samples: ScoredSamples) -> Tensor:
+        weights = torch.from_numpy(samples.weights / samples.weights.sum())
+        return loss(torch.from_numpy(samples.distances / unit), radii) @ weights
 
-    losses = mean(expansion_loss, reach.known, reach.weights)
-    losses += mean(lambda norms, radii: contraction_loss(norms, radii, beta), between.reach, between.weights)
-    return float(sizes[int(losses.argmin())])
+    losses = mean(expansion_loss, known)
+    losses += mean(lambda norms, radii: contraction_loss(norms, radii, beta), open_samples)
+    return float(scales[int(losses.argmin())])
 
 
 def near_best(scores: NDArray[np.float64], error: float) -> NDArray[np.float64]:
-    """Weights of candidates by their expected F1: 1 for the best, 1/e for what is worse by the error of that F1.
+    """Weights of candidates, exp((F1 − best F1) / standard error).
 
-    With few rows it is chance which candidate is best, and a mean is safer; with many the best stands alone.
+    With few samples many candidates count, which reduces the variance; with many only the best.
     """
     return np.asarray(np.exp((scores - scores.max()) / max(error, SMALLEST_ERROR)))
 
 
-def boundary_f1(reach: Reach, *, is_sized: bool) -> float:
-    """Judge boundaries by their expected F1: at the best size if they are to be sized, else as they are."""
-    if not len(reach.known):
+def boundary_f1(validation: Validation, *, rescales: bool) -> float:
+    """Give the expected F1 of boundaries: at the best radius scale if the fit ``rescales`` the radii, else at 1."""
+    if not len(validation.known):
         return 0.0
-    return best_size(reach)[1] if is_sized else float(expected_f1(reach, np.ones(1))[0])
+    return best_scale(validation)[1] if rescales else float(expected_f1(validation, np.ones(1))[0])

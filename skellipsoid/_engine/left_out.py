@@ -1,9 +1,13 @@
-"""What the rows of a set take with them when they are left out: class means, scatters, and all that follows, exactly.
+"""Leave-one-out: the exact change of class means and scatters when a set of samples is left out.
 
-A class has the weighted mean c, the scatter Σ w (z − c)(z − c)ᵀ and the total weight W. Without the rows of a set, of
-weight W_R and mean c + d, its scatter is less by VᵀV, where V has a row √w (z − c) for each row of the set and one row
-(W_R / √W') d, with W' = W − W_R; and its mean moves by −(W_R / W') d = Vᵀσ. So a matrix made of scatters and means
-changes by a term of low rank, and quadratic forms of its inverse follow from the Woodbury identity.
+A class has the weighted mean c, the scatter Σ w (z − c)(z − c)ᵀ and the total weight W. A set has the weight W_R and
+the mean c + d. Without it, and with W' = W − W_R:
+
+- the scatter is less by VᵀV, where V has a row √w (z − c) for each sample of the set and one row (W_R / √W') d;
+- the mean moves by −(W_R / W') d = Vᵀσ.
+
+So every covariance of scatters and means changes by a term of low rank, and quadratic forms of its inverse follow from
+the Woodbury identity.
 """
 
 from collections.abc import Iterator
@@ -16,27 +20,27 @@ from torch import Tensor
 
 from .samples import Removal, Samples
 
-#: Numbers that are held at once.
+#: Largest number of elements of one chunk.
 MOST_NUMBERS = 2**20
 #: A share of a class's weight below this is rounding.
 SMALLEST_SHARE = 1e-9
 
 
 def onto(values: Tensor, axes: Tensor) -> Tensor:
-    """Give coordinates along other axes, (n_axes, n_new_axes), or in other units, (n_axes,)."""
+    """Change to other axes, (n_axes, n_new_axes), or to other units, (n_axes,)."""
     return values * axes if axes.dim() == 1 else values @ axes
 
 
 class Removed(NamedTuple):
-    """Classes without each of several sets of their rows."""
+    """Change of classes without each of several sets of their samples."""
 
     rows: Tensor  # (n_sets, size, n_axes) V
     moves: Tensor  # (n_sets, size) σ
-    freedom: Tensor  # (n_sets,) degrees of freedom that are left
-    exists: Tensor  # (n_sets,) Boolean: whether any row is left
+    freedom: Tensor  # (n_sets,) remaining degrees of freedom
+    exists: Tensor  # (n_sets,) Boolean: whether any sample is left
 
     def at(self, places: Tensor) -> "Removed":
-        """Give the sets at ``places``."""
+        """Select the sets at ``places``."""
         return Removed(*(part[places] for part in self))
 
     def moved(self) -> Tensor:
@@ -44,12 +48,12 @@ class Removed(NamedTuple):
         return (self.moves.unsqueeze(1) @ self.rows).squeeze(1)
 
     def onto(self, axes: Tensor) -> "Removed":
-        """Give the same in other coordinates."""
+        """Change to other coordinates."""
         return self._replace(rows=onto(self.rows, axes))
 
 
 class ClassRows(NamedTuple):
-    """Rows of one class about its mean."""
+    """Samples of one class about its mean."""
 
     members: Tensor  # (n_rows,) numbers among all samples
     offsets: Tensor  # (n_rows, n_axes)
@@ -61,19 +65,19 @@ class ClassRows(NamedTuple):
         return self.weights.new_zeros(int(self.units.max()) + 1).index_add_(0, self.units, self.weights)
 
     def degrees_of_freedom(self) -> float:
-        """W − Σ W_u² / W for the weights W_u of the units: for units of weight 1, their number less one."""
+        """W − Σ W_u² / W for the weights W_u of the units; for n units of weight 1 this is n − 1."""
         total = self.weights.sum()
         return float(total - self.unit_weights().square().sum() / total)
 
     def remove(self, members: Tensor) -> Removed:
-        """Leave sets of rows out; ``members`` is (n_sets, size), positions in the class, −1 pads."""
+        """Leave sets of samples out; ``members`` are positions in the class, (n_sets, size), padded with −1."""
         inside = members >= 0
         weights = self.weights[members] * inside
         rows = self.offsets[members] * inside.unsqueeze(2)
         total, removed = self.weights.sum(), weights.sum(1)
         exists = total - removed > SMALLEST_SHARE * total
         remaining = torch.where(exists, total - removed, 1.0)
-        if rows.shape[1] == 1:  # V's two rows point one way
+        if rows.shape[1] == 1:  # V's two rows are parallel
             roots = (weights + weights.square() / remaining.unsqueeze(1)).sqrt()
             taken, moves = rows * roots.unsqueeze(2), -weights / remaining.unsqueeze(1) / roots
         else:
@@ -88,7 +92,7 @@ class ClassRows(NamedTuple):
         return Removed(taken, moves, torch.where(has_spread, freedom, 0.0), exists)
 
     def _squared_units(self, members: Tensor, weights: Tensor) -> Tensor:
-        """Σ W_u² of what is left, (n_sets,)."""
+        """Σ W_u² without the sets, (n_sets,)."""
         totals, units = self.unit_weights(), self.units[members]
         of_unit = weights
         if units.shape[1] > 1:
@@ -100,16 +104,16 @@ class ClassRows(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """Class means that move when the sets of rows are left out."""
+    """Class means that move when the sets of samples are left out."""
 
-    places: Tensor  # (n_pairs,) of the rows
+    places: Tensor  # (n_pairs,) of the samples
     labels: Tensor  # (n_pairs,) classes that move
     moves: Tensor  # (n_pairs, n_axes)
-    exists: Tensor  # (n_pairs,) Boolean: whether any row of the class is left
+    exists: Tensor  # (n_pairs,) Boolean: whether any sample of the class is left
 
 
 class LeftOutSets:
-    """The set of every row, left out of the row's own class; and of other classes that hold rows of it.
+    """The set of every sample, left out of the sample's own class, and of other classes with samples of the set.
 
     Parameters
     ----------
@@ -121,7 +125,7 @@ class LeftOutSets:
         device = samples.rows.device
         self.place = torch.full((len(samples), 2), -1, device=device)
         sizes: dict[int, list[Removed]] = {}
-        # Pairs of a row and a class that is not its own and holds rows of its set.
+        # Pairs of a sample and another class that has samples of its set.
         pairs: list[NDArray[np.int64]] = []
         foreign: list[Removed] = []
         for label, part in enumerate(classes):
@@ -141,7 +145,7 @@ class LeftOutSets:
                 pairs.append(_pairs_of(others, label))
                 foreign.append(part.remove(torch.from_numpy(others.members).to(device)))
         self.of_size = {size: _joined(found) for size, found in sorted(sizes.items())}
-        #: Rows, classes and places in ``foreign`` of the former, (3, n_pairs), in the order of the rows.
+        #: Samples, classes and places in ``foreign`` of these pairs, (3, n_pairs), in the order of the samples.
         self.pairs = torch.empty(3, 0, dtype=torch.long, device=device)
         self.foreign: Removed | None = None
         if pairs:
@@ -153,7 +157,7 @@ class LeftOutSets:
             self.foreign = _joined(foreign)
 
     def chunks(self, rows: Tensor, n_numbers: int) -> Iterator[tuple[Tensor, Removed]]:
-        """Give positions in ``rows`` and their sets, piece by piece; a row and its set takes size × ``n_numbers``."""
+        """Give positions in ``rows`` and their sets in chunks; each takes size × ``n_numbers`` elements."""
         for size, removed in self.of_size.items():
             mine = torch.nonzero(self.place[rows, 0] == size).flatten()
             at_once = max(1, MOST_NUMBERS // (max(n_numbers, removed.rows.shape[2]) * removed.rows.shape[1]))
@@ -162,7 +166,7 @@ class LeftOutSets:
                     yield part, removed.at(self.place[rows[part], 1])
 
     def foreign_of(self, rows: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Places in ``rows``, classes and places in ``foreign`` of the pairs of these rows; each row at most once."""
+        """Places in ``rows``, classes and places in ``foreign`` of the pairs of these samples, which are distinct."""
         first = torch.searchsorted(self.pairs[0].contiguous(), rows)
         last = torch.searchsorted(self.pairs[0].contiguous(), rows, right=True)
         places = torch.repeat_interleave(torch.arange(len(rows), device=rows.device), last - first)
@@ -171,7 +175,7 @@ class LeftOutSets:
         return places, self.pairs[1, found], self.pairs[2, found]
 
     def moved(self, rows: Tensor, classes: Tensor, removed: Removed, units: Tensor) -> Moved:
-        """Give all class means that move with the sets of ``rows``, whose own classes lose ``removed`` in ``units``."""
+        """Give all class means that move without the sets of ``rows``; own classes lose ``removed``, in ``units``."""
         places, labels = torch.arange(len(rows), device=rows.device), classes[rows]
         moves, exists = removed.moved(), removed.exists
         if self.foreign is not None:
@@ -182,7 +186,7 @@ class LeftOutSets:
         return Moved(places, labels, moves, exists)
 
     def onto(self, axes: Tensor) -> "LeftOutSets":
-        """Give the same in other coordinates."""
+        """Change to other coordinates."""
         found = object.__new__(LeftOutSets)
         found.__dict__.update(self.__dict__)
         found.of_size = {size: removed.onto(axes) for size, removed in self.of_size.items()}
@@ -191,7 +195,7 @@ class LeftOutSets:
 
 
 def _pairs_of(removal: Removal, label: int) -> NDArray[np.int64]:
-    """Row, class and set of each row that is scored by a class without the row's set."""
+    """Sample, class and set of each sample that is scored by another class without the sample's set."""
     rows, sets = removal.scored, np.arange(len(removal.scored))[:, np.newaxis]
     inside = rows >= 0
     wanted = np.broadcast_to(sets, rows.shape)[inside]
@@ -199,7 +203,7 @@ def _pairs_of(removal: Removal, label: int) -> NDArray[np.int64]:
 
 
 def _joined(parts: list[Removed]) -> Removed:
-    """Put sets of several classes together, padded to the largest."""
+    """Concatenate the sets of several classes, padded to the largest."""
     most = max(part.rows.shape[1] for part in parts)
 
     def padded(values: Tensor) -> Tensor:

@@ -1,7 +1,7 @@
 """The paper's losses, on tensors: expansion and contraction of a boundary, and the contrastive loss of features.
 
 Every boundary loss takes r = ‖A_k (z − c_k)‖₂ and Δ_k, in any shapes that broadcast, and has its derivative beside it:
-the learner multiplies matrices by hand and needs no graph.
+the training computes its gradient directly, without autograd.
 """
 
 import torch
@@ -37,7 +37,7 @@ def contraction_slope(norms: Tensor, radii: Tensor, beta: float) -> Tensor:
 def supervised_contrastive_loss(features: Tensor, classes: Tensor, temperature: float) -> Tensor:
     """Supervised contrastive loss of unit-length features (eq. 2), the mean over anchors.
 
-    An anchor with no other row of its class in the batch is left out; a batch of such anchors alone costs 0. The
+    An anchor without another sample of its class in the batch is left out; a batch of such anchors has the loss 0. The
     paper writes the sum over anchors; the mean makes the learning rate independent of the batch's size.
 
     Parameters
@@ -52,15 +52,15 @@ def supervised_contrastive_loss(features: Tensor, classes: Tensor, temperature: 
     log_shares = similarities - similarities.masked_fill(itself, -torch.inf).logsumexp(1, keepdim=True)
     positives = (classes.unsqueeze(0) == classes.unsqueeze(1)) & ~itself
     n_positives = positives.sum(1)
-    # Chosen, not multiplied by 0: the shares of a row that is alone in its batch are not finite.
+    # Selected, not multiplied by 0: the shares of a sample that is alone in its batch are not finite.
     per_anchor = -log_shares.where(positives, 0.0).sum(1) / n_positives.clamp_min(1)
     return per_anchor.sum() / (n_positives > 0).sum().clamp_min(1)
 
 
 def prototype_loss(features: Tensor, classes: Tensor, centroids: Tensor, temperature: float) -> Tensor:
-    """Mean cross-entropy of rows against the directions of the class centroids, at the contrastive temperature.
+    """Mean cross-entropy of samples against the directions of the class centroids, at the contrastive temperature.
 
-    What the contrastive loss aims at, measured on rows that have no partner beside them: used on held-out rows.
+    It scores validation samples, for which the batch has no other sample of the class.
     """
     directions = functional.normalize(centroids, dim=1)
     return functional.cross_entropy(functional.normalize(features, dim=1) @ directions.T / temperature, classes)

@@ -1,4 +1,4 @@
-"""The paper's boundaries: one full matrix per class, learned by two losses, all classes in one product."""
+"""The paper's boundaries: one full matrix per class, learned with two losses, all classes in one matrix product."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,32 +8,32 @@ import torch
 from torch import Tensor
 
 from .boundaries import Boundaries, Metric, Shapes
-from .geometry import Factors, class_balls
-from .held_out import ROUNDING, HeldOutRows, Reach, best_size, boundary_f1, hold_out
+from .geometry import Factors, class_spheres
+from .held_out import BOUNDARY_TOLERANCE, HeldOutSamples, Validation, best_scale, boundary_f1, hold_out
 from .losses import contraction_loss, contraction_slope, expansion_loss, expansion_slope
-from .pseudo_open import FEWEST_BETWEEN, MOST_NEGATIVES, draw_negatives, rows_between
+from .pseudo_open import FEWEST_SYNTHETIC, MOST_NEGATIVES, draw_negatives, synthetic_samples
 from .samples import Samples
 from .settings import BoundarySettings
 from .training import History, run_epochs, shuffled_batches
 
-#: The norm of a transformed row stands in a denominator.
+#: The norm of a transformed sample is a denominator.
 SMALLEST_NORM = 1e-12
 
 
 @dataclass
 class Ellipsoids:
-    """Learned boundaries { z : ‖A_k (z − c_k)‖ ≤ Δ_k }, on the learner's device, with how they came about."""
+    """Learned boundaries { z : ‖A_k (z − c_k)‖ ≤ Δ_k }, on the device of the fit, and the history of the training."""
 
     centroids: Tensor  # (n_classes, n_features)
     radii: Tensor  # (n_classes,)
     components: Tensor  # (n_classes, n_features, n_features)
-    points: Tensor  # (n_classes,) Boolean: classes whose rows are one point
-    held_out_margins: np.ndarray | None = None  # (n_held_out,) of known rows that trained nothing, if any
+    degenerate: Tensor  # (n_classes,) Boolean: classes without spread
+    held_out_margins: np.ndarray | None = None  # (n_held_out,) of known validation samples, if any
     history: History = field(default_factory=History)
 
 
 def fit_paper(samples: Samples, real_open: Tensor, settings: BoundarySettings, seed: int) -> Boundaries:
-    """Learn full matrices that start at the identity, from what ``fit_boundaries`` takes."""
+    """Learn full matrices, initialised with the identity; parameters as of ``fit_closed_form``."""
     learned = train_ellipsoids(samples, real_open, settings, seed)
     centroids = learned.centroids
     return Boundaries(
@@ -43,28 +43,28 @@ def fit_paper(samples: Samples, real_open: Tensor, settings: BoundarySettings, s
         shapes=Shapes(
             Metric.euclidean(centroids), centroids, Factors.from_components(learned.components), learned.radii
         ),
-        points=learned.points,
+        degenerate=learned.degenerate,
         held_out_margins=learned.held_out_margins,
         history=learned.history,
     )
 
 
 def train_ellipsoids(samples: Samples, real_open: Tensor, settings: BoundarySettings, seed: int) -> Ellipsoids:
-    """Learn as ``fit_paper`` does."""
+    """Learn centroids, radii and matrices."""
     rng = np.random.default_rng(seed)
-    learning, held_out = _hold_out(samples, real_open, settings, rng)
-    ellipsoids = start_ellipsoids(learning[0])
-    trainer = _BoundaryTrainer(ellipsoids, *learning, settings, rng)
-    judge = HeldOutRows(*held_out, ellipsoids.centroids, ellipsoids.points) if held_out else None
-    if not held_out or not judge:  # nothing was held out, or only rows of classes that are points
+    training, held_out = _hold_out(samples, real_open, settings, rng)
+    ellipsoids = start_ellipsoids(training[0])
+    trainer = _BoundaryTrainer(ellipsoids, *training, settings, rng)
+    validator = HeldOutSamples(*held_out, ellipsoids.centroids, ellipsoids.degenerate) if held_out else None
+    if not held_out or not validator:  # nothing was held out, or only samples of degenerate classes
         ellipsoids.history = trainer.run()
         return ellipsoids
 
-    def reach(between: Tensor | None = None) -> Reach:
-        return judge.reach(Factors.from_components(ellipsoids.components), ellipsoids.radii, between)
+    def validate(synthetic: Tensor | None = None) -> Validation:
+        return validator.validate(Factors.from_components(ellipsoids.components), ellipsoids.radii, synthetic)
 
     def score() -> float:
-        return boundary_f1(reach(), is_sized=settings.recalibrate)
+        return boundary_f1(validate(), rescales=settings.recalibrate)
 
     if settings.early_stopping:
         best = ellipsoids.components.clone()
@@ -73,41 +73,43 @@ def train_ellipsoids(samples: Samples, real_open: Tensor, settings: BoundarySett
     else:
         ellipsoids.history = trainer.run()
     if settings.recalibrate:
-        between = judging_rows(held_out[0], ellipsoids.centroids, ellipsoids.points, settings, seed)
-        size, _ = best_size(reach(between))
-        ellipsoids.radii = ellipsoids.radii * (size * (1 + ROUNDING))
-    ellipsoids.held_out_margins = 1 - reach().known
+        synthetic = validation_open(held_out[0], ellipsoids.centroids, ellipsoids.degenerate, settings, seed)
+        scale, _ = best_scale(validate(synthetic))
+        ellipsoids.radii = ellipsoids.radii * (scale * (1 + BOUNDARY_TOLERANCE))
+    ellipsoids.held_out_margins = 1 - validate().known.distances
     return ellipsoids
 
 
-def judging_rows(samples: Samples, centroids: Tensor, points: Tensor, settings: BoundarySettings, seed: int) -> Tensor:
-    """Rows between the classes that judge sizes; they have random numbers of their own, not those of the training."""
-    shaped = samples.of_classes(~points)
-    n_wanted = min(max(len(shaped), FEWEST_BETWEEN), MOST_NEGATIVES)
-    return rows_between(shaped, centroids, n_wanted, settings.alpha, np.random.default_rng([seed, 1]))
+def validation_open(
+    samples: Samples, centroids: Tensor, degenerate: Tensor, settings: BoundarySettings, seed: int
+) -> Tensor:
+    """Draw samples of synthetic classes for validation; their random numbers are independent of the training's."""
+    shaped = samples.of_classes(~degenerate)
+    n_wanted = min(max(len(shaped), FEWEST_SYNTHETIC), MOST_NEGATIVES)
+    return synthetic_samples(shaped, centroids, n_wanted, settings.alpha, np.random.default_rng([seed, 1]))
 
 
-Learning = tuple[Samples, Tensor]
+Split = tuple[Samples, Tensor]
 
 
 def _hold_out(
     samples: Samples, real_open: Tensor, settings: BoundarySettings, rng: np.random.Generator
-) -> tuple[Learning, Learning | None]:
-    """Split known and real open rows into those that learn and those that are held out, if any are needed."""
+) -> tuple[Split, Split | None]:
+    """Split known and real open samples into training and, if the settings need them, validation samples."""
     if not (settings.early_stopping or settings.recalibrate):
         return (samples, real_open), None
     return hold_out(samples, real_open, settings.validation_fraction, rng)
 
 
 def start_ellipsoids(samples: Samples) -> Ellipsoids:
-    """Centroids, mean radii and identity matrices: the ball from which learning starts."""
-    centroids, radii, points = class_balls(samples)
+    """Initialise with centroids, mean radii and identity matrices: spheres."""
+    centroids, radii, degenerate = class_spheres(samples)
     identity = torch.eye(samples.rows.shape[1], device=centroids.device, dtype=centroids.dtype)
-    return Ellipsoids(centroids, radii, identity.repeat(samples.n_classes, 1, 1), points)
+    return Ellipsoids(centroids, radii, identity.repeat(samples.n_classes, 1, 1), degenerate)
 
 
 class _BoundaryTrainer:
-    """One epoch: batches of known rows, as many pseudo-open ones, one Adam step on all matrices at once."""
+    """Training with Adam: each step takes a batch of known samples and as many pseudo-open ones, for all matrices."""
 
     def __init__(
         self,
@@ -120,14 +122,14 @@ class _BoundaryTrainer:
         self.ellipsoids, self.settings, self.rng = ellipsoids, settings, rng
         self.known, self.classes, self.real_open = samples.rows, samples.classes, real_open
         self.classes_cpu, self.weights_cpu = samples.classes.cpu().numpy(), samples.weights.cpu().numpy()
-        # On average a row weighs 1, and so does a step.
+        # The mean weight is 1, so that the learning rate does not depend on the weights.
         self.weights = (samples.weights / samples.weights.mean()).to(samples.rows.dtype)
         self.gradient = torch.zeros_like(ellipsoids.components)
         ellipsoids.components.grad = self.gradient
         self.optimizer = torch.optim.Adam([ellipsoids.components], lr=settings.learning_rate, fused=True)
 
     def run(self, score: Callable[[], float] | None = None, keep_best: Callable[[], object] | None = None) -> History:
-        """Learn until the score, or without one the loss, does not improve."""
+        """Train until the score, or without one the loss, stops improving."""
         return run_epochs(
             self._run_epoch,
             max_iter=self.settings.max_iter,
@@ -160,16 +162,16 @@ class _BoundaryTrainer:
         )
         loss = self._contract(negatives) + self._expand(batch, classes, self.weights[on_device])
         self.gradient.div_(len(rows))
-        # A point says nothing about a shape: its matrix stays the identity.
-        self.gradient[self.ellipsoids.points] = 0
+        # A degenerate class has no shape to learn: its matrix stays the identity.
+        self.gradient[self.ellipsoids.degenerate] = 0
         self.optimizer.step()
         return float(loss)
 
     def _contract(self, negatives: Tensor) -> Tensor:
-        """Contraction loss of every open row for every class; writes its gradient.
+        """Contraction loss of every open sample for every class; writes its gradient.
 
         The matrices of all classes form one tall matrix, so that the forward pass and the gradient are one matrix
-        product each. A (z − c) = A z − A c saves the shifted copies of the rows.
+        product each. Since A (z − c) = A z − A c, no shifted copies of the samples are needed.
         """
         ellipsoids = self.ellipsoids
         n_classes, n_features = ellipsoids.centroids.shape
@@ -188,9 +190,9 @@ class _BoundaryTrainer:
         return loss
 
     def _expand(self, batch: Tensor, classes: Tensor, weights: Tensor) -> Tensor:
-        """Weighted expansion loss of every known row for its own class; adds its gradient.
+        """Weighted expansion loss of every known sample for its own class; adds its gradient.
 
-        Rows are laid out class by class, padded to the most frequent class of the batch.
+        Samples are arranged class by class, padded to the most frequent class of the batch.
         """
         ellipsoids = self.ellipsoids
         order = torch.argsort(classes, stable=True)

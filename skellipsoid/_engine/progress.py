@@ -1,4 +1,4 @@
-"""The progress bar of everything that takes long."""
+"""Progress bars."""
 
 import sys
 from typing import TextIO
@@ -7,16 +7,16 @@ from tqdm.std import tqdm
 
 
 def progress_bar(total: int, label: str, unit: str, verbose: int | bool) -> tqdm:
-    """Make a bar on standard error, which stays silent unless a person is watching.
+    """Make a bar on standard error, only if that is a terminal or a notebook.
 
-    A bar draws itself anew with carriage returns, which a terminal and a notebook show as one line, and a log file as
-    hundreds. tqdm's own choice for notebooks warns where ipywidgets is missing, so that the bar is text everywhere.
+    A bar redraws itself with carriage returns, which would fill a log file. It is text in notebooks too: tqdm's
+    notebook bar warns if ipywidgets is missing.
     """
     return tqdm(total=total, desc=label, unit=unit, disable=not (verbose and _is_watched()))
 
 
 def close_early(progress: tqdm) -> None:
-    """End a bar at 100 % where the work was done before the total was reached."""
+    """End a bar at 100 % if training ends before the total."""
     progress.total = progress.n
     progress.refresh()
 

@@ -1,4 +1,4 @@
-"""Training rows with what they weigh and which of them are left out together."""
+"""Training samples, their weights, and which of them are left out together."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,40 +17,41 @@ from .duplicates import equal_rows, find_duplicates, in_order
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-#: An outlying row lies this many times as far from the middle of its class as its typical row, at least …
+#: Smallest distance of an outlier from the median of its class, in units of the median distance.
 OUTLYING = 20.0
-#: … and this many robust standard deviations beyond, in logarithms.
+#: Smallest logarithm of that ratio, in robust standard deviations of all samples.
 OUTLYING_DEVIATIONS = 10.0
-#: Share of a class's rows that may be outlying: more of them are a part of the class.
+#: Largest share of outliers in a class: more of them belong to the class.
 MOST_OUTLYING = 0.05
-#: Share of the rows that a block of groups joined by duplicates holds at most.
+#: Largest share of the samples in a block of groups that are joined by duplicates.
 LARGEST_BLOCK = 0.2
-#: A cluster of outlying rows that is nearer than this, in units of the class's typical row, may be a part of the class.
+#: A cluster nearer than this, in units of the class's median distance, may belong to the class.
 FARTHEST_CLUSTER = 1000.0
-#: Rows at the very middle of a class.
+#: Smallest ratio of a distance to the median distance, for its logarithm.
 SMALLEST_RATIO = 1e-12
-#: Rows that tell how far a class reaches; a class of fewer rows is compared with the others.
-FEWEST_ROWS_OF_REACH = 8
+#: Smallest class with a median distance of its own; smaller classes are compared with the others.
+FEWEST_OF_CLASS = 8
 
 
 class Removal(NamedTuple):
-    """Sets of one class's rows, each left out in turn, and the rows that are scored without them.
+    """Sets of one class's samples, each left out in turn, and the samples that are scored without them.
 
-    Positions count the rows of the class; −1 pads.
+    Positions count the samples of the class; −1 pads.
     """
 
-    members: Integers  # (n_sets, size) rows of the class that are left out
-    scored: Integers  # (n_sets, n_scored) rows that are scored by what is left
+    members: Integers  # (n_sets, size) samples of the class that are left out
+    scored: Integers  # (n_sets, n_scored) samples that the rest of the class scores
     sets: Integers  # (n_sets,) which set
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Rows of known classes.
+    """Samples of known classes.
 
-    A *unit* is a set of duplicates, which count as one observation. A *group* is what the user says belongs together;
-    without that, the units are the groups. The *set* of a row is what is left out when the row is scored: its group,
-    and its unit wherever that goes. *Blocks* cut neither a unit nor a group: whole blocks are held out.
+    - A *unit* is a set of duplicates, which count as one observation.
+    - A *group* is given by the user: samples that depend on each other. Without groups the units are the groups.
+    - The *set* of a sample is left out when the sample is scored: its group, and its unit in all groups.
+    - A *block* is the smallest set that divides neither a unit nor a group. Whole blocks are held out.
     """
 
     rows: Tensor  # (n_samples, n_features)
@@ -70,7 +71,7 @@ class Samples:
         units: Integers | None = None,
         groups: Integers | None = None,
     ) -> "Samples":
-        """Fill in what is not said: every row weighs 1, and is a unit and a group of its own."""
+        """Fill in defaults: every sample weighs 1, and is a unit and a group of its own."""
         own = np.arange(len(rows))
         units = own if units is None else units
         return cls(
@@ -83,15 +84,15 @@ class Samples:
         )
 
     def __len__(self) -> int:
-        """Return the number of rows."""
+        """Return the number of samples."""
         return len(self.rows)
 
     def of_classes(self, chosen: Tensor) -> "Samples":
-        """Rows of the ``chosen`` classes, (n_classes,) Boolean."""
+        """Select samples of the ``chosen`` classes, (n_classes,) Boolean."""
         return self.where(chosen[self.classes])
 
     def where(self, kept: Tensor) -> "Samples":
-        """Rows that are ``kept``, (n_samples,) Boolean."""
+        """Select samples that are ``kept``, (n_samples,) Boolean."""
         mask = kept.cpu().numpy()
         return Samples(
             self.rows[kept],
@@ -104,12 +105,12 @@ class Samples:
 
     @cached_property
     def blocks(self) -> Integers:
-        """Number of each row's block: the smallest sets of rows that cut neither a unit nor a group."""
+        """Number of each sample's block: the smallest sets that divide neither a unit nor a group."""
         return joined(self.units, self.groups)
 
     @cached_property
     def _left_out(self) -> tuple[Integers, Integers, Integers]:
-        """Set of each row, and all pairs of a set and a row in it: a row's group, and its duplicates wherever."""
+        """Set of each sample, and all pairs of a set and a sample: the group of a sample, and its duplicates."""
         groups, units = in_order(self.groups), in_order(self.units)
         first = np.full(units.max(initial=0) + 1, -1)
         first[units[::-1]] = groups[::-1]
@@ -125,12 +126,12 @@ class Samples:
 
     @property
     def sets(self) -> Integers:
-        """Number of the set of rows that is left out when a row is judged, (n_samples,)."""
+        """Number of the set that is left out when a sample is scored, (n_samples,)."""
         return self._left_out[0]
 
     @property
     def n_independent(self) -> float:
-        """Number of sets of equal weight that would say as much (Kish's effective sample size)."""
+        """Effective number of independent sets (Kish)."""
         return effective_number(self.weights.cpu().numpy(), self.sets)
 
     def removals(self, members: Tensor, label: int) -> tuple[list[Removal], Removal | None]:
@@ -139,15 +140,16 @@ class Samples:
         Parameters
         ----------
         members : Tensor of shape (n_rows,)
-            Rows of the class, in the order to count their positions.
+            Samples of the class, in the order of their positions.
         label : int
 
         Returns
         -------
         own : list of Removal
-            For the rows of the class, one for each size of set.
+            For the samples of the class, one for each size of set.
         foreign : Removal or None
-            Rows of other classes (numbered among all samples) whose set has rows in this class; ``None`` without any.
+            Samples of other classes (numbered among all samples) whose set has samples of this class; ``None`` without
+            any.
         """
         order = members.cpu().numpy()
         position = np.full(len(self), -1)
@@ -158,9 +160,10 @@ class Samples:
         by_set = np.argsort(numbers, kind="stable")
         numbers, places = numbers[by_set], places[by_set]
         present, starts, sizes = np.unique(numbers, return_index=True, return_counts=True)
-        judged_sets, judged_order = np.sort(sets[order], kind="stable"), np.argsort(sets[order], kind="stable")
-        first = np.searchsorted(judged_sets, present)
-        n_judged = np.searchsorted(judged_sets, present, side="right") - first
+        scored_order = np.argsort(sets[order], kind="stable")
+        scored_sets = sets[order][scored_order]
+        first = np.searchsorted(scored_sets, present)
+        n_scored = np.searchsorted(scored_sets, present, side="right") - first
         own = []
         # Sets of about the same size are left out together.
         buckets = np.ceil(np.log2(sizes))
@@ -169,7 +172,7 @@ class Samples:
             own.append(
                 Removal(
                     _padded(places, starts[mine], sizes[mine]),
-                    _padded(judged_order, first[mine], n_judged[mine]),
+                    _padded(scored_order, first[mine], n_scored[mine]),
                     present[mine],
                 )
             )
@@ -183,7 +186,7 @@ class Samples:
 
 
 def _padded(values: Integers, starts: Integers, sizes: Integers) -> Integers:
-    """Lay runs of ``values`` out as the rows of a table, padded with −1."""
+    """Arrange runs of ``values`` as the rows of a table, padded with −1."""
     columns = np.arange(sizes.max(initial=0))
     inside = columns < sizes[:, np.newaxis]
     places = np.where(inside, starts[:, np.newaxis] + columns, 0)
@@ -191,10 +194,10 @@ def _padded(values: Integers, starts: Integers, sizes: Integers) -> Integers:
 
 
 def joined(units: Integers, groups: Integers) -> Integers:
-    """Give the rows of each block a number: it cuts no group, and no unit as far as that is possible, (n_samples,).
+    """Give each sample the number of its block, (n_samples,): blocks divide no group, and as few units as possible.
 
-    A text that every user sends once would join all users into one block. So units join groups, those that cross the
-    fewest first, only as long as no block holds more than a fifth of the rows.
+    A text that every user sends once would join all users into one block. So units join groups, those in the fewest
+    groups first, as long as no block has more than a fifth of the samples.
     """
     blocks, units = in_order(groups), in_order(units)
     pairs = np.unique(np.stack([units, blocks]), axis=1)
@@ -214,16 +217,16 @@ def effective_number(weights: Floats, sets: Integers) -> float:
 
 
 class Gathered(NamedTuple):
-    """Distinct rows and what each stands for."""
+    """Distinct samples, their weights, units and groups."""
 
-    rows: Integers  # (n_distinct,) the first of the equal rows
+    rows: Integers  # (n_distinct,) the first of the equal samples
     weights: Floats  # (n_distinct,)
     units: Integers  # (n_distinct,)
     groups: Integers  # (n_distinct,)
-    found: Integers  # (n_samples,) group of each row that was given
+    found: Integers  # (n_samples,) group of each given sample
 
     def where(self, kept: NDArray[np.bool_]) -> "Gathered":
-        """Rows that are ``kept``, (n_distinct,) Boolean; on average a unit of them weighs 1."""
+        """Select samples, (n_distinct,) Boolean; the mean weight of a unit of them is 1."""
         weights = normalized(self.weights[kept], self.units[kept])
         return Gathered(self.rows[kept], weights, self.units[kept], self.groups[kept], self.found)
 
@@ -235,26 +238,26 @@ def gather(
     groups: Integers | None,
     duplicates: str,
 ) -> Gathered:
-    """Find duplicates, make one row of equal ones, and weigh the rows.
+    """Find duplicates, merge equal samples, and weight the samples.
 
     Parameters
     ----------
     features : ndarray of shape (n_samples, n_features)
     classes : ndarray of shape (n_samples,)
-        Rows that are known to be open have a number of their own.
+        Real open samples have a number of their own.
     weights : ndarray of shape (n_samples,)
         Positive.
     groups : ndarray of shape (n_samples,) or None
-        Groups that are known, numbered; ``None`` takes the duplicates.
+        Numbered groups; ``None``: the duplicates.
     duplicates : {"once", "each", "off"}
-        Whether duplicates weigh together as much as their mean, or each its own weight, or are not looked for.
+        Whether duplicates together have the mean of their weights, or each its own, or are not searched.
     """
     n_samples = len(features)
     units = np.arange(n_samples) if duplicates == "off" else find_duplicates(features, classes)
     found = units if groups is None else in_order(groups)
     if duplicates == "once":
         weights = weights / np.bincount(units)[units]
-    # Equal rows are one row, unless they are independent of each other.
+    # Equal samples are one sample, unless they are independent of each other.
     keys = np.unique(np.stack([units, found, equal_rows(features, classes)]), axis=1, return_inverse=True)[1].ravel()
     same = in_order(keys) if len(np.unique(units)) < n_samples else np.arange(n_samples)
     rows = np.unique(same, return_index=True)[1]
@@ -263,7 +266,7 @@ def gather(
 
 
 def normalized(weights: Floats, units: Integers) -> Floats:
-    """Scale weights so that on average a unit weighs 1: nothing depends on the unit of the weights."""
+    """Scale weights so that the mean weight of a unit is 1: results do not depend on the scale of the weights."""
     scaled: Floats = weights * (len(np.unique(units)) / max(weights.sum(), 1e-300))
     if np.allclose(scaled, scaled[:1], rtol=1e-12):
         return np.full(len(scaled), round(float(scaled[0]), 12)) if len(scaled) else scaled
@@ -280,10 +283,11 @@ def find_scale(features: NDArray[np.floating], mean: Floats, weights: Floats) ->
 
 
 def outlying_rows(features: Floats, classes: Integers) -> Integers:
-    """Rows that lie so far from the middle of their class that its mean and scatter would be theirs alone.
+    """Find samples so far from their class that they would dominate its mean and scatter.
 
-    A row is outlying where its distance to the median of its class is more than ``OUTLYING`` times the class's median
-    distance, and in logarithms more than ``OUTLYING_DEVIATIONS`` robust standard deviations of all rows beyond it.
+    The criterion is the distance of a sample to the median of its class, divided by the class's median distance. A
+    sample is an outlier if this ratio is above ``OUTLYING``, and its logarithm is above ``OUTLYING_DEVIATIONS`` times
+    the robust standard deviation of the logarithms of all samples.
 
     Parameters
     ----------
@@ -300,8 +304,8 @@ def outlying_rows(features: Floats, classes: Integers) -> Integers:
     for k, rows in enumerate(members):
         distances[rows] = np.linalg.norm(features[rows] - np.median(features[rows], axis=0), axis=1)
         typical[k] = np.median(distances[rows])
-    is_large = np.array([len(rows) >= FEWEST_ROWS_OF_REACH for rows in members])
-    if not is_large.any() and len(features) >= FEWEST_ROWS_OF_REACH:  # many small classes: those of three rows or more
+    is_large = np.array([len(rows) >= FEWEST_OF_CLASS for rows in members])
+    if not is_large.any() and len(features) >= FEWEST_OF_CLASS:  # many small classes: those of three samples or more
         is_large = np.array([len(rows) >= 3 for rows in members]) & (len(members) > 1)
     if not (is_large & (typical > 0)).any():
         return np.empty(0, dtype=np.int64)
@@ -323,13 +327,13 @@ def outlying_rows(features: Floats, classes: Integers) -> Integers:
 
 
 def _is_cluster(rows: Floats, distances: Floats, farthest: float) -> bool:
-    """Whether outlying rows lie near each other, and not so far out that they must be broken."""
+    """Whether outliers lie near each other, and not so far from the class that they must be errors."""
     if len(rows) < 3 or distances.max() > farthest:
         return False
     return bool(np.median(pdist(rows)) < np.median(distances) / 2)
 
 
 def _members(classes: Integers) -> Iterator[Integers]:
-    """Rows of each class."""
+    """List the samples of each class."""
     order = np.argsort(classes, kind="stable")
     yield from np.split(order, np.flatnonzero(np.diff(classes[order])) + 1)

@@ -1,13 +1,12 @@
-"""What the boundary learners are told."""
+"""Settings of the boundaries."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class BoundarySettings:
-    """What the learner is told; the names are those of ``EllipsoidOpenSetClassifier``."""
+    """Parameters of ``EllipsoidOpenSetClassifier``, by the same names."""
 
-    init: str
     alpha: float
     beta: float
     n_mix: int

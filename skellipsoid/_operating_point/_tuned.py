@@ -1,4 +1,4 @@
-"""The operating point chosen by cross-validation."""
+"""The operating point by cross-validation."""
 
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -31,47 +31,47 @@ from ._set import open_set_classifier
 class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Open-set classifier whose operating point is chosen by cross-validation.
 
-    What :class:`~sklearn.model_selection.TunedThresholdClassifierCV` is to a binary classifier: in every fold the
-    estimator is fitted on the training part and scores the test part, whose classes that were left out of training are
-    open. Each fold gives one offset; their median is set on the estimator that is fitted on all rows
-    (:func:`set_operating_point`). How far the folds disagree is reported, and is often more telling than the median.
+    The counterpart of :class:`~sklearn.model_selection.TunedThresholdClassifierCV` for open-set classifiers. In every
+    fold the estimator is fitted on the training part and scores the test part; classes that are only in the test part
+    are open. Each fold gives one offset; their median is set on the estimator that is fitted on all samples
+    (:func:`set_operating_point`). The results of the folds are reported: they show how much the offset varies.
 
     Parameters
     ----------
     estimator : open-set classifier of this package, or Pipeline or search that ends in one
-        Cloned and fitted in each fold, and once on all rows. A search (``GridSearchCV``) chooses its parameters in each
-        fold anew.
+        Cloned and fitted in each fold, and once on all samples. A search (``GridSearchCV``) chooses its parameters in
+        each fold anew.
 
     rejection_rate : float in [0, 1], default=None
-        Take the offset that rejects at most this share of new known rows, by those of a fold
+        Take the offset that rejects at most this share of new known samples, by those of a fold
         (:func:`set_operating_point`).
 
     open_acceptance_rate : float in [0, 1], default=None
-        Take the smallest offset that accepts at most this share of a fold's open rows. With both rates ``None``, take
-        the offset at which the fold's macro F1 over known classes and open is best.
+        Take the smallest offset that accepts at most this share of a fold's open samples. With both rates ``None``,
+        take the offset at which the fold's macro F1 over known classes and open is best.
 
     cv : cross-validation splitter, iterable of (train, test) or int, default=None
         An integer is the number of folds of ``OpenSetKFold(cv, shuffle=True, random_state=0)`` with the estimator's
-        open label; ``None`` is 5. Folds of ordinary splitters hold no open rows unless some are labelled so.
+        open label; ``None`` is 5. Folds of ordinary splitters hold no open samples unless some are labelled so.
 
     n_jobs : int, default=None
-        Folds to fit at the same time, as everywhere in scikit-learn.
+        Number of folds to fit in parallel, as in scikit-learn.
 
     Attributes
     ----------
     estimator_ : estimator
-        Fitted on all rows, its offset set.
+        Fitted on all samples, its offset set.
 
     offset_ : float
         The present offset of the classifier in ``estimator_``: after ``fit`` the median of the folds' offsets, later
-        what :func:`set_operating_point` made of it.
+        the value of :func:`set_operating_point`.
 
     class_offsets_ : ndarray of shape (n_classes,)
-        What is added to it for each class; zeros after ``fit``.
+        Added to ``offset_`` for each class; zeros after ``fit``.
 
     cv_results_ : dict of ndarray of shape (n_folds,)
-        For each fold: ``"offset"``, its own; and what their median does there: ``"rejection_rate"``, share of
-        known rows rejected; ``"open_acceptance_rate"``, share of open rows accepted (NaN without open rows);
+        For each fold ``"offset"``, its own offset, and the results of the median offset: ``"rejection_rate"``, share of
+        known samples rejected; ``"open_acceptance_rate"``, share of open samples accepted (NaN without open samples);
         ``"open_set_f1"``. ``pandas.DataFrame(tuned.cv_results_)`` is a table.
 
     classes_ : ndarray of shape (n_classes,)
@@ -79,18 +79,18 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     open_label_ : int, float or str
 
     n_features_in_ : int
-        Only where ``estimator_`` has it.
+        Only if ``estimator_`` has it.
 
     feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Only where ``estimator_`` has it.
+        Only if ``estimator_`` has it.
 
     See Also
     --------
-    set_operating_point : The same from given rows, without fitting anything.
+    set_operating_point : The offset from given samples, without a fit.
 
     Notes
     -----
-    The chosen offset makes up for what the folds see, which is not quite the final fit: fewer rows, and fewer classes.
+    The offset is chosen for the fits of the folds, which have fewer samples and fewer classes than the final fit.
 
     Examples
     --------
@@ -129,19 +129,19 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
-        """Choose the offset by cross-validation, then fit on all rows.
+        """Choose the offset by cross-validation, then fit on all samples.
 
         Parameters
         ----------
         X : array-like of length n_samples
-            What the estimator learns from: features, or texts for a text Pipeline.
+            Training samples: features, or texts for a text Pipeline.
         y : array-like of shape (n_samples,)
-            Labels; rows with the open label of the estimator are open.
+            Labels; samples with the open label of the estimator are open.
         groups : array-like of shape (n_samples,), default=None
-            Group of each row. The default folds keep groups together, and so does every splitter that takes groups; the
-            estimator, or the steps of a Pipeline that take groups, get them too; a search gives them to its splitter
-            alone unless metadata routing is enabled. ``None``: the default folds keep equal
-            texts, and duplicate rows of numbers, together.
+            Group of each sample. The default folds keep groups together, and so does every splitter that takes groups;
+            the estimator, or the steps of a Pipeline that take groups, get them too; a search gives them to its
+            splitter alone unless metadata routing is enabled. ``None``: the default folds keep equal texts, and
+            duplicate samples of numbers, together.
 
         Returns
         -------
@@ -150,14 +150,15 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If both rates are given, if a fold lacks the rows that its rate is about, or if the splitter cannot split.
+            If both rates are given, if a fold lacks the samples that its rate is about, or if the splitter cannot
+            split.
         TypeError
             If the estimator is not an open-set classifier of this package, or a Pipeline or search that ends in one.
 
         Warns
         -----
         UserWarning
-            If a fold has fewer known rows than the rejection rate needs, 1 / rate − 1.
+            If a fold has fewer known samples than the rejection rate needs, 1 / rate − 1.
         """
         check_rates(self.rejection_rate, self.open_acceptance_rate)
         open_label = open_set_classifier(self.estimator).open_label
@@ -167,7 +168,7 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         is_own = isinstance(cv, Integral)
         if isinstance(cv, Integral):
             cv = OpenSetKFold(int(cv), shuffle=True, random_state=0, open_label=open_label)
-        # Splitters of the user's own get what the user gives.
+        # A splitter of the user gets the groups of the user.
         together = duplicate_groups(X, labels) if groups is None and is_own else groups
         parts = check_cv(cv, labels, classifier=True).split(X, labels, together)
         folds: list[Fold] = Parallel(n_jobs=self.n_jobs)(
@@ -176,7 +177,7 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         offsets = self._offsets(folds)
         offset = float(np.median(offsets))
         estimator = fit_with_groups(clone(self.estimator), X, labels, groups)
-        # Nothing is set before everything is there.
+        # Set attributes only after everything succeeded.
         self.estimator_ = estimator
         self.cv_results_ = {
             "offset": offsets,
@@ -193,7 +194,7 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return self
 
     def _offsets(self, folds: list[Fold]) -> NDArray[np.float64]:
-        """Offset of each fold; with the warning that folds have few rows, at the caller of ``fit``."""
+        """Offset of each fold; with the warning that folds have few samples, at the caller of ``fit``."""
         if self.open_acceptance_rate is not None:
             rate, name = self.open_acceptance_rate, "open_acceptance_rate"
             opened = [select(fold.scores, ~fold.is_known, name, "open rows in each fold") for fold in folds]
@@ -209,16 +210,16 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     @property
     def offset_(self) -> float:
-        """The present offset of the fitted classifier inside."""
+        """Offset of the fitted classifier."""
         return float(open_set_classifier(self._fitted()).offset_)
 
     @property
     def class_offsets_(self) -> NDArray[np.float64]:
-        """The present class offsets of the fitted classifier inside."""
+        """Class offsets of the fitted classifier."""
         return open_set_classifier(self._fitted()).class_offsets_
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Label each row with a known class, or with ``open_label_`` where its score is too low.
+        """Label each sample with a known class, or with ``open_label_`` where its score is too low.
 
         Parameters
         ----------
@@ -231,7 +232,7 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return np.asarray(self._fitted().predict(X))
 
     def predict_known(self, X: ArrayLike) -> NDArray[Any]:
-        """Label each row with the known class that it is assigned to, never open.
+        """Label each sample with the known class that it is assigned to, never open.
 
         Parameters
         ----------
@@ -244,7 +245,7 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return np.asarray(self._ask("predict_known", X))
 
     def known_p_value(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Conformal p-value of the hypothesis that a row is of a known class, as the classifier gives it.
+        """Conformal p-value of the hypothesis that a sample is of a known class, as the classifier gives it.
 
         Parameters
         ----------
@@ -257,12 +258,12 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If the classifier held no known row out.
+            If the classifier has no held-out scores.
         """
         return np.asarray(self._ask("known_p_value", X))
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.floating]:
-        """Knownness of each row, as the estimator gives it.
+        """Knownness of each sample, as the estimator gives it.
 
         Parameters
         ----------
@@ -288,7 +289,7 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return np.asarray(self._fitted().decision_function(X))
 
     def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Accuracy of ``predict``, every label outside ``classes_`` being read as open.
+        """Accuracy of ``predict``, with every label outside ``classes_`` read as open.
 
         Parameters
         ----------
@@ -303,7 +304,7 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return float(self._ask("score", X, y, sample_weight))
 
     def __sklearn_tags__(self) -> Any:
-        """Take the rows of the first step (texts, for an encoder) and the labels of the last one."""
+        """Take the samples of the first step (texts, for an encoder) and the labels of the last one."""
         tags, (steps, last) = super().__sklearn_tags__(), split_estimator(self.estimator)
         inner = get_tags(last)
         tags.input_tags = get_tags(steps[0]).input_tags if steps else inner.input_tags

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from .._base import BoundaryOpenSetClassifier
 from .._engine.devices import resolve_device, resolve_seed
-from .._engine.geometry import class_balls
+from .._engine.geometry import class_spheres
 from .._engine.radii import LearnedRadii, RadiusSettings, learn_radii
 from .._engine.samples import Gathered, Samples, find_scale
 from .._validation import enumerated
@@ -49,19 +49,18 @@ class CentroidBallClassifier(BoundaryOpenSetClassifier):
             gathered.units,
             gathered.groups,
         )
-        balls = class_balls(samples)
-        points = balls.points.numpy()
-        self.centroids_ = self._coordinates(mean + self.scale_ * balls.centroids.numpy())
+        spheres = class_spheres(samples)
+        degenerate = spheres.degenerate.numpy()
+        self.centroids_ = self._coordinates(mean + self.scale_ * spheres.centroids.numpy())
         radii = self._find_radii(rows, classes, gathered.weights)
         # A class that is one point is as large as the others typically are.
-        typical = np.median(radii[~points]) if not points.all() else self.scale_ * balls.radii[0].item()
-        self.radii_ = np.where(points, typical, radii)
-        if points.any():
-            names = enumerated(self.classes_[points])
+        typical = np.median(radii[~degenerate]) if not degenerate.all() else self.scale_ * spheres.radii[0].item()
+        self.radii_ = np.where(degenerate, typical, radii)
+        if degenerate.any():
+            names = enumerated(self.classes_[degenerate])
             warn(
-                f"The rows that train the class {names} are one point, so that nothing tells how far that class "
-                "reaches; its boundary is a ball with a typical radius of the other classes. Give it more, different "
-                "rows.",
+                f"Classes without spread, whose training samples are all equal or duplicates of one: {names}; their "
+                "boundaries take the typical size of the other classes; add different samples of them.",
                 stacklevel=5,
             )
 
@@ -93,26 +92,26 @@ class CentroidBallClassifier(BoundaryOpenSetClassifier):
 
 
 class BallClassifier(CentroidBallClassifier):
-    """Open-set classifier with a ball around each class that covers a given share of its rows.
+    """Open-set classifier with a ball around each class that covers a given share of its samples.
 
     The simplest boundary, and the one that the EliDecide paper [1]_ compares its ellipsoids with in Table 2: Δ_k is
-    the distance from the class mean c_k to the ⌊CF · n_k⌋-th nearest row of class k (at least the first). A row is
-    assigned to the class with the nearest mean, and is open when it lies outside that class's ball.
+    the distance from the class mean c_k to the ⌊CF · n_k⌋-th nearest sample of class k (at least the first). A sample
+    is assigned to the class with the nearest mean, and is open when it lies outside that class's ball.
 
     Read more in the :ref:`User Guide <baselines>`.
 
     Parameters
     ----------
     coverage : float in (0, 1], default=0.975
-        CF, share of each class's rows, by weight, inside its ball. The paper tries 0.8, 0.9, 0.95, 0.975, 0.9875 and 1;
-        0.975 was best on OOS with a quarter of the classes known, 1 with a half or more.
+        CF, share of each class's samples, by weight, inside its ball. The paper tries 0.8, 0.9, 0.95, 0.975, 0.9875 and
+        1; 0.975 was best on OOS with a quarter of the classes known, 1 with a half or more.
 
     duplicates : {"once", "each", "off"}, default="once"
-        What exact and near duplicates of a row within its class weigh: together as much as one row, each its own
+        What exact and near duplicates of a sample within its class weigh: together as much as one sample, each its own
         weight, or they are not looked for. Read more in the :ref:`User Guide <repeated>`.
 
     open_label : int or str, default=-1
-        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Rows with
+        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
         this label in ``y`` take no part.
 
     Attributes
@@ -127,17 +126,17 @@ class BallClassifier(CentroidBallClassifier):
         c_k, the class means.
 
     radii_ : ndarray of shape (n_classes,)
-        Δ_k, in the units of X. A class whose rows are one point has the median radius of the others, with a warning.
+        Δ_k, in the units of X. A class whose samples are one point has the median radius of the others, with a warning.
 
     scale_ : float
-        Root mean squared distance of the known rows to their mean: what is small is small beside it.
+        Root mean squared distance of the known samples to their mean: what is small is small beside it.
 
     offset_ : float
         ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the balls themselves.
 
     groups_ : ndarray of shape (n_samples,)
-        The ``groups`` given to ``fit``, which change nothing here, else the duplicates that were found. −1 for rows of
-        weight 0 and outlying rows.
+        The ``groups`` given to ``fit``, which change nothing here, else the duplicates that were found. −1 for samples
+        of weight 0 and outlying samples.
 
     n_features_in_ : int
         Number of features seen in ``fit``.
@@ -191,13 +190,13 @@ class BallClassifier(CentroidBallClassifier):
 class ADBClassifier(CentroidBallClassifier):
     r"""Open-set classifier with a ball of learned radius around each class (ADB).
 
-    The boundary stage of ADB [1]_: with the distance d_i of a row to the mean of its class,
+    The boundary stage of ADB [1]_: with the distance d_i of a sample to the mean of its class,
 
     .. math:: \Delta_k = \ln(1 + e^{\theta_k}), \qquad
        L = \frac{1}{N} \sum_i | d_i - \Delta_{y_i} |,
 
-    so that rows outside pull the boundary out and rows inside pull it in; only θ is learned. A row is assigned to the
-    class with the nearest mean, and is open when it lies outside that class's ball.
+    so that samples outside pull the boundary out and samples inside pull it in; only θ is learned. A sample is assigned
+    to the class with the nearest mean, and is open when it lies outside that class's ball.
 
     Read more in the :ref:`User Guide <baselines>`.
 
@@ -210,17 +209,17 @@ class ADBClassifier(CentroidBallClassifier):
         Most epochs; training ends earlier when the loss does not improve for ten epochs.
 
     dropout : float in [0, 1), default=0.1
-        Rate at which entries of the rows are set to 0 while radii are learned, and not when rows are scored. The public
-        code behind the figures in the literature does this, which makes the balls larger: the squared distance grows by
-        ‖x‖² q / (1 − q) on average. With 0 the radius converges to the median distance of the class's rows, so that
-        half of them lie outside.
+        Rate at which entries of the samples are set to 0 while radii are learned, and not when samples are scored. The
+        public code behind the figures in the literature does this, which makes the balls larger: the squared distance
+        grows by ‖x‖² q / (1 − q) on average. With 0 the radius converges to the median distance of the class's samples,
+        so that half of them lie outside.
 
     duplicates : {"once", "each", "off"}, default="once"
-        What exact and near duplicates of a row within its class weigh: together as much as one row, each its own
+        What exact and near duplicates of a sample within its class weigh: together as much as one sample, each its own
         weight, or they are not looked for. Read more in the :ref:`User Guide <repeated>`.
 
     open_label : int or str, default=-1
-        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Rows with
+        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
         this label in ``y`` take no part.
 
     device : str, default="auto"
@@ -241,24 +240,24 @@ class ADBClassifier(CentroidBallClassifier):
         The class means, in the units of X.
 
     radii_ : ndarray of shape (n_classes,)
-        Δ_k, in the units of X. A class whose rows are one point has the median radius of the others, with a warning.
+        Δ_k, in the units of X. A class whose samples are one point has the median radius of the others, with a warning.
 
     scale_ : float
-        Root mean squared distance of the known rows to their mean. Radii are learned in this unit, since θ starts at
+        Root mean squared distance of the known samples to their mean. Radii are learned in this unit, since θ starts at
         N(0, 1) and moves by the learning rate in each step.
 
     offset_ : float
         ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the balls themselves.
 
     groups_ : ndarray of shape (n_samples,)
-        The ``groups`` given to ``fit``, which change nothing here, else the duplicates that were found. −1 for rows of
-        weight 0 and outlying rows.
+        The ``groups`` given to ``fit``, which change nothing here, else the duplicates that were found. −1 for samples
+        of weight 0 and outlying samples.
 
     n_iter_ : int
         Number of epochs that ran.
 
     loss_curve_ : list of float
-        Mean loss per row after each epoch, in units of ``scale_``.
+        Mean loss per sample after each epoch, in units of ``scale_``.
 
     n_features_in_ : int
         Number of features seen in ``fit``.
@@ -268,15 +267,15 @@ class ADBClassifier(CentroidBallClassifier):
 
     See Also
     --------
-    CLABClassifier : Learned radii that look at other classes' rows, too.
-    BallClassifier : A radius by the share of rows inside.
+    CLABClassifier : Learned radii that look at other classes' samples, too.
+    BallClassifier : A radius by the share of samples inside.
 
     Notes
     -----
-    Where the publication and the public code differ, this follows the code. The code assigns a row to the nearest
-    mean and asks that class's ball alone; the publication, as far as known (its text was not at hand), rejects a row
-    only outside all balls. The code stops by the macro F1 of validation rows, which only grows with the radii, as
-    there are no open rows among them; here each class keeps the radius with the smallest loss.
+    Where the publication and the public code differ, this follows the code. The code assigns a sample to the nearest
+    mean and asks that class's ball alone; the publication, as far as known (its text was not at hand), rejects a sample
+    only outside all balls. The code stops by the macro F1 of validation samples, which only grows with the radii, as
+    there are no open samples among them; here each class keeps the radius with the smallest loss.
 
     References
     ----------

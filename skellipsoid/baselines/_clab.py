@@ -18,22 +18,22 @@ from ._balls import CentroidBallClassifier, Floats, Integers, batch_size, on_dev
 class CLABClassifier(CentroidBallClassifier):
     r"""Open-set classifier with a ball around each class that shrinks and expands (CLAB's boundary).
 
-    As ADB learns the radius of a class from the distances of its own rows to its mean, so does CLAB [1]_, and from the
-    distance :math:`d^-_i` to that mean of a negative, a row of another class drawn for each row:
+    As ADB learns the radius of a class from the distances of its own samples to its mean, so does CLAB [1]_, and from
+    the distance :math:`d^-_i` to that mean of a negative, a sample of another class drawn for each sample:
 
     .. math:: L = \frac{1}{N} \sum_i | d_i - \Delta_{y_i} |
        + \eta \, ([\Delta_{y_i} + s - d^-_i]_+ + [d^-_i - \Delta_{y_i} - e]_+), \qquad \Delta_k = \ln(1 + e^{\theta_k}).
 
     A negative less than s outside of the ball shrinks it, one more than e outside expands it. The radius that results
-    is between the 45 % and the 55 % quantile of the class's own distances with η = 0.1. A row is assigned to the class
-    with the nearest mean, and is open when it lies outside that class's ball.
+    is between the 45 % and the 55 % quantile of the class's own distances with η = 0.1. A sample is assigned to the
+    class with the nearest mean, and is open when it lies outside that class's ball.
 
     Read more in the :ref:`User Guide <baselines>`.
 
     Parameters
     ----------
     expand : float, default=0.5
-        e, in units of the normalised rows (the setting of the EliDecide paper, as all here).
+        e, in units of the normalised samples (the setting of the EliDecide paper, as all here).
 
     shrink : float, default=0.1
         s, in the same units.
@@ -42,8 +42,8 @@ class CLABClassifier(CentroidBallClassifier):
         η, weight of the negatives; with 0 it is ADB without dropout. Below 1, or nothing would hold the radius back.
 
     normalize : bool, default=True
-        Whether rows, and class means, are divided by their length. e and s are lengths, and mean something for rows of
-        length 1. Without it, they are in units of ``scale_``.
+        Whether samples, and class means, are divided by their length. e and s are lengths, and mean something for
+        samples of length 1. Without it, they are in units of ``scale_``.
 
     learning_rate : float, default=0.05
         Step size of the Adam optimiser.
@@ -52,11 +52,11 @@ class CLABClassifier(CentroidBallClassifier):
         Most epochs; training ends earlier when the loss does not improve for ten epochs.
 
     duplicates : {"once", "each", "off"}, default="once"
-        What exact and near duplicates of a row within its class weigh: together as much as one row, each its own
+        What exact and near duplicates of a sample within its class weigh: together as much as one sample, each its own
         weight, or they are not looked for. Read more in the :ref:`User Guide <repeated>`.
 
     open_label : int or str, default=-1
-        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Rows with
+        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
         this label in ``y`` take no part.
 
     device : str, default="auto"
@@ -74,26 +74,26 @@ class CLABClassifier(CentroidBallClassifier):
         The open label, in the kind of ``classes_``.
 
     centroids_ : ndarray of shape (n_classes, n_features)
-        The class means of the (normalised) rows.
+        The class means of the (normalised) samples.
 
     radii_ : ndarray of shape (n_classes,)
-        Δ_k, in the same units. A class whose rows are one point has the median radius of the others, with a warning.
+        Δ_k, in the same units. A class whose samples are one point has the median radius of the others, with a warning.
 
     scale_ : float
-        Root mean squared distance of the (normalised) known rows to their mean.
+        Root mean squared distance of the (normalised) known samples to their mean.
 
     offset_ : float
         ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the balls themselves.
 
     groups_ : ndarray of shape (n_samples,)
-        The ``groups`` given to ``fit``, which change nothing here, else the duplicates that were found. −1 for rows of
-        weight 0 and outlying rows.
+        The ``groups`` given to ``fit``, which change nothing here, else the duplicates that were found. −1 for samples
+        of weight 0 and outlying samples.
 
     n_iter_ : int
         Number of epochs that ran.
 
     loss_curve_ : list of float
-        Mean loss per row after each epoch.
+        Mean loss per sample after each epoch.
 
     n_features_in_ : int
         Number of features seen in ``fit``.

@@ -19,8 +19,8 @@ class DOCClassifier(LogitClassifier):
     r"""Open-set classifier by one sigmoid for each class (DOC).
 
     Deep Open Classification [1]_: :math:`p_k = 1 / (1 + e^{-f_k})` by K logistic regressions of one class against the
-    rest. A row is assigned to the class with the largest probability. The probabilities of a class's own training rows
-    and their mirror images 2 − p are taken for a Gaussian with mean 1, whose deviation gives the threshold:
+    rest. A sample is assigned to the class with the largest probability. The probabilities of a class's own training
+    samples and their mirror images 2 − p are taken for a Gaussian with mean 1, whose deviation gives the threshold:
 
     .. math:: \sigma_k^2 = \mathrm{mean}_{i \in S_k} (1 - p_k(x_i))^2, \qquad t_k = \max(0.5, 1 - \alpha \sigma_k).
 
@@ -42,33 +42,33 @@ class DOCClassifier(LogitClassifier):
 
     threshold : {"paper", "quantile", "auto"} or float, default="paper"
         ``"paper"`` is t_k for each class. The others are one threshold on the probability for all classes.
-        ``"quantile"`` rejects 5 % of the known rows, each scored by a fit without its fold (five folds,
-        which cut no group). ``"auto"`` leaves a fifth of the classes out of each fold, too, whose rows are open there,
-        and takes the threshold with the best expected F1, as the ellipsoids' size is chosen; with fewer than three
-        classes and no rows of ``open_label`` it is ``"quantile"``. Of a frozen estimator the given rows are scored as
-        they are: give rows that it was not fitted on; ``"auto"`` then needs rows of ``open_label``.
+        ``"quantile"`` rejects 5 % of the known samples, each scored by a fit without its fold (five folds,
+        which cut no group). ``"auto"`` leaves a fifth of the classes out of each fold, too, whose samples are open
+        there, and takes the threshold with the best expected F1, as the ellipsoids' size is chosen; with fewer than
+        three classes and no samples of ``open_label`` it is ``"quantile"``. Of a frozen estimator the given samples are
+        scored as they are: give samples that it was not fitted on; ``"auto"`` then needs samples of ``open_label``.
 
     learning_rate : float, default=0.002
         Step size of the Adam optimiser of the head, in features of unit variance. Only with ``estimator=None``. (The
         EliDecide paper's 2e-5 is for tuning a text model as a whole.)
 
     max_iter : int, default=200
-        Most epochs of the head; training ends earlier when the loss of held-out rows, a fifth of each class, does not
-        improve for ten epochs. Only with ``estimator=None``.
+        Most epochs of the head; training ends earlier when the loss of held-out samples, a fifth of each class, does
+        not improve for ten epochs. Only with ``estimator=None``.
 
     duplicates : {"once", "each", "off"}, default="once"
-        What exact and near duplicates of a row within its class weigh: together as much as one row, each its own
+        What exact and near duplicates of a sample within its class weigh: together as much as one sample, each its own
         weight, or they are not looked for. Read more in the :ref:`User Guide <repeated>`.
 
     open_label : int or str, default=-1
-        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Rows with
+        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
         this label in ``y`` serve ``threshold="auto"`` alone.
 
     device : str, default="auto"
         Where torch trains the head: ``"auto"`` is CUDA where there is one, else the CPU.
 
     random_state : int, RandomState instance or None, default=None
-        Determines the held-out rows and the batches of the head. Only with ``estimator=None``.
+        Determines the held-out samples and the batches of the head. Only with ``estimator=None``.
 
     Attributes
     ----------
@@ -85,26 +85,26 @@ class DOCClassifier(LogitClassifier):
         Weights of the head, in the units of X; ``None`` with an ``estimator``.
 
     intercept_ : ndarray of shape (n_classes,) or None
-        Logits of the head at the mean of the training rows; ``None`` with an ``estimator``.
+        Logits of the head at the mean of the training samples; ``None`` with an ``estimator``.
 
     thresholds_ : ndarray of shape (n_classes,)
         t_k; zeros where ``threshold`` is another than ``"paper"``.
 
     threshold_ : float
-        The probability below which rows are open; 0 with ``threshold="paper"``, where ``thresholds_`` say it.
+        The probability below which samples are open; 0 with ``threshold="paper"``, where ``thresholds_`` say it.
 
     offset_ : float
         ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the threshold itself.
 
     groups_ : ndarray of shape (n_samples,)
-        Rows with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
-        were found. −1 for rows of weight 0 and outlying rows.
+        Samples with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
+        were found. −1 for samples of weight 0 and outlying samples.
 
     n_iter_ : int
         Number of epochs that the head trained; 0 with an ``estimator``.
 
     loss_curve_ : list of float
-        Mean loss per row of the head in each epoch; empty with an ``estimator``.
+        Mean loss per sample of the head in each epoch; empty with an ``estimator``.
 
     n_features_in_ : int
         Number of features seen in ``fit``.
@@ -118,9 +118,9 @@ class DOCClassifier(LogitClassifier):
 
     Notes
     -----
-    The publication, as far as known (its text was not at hand), rejects a row where p_k is below t_k for every class.
-    The public codes, and this class, ask the threshold of the most probable class alone. A row on the threshold is
-    known, so that a class whose probabilities all are 1, with t_k = 1, accepts them.
+    The publication, as far as known (its text was not at hand), rejects a sample where p_k is below t_k for every
+    class. The public codes, and this class, ask the threshold of the most probable class alone. A sample on the
+    threshold is known, so that a class whose probabilities all are 1, with t_k = 1, accepts them.
 
     References
     ----------

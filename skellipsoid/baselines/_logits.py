@@ -15,8 +15,8 @@ from ._threshold import Floats, Scored
 class SoftmaxOpenSetClassifier(LogitClassifier):
     r"""Open-set classifier by the largest softmax probability (MSP).
 
-    With the logits :math:`f_k` of a classifier, :math:`p_k = e^{f_k} / \sum_j e^{f_j}`. A row is assigned to the class
-    with the largest probability, which is its score [1]_, and is open where that is below ``threshold_``.
+    With the logits :math:`f_k` of a classifier, :math:`p_k = e^{f_k} / \sum_j e^{f_j}`. A sample is assigned to the
+    class with the largest probability, which is its score [1]_, and is open where that is below ``threshold_``.
 
     Read more in the :ref:`User Guide <baselines>`.
 
@@ -30,33 +30,33 @@ class SoftmaxOpenSetClassifier(LogitClassifier):
 
     threshold : {"paper", "quantile", "auto"} or float, default="paper"
         ``"paper"`` is 0.5, the setting of the EliDecide paper, which never rejects with two classes.
-        ``"quantile"`` rejects 5 % of the known rows, each scored by a fit without its fold (five folds,
-        which cut no group). ``"auto"`` leaves a fifth of the classes out of each fold, too, whose rows are open there,
-        and takes the threshold with the best expected F1, as the ellipsoids' size is chosen; with fewer than three
-        classes and no rows of ``open_label`` it is ``"quantile"``. Of a frozen estimator the given rows are scored as
-        they are: give rows that it was not fitted on; ``"auto"`` then needs rows of ``open_label``.
+        ``"quantile"`` rejects 5 % of the known samples, each scored by a fit without its fold (five folds,
+        which cut no group). ``"auto"`` leaves a fifth of the classes out of each fold, too, whose samples are open
+        there, and takes the threshold with the best expected F1, as the ellipsoids' size is chosen; with fewer than
+        three classes and no samples of ``open_label`` it is ``"quantile"``. Of a frozen estimator the given samples are
+        scored as they are: give samples that it was not fitted on; ``"auto"`` then needs samples of ``open_label``.
 
     learning_rate : float, default=0.002
         Step size of the Adam optimiser of the head, in features of unit variance. Only with ``estimator=None``. (The
         EliDecide paper's 2e-5 is for tuning a text model as a whole.)
 
     max_iter : int, default=200
-        Most epochs of the head; training ends earlier when the loss of held-out rows, a fifth of each class, does not
-        improve for ten epochs. Only with ``estimator=None``.
+        Most epochs of the head; training ends earlier when the loss of held-out samples, a fifth of each class, does
+        not improve for ten epochs. Only with ``estimator=None``.
 
     duplicates : {"once", "each", "off"}, default="once"
-        What exact and near duplicates of a row within its class weigh: together as much as one row, each its own
+        What exact and near duplicates of a sample within its class weigh: together as much as one sample, each its own
         weight, or they are not looked for. Read more in the :ref:`User Guide <repeated>`.
 
     open_label : int or str, default=-1
-        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Rows with
+        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
         this label in ``y`` serve ``threshold="auto"`` alone.
 
     device : str, default="auto"
         Where torch trains the head: ``"auto"`` is CUDA where there is one, else the CPU.
 
     random_state : int, RandomState instance or None, default=None
-        Determines the held-out rows and the batches of the head. Only with ``estimator=None``.
+        Determines the held-out samples and the batches of the head. Only with ``estimator=None``.
 
     Attributes
     ----------
@@ -73,23 +73,23 @@ class SoftmaxOpenSetClassifier(LogitClassifier):
         Weights of the head, in the units of X; ``None`` with an ``estimator``.
 
     intercept_ : ndarray of shape (n_classes,) or None
-        Logits of the head at the mean of the training rows; ``None`` with an ``estimator``.
+        Logits of the head at the mean of the training samples; ``None`` with an ``estimator``.
 
     threshold_ : float
-        The score below which rows are open; ``score_samples`` is the score less this.
+        The score below which samples are open; ``score_samples`` is the score less this.
 
     offset_ : float
         ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the threshold itself.
 
     groups_ : ndarray of shape (n_samples,)
-        Rows with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
-        were found. −1 for rows of weight 0 and outlying rows.
+        Samples with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
+        were found. −1 for samples of weight 0 and outlying samples.
 
     n_iter_ : int
         Number of epochs that the head trained; 0 with an ``estimator``.
 
     loss_curve_ : list of float
-        Mean loss per row of the head in each epoch; empty with an ``estimator``.
+        Mean loss per sample of the head in each epoch; empty with an ``estimator``.
 
     n_features_in_ : int
         Number of features seen in ``fit``.
@@ -157,9 +157,9 @@ class SoftmaxOpenSetClassifier(LogitClassifier):
 class MaxLogitClassifier(LogitClassifier):
     r"""Open-set classifier by the largest logit.
 
-    With the logits :math:`f_k` of a classifier, less their mean over the classes, a row is assigned to the class with
-    the largest logit, which is its score [1]_, and is open where that is below ``threshold_``. A softmax probability
-    says how a class compares with the others; a logit also says how much there is of any.
+    With the logits :math:`f_k` of a classifier, less their mean over the classes, a sample is assigned to the class
+    with the largest logit, which is its score [1]_, and is open where that is below ``threshold_``. A softmax
+    probability says how a class compares with the others; a logit also says how much there is of any.
 
     Read more in the :ref:`User Guide <baselines>`.
 
@@ -172,33 +172,33 @@ class MaxLogitClassifier(LogitClassifier):
         ``None`` trains a linear head here by softmax cross-entropy.
 
     threshold : {"quantile", "auto"} or float, default="quantile"
-        ``"quantile"`` rejects 5 % of the known rows, each scored by a fit without its fold (five folds,
-        which cut no group). ``"auto"`` leaves a fifth of the classes out of each fold, too, whose rows are open there,
-        and takes the threshold with the best expected F1, as the ellipsoids' size is chosen; with fewer than three
-        classes and no rows of ``open_label`` it is ``"quantile"``. Of a frozen estimator the given rows are scored as
-        they are: give rows that it was not fitted on; ``"auto"`` then needs rows of ``open_label``.
+        ``"quantile"`` rejects 5 % of the known samples, each scored by a fit without its fold (five folds,
+        which cut no group). ``"auto"`` leaves a fifth of the classes out of each fold, too, whose samples are open
+        there, and takes the threshold with the best expected F1, as the ellipsoids' size is chosen; with fewer than
+        three classes and no samples of ``open_label`` it is ``"quantile"``. Of a frozen estimator the given samples are
+        scored as they are: give samples that it was not fitted on; ``"auto"`` then needs samples of ``open_label``.
 
     learning_rate : float, default=0.002
         Step size of the Adam optimiser of the head, in features of unit variance. Only with ``estimator=None``. (The
         EliDecide paper's 2e-5 is for tuning a text model as a whole.)
 
     max_iter : int, default=200
-        Most epochs of the head; training ends earlier when the loss of held-out rows, a fifth of each class, does not
-        improve for ten epochs. Only with ``estimator=None``.
+        Most epochs of the head; training ends earlier when the loss of held-out samples, a fifth of each class, does
+        not improve for ten epochs. Only with ``estimator=None``.
 
     duplicates : {"once", "each", "off"}, default="once"
-        What exact and near duplicates of a row within its class weigh: together as much as one row, each its own
+        What exact and near duplicates of a sample within its class weigh: together as much as one sample, each its own
         weight, or they are not looked for. Read more in the :ref:`User Guide <repeated>`.
 
     open_label : int or str, default=-1
-        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Rows with
+        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
         this label in ``y`` serve ``threshold="auto"`` alone.
 
     device : str, default="auto"
         Where torch trains the head: ``"auto"`` is CUDA where there is one, else the CPU.
 
     random_state : int, RandomState instance or None, default=None
-        Determines the held-out rows and the batches of the head. Only with ``estimator=None``.
+        Determines the held-out samples and the batches of the head. Only with ``estimator=None``.
 
     Attributes
     ----------
@@ -215,23 +215,23 @@ class MaxLogitClassifier(LogitClassifier):
         Weights of the head, in the units of X; ``None`` with an ``estimator``.
 
     intercept_ : ndarray of shape (n_classes,) or None
-        Logits of the head at the mean of the training rows; ``None`` with an ``estimator``.
+        Logits of the head at the mean of the training samples; ``None`` with an ``estimator``.
 
     threshold_ : float
-        The score below which rows are open; ``score_samples`` is the score less this.
+        The score below which samples are open; ``score_samples`` is the score less this.
 
     offset_ : float
         ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the threshold itself.
 
     groups_ : ndarray of shape (n_samples,)
-        Rows with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
-        were found. −1 for rows of weight 0 and outlying rows.
+        Samples with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
+        were found. −1 for samples of weight 0 and outlying samples.
 
     n_iter_ : int
         Number of epochs that the head trained; 0 with an ``estimator``.
 
     loss_curve_ : list of float
-        Mean loss per row of the head in each epoch; empty with an ``estimator``.
+        Mean loss per sample of the head in each epoch; empty with an ``estimator``.
 
     n_features_in_ : int
         Number of features seen in ``fit``.
@@ -246,7 +246,7 @@ class MaxLogitClassifier(LogitClassifier):
 
     Notes
     -----
-    Cross-entropy does not see a common shift of a row's logits, but their maximum would: so each row's logits are
+    Cross-entropy does not see a common shift of a sample's logits, but their maximum would: so each sample's logits are
     centred. Of two classes with one logit g they are −g / 2 and g / 2.
 
     References
@@ -302,8 +302,8 @@ class EnergyClassifier(LogitClassifier):
     r"""Open-set classifier by the energy of the logits.
 
     With the logits :math:`f_k` of a classifier, less their mean over the classes, the score is minus the energy [1]_,
-    :math:`-E = T \ln \sum_k e^{f_k / T}`. A row is assigned to the class with the largest logit, and is open where the
-    score is below ``threshold_``.
+    :math:`-E = T \ln \sum_k e^{f_k / T}`. A sample is assigned to the class with the largest logit, and is open where
+    the score is below ``threshold_``.
 
     Read more in the :ref:`User Guide <baselines>`.
 
@@ -319,33 +319,33 @@ class EnergyClassifier(LogitClassifier):
         T, as in the publication; a small one makes the score the largest logit.
 
     threshold : {"quantile", "auto"} or float, default="quantile"
-        ``"quantile"`` rejects 5 % of the known rows, each scored by a fit without its fold (five folds,
-        which cut no group). ``"auto"`` leaves a fifth of the classes out of each fold, too, whose rows are open there,
-        and takes the threshold with the best expected F1, as the ellipsoids' size is chosen; with fewer than three
-        classes and no rows of ``open_label`` it is ``"quantile"``. Of a frozen estimator the given rows are scored as
-        they are: give rows that it was not fitted on; ``"auto"`` then needs rows of ``open_label``.
+        ``"quantile"`` rejects 5 % of the known samples, each scored by a fit without its fold (five folds,
+        which cut no group). ``"auto"`` leaves a fifth of the classes out of each fold, too, whose samples are open
+        there, and takes the threshold with the best expected F1, as the ellipsoids' size is chosen; with fewer than
+        three classes and no samples of ``open_label`` it is ``"quantile"``. Of a frozen estimator the given samples are
+        scored as they are: give samples that it was not fitted on; ``"auto"`` then needs samples of ``open_label``.
 
     learning_rate : float, default=0.002
         Step size of the Adam optimiser of the head, in features of unit variance. Only with ``estimator=None``. (The
         EliDecide paper's 2e-5 is for tuning a text model as a whole.)
 
     max_iter : int, default=200
-        Most epochs of the head; training ends earlier when the loss of held-out rows, a fifth of each class, does not
-        improve for ten epochs. Only with ``estimator=None``.
+        Most epochs of the head; training ends earlier when the loss of held-out samples, a fifth of each class, does
+        not improve for ten epochs. Only with ``estimator=None``.
 
     duplicates : {"once", "each", "off"}, default="once"
-        What exact and near duplicates of a row within its class weigh: together as much as one row, each its own
+        What exact and near duplicates of a sample within its class weigh: together as much as one sample, each its own
         weight, or they are not looked for. Read more in the :ref:`User Guide <repeated>`.
 
     open_label : int or str, default=-1
-        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Rows with
+        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
         this label in ``y`` serve ``threshold="auto"`` alone.
 
     device : str, default="auto"
         Where torch trains the head: ``"auto"`` is CUDA where there is one, else the CPU.
 
     random_state : int, RandomState instance or None, default=None
-        Determines the held-out rows and the batches of the head. Only with ``estimator=None``.
+        Determines the held-out samples and the batches of the head. Only with ``estimator=None``.
 
     Attributes
     ----------
@@ -362,23 +362,23 @@ class EnergyClassifier(LogitClassifier):
         Weights of the head, in the units of X; ``None`` with an ``estimator``.
 
     intercept_ : ndarray of shape (n_classes,) or None
-        Logits of the head at the mean of the training rows; ``None`` with an ``estimator``.
+        Logits of the head at the mean of the training samples; ``None`` with an ``estimator``.
 
     threshold_ : float
-        The score below which rows are open; ``score_samples`` is the score less this.
+        The score below which samples are open; ``score_samples`` is the score less this.
 
     offset_ : float
         ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the threshold itself.
 
     groups_ : ndarray of shape (n_samples,)
-        Rows with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
-        were found. −1 for rows of weight 0 and outlying rows.
+        Samples with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
+        were found. −1 for samples of weight 0 and outlying samples.
 
     n_iter_ : int
         Number of epochs that the head trained; 0 with an ``estimator``.
 
     loss_curve_ : list of float
-        Mean loss per row of the head in each epoch; empty with an ``estimator``.
+        Mean loss per sample of the head in each epoch; empty with an ``estimator``.
 
     n_features_in_ : int
         Number of features seen in ``fit``.
@@ -392,8 +392,8 @@ class EnergyClassifier(LogitClassifier):
 
     Notes
     -----
-    Each row's logits are centred, since cross-entropy leaves their common shift free. The publication also trains with
-    open rows; that variant is not here.
+    Each sample's logits are centred, since cross-entropy leaves their common shift free. The publication also trains
+    with open samples; that variant is not here.
 
     References
     ----------

@@ -21,16 +21,17 @@ class _OwnAxes(NamedTuple):
 class MahalanobisClassifier(ThresholdedClassifier):
     r"""Open-set classifier by the Mahalanobis distance to the nearest class.
 
-    With the class means :math:`c_k`, the covariance :math:`\Sigma` of all rows about their class means and
+    With the class means :math:`c_k`, the covariance :math:`\Sigma` of all samples about their class means and
     :math:`M_k(x) = (x - c_k)^T \Sigma^{-1} (x - c_k)`, the score is
 
     - ``"shared"`` [1]_: :math:`-\min_k M_k`;
     - ``"relative"`` [2]_: :math:`-\min_k (M_k - M_0)`, where :math:`M_0` is the distance in mean and covariance of all
-      rows, :math:`\Sigma` and that of the class means together, which takes out directions in which all rows vary;
+      samples, :math:`\Sigma` and that of the class means together, which takes out directions in which all samples
+      vary;
     - ``"class"``: :math:`\max_k -\frac{1}{2} (M_k + \ln \det \Sigma_k)` with a covariance for each class,
       :math:`\Sigma_k = (1 - \rho) S_k + \rho \Sigma`.
 
-    A row is assigned to the class of the minimum or maximum, and is open where the score is below ``threshold_``.
+    A sample is assigned to the class of the minimum or maximum, and is open where the score is below ``threshold_``.
 
     Read more in the :ref:`User Guide <baselines>`.
 
@@ -40,25 +41,25 @@ class MahalanobisClassifier(ThresholdedClassifier):
         Which score.
 
     shrinkage : "auto" or float in [0, 1], default="auto"
-        Share of a sphere in each covariance that is estimated from all rows; ``"auto"`` is that of Ledoit and Wolf
+        Share of a sphere in each covariance that is estimated from all samples; ``"auto"`` is that of Ledoit and Wolf
         [3]_. With 0, decisions do not change with any invertible affine map of the features.
 
     pooling : float in [0, 1], default=0.5
-        ρ, share of the covariance of all classes in that of each; with 0 every class needs more rows than there are
+        ρ, share of the covariance of all classes in that of each; with 0 every class needs more samples than there are
         features. Only with ``covariance="class"``.
 
     threshold : {"quantile", "auto"} or float, default="quantile"
-        The publications set none. ``"quantile"`` rejects 5 % of the known rows, each scored by a fit without its fold
-        (five folds, which cut no group). ``"auto"`` leaves a fifth of the classes out of each fold, too, whose rows are
-        open there, and takes the threshold with the best expected F1, as the ellipsoids' size is chosen; with fewer
-        than three classes and no rows of ``open_label`` it is ``"quantile"``.
+        The publications set none. ``"quantile"`` rejects 5 % of the known samples, each scored by a fit without its
+        fold (five folds, which cut no group). ``"auto"`` leaves a fifth of the classes out of each fold, too, whose
+        samples are open there, and takes the threshold with the best expected F1, as the ellipsoids' size is chosen;
+        with fewer than three classes and no samples of ``open_label`` it is ``"quantile"``.
 
     duplicates : {"once", "each", "off"}, default="once"
-        What exact and near duplicates of a row within its class weigh: together as much as one row, each its own
+        What exact and near duplicates of a sample within its class weigh: together as much as one sample, each its own
         weight, or they are not looked for. Read more in the :ref:`User Guide <repeated>`.
 
     open_label : int or str, default=-1
-        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Rows with
+        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
         this label in ``y`` serve ``threshold="auto"`` alone.
 
     Attributes
@@ -76,14 +77,14 @@ class MahalanobisClassifier(ThresholdedClassifier):
         Share of a sphere in the covariance within classes.
 
     threshold_ : float
-        The score below which rows are open; ``score_samples`` is the score less this.
+        The score below which samples are open; ``score_samples`` is the score less this.
 
     offset_ : float
         ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the threshold itself.
 
     groups_ : ndarray of shape (n_samples,)
-        Rows with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
-        were found. −1 for rows of weight 0 and outlying rows.
+        Samples with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
+        were found. −1 for samples of weight 0 and outlying samples.
 
     n_features_in_ : int
         Number of features seen in ``fit``.

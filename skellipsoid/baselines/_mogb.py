@@ -24,7 +24,7 @@ Integers = NDArray[np.int64]
 
 
 class Ball(NamedTuple):
-    """A set of rows."""
+    """A set of samples."""
 
     rows: Integers  # (n_rows,)
     label: int  # the class with the largest weight
@@ -69,10 +69,11 @@ def granular_balls(
 class MOGBClassifier(BoundaryOpenSetClassifier):
     """Open-set classifier with several balls around each class (MOGB's boundary).
 
-    Granular balls [1]_: one ball holds all rows. A ball whose purity, the share of its most frequent class, is too
-    small is split by one seed row for each of its classes, as long as it has enough rows. Of the balls that result,
-    those that are pure and large enough are kept, with the mean of their rows as centre and the largest distance of
-    them as radius. A row is assigned to the class of the nearest centre, and is open when it lies outside that ball.
+    Granular balls [1]_: one ball holds all samples. A ball whose purity, the share of its most frequent class, is too
+    small is split by one seed sample for each of its classes, as long as it has enough samples. Of the balls that
+    result, those that are pure and large enough are kept, with the mean of their samples as centre and the largest
+    distance of them as radius. A sample is assigned to the class of the nearest centre, and is open when it lies
+    outside that ball.
 
     Read more in the :ref:`User Guide <baselines>`.
 
@@ -83,30 +84,30 @@ class MOGBClassifier(BoundaryOpenSetClassifier):
         ``BallClassifier(coverage=1)``.
 
     split_size : int, default=5
-        Balls of more rows, by weight, are split (the EliDecide paper's setting for BANKING and OOS; 15 for
+        Balls of more samples, by weight, are split (the EliDecide paper's setting for BANKING and OOS; 15 for
         StackOverflow).
 
     min_purity : float in [0, 1], default=0.9
         Balls of at least this purity are kept.
 
     min_size : int, default=5
-        Balls of at least this many rows, by weight, are kept (the EliDecide paper's setting for BANKING and OOS; 15 for
-        StackOverflow).
+        Balls of at least this many samples, by weight, are kept (the EliDecide paper's setting for BANKING and OOS; 15
+        for StackOverflow).
 
     radius : {"max", "mean"}, default="max"
-        Whether the largest distance of a ball's rows to its centre is its radius, as the EliDecide paper says, or the
-        mean, as in the authors' code.
+        Whether the largest distance of a ball's samples to its centre is its radius, as the EliDecide paper says, or
+        the mean, as in the authors' code.
 
     duplicates : {"once", "each", "off"}, default="once"
-        What exact and near duplicates of a row within its class weigh: together as much as one row, each its own
+        What exact and near duplicates of a sample within its class weigh: together as much as one sample, each its own
         weight, or they are not looked for. Read more in the :ref:`User Guide <repeated>`.
 
     open_label : int or str, default=-1
-        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Rows with
+        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
         this label in ``y`` take no part.
 
     random_state : int, RandomState instance or None, default=None
-        Determines the seed rows.
+        Determines the seed samples.
 
     Attributes
     ----------
@@ -129,8 +130,8 @@ class MOGBClassifier(BoundaryOpenSetClassifier):
         ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the balls themselves.
 
     groups_ : ndarray of shape (n_samples,)
-        The ``groups`` given to ``fit``, which change nothing here, else the duplicates that were found. −1 for rows of
-        weight 0 and outlying rows.
+        The ``groups`` given to ``fit``, which change nothing here, else the duplicates that were found. −1 for samples
+        of weight 0 and outlying samples.
 
     n_features_in_ : int
         Number of features seen in ``fit``.

@@ -28,35 +28,37 @@ def _representatives(gathered: Gathered, duplicates: str) -> Integers:
 
 
 class KNNOpenSetClassifier(ThresholdedClassifier):
-    """Open-set classifier by the distance to the k-th nearest training row.
+    """Open-set classifier by the distance to the k-th nearest training sample.
 
-    With all rows divided by their length, z = x / ‖x‖, the score [1]_ is minus the distance from z to the k-th nearest
-    training row. A row is assigned to the class that most of its k neighbours have (of equals, the one whose neighbour
-    is nearest), and is open where the score is below ``threshold_``.
+    With all samples divided by their length, z = x / ‖x‖, the score [1]_ is minus the distance from z to the k-th
+    nearest training sample. A sample is assigned to the class that most of its k neighbours have (of equals, the one
+    whose neighbour is nearest), and is open where the score is below ``threshold_``.
 
     Read more in the :ref:`User Guide <baselines>`.
 
     Parameters
     ----------
     n_neighbors : int, default=10
-        k; at most the number of rows of the smallest class. The publication's experiments use 50, and 1,000 for 1.3
-        million rows.
+        k; at most the number of samples of the smallest class. The publication's experiments use 50, and 1,000 for 1.3
+        million samples.
 
     normalize : bool, default=True
-        Whether rows are divided by their length; right for embeddings, wrong where the origin means nothing.
+        Whether samples are divided by their length; right for embeddings, wrong where the origin means nothing.
 
     threshold : {"quantile", "auto"} or float, default="quantile"
-        ``"quantile"``, as in the publication, accepts 95 % of the known rows, each scored by a fit without its fold
-        (five folds, which cut no group). ``"auto"`` leaves a fifth of the classes out of each fold, too, whose rows are
-        open there, and takes the threshold with the best expected F1, as the ellipsoids' size is chosen; with fewer
-        than three classes and no rows of ``open_label`` it is ``"quantile"``. A number is minus the largest distance.
+        ``"quantile"``, as in the publication, accepts 95 % of the known samples, each scored by a fit without its fold
+        (five folds, which cut no group). ``"auto"`` leaves a fifth of the classes out of each fold, too, whose samples
+        are open there, and takes the threshold with the best expected F1, as the ellipsoids' size is chosen; with fewer
+        than three classes and no samples of ``open_label`` it is ``"quantile"``. A number is minus the largest
+        distance.
 
     duplicates : {"once", "off"}, default="once"
-        Whether of exact and near duplicates of a row within its class one is kept, or they are not looked for. Read
-        more in the :ref:`User Guide <repeated>`. Rows have no weights here: ``sample_weight`` can only leave rows out.
+        Whether of exact and near duplicates of a sample within its class one is kept, or they are not looked for. Read
+        more in the :ref:`User Guide <repeated>`. Samples have no weights here: ``sample_weight`` can only leave samples
+        out.
 
     open_label : int or str, default=-1
-        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Rows with
+        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
         this label in ``y`` serve ``threshold="auto"`` alone.
 
     Attributes
@@ -71,14 +73,14 @@ class KNNOpenSetClassifier(ThresholdedClassifier):
         k as used.
 
     threshold_ : float
-        The score below which rows are open; ``score_samples`` is the score less this.
+        The score below which samples are open; ``score_samples`` is the score less this.
 
     offset_ : float
         ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the threshold itself.
 
     groups_ : ndarray of shape (n_samples,)
-        Rows with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
-        were found. −1 for rows of weight 0 and outlying rows.
+        Samples with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
+        were found. −1 for samples of weight 0 and outlying samples.
 
     n_features_in_ : int
         Number of features seen in ``fit``.
@@ -88,7 +90,7 @@ class KNNOpenSetClassifier(ThresholdedClassifier):
 
     See Also
     --------
-    LOFOpenSetClassifier : Compares the density around a row with that around its neighbours.
+    LOFOpenSetClassifier : Compares the density around a sample with that around its neighbours.
 
     References
     ----------
@@ -167,35 +169,35 @@ def nearest(rows: Floats, X: Floats | None, n_neighbors: int) -> tuple[Floats, I
 class LOFOpenSetClassifier(BaseOpenSetClassifier):
     r"""Open-set classifier by the local outlier factor within each class.
 
-    A row is assigned to the class with the nearest mean, and compared with the rows of that class alone [1]_: with
-    the distance :math:`d_k(o)` of a row o to its k-th neighbour,
+    A sample is assigned to the class with the nearest mean, and compared with the samples of that class alone [1]_:
+    with the distance :math:`d_k(o)` of a sample o to its k-th neighbour,
 
     .. math:: \mathrm{reach}(x, o) = \max(d_k(o), \|x - o\|), \quad
        \mathrm{lrd}(x) = 1 / \mathrm{mean}_{o} \mathrm{reach}(x, o), \quad
        \mathrm{LOF}(x) = \mathrm{mean}_{o} \mathrm{lrd}(o) / \mathrm{lrd}(x)
 
-    over the k nearest neighbours o. About 1 is a row in the midst of its like, and large values are outliers. For open
-    intents LOF was first used by [2]_; the EliDecide paper [3]_ compares its ellipsoids with it in Table 7.
+    over the k nearest neighbours o. About 1 is a sample in the midst of its like, and large values are outliers. For
+    open intents LOF was first used by [2]_; the EliDecide paper [3]_ compares its ellipsoids with it in Table 7.
 
     Read more in the :ref:`User Guide <baselines>`.
 
     Parameters
     ----------
     n_neighbors : int, default=20
-        k; in a class of fewer rows, all the others. The EliDecide paper does not say; 20 is scikit-learn's, and that of
-        the code that the paper ran its comparisons on.
+        k; in a class of fewer samples, all the others. The EliDecide paper does not say; 20 is scikit-learn's, and that
+        of the code that the paper ran its comparisons on.
 
     contamination : "auto" or float in (0, 0.5], default=0.05
-        Share of each class's training rows, scored without themselves, that its threshold takes for outliers. The
+        Share of each class's training samples, scored without themselves, that its threshold takes for outliers. The
         EliDecide paper tries 0.05 to 0.3, of which 0.05 was best. ``"auto"`` is LOF > 1.5, as in scikit-learn.
 
     duplicates : {"once", "off"}, default="once"
-        Whether of exact and near duplicates of a row within its class one is kept, or they are not looked for: more
-        than k copies of a row make the density infinite. Read more in the :ref:`User Guide <repeated>`. Rows have no
-        weights here: ``sample_weight`` can only leave rows out.
+        Whether of exact and near duplicates of a sample within its class one is kept, or they are not looked for: more
+        than k copies of a sample make the density infinite. Read more in the :ref:`User Guide <repeated>`. Samples have
+        no weights here: ``sample_weight`` can only leave samples out.
 
     open_label : int or str, default=-1
-        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Rows with
+        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
         this label in ``y`` take no part.
 
     Attributes
@@ -210,14 +212,14 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
         The class means, which decide the label.
 
     thresholds_ : ndarray of shape (n_classes,)
-        −LOF below which rows of each class are open; ``score_samples`` is −LOF less this.
+        −LOF below which samples of each class are open; ``score_samples`` is −LOF less this.
 
     offset_ : float
         ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the thresholds themselves.
 
     groups_ : ndarray of shape (n_samples,)
-        The ``groups`` given to ``fit``, which change nothing here, else the duplicates that were found. −1 for rows of
-        weight 0 and outlying rows.
+        The ``groups`` given to ``fit``, which change nothing here, else the duplicates that were found. −1 for samples
+        of weight 0 and outlying samples.
 
     n_features_in_ : int
         Number of features seen in ``fit``.
@@ -228,13 +230,13 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
     See Also
     --------
     KNNOpenSetClassifier : The distance to the k-th neighbour alone.
-    sklearn.neighbors.LocalOutlierFactor : One model for all rows.
+    sklearn.neighbors.LocalOutlierFactor : One model for all samples.
 
     Notes
     -----
-    Two rows have no LOF but 1, and one row has none: a class of a single distinct row has the distance to it, in units
-    of the median distance of the other classes' rows to their nearest neighbour, in place of LOF, and their median
-    threshold.
+    Two samples have no LOF but 1, and one sample has none: a class of a single distinct sample has the distance to it,
+    in units of the median distance of the other classes' samples to their nearest neighbour, in place of LOF, and their
+    median threshold.
 
     References
     ----------

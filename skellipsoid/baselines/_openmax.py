@@ -25,13 +25,14 @@ class OpenMaxClassifier(LogitClassifier):
 
     With the centred logits v of a classifier [1]_:
 
-    1. The mean logits :math:`\mu_k` of the rows of class k that are classified correctly, and their distances to it.
+    1. The mean logits :math:`\mu_k` of the samples of class k that are classified correctly, and their distances to it.
     2. An extreme-value law of the ``tail_size`` largest of these distances: the probability :math:`w_k(x)` that a
        distance as large as that of x is beyond the class.
     3. The logit of the class of rank i = 1 … α (the largest first) is multiplied by
        :math:`\omega = 1 - \frac{\alpha + 1 - i}{\alpha} w`, and what is taken from all of them together is the logit
        of the unknown, :math:`\hat v_0 = \sum_k v_k (1 - \omega_k)`.
-    4. P is the softmax of the unknown's and the revised logits. A row is assigned to the known class with the largest
+    4. P is the softmax of the unknown's and the revised logits. A sample is assigned to the known class with the
+    largest
        probability, and is open where that is below that of the unknown or below ``threshold_``.
 
     Read more in the :ref:`User Guide <baselines>`.
@@ -51,38 +52,38 @@ class OpenMaxClassifier(LogitClassifier):
     n_ranked : int, default=10
         α, how many of the largest logits are revised (the EliDecide paper's setting); at most the number of classes.
         What is taken from all of them adds up: where the logits of ranks 2 to α are large, too, as those of a linear
-        head on frozen features with many classes, nearly all rows become unknown, of which a warning tells. 2 or 3 is
-        right then.
+        head on frozen features with many classes, nearly all samples become unknown, of which a warning tells. 2 or 3
+        is right then.
 
     threshold : {"paper", "quantile", "auto"} or float, default="paper"
-        The probability below which rows are open. ``"paper"`` is 0.5.
-        ``"quantile"`` rejects 5 % of the known rows, each scored by a fit without its fold (five folds,
-        which cut no group). ``"auto"`` leaves a fifth of the classes out of each fold, too, whose rows are open there,
-        and takes the threshold with the best expected F1, as the ellipsoids' size is chosen; with fewer than three
-        classes and no rows of ``open_label`` it is ``"quantile"``. Of a frozen estimator the given rows are scored as
-        they are: give rows that it was not fitted on; ``"auto"`` then needs rows of ``open_label``.
+        The probability below which samples are open. ``"paper"`` is 0.5.
+        ``"quantile"`` rejects 5 % of the known samples, each scored by a fit without its fold (five folds,
+        which cut no group). ``"auto"`` leaves a fifth of the classes out of each fold, too, whose samples are open
+        there, and takes the threshold with the best expected F1, as the ellipsoids' size is chosen; with fewer than
+        three classes and no samples of ``open_label`` it is ``"quantile"``. Of a frozen estimator the given samples are
+        scored as they are: give samples that it was not fitted on; ``"auto"`` then needs samples of ``open_label``.
 
     learning_rate : float, default=0.002
         Step size of the Adam optimiser of the head, in features of unit variance. Only with ``estimator=None``. (The
         EliDecide paper's 2e-5 is for tuning a text model as a whole.)
 
     max_iter : int, default=200
-        Most epochs of the head; training ends earlier when the loss of held-out rows, a fifth of each class, does not
-        improve for ten epochs. Only with ``estimator=None``.
+        Most epochs of the head; training ends earlier when the loss of held-out samples, a fifth of each class, does
+        not improve for ten epochs. Only with ``estimator=None``.
 
     duplicates : {"once", "each", "off"}, default="once"
-        What exact and near duplicates of a row within its class weigh: together as much as one row, each its own
+        What exact and near duplicates of a sample within its class weigh: together as much as one sample, each its own
         weight, or they are not looked for. Read more in the :ref:`User Guide <repeated>`.
 
     open_label : int or str, default=-1
-        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Rows with
+        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
         this label in ``y`` serve ``threshold="auto"`` alone.
 
     device : str, default="auto"
         Where torch trains the head: ``"auto"`` is CUDA where there is one, else the CPU.
 
     random_state : int, RandomState instance or None, default=None
-        Determines the held-out rows and the batches of the head. Only with ``estimator=None``.
+        Determines the held-out samples and the batches of the head. Only with ``estimator=None``.
 
     Attributes
     ----------
@@ -99,7 +100,7 @@ class OpenMaxClassifier(LogitClassifier):
         Weights of the head, in the units of X; ``None`` with an ``estimator``.
 
     intercept_ : ndarray of shape (n_classes,) or None
-        Logits of the head at the mean of the training rows; ``None`` with an ``estimator``.
+        Logits of the head at the mean of the training samples; ``None`` with an ``estimator``.
 
     mean_logits_ : ndarray of shape (n_classes, n_classes)
         μ_k, a row for each class.
@@ -111,21 +112,21 @@ class OpenMaxClassifier(LogitClassifier):
         Scale b of the law of each class; 0 where the distances of its tail are all equal.
 
     threshold_ : float
-        The probability below which rows are open; ``score_samples`` is the probability of the assigned class less the
-        larger of this and that of the unknown.
+        The probability below which samples are open; ``score_samples`` is the probability of the assigned class less
+        the larger of this and that of the unknown.
 
     offset_ : float
         ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the threshold itself.
 
     groups_ : ndarray of shape (n_samples,)
-        Rows with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
-        were found. −1 for rows of weight 0 and outlying rows.
+        Samples with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
+        were found. −1 for samples of weight 0 and outlying samples.
 
     n_iter_ : int
         Number of epochs that the head trained; 0 with an ``estimator``.
 
     loss_curve_ : list of float
-        Mean loss per row of the head in each epoch; empty with an ``estimator``.
+        Mean loss per sample of the head in each epoch; empty with an ``estimator``.
 
     n_features_in_ : int
         Number of features seen in ``fit``.
@@ -142,7 +143,7 @@ class OpenMaxClassifier(LogitClassifier):
     The reference code fits a Weibull law to distances moved to 10,000, which is to four digits the law of Gumbel for
     minima, :math:`w(D) = 1 - \exp(-\exp((D - a) / b))`; that is fitted here by maximum likelihood. Two things are taken
     from that code, since the publication prints them otherwise: the weight (α + 1 − i) / α for (α − i) / α, and the
-    distribution function for its complement, which would revise near rows most. Distances are Euclidean throughout,
+    distribution function for its complement, which would revise near samples most. Distances are Euclidean throughout,
     where public codes mix kinds. Logits are centred, since a common shift of them changes the result.
 
     References

@@ -18,15 +18,14 @@ _SMALLEST_BETWEEN = 1e-10
 class PLDAClassifier(ThresholdedClassifier):
     r"""Open-set classifier by the two-covariance model (probabilistic linear discriminant analysis).
 
-    The mean of a class, known or not, is drawn from :math:`N(\mu, B)`, and a row of it from :math:`N(m, W)` [1]_ [2]_
-    [3]_. With :math:`n_k` rows of mean :math:`c_k`, the class's mean is known to be
-    :math:`N(\hat m_k, C_k)`, :math:`C_k = (B^{-1} + n_k W^{-1})^{-1}`,
-    :math:`\hat m_k = C_k (B^{-1} \mu + n_k W^{-1} c_k)`. The score is the largest log-likelihood ratio of a known class
-    against a class never seen,
+    The mean of a class, known or not, is drawn from :math:`N(\mu, B)`, and a sample of it from :math:`N(m, W)` [1]_
+    [2]_ [3]_. With :math:`n_k` samples of mean :math:`c_k`, the class's mean is known to be :math:`N(\hat m_k, C_k)`,
+    :math:`C_k = (B^{-1} + n_k W^{-1})^{-1}`, :math:`\hat m_k = C_k (B^{-1} \mu + n_k W^{-1} c_k)`. The score is the
+    largest log-likelihood ratio of a known class against a class never seen,
 
     .. math:: \ell_k(x) = \ln N(x; \hat m_k, W + C_k) - \ln N(x; \mu, W + B),
 
-    and the row is assigned to the class of the maximum. The rows that a class accepts form an ellipsoid.
+    and the sample is assigned to the class of the maximum. The samples that a class accepts form an ellipsoid.
 
     Read more in the :ref:`User Guide <baselines>`.
 
@@ -37,18 +36,18 @@ class PLDAClassifier(ThresholdedClassifier):
         affine map of the features.
 
     threshold : {"quantile", "auto"} or float, default="quantile"
-        The publications set none. ``"quantile"`` rejects 5 % of the known rows, each scored by a fit without its fold
-        (five folds, which cut no group). ``"auto"`` leaves a fifth of the classes out of each fold, too, whose rows are
-        open there, and takes the threshold with the best expected F1, as the ellipsoids' size is chosen; with fewer
-        than three classes and no rows of ``open_label`` it is ``"quantile"``. 0 accepts what a known class explains
-        better than a class never seen does.
+        The publications set none. ``"quantile"`` rejects 5 % of the known samples, each scored by a fit without its
+        fold (five folds, which cut no group). ``"auto"`` leaves a fifth of the classes out of each fold, too, whose
+        samples are open there, and takes the threshold with the best expected F1, as the ellipsoids' size is chosen;
+        with fewer than three classes and no samples of ``open_label`` it is ``"quantile"``. 0 accepts what a known
+        class explains better than a class never seen does.
 
     duplicates : {"once", "each", "off"}, default="once"
-        What exact and near duplicates of a row within its class weigh: together as much as one row, each its own
+        What exact and near duplicates of a sample within its class weigh: together as much as one sample, each its own
         weight, or they are not looked for. Read more in the :ref:`User Guide <repeated>`.
 
     open_label : int or str, default=-1
-        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Rows with
+        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
         this label in ``y`` serve ``threshold="auto"`` alone.
 
     Attributes
@@ -69,14 +68,14 @@ class PLDAClassifier(ThresholdedClassifier):
         Share of a sphere in W.
 
     threshold_ : float
-        The score below which rows are open; ``score_samples`` is the score less this.
+        The score below which samples are open; ``score_samples`` is the score less this.
 
     offset_ : float
         ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the threshold itself.
 
     groups_ : ndarray of shape (n_samples,)
-        Rows with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
-        were found. −1 for rows of weight 0 and outlying rows.
+        Samples with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
+        were found. −1 for samples of weight 0 and outlying samples.
 
     n_features_in_ : int
         Number of features seen in ``fit``.

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from .._base import BaseOpenSetClassifier
-from .._engine.held_out import F1_ERROR, Open, Reach, expected_f1, near_best
+from .._engine.held_out import F1_ERROR, ScoredSamples, Validation, expected_f1, near_best
 from .._engine.samples import Gathered, effective_number, joined
 
 #: Folds in which rows, and classes, are left out.
@@ -24,7 +24,7 @@ Integers = NDArray[np.int64]
 
 
 class Scored(NamedTuple):
-    """What a method says of rows."""
+    """What a method says of samples."""
 
     assigned: Integers  # (n_samples,) class
     knownness: Floats  # (n_samples,) the method's own score, higher is more known
@@ -32,7 +32,7 @@ class Scored(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """Scores of rows that were left out of the fit that scored them."""
+    """Scores of samples that were left out of the fit that scored them."""
 
     scores: Floats  # (n_rows,)
     assigned: Integers  # (n_rows,)
@@ -42,7 +42,7 @@ class LeftOut(NamedTuple):
 
 
 class ThresholdedClassifier(BaseOpenSetClassifier):
-    """Template: a score of how known a row is, less a threshold.
+    """Template: a score of how known a sample is, less a threshold.
 
     A member writes ``_fit_scores``, ``_score``, and ``_fixed_threshold`` if there is one that a publication gives.
     """
@@ -180,11 +180,12 @@ def best_threshold(left_out: LeftOut, n_classes: int) -> float:
     The mean of all candidates, weighted by ``near_best``: with few rows it is chance which candidate is best.
     """
     is_known = left_out.classes < n_classes
-    scores, assigned, classes, weights, blocks = left_out
-    known, opened = (Open(-scores[rows], assigned[rows], weights[rows]) for rows in (is_known, ~is_known))
-    n_independent = effective_number(weights[is_known], blocks[is_known])
-    reach = Reach(known.reach, classes[is_known], known.assigned, known.weights, n_independent, [opened], n_classes)
+    scored = ScoredSamples(-left_out.scores, left_out.assigned, left_out.weights)
+    known = scored.where(is_known)
+    n_independent = effective_number(known.weights, left_out.blocks[is_known])
+    classes = left_out.classes[is_known]
+    validation = Validation(known, classes, n_independent, [scored.where(~is_known)], n_classes)
     shares = np.linspace(0, 1, _N_CANDIDATES)
-    candidates = np.unique(np.quantile(known.reach, shares, method="closest_observation"))
-    f1 = expected_f1(reach, candidates)
+    candidates = np.unique(np.quantile(known.distances, shares, method="closest_observation"))
+    f1 = expected_f1(validation, candidates)
     return -float(np.average(candidates, weights=near_best(f1, F1_ERROR / n_independent**0.5)))

@@ -1,6 +1,6 @@
-"""The command ``skellipsoid``: train on your own file, judge the model, label lines with it; or try the demo.
+"""The command ``skellipsoid``: train on your own file, evaluate the model, label lines; the demo; the benchmark.
 
-What takes seconds to import is imported by the command that needs it.
+Each command imports its slow dependencies itself.
 """
 
 import argparse
@@ -32,8 +32,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _notes(options.quiet):
             _run(options)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader of our output has seen enough
-        # Python writes what it has not written yet once more at its end, and would complain.
+    except BrokenPipeError:  # the reader closed our output
+        # At exit Python flushes standard output again, which would raise another error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (OSError, ValueError, TypeError, MemoryError, ImportError) as error:
@@ -49,6 +49,10 @@ def _run(options: argparse.Namespace) -> None:
         from . import _train
 
         _train.demo(options) if options.command == "demo" else _train.train(options)
+    elif options.command == "bench":
+        from ._bench import bench
+
+        bench(options)
     else:
         from . import _use
 

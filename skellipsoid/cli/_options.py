@@ -1,9 +1,10 @@
-"""The words of the command line. An option that cannot be used is refused by its name, before anything is loaded."""
+"""The options of the command line. An invalid option raises an error with its name, before anything is loaded."""
 
 import argparse
 from pathlib import Path
 
 from .._version import __version__
+from ._bench_options import add_bench
 
 _LARGEST_SEED = 2**32 - 1
 _PLOT_FORMATS = (".pdf", ".png", ".svg")
@@ -13,18 +14,19 @@ def build_parser() -> argparse.ArgumentParser:
     """Build the parser of all commands."""
     parser = argparse.ArgumentParser(prog="skellipsoid", description="Open-set classification of text.")
     parser.add_argument("--version", action="version", version=__version__)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="demo | train | evaluate | predict")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="demo | train | evaluate | predict | bench")
     _add_demo(commands)
     _add_train(commands)
     _add_evaluate(commands)
     _add_predict(commands)
+    add_bench(commands, _seed, _plot_file)
     for command in commands.choices.values():
         command.add_argument("--quiet", action="store_true", help="no progress bars and no notes, only results")
     return parser
 
 
 def _add_demo(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    demo = commands.add_parser("demo", help="train on a corpus, report on texts it has not seen, classify sentences")
+    demo = commands.add_parser("demo", help="train on a corpus, report on held-out texts, classify sentences")
     demo.add_argument("sentences", nargs="*", metavar="SENTENCE", help="classify these, instead of a few of our own")
     demo.add_argument("--data", type=Path, metavar="FILE", help=f"your own corpus, {_TABLE}")
     demo.add_argument("--save", type=Path, metavar="FOLDER", help="keep the model in a new folder")
@@ -57,21 +59,21 @@ def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "--finetune",
         choices=("none", "head", "full"),
         default="head",
-        help="what learns of the text model: nothing, a linear layer on top, or all of it (default: head)",
+        help="what is trained: nothing, a linear layer on the text model, or the text model too (default: head)",
     )
     train.add_argument("--model-name", metavar="MODEL", help="folder or name of another text model")
     _add_training(train)
 
 
 def _add_training(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--open-label", default="-1", metavar="LABEL", help="the label of open rows (default: -1)")
+    command.add_argument("--open-label", default="-1", metavar="LABEL", help="the label of open texts (default: -1)")
     command.add_argument(
         "--seed", type=_seed, default=0, metavar="NUMBER", help="seed of the split and of the training (default: 0)"
     )
 
 
 def _add_evaluate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
-    evaluate = commands.add_parser("evaluate", help="report how well a model labels the texts of a file")
+    evaluate = commands.add_parser("evaluate", help="report the metrics of a model on the texts of a file")
     evaluate.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
     evaluate.add_argument(
         "--data",
@@ -99,12 +101,12 @@ def _add_predict(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 _TABLE = "UTF-8, a text and a label on each line, separated by a tab, or by a comma where the name ends in .csv"
-_MODEL = "what train --save or skellipsoid.save wrote"
+_MODEL = "a folder that train --save or skellipsoid.save wrote"
 
 
 def _seed(text: str) -> int:
     if not (text.isascii() and text.isdigit()) or int(text) > _LARGEST_SEED:
-        msg = f"{text!r} is no seed; use a whole number from 0 to {_LARGEST_SEED}"
+        msg = f"{text!r} is not a seed; use a whole number from 0 to {_LARGEST_SEED}"
         raise argparse.ArgumentTypeError(msg)
     return int(text)
 
@@ -115,7 +117,7 @@ def _share(text: str) -> float:
     except ValueError:
         share = -1.0
     if not 0 <= share < 1:
-        msg = f"{text!r} is no share; use a number from 0 to below 1, such as 0.05"
+        msg = f"{text!r} is not a share; use a number from 0 to below 1, such as 0.05"
         raise argparse.ArgumentTypeError(msg)
     return share
 
@@ -126,6 +128,6 @@ def _plot_file(text: str) -> Path:
         msg = f"{text!r} names no format; use a name that ends in {', '.join(_PLOT_FORMATS)}"
         raise argparse.ArgumentTypeError(msg)
     if not path.parent.is_dir():
-        msg = f"there is no folder {str(path.parent)!r} for {text!r}; make it, or use another"
+        msg = f"there is no folder {str(path.parent)!r} for {text!r}; create it, or use another"
         raise argparse.ArgumentTypeError(msg)
     return path

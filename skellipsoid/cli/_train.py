@@ -4,6 +4,7 @@ import argparse
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,8 @@ from .. import (
 )
 from .._engine.training import held_out_rows
 from .._pipelines import duplicate_groups
-from ._tables import Split, read_table, split_table
+from .._text_files import read_table
+from ._tables import Split, split_table
 from ._use import report
 
 _SENTENCES = (
@@ -36,19 +38,21 @@ _SENTENCES = (
 )
 #: Share of each intent's texts that sets the operating point.
 _TUNING_SHARE = 0.2
+#: Findings of one kind that are printed at most.
+_MOST_SHOWN = 5
 
 
 def demo(options: argparse.Namespace) -> None:
     """Train on the shipped corpus or a user's file, report, classify sentences."""
     _check_folder(options.save)
-    table = None if options.data is None else _read(options)
+    table, facts = (None, {"data": "the shipped corpus"}) if options.data is None else _read(options)
     split = _shipped() if table is None else split_table(*table, options.open_label, options.seed)
-    pipeline = _train_and_report(split, options)
+    pipeline = _train_and_report(split, options, facts)
     if table is not None:
         # The report held texts and intents back; the model that is used and kept has seen them all.
         pipeline = _fit(*table, options)
     if options.save is not None:
-        _keep(pipeline, options.save)
+        _keep(pipeline, options.save, facts)
     print()
     _classify(pipeline, options.sentences or _SENTENCES)
     if not options.sentences and sys.stdin.isatty():
@@ -58,10 +62,10 @@ def demo(options: argparse.Namespace) -> None:
 def train(options: argparse.Namespace) -> None:
     """Train on all texts of a user's file, and keep the model."""
     _check_folder(options.save)
-    texts, labels = _read(options)
+    (texts, labels), facts = _read(options)
     if options.report:
-        _train_and_report(split_table(texts, labels, options.open_label, options.seed), options)
-    _keep(_fit(texts, labels, options), options.save)
+        _train_and_report(split_table(texts, labels, options.open_label, options.seed), options, facts)
+    _keep(_fit(texts, labels, options), options.save, facts)
 
 
 def _check_folder(folder: Path | None) -> None:
@@ -80,23 +84,32 @@ def _check_folder(folder: Path | None) -> None:
         raise OSError(msg) from error
 
 
-def _read(options: argparse.Namespace) -> tuple[NDArray[np.object_], NDArray[Any]]:
+def _read(options: argparse.Namespace) -> tuple[tuple[NDArray[np.object_], NDArray[Any]], dict[str, Any]]:
+    """Read and check a user's file; the second of the results is what the saved model says of it."""
     texts, labels = read_table(options.data)
     if not (labels != options.open_label).any():
         found = f"{len(labels)} texts, all labelled {options.open_label!r}" if len(labels) else "no text"
         msg = f"{str(options.data)!r} holds {found}; give it texts of at least one intent."
         raise ValueError(msg)
-    if not options.quiet:
-        _check_texts(texts, labels, options)
-    return texts, labels
+    counts = _check_texts(texts, labels, options)
+    return (texts, labels), {"data": options.data.name, "n_texts": len(texts), "data_check": counts}
 
 
-def _check_texts(texts: NDArray[np.object_], labels: NDArray[Any], options: argparse.Namespace) -> None:
-    """Say what may be wrong with the texts, one sentence a line."""
-    messages = check_training_texts(texts, labels, encoder=_encoder(options), open_label=options.open_label).message
-    if len(messages):
+def _check_texts(texts: NDArray[np.object_], labels: NDArray[Any], options: argparse.Namespace) -> dict[str, int]:
+    """Say what may be wrong with the texts, one sentence a line, and count it by kind."""
+    found = check_training_texts(texts, labels, encoder=_encoder(options), open_label=options.open_label)
+    counts = dict(Counter(found.kind.tolist()))
+    if counts and not options.quiet:
         print("Look at these texts (rows count from 0, without the header and empty lines):", file=sys.stderr)
-        print(*messages, sep="\n", file=sys.stderr, flush=True)
+        for kind, count in counts.items():
+            print(*found.message[found.kind == kind][:_MOST_SHOWN], sep="\n", file=sys.stderr)
+            if count > _MOST_SHOWN:
+                print(
+                    f"({count - _MOST_SHOWN} more of this kind; skellipsoid.check_training_texts gives all.)",
+                    file=sys.stderr,
+                )
+        sys.stderr.flush()
+    return counts
 
 
 def _shipped() -> Split:
@@ -110,8 +123,11 @@ def _shipped() -> Split:
     return Split(corpus.data, corpus.target, test.data, test.target, note, [])
 
 
-def _train_and_report(split: Split, options: argparse.Namespace) -> Pipeline | None:
-    """Train on one part and report on the other; ``None`` if there is nothing to report on."""
+def _train_and_report(split: Split, options: argparse.Namespace, facts: dict[str, Any]) -> Pipeline | None:
+    """Train on one part and report on the other; ``None`` if there is nothing to report on.
+
+    The report is added to ``facts``.
+    """
     print(split.note)
     for gap in split.gaps:
         print(gap)
@@ -121,7 +137,8 @@ def _train_and_report(split: Split, options: argparse.Namespace) -> Pipeline | N
     start = time.perf_counter()
     pipeline = _fit(split.train, split.train_labels, options)
     print(f"\nTrained in {time.perf_counter() - start:.0f} s. On the test texts:\n", flush=True)
-    print(report(pipeline[-1], split.test_labels, pipeline.predict(split.test)), flush=True)
+    facts["report"] = str(report(pipeline[-1], split.test_labels, pipeline.predict(split.test)))
+    print(facts["report"], flush=True)
     return pipeline
 
 
@@ -149,7 +166,7 @@ def _encoder(options: argparse.Namespace) -> SupConTextEncoder:
 def _fit_tuned(
     pipeline: Pipeline, texts: NDArray[np.object_], labels: NDArray[Any], options: argparse.Namespace
 ) -> Pipeline:
-    """Set the operating point on texts that a first model has not seen, then train on all of them."""
+    """Set the operating point on texts held out of a first model, then train on all of them."""
     codes = np.unique(labels, return_inverse=True)[1]
     copies = duplicate_groups(texts, np.zeros(len(texts)))
     held_out = held_out_rows(codes, _TUNING_SHARE, np.random.default_rng(options.seed), copies)
@@ -170,13 +187,13 @@ def _fit_tuned(
     return fitted
 
 
-def _keep(pipeline: Pipeline, folder: Path) -> None:
-    save(pipeline, folder)
+def _keep(pipeline: Pipeline, folder: Path, facts: dict[str, Any]) -> None:
+    save(pipeline, folder, provenance=facts)
     print(f"\nThe model is in {folder}; label lines with: skellipsoid predict --model {folder}")
 
 
 def _classify(pipeline: Pipeline, sentences: Sequence[str]) -> None:
-    """Say for each sentence what it is, what it is nearest to, and why it is in or out."""
+    """Print for each sentence its answer, its nearest class and the explanation."""
     classifier = pipeline[-1]
     why = explain(pipeline, list(sentences))
     named = [j for j in (1, 2, 3) if f"share_{j}" in why]

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from .. import SupConTextEncoder, explain, load
 from .._pipelines import split_estimator
+from .._text_files import decode_lines, named, read_table
 from ..metrics import open_set_report
-from ._tables import decode_lines, named, read_table
 
 #: Lines that ``predict`` labels at a time when they come from a file or a pipe.
 _LINES = 1024
@@ -61,7 +61,7 @@ def evaluate(options: argparse.Namespace) -> None:
 
 
 def report(classifier: Any, truth: NDArray[Any], predicted: NDArray[Any]) -> str:
-    """Lay out the open-set report; what no text tells is nan, and takes no part in averages."""
+    """Format the open-set report; undefined values are nan, and averages leave them out."""
     return str(
         open_set_report(
             truth, predicted, open_label=classifier.open_label_, labels=classifier.classes_, zero_division=np.nan

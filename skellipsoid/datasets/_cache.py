@@ -1,4 +1,4 @@
-"""The folder of downloaded files: where it is, whether its files are whole, how missing ones get there."""
+"""The folder of downloaded files: its place, the check of its files, and downloads."""
 
 import hashlib
 import os
@@ -30,7 +30,7 @@ _SHA256 = {
 
 
 def local_files(folder: str, data_home: PathLike | None, *, download_if_missing: bool) -> dict[str, Path]:
-    """Return the whole files of one data set by part, after downloading what is missing or damaged.
+    """Return the complete files of one data set by part, after downloading missing or damaged ones.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ def local_files(folder: str, data_home: PathLike | None, *, download_if_missing:
 
 
 def _problem(home: Path, name: str) -> str:
-    """Say what is wrong with a file, or nothing if it is as published."""
+    """Describe the defect of a file; empty if it is as published."""
     path = home / name
     if not path.exists():
         return f"{path} does not exist"

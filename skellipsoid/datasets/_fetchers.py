@@ -10,7 +10,7 @@ from ._texts import TextsAndLabels, read_rows, resolve_open_label, resolve_subse
 
 
 class _DataSet(NamedTuple):
-    """A data set: the folder of its files, what the Bunch says of it, and how its files label open rows."""
+    """A data set: the folder of its files, its description, and the label of its open samples."""
 
     folder: str
     description: str

@@ -1,4 +1,4 @@
-"""Synthetic features whose best possible boundary is known."""
+"""Synthetic features with a known optimal boundary."""
 
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -22,7 +22,7 @@ class OpenBlobsRule:
     r"""The distribution that :func:`make_open_blobs` drew from, and its Bayes-optimal rule.
 
     No classifier can have a higher expected accuracy on this distribution than :meth:`predict`, and no score can
-    separate known from open rows better than :meth:`log_density_ratio`.
+    separate known from open samples better than :meth:`log_density_ratio`.
 
     Parameters
     ----------
@@ -31,12 +31,12 @@ class OpenBlobsRule:
     covariances : ndarray of shape (n_known, n_features, n_features)
         Covariance of each known class.
     open_variance : float
-        Variance of the open rows along every feature; their mean is the origin. It exceeds the largest variance of
+        Variance of the open samples along every feature; their mean is the origin. It exceeds the largest variance of
         each known class in any direction.
     open_share : float
         Prior probability of open. The known classes share the rest evenly.
     open_label : int
-        The label of open rows.
+        The label of open samples.
 
     See Also
     --------
@@ -95,7 +95,7 @@ class OpenBlobsRule:
         return np.asarray(known - open_[:, np.newaxis])
 
     def log_density_ratio(self, X: ArrayLike) -> _Floats:
-        """Return the log ratio of the known rows' weighted density to the open ones'.
+        """Return the log ratio of the known samples' weighted density to the open ones'.
 
         Parameters
         ----------
@@ -233,31 +233,30 @@ def make_open_blobs(
     """Generate elongated Gaussian classes in a wide Gaussian cloud of open samples.
 
     Each known class is a Gaussian with an orientation of its own; open samples come from one wide round Gaussian that
-    covers them all. The best possible boundary around a class is therefore an ellipsoid, and it is known:
-    ``return_rule=True`` returns it.
+    covers them all. So the optimal boundary of a class is an ellipsoid; ``return_rule=True`` returns it.
 
     Parameters
     ----------
     n_samples : int, default=400
-        The number of rows in all.
+        The number of samples in all.
     n_features : int, default=2
         The number of features.
     n_known : int, default=3
-        The number of known classes, which share the rows that are not open evenly.
+        The number of known classes, which share the samples that are not open evenly.
     open_share : float in [0, 1), default=0.25
-        The share of open rows.
+        The share of open samples.
     class_sep : float, default=6.0
-        How far the classes lie apart: their centres are spread over a cube that has ``class_sep ** n_features`` of
-        volume for each. A class's standard deviations along its axes have the geometric mean 1.
+        Separation of the classes: their centres are distributed over a cube with the volume
+        ``class_sep ** n_features`` per class. A class's standard deviations along its axes have the geometric mean 1.
     anisotropy : float, default=4.0
         A class's largest standard deviation over its smallest, at least 1; the axes between are spaced geometrically.
         With one feature it has no effect.
     open_scale : float, default=1.5
-        How far the open rows spread beyond the known ones, more than 1; see Notes.
+        Scale of the open samples relative to the known ones, more than 1; see Notes.
     open_label : int, default=-1
-        The label of the open rows.
+        The label of the open samples.
     shuffle : bool, default=True
-        If false, the rows come class by class, the open ones last.
+        If false, the samples come class by class, the open ones last.
     random_state : int, RandomState instance or None, default=None
         Determines the distribution and the draw. An int makes both repeatable; the distribution does not depend on
         ``n_samples``, ``open_share`` and ``shuffle``, save for the prior.
@@ -282,15 +281,15 @@ def make_open_blobs(
 
     See Also
     --------
-    OpenBlobsRule : What the last result can do, with formulas.
-    sklearn.datasets.make_blobs : Round classes without open rows.
+    OpenBlobsRule : The returned rule, with formulas.
+    sklearn.datasets.make_blobs : Round classes without open samples.
     load_assistant_intents : Real texts, near and far from the known classes.
 
     Notes
     -----
-    The open rows' standard deviation along each feature is ``open_scale`` times the root of the sum of a class's
-    largest variance and the mean square of the centres' coordinates. The more features there are, the easier it is to
-    tell known rows from open ones.
+    The open samples' standard deviation along each feature is ``open_scale`` times the root of the sum of a class's
+    largest variance and the mean square of the centres' coordinates. With more features known and open
+    samples are easier to separate.
 
     Examples
     --------
@@ -303,7 +302,7 @@ def make_open_blobs(
     """
     _check_parameters(n_samples, n_features, n_known, open_share, class_sep, anisotropy, open_scale, open_label)
     rng = check_random_state(random_state)
-    # The distribution is drawn before the rows so that it does not depend on their number.
+    # The distribution is drawn before the samples so that it does not depend on their number.
     centers = _spread_centers(n_known, n_features, class_sep, rng)
     deviations = _axis_deviations(n_features, anisotropy)
     factors = np.stack([_random_rotation(n_features, rng) * deviations for _ in range(n_known)])

@@ -1,4 +1,4 @@
-"""What the text data sets share: subsets, reading tab-separated rows, the cast of the open label."""
+"""Shared code of the text data sets: subsets, reading tab-separated rows, the cast of the open label."""
 
 import csv
 from collections.abc import Iterable, Sequence

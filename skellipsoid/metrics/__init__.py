@@ -1,7 +1,7 @@
-"""Measure open-set classification on plain arrays, from any model.
+"""Metrics of open-set classification for the answers of any model.
 
-Three families: metrics of labels (a class or *open* for each row), metrics of scores (how known each row looks), and
-statistics that say how far such a number can be trusted.
+Three families: metrics of labels (a class or *open* for each sample), metrics of scores (the knownness of each sample),
+and statistics (confidence intervals and tests).
 """
 
 from ._bootstrap import BootstrapInterval, bootstrap_interval

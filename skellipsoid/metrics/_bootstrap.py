@@ -1,4 +1,4 @@
-"""The uncertainty that a finite number of test rows leaves in a metric."""
+"""Uncertainty of a metric because of the finite number of test samples."""
 
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
@@ -22,7 +22,7 @@ class BootstrapInterval(NamedTuple):
     Attributes
     ----------
     estimate : float
-        The metric on all rows.
+        The metric on all samples.
     low, high : float
         The ends of the interval.
     standard_error : float
@@ -49,31 +49,31 @@ def bootstrap_interval(
     method: Literal["percentile", "basic", "BCa"] = "percentile",
     random_state: int | np.random.Generator | np.random.RandomState | None = None,
 ) -> BootstrapInterval:
-    """Bootstrap confidence interval of any metric over test rows.
+    """Bootstrap confidence interval of any metric over test samples.
 
-    Draws rows with replacement, each with its true label and its predictions, and computes the metric anew. The model
-    stays as it is: this is the uncertainty of a finite test set, not that of training, for which seeds are repeated.
+    Draws samples with replacement, each with its true label and its predictions, and computes the metric on each draw.
+    The model does not change: this is the uncertainty of a finite test set. For the uncertainty of training, repeat it
+    with several seeds.
 
     Parameters
     ----------
     metric : callable
-        Called as ``metric(y_true, *predictions)`` with the drawn rows, returns a number. Fix the known classes with
-        ``functools.partial(open_set_f1_score, labels=classes)``: left to themselves they would be those that happen
-        to be drawn.
+        Called as ``metric(y_true, *predictions)`` with the drawn samples, returns a number. Fix the known classes with
+        ``functools.partial(open_set_f1_score, labels=classes)``; otherwise they are the classes of the drawn samples.
     y_true : array-like of shape (n_samples,)
         True labels.
     *predictions : array-like of shape (n_samples,) or (n_samples, n_columns)
-        Whatever else the metric takes by row: predicted labels, scores, or those of two models for the interval of
-        their difference.
+        Further arguments of the metric with one value per sample: predicted labels, scores, or those of two models for
+        the interval of their difference.
     stratify : array-like of shape (n_samples,), default=None
-        Rows are drawn within each distinct value. None draws from all rows: the answer for another test set from the
-        same source, whose class sizes vary too. ``y_true`` keeps the class sizes as they are: the answer for a
-        test set built with these sizes, and the choice when a class, or open, has so few rows that a resample
-        may miss it. A value with a single row keeps that row.
+        Samples are drawn within each distinct value. ``None`` draws from all samples: the interval for another test set
+        from the same source, with other class sizes. ``y_true`` keeps the class sizes: the interval for a test set with
+        these sizes. Use it if a class, or open, has so few samples that a draw may miss it. A value with a single
+        sample keeps that sample.
     confidence_level : float, default=0.95
         In (0, 1).
     n_resamples : int, default=1000
-        How often rows are drawn.
+        Number of draws.
     method : {"percentile", "basic", "BCa"}, default="percentile"
         As of :func:`scipy.stats.bootstrap`. "BCa" corrects bias and skewness and computes the metric ``n_samples``
         times more.
@@ -83,22 +83,23 @@ def bootstrap_interval(
     Returns
     -------
     interval : BootstrapInterval
-        Named tuple ``(estimate, low, high, standard_error)``. An interval of no width when all resamples agree.
+        Named tuple ``(estimate, low, high, standard_error)``. The interval has no width if all draws give the same
+        value.
 
     Raises
     ------
     ValueError
-        If lengths differ, nothing can be drawn, the metric is NaN on all rows or on a resample, or ``method`` fails.
+        If lengths differ, nothing can be drawn, the metric is NaN on all samples or on a resample, or ``method`` fails.
 
     See Also
     --------
     paired_test : Compares two models over seeds.
-    scipy.stats.bootstrap : Does the work.
+    scipy.stats.bootstrap : The implementation.
 
     Notes
     -----
     The percentile interval ends at the (1 ∓ ``confidence_level``) / 2 quantiles of the metric over the resamples [1]_.
-    ``UndefinedMetricWarning`` is silent for resamples, not for the rows as given.
+    ``UndefinedMetricWarning`` is shown for the given samples, not for the draws.
 
     References
     ----------
@@ -112,7 +113,7 @@ def bootstrap_interval(
     >>> interval.estimate, round(interval.low, 2), round(interval.high, 2)
     (0.7, 0.4, 0.9)
 
-    Two models on the same rows, by the interval of their difference:
+    Two models on the same samples, by the interval of their difference:
 
     >>> def gain(y_true, y_a, y_b):
     ...     return open_set_accuracy(y_true, y_a) - open_set_accuracy(y_true, y_b)
@@ -154,7 +155,7 @@ def bootstrap_interval(
 
 
 def _read_rows(values: ArrayLike) -> NDArray[Any]:
-    """Turn values into an array whose rows can be drawn, a list of mixed labels into one that stays mixed."""
+    """Convert values to an array to draw from; a list of mixed labels stays mixed."""
     array = np.asarray(values)
     if array.dtype.kind == "U" and not hasattr(values, "__array__"):
         objects = np.asarray(values, dtype=object)

@@ -1,4 +1,4 @@
-"""Metrics of labels: a known class or *open* for each row."""
+"""Metrics of labels: a known class or *open* for each sample."""
 
 from typing import Any
 
@@ -20,27 +20,28 @@ def open_set_f1_score(
 ) -> float:
     r"""Macro F1 over the K known classes and open: the *F1* of the open-intent literature.
 
-    Open weighs as much as one known class, however many rows are open. A class that is never answered correctly,
-    because it is never answered at all for instance, counts 0.
+    Open has the weight of one known class, for any number of open samples. A class that is never answered correctly
+    has the F1 0.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
         True labels, all numbers or all strings. A label outside ``labels`` is read as open.
     y_pred : array-like of shape (n_samples,)
-        Answers of the same kind. An answer outside ``labels`` that is not the open label is wrong for every row and
-        nobody's false alarm, as with the ``labels`` of :func:`sklearn.metrics.f1_score`.
+        Answers of the same kind. An answer outside ``labels`` that is not the open label is wrong for every sample and
+        no false positive of any class, as with the ``labels`` of :func:`sklearn.metrics.f1_score`.
     open_label : int or str, default=-1
         The label for open, cast to the kind of the labels: −1 for numbers, ``"-1"`` for strings.
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes all that occur in ``y_true`` or ``y_pred`` and are not the open label; pass the
-        training classes when ``y_true`` names the classes of open rows, or when a known class may have no test row.
+        training classes when ``y_true`` names the classes of open samples, or when a known class may have no test
+        sample.
     zero_division : {"warn", 0, 1, nan}, default="warn"
-        What an undefined F1 counts: that of a known class which is neither true nor answered, and that of open when
-        no row of ``y_true`` is open, whatever was answered. "warn" is 0 with an ``UndefinedMetricWarning``; NaN
+        Value of an undefined F1: that of a known class which is neither true nor answered, and that of open if
+        no sample of ``y_true`` is open, whatever was answered. "warn" is 0 with an ``UndefinedMetricWarning``; NaN
         leaves it out of the mean.
     sample_weight : array-like of shape (n_samples,), default=None
-        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
+        Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out.
 
     Returns
     -------
@@ -50,7 +51,7 @@ def open_set_f1_score(
     Raises
     ------
     ValueError
-        If labels are of mixed kinds, lengths differ, or ``labels`` lists a class twice or the open label.
+        If labels mix numbers and strings, lengths differ, or ``labels`` lists a class twice or the open label.
 
     See Also
     --------
@@ -64,8 +65,8 @@ def open_set_f1_score(
 
     .. math:: F_1 = \frac{1}{K + 1} \sum_{k=1}^{K+1} \frac{2 \, TP_k}{2 \, TP_k + FP_k + FN_k},
 
-    the mean of F1 scores of [1]_, not the F1 of mean precision and recall. While ``y_true`` has an open row it equals
-    ``sklearn.metrics.f1_score(..., labels=[*known, open_label], average="macro")``.
+    the mean of F1 scores of [1]_, not the F1 of mean precision and recall. While ``y_true`` has an open sample it
+    equals ``sklearn.metrics.f1_score(..., labels=[*known, open_label], average="macro")``.
 
     References
     ----------
@@ -95,7 +96,7 @@ def known_f1_score(
 ) -> float:
     r"""Macro F1 over the K known classes: *F1-known*.
 
-    Open rows count, though: one that is answered with a known class lowers that class's precision.
+    Open samples count too: one that is answered with a known class reduces that class's precision.
 
     Parameters
     ----------
@@ -108,10 +109,10 @@ def known_f1_score(
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes all that occur in ``y_true`` or ``y_pred`` and are not the open label.
     zero_division : {"warn", 0, 1, nan}, default="warn"
-        What the F1 of a known class counts that is neither true nor answered, and what the mean is when there is no
-        known class at all. "warn" is 0 with an ``UndefinedMetricWarning``; NaN leaves a class out of the mean.
+        Value of the F1 of a known class that is neither true nor answered, and of the mean if there is no known
+        class. "warn" is 0 with an ``UndefinedMetricWarning``; NaN leaves a class out of the mean.
     sample_weight : array-like of shape (n_samples,), default=None
-        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
+        Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out.
 
     Returns
     -------
@@ -121,7 +122,7 @@ def known_f1_score(
     Raises
     ------
     ValueError
-        If labels are of mixed kinds, lengths differ, or ``labels`` lists a class twice or the open label.
+        If labels mix numbers and strings, lengths differ, or ``labels`` lists a class twice or the open label.
 
     See Also
     --------
@@ -168,7 +169,7 @@ def open_f1_score(
 ) -> float:
     r"""F1 of open, open being the positive class: *F1-open*.
 
-    All unknown classes together are one class here: which of them a row belongs to does not matter.
+    All unknown classes together are one class here: which of them a sample belongs to does not matter.
 
     Parameters
     ----------
@@ -181,10 +182,10 @@ def open_f1_score(
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes all that occur in ``y_true`` or ``y_pred`` and are not the open label.
     zero_division : {"warn", 0, 1, nan}, default="warn"
-        What the value is when no row of ``y_true`` is open, whatever was answered. "warn" is 0 with an
+        Value if no sample of ``y_true`` is open, whatever was answered. "warn" is 0 with an
         ``UndefinedMetricWarning``.
     sample_weight : array-like of shape (n_samples,), default=None
-        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
+        Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out.
 
     Returns
     -------
@@ -194,7 +195,7 @@ def open_f1_score(
     Raises
     ------
     ValueError
-        If labels are of mixed kinds, lengths differ, or ``labels`` lists a class twice or the open label.
+        If labels mix numbers and strings, lengths differ, or ``labels`` lists a class twice or the open label.
 
     See Also
     --------
@@ -203,8 +204,8 @@ def open_f1_score(
 
     Notes
     -----
-    :math:`2 \, TP / (2 \, TP + FP + FN)`, where TP are open rows answered open, FP known rows answered open, and FN
-    open rows answered otherwise [1]_.
+    :math:`2 \, TP / (2 \, TP + FP + FN)`, where TP are open samples answered open, FP known samples answered open, and
+    FN open samples answered otherwise [1]_.
 
     References
     ----------
@@ -229,10 +230,10 @@ def open_set_accuracy(
     labels: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Share of rows that are answered correctly, open rows by the open label.
+    """Share of samples that are answered correctly, open samples by the open label.
 
-    The *ACC* of the open-intent literature. Every row weighs the same, so that with few known classes, where most test
-    rows are open, it is mostly the open rejection rate.
+    The *ACC* of the open-intent literature. Every sample weighs the same, so that with few known classes, where most
+    test samples are open, it is mostly the open rejection rate.
 
     Parameters
     ----------
@@ -240,13 +241,13 @@ def open_set_accuracy(
         True labels, all numbers or all strings. A label outside ``labels`` is read as open.
     y_pred : array-like of shape (n_samples,)
         Answers of the same kind. An answer outside ``labels`` that is not the open label is wrong, even where
-        ``y_true`` names the same label: that row is open.
+        ``y_true`` names the same label: that sample is open.
     open_label : int or str, default=-1
         The label for open, cast to the kind of the labels.
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes all that occur in ``y_true`` or ``y_pred`` and are not the open label.
     sample_weight : array-like of shape (n_samples,), default=None
-        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
+        Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out.
 
     Returns
     -------
@@ -256,7 +257,7 @@ def open_set_accuracy(
     Raises
     ------
     ValueError
-        If labels are of mixed kinds, lengths differ, or ``labels`` lists a class twice or the open label.
+        If labels mix numbers and strings, lengths differ, or ``labels`` lists a class twice or the open label.
 
     See Also
     --------

@@ -21,10 +21,10 @@ class Counts(NamedTuple):
     Attributes
     ----------
     correct, answered, support : ndarray of shape (n_classes + 1,)
-        Rows that are the class and are answered so; that are answered so; that are the class: numbers, or sums of
+        Samples that are the class and are answered so; that are answered so; that are the class: numbers, or sums of
         weights.
     n_false_rejections : int or float
-        Known rows that are answered open.
+        Known samples that are answered open.
     classes : ndarray of shape (n_classes,)
     open_label : int or str
     """
@@ -74,8 +74,8 @@ def count_answers(
 def f1_scores(counts: Counts) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """F1 of each known class and of open (last), and where it is undefined (the value there is NaN).
 
-    A known class that is neither true nor answered has no F1. Open has none without an open row, whatever was answered:
-    its recall would be 0 / 0.
+    A known class that is neither true nor answered has no F1. Open has none without an open sample, whatever was
+    answered: its recall would be 0 / 0.
     """
     denominator = counts.support + counts.answered
     undefined = denominator == 0

@@ -6,14 +6,14 @@ from math import sqrt
 def openness(n_train_classes: int, n_test_classes: int, *, n_target_classes: int | None = None) -> float:
     r"""Compute how open a problem is: 0 when every test class is known, towards 1 as unknown classes prevail.
 
-    Counts classes, not rows: the class *open* itself is not counted, but every class whose rows are open is.
+    Counts classes, not samples: the class *open* itself is not counted, but every class whose samples are open is.
 
     Parameters
     ----------
     n_train_classes : int
-        Number of classes with training rows, C_train.
+        Number of classes with training samples, C_train.
     n_test_classes : int
-        Number of classes among the test rows, known ones included, C_test ≥ C_train.
+        Number of classes among the test samples, known ones included, C_test ≥ C_train.
     n_target_classes : int, default=None
         Number of classes to be recognised, C_target ≤ C_train. None means all training classes; fewer when some
         training classes serve as known negatives only.

@@ -21,16 +21,16 @@ def oscr_curve(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     r"""Open-set classification rate curve: correct classification rate against false positive rate.
 
-    What an offset gains, known rows that are accepted and classified correctly, against what it costs, open rows that
-    are accepted.
+    For every offset, the share of known samples that are accepted and classified correctly against the share of open
+    samples that are accepted.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
         True labels, all numbers or all strings. A label outside ``labels`` is read as open.
     y_pred_known : array-like of shape (n_samples,)
-        Closed-set answers of the same kind, as of ``predict_known``: a known class for every row, never open.
-        Answers for open rows play no part.
+        Closed-set answers of the same kind, as of ``predict_known``: a known class for every sample, never open.
+        Answers for open samples are not used.
     score : array-like of shape (n_samples,)
         Knownness, in any units: higher is more known. Infinite scores are allowed, NaN is not.
     open_label : int or str, default=-1
@@ -38,23 +38,23 @@ def oscr_curve(
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes all that occur in ``y_true`` or ``y_pred_known`` and are not the open label.
     sample_weight : array-like of shape (n_samples,), default=None
-        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
+        Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out.
 
     Returns
     -------
     fpr : ndarray of shape (n_thresholds,)
-        Share of open rows with a score of at least each threshold, rising to 1. NaN, with an
-        ``UndefinedMetricWarning``, when no row is open.
+        Share of open samples with a score of at least each threshold, rising to 1. NaN, with an
+        ``UndefinedMetricWarning``, when no sample is open.
     ccr : ndarray of shape (n_thresholds,)
-        Share of known rows that are classified correctly and have a score of at least each threshold, rising to the
-        closed-set accuracy. NaN, with an ``UndefinedMetricWarning``, when no row is known.
+        Share of known samples that are classified correctly and have a score of at least each threshold, rising to the
+        closed-set accuracy. NaN, with an ``UndefinedMetricWarning``, when no sample is known.
     thresholds : ndarray of shape (n_thresholds,)
-        The distinct scores, falling; the first is infinite where an open row has the highest score (see Notes).
+        The distinct scores, falling; the first is infinite where an open sample has the highest score (see Notes).
 
     Raises
     ------
     ValueError
-        If a score is NaN, ``y_pred_known`` holds the open label, labels are of mixed kinds, or lengths differ.
+        If a score is NaN, ``y_pred_known`` holds the open label, labels mix numbers and strings, or lengths differ.
 
     See Also
     --------
@@ -62,14 +62,14 @@ def oscr_curve(
 
     Notes
     -----
-    With n known rows i of class y_i, answer ŷ_i and score s_i, and m open rows j of score t_j [1]_,
+    With n known samples i of class y_i, answer ŷ_i and score s_i, and m open samples j of score t_j [1]_,
 
     .. math:: \text{CCR}(\theta) = \frac{1}{n} \#\{i : \hat y_i = y_i, s_i \ge \theta\}, \qquad
               \text{FPR}(\theta) = \frac{1}{m} \#\{j : t_j \ge \theta\}.
 
-    All rows with one score enter at once, as one point. At FPR = 1 the curve is at the closed-set accuracy, not at 1.
-    It begins with the rows of the highest score, so not at (0, 0) when all of them are known. When some are open, no
-    score reaches FPR = 0, and only refusing every row does: then (0, 0), with an infinite threshold, comes first.
+    All samples with the same score are one point. At FPR = 1 the curve is at the closed-set accuracy, not at
+    1. It begins with the samples of the highest score, so not at (0, 0) if all of these are known. If some of them are
+    open, only the rejection of all samples has FPR = 0: then the first point is (0, 0), with an infinite threshold.
 
     References
     ----------
@@ -101,7 +101,7 @@ def oscr_score(
 ) -> float:
     r"""Area under the open-set classification rate curve.
 
-    The probability that a known row is classified correctly and scores above an open one, both drawn at random: at
+    The probability that a known sample is classified correctly and scores above an open one, both drawn at random: at
     most the closed-set accuracy, and at most the AUROC.
 
     Parameters
@@ -109,7 +109,7 @@ def oscr_score(
     y_true : array-like of shape (n_samples,)
         True labels, all numbers or all strings. A label outside ``labels`` is read as open.
     y_pred_known : array-like of shape (n_samples,)
-        Closed-set answers of the same kind, as of ``predict_known``: a known class for every row, never open.
+        Closed-set answers of the same kind, as of ``predict_known``: a known class for every sample, never open.
     score : array-like of shape (n_samples,)
         Knownness, in any units: higher is more known. Infinite scores are allowed, NaN is not.
     open_label : int or str, default=-1
@@ -117,26 +117,26 @@ def oscr_score(
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes all that occur in ``y_true`` or ``y_pred_known`` and are not the open label.
     sample_weight : array-like of shape (n_samples,), default=None
-        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
+        Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out.
 
     Returns
     -------
     oscr : float
-        In [0, 1]. NaN with an ``UndefinedMetricWarning`` unless both known and open rows are there.
+        In [0, 1]. NaN with an ``UndefinedMetricWarning`` unless both known and open samples are there.
 
     Raises
     ------
     ValueError
-        If a score is NaN, ``y_pred_known`` holds the open label, labels are of mixed kinds, or lengths differ.
+        If a score is NaN, ``y_pred_known`` holds the open label, labels mix numbers and strings, or lengths differ.
 
     See Also
     --------
     oscr_curve : The curve itself.
-    open_set_auroc : The same when every known row is classified correctly.
+    open_set_auroc : The same when every known sample is classified correctly.
 
     Notes
     -----
-    Trapezoids between the points of :func:`oscr_curve` [1]_, so that rows with one score are one step, which is
+    Trapezoids between the points of :func:`oscr_curve` [1]_, so that samples with one score are one step, which is
 
     .. math:: \frac{1}{n m} \sum_{i : \hat y_i = y_i} \sum_{j=1}^{m}
               \left( [s_i > t_j] + \tfrac{1}{2} [s_i = t_j] \right).
@@ -181,7 +181,7 @@ def _trace(
     ccr = _share_at_least(is_known & (rows.problem.true == rows.problem.predicted), is_known, rank, weight)
     fpr = _share_at_least(~is_known, ~is_known, rank, weight)
     if fpr[-1] > 0:
-        # Zero times the last rate, because a rate that is NaN without known rows is NaN everywhere.
+        # Zero times the last rate, because a rate that is NaN without known samples is NaN everywhere.
         ccr, fpr, thresholds = np.append(ccr, 0 * ccr[-1]), np.append(fpr, 0.0), np.append(thresholds, np.inf)
     return fpr[::-1], ccr[::-1], thresholds[::-1]
 
@@ -189,11 +189,11 @@ def _trace(
 def _share_at_least(
     counted: NDArray[np.bool_], of: NDArray[np.bool_], rank: NDArray[np.int64], weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Share of the rows ``of`` that are ``counted`` and whose rank is at least 0, 1, …; NaN if there are none."""
+    """Share of the samples ``of`` that are ``counted`` and whose rank is at least 0, 1, …; NaN if there are none."""
     n_ranks = rank.max() + 1
 
     def at_least(rows: NDArray[np.bool_]) -> NDArray[np.float64]:
         return np.bincount(rank[rows], weights=weights[rows], minlength=n_ranks)[::-1].cumsum()[::-1]
 
-    # The same sums below as above, so that a share of all rows is 1 whatever rounds.
+    # The same sums below as above, so that a share of all samples is 1 whatever rounds.
     return at_least(counted) / at_least(of)[0] if of.any() else np.full(n_ranks, np.nan)

@@ -1,4 +1,4 @@
-"""Metrics of scores: how known each row looks, higher being more known."""
+"""Metrics of scores: the knownness of each sample, higher is more known."""
 
 from typing import Any, Literal
 
@@ -18,10 +18,10 @@ def open_set_auroc(
     labels: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    r"""Area under the ROC curve of known against open rows.
+    r"""Area under the ROC curve of known against open samples.
 
-    The probability that a known row scores above an open one, both drawn at random. Exchanging the roles of known and
-    open (and the sign of the score) does not change it.
+    The probability that a known sample scores above an open one, both drawn at random. Exchanging the roles of known
+    and open (and the sign of the score) does not change it.
 
     Parameters
     ----------
@@ -33,29 +33,29 @@ def open_set_auroc(
         The label for open, cast to the kind of the labels: −1 for numbers, ``"-1"`` for strings.
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes every label but the open one; pass the training classes when ``y_true`` names
-        the classes of open rows.
+        the classes of open samples.
     sample_weight : array-like of shape (n_samples,), default=None
-        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
+        Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out.
 
     Returns
     -------
     auroc : float
         In [0, 1], 0.5 for a score without information. NaN with an ``UndefinedMetricWarning`` unless both known and
-        open rows are there.
+        open samples are there.
 
     Raises
     ------
     ValueError
-        If a score is NaN, labels are of mixed kinds, or lengths differ.
+        If a score is NaN, labels mix numbers and strings, or lengths differ.
 
     See Also
     --------
-    open_set_aupr : Depends on how many rows are open.
-    oscr_score : Counts known rows only where they are classified correctly.
+    open_set_aupr : Depends on how many samples are open.
+    oscr_score : Counts known samples only where they are classified correctly.
 
     Notes
     -----
-    With s_i the scores of the n known and t_j those of the m open rows,
+    With s_i the scores of the n known and t_j those of the m open samples,
 
     .. math:: \frac{1}{n m} \sum_{i=1}^{n} \sum_{j=1}^{m}
               \left( [s_i > t_j] + \tfrac{1}{2} [s_i = t_j] \right).
@@ -90,7 +90,7 @@ def open_set_aupr(
 ) -> float:
     r"""Area under the precision-recall curve (average precision), known or open being positive.
 
-    The two directions differ, and both depend on the share of open rows: compare models on the same rows only.
+    The two directions differ, and both depend on the share of open samples: compare models on the same samples only.
 
     Parameters
     ----------
@@ -106,27 +106,27 @@ def open_set_aupr(
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes every label but the open one.
     sample_weight : array-like of shape (n_samples,), default=None
-        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
+        Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out.
 
     Returns
     -------
     aupr : float
-        In (0, 1]; the share of positive rows for a score without information. NaN with an ``UndefinedMetricWarning``
-        unless both known and open rows are there.
+        In (0, 1]; the share of positive samples for a score without information. NaN with an ``UndefinedMetricWarning``
+        unless both known and open samples are there.
 
     Raises
     ------
     ValueError
-        If ``positive`` is neither, a score is NaN, labels are of mixed kinds, or lengths differ.
+        If ``positive`` is neither, a score is NaN, labels mix numbers and strings, or lengths differ.
 
     See Also
     --------
-    open_set_auroc : Does not depend on how many rows are open.
+    open_set_auroc : Does not depend on how many samples are open.
 
     Notes
     -----
     :math:`\sum_i (R_i - R_{i-1}) P_i` over the distinct scores from the most to the least positive, R and P being
-    recall and precision of the rows down to that score [1]_. Steps, not trapezoids; tied scores are one step.
+    recall and precision of the samples down to that score [1]_. Steps, not trapezoids; tied scores are one step.
 
     References
     ----------
@@ -162,9 +162,9 @@ def fpr_at_tpr(
     labels: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Share of open rows that are accepted when at least the share ``tpr`` of known rows is.
+    """Share of open samples that are accepted when at least the share ``tpr`` of known samples is.
 
-    Rows are accepted from the highest score down to the first score at which enough known rows are in.
+    Samples are accepted from the highest score down to the first score at which enough known samples are in.
 
     Parameters
     ----------
@@ -173,23 +173,23 @@ def fpr_at_tpr(
     score : array-like of shape (n_samples,)
         Knownness, in any units: higher is more known. Infinite scores are allowed, NaN is not.
     tpr : float, default=0.95
-        Share of known rows to accept, in (0, 1].
+        Share of known samples to accept, in (0, 1].
     open_label : int or str, default=-1
         The label for open, cast to the kind of the labels.
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes every label but the open one.
     sample_weight : array-like of shape (n_samples,), default=None
-        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
+        Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out.
 
     Returns
     -------
     fpr : float
-        In [0, 1], 0 being best. NaN with an ``UndefinedMetricWarning`` unless both known and open rows are there.
+        In [0, 1], 0 being best. NaN with an ``UndefinedMetricWarning`` unless both known and open samples are there.
 
     Raises
     ------
     ValueError
-        If ``tpr`` is outside (0, 1], a score is NaN, labels are of mixed kinds, or lengths differ.
+        If ``tpr`` is outside (0, 1], a score is NaN, labels mix numbers and strings, or lengths differ.
 
     See Also
     --------
@@ -198,7 +198,7 @@ def fpr_at_tpr(
     Notes
     -----
     Known is the positive class [1]_. With θ the highest score such that #{known: s ≥ θ} ≥ ``tpr`` · #{known}, it is
-    #{open: s ≥ θ} / #{open}. An exact step of the ROC curve, never interpolated; rows tied with θ are all accepted.
+    #{open: s ≥ θ} / #{open}. An exact step of the ROC curve, never interpolated; samples tied with θ are all accepted.
 
     References
     ----------
@@ -236,7 +236,7 @@ def coverage_rejection(
     labels: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> tuple[float, float]:
-    """Coverage and rejection at an operating point: what is accepted of known and refused of open rows.
+    """Coverage and rejection at an operating point: shares of known samples accepted and of open samples rejected.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def coverage_rejection(
     score : array-like of shape (n_samples,)
         Knownness: higher is more known. Infinite scores are allowed, NaN is not.
     offset : float
-        The operating point, in the units of the score: a row is accepted when its score is at least this. The
+        The operating point, in the units of the score: a sample is accepted when its score is at least this. The
         ``offset_`` of a fitted classifier, whose ``predict`` answers open exactly below it while its
         ``class_offsets_`` are 0.
     open_label : int or str, default=-1
@@ -253,20 +253,20 @@ def coverage_rejection(
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes every label but the open one.
     sample_weight : array-like of shape (n_samples,), default=None
-        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out.
+        Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out.
 
     Returns
     -------
     coverage : float
-        Share of known rows that are accepted, whether or not their class is right; NaN with an
-        ``UndefinedMetricWarning`` when no row is known.
+        Share of known samples that are accepted, whether or not their class is right; NaN with an
+        ``UndefinedMetricWarning`` when no sample is known.
     rejection : float
-        Share of open rows that are refused; NaN with an ``UndefinedMetricWarning`` when no row is open.
+        Share of open samples that are rejected; NaN with an ``UndefinedMetricWarning`` when no sample is open.
 
     Raises
     ------
     ValueError
-        If ``offset`` or a score is NaN, labels are of mixed kinds, or lengths differ.
+        If ``offset`` or a score is NaN, labels mix numbers and strings, or lengths differ.
 
     See Also
     --------
@@ -298,5 +298,5 @@ def coverage_rejection(
 
 
 def _share(counted: NDArray[np.bool_], of: NDArray[np.bool_], weight: NDArray[np.float64]) -> float:
-    """Share of the rows ``of`` that are ``counted``."""
+    """Share of the samples ``of`` that are ``counted``."""
     return float(np.average(counted[of], weights=weight[of])) if of.any() else float("nan")

@@ -1,4 +1,4 @@
-"""Everything that labels say about an open-set classifier, on one page."""
+"""The open-set report: all metrics of labels."""
 
 from typing import Any, Literal, TypedDict, overload
 
@@ -75,26 +75,26 @@ def open_set_report(
 ) -> str | OpenSetReport:
     """Report precision, recall and F1 of each known class and of open, and the figures of the literature.
 
-    What :func:`sklearn.metrics.classification_report` is to a closed set: printed as text, or read as a dictionary.
+    The counterpart of :func:`sklearn.metrics.classification_report`, as text or as a dictionary.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
         True labels, all numbers or all strings. A label outside ``labels`` is read as open.
     y_pred : array-like of shape (n_samples,)
-        Answers of the same kind. An answer outside ``labels`` that is not the open label is wrong for every row and
+        Answers of the same kind. An answer outside ``labels`` that is not the open label is wrong for every sample and
         nobody's false alarm.
     open_label : int or str, default=-1
         The label for open, cast to the kind of the labels: −1 for numbers, ``"-1"`` for strings.
     labels : array-like of shape (n_classes,), default=None
         The known classes, in the order of the report. None takes all that occur in ``y_true`` or ``y_pred`` and are
-        not the open label, sorted; pass the training classes when ``y_true`` names the classes of open rows.
+        not the open label, sorted; pass the training classes when ``y_true`` names the classes of open samples.
     zero_division : {"warn", 0, 1, nan}, default="warn"
         What a quotient counts whose denominator is zero: precision of a class that is never answered, recall of one
-        that is never true, F1 of one that is neither, and F1 of open when no row of ``y_true`` is open. "warn" is 0
+        that is never true, F1 of one that is neither, and F1 of open when no sample of ``y_true`` is open. "warn" is 0
         with an ``UndefinedMetricWarning``; NaN is left out of averages.
     sample_weight : array-like of shape (n_samples,), default=None
-        What each row weighs; ``None`` is 1 for all. Rows of weight 0 are left out. With weights, support is a sum of
+        Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out. With weights, support is a sum of
         them.
     output_dict : bool, default=False
         Return the dictionary instead of the text.
@@ -107,12 +107,12 @@ def open_set_report(
         The dictionary has the entries
 
         - ``"classes"``: for each known class, then for open, under its label as text: ``"precision"``, ``"recall"``,
-          ``"f1-score"`` and ``"support"`` (rows that are this class);
+          ``"f1-score"`` and ``"support"`` (samples that are this class);
         - ``"known avg"`` and ``"macro avg"``: the means of these over the K known classes, and over these and open,
           with the sum of supports;
         - ``"open_set_f1"``, ``"known_f1"``, ``"open_f1"``, ``"accuracy"``: as the functions of these names;
-        - ``"open_rejection_rate"``: share of open rows that are answered open;
-        - ``"false_rejection_rate"``: share of known rows that are answered open.
+        - ``"open_rejection_rate"``: share of open samples that are answered open;
+        - ``"false_rejection_rate"``: share of known samples that are answered open.
 
         The text is laid out as scikit-learn's: the f1-scores of its rows "known avg", "macro avg" and "open" are what
         the literature calls F1-known, F1 and F1-open.
@@ -120,7 +120,7 @@ def open_set_report(
     Raises
     ------
     ValueError
-        If labels are of mixed kinds, lengths differ, or ``labels`` lists a class twice or the open label.
+        If labels mix numbers and strings, lengths differ, or ``labels`` lists a class twice or the open label.
 
     See Also
     --------
@@ -130,7 +130,7 @@ def open_set_report(
     Notes
     -----
     Precision is TP / (TP + FP), recall TP / (TP + FN), F1 2 TP / (2 TP + FP + FN), each class being the positive one
-    in its row. The open rejection rate is the recall of open; the false rejection rate is what it costs.
+    in its sample. The open rejection rate is the recall of open; the false rejection rate is what it costs.
 
     References
     ----------

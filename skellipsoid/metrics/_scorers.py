@@ -6,14 +6,12 @@ from inspect import signature
 from typing import Any, Literal, Self
 from warnings import warn
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn import get_config
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from .._base import BaseOpenSetClassifier
-from .._labels import cast_open_label
-from .._pipelines import split_estimator
+from .._pipelines import closed_set_answer, known_classes, knownness, open_label_of, split_estimator
 from ._classification import known_f1_score, open_f1_score, open_set_accuracy, open_set_f1_score
 from ._oscr import oscr_score
 from ._ranking import fpr_at_tpr, open_set_aupr, open_set_auroc
@@ -91,17 +89,17 @@ def make_open_set_scorer(
 ) -> _OpenSetScorer:
     """Make a scorer for cross-validation and searches from an open-set metric.
 
-    The scorer reads every label in ``y`` that the fitted estimator does not know as open, so that the classes which
-    ``OpenSetKFold`` left out of training count as what they are. It works with any estimator that has ``classes_``,
+    The scorer reads every label in ``y`` that is not in the ``classes_`` of the fitted estimator as open, so that
+    classes which ``OpenSetKFold`` left out of training are open. It works with any estimator that has ``classes_``,
     alone, at the end of a Pipeline or inside a search.
 
     Parameters
     ----------
     metric : callable
-        ``metric(y_true, answer, *, labels, open_label, **parameters)``, such as the functions of this module. It gets
-        ``sample_weight`` too where the scorer does.
+        ``metric(y_true, answer, *, labels, open_label, **parameters)``, such as the functions of this module. The
+        scorer passes its ``sample_weight`` on.
     response : {"predict", "score", "known_and_score"}, default="predict"
-        What the metric takes: labels; knownness (``score_samples``, else the largest column of
+        Arguments of the metric: labels; knownness (``score_samples``, else the largest column of
         ``decision_function`` or ``predict_proba``); or the closed-set answer and the knownness.
     greater_is_better : bool, default=True
         Whether the metric is better when it is larger; otherwise the scorer negates it.
@@ -112,7 +110,7 @@ def make_open_set_scorer(
     -------
     scorer : callable
         ``scorer(estimator, X, y, sample_weight=None)`` -> float, for ``scoring=``. Its
-        ``set_score_request(sample_weight=True)`` gives a scorer that asks for weights under scikit-learn's metadata
+        ``set_score_request(sample_weight=True)`` gives a scorer that requests weights under scikit-learn's metadata
         routing.
 
     Raises
@@ -150,27 +148,6 @@ def make_open_set_scorer(
     return _OpenSetScorer(metric, response, 1 if greater_is_better else -1, parameters)
 
 
-def known_classes(estimator: Any) -> NDArray[Any]:
-    """Classes that a fitted estimator knows, the open label not among them.
-
-    Raises
-    ------
-    TypeError
-        If the estimator has no ``classes_``.
-    """
-    classes = getattr(estimator, "classes_", None)
-    if classes is None:
-        msg = f"{type(estimator).__name__} has no classes_; an open-set scorer needs a fitted classifier."
-        raise TypeError(msg)
-    classes = np.asarray(classes)
-    return np.asarray(classes[classes != cast_open_label(open_label_of(estimator), classes)])
-
-
-def open_label_of(estimator: Any) -> Any:
-    """Label that an estimator answers for open: its ``open_label_``, or −1 for estimators that have none."""
-    return getattr(split_estimator(estimator)[1], "open_label_", -1)
-
-
 def warn_of_lost_open_answer(estimator: Any) -> None:
     """Warn of an estimator that wraps an open-set classifier of this package, but gives other answers than it."""
     last = split_estimator(estimator)[1]
@@ -185,29 +162,6 @@ def warn_of_lost_open_answer(estimator: Any) -> None:
         )
 
 
-def knownness(estimator: Any, X: ArrayLike) -> NDArray[np.floating]:
-    """How known each row looks, (n_samples,)."""
-    if hasattr(estimator, "score_samples"):
-        return np.asarray(estimator.score_samples(X))
-    columns = _columns(estimator, X)
-    return np.abs(columns) if columns.ndim == 1 else np.asarray(columns.max(axis=1))
-
-
-def closed_set_answer(estimator: Any, X: ArrayLike) -> NDArray[Any]:
-    """Known class that each row is nearest to, (n_samples,)."""
-    columns = _columns(estimator, X)
-    best = (columns > 0).astype(np.intp) if columns.ndim == 1 else columns.argmax(axis=1)
-    return np.asarray(np.asarray(estimator.classes_)[best])
-
-
-def _columns(estimator: Any, X: ArrayLike) -> NDArray[np.floating]:
-    for name in ("decision_function", "predict_proba"):
-        if hasattr(estimator, name):
-            return np.asarray(getattr(estimator, name)(X))
-    msg = f"{type(estimator).__name__} has neither score_samples, decision_function nor predict_proba to rank rows by."
-    raise TypeError(msg)
-
-
 #: Macro F1 over the known classes and open.
 open_set_f1_scorer = make_open_set_scorer(open_set_f1_score)
 #: Macro F1 over the known classes.
@@ -220,7 +174,7 @@ open_set_accuracy_scorer = make_open_set_scorer(open_set_accuracy)
 auroc_scorer = make_open_set_scorer(open_set_auroc, response="score")
 #: Area under the precision-recall curve, known being positive.
 aupr_scorer = make_open_set_scorer(open_set_aupr, response="score")
-#: Negative share of open rows accepted where 95 % of the known rows are.
+#: Negative share of open samples accepted where 95 % of the known samples are.
 neg_fpr_at_tpr_scorer = make_open_set_scorer(fpr_at_tpr, response="score", greater_is_better=False)
 #: Area under the open-set classification rate curve.
 oscr_scorer = make_open_set_scorer(oscr_score, response="known_and_score")

@@ -8,7 +8,7 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 
 def has_both(is_known: NDArray[np.bool_], what: str, *, stacklevel: int = 2) -> bool:
-    """Whether there are known and open rows, with a warning unless there are.
+    """Whether there are known and open samples, with a warning unless there are.
 
     Parameters
     ----------

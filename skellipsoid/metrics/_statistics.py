@@ -49,7 +49,7 @@ class PairedTest(NamedTuple):
 def paired_test(scores_a: ArrayLike, scores_b: ArrayLike, *, confidence_level: float = 0.95) -> PairedTest:
     """Compare two models by scores that come in pairs: the same seeds, the same splits.
 
-    Parametric and not: the paired t-test with its interval, and the Wilcoxon signed-rank test beside it.
+    The paired t-test with its confidence interval, and the Wilcoxon signed-rank test.
 
     Parameters
     ----------
@@ -61,26 +61,26 @@ def paired_test(scores_a: ArrayLike, scores_b: ArrayLike, *, confidence_level: f
     Returns
     -------
     result : PairedTest
-        Named tuple; positive differences favour ``scores_a``. Differences that are all equal are beyond doubt for
-        the t-test: an infinite statistic and p-value 0, or statistic 0 and p-value 1 when they are zero.
+        Named tuple; positive differences mean that ``scores_a`` are larger. If all differences are equal, the t-test
+        has an infinite statistic and p-value 0, or statistic 0 and p-value 1 if they are zero.
 
     Raises
     ------
     ValueError
-        If lengths differ, fewer than two pairs are there, or a score is not finite.
+        If lengths differ, there are fewer than two pairs, or a score is not finite.
 
     See Also
     --------
     holm : Corrects the p-values of several comparisons.
-    bootstrap_interval : The uncertainty that the test rows bring.
+    bootstrap_interval : The uncertainty because of the test samples.
 
     Notes
     -----
     With differences d of mean d̄ and standard deviation s over n pairs, t = d̄ √n / s and the effect size is d̄ / s. Both
-    tests are two-sided. Wilcoxon's leaves zero differences out, as Wilcoxon did, gives tied ones their mean rank, and
-    is exact up to 50 pairs (13 when some tie), a normal approximation beyond. With n pairs its p-value cannot fall
+    tests are two-sided. Wilcoxon's test leaves out zero differences, gives tied ones their mean rank, and is
+    exact up to 50 pairs (13 when some tie), a normal approximation beyond. With n pairs its p-value cannot fall
     below 2 / 2ⁿ, 0.0625 for five seeds, so that five seeds alone are never significant at 0.05 by it [1]_. Seeds that
-    share test rows, and folds that share training rows, are not independent: p-values are then too small.
+    share test samples, and folds that share training samples, are not independent: p-values are then too small.
 
     References
     ----------
@@ -106,7 +106,7 @@ def paired_test(scores_a: ArrayLike, scores_b: ArrayLike, *, confidence_level: f
     difference = a - b
     rounding = float(_ROUNDING * max(np.abs(a).max(), np.abs(b).max()))
     if np.ptp(difference) <= rounding:
-        # What is left of the differences' spread is rounding, which the t-test would take for a tiny variance.
+        # The differences vary only by rounding, which the t-test would take for a small variance.
         difference[:] = 0.0 if abs(difference.mean()) <= rounding else difference.mean()
         return _equal_differences(difference, rounding)
     t_test = stats.ttest_rel(a, b)

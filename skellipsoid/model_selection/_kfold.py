@@ -1,4 +1,4 @@
-"""Splitters whose test parts are a partition of the rows."""
+"""Splitters whose test parts are a partition of the samples."""
 
 import warnings
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ class _PartitionSplitter(OpenSetSplitter):
         self.open_label = open_label
 
     def _partition(self, labels: Labels, groups: Indices | None, rng: np.random.RandomState | None) -> Indices:
-        """Fold of each row, of shape (n_samples,), stratified over the classes and the open rows."""
+        """Fold of each sample, of shape (n_samples,), stratified over the classes and the open samples."""
         _check_class_sizes(labels, self.n_splits)
         splitter = StratifiedKFold if groups is None else StratifiedGroupKFold
         if groups is not None and groups.max() + 1 < self.n_splits:
@@ -43,7 +43,7 @@ class _PartitionSplitter(OpenSetSplitter):
         folds = np.empty(len(labels.codes), dtype=np.intp)
         parts = splitter(self.n_splits, shuffle=self.shuffle, random_state=rng)
         with warnings.catch_warnings():
-            # Classes are large enough here, so this is about open rows, which need not be in every fold.
+            # Classes are large enough here, so this is about open samples, which need not be in every fold.
             warnings.filterwarnings("ignore", message="The least populated class", category=UserWarning)
             for fold, (_, test) in enumerate(parts.split(labels.codes, labels.codes, groups)):
                 folds[test] = fold
@@ -53,10 +53,10 @@ class _PartitionSplitter(OpenSetSplitter):
 class OpenSetKFold(_PartitionSplitter):
     r"""Stratified K-fold in which every fold leaves whole classes out of training.
 
-    The rows are divided into ``n_splits`` stratified test parts, as in ordinary cross-validation, and the classes into
-    ``n_splits`` balanced shares. Split *i* tests the rows of part *i*; it trains on the other rows without those of
-    the classes in share *i*. An estimator fitted there does not know these classes, so that their rows in the test
-    part are open, and every class is open in exactly one split.
+    The samples are divided into ``n_splits`` stratified test parts, as in ordinary cross-validation, and the classes
+    into ``n_splits`` balanced shares. Split *i* tests the samples of part *i*; it trains on the other samples without
+    those of the classes in share *i*. These classes are unknown to an estimator that is fitted there, so that their
+    samples in the test part are open. Every class is open in exactly one split.
 
     Parameters
     ----------
@@ -64,33 +64,33 @@ class OpenSetKFold(_PartitionSplitter):
         Number of splits, at least 2 and at most the number of classes. A split leaves out one ``n_splits``-th of the
         classes (rounded up or down) and must keep at least two.
     shuffle : bool, default=False
-        Whether to draw the rows of each part and the classes of each share at random. Without it, rows keep their
-        order as in :class:`~sklearn.model_selection.StratifiedKFold` and shares are balanced in rows.
+        Whether to draw the samples of each part and the classes of each share at random. Without it, samples keep their
+        order as in :class:`~sklearn.model_selection.StratifiedKFold` and shares are balanced in samples.
     random_state : int, RandomState instance or None, default=None
         Seed of the draw, for ``shuffle=True`` only. ``None`` draws one from NumPy's global generator at each call.
     open_label : int or str, default=-1
-        Label of rows that are already known to be open, cast to the kind of ``y`` (-1 for numbers, ``"-1"`` for
-        strings). They never train and are tested in the part that they fall in.
+        Label of samples that are already known to be open, cast to the kind of ``y`` (-1 for numbers, ``"-1"`` for
+        strings). They are in no training part, and in one test part each.
 
     See Also
     --------
     OpenSetShuffleSplit : Repeated random splits with any known-class ratio.
-    RealOpenKFold : Only the rows already labelled open are open, no class is left out.
+    RealOpenKFold : Only the samples already labelled open are open, no class is left out.
     KnownClassSplit : One split by the protocol of the literature.
 
     Notes
     -----
-    With :math:`F_i` the rows of part *i* and :math:`C_i` the classes of share *i*,
+    With :math:`F_i` the samples of part *i* and :math:`C_i` the classes of share *i*,
 
     .. math:: \mathrm{test}_i = F_i, \qquad \mathrm{train}_i = \{ j \notin F_i : y_j \notin C_i, y_j \ne \text{open} \}.
 
-    Rows of :math:`C_i` outside :math:`F_i` are in neither part of split *i*. The test parts are a partition of the
-    rows, so that :func:`~sklearn.model_selection.cross_val_predict` works, and for the same ``random_state`` they are
-    those of ``StratifiedKFold`` on the same ``y`` (with ``groups``, of ``StratifiedGroupKFold``): what is chosen with
-    one and with the other is compared on the same rows.
+    Samples of :math:`C_i` outside :math:`F_i` are in neither part of split *i*. The test parts are a partition of the
+    samples, so that :func:`~sklearn.model_selection.cross_val_predict` works, and for the same ``random_state`` they
+    are those of ``StratifiedKFold`` on the same ``y`` (with ``groups``, of ``StratifiedGroupKFold``), so that
+    results of both can be compared on the same samples.
 
-    The numbers of classes in two shares differ by at most one, their numbers of rows by at most the largest class.
-    With ``groups`` a class can be open only in a part where it has rows, so that the shares are as balanced as the
+    The numbers of classes in two shares differ by at most one, their numbers of samples by at most the largest class.
+    With ``groups`` a class can be open only in a part where it has samples, so that the shares are as balanced as the
     groups allow; a class that one group holds entirely is open in the part of that group.
 
     About :math:`1 / n` of the classes is open in each of :math:`n` splits. To choose for another known-class ratio, use
@@ -127,38 +127,38 @@ class OpenSetKFold(_PartitionSplitter):
 
 
 class RealOpenKFold(_PartitionSplitter):
-    r"""Stratified K-fold for data with real open rows: they never train, and each is tested once.
+    r"""Stratified K-fold for data with real open samples, which are in no training part and in one test part each.
 
-    Ordinary stratified cross-validation on labels that mark open rows trains on them as one more class. Here they are
-    spread over the test parts like a class, and are left out of every training part.
+    Ordinary stratified cross-validation trains on samples with the open label as one more class. Here they are divided
+    over the test parts like a class, and are left out of every training part.
 
     Parameters
     ----------
     n_splits : int, default=5
-        Number of splits, at least 2 and at most the number of rows of each class and of open rows.
+        Number of splits, at least 2 and at most the number of samples of each class and of open samples.
     shuffle : bool, default=False
-        Whether to draw the rows of each part at random.
+        Whether to draw the samples of each part at random.
     random_state : int, RandomState instance or None, default=None
         Seed of the draw, for ``shuffle=True`` only. ``None`` draws one from NumPy's global generator at each call.
     open_label : int or str, default=-1
-        Label of the open rows, cast to the kind of ``y`` (-1 for numbers, ``"-1"`` for strings).
+        Label of the open samples, cast to the kind of ``y`` (-1 for numbers, ``"-1"`` for strings).
 
     See Also
     --------
-    OpenSetKFold : Leaves whole classes out of training instead, needs no row labelled open.
+    OpenSetKFold : Leaves whole classes out of training instead, needs no sample labelled open.
 
     Notes
     -----
-    With :math:`F_i` the rows of part *i*,
+    With :math:`F_i` the samples of part *i*,
 
     .. math:: \mathrm{test}_i = F_i, \qquad \mathrm{train}_i = \{ j \notin F_i : y_j \ne \text{open} \}.
 
-    Each open row is in exactly one test part, not in all of them: the test parts are a partition of the rows, so that
-    :func:`~sklearn.model_selection.cross_val_predict` works and each part has the share of open rows that the data
-    have. They are the parts of :class:`~sklearn.model_selection.StratifiedKFold` on the same ``y``.
+    Each open sample is in exactly one test part, not in all of them: the test parts are a partition of the samples, so
+    that :func:`~sklearn.model_selection.cross_val_predict` works and each part has the share of open samples that the
+    data have. They are the parts of :class:`~sklearn.model_selection.StratifiedKFold` on the same ``y``.
 
-    A search with ``refit=True`` fits its last estimator on all rows, the open ones too. The classifiers of this package
-    read them as open; for another classifier set ``refit=False`` and fit it on the known rows.
+    A search with ``refit=True`` fits its last estimator on all samples, the open ones too. The classifiers of this
+    package read them as open; for another classifier set ``refit=False`` and fit it on the known samples.
 
     Examples
     --------
@@ -199,7 +199,7 @@ class RealOpenKFold(_PartitionSplitter):
             )
 
     def _check_groups(self, labels: Labels, counts: Indices, open_folds: Indices) -> None:
-        """Raise where groups keep a class out of a training part, or open rows out of a test part."""
+        """Raise where groups keep a class out of a training part, or open samples out of a test part."""
         confined = (counts > 0).sum(axis=1) == 1
         if confined.any():
             raise ValueError(
@@ -214,7 +214,7 @@ class RealOpenKFold(_PartitionSplitter):
 
 
 def _count_rows(labels: Labels, folds: Indices, n_splits: int) -> Indices:
-    """Count the test rows of each class in each fold: shape (n_classes, n_splits)."""
+    """Count the test samples of each class in each fold: shape (n_classes, n_splits)."""
     is_class = labels.codes != OPEN
     cells = labels.codes[is_class] * n_splits + folds[is_class]
     return np.bincount(cells, minlength=len(labels.classes) * n_splits).reshape(-1, n_splits)
@@ -224,16 +224,16 @@ def _assign_open_folds(counts: Indices, rng: np.random.RandomState | None) -> In
     """Choose for each class the fold in which it is open.
 
     Classes are dealt in rounds, largest first; in a round each fold takes one class, and only one that it can test.
-    So the shares differ by at most one class, and by at most the largest class in rows, if every fold can test every
+    So the shares differ by at most one class, and by at most the largest class in samples, if every fold can test every
     class.
 
     Parameters
     ----------
     counts : ndarray of shape (n_classes, n_splits)
-        Number of test rows of each class in each fold.
+        Number of test samples of each class in each fold.
     rng : RandomState or None
         Draws the order among classes of one size and the fold within a round. Without it classes of one size keep
-        their order, and large classes go to the folds with the fewest open rows so far.
+        their order, and large classes go to the folds with the fewest open samples so far.
 
     Returns
     -------

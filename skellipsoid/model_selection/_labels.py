@@ -1,4 +1,4 @@
-"""The labels of a data set as the splitters see them: sorted classes and one code per row."""
+"""The labels of a data set as the splitters see them: sorted classes and one code per sample."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +14,7 @@ Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
 RandomState = int | np.random.RandomState | None
 
-#: Stands in ``Labels.codes`` for a row that carries the open label.
+#: Code of the open label in ``Labels.codes``.
 OPEN = -1
 
 
@@ -27,7 +27,7 @@ class Labels:
     classes : ndarray of shape (n_classes,)
         The classes without the open label, sorted.
     codes : ndarray of int of shape (n_samples,)
-        Index in ``classes`` of each row's class, ``OPEN`` for rows that carry the open label.
+        Index in ``classes`` of each sample's class, ``OPEN`` for samples with the open label.
     """
 
     classes: NDArray[Any]
@@ -35,7 +35,7 @@ class Labels:
 
     @property
     def counts(self) -> Indices:
-        """Number of rows of each class, of shape (n_classes,)."""
+        """Number of samples of each class, of shape (n_classes,)."""
         return np.bincount(self.codes[self.codes != OPEN], minlength=len(self.classes))
 
     def names(self, which: Indices | Mask, limit: int = 5) -> str:
@@ -46,12 +46,12 @@ class Labels:
 
 
 def read_labels(X: Any, y: ArrayLike | None, open_label: Any, owner: str) -> Labels:
-    """Read labels into sorted classes and one code per row, apart from the open label.
+    """Read labels into sorted classes and one code per sample, apart from the open label.
 
     Parameters
     ----------
     X : sequence, array-like or None
-        Must have as many rows as ``y`` unless it is None.
+        Must have as many samples as ``y`` unless it is None.
     y : array-like of shape (n_samples,)
     open_label : int or str
         Cast to the kind of ``y`` by the package's rule.
@@ -61,8 +61,8 @@ def read_labels(X: Any, y: ArrayLike | None, open_label: Any, owner: str) -> Lab
     Raises
     ------
     ValueError
-        If ``y`` or a label in it is missing, if labels are continuous or of mixed kinds, or if ``X`` has another
-        length.
+        If ``y`` or a label in it is missing, if labels are continuous or mix numbers and strings, or if ``X`` has
+        another length.
     """
     check_given(y, owner)
     values = as_labels(y)

@@ -12,39 +12,39 @@ from ._splitter import OpenSetSplitter, check_count
 
 
 class OpenSetShuffleSplit(OpenSetSplitter):
-    r"""Repeated random splits: draw known classes, train on rows of theirs, test on held-out rows of all classes.
+    r"""Repeated random splits: draw known classes, train on their samples, test on held-out samples of all classes.
 
     Parameters
     ----------
     n_splits : int, default=10
         Number of independent splits.
     test_size : float or int, default=0.2
-        Share of the rows, or their number, that is held out. Each class gives rows in proportion, at least one and
-        never all.
+        Share of the samples, or their number, that is held out. Each class gives samples in proportion, at least one
+        and never all.
     known_ratio : float, default=0.75
-        Share of the classes that stay known, above 0 and at most 1; 1 is only of use with rows labelled open.
+        Share of the classes that stay known, above 0 and at most 1; use 1 only with samples labelled open.
     random_state : int, RandomState instance or None, default=None
         Seed of the draws. ``None`` draws one from NumPy's global generator at each call.
     open_label : int or str, default=-1
-        Label of rows that are already known to be open, cast to the kind of ``y`` (-1 for numbers, ``"-1"`` for
-        strings). They never train; the same share of them as of a class is tested.
+        Label of samples that are already known to be open, cast to the kind of ``y`` (-1 for numbers, ``"-1"`` for
+        strings). They are in no training part; the same share of them as of a class is in the test part.
 
     See Also
     --------
-    OpenSetKFold : Each class is open in exactly one split, each row tested in exactly one.
+    OpenSetKFold : Each class is open in exactly one split, each sample tested in exactly one.
     KnownClassSplit : The single split of the literature's protocol for a given seed.
 
     Notes
     -----
     Of :math:`K` classes, :math:`\mathrm{round}(\rho K)` are known in a split, :math:`\rho` being ``known_ratio`` and
-    halves going to the even number. Of a class with :math:`n_k` of :math:`n` rows,
-    :math:`\lfloor t n_k / n \rfloor` or one more are tested, :math:`t` being the number of test rows, but at least one
-    and at most :math:`n_k - 1`; the rows beyond the floor go to the largest remainders. So the test part has the class
-    shares of the data, and every test row whose class was not drawn is open. Rows of such classes outside the test
-    part are in neither part.
+    halves going to the even number. Of a class with :math:`n_k` of :math:`n` samples, :math:`\lfloor t n_k / n \rfloor`
+    or one more are tested, :math:`t` being the number of test samples, but at least one and at most :math:`n_k - 1`;
+    the samples beyond the floor go to the largest remainders. So the test part has the class shares of the data, and
+    every test sample whose class was not drawn is open. Samples of such classes outside the test part are in neither
+    part.
 
-    With ``groups``, whole groups are taken into the test part in random order until it has enough rows: those that
-    bring the shares of the classes in it closer to ``test_size`` and leave each known class rows for training.
+    With ``groups``, whole groups are taken into the test part in random order until it has enough samples: those that
+    bring the shares of the classes in it closer to ``test_size`` and leave each known class samples for training.
 
     References
     ----------
@@ -91,38 +91,38 @@ class KnownClassSplit(OpenSetSplitter):
     r"""The literature's protocol: one draw of known classes by seed, every other class open in the test part.
 
     Open-intent papers report means over known-class ratios of 25, 50 and 75 % and over several seeds. This class draws
-    the very classes that they draw for a seed. As a splitter it generates one split: training rows of the known
-    classes, test rows of all classes.
+    the same classes for a seed. As a splitter it generates one split: training samples of the known
+    classes, test samples of all classes.
 
     Parameters
     ----------
     known_ratio : float
-        Share of the classes that stay known, above 0 and at most 1; 1 is only of use with rows labelled open.
+        Share of the classes that stay known, above 0 and at most 1; use 1 only with samples labelled open.
     random_state : int
         Seed of the draw. ``None`` is not accepted, since ``known_classes`` and ``split`` must draw the same classes.
     test_size : float or int, default=0.2
-        Share of the rows, or their number, that is held out as in :class:`OpenSetShuffleSplit`. Not used when
+        Share of the samples, or their number, that is held out as in :class:`OpenSetShuffleSplit`. Not used when
         ``test_rows`` is given.
     test_rows : array-like of bool of shape (n_samples,) or of int of shape (n_test,), default=None
         The test part, as a mask or as row numbers: the official test split of a data set whose parts were joined.
     open_label : int or str, default=-1
-        Label of rows that are already known to be open, cast to the kind of ``y`` (-1 for numbers, ``"-1"`` for
-        strings); ``"oos"`` for CLINC150. It is not among the labels that are drawn from, and its rows never train.
+        Label of samples that are already known to be open, cast to the kind of ``y`` (-1 for numbers, ``"-1"`` for
+        strings); ``"oos"`` for CLINC150. It is never drawn, and its samples are in no training part.
 
     See Also
     --------
     OpenSetShuffleSplit : Many random splits, with new known classes in each.
-    OpenSetKFold : For choosing hyper-parameters on the training rows of such a split.
+    OpenSetKFold : For choosing hyper-parameters on the training samples of such a split.
 
     Notes
     -----
     The known classes are ``numpy.random.RandomState(seed).choice(sorted(labels), round(n_labels * ratio),
     replace=False)``. Python's ``round`` takes halves to the even number: 38 of 77 classes at a ratio of 0.5.
 
-    With ``groups``, a drawn test part holds whole groups; beside given ``test_rows``, training rows that share a group
-    with a test row are left out.
+    With ``groups``, a drawn test part holds whole groups; beside given ``test_rows``, training samples that share a
+    group with a test sample are left out.
 
-    One split is no partition of the rows, so that it serves ``cross_val_score`` and ``GridSearchCV`` but not
+    One split is no partition of the samples, so that it serves ``cross_val_score`` and ``GridSearchCV`` but not
     ``cross_val_predict``.
 
     References
@@ -132,7 +132,7 @@ class KnownClassSplit(OpenSetSplitter):
 
     Examples
     --------
-    Separate files: keep the training rows of the known classes, and read every other class as open in the test file.
+    Separate files: keep the training samples of the known classes, and read every other class as open in the test file.
 
     >>> import numpy as np
     >>> from skellipsoid.model_selection import KnownClassSplit
@@ -144,7 +144,7 @@ class KnownClassSplit(OpenSetSplitter):
     >>> y_train[np.isin(y_train, known)].tolist()
     ['rate', 'rate', 'rate', 'transfer', 'transfer', 'transfer']
 
-    Parts that were joined: name the rows of the test part.
+    Parts that were joined: name the samples of the test part.
 
     >>> y_test = np.array(["transfer", "loan", "card"])
     >>> y = np.concatenate([y_train, y_test])
@@ -180,7 +180,7 @@ class KnownClassSplit(OpenSetSplitter):
         Parameters
         ----------
         y : array-like of shape (n_samples,)
-            Labels in which every class occurs at least once, of training or of all rows, or simply the class names.
+            Labels in which every class occurs at least once, of training or of all samples, or simply the class names.
 
         Returns
         -------
@@ -190,8 +190,8 @@ class KnownClassSplit(OpenSetSplitter):
         Raises
         ------
         ValueError
-            If ``y`` or a label in it is missing, if labels are continuous or of mixed kinds, or if fewer than two
-            classes would be known.
+            If ``y`` or a label in it is missing, if labels are continuous or mix numbers and strings, or if fewer
+            than two classes would be known.
         """
         labels = read_labels(None, y, self.open_label, "KnownClassSplit")
         known: NDArray[Any] = labels.classes[_draw_known(labels, self.known_ratio, self._generator())]
@@ -238,7 +238,7 @@ def _draw_known(labels: Labels, known_ratio: float, rng: np.random.RandomState) 
 def _draw_test_rows(
     labels: Labels, groups: Indices | None, known: Indices, test_size: float, rng: np.random.RandomState
 ) -> Mask:
-    """Draw a stratified test part over all classes and the open rows."""
+    """Draw a stratified test part over all classes and the open samples."""
     n_samples = len(labels.codes)
     n_test = int(test_size) if test_size >= 1 else int(np.ceil(n_samples * test_size))
     if n_test >= n_samples:
@@ -257,7 +257,7 @@ def _draw_stratified(codes: Indices, n_test: int, rng: np.random.RandomState) ->
     strata, members, counts = np.unique(codes, return_inverse=True, return_counts=True)
     floor, remainder = np.divmod(counts * n_test, len(codes))
     n_taken = np.maximum(floor, 1)
-    # Open rows never train, so that they alone may all be tested.
+    # Open samples are in no training part, so all of them may be in the test part.
     n_most = np.minimum(floor + (remainder > 0), counts - (strata != OPEN))
     by_remainder = np.lexsort((rng.random_sample(len(strata)), -remainder))
     fillable = by_remainder[(n_most > n_taken)[by_remainder]]
@@ -310,7 +310,7 @@ def _read_test_rows(test_rows: ArrayLike, n_samples: int) -> Mask:
 
 
 def _part_rows(labels: Labels, groups: Indices | None, known: Indices, test: Mask) -> tuple[Mask, Mask]:
-    """Training and test mask; raise where a known class has no training row or nothing is open."""
+    """Training and test mask; raise if a known class has no training sample or no test sample is open."""
     is_known = np.isin(labels.codes, known)
     train = is_known & ~test
     if groups is not None:

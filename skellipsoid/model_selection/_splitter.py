@@ -13,9 +13,9 @@ from ._labels import Indices, Labels, Mask, read_labels
 
 
 class OpenSetSplitter(BaseCrossValidator):
-    """Base of the splitters: reads ``X``, ``y`` and ``groups`` once, a member decides about rows."""
+    """Base of the splitters: reads ``X``, ``y`` and ``groups``; a subclass divides the samples."""
 
-    # By default scikit-learn's metadata routing keeps groups from a splitter; these use them where they are given.
+    # By default scikit-learn's metadata routing does not pass groups to a splitter; these use them if they are given.
     __metadata_request__split: ClassVar[dict[str, bool]] = {"groups": True}
 
     n_splits: int
@@ -27,7 +27,7 @@ class OpenSetSplitter(BaseCrossValidator):
         Parameters
         ----------
         X, y, groups : object, default=None
-            Not used, there for scikit-learn's interface.
+            Not used; present for scikit-learn's interface.
 
         Returns
         -------
@@ -39,29 +39,29 @@ class OpenSetSplitter(BaseCrossValidator):
     def split(
         self, X: Any, y: ArrayLike | None = None, groups: ArrayLike | None = None
     ) -> Iterator[tuple[Indices, Indices]]:
-        """Generate indices that split the rows into a training and a test part.
+        """Generate indices that split the samples into a training and a test part.
 
         Parameters
         ----------
         X : sequence or array-like of length n_samples
-            Features or texts, of which only the number matters; ``None`` takes the number from ``y``.
+            Features or texts; only their number is used. ``None`` takes the number from ``y``.
         y : array-like of shape (n_samples,)
-            Labels, all numbers or all strings. Rows that carry the open label never train.
+            Labels, all numbers or all strings. Samples with the open label are in no training part.
         groups : array-like of shape (n_samples,), default=None
-            Rows of one group never stand in both parts of a split.
+            Samples of one group are never in both parts of a split.
 
         Yields
         ------
         train : ndarray of shape (n_train,)
-            Row numbers of the training part, ascending; it never holds an open row.
+            Row numbers of the training part, ascending; without open samples.
         test : ndarray of shape (n_test,)
             Row numbers of the test part, ascending.
 
         Raises
         ------
         ValueError
-            If ``y`` or a label in it is missing, if labels are continuous or of mixed kinds, if the lengths differ, or
-            if classes or groups are too few or too small for this splitter.
+            If ``y`` or a label in it is missing, if labels are continuous or mix numbers and strings, if the lengths
+            differ, or if classes or groups are too few or too small for this splitter.
         """
         labels = read_labels(X, y, self.open_label, type(self).__name__)
         for train, test in self._split_rows(labels, _read_groups(groups, len(labels.codes))):
@@ -69,7 +69,7 @@ class OpenSetSplitter(BaseCrossValidator):
 
     @abstractmethod
     def _split_rows(self, labels: Labels, groups: Indices | None) -> Iterator[tuple[Mask, Mask]]:
-        """Generate a training and a test mask over the rows for each split."""
+        """Generate a training and a test mask over the samples for each split."""
 
 
 def check_count(name: str, value: Any, minimum: int) -> None:
@@ -79,7 +79,7 @@ def check_count(name: str, value: Any, minimum: int) -> None:
 
 
 def _read_groups(groups: ArrayLike | None, n_samples: int) -> Indices | None:
-    """Read groups into one code from 0 on per row."""
+    """Read groups into one code from 0 on per sample."""
     if groups is None:
         return None
     values = np.asarray(groups)

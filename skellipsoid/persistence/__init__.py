@@ -1,4 +1,4 @@
-"""Models on disk without pickle: JSON and safetensors, whole or not at all.
+"""Models on disk without pickle: JSON and safetensors, complete or not at all.
 
 A saved model is a folder with ``skellipsoid.json`` (the manifest: format, versions, parts, parameters, SHA-256 of every
 file), ``README.md`` (the same for people) and one folder of parts, in it one folder per estimator. The manifest names

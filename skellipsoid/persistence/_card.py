@@ -1,4 +1,4 @@
-"""The model card: what a saved model is, for people."""
+"""The model card: a readable description of a saved model."""
 
 import json
 import re
@@ -65,7 +65,7 @@ def _summary(parts: list[tuple[str, Any]], classifier: Any, manifest: dict[str, 
 
 
 def _sizes(part: Any) -> str:
-    """How many rows a part was fitted on, and its features."""
+    """Give the number of training samples of a part, and its features."""
     found = []
     if isinstance(part, SupConTextEncoder):
         found.append(f"texts to {part._n_features_out} features, text model {_code(part.model_name)}")
@@ -74,7 +74,7 @@ def _sizes(part: Any) -> str:
     elif hasattr(part, "components_"):
         found.append(f"{part.components_.shape[1]} to {len(part.components_)} features")
     if hasattr(part, "groups_") and len(part.groups_):
-        found.append(f"fitted on {len(part.groups_)} rows")
+        found.append(f"fitted on {len(part.groups_)} samples")
     return f" ({', '.join(found)})" if found else ""
 
 
@@ -121,7 +121,7 @@ def _parameters(parts: list[tuple[str, Any]]) -> str:
 
 
 def _provenance(provenance: dict[str, Any]) -> list[str]:
-    """List what is short; tables and texts of several lines get a section of their own."""
+    """List short values; tables and texts of several lines get a section of their own."""
     short = {key: value for key, value in provenance.items() if not _is_long(value)}
     sections = [_bullets("Where it comes from", short)] if short else []
     for key, value in provenance.items():
@@ -148,7 +148,7 @@ def _heading(text: str) -> str:
 
 
 def _code(value: Any) -> str:
-    """Give a value as code on one line, in which Markdown and HTML mean nothing."""
+    """Format a value as code on one line, without effect of Markdown and HTML in it."""
     text = value if isinstance(value, str) else json.dumps(value) if isinstance(value, dict | list) else str(value)
     text = json.dumps(text, ensure_ascii=False)[1:-1] if re.search(r"[\x00-\x1f\x7f\u2028\u2029]", text) else text
     fence = _fence(text, 1)

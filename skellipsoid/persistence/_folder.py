@@ -1,4 +1,4 @@
-"""The folder of a saved model: its manifest, its files, and what is left of saves that ended early."""
+"""The folder of a saved model: its manifest, its files, and the leftovers of interrupted saves."""
 
 import hashlib
 import json
@@ -144,7 +144,7 @@ def locked(folder: Path, *, wait: bool) -> Iterator[bool]:
 
 
 def remove_unfinished(target: Path) -> None:
-    """Remove what first saves to a folder left beside it when they were killed, not those that are running."""
+    """Remove the leftovers of interrupted first saves to a folder, not those of running saves."""
     name = re.compile(re.escape(f".{target.name}.") + r"[0-9a-f]{8}\.tmp")
     for left in target.absolute().parent.iterdir():
         if name.fullmatch(left.name) and left.is_dir():
@@ -154,7 +154,7 @@ def remove_unfinished(target: Path) -> None:
 
 
 def remove_replaced(target: Path, parts: str, replaced: str, *, held: bool) -> None:
-    """Remove every folder of parts but one, and what saves into this folder left when they were killed.
+    """Remove every folder of parts but one, and the leftovers of interrupted saves.
 
     ``held``: no other save is running; otherwise only what is replaced, or old, is removed.
     """

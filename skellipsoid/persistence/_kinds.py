@@ -1,4 +1,4 @@
-"""Which classes can be kept, and the fitted state that each needs."""
+"""Classes that can be saved, and the fitted state that each needs."""
 
 import itertools
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ Sizes = dict[str, int]
 
 @dataclass(frozen=True)
 class Rule:
-    """What one fitted attribute must be."""
+    """Requirement of one fitted attribute."""
 
     what: str  # for the error
     accepts: Callable[[Any], bool]
@@ -33,7 +33,7 @@ class Rule:
     required: bool = True
 
     def check(self, name: str, value: Any, sizes: Sizes) -> None:
-        """Raise one sentence if a value is not what it must be; new sizes are noted."""
+        """Raise an error if a value does not meet the requirement; new sizes are recorded."""
         if value is None and self.nullable:
             return
         if not self.accepts(value):
@@ -251,7 +251,7 @@ _SCALER = {
 
 
 class Kind(NamedTuple):
-    """A class that can be kept."""
+    """A class that can be saved."""
 
     cls: type
     state: dict[str, Rule]
@@ -289,7 +289,7 @@ SPLITTERS: dict[str, type] = {
 
 
 def check_state(estimator: Any) -> None:
-    """Raise one sentence if a fitted attribute is missing, or is not what scoring needs."""
+    """Raise an error if a fitted attribute is missing or invalid for scoring."""
     kind = KINDS[type(estimator).__name__]
     name = f"of the {type(estimator).__name__}"
     sizes: Sizes = {}

@@ -1,4 +1,4 @@
-"""JSON and files as a fitted estimator."""
+"""Load a fitted estimator from JSON and files."""
 
 import inspect
 import re
@@ -28,11 +28,11 @@ _FITTED_NAME = re.compile(r"_?[a-z]\w*", re.ASCII)
 
 
 def load(folder: str | Path) -> Any:
-    """Load what ``save`` wrote.
+    """Load a model that ``save`` wrote.
 
-    Nothing in the folder is executed: it holds numbers, strings and weights. Only this package's estimators and the
-    scikit-learn classes that ``save`` keeps are ever made. A model that another process replaces meanwhile is read
-    again.
+    Nothing in the folder is executed: it holds numbers, strings and weights. Only estimators of this package and the
+    scikit-learn classes that ``save`` supports are created. If another process replaces the model during the load, it
+    is read again.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def load(folder: str | Path) -> Any:
     Returns
     -------
     estimator : estimator or Pipeline
-        Fitted, predicting as the saved one did; on a machine without the device that it was fitted on, on the CPU.
+        Fitted, with the predictions of the saved one; on the CPU if the machine does not have its device.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def load(folder: str | Path) -> Any:
 
     See Also
     --------
-    save : The other way.
+    save : Save a model.
     """
     source = Path(folder)
     manifest, files = read_model(source)
@@ -71,7 +71,7 @@ def load(folder: str | Path) -> Any:
 
 
 def _build(model: Any, files: Files, *, fitted: bool = True) -> Any:
-    """Make an estimator, or a Pipeline, from its description."""
+    """Create an estimator, or a Pipeline, from its description."""
     if model["class"] != "Pipeline":
         return _build_part(model, files, fitted=fitted)
     steps = []
@@ -117,7 +117,7 @@ def _build_part(model: dict[str, Any], files: Files, *, fitted: bool) -> Any:
 def _set_state(estimator: Any, name: str, value: Any) -> None:
     defined = inspect.getattr_static(type(estimator), name, None)
     if isinstance(defined, property) and defined.fset is None:
-        return  # what an earlier version stored, and this one makes of other state
+        return  # state of an earlier version that is now computed
     own = isinstance(defined, property) or defined is None
     if not _FITTED_NAME.fullmatch(name) or not own or name in estimator.get_params(deep=False):
         msg = f"{name!r} is no fitted attribute of {type(estimator).__name__}"
@@ -180,7 +180,7 @@ def _strings(strings: Any, dtype: Any) -> np.ndarray:
 
 
 def _check_steps(pipeline: Pipeline) -> None:
-    """Raise one sentence if a step does not take what the step before it gives."""
+    """Raise an error if a step does not accept the output of the step before it."""
     given: int | str | None = None
     before = ""
     for name, step in pipeline.steps:
@@ -198,7 +198,7 @@ def _named(columns: int | str) -> str:
 
 
 def _inside(estimator: Any) -> Any:
-    """Look through what wraps a fitted estimator."""
+    """Return the fitted estimator inside a wrapper."""
     while isinstance(estimator, FrozenEstimator | TunedOperatingPointCV):
         estimator = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator.estimator_
     return estimator
@@ -209,7 +209,7 @@ def _steps(pipeline: Pipeline) -> list[BaseEstimator]:
 
 
 def _takes(estimator: Any) -> int | str | None:
-    """Tell what an estimator takes: texts, a number of features, or ``None`` where that cannot be told."""
+    """Input of an estimator: texts, a number of features, or ``None`` if unknown."""
     estimator = _inside(estimator)
     if isinstance(estimator, SupConTextEncoder):
         return "texts"
@@ -220,7 +220,7 @@ def _takes(estimator: Any) -> int | str | None:
 
 
 def _gives(estimator: Any, given: int | str | None) -> int | str | None:
-    """Tell what an estimator gives for what it is given."""
+    """Output of an estimator for a given input."""
     estimator = _inside(estimator)
     if isinstance(estimator, SupConTextEncoder):
         return estimator._n_features_out

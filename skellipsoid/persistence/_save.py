@@ -1,4 +1,4 @@
-"""A fitted estimator into a folder, at once or not at all."""
+"""Save a fitted estimator to a folder, completely or not at all."""
 
 import json
 import math
@@ -40,8 +40,8 @@ def save(
 ) -> None:
     """Save a fitted classifier, encoder or Pipeline, without pickle.
 
-    Beside the model the folder gets a model card, ``README.md``: what it is, its classes, parameters, versions and
-    where it comes from.
+    The folder also gets a model card, ``README.md``, with the classes, parameters, versions and provenance of the
+    model.
 
     Parameters
     ----------
@@ -51,14 +51,13 @@ def save(
         ``TruncatedSVD`` and ``FrozenEstimator`` (around any of these). The cache of a Pipeline (``memory``) is not part
         of the model.
     folder : str or Path
-        Where to write. A save that is killed leaves what was there whole.
+        Folder of the model. An interrupted save does not change an earlier model in it.
     overwrite : bool, default=False
-        Whether a model that was saved in the folder before may be replaced. Other files in the folder stay, and so
-        does a ``README.md`` that ``save`` did not write.
+        Whether to replace a model in the folder. Other files stay, also a ``README.md`` that ``save`` did not write.
     provenance : mapping of str, default=None
-        Where the model comes from, for the manifest and the model card: what JSON can hold, for instance
-        ``{"n_texts": 812, "data_check": {"near_duplicates": 3}, "report": "…"}``. The hash of the training data is
-        there by itself if an encoder of the model recorded it (``training_data_sha256_``).
+        Origin of the model, for the manifest and the model card: values that JSON can hold, such as
+        ``{"n_texts": 812, "data_check": {"near_duplicates": 3}, "report": "…"}``. The hash of the training data
+        is added if an encoder of the model recorded it (``training_data_sha256_``).
 
     Raises
     ------
@@ -77,7 +76,7 @@ def save(
 
     See Also
     --------
-    load : The other way.
+    load : Load the model.
 
     Examples
     --------
@@ -124,7 +123,7 @@ def _versions() -> dict[str, str | None]:
 
 
 def _recorded(estimator: Any) -> dict[str, Any]:
-    """Collect what the estimators themselves know about their training data."""
+    """Collect the records of the estimators about their training data."""
     hashes = [getattr(part, "training_data_sha256_", None) for _, part in parts_of(estimator)]
     return {"training_data_sha256": found} if (found := next(filter(None, hashes), None)) else {}
 

@@ -7,12 +7,14 @@ arrays of any model (``from_predictions``), or from the caller (the constructor)
 
 from ._confusion import OpenSetConfusionMatrixDisplay
 from ._coverage import CoverageDisplay
+from ._critical_difference import CriticalDifferenceDisplay
 from ._ellipsoid import EllipsoidDisplay
 from ._histogram import ScoreHistogramDisplay
 from ._oscr import OSCRDisplay
 
 __all__ = [
     "CoverageDisplay",
+    "CriticalDifferenceDisplay",
     "EllipsoidDisplay",
     "OSCRDisplay",
     "OpenSetConfusionMatrixDisplay",

@@ -1,4 +1,4 @@
-"""What the displays share of matplotlib: the lazy import, axes, colours, short names.
+"""Shared code of the displays: the lazy import of matplotlib, axes, colours, short names.
 
 No function here touches pyplot when axes are given, and none changes ``rcParams``.
 """
@@ -15,7 +15,7 @@ COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 #: One marker and one line style for each colour, so that nothing depends on colour alone.
 MARKERS = ("o", "s", "^", "D", "v", "P")
 LINE_STYLES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
-#: What known and open rows are drawn in where classes do not matter.
+#: Colours of known and open samples if classes are not distinguished.
 KNOWN_COLOUR, OPEN_COLOUR = "#0072B2", "#D55E00"
 #: Marks of an operating point, and of all that is neither known nor open.
 INK, FAINT = "#222222", "#707070"
@@ -26,7 +26,7 @@ _POINTS_PER_INCH = 72
 
 
 def require_matplotlib(what: str) -> None:
-    """Raise one sentence that names the extra unless matplotlib is installed."""
+    """Raise an error that names the extra unless matplotlib is installed."""
     if find_spec("matplotlib") is None:
         msg = f"{what} draws with matplotlib, which is not installed: pip install 'skellipsoid[plot]'."
         raise ImportError(msg)
@@ -102,5 +102,5 @@ def name_open(classes: Any, open_label: Any) -> str:
 
 
 def percent(share: float) -> str:
-    """Write a share for a legend; of no rows there is none."""
+    """Write a share for a legend; empty without samples."""
     return "none" if share != share else f"{share:.1%}"

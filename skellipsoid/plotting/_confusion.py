@@ -51,7 +51,7 @@ class OpenSetConfusionMatrixDisplay:
     im_ : matplotlib AxesImage
         The matrix.
     values_ : ndarray
-        What the colours show: shares, or numbers with ``normalize=None``; NaN where a share is of no rows.
+        What the colours show: shares, or numbers with ``normalize=None``; NaN where a share is of no samples.
     text_ : ndarray of matplotlib Text, or None
         What is written in the cells, of the shape of the matrix; ``None`` where nothing is.
 
@@ -119,7 +119,7 @@ class OpenSetConfusionMatrixDisplay:
         estimator : open-set classifier, or Pipeline or search that ends in one
             Fitted.
         X : array-like
-            What the estimator predicts on: features, or texts for a text Pipeline.
+            Features, or texts for a text Pipeline.
         y : array-like of shape (n_samples,)
             True labels; those outside ``classes_`` are open.
         ax : matplotlib Axes, default=None
@@ -134,7 +134,7 @@ class OpenSetConfusionMatrixDisplay:
         Raises
         ------
         ValueError
-            If labels are of mixed kinds or lengths differ.
+            If labels mix numbers and strings or lengths differ.
         TypeError
             If the estimator does not end in an open-set classifier.
         ImportError
@@ -181,7 +181,7 @@ class OpenSetConfusionMatrixDisplay:
         ------
         ValueError
             If an answer is neither among ``labels`` nor open, if ``display_labels`` are not one for each class and
-            one for open, if labels are of mixed kinds, or if lengths differ.
+            one for open, if labels mix numbers and strings, or if lengths differ.
         ImportError
             If matplotlib is not installed.
         """
@@ -229,7 +229,7 @@ class OpenSetConfusionMatrixDisplay:
             Whether to draw ``coarse_matrix``, numbers and shares written in its cells.
         normalize : {"true", "pred", "all"} or None, default="true"
             What the colours are shares of: the rows of a true class, the rows answered so, all rows; or numbers of
-            rows. Open rows are often so many that in numbers nothing else is seen.
+            samples. Open samples are often so many that in numbers nothing else is seen.
         include_values : bool or "auto", default="auto"
             Whether to write the values into the cells. "auto" does for up to eleven known classes.
         cmap : str or matplotlib Colormap, default="Blues"
@@ -247,7 +247,7 @@ class OpenSetConfusionMatrixDisplay:
         Returns
         -------
         display : OpenSetConfusionMatrixDisplay
-            This display, with what was drawn.
+            This display, with the drawn artists.
 
         Raises
         ------
@@ -301,7 +301,7 @@ class OpenSetConfusionMatrixDisplay:
 
         shown = self.values_.astype(np.float64)
         if coarse:
-            shown[1, 0] = np.nan  # no answer is right for an open row
+            shown[1, 0] = np.nan  # no answer is right for an open sample
         top = 1.0 if normalize else max(float(np.nanmax(shown)), 1.0)
         looks = {"cmap": cmap, "norm": PowerNorm(gamma, 0, top), "interpolation": "nearest", "aspect": "equal"}
         self.im_ = self.ax_.imshow(np.ma.masked_invalid(shown), **styled(looks, im_kw, AxesImage))
@@ -357,7 +357,7 @@ class OpenSetConfusionMatrixDisplay:
 
 
 def _normalize(counts: NDArray[np.int64], normalize: str | None) -> NDArray[Any]:
-    """Turn numbers of rows into shares, NaN where there are none."""
+    """Turn numbers of samples into shares, NaN where there are none."""
     if normalize is None:
         return counts
     axes: dict[str, int | None] = {"true": 1, "pred": 0, "all": None}

@@ -20,19 +20,20 @@ _CURVES = {"open_set_f1": "K+1 classes", "known_f1": "known classes", "open_f1":
 class CoverageDisplay:
     """F1 over all classes, over the known ones, and of open, against the operating point.
 
-    Shows what moving the offset would do. A point chosen on these rows is good on these rows: choose on rows for
-    development, and draw test rows only to see how well the choice did.
+    Shows the effect of the offset. Choose it on development samples, and draw test samples only to evaluate the choice.
+    A point chosen on these samples is good on these samples: choose on samples for development, and draw test samples
+    only to see how well the choice did.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to make one.
 
     Parameters
     ----------
     offsets : ndarray of shape (n_offsets,)
-        Operating points, rising; a row is accepted when its score is at least the offset.
+        Operating points, rising; a sample is accepted when its score is at least the offset.
     coverage : ndarray of shape (n_offsets,)
-        Share of known rows that are accepted.
+        Share of known samples that are accepted.
     rejection : ndarray of shape (n_offsets,)
-        Share of open rows that are rejected.
+        Share of open samples that are rejected.
     open_set_f1 : ndarray of shape (n_offsets,)
         Macro F1 over the K known classes and open.
     known_f1 : ndarray of shape (n_offsets,)
@@ -61,9 +62,9 @@ class CoverageDisplay:
 
     Notes
     -----
-    At offset o each row with a score of at least o has its closed-set answer, every other row is answered open; the
-    three figures are ``open_set_f1_score``, ``known_f1_score`` and ``open_f1_score`` of these answers. Coverage is
-    #{known: s ≥ o} / #{known}. A known class without a row in ``y_true`` counts 0 throughout, with one warning.
+    At offset o each sample with a score of at least o has its closed-set answer, every other sample is answered open;
+    the three figures are ``open_set_f1_score``, ``known_f1_score`` and ``open_f1_score`` of these answers. Coverage is
+    #{known: s ≥ o} / #{known}. A known class without a sample in ``y_true`` counts 0 throughout, with one warning.
 
     Examples
     --------
@@ -110,18 +111,18 @@ class CoverageDisplay:
     ) -> Self:
         """Draw the curves of a fitted classifier, its present offset marked.
 
-        Scores are ``score_samples`` less ``class_offsets_``, so that rows below the offset are those answered open.
+        Scores are ``score_samples`` less ``class_offsets_``, so that samples below the offset are those answered open.
 
         Parameters
         ----------
         estimator : open-set classifier, or Pipeline or search that ends in one
             Fitted.
         X : array-like
-            What the estimator predicts on: features, or texts for a text Pipeline.
+            Features, or texts for a text Pipeline.
         y : array-like of shape (n_samples,)
             True labels; those outside ``classes_`` are open.
         n_offsets : int, default=200
-            How many operating points to draw, with equally many rows between them.
+            How many operating points to draw, with equally many samples between them.
         ax : matplotlib Axes, default=None
             Where to draw; ``None`` makes a new figure.
         **plot_options : dict
@@ -134,7 +135,7 @@ class CoverageDisplay:
         Raises
         ------
         ValueError
-            If known or open rows are missing, a score is NaN, labels are of mixed kinds, or lengths differ.
+            If known or open samples are missing, a score is NaN, labels mix numbers and strings, or lengths differ.
         TypeError
             If the estimator does not end in an open-set classifier.
         ImportError
@@ -143,7 +144,7 @@ class CoverageDisplay:
         Warns
         -----
         UndefinedMetricWarning
-            If a known class has no row in ``y``.
+            If a known class has no sample in ``y``.
         """
         answers = read_answers(cls, estimator, X, "predict_known", "score_samples")
         return cls.from_predictions(y, **answers, n_offsets=n_offsets, ax=ax, **plot_options)
@@ -169,7 +170,7 @@ class CoverageDisplay:
         y_true : array-like of shape (n_samples,)
             True labels, all numbers or all strings. A label outside ``labels`` is read as open.
         y_pred_known : array-like of shape (n_samples,)
-            Closed-set answers of the same kind, as of ``predict_known``: a known class for every row, never open.
+            Closed-set answers of the same kind, as of ``predict_known``: a known class for every sample, never open.
         score : array-like of shape (n_samples,)
             Knownness, in any units: higher is more known.
         offset : float, default=None
@@ -179,7 +180,7 @@ class CoverageDisplay:
         labels : array-like of shape (n_classes,), default=None
             The known classes. None takes all that occur and are not the open label.
         n_offsets : int, default=200
-            How many operating points to draw, with equally many rows between them.
+            How many operating points to draw, with equally many samples between them.
         ax : matplotlib Axes, default=None
             Where to draw; ``None`` makes a new figure.
         **plot_options : dict
@@ -192,15 +193,15 @@ class CoverageDisplay:
         Raises
         ------
         ValueError
-            If known or open rows are missing, ``offset`` or a score is NaN, ``y_pred_known`` holds the open label,
-            labels are of mixed kinds, or lengths differ.
+            If known or open samples are missing, ``offset`` or a score is NaN, ``y_pred_known`` holds the open label,
+            labels mix numbers and strings, or lengths differ.
         ImportError
             If matplotlib is not installed.
 
         Warns
         -----
         UndefinedMetricWarning
-            If a known class has no row in ``y_true``.
+            If a known class has no sample in ``y_true``.
         """
         require_matplotlib(f"{cls.__name__}.from_predictions")
         rows = read_closed_set_rows(y_true, y_pred_known, score, open_label=open_label, labels=labels)
@@ -244,7 +245,7 @@ class CoverageDisplay:
         Returns
         -------
         display : CoverageDisplay
-            This display, with what was drawn.
+            This display, with the drawn artists.
 
         Raises
         ------
@@ -289,7 +290,7 @@ class CoverageDisplay:
 
 
 def _warn_of_missing_classes(rows: ClosedSetRows) -> None:
-    """Warn, at the caller of ``from_predictions``, of known classes whose F1 says nothing."""
+    """Warn, at the caller of ``from_predictions``, of known classes without a defined F1."""
     missing = rows.problem.classes[np.bincount(rows.problem.true, minlength=len(rows.problem.classes))[:-1] == 0]
     if len(missing):
         warn(
@@ -301,7 +302,7 @@ def _warn_of_missing_classes(rows: ClosedSetRows) -> None:
 
 
 def _spread_offsets(score: NDArray[np.float64], offset: float | None, n_offsets: int) -> NDArray[np.float64]:
-    """Offsets from accepting every row to rejecting every row, with equally many rows between; the present one too."""
+    """Give offsets from no rejection to full rejection, with equally many samples between, and the present offset."""
     finite = score[np.isfinite(score)]
     offsets = [score.min(), np.nextafter(score.max(), np.inf), *([] if offset is None else [offset])]
     if len(finite):
@@ -310,7 +311,7 @@ def _spread_offsets(score: NDArray[np.float64], offset: float | None, n_offsets:
 
 
 def _f1_scores(rows: ClosedSetRows, accepted: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """F1 of each known class and of open (last) when these rows are accepted; 0 for a class without any row."""
+    """F1 of each known class and of open (last) when these samples are accepted; 0 for a class without any sample."""
     true, predicted = rows.problem.true, rows.problem.predicted
     n_known = len(rows.problem.classes)
     answers = np.where(accepted, predicted, n_known)

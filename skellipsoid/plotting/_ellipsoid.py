@@ -1,4 +1,4 @@
-"""Ellipsoids, rows and open space in two dimensions."""
+"""Ellipsoids, samples and open space in two dimensions."""
 
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -27,18 +27,18 @@ _MANY = 12
 
 
 class EllipsoidDisplay:
-    r"""Ellipsoids, rows and open space on a plane.
+    r"""Ellipsoids, samples and open space on a plane.
 
     With two features the plane is the feature space. With more it lies through the centre of one class's ellipsoid,
     along two axes: the ellipses and the open space are what the plane cuts out of the ellipsoids and of the region
-    where ``predict`` answers open (see Notes); the rows are projected onto it.
+    where ``predict`` answers open (see Notes); the samples are projected onto it.
 
     Use :meth:`from_estimator` to make one.
 
     Parameters
     ----------
     points : ndarray of shape (n_samples, 2)
-        The rows on the plane.
+        The samples on the plane.
     y_true : ndarray of shape (n_samples,)
         A class of ``classes``, or the open label.
     y_pred : ndarray of shape (n_samples,)
@@ -48,7 +48,7 @@ class EllipsoidDisplay:
     outlines : ndarray of shape (n_classes, n_points, 2)
         Closed outline of each class's ellipse; NaN for a class that the plane misses.
     centroids : ndarray of shape (n_classes, 2)
-        The centroids, projected like the rows.
+        The centroids, projected like the samples.
     limits : ndarray of shape (2, 2)
         Least and greatest corner of the picture.
     is_open : ndarray of shape (n_up, n_across)
@@ -64,7 +64,7 @@ class EllipsoidDisplay:
     directions : ndarray of shape (2, n_features), default=None
         ``None`` is the unit matrix.
     coordinates : ndarray of shape (2, n_features), default=None
-        A row x is drawn at ``(x - origin) @ coordinates.T``; ``None`` is ``directions``.
+        A sample x is drawn at ``(x - origin) @ coordinates.T``; ``None`` is ``directions``.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class EllipsoidDisplay:
     centroid_marks_ : matplotlib Line2D
         The centroids drawn: of all classes that the legend names.
     rows_ : dict of str to list of matplotlib PathCollection
-        The rows drawn, by what they are and how they are answered: "known accepted", "known rejected",
+        The samples drawn, by what they are and how they are answered: "known accepted", "known rejected",
         "open accepted", "open rejected".
     names_ : list of matplotlib Text
         The names written at the ellipses.
@@ -86,7 +86,7 @@ class EllipsoidDisplay:
 
     See Also
     --------
-    ScoreHistogramDisplay : How far inside or outside all rows lie, without a projection.
+    ScoreHistogramDisplay : How far inside or outside all samples lie, without a projection.
     skellipsoid.EllipsoidOpenSetClassifier.ellipsoid_axes : The axes.
 
     Notes
@@ -104,13 +104,13 @@ class EllipsoidDisplay:
     with its centre at :math:`p_k = -G_k^+ F_k (o - m_k)`, and empty when the norm is larger even there. Every point
     of an outline, put back into feature space, has the margin :math:`t` for its class.
 
-    A row x is drawn at its coordinates :math:`P (x - o)`. For axes of the class's own ellipsoid :math:`P = V` is
-    orthonormal. Shared axes are not perpendicular in feature space: there :math:`P` holds two rows of
-    ``shared_axes``, and :math:`V = (P \Sigma P^\top)^{-1} P \Sigma` with :math:`\Sigma = (A_k^\top A_k)^{-1}`, the
-    points that lie deepest inside the ellipsoid among all with the same coordinates. Either way the section of the
-    named class is the projection of its whole ellipsoid as well: a row drawn outside of that ellipse is outside of
-    the ellipsoid. A row drawn inside need not be inside, for its other coordinates count too; therefore accepted rows
-    are filled and rejected ones are not. For the other classes the section says nothing about rows beside the plane.
+    A sample x is drawn at its coordinates :math:`P (x - o)`. For axes of the class's own ellipsoid :math:`P = V` is
+    orthonormal. Shared axes are not perpendicular in feature space: there :math:`P` holds two rows of ``shared_axes``,
+    and :math:`V = (P \Sigma P^\top)^{-1} P \Sigma` with :math:`\Sigma = (A_k^\top A_k)^{-1}`, the points that lie
+    deepest inside the ellipsoid among all with the same coordinates. Either way the section of the named class is the
+    projection of its whole ellipsoid as well: a sample drawn outside of that ellipse is outside of the ellipsoid. A
+    sample drawn inside need not be inside, for its other coordinates count too; therefore accepted samples are filled
+    and rejected ones are not. For the other classes the section says nothing about samples beside the plane.
 
     Examples
     --------
@@ -172,22 +172,22 @@ class EllipsoidDisplay:
         ax: "Axes | None" = None,
         **plot_options: Any,
     ) -> Self:
-        """Draw what a fitted classifier does with rows.
+        """Draw what a fitted classifier does with samples.
 
         Parameters
         ----------
         estimator : EllipsoidOpenSetClassifier, or Pipeline or search that ends in one
             Fitted. The picture is of the features that the classifier itself sees.
         X : array-like
-            What the estimator predicts on: features, or texts for a text Pipeline.
+            Features, or texts for a text Pipeline.
         y : array-like of shape (n_samples,)
             True labels; those outside ``classes_`` are open.
         label : int or str, default=None
             The class whose axes span the plane. ``None`` draws the features themselves, if there are two.
         axes : {"shared", "contributing", "longest"} or pair of int, default="shared"
             Which two axes. ``"shared"``: of ``shared_axes``, along which class means differ, the two along which the
-            rows assigned to the class lie farthest out; each is named by its two poles. The others are axes of the
-            class's own ellipsoid: the two that contribute most to the distance of these rows, the two longest, or
+            samples assigned to the class lie farthest out; each is named by its two poles. The others are axes of the
+            class's own ellipsoid: the two that contribute most to the distance of these samples, the two longest, or
             positions as in ``ellipsoid_axes``, 0 being the longest and -1 the shortest. ``"shared"`` is
             ``"contributing"`` where classes share fewer than two axes. Without ``label`` it has no effect.
         grid_resolution : int, default=300
@@ -255,9 +255,9 @@ class EllipsoidDisplay:
     ) -> Self:
         """Draw the picture.
 
-        Accepted rows are filled. Rejected known rows are hollow, rejected open rows thin crosses. Names that would
-        cover one another are left out, those of the smaller ellipses first. On the plane of a ``label`` that class is
-        named in the legend only.
+        Accepted samples are filled. Rejected known samples are hollow, rejected open samples thin crosses. Names that
+        would cover one another are left out, those of the smaller ellipses first. On the plane of a ``label`` that
+        class is named in the legend only.
 
         Parameters
         ----------
@@ -269,14 +269,14 @@ class EllipsoidDisplay:
         legend : bool, default=True
             Whether to draw the legend, to the right of the axes.
         scatter_kw : dict, default=None
-            Keywords of :meth:`matplotlib.axes.Axes.scatter` for all rows.
+            Keywords of :meth:`matplotlib.axes.Axes.scatter` for all samples.
         outline_kw : dict, default=None
             Keywords of :meth:`matplotlib.axes.Axes.plot` for all ellipses.
 
         Returns
         -------
         display : EllipsoidDisplay
-            This display, with what was drawn.
+            This display, with the drawn artists.
         """
         many = len(self.classes) > _MANY and self.label is None
         self.ax_, self.figure_ = make_axes(self, ax, figsize=(10.5, 7.5) if many else (8.5, 5.5))

@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 
 class ScoreHistogramDisplay:
-    """Histograms of knownness of known and of open rows, with the offset between accepted and rejected.
+    """Histograms of knownness of known and of open samples, with the offset between accepted and rejected.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to make one.
 
     Parameters
     ----------
     known_score : ndarray of shape (n_known,)
-        Knownness of the known rows: higher is more known.
+        Knownness of the known samples: higher is more known.
     open_score : ndarray of shape (n_open,)
-        Knownness of the open rows.
+        Knownness of the open samples.
     offset : float, default=0.0
-        Rows whose score is below it are rejected.
+        Samples whose score is below it are rejected.
 
     Attributes
     ----------
@@ -36,13 +36,13 @@ class ScoreHistogramDisplay:
     bin_edges_ : ndarray of shape (n_bins + 1,)
         Edges of the bins, the same for both kinds.
     known_heights_ : ndarray of shape (n_bins,)
-        Share (or number) of the known rows in each bin; zeros without known rows.
+        Share (or number) of the known samples in each bin; zeros without known samples.
     open_heights_ : ndarray of shape (n_bins,)
-        Share (or number) of the open rows in each bin; zeros without open rows.
+        Share (or number) of the open samples in each bin; zeros without open samples.
     known_bars_ : matplotlib StepPatch
-        The known rows.
+        The known samples.
     open_bars_ : matplotlib StepPatch
-        The open rows.
+        The open samples.
     line_ : matplotlib Line2D or None
         The offset; ``None`` if it is infinite.
 
@@ -53,7 +53,7 @@ class ScoreHistogramDisplay:
 
     Notes
     -----
-    The share of accepted known rows is #{known: s ≥ offset} / #{known}, that of rejected open rows
+    The share of accepted known samples is #{known: s ≥ offset} / #{known}, that of rejected open samples
     #{open: s < offset} / #{open}. Bins hold their lower edge, and the offset is an edge where it lies among the scores,
     so that each bar lies on one side.
 
@@ -88,7 +88,7 @@ class ScoreHistogramDisplay:
         estimator : open-set classifier, or Pipeline or search that ends in one
             Fitted.
         X : array-like
-            What the estimator predicts on: features, or texts for a text Pipeline.
+            Features, or texts for a text Pipeline.
         y : array-like of shape (n_samples,)
             True labels; those outside ``classes_`` are open.
         ax : matplotlib Axes, default=None
@@ -103,7 +103,7 @@ class ScoreHistogramDisplay:
         Raises
         ------
         ValueError
-            If a score is not finite, labels are of mixed kinds, or lengths differ.
+            If a score is not finite, labels mix numbers and strings, or lengths differ.
         TypeError
             If the estimator does not end in an open-set classifier.
         ImportError
@@ -132,7 +132,7 @@ class ScoreHistogramDisplay:
         score : array-like of shape (n_samples,)
             Knownness, finite, in any units: higher is more known.
         offset : float, default=0.0
-            Rows whose score is below it are rejected.
+            Samples whose score is below it are rejected.
         open_label : int or str, default=-1
             The label for open, cast to the kind of the labels.
         labels : array-like of shape (n_classes,), default=None
@@ -149,7 +149,7 @@ class ScoreHistogramDisplay:
         Raises
         ------
         ValueError
-            If a score is not finite, ``offset`` is NaN, labels are of mixed kinds, or lengths differ.
+            If a score is not finite, ``offset`` is NaN, labels mix numbers and strings, or lengths differ.
         ImportError
             If matplotlib is not installed.
         """
@@ -185,8 +185,8 @@ class ScoreHistogramDisplay:
         bins : int, default=40
             The range of all scores is this many bins long; there is one more because the offset is an edge.
         share : bool, default=True
-            Whether heights are shares of the rows of each kind, so that few open rows are seen beside many known
-            ones, or numbers of rows.
+            Whether heights are shares of the samples of each kind, so that few open samples are seen beside many known
+            ones, or numbers of samples.
         legend : bool, default=True
             Whether to draw the legend, above the axes.
         known_kw, open_kw : dict, default=None
@@ -197,7 +197,7 @@ class ScoreHistogramDisplay:
         Returns
         -------
         display : ScoreHistogramDisplay
-            This display, with what was drawn.
+            This display, with the drawn artists.
 
         Raises
         ------

@@ -13,7 +13,7 @@ _ARGUMENTS = {"predict": "y_pred", "predict_known": "y_pred_known", "score_sampl
 
 
 def read_classifier(display: type, estimator: Any, X: Any, *members: str, remedy: str = "") -> tuple[Any, Any]:
-    """Take the fitted classifier, and the features that it sees, for a display's ``from_estimator``.
+    """Take the fitted classifier, and its features, for a display's ``from_estimator``.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def read_answers(display: type, estimator: Any, X: Any, *methods: str) -> dict[s
     """Take the arguments of a display's ``from_predictions``, but the true labels, out of a fitted estimator.
 
     They are the answers of the methods, the known classes and the open label, and with a score the offset. From scores
-    the class offsets are taken off, so that the rows below the offset are those answered open.
+    the class offsets are taken off, so that the samples below the offset are those answered open.
     """
     with_score = "score_samples" in methods
     members = (*methods, "predict_known", "offset_", "class_offsets_") if with_score else methods
@@ -50,7 +50,7 @@ def read_answers(display: type, estimator: Any, X: Any, *methods: str) -> dict[s
 
 
 def _less_class_offsets(classifier: Any, score: NDArray[np.floating], assigned: NDArray[Any]) -> NDArray[np.floating]:
-    """Take the class offsets off scores; those below ``offset_`` then are exactly the rows answered open."""
+    """Subtract the class offsets from scores; samples below ``offset_`` are then those answered open."""
     class_offsets = classifier.class_offsets_[np.searchsorted(classifier.classes_, assigned)]
     offset, relative = classifier.offset_, score - class_offsets
     # The difference rounds otherwise than the sum that predict compares with.
@@ -60,7 +60,7 @@ def _less_class_offsets(classifier: Any, score: NDArray[np.floating], assigned: 
 
 
 def require_both(is_known: NDArray[np.bool_], open_label: Any) -> None:
-    """Raise one sentence unless there are known and open rows."""
+    """Raise an error unless there are known and open samples."""
     if is_known.all():
         msg = (
             f"None of the {len(is_known)} rows of y is open, but this picture sets known against open rows: add rows "

@@ -20,7 +20,7 @@ _GID = "skellipsoid.oscr"
 
 
 class OSCRDisplay:
-    """Open-set classification rate curve: known rows accepted and right, against open rows accepted.
+    """Open-set classification rate curve: known samples accepted and correct, against open samples accepted.
 
     Several models come on one picture by passing the first display's ``ax_`` as ``ax=``. Use :meth:`from_estimator` or
     :meth:`from_predictions` to make one.
@@ -28,9 +28,9 @@ class OSCRDisplay:
     Parameters
     ----------
     fpr : ndarray of shape (n_thresholds,)
-        Share of open rows that are accepted, rising.
+        Share of open samples that are accepted, rising.
     ccr : ndarray of shape (n_thresholds,)
-        Share of known rows that are accepted and classified correctly, rising to the closed-set accuracy.
+        Share of known samples that are accepted and classified correctly, rising to the closed-set accuracy.
     oscr : float, default=None
         The area under the curve, for the legend.
     operating_point : tuple of float, default=None
@@ -105,14 +105,14 @@ class OSCRDisplay:
     ) -> Self:
         """Draw the curve of a fitted classifier, its present offset marked.
 
-        Scores are ``score_samples`` less ``class_offsets_``, so that rows below the offset are those answered open.
+        Scores are ``score_samples`` less ``class_offsets_``, so that samples below the offset are those answered open.
 
         Parameters
         ----------
         estimator : open-set classifier, or Pipeline or search that ends in one
             Fitted.
         X : array-like
-            What the estimator predicts on: features, or texts for a text Pipeline.
+            Features, or texts for a text Pipeline.
         y : array-like of shape (n_samples,)
             True labels; those outside ``classes_`` are open.
         name : str, default=None
@@ -129,7 +129,7 @@ class OSCRDisplay:
         Raises
         ------
         ValueError
-            If known or open rows are missing, a score is NaN, labels are of mixed kinds, or lengths differ.
+            If known or open samples are missing, a score is NaN, labels mix numbers and strings, or lengths differ.
         TypeError
             If the estimator does not end in an open-set classifier.
         ImportError
@@ -160,7 +160,7 @@ class OSCRDisplay:
         y_true : array-like of shape (n_samples,)
             True labels, all numbers or all strings. A label outside ``labels`` is read as open.
         y_pred_known : array-like of shape (n_samples,)
-            Closed-set answers of the same kind, as of ``predict_known``: a known class for every row, never open.
+            Closed-set answers of the same kind, as of ``predict_known``: a known class for every sample, never open.
         score : array-like of shape (n_samples,)
             Knownness, in any units: higher is more known.
         offset : float, default=None
@@ -183,8 +183,8 @@ class OSCRDisplay:
         Raises
         ------
         ValueError
-            If known or open rows are missing, ``offset`` or a score is NaN, ``y_pred_known`` holds the open label,
-            labels are of mixed kinds, or lengths differ.
+            If known or open samples are missing, ``offset`` or a score is NaN, ``y_pred_known`` holds the open label,
+            labels mix numbers and strings, or lengths differ.
         ImportError
             If matplotlib is not installed.
         """
@@ -227,7 +227,7 @@ class OSCRDisplay:
         Returns
         -------
         display : OSCRDisplay
-            This display, with what was drawn.
+            This display, with the drawn artists.
         """
         is_new = ax is None
         self.ax_, self.figure_ = make_axes(self, ax, figsize=(5.8, 5.4))

@@ -1,4 +1,4 @@
-"""A plane through feature space, and what the ellipsoids cut out of it."""
+"""A plane through feature space, and its intersections with the ellipsoids."""
 
 from collections.abc import Sequence
 from copy import copy
@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from .._engine.devices import to_numpy
 from ._canvas import shorten
 
-#: A frame goes this many times the extent of the known rows beyond them, at most, to show the rest.
+#: A frame goes this many times the extent of the known samples beyond them, at most, to show the rest.
 _REACH = 0.35
 _PADDING = 0.05
-#: Rows of the grid that are predicted at once: with many features the grid is large.
+#: Samples of the grid that are predicted at once: with many features the grid is large.
 _CHUNK = 4096
 _N_OUTLINE = 201
 
@@ -88,7 +88,7 @@ def choose_plane(classifier: Any, features: Any, label: Any, axes: Any) -> tuple
 def _shared_plane(
     centre: _Floats, root: _Floats, offsets: _Floats, shared: _Floats, poles: NDArray[Any]
 ) -> tuple[Plane, tuple[str, str]]:
-    """Take the two shared axes along which samples lie farthest out, in units of the ellipsoid's reach along them.
+    """Take the two shared axes along which samples lie farthest out, in units of the ellipsoid's extent along them.
 
     The ellipsoid is { x : ‖root (x − centre)‖ ≤ 1 }, Σ = (rootᵀ root)⁻¹. Of all points with given coordinates, those of
     this plane, centre + p (P Σ Pᵀ)⁻¹ P Σ for coordinates P, lie deepest inside it, so that the section is the shadow.
@@ -103,7 +103,7 @@ def _shared_plane(
 
 
 def choose_axes(axes: Any, directions: _Floats, lengths: _Floats, offsets: _Floats) -> tuple[tuple[int, int], _Floats]:
-    """Choose two axes of an ellipsoid, and say how much each axis contributes to the distance of rows.
+    """Choose two axes of an ellipsoid, and say how much each axis contributes to the distance of samples.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def choose_axes(axes: Any, directions: _Floats, lengths: _Floats, offsets: _Floa
     lengths : ndarray of shape (n_features,)
         Semi-axes, longest first.
     offsets : ndarray of shape (n_samples, n_features)
-        Rows less the centre.
+        Samples less the centre.
 
     Returns
     -------
@@ -141,7 +141,7 @@ def choose_axes(axes: Any, directions: _Floats, lengths: _Floats, offsets: _Floa
 
 
 def cut_ellipsoids(classifier: Any, plane: Plane) -> _Floats:
-    """Outline of what the plane cuts out of each class's ellipsoid, (n_classes, n_points, 2)."""
+    """Outline of the intersection of the plane with each class's ellipsoid, (n_classes, n_points, 2)."""
     sizes = 1 - classifier.offset_ - classifier.class_offsets_
     matrices = (
         A.astype(np.float64) / radius for A, radius in zip(classifier.components_, classifier.radii_, strict=True)
@@ -151,7 +151,7 @@ def cut_ellipsoids(classifier: Any, plane: Plane) -> _Floats:
 
 
 def cut_ellipsoid(plane: Plane, centroid: _Floats, matrix: _Floats, size: float, n_points: int) -> _Floats:
-    """Outline of what the plane cuts out of { z : ‖matrix (z − centroid)‖ ≤ size }.
+    """Outline of the intersection of the plane with { z : ‖matrix (z − centroid)‖ ≤ size }.
 
     Parameters
     ----------
@@ -181,13 +181,13 @@ def cut_ellipsoid(plane: Plane, centroid: _Floats, matrix: _Floats, size: float,
 
 
 def frame_around(known: _Floats, others: _Floats) -> _Floats:
-    """Limits of a picture: all known rows, and the rest as far as it does not dwarf them.
+    """Limits of a picture: all known samples, and the others as far as known samples stay visible.
 
     Parameters
     ----------
     known : ndarray of shape (n_known, 2)
     others : ndarray of shape (n_others, 2)
-        Open rows and outlines. They alone make the frame if there is no known row.
+        Open samples and outlines. They alone make the frame if there is no known sample.
 
     Returns
     -------
@@ -197,7 +197,7 @@ def frame_around(known: _Floats, others: _Floats) -> _Floats:
     core = known if len(known) else others
     low, high = core.min(axis=0), core.max(axis=0)
     if len(others):
-        # A single row, or rows in one point, have no extent to measure the rest by.
+        # A single sample, or equal samples, have no extent to compare with.
         reach = _REACH * (high - low).max() or np.inf
         low = np.minimum(low, np.maximum(others.min(axis=0), low - reach))
         high = np.maximum(high, np.minimum(others.max(axis=0), high + reach))

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from skellipsoid.cli._tables import read_table, split_table
+from skellipsoid._text_files import read_table
+from skellipsoid.cli._tables import split_table
 
 ROWS = [("wake me", "alarm"), ("lights öff", "light")]
 

@@ -1,6 +1,7 @@
 """The commands that train: their report, the model that they keep or do not, their prompt, their bars."""
 
 import functools
+import json
 import os
 import select
 import signal
@@ -197,6 +198,34 @@ def test_train_reports_on_texts_that_it_then_learns(tiny_model, table, tmp_path,
     assert "3 known intents, 18 training texts, 8 test texts (2 open); held out as open:" in out
     assert out.index("false rejection rate") < out.index("The model is in")
     assert load(tmp_path / "model").classes_.tolist() == ["alarm", "balance", "light", "weather"]
+
+
+def test_a_kept_model_says_what_it_was_trained_on(tiny_model, texts, labels, tmp_path, capsys):
+    path, folder = tmp_path / "log.tsv", tmp_path / "model"
+    lines = [f"{text}\t{label}" for text, label in zip([*texts, texts[0]], [*labels, labels[0]], strict=True)]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    options = ["--model-name", tiny_model, "--finetune", "none", "--save", str(folder), "--report"]
+    assert main(["train", "--data", str(path), *options]) == 0
+    out = capsys.readouterr().out
+    provenance = json.loads((folder / "skellipsoid.json").read_bytes())["provenance"]
+    assert (provenance["data"], provenance["n_texts"]) == ("log.tsv", len(texts) + 1)
+    assert provenance["data_check"]["exact_duplicates"] == 1
+    assert provenance["report"] in out
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert "log.tsv" in card
+    assert "false rejection rate" in card
+
+
+def test_few_findings_of_a_kind_are_printed(tiny_model, texts, tmp_path, capsys):
+    path = tmp_path / "many.tsv"
+    path.write_text("\n".join(f"{text}\tintent {i}" for i, text in enumerate(texts[:8])), encoding="utf-8")
+    options = ["--model-name", tiny_model, "--finetune", "none", "--save", str(tmp_path / "model")]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # every class is one point
+        assert main(["train", "--data", str(path), *options]) == 0
+    err = capsys.readouterr().err
+    assert err.count("collect at least 5") == 5
+    assert "(3 more of this kind; skellipsoid.check_training_texts gives all.)" in err
 
 
 def test_the_rejection_rate_holds_on_texts_that_were_held_out(tiny_model, table, texts, tmp_path, capsys):

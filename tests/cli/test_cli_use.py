@@ -263,7 +263,7 @@ def fails(capsys, *arguments):
 @pytest.mark.parametrize("command", ["demo", "train", "evaluate"])
 def test_a_table_that_cannot_be_used_is_one_sentence(tmp_path, saved, capsys, command):
     more = {"demo": [], "train": ["--save", tmp_path / "model"], "evaluate": ["--model", saved]}[command]
-    sentence = f"--data {str(tmp_path / 'missing.tsv')!r} cannot be read (No such file or directory)"
+    sentence = f"{str(tmp_path / 'missing.tsv')!r} cannot be read (No such file or directory)"
     assert sentence in fails(capsys, command, "--data", tmp_path / "missing.tsv", *more)
     assert "(Is a directory)" in fails(capsys, command, "--data", tmp_path, *more)
     path = tmp_path / "table.tsv"
@@ -314,7 +314,7 @@ def test_a_model_that_cannot_be_used_is_one_sentence(tmp_path, saved, table, cap
         *(
             (
                 [command, "--data", "d", "--save", "s", "--seed", seed],
-                f"argument --seed: '{seed}' is no seed; use a whole number from 0 to 4294967295",
+                f"argument --seed: '{seed}' is not a seed; use a whole number from 0 to 4294967295",
             )
             for command in ("demo", "train")
             for seed in ("-1", "x", "1.5", "4294967296")
@@ -322,7 +322,7 @@ def test_a_model_that_cannot_be_used_is_one_sentence(tmp_path, saved, table, cap
         *(
             (
                 ["train", "--data", "d", "--save", "s", "--rejection-rate", rate],
-                f"argument --rejection-rate: '{rate}' is no share; use a number from 0 to below 1, such as 0.05",
+                f"argument --rejection-rate: '{rate}' is not a share; use a number from 0 to below 1, such as 0.05",
             )
             for rate in ("2", "1", "-0.1", "nan", "5%")
         ),
@@ -333,7 +333,7 @@ def test_a_model_that_cannot_be_used_is_one_sentence(tmp_path, saved, table, cap
         ),
         (
             ["evaluate", "--model", "m", "--data", "d", "--plot", "no/such/x.png"],
-            "argument --plot: there is no folder 'no/such' for 'no/such/x.png'; make it, or use another",
+            "argument --plot: there is no folder 'no/such' for 'no/such/x.png'; create it, or use another",
         ),
     ],
 )

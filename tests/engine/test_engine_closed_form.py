@@ -1,4 +1,4 @@
-"""Boundaries in closed form, and rows that they are without, against refits by NumPy."""
+"""Boundaries in closed form, and their leave-one-out validation, against refits by NumPy."""
 
 from typing import NamedTuple
 
@@ -7,15 +7,15 @@ import pytest
 import torch
 
 from skellipsoid._engine.boundaries import ShapeWeights
-from skellipsoid._engine.closed_form import _choose_weights, _Judge, fit_closed_form
+from skellipsoid._engine.closed_form import _choose_weights, _Validator, fit_closed_form
 from skellipsoid._engine.covariance import LeftOutShapes
-from skellipsoid._engine.geometry import class_balls
-from skellipsoid._engine.held_out import best_size
+from skellipsoid._engine.geometry import class_spheres
+from skellipsoid._engine.held_out import best_scale
 from skellipsoid._engine.samples import Samples
 from skellipsoid._engine.settings import BoundarySettings
-from skellipsoid._engine.shared_shapes import label_distances, principal_frame, shared_frame, turned
+from skellipsoid._engine.shared_shapes import label_distances, principal_frame, rotated, shared_frame
 
-#: Candidates of a, and scales of squared distances that judge them.
+#: Candidates of a, and temperatures of the cross-entropy that compares them.
 SPHERICAL_SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
 TEMPERATURES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 #: Candidates of b and ρ.
@@ -23,7 +23,6 @@ BETWEEN_SHARES = (0.2, 0.4, 0.6)
 SHARED_SHARES = (0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
 
 SETTINGS = BoundarySettings(
-    init="covariance",
     alpha=0.6,
     beta=0.5,
     n_mix=3,
@@ -63,20 +62,20 @@ class Table(NamedTuple):
 
 
 class Fit:
-    """Shapes for given weights, and the rows that judge them."""
+    """Shapes for given weights, and the samples that validate them."""
 
     def __init__(self, found, weights, dtype=torch.float64):
         self.samples, self.weights = found.samples(dtype), weights
-        points = class_balls(self.samples).points
-        self.frame = turned(principal_frame(self.samples, points), weights.spherical)
+        degenerate = class_spheres(self.samples).degenerate
+        self.frame = rotated(principal_frame(self.samples, degenerate), weights.spherical)
         real_open = torch.empty(0, found.rows.shape[1], dtype=dtype)
-        self.judge = _Judge(self.frame, self.samples, points, real_open)
-        self.shapes = LeftOutShapes(self.frame, self.samples.classes, points, weights.between)
-        self.rows = torch.nonzero(~points[self.samples.classes]).flatten()
-        self.known = self.judge.known(self.rows)
+        self.validator = _Validator(self.frame, self.samples, degenerate, real_open)
+        self.shapes = LeftOutShapes(self.frame, self.samples.classes, degenerate, weights.between)
+        self.rows = torch.nonzero(~degenerate[self.samples.classes]).flatten()
+        self.known = self.validator.known(self.rows)
 
-    def reach(self, imaginary=None):
-        return self.judge.reach(self.shapes, self.known, imaginary, [self.weights.shared])[0]
+    def validate(self, synthetic=None):
+        return self.validator.validate(self.shapes, self.known, synthetic, [self.weights.shared])[0]
 
     def norms(self, rows):
         """Distances of new rows to all classes."""
@@ -191,7 +190,7 @@ class Refits:
             np.trace(np.linalg.solve(shared, part.scatter)) / part.freedom for part in self.whole if part.freedom
         ]
         self.typical = np.mean(spreads) / n_axes
-        #: Rows that are left out when each row is judged.
+        #: Rows that are left out when each row is scored.
         self.gone = (found.groups == found.groups[:, np.newaxis]) | (found.units == found.units[:, np.newaxis])
 
     def between(self, means, loss=0.0):
@@ -236,10 +235,10 @@ class Refits:
         else:
             means[own] = part.mean
             origin = means.mean(axis=0)
-        judging = Moments(self.found, k, ~self.gone[i])
+        scoring = Moments(self.found, k, ~self.gone[i])
         if not self.whole[k].freedom:
-            judging.freedom = 0.0
-        centre, matrix = self.ellipsoid(judging, within, self.between(means, loss), origin, inflation)
+            scoring.freedom = 0.0
+        centre, matrix = self.ellipsoid(scoring, within, self.between(means, loss), origin, inflation)
         offset = (self.found.rows[i] if row is None else row) - centre
         return np.sqrt(offset @ np.linalg.solve(matrix, offset))
 
@@ -252,8 +251,8 @@ class Refits:
 
 
 def check_against(fit, refits, rtol=1e-6):
-    """Compare everything that judges with the definitions; returns the reach."""
-    found, reach = refits.found, fit.reach()
+    """Compare all distances of the validation with the definitions; returns the validation."""
+    found, validation = refits.found, fit.validate()
     rows = fit.known.sources.numpy()
     distances = [refits.to_means(i) for i in rows]
     squares = label_distances(fit.frame, fit.samples.classes, fit.known.sources).sqrt()
@@ -262,27 +261,27 @@ def check_against(fit, refits, rtol=1e-6):
         np.where(refits.labels == found.classes[i], np.inf, d).argmin() for i, d in zip(rows, distances, strict=True)
     ]
     nearest = [int(d.argmin()) for d in distances]
-    np.testing.assert_array_equal(reach.assigned, nearest)
+    np.testing.assert_array_equal(validation.known.assigned, nearest)
     literal = [refits.distance(i, k) for i, k in zip(rows, nearest, strict=True)]
-    np.testing.assert_allclose(reach.known, literal, rtol=rtol)
-    np.testing.assert_array_equal(reach.classes, found.classes[rows])
-    np.testing.assert_array_equal(reach.weights, found.weights[rows])
-    np.testing.assert_array_equal(reach.open[0].assigned, others)
+    np.testing.assert_allclose(validation.known.distances, literal, rtol=rtol)
+    np.testing.assert_array_equal(validation.classes, found.classes[rows])
+    np.testing.assert_array_equal(validation.known.weights, found.weights[rows])
+    np.testing.assert_array_equal(validation.open[0].assigned, others)
     literal = [refits.distance(i, k, held_out=True) for i, k in zip(rows, others, strict=True)]
-    np.testing.assert_allclose(reach.open[0].reach, literal, rtol=rtol)
-    return reach
+    np.testing.assert_allclose(validation.open[0].distances, literal, rtol=rtol)
+    return validation
 
 
 @pytest.mark.parametrize("n_features", [4, 140])  # fewer than the largest group has rows, and more than all rows
 @pytest.mark.parametrize("weights", WEIGHTS, ids=lambda weights: str(tuple(weights)))
 @pytest.mark.parametrize("kind", TABLES)
-def test_rows_are_judged_without_what_goes_with_them(kind, n_features, weights):
+def test_samples_are_scored_without_their_set(kind, n_features, weights):
     found = TABLES[kind](n_features)
     refits = Refits(found, weights)
-    reach = check_against(found.fit(weights), refits)
-    assert np.mean(reach.assigned == reach.classes) > 0.2
+    validation = check_against(found.fit(weights), refits)
+    assert np.mean(validation.known.assigned == validation.classes) > 0.2
     totals = totals_of([str(gone) for gone in refits.gone.astype(int).tolist()], found.weights)
-    assert reach.n_independent == pytest.approx(totals.sum() ** 2 / np.square(totals).sum())
+    assert validation.n_independent == pytest.approx(totals.sum() ** 2 / np.square(totals).sum())
 
 
 def test_few_classes_have_no_background():
@@ -307,7 +306,7 @@ def test_the_ellipsoids_are_those_of_the_covariances(kind, weights):
         np.testing.assert_allclose(fit.frame.origin + fit.shapes.centres[k] @ fit.frame.back, centre, rtol=1e-8)
 
 
-def test_rows_off_the_span_of_all_rows_are_judged_by_one_number():
+def test_all_directions_off_the_span_of_the_samples_have_one_variance():
     found = groups_of_four_sizes(n_features=140)
     fit, refits = found.fit(WEIGHTS[0]), Refits(found, WEIGHTS[0])
     assert fit.frame.rows.shape[1] == len(found.rows) - 1
@@ -333,7 +332,7 @@ def without_a_spread():
 
 
 @pytest.mark.parametrize("weights", WEIGHTS, ids=lambda weights: str(tuple(weights)))
-def test_what_is_left_without_a_spread_has_the_shared_shape(weights):
+def test_a_class_left_without_spread_has_the_shared_shape(weights):
     found = without_a_spread()
     check_against(found.fit(weights), Refits(found, weights))
     assert Moments(found, 1, found.groups != 2).freedom == 0
@@ -345,19 +344,19 @@ def test_a_class_that_is_one_group_is_not_counted():
     found = found._replace(groups=np.where(is_whole, 999, found.groups))
     fit = found.fit(WEIGHTS[0])
     np.testing.assert_array_equal(fit.known.sources, np.flatnonzero(~is_whole))
-    reach = check_against(fit, Refits(found, WEIGHTS[0]))
-    assert 1 in reach.open[0].assigned  # it still judges others
+    validation = check_against(fit, Refits(found, WEIGHTS[0]))
+    assert 1 in validation.open[0].assigned  # it still scores others
 
 
 @pytest.mark.parametrize("emptied", [0, 1, 2])
-def test_a_class_that_is_gone_with_the_group_judges_nobody_of_the_group(emptied):
+def test_a_class_that_is_gone_with_the_group_scores_no_sample_of_the_group(emptied):
     found = groups_of_four_sizes()
     outsider = np.flatnonzero(found.classes == (emptied + 1) % 5)[:2]
     groups = np.where(found.classes == emptied, 999, found.groups)
     groups[outsider] = 999
     found = found._replace(groups=groups)
-    reach = check_against(found.fit(WEIGHTS[0]), Refits(found, WEIGHTS[0]))
-    assert len(reach.known) == (found.classes != emptied).sum()
+    validation = check_against(found.fit(WEIGHTS[0]), Refits(found, WEIGHTS[0]))
+    assert len(validation.known) == (found.classes != emptied).sum()
 
 
 @pytest.mark.parametrize("emptied", [0, 1])
@@ -366,12 +365,12 @@ def test_a_row_does_not_count_where_no_other_class_is_left(emptied):
     outsider = np.flatnonzero(found.classes != emptied)[:2]
     groups = np.where(found.classes == emptied, 999, found.groups)
     groups[outsider] = 999
-    reach = found._replace(groups=groups).fit(ShapeWeights(0.3, None, 0.4)).reach()
-    assert len(reach.known) == len(reach.open[0].reach) == (found.classes != emptied).sum() - 2
-    assert (reach.open[0].assigned == emptied).all()
+    validation = found._replace(groups=groups).fit(ShapeWeights(0.3, None, 0.4)).validate()
+    assert len(validation.known) == len(validation.open[0]) == (found.classes != emptied).sum() - 2
+    assert (validation.open[0].assigned == emptied).all()
 
 
-def test_a_point_judges_but_is_not_judged():
+def test_a_degenerate_class_scores_samples_but_its_own_are_not_validated():
     found = groups_of_four_sizes()
     is_point = found.classes == 2
     found.rows[is_point] = [-1, 2, 0, 1]
@@ -381,10 +380,10 @@ def test_a_point_judges_but_is_not_judged():
     found.groups[np.flatnonzero(is_point)[0]] = found.groups[outsider]
     fit = found.fit(WEIGHTS[0])
     np.testing.assert_array_equal(fit.known.sources, np.flatnonzero(~is_point))
-    reach = fit.reach()
+    validation = fit.validate()
     row = int(np.flatnonzero(fit.known.sources == outsider)[0])
-    assert reach.open[0].assigned[row] == 2
-    assert np.isfinite(reach.open[0].reach).all()
+    assert validation.open[0].assigned[row] == 2
+    assert np.isfinite(validation.open[0].distances).all()
 
 
 def test_single_precision_is_enough():
@@ -396,16 +395,16 @@ def test_single_precision_is_enough():
         check_against(found.fit(WEIGHTS[0], torch.float32), Refits(found, WEIGHTS[0]), rtol=1e-4)
 
 
-def test_imaginary_rows_lie_between_classes_and_are_judged_without_the_row_that_they_deviate_like():
+def test_samples_of_synthetic_classes_lie_between_classes_and_are_scored_without_their_source():
     found = groups_of_four_sizes()
     fit = found.fit(WEIGHTS[0])
-    imaginary = fit.judge.imaginary(fit.known.sources, 0.6, np.random.default_rng(0))
-    means, classes = fit.frame.means, fit.samples.classes[imaginary.sources]
+    synthetic = fit.validator.synthetic(fit.known.sources, 0.6, np.random.default_rng(0))
+    means, classes = fit.frame.means, fit.samples.classes[synthetic.sources]
     weights = fit.samples.weights
     totals = torch.zeros(5, dtype=torch.float64).index_add_(0, fit.samples.classes, weights)
-    shares = weights[imaginary.sources] / totals[classes]
-    deviations = (fit.frame.rows[imaginary.sources] - means[classes]) / (1 - shares).sqrt().unsqueeze(1)
-    centres = imaginary.rows - deviations
+    shares = weights[synthetic.sources] / totals[classes]
+    deviations = (fit.frame.rows[synthetic.sources] - means[classes]) / (1 - shares).sqrt().unsqueeze(1)
+    centres = synthetic.rows - deviations
     # Each is a mixture of two class means, the heavier of them that of the row's class.
     for centre, label in zip(centres, classes.tolist(), strict=True):
         mixtures = [
@@ -419,18 +418,18 @@ def test_imaginary_rows_lie_between_classes_and_are_judged_without_the_row_that_
         best = int(np.argmin(misses))
         assert misses[best] < 1e-9
         assert -1e-9 <= fitted[best] <= 0.5 + 1e-9
-    np.testing.assert_array_equal(imaginary.assigned, torch.cdist(imaginary.rows, means).argmin(1))
-    reach = fit.reach(imaginary)
-    refits, positions = Refits(found, WEIGHTS[0]), (fit.frame.origin + imaginary.rows @ fit.frame.back).numpy()
-    columns = imaginary.sources.tolist(), imaginary.assigned.tolist(), positions
+    np.testing.assert_array_equal(synthetic.assigned, torch.cdist(synthetic.rows, means).argmin(1))
+    validation = fit.validate(synthetic)
+    refits, positions = Refits(found, WEIGHTS[0]), (fit.frame.origin + synthetic.rows @ fit.frame.back).numpy()
+    columns = synthetic.sources.tolist(), synthetic.assigned.tolist(), positions
     literal = [refits.distance(i, k, row=row) for i, k, row in zip(*columns, strict=True)]
-    np.testing.assert_allclose(reach.open[1].reach, literal, rtol=1e-6)
+    np.testing.assert_allclose(validation.open[1].distances, literal, rtol=1e-6)
 
 
 def test_the_spherical_share_is_the_largest_within_the_error_of_the_best():
     found = groups_of_four_sizes(n_features=30)
     samples = found.samples()
-    frame = principal_frame(samples, class_balls(samples).points)
+    frame = principal_frame(samples, class_spheres(samples).degenerate)
     rows = torch.arange(len(samples))
     losses = []
     for share in SPHERICAL_SHARES:
@@ -447,20 +446,22 @@ def test_the_spherical_share_is_the_largest_within_the_error_of_the_best():
     assert shared_frame(frame, samples.classes, samples.weights, rows).spherical == expected
 
 
-def test_the_shares_are_the_mean_of_those_that_tell_left_out_rows_apart_best():
+def test_the_shares_are_the_mean_of_those_with_the_best_f1_of_left_out_samples():
     found = groups_of_four_sizes(n_features=6)
     scores = {}
     for between in BETWEEN_SHARES:
         for shared in SHARED_SHARES:
-            reach = found.fit(ShapeWeights(0.3, between, shared)).reach()
-            scores[between, shared] = best_size(reach)[1]
+            validation = found.fit(ShapeWeights(0.3, between, shared)).validate()
+            scores[between, shared] = best_scale(validation)[1]
     best = max(scores.values())
     assert sorted(scores.values())[-2] < best
-    weights = [np.exp((score - best) / np.sqrt(best * (1 - best) / reach.n_independent)) for score in scores.values()]
+    weights = [
+        np.exp((score - best) / np.sqrt(best * (1 - best) / validation.n_independent)) for score in scores.values()
+    ]
     pairs = np.array(list(scores))
     odds = np.exp(np.average(np.log(pairs / (1 - pairs)), axis=0, weights=weights))
     fit = found.fit(ShapeWeights(0.3, 0.5, 0.5))
-    np.testing.assert_allclose(_choose_weights(fit.judge, fit.known), odds / (1 + odds))
+    np.testing.assert_allclose(_choose_weights(fit.validator, fit.known), odds / (1 + odds))
 
 
 def test_equally_good_shares_leave_the_likeliest():
@@ -471,7 +472,7 @@ def test_equally_good_shares_leave_the_likeliest():
     rows[1000:] += 1e4
     found = table(rows, np.repeat([0, 1], 1000))
     fit = found.fit(ShapeWeights(0.3, None, 0.5))
-    between, shared = _choose_weights(fit.judge, fit.known)
+    between, shared = _choose_weights(fit.validator, fit.known)
     assert between is None
     assert shared == pytest.approx(0.1)
 
@@ -494,7 +495,7 @@ def test_the_likelihood_is_that_of_rows_by_the_class_of_the_others():
         assert float(likelihoods[0]) == pytest.approx(likelihood + constant)
 
 
-def test_the_radius_is_the_one_of_the_size_rule():
+def test_the_radius_is_the_mean_radius_times_the_radius_scale():
     found = groups_of_four_sizes()
     sized, kept = (
         fit_closed_form(
@@ -502,8 +503,8 @@ def test_the_radius_is_the_one_of_the_size_rule():
         )
         for recalibrate in (True, False)
     )
-    balls = class_balls(found.samples())
-    np.testing.assert_allclose(kept.shapes.radii, float(balls.radii.mean()))
+    spheres = class_spheres(found.samples())
+    np.testing.assert_allclose(kept.shapes.radii, float(spheres.radii.mean()))
     ratio = float(sized.shapes.radii[0] / kept.shapes.radii[0])
     np.testing.assert_allclose(1 - sized.held_out_margins, (1 - kept.held_out_margins) / ratio, rtol=1e-6)
     # Distances are multiples of the paper's mean radius: 1 is the mean of left-out rows.

@@ -93,18 +93,6 @@ def test_norms_are_the_literal_ones(rows, ellipsoids, dtype):
         np.testing.assert_allclose(own, every[np.arange(60), assigned], rtol=TOLERANCE[dtype])
 
 
-def test_norms_of_double_rows_with_single_matrices(rows, ellipsoids):
-    # How a fitted classifier scores float64 rows: its matrices are float32.
-    components = ellipsoids[1].astype(np.float32)
-    expected = literal_norms(rows[0], ellipsoids[0], components.astype(np.float64))
-    shapes = Factors.from_components(torch.from_numpy(components)).to(torch.float64)
-    given = torch.from_numpy(rows[0]), torch.from_numpy(ellipsoids[0]), shapes
-    np.testing.assert_allclose(transformed_norms(*given), expected, rtol=1e-13)
-    assigned = torch.from_numpy(rows[1])
-    own = assigned_norms(given[0], assigned, *given[1:])
-    np.testing.assert_allclose(own, expected[np.arange(60), rows[1]], rtol=1e-13)
-
-
 def test_no_rows_have_no_norms(ellipsoids):
     centroids, components = torch.from_numpy(ellipsoids[0]), Factors.from_components(torch.from_numpy(ellipsoids[1]))
     none = torch.empty(0, 5, dtype=torch.float64)

@@ -8,14 +8,14 @@ import pytest
 import torch
 
 from skellipsoid._engine.geometry import Factors
-from skellipsoid._engine.held_out import HeldOutRows, best_size, expected_f1
+from skellipsoid._engine.held_out import HeldOutSamples, best_scale, expected_f1
 from skellipsoid._engine.paper import (
     Ellipsoids,
     _BoundaryTrainer,
     _hold_out,
-    judging_rows,
     start_ellipsoids,
     train_ellipsoids,
+    validation_open,
 )
 from skellipsoid._engine.pseudo_open import draw_mixtures, draw_negatives
 from skellipsoid._engine.samples import Samples
@@ -25,7 +25,6 @@ from skellipsoid._engine.training import held_out_rows, shuffled_batches
 BETA = 0.4
 
 SETTINGS = BoundarySettings(
-    init="identity",
     alpha=0.6,
     beta=BETA,
     n_mix=3,
@@ -57,7 +56,7 @@ def start(known, classes):
 
 
 def some_ellipsoids(known, classes, *, seed=1):
-    """Ellipsoids that are no balls, with known rows and open rows on both sides of each boundary."""
+    """Ellipsoids that are no spheres, with known rows and open rows on both sides of each boundary."""
     ellipsoids = start(known, classes)
     noise = np.random.default_rng(seed).normal(size=ellipsoids.components.shape)
     ellipsoids.components += 0.2 * torch.from_numpy(noise)
@@ -274,7 +273,7 @@ def test_points_take_the_median_radius_and_keep_a_ball():
     known = torch.cat([known, torch.full((1, 5), 3.0)])
     classes = torch.cat([classes, torch.tensor([5])])
     ellipsoids = start(known, classes)
-    assert ellipsoids.points.tolist() == [False, True, False, False, False, True]
+    assert ellipsoids.degenerate.tolist() == [False, True, False, False, False, True]
     others = [(known[classes == k] - known[classes == k].mean(0)).norm(dim=1).mean().item() for k in (0, 2, 3, 4)]
     np.testing.assert_allclose(ellipsoids.radii[[0, 2, 3, 4]], others)
     np.testing.assert_allclose(ellipsoids.radii[[1, 5]], np.median(others))
@@ -319,7 +318,7 @@ def test_rows_that_are_held_out_do_not_learn(option):
     assert _hold_out(samples, real_open, SETTINGS, np.random.default_rng(0))[1] is None
 
 
-def test_all_rows_learn_where_none_is_needed_to_judge():
+def test_without_validation_all_samples_are_trained_on():
     known, classes, learned = learn(SETTINGS)
     started = start(known, classes)
     np.testing.assert_array_equal(learned.centroids, started.centroids)
@@ -334,31 +333,33 @@ def test_the_matrices_of_the_best_epoch_are_kept(recalibrate):
     )
     known, classes, learned = learn(settings)
     _, (held, labels) = split(known, classes, 0, settings.validation_fraction)
-    judge = HeldOutRows(Samples.of(held, labels, 4), known[:0], learned.centroids, torch.zeros(4, dtype=torch.bool))
-    reach = judge.reach(Factors.from_components(learned.components), learned.radii)
+    validator = HeldOutSamples(
+        Samples.of(held, labels, 4), known[:0], learned.centroids, torch.zeros(4, dtype=torch.bool)
+    )
+    validation = validator.validate(Factors.from_components(learned.components), learned.radii)
     history = learned.history
-    score = best_size(reach)[1] if recalibrate else expected_f1(reach, np.ones(1))[0]
+    score = best_scale(validation)[1] if recalibrate else expected_f1(validation, np.ones(1))[0]
     assert score == pytest.approx(max(history.scores))
     assert history.scores[history.best_epoch] == max(history.scores) > history.scores[-1]
     assert len(history.scores) == history.n_iter < 40
 
 
 @pytest.mark.parametrize(("alpha", "least", "most"), [(0.05, 0.9, 1.0), (100.0, 0.5, 0.6)])
-def test_rows_between_the_classes_judge_the_size(alpha, least, most):
+def test_samples_of_synthetic_classes_validate_the_scale(alpha, least, most):
     rng = np.random.default_rng(0)
     classes = torch.from_numpy(np.repeat(np.arange(4), 20))
     centroids = torch.eye(4, dtype=torch.float64)
     rows = centroids[classes] + 1e-3 * torch.from_numpy(rng.normal(size=(80, 4)))
-    points = torch.tensor([False, False, True, False])
-    found = judging_rows(Samples.of(rows, classes), centroids, points, replace(SETTINGS, alpha=alpha), seed=0)
+    degenerate = torch.tensor([False, False, True, False])
+    found = validation_open(Samples.of(rows, classes), centroids, degenerate, replace(SETTINGS, alpha=alpha), seed=0)
     assert len(found) == 256
-    assert found[:, 2].abs().max() < 0.01  # a point stands for no class in between
+    assert found[:, 2].abs().max() < 0.01  # a degenerate class is not mixed
     assert least < found.max(dim=1).values.mean() < most
 
 
 @pytest.mark.parametrize("early_stopping", [False, True])
 @pytest.mark.parametrize("n_open", [0, 9])
-def test_recalibration_multiplies_all_radii_by_the_best_size(early_stopping, n_open):
+def test_recalibration_multiplies_all_radii_by_the_best_scale(early_stopping, n_open):
     settings = replace(SETTINGS, early_stopping=early_stopping)
     known, classes, learned = learn(replace(settings, recalibrate=True), n_open=n_open)
     (rows, labels), (held, held_labels) = split(known, classes, 0, settings.validation_fraction)
@@ -366,13 +367,13 @@ def test_recalibration_multiplies_all_radii_by_the_best_size(early_stopping, n_o
     ratios = learned.radii / started.radii
     np.testing.assert_allclose(ratios, ratios[0], rtol=1e-12)
     samples = Samples.of(held, held_labels, 4)
-    judge = HeldOutRows(samples, known[:0], learned.centroids, torch.zeros(4, dtype=torch.bool))
-    between = judging_rows(samples, learned.centroids, learned.points, settings, seed=0)
-    reach = judge.reach(Factors.from_components(learned.components), started.radii, between)
-    assert len(reach.open) == 2
+    validator = HeldOutSamples(samples, known[:0], learned.centroids, torch.zeros(4, dtype=torch.bool))
+    synthetic = validation_open(samples, learned.centroids, learned.degenerate, settings, seed=0)
+    validation = validator.validate(Factors.from_components(learned.components), started.radii, synthetic)
+    assert len(validation.open) == 2
     if not n_open:
-        assert ratios[0].item() == pytest.approx(best_size(reach)[0] * (1 + 1e-5))
-    assert reach.known.min() < ratios[0].item() < reach.known.max() * (1 + 2e-5)
+        assert ratios[0].item() == pytest.approx(best_scale(validation)[0] * (1 + 1e-5))
+    assert validation.known.distances.min() < ratios[0].item() < validation.known.distances.max() * (1 + 2e-5)
 
 
 def test_the_same_seed_learns_the_same():
@@ -384,7 +385,7 @@ def test_the_same_seed_learns_the_same():
     assert not torch.equal(one.components, other.components)
 
 
-def test_classes_that_are_all_points_are_not_judged():
+def test_degenerate_classes_alone_are_not_validated():
     rows = torch.tensor([[0.0, 0], [0, 0], [2, 0], [2, 0]])
     settings = replace(SETTINGS, early_stopping=True, recalibrate=True)
     learned = train_ellipsoids(Samples.of(rows, torch.tensor([0, 0, 1, 1])), rows[:0], settings, 0)

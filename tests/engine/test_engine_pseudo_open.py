@@ -7,7 +7,7 @@ import pytest
 import torch
 from scipy import stats
 
-from skellipsoid._engine.pseudo_open import Mixture, draw_mixtures, rows_between
+from skellipsoid._engine.pseudo_open import Mixture, draw_mixtures, synthetic_samples
 from skellipsoid._engine.samples import Samples
 
 #: Unequal classes, their rows mixed; labels need not start at 0.
@@ -118,18 +118,18 @@ def test_one_full_weight_is_the_row_itself():
     assert mixture.of(features).tolist() == [[4, 5], [3.5, 4.5]]
 
 
-def test_rows_between_deviate_from_a_line_of_two_centroids_as_a_row_of_the_nearer_class_does():
+def test_synthetic_samples_deviate_from_a_line_of_two_centroids_as_a_row_of_the_nearer_class_does():
     rng = np.random.default_rng(0)
     centroids = np.zeros((9, 13))
     centroids[:, :9] = np.eye(9)  # tells which are mixed, and how
     rows = centroids[CLASSES]
     rows[:, 9:] = rng.normal(size=(len(CLASSES), 4))
 
-    def between(classes):
+    def synthetic(classes):
         samples = Samples.of(torch.from_numpy(rows), torch.from_numpy(classes))
-        return rows_between(samples, torch.from_numpy(centroids), 300, 0.6, np.random.default_rng(0)).numpy()
+        return synthetic_samples(samples, torch.from_numpy(centroids), 300, 0.6, np.random.default_rng(0)).numpy()
 
-    found = between(CLASSES)
+    found = synthetic(CLASSES)
     shares = np.sort(found[:, :9], axis=1)[:, ::-1]
     np.testing.assert_allclose(shares[:, :2].sum(axis=1), 1)
     assert np.count_nonzero(found[:, :9], axis=1).max() == 2
@@ -137,4 +137,4 @@ def test_rows_between_deviate_from_a_line_of_two_centroids_as_a_row_of_the_neare
     assert shares[:, 0].max() > 0.95
     for row, nearer in zip(found, found[:, :9].argmax(axis=1), strict=True):
         assert np.isclose(rows[nearer == CLASSES][:, 9:], row[9:]).all(axis=1).any()
-    assert len(between(np.full(len(CLASSES), 3))) == 0
+    assert len(synthetic(np.full(len(CLASSES), 3))) == 0

@@ -7,9 +7,9 @@ from scipy import stats
 from sklearn.datasets import load_digits, load_iris
 
 from skellipsoid._engine.duplicates import find_duplicates
-from skellipsoid._engine.geometry import class_balls, class_centroids, mean_radii
+from skellipsoid._engine.geometry import class_centroids, class_spheres, mean_radii
 from skellipsoid._engine.held_out import hold_out
-from skellipsoid._engine.pseudo_open import draw_mixtures, rows_between
+from skellipsoid._engine.pseudo_open import draw_mixtures, synthetic_samples
 from skellipsoid._engine.samples import Samples, effective_number, gather, outlying_rows
 from skellipsoid._engine.training import held_out_rows
 
@@ -189,8 +189,8 @@ def test_a_set_is_a_group_and_the_duplicates_of_the_row_wherever_they_are():
     own, foreign = found.removals(torch.arange(7), 0)
     members = {}
     for removal in own:
-        for rows, judged, number in zip(*removal, strict=True):
-            for row in judged[judged >= 0].tolist():
+        for rows, scored, number in zip(*removal, strict=True):
+            for row in scored[scored >= 0].tolist():
                 assert found.sets[row] == number
                 members[row] = sorted(rows[rows >= 0].tolist())
     assert foreign is None
@@ -206,7 +206,7 @@ def test_a_set_is_a_group_and_the_duplicates_of_the_row_wherever_they_are():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_every_row_is_judged_once_without_its_group_and_its_duplicates(seed):
+def test_every_row_is_scored_once_without_its_group_and_its_duplicates(seed):
     rng = np.random.default_rng(seed)
     classes, units, groups = rng.integers(3, size=40), rng.integers(25, size=40), rng.integers(15, size=40)
     # Duplicates are of one class.
@@ -216,15 +216,15 @@ def test_every_row_is_judged_once_without_its_group_and_its_duplicates(seed):
     for label in range(3):
         members = rng.permutation(np.flatnonzero(classes == label))
         own, foreign = found.removals(torch.from_numpy(members), label)
-        judged = []
+        scored = []
         for removal in own:
             assert len(removal.members) == len(removal.scored) == len(removal.sets)
             for places, rows in zip(removal.members, removal.scored, strict=True):
                 for row in members[rows[rows >= 0]]:
                     left_out = members[places[places >= 0]]
                     assert sorted(left_out) == np.flatnonzero(gone[row] & (classes == label)).tolist()
-                    judged.append(row)
-        assert sorted(judged) == sorted(members)
+                    scored.append(row)
+        assert sorted(scored) == sorted(members)
         expected = [row for row in range(40) if classes[row] != label and (gone[row] & (classes == label)).any()]
         scored = []
         for places, rows, number in zip(*foreign, strict=True) if foreign is not None else ():
@@ -283,9 +283,9 @@ def test_centroids_and_radii_are_weighted_means():
 
 def test_a_class_of_one_unit_is_a_point():
     found = samples([0, 0, 0, 1, 1, 2], units=[0, 0, 0, 1, 2, 3])
-    balls = class_balls(found)
-    assert balls.points.tolist() == [True, False, True]
-    np.testing.assert_allclose(balls.radii, balls.radii[1])
+    spheres = class_spheres(found)
+    assert spheres.degenerate.tolist() == [True, False, True]
+    np.testing.assert_allclose(spheres.radii, spheres.radii[1])
 
 
 def test_mixtures_draw_rows_by_their_weights():
@@ -305,15 +305,15 @@ def test_mixtures_draw_rows_by_their_weights():
     assert stats.chisquare(np.bincount(missing, minlength=3), 20_000 * np.array(expected)).pvalue > 0.01
 
 
-def test_rows_between_the_classes_deviate_as_rows_of_weight_do():
+def test_synthetic_samples_the_classes_deviate_as_rows_of_weight_do():
     classes = np.tile([0, 1], 20)
     weights = np.where(np.arange(40) < 20, 1e-12, 1.0)
     rows = 10 * np.eye(3)[classes]
     rows[:, 2] = np.arange(40)
     centroids = torch.from_numpy(10 * np.eye(3)[:2])
     found = Samples.of(torch.from_numpy(rows), torch.from_numpy(classes), None, weights)
-    between = rows_between(found, centroids, 200, 0.6, np.random.default_rng(0)).numpy()
-    assert set(np.round(between[:, 2])) == set(range(20, 40))
+    synthetic = synthetic_samples(found, centroids, 200, 0.6, np.random.default_rng(0)).numpy()
+    assert set(np.round(synthetic[:, 2])) == set(range(20, 40))
 
 
 # Rows that are held out

@@ -97,8 +97,8 @@ def test_the_card_says_what_a_text_model_is(pipeline, tiny_model, tmp_path):
     card = read(tmp_path / "model")[1]
     assert card.startswith("# Open-set text classifier\n")
     assert "one of 4 known classes, or `-1` (open)" in card
-    assert f"1. `SupConTextEncoder` (texts to 6 features, text model `{tiny_model}`, fitted on 32 rows)\n" in card
-    assert "2. `EllipsoidOpenSetClassifier` (6 features, fitted on 32 rows)\n" in card
+    assert f"1. `SupConTextEncoder` (texts to 6 features, text model `{tiny_model}`, fitted on 32 samples)\n" in card
+    assert "2. `EllipsoidOpenSetClassifier` (6 features, fitted on 32 samples)\n" in card
     assert "## Classes\n\n`alarm`, `balance`, `light`, `weather`\n" in card
     assert "## Operating point\n\n`offset_` is 0, the fitted boundary itself.\n" in card
     assert "- `enc.temperature`: `0.3`\n" in card

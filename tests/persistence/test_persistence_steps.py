@@ -224,7 +224,7 @@ def fitted_estimators(tiny_model, texts, labels, rows):
         yield step.fit(X)
 
 
-@pytest.mark.filterwarnings("ignore:The rows that train the class")
+@pytest.mark.filterwarnings("ignore:Classes without spread")
 def test_every_fitted_attribute_is_declared(tiny_model, texts, labels, rows, tmp_path):
     # Or what is loaded could lack it, and fail later.
     for estimator in fitted_estimators(tiny_model, texts, labels, rows):

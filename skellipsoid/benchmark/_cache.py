@@ -1,0 +1,63 @@
+"""Arrays kept on disk under the SHA-256 of everything that they were computed from."""
+
+import hashlib
+import json
+import os
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def content_key(*things: Any) -> str:
+    """SHA-256 over arrays, lists of strings and whatever JSON can hold, each with its length."""
+    digest = hashlib.sha256()
+    for thing in things:
+        if isinstance(thing, np.ndarray) and thing.dtype.kind != "O":
+            content = f"{thing.dtype.str} {thing.shape} ".encode() + np.ascontiguousarray(thing).tobytes()
+        else:
+            plain = thing.tolist() if isinstance(thing, np.ndarray) else thing
+            content = json.dumps(plain, sort_keys=True, default=repr).encode()
+        digest.update(f"{len(content)}:".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+class ContentCache:
+    """A folder of arrays by key. A file is there whole or not at all, so that any number of processes may share it.
+
+    Parameters
+    ----------
+    folder : Path
+        Made when it is first written to.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def get(self, key: str, make: Callable[[], Arrays]) -> Arrays:
+        """Give the arrays of a key, from the disk or by ``make``."""
+        path = self.folder / f"{key}.npz"
+        try:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+                return {name: stored[name] for name in stored.files}
+        except FileNotFoundError:
+            pass
+        except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile):
+            path.unlink()  # damaged by something else than a kill
+        arrays = make()
+        self.folder.mkdir(parents=True, exist_ok=True)
+        part = self.folder / f"{key}.{os.getpid()}.part"
+        with part.open("wb") as target:
+            np.savez(target, **arrays)  # type: ignore[arg-type]
+        part.replace(path)
+        return arrays
+
+    def holds(self, key: str) -> bool:
+        """Whether the arrays of a key are on the disk."""
+        return (self.folder / f"{key}.npz").exists()

@@ -1,0 +1,181 @@
+"""One run: features of a case, what is searched, the fit, the figures. Test samples are read once, at the end."""
+
+from datetime import UTC, datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import ParameterGrid
+
+from .._engine.devices import resolve_device
+from .._pipelines import duplicate_groups
+from ..metrics import open_set_f1_score
+from ..model_selection import OpenSetKFold
+from ._cache import ContentCache, content_key
+from ._data import OPEN, Case, DataSet, DataSpec, draw_case, load_data
+from ._encoders import EncoderSpec, Features, FeatureSource
+from ._judge import judge
+from ._measure import measured, versions
+from ._methods import MethodSpec, changed_params
+from ._store import Record
+
+#: What stands for the encoder where the rows are features already.
+NO_ENCODER = "features"
+
+
+class Task(NamedTuple):
+    """One case and one encoder: what all methods share."""
+
+    data: DataSpec
+    data_home: str | None
+    ratio: float
+    seed: int
+    encoder: EncoderSpec | None
+    n_splits: int
+    cache: str
+    device: str
+
+    @property
+    def encoder_name(self) -> str:
+        """Name of the encoder in the tables."""
+        return NO_ENCODER if self.encoder is None else self.encoder.name
+
+    def name(self, method: MethodSpec) -> tuple[str, float, int, str, str]:
+        """Tell which run this is."""
+        return self.data.name, self.ratio, self.seed, self.encoder_name, method.name
+
+    def load(self) -> DataSet:
+        """Load the rows, once in each process."""
+        return load_data(self.data, self.data_home)
+
+    def source(self, verbose: int = 0) -> FeatureSource:
+        """Make the source of features."""
+        return FeatureSource(self.load(), self.encoder, ContentCache(Path(self.cache)), self.device, verbose)
+
+    def spec(self, method: MethodSpec) -> str:
+        """SHA-256 of what the plan says: data, text model, and the parameters that are not the defaults.
+
+        Another version of the package has the same one, so that a benchmark goes on after an upgrade.
+        """
+        encoder = None
+        if self.encoder is not None:
+            params = changed_params(self.encoder.build())
+            params.pop("model_name", None)  # the files say it
+            encoder = [params, self.source().model]
+        search = [dict(method.search), self.n_splits] if method.search else None
+        return content_key(self.load().sha256, encoder, method.path, method.changed, search)
+
+
+def forget() -> None:
+    """Keep nothing in memory: files may change between two benchmarks of one process."""
+    for kept in (load_data, _case, _case_features):
+        kept.cache_clear()
+
+
+def embed(task: Task, verbose: int) -> None:
+    """Embed all texts of a data set by the text model as it is, if the encoder needs that."""
+    task.source(verbose).prepare()
+
+
+def prepare(task: Task) -> None:
+    """Make the features that all methods of a case share."""
+    _case_features(task)
+
+
+def run_method(task: Task, method: MethodSpec) -> Record:
+    """Run one method on one case."""
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    data, case = task.load(), _case(task)
+    found = _search(task, method, data, case) if method.search else None
+    estimator = method.build(task.seed, task.device, found["chosen"] if found else {})
+    # After everything that is chosen: the test samples' features are read here, and nowhere before.
+    features, device = _case_features(task), resolve_device(task.device)
+    estimator, fit_cost = measured(lambda: estimator.fit(features.train, data.labels[case.train]), device)
+    predicted, predict_cost = measured(lambda: estimator.predict(features.other), device)
+    memory = [cost.memory for cost in (fit_cost, predict_cost) if cost.memory is not None]
+    return {
+        **dict(zip(("data", "ratio", "seed", "encoder", "method"), task.name(method), strict=True)),
+        "spec": task.spec(method),
+        **judge(estimator, features.other, predicted, case.truth),
+        "n_classes": len(np.unique(data.labels[case.train])),
+        "n_train": len(case.train),
+        "n_test": len(case.test),
+        "n_open": int((case.truth == OPEN).sum()),
+        "fit_seconds": round(fit_cost.seconds, 4),
+        "predict_seconds": round(predict_cost.seconds, 4),
+        "encode_seconds": round(features.seconds, 2),
+        "peak_memory_mb": max(memory, default=None),
+        "estimator": method.path,
+        "params": method.params,
+        "search": found,
+        "encoder_params": _encoder_params(task),
+        "device": str(device),
+        "encoder_device": features.device,
+        "data_sha256": data.sha256,
+        "started": started,
+        "versions": versions(),
+    }
+
+
+@lru_cache(maxsize=2)
+def _case(task: Task) -> Case:
+    return draw_case(task.load(), task.ratio, task.seed)
+
+
+@lru_cache(maxsize=1)
+def _case_features(task: Task) -> Features:
+    """Features of the training and the test samples, kept for the next method."""
+    case = _case(task)
+    return task.source().features(case.train, case.test, task.seed)
+
+
+def _encoder_params(task: Task) -> dict[str, Any] | None:
+    """Give the encoder's parameters and the SHA-256 of the text model's files."""
+    if task.encoder is None:
+        return None
+    ours = ("device", "open_label", "random_state", "verbose")
+    params = {name: value for name, value in task.encoder.build().get_params().items() if name not in ours}
+    return {**params, "model_sha256": task.source().model}
+
+
+def _search(task: Task, method: MethodSpec, data: DataSet, case: Case) -> dict[str, Any]:
+    """Choose parameters on train and dev samples: folds leave whole classes out, of the encoder's training too."""
+    rows = np.concatenate([case.train, case.dev])
+    labels = data.labels[rows]
+    groups = duplicate_groups(data.rows[rows], np.zeros(len(rows)))
+    splits = min(task.n_splits, len(np.unique(labels)))
+    folds = OpenSetKFold(splits, shuffle=True, random_state=task.seed).split(rows, labels, groups)
+    candidates = list(ParameterGrid(dict(method.search)))
+    source = task.source()
+    table = [
+        _score_fold(task, method, candidates, labels, train, test, source.features(rows[train], rows[test], task.seed))
+        for train, test in folds
+    ]
+    scores = np.mean(table, axis=0)
+    return {
+        "chosen": candidates[int(scores.argmax())],
+        "n_splits": splits,
+        "scores": [{"params": params, "f1": float(f1)} for params, f1 in zip(candidates, scores, strict=True)],
+    }
+
+
+def _score_fold(
+    task: Task,
+    method: MethodSpec,
+    candidates: list[dict[str, Any]],
+    labels: NDArray[np.str_],
+    train: NDArray[np.int64],
+    test: NDArray[np.int64],
+    features: Features,
+) -> list[float]:
+    """F1 of every candidate on one fold, in percent."""
+    known = np.unique(labels[train])
+    truth = np.where(np.isin(labels[test], known), labels[test], OPEN)
+    found = []
+    for params in candidates:
+        estimator = method.build(task.seed, task.device, params).fit(features.train, labels[train])
+        answers = np.asarray(estimator.predict(features.other)).astype(np.str_)
+        found.append(100 * open_set_f1_score(truth, answers, labels=known, open_label=OPEN, zero_division=0))
+    return found

@@ -1,0 +1,121 @@
+"""Data sets of a benchmark, and the case that a known-class ratio and a seed make of one."""
+
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import datasets
+from .._text_files import read_table
+from ..model_selection import KnownClassSplit
+from ._cache import content_key
+
+#: The open label in every benchmark; a data set's own is replaced by it.
+OPEN = "-1"
+PARTS = ("train", "dev", "test")
+_FETCHERS: dict[str, Callable[..., Any]] = {
+    "banking": datasets.fetch_banking77,
+    "oos": datasets.fetch_clinc_oos,
+    "stackoverflow": datasets.fetch_stackoverflow,
+}
+#: Data sets that need no path. The last ships with the package.
+NAMED = (*_FETCHERS, "assistant")
+
+
+class DataSpec(NamedTuple):
+    """What a plan says of a data set; ``path`` is ``None`` for those of ``NAMED``."""
+
+    name: str
+    path: str | None = None
+    open_label: str = OPEN
+
+
+class DataSet(NamedTuple):
+    """All rows of a data set, whatever part they are of."""
+
+    rows: NDArray[Any]  # (n_rows,) texts, or (n_rows, n_features)
+    labels: NDArray[np.str_]  # (n_rows,)
+    part: NDArray[np.str_]  # (n_rows,) "train", "dev" or "test"
+    sha256: str
+
+    @property
+    def is_text(self) -> bool:
+        """Whether the rows are texts, which an encoder turns into features."""
+        return self.rows.ndim == 1
+
+
+class Case(NamedTuple):
+    """Rows of one case of the literature's protocol, as numbers of rows of the data set."""
+
+    train: NDArray[np.int64]  # rows of known classes
+    dev: NDArray[np.int64]  # likewise
+    test: NDArray[np.int64]  # all rows
+    truth: NDArray[np.str_]  # (n_test,) the class, or open
+
+
+@lru_cache(maxsize=8)
+def load_data(spec: DataSpec, data_home: str | None) -> DataSet:
+    """Load a data set.
+
+    Raises
+    ------
+    OSError
+        If a file is missing.
+    ValueError
+        If a file is not what it must be, or if no training row is of a class.
+    """
+    parts = _named_parts(spec.name, data_home) if spec.path is None else _parts_of(Path(spec.path))
+    rows, labels = (np.concatenate([part[i] for part in parts.values()]) for i in (0, 1))
+    part = np.repeat(list(parts), [len(found[1]) for found in parts.values()])
+    labels = labels.astype(np.str_)
+    labels = np.where(labels == spec.open_label, OPEN, labels)
+    if not (labels[part == "train"] != OPEN).any():
+        msg = f"The data set {spec.name!r} has no training row of a class; every label is {spec.open_label!r}."
+        raise ValueError(msg)
+    sha256 = content_key(rows.tolist() if rows.ndim == 1 else rows, labels, part)
+    return DataSet(rows, labels, part, sha256)
+
+
+def draw_case(data: DataSet, ratio: float, seed: int) -> Case:
+    """Draw the known classes by the literature's protocol; every other class is open, and in the test samples alone."""
+    classes = np.unique(data.labels[data.part == "train"])
+    known = KnownClassSplit(ratio, seed).known_classes(classes[classes != OPEN])
+    is_known = np.isin(data.labels, known)
+    train, dev = (np.flatnonzero((data.part == part) & is_known) for part in ("train", "dev"))
+    test = np.flatnonzero(data.part == "test")
+    return Case(train, dev, test, np.where(is_known[test], data.labels[test], OPEN))
+
+
+def _named_parts(name: str, data_home: str | None) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+    if name == "assistant":
+        return {part: datasets.load_assistant_intents(subset=part, return_X_y=True) for part in ("train", "test")}
+    return {part: _FETCHERS[name](subset=part, data_home=data_home, return_X_y=True) for part in PARTS}
+
+
+def _parts_of(path: Path) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+    if path.is_dir():
+        files = {part: _file_of(path, part) for part in PARTS}
+        return {part: read_table(file) for part, file in files.items() if file is not None}
+    with np.load(path, allow_pickle=False) as stored:
+        arrays = {name: stored[name] for name in stored.files}
+    missing = [name for part in ("train", "test") for name in (f"X_{part}", f"y_{part}") if name not in arrays]
+    if missing:
+        msg = (
+            f"{str(path)!r} holds the arrays {sorted(arrays)}, but {missing[0]} is missing; save X_train, y_train, "
+            "X_test, y_test, and X_dev, y_dev where there are development samples."
+        )
+        raise ValueError(msg)
+    return {part: (arrays[f"X_{part}"], arrays[f"y_{part}"]) for part in PARTS if f"X_{part}" in arrays}
+
+
+def _file_of(folder: Path, part: str) -> Path | None:
+    for ending in ("tsv", "csv", "txt"):
+        if (path := folder / f"{part}.{ending}").exists():
+            return path
+    if part == "dev":
+        return None
+    msg = f"The folder {str(folder)!r} has no {part}.tsv; a data set needs train.tsv and test.tsv, dev.tsv is optional."
+    raise FileNotFoundError(msg)

@@ -1,0 +1,242 @@
+"""Pictures of results: mean ranks, parameter stability, coarse confusion matrices. They need matplotlib."""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..plotting import CriticalDifferenceDisplay, OpenSetConfusionMatrixDisplay
+from ._store import Record
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_MARKERS = ("o", "s", "^", "D", "v", "P")
+#: Figures of a record that a picture can show, with their names.
+FIGURES = {
+    "f1": "F1",
+    "accuracy": "accuracy",
+    "f1_known": "F1 of known classes",
+    "f1_open": "F1 of open",
+    "auroc": "AUROC",
+    "oracle_f1": "oracle F1",
+}
+#: Largest value over smallest one, from which on a parameter's axis is logarithmic.
+_LOGARITHMIC = 10
+_MOST_COLUMNS = 4
+
+
+def plot_ranks(
+    records: Iterable[Record], *, metric: str = "f1", alpha: float = 0.05, ax: "Axes | None" = None
+) -> CriticalDifferenceDisplay:
+    """Draw the critical-difference diagram of all methods over all cases that every one of them has.
+
+    Parameters
+    ----------
+    records : iterable of dict
+        Where there are several encoders, each method counts once with each.
+    metric : str, default="f1"
+        ``"f1"``, ``"accuracy"``, ``"f1_known"``, ``"f1_open"``, ``"auroc"`` or ``"oracle_f1"``.
+    alpha : float, default=0.05
+        Level of the Nemenyi test.
+    ax : matplotlib Axes, default=None
+        Where to draw; ``None`` makes a new figure.
+
+    Returns
+    -------
+    display : CriticalDifferenceDisplay
+
+    Raises
+    ------
+    ValueError
+        If there are fewer than three methods, or fewer than two cases that all have.
+    ImportError
+        If matplotlib is not installed.
+    """
+    records = _read(records, metric)
+    several = len({record["encoder"] for record in records}) > 1
+    scores: dict[str, dict[tuple[Any, ...], float]] = {}
+    for record in records:
+        if record[metric] is not None:
+            name = f"{record['method']} ({record['encoder']})" if several else record["method"]
+            scores.setdefault(name, {})[record["data"], record["ratio"], record["seed"]] = record[metric]
+    cases = sorted(set.intersection(*(set(found) for found in scores.values()))) if scores else []
+    table = np.array([[found[case] for found in scores.values()] for case in cases]).reshape(len(cases), len(scores))
+    return CriticalDifferenceDisplay.from_scores(table, list(scores), alpha=alpha, ax=ax)
+
+
+def plot_stability(
+    records: Iterable[Record], parameter: str, *, metric: str = "f1", ax: "Axes | None" = None
+) -> "Axes":
+    """Draw a figure against a parameter, one line for each data set and known-class ratio.
+
+    Where the parameter was searched, F1 is that of the search, by ``OpenSetKFold`` on train and dev samples, with all
+    other parameters as they were chosen. Otherwise methods or encoders that differ in this parameter alone are
+    compared on the test samples.
+
+    Parameters
+    ----------
+    records : iterable of dict
+    parameter : str
+        Of methods or of encoders.
+    metric : str, default="f1"
+        As in :func:`plot_ranks`; a search knows F1 alone.
+    ax : matplotlib Axes, default=None
+        Where to draw; ``None`` makes a new figure.
+
+    Returns
+    -------
+    ax : matplotlib Axes
+
+    Raises
+    ------
+    ValueError
+        If no result has two values of the parameter.
+    ImportError
+        If matplotlib is not installed.
+    """
+    records = _read(records, metric)
+    found, label = _searched(records, parameter), "F1 of held-out folds"
+    if not found or metric != "f1":
+        found, label = _compared(records, parameter, metric), f"{FIGURES[metric]} of test samples"
+    found = {name: points for name, points in found.items() if len(points) > 1}
+    if not found:
+        msg = f"No result has two values of {parameter!r}; search it, or run methods that differ in it alone."
+        raise ValueError(msg)
+    if ax is None:
+        ax = _pyplot("plot_stability").subplots(figsize=(6.4, 4.6 + 0.2 * len(found)), layout="constrained")[1]
+    values = sorted({value for points in found.values() for value in points}, key=_order)
+    is_number = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+    for turn, (name, points) in enumerate(found.items()):
+        ordered = sorted(points, key=_order)
+        x = ordered if is_number else [values.index(value) for value in ordered]
+        y = [np.mean(points[value]) for value in ordered]
+        spread = [float(np.std(points[value], ddof=1)) if len(points[value]) > 1 else 0.0 for value in ordered]
+        ax.errorbar(x, y, yerr=spread, marker=_MARKERS[turn % len(_MARKERS)], capsize=2, label=name)
+    if not is_number:
+        ax.set_xticks(range(len(values)), [str(value) for value in values])
+    elif min(values) > 0 and max(values) >= _LOGARITHMIC * min(values):
+        ax.set_xscale("log")
+    ax.set(xlabel=parameter, ylabel=f"{label}, in percent")
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncols=2, frameon=False)
+    return ax
+
+
+def plot_confusion(records: Iterable[Record]) -> "Figure":
+    """Draw the coarse confusion matrix of every method, summed over the cases that are given.
+
+    Parameters
+    ----------
+    records : iterable of dict
+        Best of one data set and ratio.
+
+    Returns
+    -------
+    figure : matplotlib Figure
+
+    Raises
+    ------
+    ValueError
+        If there is not a result.
+    ImportError
+        If matplotlib is not installed.
+    """
+    records = _read(records, "f1")
+    plt = _pyplot("plot_confusion")
+    counts: dict[tuple[str, str], Any] = {}
+    for record in records:
+        key = record["method"], record["encoder"]
+        counts[key] = counts.get(key, 0) + np.array(record["coarse"])
+    columns = min(len(counts), _MOST_COLUMNS)
+    rows = -(-len(counts) // columns)
+    figure, grid = plt.subplots(rows, columns, figsize=(3.6 * columns, 3.0 * rows), layout="constrained", squeeze=False)
+    for axes in grid.flat[len(counts) :]:
+        axes.set_axis_off()
+    for axes, ((method, encoder), coarse) in zip(grid.flat, counts.items(), strict=False):
+        # A matrix of two known classes with these sums.
+        matrix = np.array([coarse[0], [0, 0, 0], [coarse[1][1], 0, coarse[1][2]]])
+        OpenSetConfusionMatrixDisplay(matrix).plot(ax=axes, coarse=True, colorbar=False)
+        axes.set_title(f"{method}, {encoder}", fontsize=10)
+    return figure  # type: ignore[no-any-return]
+
+
+def _pyplot(caller: str) -> Any:
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        msg = f"{caller} draws with matplotlib, which is not installed: pip install 'skellipsoid[plot]'."
+        raise ImportError(msg) from error
+    return pyplot
+
+
+def _read(records: Iterable[Record], metric: str) -> list[Record]:
+    if metric not in FIGURES:
+        msg = f"metric={metric!r} is not a figure of a result; use {', '.join(FIGURES)}."
+        raise ValueError(msg)
+    found = list(records)
+    if not found:
+        msg = "There is no result to draw; run the benchmark first, or choose others."
+        raise ValueError(msg)
+    return found
+
+
+Lines = dict[str, dict[Any, list[float]]]
+
+
+def _searched(records: Sequence[Record], parameter: str) -> Lines:
+    lines: Lines = {}
+    for record in records:
+        search = record["search"]
+        if not search or parameter not in search["chosen"]:
+            continue
+        others = {name: value for name, value in search["chosen"].items() if name != parameter}
+        for score in search["scores"]:
+            if all(score["params"][name] == value for name, value in others.items()):
+                name = _line_name(records, record, record["method"])
+                lines.setdefault(name, {}).setdefault(_plain(score["params"][parameter]), []).append(score["f1"])
+    return lines
+
+
+def _compared(records: Sequence[Record], parameter: str, metric: str) -> Lines:
+    """Group the results by everything but the parameter; names follow the class, since each value has its own name."""
+    readers: tuple[Callable[[Record], dict[str, Any]], ...] = (
+        lambda record: record["params"],
+        lambda record: record["encoder_params"] or {},
+    )
+    groups: dict[str, tuple[str, dict[Any, list[float]]]] = {}
+    for record in records:
+        for which, reader in enumerate(readers):
+            if parameter not in reader(record) or record[metric] is None:
+                continue
+            rest = [{name: v for name, v in read(record).items() if name != parameter} for read in readers]
+            kept = record["encoder"] if which == 0 else record["method"]
+            key = json.dumps([record["data"], record["ratio"], kept, record["estimator"], rest], sort_keys=True)
+            name = _line_name(records, record, record["estimator"].partition(":")[2])
+            points = groups.setdefault(key, (name, {}))[1]
+            points.setdefault(_plain(reader(record)[parameter]), []).append(record[metric])
+    lines: Lines = {}
+    for name, points in groups.values():
+        if len(points) > 1:
+            lines[name if name not in lines else f"{name} ({len(lines)})"] = points
+    return lines
+
+
+def _line_name(records: Sequence[Record], record: Record, method: str) -> str:
+    """Name a line by what tells it from others."""
+    parts = [f"{record['data']} {record['ratio']:.0%}"]
+    if len({other["encoder"] for other in records}) > 1:
+        parts.append(record["encoder"])
+    if len({other["estimator"] for other in records}) > 1:
+        parts.append(method)
+    return ", ".join(parts)
+
+
+def _plain(value: Any) -> int | float | str:
+    """Give a value that can be a key."""
+    return value if isinstance(value, int | float | str) else str(value)
+
+
+def _order(value: Any) -> tuple[bool, Any]:
+    return isinstance(value, str), value

@@ -1,0 +1,79 @@
+"""What a run costs, and what it ran with: seconds, peak memory, versions."""
+
+import ctypes
+import gc
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from .._version import __version__
+
+_PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "sentence-transformers")
+_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+_MEBIBYTE = 2**20
+
+
+class Cost(NamedTuple):
+    """Seconds, and the memory beyond what the process held before, in MiB; ``None`` where it cannot be measured."""
+
+    seconds: float
+    memory: float | None
+
+
+def measured(work: Callable[[], Any], device: torch.device) -> tuple[Any, Cost]:
+    """Do some work, and say what it cost; on CUDA the memory is that of the device."""
+    gc.collect(1)  # not the oldest generation: all of torch is in it, and going through it takes a quarter of a second
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+        torch.cuda.reset_peak_memory_stats(device)
+        before: float | None = torch.cuda.memory_allocated(device) / _MEBIBYTE
+    else:
+        before = _forget_peak()
+    start = time.perf_counter()
+    result = work()
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    seconds = time.perf_counter() - start
+    peak = torch.cuda.max_memory_allocated(device) / _MEBIBYTE if device.type == "cuda" else _status("VmHWM")
+    return result, Cost(seconds, None if before is None or peak is None else round(max(peak - before, 0.0), 1))
+
+
+@lru_cache(maxsize=1)
+def versions() -> dict[str, str]:
+    """Versions of this package and of what it computes with."""
+    found = {"skellipsoid": __version__, "python": platform.python_version(), "platform": sys.platform}
+    for name in _PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "unknown"
+    return found
+
+
+def _forget_peak() -> float | None:
+    """Let the kernel begin a new peak, and give the memory held now; ``None`` where only the all-time peak is known."""
+    # Memory that earlier runs freed goes back to the system, or this run would seem to need none.
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
+    if trim is not None:
+        trim(0)
+    try:
+        _CLEAR.write_text("5", encoding="ascii")
+    except OSError:
+        return None
+    return _status("VmRSS")
+
+
+def _status(name: str) -> float | None:
+    try:
+        lines = _STATUS.read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{name}:")), None)

@@ -1,0 +1,208 @@
+"""What a benchmark runs: data sets, ratios, seeds, encoders and methods, from arguments or a TOML file."""
+
+import inspect
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sklearn.utils._param_validation import InvalidParameterError
+
+from .. import SupConTextEncoder
+from ._data import NAMED, OPEN, DataSpec
+from ._encoders import EncoderSpec
+from ._methods import MethodSpec, make_method
+
+_FINETUNE = ("none", "head", "full")
+_DEFAULTS: dict[str, Any] = {
+    "data": ("banking", "oos", "stackoverflow"),
+    "ratios": (0.25, 0.5, 0.75),
+    "seeds": (0, 1, 2, 3, 4),
+    "encoders": ("head",),
+    "methods": ("ellipsoid",),
+    "n_splits": 5,
+    "data_home": None,
+}
+
+
+class Plan(NamedTuple):
+    """All that is run; every combination is one run."""
+
+    data: list[DataSpec]
+    ratios: list[float]
+    seeds: list[int]
+    encoders: list[EncoderSpec]
+    methods: list[MethodSpec]
+    n_splits: int
+    data_home: str | None
+
+
+def make_plan(plan: str | PathLike[str] | None, **given: Any) -> Plan:
+    """Make a plan of a TOML file and of arguments, which come before what the file says; ``None`` is not given.
+
+    Raises
+    ------
+    ValueError
+        If a name is unknown or twice, or if a value cannot be used.
+    OSError
+        If the file cannot be read.
+    """
+    settings = {**_DEFAULTS, **_read(plan), **{name: value for name, value in given.items() if value is not None}}
+    n_splits = settings["n_splits"]
+    if isinstance(n_splits, bool) or not isinstance(n_splits, int) or n_splits < 2:
+        msg = f"n_splits is {n_splits!r}, but must be a whole number from 2 on."
+        raise ValueError(msg)
+    made = Plan(
+        _each("data", settings, _data),
+        _each("ratios", settings, _ratio),
+        _each("seeds", settings, _seed),
+        _each("encoders", settings, _encoder),
+        _each("methods", settings, _method),
+        n_splits,
+        None if settings["data_home"] is None else str(settings["data_home"]),
+    )
+    for what, specs in (("data", made.data), ("encoders", made.encoders), ("methods", made.methods)):
+        _check_distinct(what, [spec.name for spec in specs])
+    _check_distinct("ratios", made.ratios)
+    _check_distinct("seeds", made.seeds)
+    return made
+
+
+def _read(plan: str | PathLike[str] | None) -> dict[str, Any]:
+    """Read a TOML file; its paths are relative to its folder."""
+    if plan is None:
+        return {}
+    path = Path(plan)
+    try:
+        settings = tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        msg = f"The plan {str(path)!r} is not valid TOML ({error})."
+        raise ValueError(msg) from error
+    unknown = sorted({*settings} - {*_DEFAULTS})
+    if unknown:
+        msg = f"The plan {str(path)!r} sets {unknown[0]!r}, which is unknown; use {', '.join(_DEFAULTS)}."
+        raise ValueError(msg)
+    home = path.parent
+    if "data_home" in settings:
+        settings["data_home"] = str(home / settings["data_home"])
+    settings["data"] = [_beside(home, entry, "path") for entry in settings.get("data", _DEFAULTS["data"])]
+    settings["encoders"] = [_beside(home, entry, "model_name") for entry in settings.get("encoders", ("head",))]
+    return settings
+
+
+def _beside(home: Path, entry: Any, key: str) -> Any:
+    """Make a path that is relative to the plan's folder one that holds everywhere."""
+    if isinstance(entry, Mapping):
+        return {**entry, key: _absolute(home, str(entry[key]))} if key in entry else entry
+    if key == "path":
+        return _absolute(home, entry) if isinstance(entry, str) and entry not in NAMED else entry
+    start, separator, model = str(entry).partition(":")
+    return f"{start}:{_absolute(home, model)}" if separator else entry
+
+
+def _absolute(home: Path, name: str) -> str:
+    return str(home / name) if (home / name).exists() else name
+
+
+def _each(name: str, settings: Mapping[str, Any], make: Callable[[Any], Any]) -> list[Any]:
+    values = settings[name]
+    if isinstance(values, str) or not isinstance(values, Sequence) or not len(values):
+        msg = f"{name} is {values!r}, but must be a list of at least one."
+        raise ValueError(msg)
+    return [make(value) for value in values]
+
+
+def _check_distinct(what: str, names: Iterable[Any]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        msg = f"{what} names {twice[0]!r} twice; give each a name of its own."
+        raise ValueError(msg)
+
+
+def _data(entry: Any) -> DataSpec:
+    fields = _fields("data", entry, "path", ("name", "path", "open_label"))
+    path = fields.get("path")
+    if path in NAMED and "name" not in fields:
+        return DataSpec(str(path))
+    if path is None:
+        if fields.get("name") in NAMED:
+            return DataSpec(fields["name"])
+        msg = f"data has {entry!r}, which names no data set; use {', '.join(NAMED)}, or give a path."
+        raise ValueError(msg)
+    found = Path(path)
+    if not (found.is_dir() or (found.is_file() and found.suffix == ".npz")):
+        msg = (
+            f"data has {str(path)!r}, which is not a data set; use {', '.join(NAMED)}, a folder with train.tsv and "
+            "test.tsv, or a .npz file of features."
+        )
+        raise ValueError(msg)
+    return DataSpec(
+        str(fields.get("name", found.resolve().stem)), str(found.resolve()), str(fields.get("open_label", OPEN))
+    )
+
+
+def _ratio(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+        msg = f"ratios has {value!r}, but the share of known classes must be above 0 and at most 1."
+        raise ValueError(msg)
+    return float(value)
+
+
+def _seed(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**32:
+        msg = f"seeds has {value!r}, but a seed must be a whole number from 0 to {2**32 - 1}."
+        raise ValueError(msg)
+    return value
+
+
+def _encoder(entry: Any) -> EncoderSpec:
+    if isinstance(entry, str):
+        finetune, _, model = entry.partition(":")
+        params = {"finetune": finetune, **({"model_name": model} if model else {})}
+        name = entry
+    else:
+        allowed = {*inspect.signature(SupConTextEncoder).parameters} - {"random_state", "device", "verbose"}
+        fields = _fields("encoders", entry, "name", ("name", *sorted(allowed)))
+        name = fields.pop("name", None)
+        params = {"finetune": "head", **fields}
+        if name is None:
+            msg = f"encoders has {dict(entry)!r} without a name; give it one for the tables."
+            raise ValueError(msg)
+    if params["finetune"] not in _FINETUNE:
+        msg = f"encoders has {params['finetune']!r}; use {', '.join(_FINETUNE)}, each with :MODEL if you like."
+        raise ValueError(msg)
+    spec = EncoderSpec(str(name), tuple(sorted(params.items())))
+    try:
+        spec.build()._validate_params()
+    except InvalidParameterError as error:
+        msg = f"The encoder {name!r} cannot be used: {error}"
+        raise ValueError(msg) from error
+    return spec
+
+
+def _method(entry: Any) -> MethodSpec:
+    if not isinstance(entry, str | Mapping):
+        return make_method(None, entry, {}, {})
+    fields = _fields("methods", entry, "estimator", ("name", "estimator", "params", "search"))
+    if "estimator" not in fields:
+        msg = f"methods has {entry!r} without an estimator; name a method or module:Class."
+        raise ValueError(msg)
+    return make_method(
+        fields.get("name"), fields["estimator"], dict(fields.get("params", {})), dict(fields.get("search", {}))
+    )
+
+
+def _fields(what: str, entry: Any, alone: str, allowed: Sequence[str]) -> dict[str, Any]:
+    """Read an entry that is a table, or a single value that stands for its field ``alone``."""
+    if not isinstance(entry, Mapping):
+        if not isinstance(entry, str | PathLike):
+            msg = f"{what} has {entry!r}; use a name or a table of {', '.join(allowed)}."
+            raise ValueError(msg)  # noqa: TRY004 - one kind of error for every plan
+        return {alone: entry}
+    unknown = sorted({*entry} - {*allowed})
+    if unknown:
+        msg = f"{what} has a table with {unknown[0]!r}, which is unknown; use {', '.join(allowed)}."
+        raise ValueError(msg)
+    return dict(entry)

@@ -1,0 +1,286 @@
+"""The runner: what is not there yet is run, in this process or in several, and written at once."""
+
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, wait
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tqdm import tqdm
+
+from .._engine.devices import resolve_device
+from .._engine.progress import progress_bar
+from ._case import Task, embed, forget, prepare, run_method
+from ._data import load_data
+from ._methods import MethodSpec
+from ._plan import Plan, make_plan
+from ._store import Record, ResultsFile, describe, name_of, read_results
+
+#: Where embeddings and features of trained encoders are kept.
+CACHE = Path("~", ".cache", "skellipsoid", "benchmark")
+
+
+class _Outcome(NamedTuple):
+    """What became of a run: a record, or what went wrong."""
+
+    task: Task
+    method: MethodSpec
+    record: Record | None
+    problem: str | None
+
+
+class BenchmarkError(RuntimeError):
+    """Runs of a benchmark failed; those that did not are in the file of results."""
+
+
+Todo = list[tuple[Task, list[MethodSpec]]]
+
+
+def run(
+    results: str | os.PathLike[str],
+    *,
+    plan: str | os.PathLike[str] | None = None,
+    data: Sequence[Any] | None = None,
+    ratios: Sequence[float] | None = None,
+    seeds: Sequence[int] | None = None,
+    encoders: Sequence[Any] | None = None,
+    methods: Sequence[Any] | None = None,
+    n_splits: int | None = None,
+    data_home: str | os.PathLike[str] | None = None,
+    cache: str | os.PathLike[str] | None = None,
+    n_jobs: int = 1,
+    device: str = "auto",
+    verbose: int = 0,
+) -> list[Record]:
+    """Run every method on every case that has no result yet: data set, known-class ratio, seed, encoder, method.
+
+    The protocol is that of the literature: the seed draws the known classes, the encoder and the method learn from the
+    training samples of these classes alone, and the test samples of all other classes are open. A benchmark that was
+    killed, at any moment, continues where it was when it is started again.
+
+    Parameters
+    ----------
+    results : str or path-like
+        File of JSON lines. One line is appended for each run when it is done.
+    plan : str or path-like, default=None
+        TOML file with any of the parameters from ``data`` to ``data_home``; its paths are relative to its folder.
+    data : sequence, default=None
+        ``"banking"``, ``"oos"``, ``"stackoverflow"``; ``"assistant"``, the corpus that ships with the package; a folder
+        with ``train.tsv``, ``test.tsv`` and, if you like, ``dev.tsv``, each of ``text<TAB>label`` lines; or an ``.npz``
+        file of features with ``X_train``, ``y_train``, ``X_test``, ``y_test``. A dict has the keys ``name``, ``path``
+        and ``open_label``, the label of samples that are open. ``None``: the first three.
+    ratios : sequence of float, default=None
+        Shares of the classes that are known. ``None``: 0.25, 0.5, 0.75.
+    seeds : sequence of int, default=None
+        Each draws known classes, and seeds encoder and method. ``None``: 0 to 4.
+    encoders : sequence, default=None
+        ``"none"``, ``"head"`` or ``"full"``, the ``finetune`` of :class:`~skellipsoid.SupConTextEncoder`;
+        ``"head:MODEL"`` for another text model; or a dict of a name and parameters of the encoder. ``None``: the head.
+    methods : sequence, default=None
+        Names of :func:`short_names`; ``"module:Class"`` or an unfitted estimator for one of your own, which has
+        ``fit``, ``predict`` and ``classes_``; or a dict with the keys ``name``, ``estimator``, ``params`` and
+        ``search``. ``search`` maps parameters to lists of values. The best mean F1 of ``OpenSetKFold`` on train and dev
+        samples of the known classes chooses; the encoder is trained anew in each fold. ``None``: ``"ellipsoid"``.
+    n_splits : int, default=None
+        Folds of the search, at most the number of known classes. ``None``: 5.
+    data_home : str or path-like, default=None
+        Folder of the public data sets, see :func:`~skellipsoid.datasets.fetch_banking77`.
+    cache : str or path-like, default=None
+        Folder of embeddings and features, kept by the content of everything that they depend on. ``None``:
+        ``~/.cache/skellipsoid/benchmark``. It can be deleted at any time.
+    n_jobs : int, default=1
+        Processes.
+    device : str, default="auto"
+        Where torch computes.
+    verbose : int, default=0
+        1: a progress bar on a terminal. 2: one line for each run, too.
+
+    Returns
+    -------
+    records : list of dict
+        The results of the plan, in its order; figures are in percent. See :ref:`the guide <benchmark_runner>` for the
+        keys.
+
+    Raises
+    ------
+    ValueError
+        If the plan cannot be used, or if a name in the file stands for something else than in the plan.
+    OSError
+        If a file is missing, or if another process writes the results.
+    BenchmarkError
+        At the end, if runs failed; all others are written, and the next start tries these again.
+
+    See Also
+    --------
+    read_results : Reads the file.
+    make_table : Lays results out beside the paper's.
+
+    Examples
+    --------
+    >>> from skellipsoid.benchmark import make_table, run
+    >>> records = run("results.jsonl", data=["assistant"], seeds=[0], encoders=["none"])  # doctest: +SKIP
+    >>> print(make_table(records).to_markdown())  # doctest: +SKIP
+    """
+    if n_jobs < 1:
+        msg = f"n_jobs={n_jobs!r} must be a number of processes from 1 on."
+        raise ValueError(msg)
+    resolve_device(device)
+    made = make_plan(
+        plan,
+        data=data,
+        ratios=ratios,
+        seeds=seeds,
+        encoders=encoders,
+        methods=methods,
+        n_splits=n_splits,
+        data_home=data_home,
+    )
+    folder = Path(CACHE if cache is None else cache).expanduser().absolute()
+    forget()
+    try:
+        with ResultsFile(Path(results)) as file:
+            done = {name_of(record): record for record in read_results(results)}
+            wanted = list(_wanted(made, str(folder), device))
+            _run_missing(_todo(wanted, done), file, done, n_jobs, verbose)
+            return [done[task.name(method)] for task, method in wanted]
+    finally:
+        forget()
+
+
+def _run_missing(todo: Todo, file: ResultsFile, done: dict[tuple[Any, ...], Record], n_jobs: int, verbose: int) -> None:
+    """Run everything, write each result, and say at the end what failed."""
+    n_todo = sum(len(methods) for _, methods in todo)
+    problems = []
+    with progress_bar(n_todo, "benchmark", "run", verbose) as progress:
+        for outcome in _execute(todo, n_jobs, verbose):
+            progress.update()
+            name = describe(*outcome.task.name(outcome.method))
+            if outcome.record is None:
+                problems.append(f"{name}: {outcome.problem}")
+            else:
+                file.append(outcome.record)
+                done[name_of(outcome.record)] = outcome.record
+            if verbose > 1:
+                tqdm.write(f"{name}: {_said(outcome)}")
+    if problems:
+        msg = f"{len(problems)} of {n_todo} runs failed, start again to try them anew; the first is {problems[0]}"
+        raise BenchmarkError(msg)
+
+
+def _wanted(plan: Plan, cache: str, device: str) -> Iterator[tuple[Task, MethodSpec]]:
+    """Every run of the plan: all methods of a case after each other, all cases of a seed before the next seed."""
+    for seed, data, ratio, encoder in product(plan.seeds, plan.data, plan.ratios, plan.encoders):
+        used = encoder if load_data(data, plan.data_home).is_text else None
+        if used is None and encoder is not plan.encoders[0]:
+            continue
+        task = Task(data, plan.data_home, ratio, seed, used, plan.n_splits, cache, device)
+        for method in plan.methods:
+            yield task, method
+
+
+def _todo(wanted: list[tuple[Task, MethodSpec]], done: dict[tuple[Any, ...], Record]) -> Todo:
+    """Group by case what has no result; a result of the same name must be of the same run."""
+    cases: dict[Task, list[MethodSpec]] = {}
+    for task, method in wanted:
+        record = done.get(task.name(method))
+        if record is None:
+            cases.setdefault(task, []).append(method)
+        elif record["spec"] != task.spec(method):
+            msg = (
+                f"The results hold {describe(*task.name(method))}, but of other data, parameters or text model; give "
+                "what changed another name, or use another file."
+            )
+            raise ValueError(msg)
+    return list(cases.items())
+
+
+def _execute(todo: Todo, n_jobs: int, verbose: int) -> Iterator[_Outcome]:
+    """Run everything, and give each outcome as soon as it is there."""
+    failed = {task: problem for task, _ in todo if (problem := _problem_of(embed, task, verbose))}
+    for task, methods in todo:
+        if task in failed:
+            yield from (_Outcome(task, method, None, failed[task]) for method in methods)
+    todo = [(task, methods) for task, methods in todo if task not in failed]
+    if n_jobs > 1:
+        yield from _in_processes(todo, n_jobs)
+        return
+    for task, methods in todo:
+        for method in methods:
+            yield _attempt(task, method)
+
+
+def _in_processes(todo: Todo, n_jobs: int) -> Iterator[_Outcome]:
+    """Run in several processes; a case's features are made by one of them before its methods start."""
+    from joblib.externals.loky import ProcessPoolExecutor
+
+    environment = {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // n_jobs))}
+    executor = ProcessPoolExecutor(n_jobs, initializer=_end_with, initargs=(os.getpid(),), env=environment)
+    cases, ready, running = deque(todo), deque[tuple[Task, MethodSpec]](), dict[Any, tuple[Task, Any]]()
+    try:
+        while cases or ready or running:
+            while len(running) < n_jobs and (ready or cases):
+                if ready:
+                    task, method = ready.popleft()
+                    running[executor.submit(_attempt, task, method)] = task, method
+                else:
+                    task, methods = cases.popleft()
+                    running[executor.submit(_problem_of, prepare, task)] = task, methods
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                task, methods = running.pop(future)
+                result = future.result()
+                if isinstance(result, _Outcome):
+                    yield result
+                elif result is None:
+                    ready.extend((task, method) for method in methods)
+                else:
+                    yield from (_Outcome(task, method, None, result) for method in methods)
+    except BaseException as error:
+        executor.shutdown(kill_workers=True)
+        if isinstance(error, BrokenExecutor):
+            msg = "A process of the benchmark ended, most likely for want of memory; start again with fewer n_jobs."
+            raise BenchmarkError(msg) from error
+        raise
+    executor.shutdown()
+
+
+def _end_with(parent: int) -> None:
+    """Let a worker end when the process that started it does, however that ends."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(1)
+        os._exit(1)
+
+    if os.name == "posix":
+        threading.Thread(target=watch, daemon=True).start()
+
+
+def _attempt(task: Task, method: MethodSpec) -> _Outcome:
+    try:
+        return _Outcome(task, method, run_method(task, method), None)
+    except Exception as error:  # whatever a user's estimator raises: the other runs go on
+        return _Outcome(task, method, None, _sentence(error))
+
+
+def _problem_of(work: Any, *arguments: Any) -> str | None:
+    """Do some work, and say what went wrong."""
+    try:
+        work(*arguments)
+    except Exception as error:
+        return _sentence(error)
+    return None
+
+
+def _sentence(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
+
+
+def _said(outcome: _Outcome) -> str:
+    if outcome.record is None:
+        return f"failed ({outcome.problem})"
+    record = outcome.record
+    return f"F1 {record['f1']:.2f}, accuracy {record['accuracy']:.2f} ({record['fit_seconds']:.1f} s)"

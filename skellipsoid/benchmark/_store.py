@@ -1,0 +1,134 @@
+"""The file of results: one JSON line for each run, appended at once, whole or not at all after the next start."""
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Self
+
+Record = dict[str, Any]
+#: What tells one run from another within a file.
+NAMES = ("data", "ratio", "seed", "encoder", "method")
+
+
+class ResultsFile:
+    """A file of results that one process at a time writes.
+
+    Parameters
+    ----------
+    path : Path
+        Made if it is not there.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __enter__(self) -> Self:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self._file = self.path.open("ab+", buffering=0)
+        try:
+            _lock(self._file.fileno(), self.path)
+            self._mend()
+        except BaseException:
+            self._file.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def append(self, record: Record) -> None:
+        """Write a line, and wait until it is on the disk."""
+        line = memoryview((json.dumps(record, ensure_ascii=False) + "\n").encode())
+        while line:
+            line = line[self._file.write(line) or 0 :]
+        os.fsync(self._file.fileno())
+
+    def _mend(self) -> None:
+        """Cut off a last line that was not written to its end; a line that lacks its line break alone is whole."""
+        self._file.seek(0)
+        content = self._file.read()
+        start = content.rfind(b"\n") + 1
+        if start == len(content):
+            return
+        if _is_record(content[start:]):
+            self._file.write(b"\n")
+        else:
+            self._file.truncate(start)
+
+
+def read_results(*paths: str | os.PathLike[str]) -> list[Record]:
+    """Read results that ``run`` wrote.
+
+    Parameters
+    ----------
+    *paths : str or path-like
+        Files of JSON lines. A last line that is still being written is left out.
+
+    Returns
+    -------
+    records : list of dict
+        One for each run, in the order of the files. Figures are in percent.
+
+    Raises
+    ------
+    OSError
+        If a file cannot be read.
+    ValueError
+        If a line is not a result, or if the same run is there twice.
+
+    Examples
+    --------
+    >>> from skellipsoid.benchmark import read_results
+    >>> records = read_results("results.jsonl")  # doctest: +SKIP
+    """
+    records: list[Record] = []
+    for path in map(Path, paths):
+        *lines, _ = path.read_bytes().split(b"\n")
+        for number, line in enumerate(lines, start=1):
+            if not _is_record(line):
+                msg = f"Line {number} of {str(path)!r} is not a result of a benchmark; delete it or use another file."
+                raise ValueError(msg)
+            records.append(json.loads(line))
+    _check_distinct(records)
+    return records
+
+
+def name_of(record: Record) -> tuple[Any, ...]:
+    """Tell which run a result is of."""
+    return tuple(record[name] for name in NAMES)
+
+
+def describe(data: str, ratio: float, seed: int, encoder: str, method: str) -> str:
+    """Name a run in a message."""
+    return f"{data} {ratio:.0%} known, seed {seed}, {encoder}, {method}"
+
+
+def _check_distinct(records: Iterable[Record]) -> None:
+    seen = set()
+    for record in records:
+        if (name := name_of(record)) in seen:
+            msg = f"There are two results of {describe(*name)}; pass files that hold each run once."
+            raise ValueError(msg)
+        seen.add(name)
+
+
+def _is_record(line: bytes) -> bool:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        return False
+    return isinstance(record, dict) and {*NAMES, "spec"} <= {*record}
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    """Keep other processes from writing; the system takes the lock away when this one ends, however it ends."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        msg = f"Another benchmark is writing {str(path)!r}; wait for it, or use another file."
+        raise OSError(msg) from error

@@ -1,0 +1,85 @@
+"""The command ``bench``: run, table, plot."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from ..benchmark import (
+    BenchmarkError,
+    make_table,
+    plot_confusion,
+    plot_ranks,
+    plot_stability,
+    read_results,
+    run,
+)
+
+#: Options that choose results, and the key of a result that each compares.
+_FILTERS = {"data": "data", "ratios": "ratio", "seeds": "seed", "encoders": "encoder", "methods": "method"}
+
+
+def bench(options: argparse.Namespace) -> None:
+    """Do what the second word says."""
+    {"run": _run, "table": _table, "plot": _plot}[options.step](options)
+
+
+def _run(options: argparse.Namespace) -> None:
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())  # where a user's module:Class is
+    chosen = {name: getattr(options, name) for name in _FILTERS}
+    try:
+        records = run(
+            options.results,
+            plan=options.plan,
+            **chosen,
+            data_home=options.data_home,
+            cache=options.cache,
+            n_jobs=options.jobs,
+            device=options.device,
+            verbose=0 if options.quiet else 2,
+        )
+    except BenchmarkError as error:
+        raise ValueError(str(error)) from error
+    command = f"skellipsoid bench table --results {options.results}"
+    print(f"{len(records)} results are in {options.results}; see them with: {command}")
+
+
+def _table(options: argparse.Namespace) -> None:
+    table = make_table(read_results(*options.results), reference=options.reference)
+    writers = {".md": table.to_markdown, ".csv": table.to_csv, ".tex": table.to_latex}
+    for path in options.save:
+        path.write_text(writers[path.suffix.lower()](), encoding="utf-8")
+    print(table.to_markdown(), end="")
+
+
+def _plot(options: argparse.Namespace) -> None:
+    if (options.kind == "stability") != (options.parameter is not None):
+        msg = "--parameter goes with bench plot stability, which needs it; name the parameter there and nowhere else."
+        raise ValueError(msg)
+    records = read_results(*options.results)
+    for option, key in _FILTERS.items():
+        wanted = getattr(options, option)
+        records = [record for record in records if wanted is None or record[key] in wanted]
+    _save(options.save, options, records)
+    print(f"The picture is in {options.save}")
+
+
+def _save(path: Path, options: argparse.Namespace, records: Any) -> None:
+    from ..plotting._canvas import require_matplotlib
+
+    require_matplotlib("bench plot")
+    import matplotlib
+
+    matplotlib.use("Agg")  # a file needs no screen
+    from matplotlib import pyplot as plt
+
+    if options.kind == "ranks":
+        figure: Any = plot_ranks(records, metric=options.metric).figure_
+    elif options.kind == "stability":
+        figure = plot_stability(records, options.parameter, metric=options.metric).figure
+    else:
+        figure = plot_confusion(records)
+    figure.savefig(path, dpi=150)
+    plt.close(figure)

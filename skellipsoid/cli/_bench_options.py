@@ -1,0 +1,118 @@
+"""The words of ``skellipsoid bench``."""
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+_TABLE_FORMATS = (".md", ".csv", ".tex")
+_METRICS = ("f1", "accuracy", "f1_known", "f1_open", "auroc", "oracle_f1")
+
+
+def add_bench(
+    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    seed: Callable[[str], int],
+    plot_file: Callable[[str], Path],
+) -> None:
+    """Add the command.
+
+    Parameters
+    ----------
+    commands : subparsers of the program
+    seed, plot_file : callable
+        Readers of these values.
+    """
+    bench = commands.add_parser("bench", help="compare methods by the literature's protocol")
+    steps = bench.add_subparsers(dest="step", required=True, metavar="run | table | plot")
+    _add_run(steps, seed)
+    _add_table(steps)
+    _add_plot(steps, seed, plot_file)
+    for step in steps.choices.values():
+        # Without a default of its own, which would undo ``bench --quiet run``.
+        step.add_argument("--quiet", action="store_true", default=argparse.SUPPRESS, help="no progress, only results")
+
+
+def _add_run(steps: "argparse._SubParsersAction[argparse.ArgumentParser]", seed: Callable[[str], int]) -> None:
+    run = steps.add_parser(
+        "run",
+        help="run what has no result yet",
+        description="Run every method on every data set, known-class ratio, seed and encoder that has no result yet. "
+        "A benchmark that was killed continues where it was. What is given here comes before what the plan says.",
+    )
+    run.add_argument("--results", type=Path, required=True, metavar="FILE.jsonl", help="one line for each run")
+    run.add_argument("--plan", type=Path, metavar="PLAN.toml", help="data, ratios, seeds, encoders and methods")
+    run.add_argument(
+        "--data",
+        nargs="+",
+        metavar="DATA",
+        help="banking, oos, stackoverflow, assistant, a folder with train.tsv and test.tsv (text<TAB>label), or a .npz "
+        "file of features (default: the first three)",
+    )
+    run.add_argument("--ratios", nargs="+", type=float, metavar="RATIO", help="shares of known classes")
+    run.add_argument("--seeds", nargs="+", type=seed, metavar="SEED", help="each draws other known classes")
+    run.add_argument(
+        "--encoders", nargs="+", metavar="ENCODER", help="none, head or full, or head:MODEL for another text model"
+    )
+    run.add_argument(
+        "--methods", nargs="+", metavar="METHOD", help="names of methods, or module:Class for one of your own"
+    )
+    run.add_argument("--data-home", metavar="FOLDER", help="folder of the public data sets")
+    run.add_argument("--cache", metavar="FOLDER", help="folder of embeddings (default: ~/.cache/skellipsoid/benchmark)")
+    run.add_argument("--jobs", type=_count, default=1, metavar="NUMBER", help="processes (default: 1)")
+    run.add_argument("--device", default="auto", help="where torch computes: auto, cpu, cuda (default: auto)")
+
+
+def _add_table(steps: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    table = steps.add_parser("table", help="print results in the layout of the paper's Table 1, as Markdown")
+    _add_results(table)
+    table.add_argument("--reference", metavar="METHOD", help="what every other method is tested against")
+    table.add_argument(
+        "--save",
+        nargs="+",
+        type=_table_file,
+        default=[],
+        metavar="FILE",
+        help="write it too; the ending says how: .md, .csv or .tex",
+    )
+
+
+def _add_plot(
+    steps: "argparse._SubParsersAction[argparse.ArgumentParser]",
+    seed: Callable[[str], int],
+    plot_file: Callable[[str], Path],
+) -> None:
+    plot = steps.add_parser("plot", help="draw results")
+    plot.add_argument(
+        "kind",
+        choices=("ranks", "stability", "confusion"),
+        help="critical-difference diagram; a figure against a parameter; coarse confusion matrices",
+    )
+    _add_results(plot)
+    plot.add_argument("--save", type=plot_file, required=True, metavar="FILE.png", help="or .pdf, .svg")
+    plot.add_argument("--parameter", metavar="NAME", help="of stability: what is on the x axis")
+    plot.add_argument("--metric", choices=_METRICS, default="f1", help="of ranks and stability (default: f1)")
+    plot.add_argument("--data", nargs="+", metavar="NAME", help="only these")
+    plot.add_argument("--ratios", nargs="+", type=float, metavar="RATIO", help="only these")
+    plot.add_argument("--seeds", nargs="+", type=seed, metavar="SEED", help="only these")
+    plot.add_argument("--encoders", nargs="+", metavar="NAME", help="only these")
+    plot.add_argument("--methods", nargs="+", metavar="NAME", help="only these")
+
+
+def _add_results(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--results", type=Path, nargs="+", required=True, metavar="FILE.jsonl", help="what bench run wrote"
+    )
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdigit()) or int(text) < 1:
+        msg = f"{text!r} is not a number of processes; use a whole number from 1 on"
+        raise argparse.ArgumentTypeError(msg)
+    return int(text)
+
+
+def _table_file(text: str) -> Path:
+    path = Path(text)
+    if path.suffix.lower() not in _TABLE_FORMATS:
+        msg = f"{text!r} names no format; use a name that ends in {', '.join(_TABLE_FORMATS)}"
+        raise argparse.ArgumentTypeError(msg)
+    return path

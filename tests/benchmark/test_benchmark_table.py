@@ -1,0 +1,164 @@
+"""Tables: means, spreads, ranks, the paper's numbers, paired tests, three formats."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_rel
+
+from skellipsoid.benchmark import Cell, make_table, paper_figures
+from skellipsoid.benchmark._paper import paper_row
+
+OTHER = {"method": "mine", "estimator": "mine:Classifier"}
+
+
+@pytest.fixture
+def records(make_record):
+    """Two methods, two ratios, three seeds of Banking; the other method lacks a seed at 50 %."""
+    ours = {0.25: (70.0, 72.0, 74.0), 0.5: (80.0, 81.0, 82.0)}
+    theirs = {0.25: (71.0, 72.0, 70.0), 0.5: (80.0, 79.0)}
+    found = [make_record(ratio=ratio, seed=i, f1=f1) for ratio, each in ours.items() for i, f1 in enumerate(each)]
+    found += [
+        make_record(ratio=ratio, seed=i, f1=f1, **OTHER) for ratio, each in theirs.items() for i, f1 in enumerate(each)
+    ]
+    return found
+
+
+def test_cells_are_mean_and_standard_deviation_beside_the_paper(records):
+    table = make_table(records)
+    assert table.cells["head", "banking", "ellipsoid", 0.25, "f1"] == Cell(72.0, 2.0, 3, 77.75, 1)
+    assert table.cells["head", "banking", "ellipsoid", 0.5, "accuracy"] == Cell(91.0, 1.0, 3, 82.90, 1)
+    assert table.cells["head", "banking", "mine", 0.25, "f1"] == Cell(71.0, 1.0, 3, None, 2)
+    mine = table.cells["head", "banking", "mine", 0.5, "f1"]
+    assert (mine.mean, mine.n_seeds, mine.rank) == (79.5, 2, 2)
+    assert mine.std == pytest.approx(np.sqrt(0.5))
+    average = table.cells["head", "banking", "ellipsoid", None, "f1"]
+    assert average[:3] == (76.5, None, 3)
+    assert average.paper == pytest.approx((77.75 + 83.74) / 2)
+
+
+def test_markdown(records):
+    lines = make_table(records).to_markdown().splitlines()
+    assert lines[2] == "### Encoder: head"
+    assert lines[4:8] == [
+        "| Data | Method | 25% F1 | 25% ACC | 50% F1 | 50% ACC | Average F1 | Average ACC |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| Banking | ellipsoid | **72.00 ± 2.00** (77.75) | **82.00 ± 2.00** (85.81) | **81.00 ± 1.00** (83.74) | "
+        "**91.00 ± 1.00** (82.90) | **76.50** (80.75) | **86.50** (84.36) |",
+        "| Banking | mine | <u>71.00 ± 1.00</u> | <u>81.00 ± 1.00</u> | <u>79.50 ± 0.71</u> [2 of 3 seeds] | "
+        "<u>89.50 ± 0.71</u> [2 of 3 seeds] | <u>75.25</u> [2 of 3 seeds] | <u>85.25</u> [2 of 3 seeds] |",
+    ]
+    assert lines[9] == "### ellipsoid minus each other method, paired t-test"
+    assert lines[13].startswith("| head | mine | F1 | 5 | +1.00 | 1.")
+
+
+def test_csv_has_a_column_for_each_number(records):
+    rows = list(csv.DictReader(io.StringIO(make_table(records).to_csv())))
+    assert [row["method"] for row in rows] == ["ellipsoid", "mine"]
+    assert len(rows[0]) == 3 + 6 * 5
+    wanted = {"mean": "72.0000", "std": "2.0000", "seeds": "3", "paper": "77.7500", "rank": "1"}
+    assert {kind: rows[0][f"25% F1 {kind}"] for kind in wanted} == wanted
+    assert rows[1]["50% ACC paper"] == ""
+    assert rows[1]["Average F1 std"] == ""
+
+
+def test_latex_has_the_layout_of_the_paper(records):
+    text = make_table(records).to_latex()
+    assert r" &  & \multicolumn{2}{c}{KCR=25\%} & \multicolumn{2}{c}{KCR=50\%} & \multicolumn{2}{c}{Average} \\" in text
+    assert r"Datasets & Methods & F1 & ACC & F1 & ACC & F1 & ACC \\" in text
+    assert r"\multirow{2}{*}{Banking} & ellipsoid & \textbf{72.00 $\pm$ 2.00} (77.75) &" in text
+    assert r" & mine & \underline{71.00 $\pm$ 1.00} &" in text
+    assert text.count(r"\begin{") == text.count(r"\end{") == 2
+    assert "%" not in text.replace(r"\%", "")
+
+
+def test_names_that_mean_something_to_a_format_are_escaped(make_record):
+    records = [make_record(data="a_b", method=name, seed=seed) for name in ("x|y", "50%_{") for seed in (0, 1)]
+    table = make_table(records)
+    assert r"| a_b | x\|y |" in table.to_markdown()
+    assert r"\multirow{2}{*}{a\_b} & x|y &" in table.to_latex()
+    assert r" & 50\%\_\{ &" in table.to_latex()
+
+
+def test_equal_means_share_a_rank(make_record):
+    f1 = {"a": 70.0, "b": 70.001, "c": 69.0, "d": 68.0}
+    table = make_table([make_record(method=name, f1=value) for name, value in f1.items()])
+    ranks = {name: table.cells["head", "banking", name, 0.25, "f1"].rank for name in f1}
+    assert ranks == {"a": 1, "b": 1, "c": 2, "d": 0}
+    alone = make_table([make_record()])
+    assert alone.cells["head", "banking", "ellipsoid", 0.25, "f1"] == Cell(50.0, None, 1, 77.75, 0)
+    assert alone.columns == [(0.25, "f1"), (0.25, "accuracy")]
+    assert alone.comparisons == []
+
+
+def test_comparisons_are_paired_by_case_and_corrected(make_record):
+    rng = np.random.default_rng(0)
+    scores = {name: 70 + shift + rng.normal(size=10) for name, shift in (("a", 0), ("b", -1.0), ("c", -0.5))}
+    records = [
+        make_record(method=name, seed=seed % 5, ratio=(0.25, 0.5)[seed // 5], f1=f1)
+        for name, each in scores.items()
+        for seed, f1 in enumerate(each)
+    ]
+    table = make_table(records[::-1], reference="a")
+    found = {(test.method, test.metric): test for test in table.comparisons}
+    assert {*found} == {(name, metric) for name in "bc" for metric in ("f1", "accuracy")}
+    raw = {name: ttest_rel(scores["a"], scores[name]) for name in "bc"}
+    for name in "bc":
+        test = found[name, "f1"]
+        assert test.n_cases == 10
+        assert test.difference == pytest.approx(np.mean(scores["a"] - scores[name]))
+        assert test.t_statistic == pytest.approx(raw[name].statistic)
+        assert test.p_value == pytest.approx(raw[name].pvalue)
+    low, high = sorted("bc", key=lambda name: raw[name].pvalue)
+    assert found[low, "f1"].holm == pytest.approx(min(1, 2 * raw[low].pvalue))
+    assert found[high, "f1"].holm == pytest.approx(max(2 * raw[low].pvalue, raw[high].pvalue))
+
+
+def test_encoders_have_tables_of_their_own(records, make_record):
+    both = [*records, *({**record, "encoder": "none", "f1": record["f1"] - 5} for record in records)]
+    table = make_table(both)
+    assert table.encoders == ["head", "none"]
+    assert table.to_markdown().count("### Encoder: ") == 2
+    assert table.to_latex().count(r"\begin{table*}") == 2
+    assert table.cells["none", "banking", "ellipsoid", 0.25, "f1"].mean == 67
+    assert {(test.encoder, test.method) for test in table.comparisons} == {("head", "mine"), ("none", "mine")}
+
+
+def test_what_cannot_be_a_table_is_refused(records):
+    with pytest.raises(ValueError, match=r"^There is no result to make a table of; run the benchmark first\.$"):
+        make_table([])
+    with pytest.raises(ValueError, match=r"^reference='yours' has no result; the methods are ellipsoid, mine\.$"):
+        make_table(records, reference="yours")
+
+
+def test_the_paper_says_what_it_says():
+    figures = paper_figures()
+    assert len(figures) == 90
+    found = {(row.data, row.method, row.ratio): row for row in figures}
+    assert len(found) == 90
+    assert found["banking", "Softmax-MSP", 0.25][3:] == (50.72, 40.35)
+    assert found["banking", "KNNCL", 0.25][3:] == (77.30, 85.72)
+    assert found["oos", "OpenMax", 0.75][3:] == (74.58, 77.06)
+    assert found["oos", "EliDecide", 0.5][3:] == (88.57, 90.56)
+    assert found["stackoverflow", "MOGB", 0.75][3:] == (82.47, 78.06)
+    # The paper's own averages, which are not in the file.
+    averages = {("banking", "EliDecide"): (82.76, 83.56), ("oos", "DA-ADB"): (85.22, 88.72)}
+    averages |= {("stackoverflow", "CLAB"): (82.35, 82.91), ("banking", "MOGB"): (69.90, 69.69)}
+    for (data, method), wanted in averages.items():
+        rows = [row for row in figures if (row.data, row.method) == (data, method)]
+        assert np.mean([row[3:] for row in rows], axis=0) == pytest.approx(wanted, abs=0.006)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "row"),
+    [
+        ("skellipsoid._ellipsoid:EllipsoidOpenSetClassifier", "EliDecide"),
+        ("skellipsoid.baselines._balls:ADBClassifier", "ADB"),
+        ("skellipsoid.baselines._logits:OpenMaxClassifier", "OpenMax"),
+        ("mine:ADBClassifier", None),
+        ("skellipsoid.baselines._distances:KNNClassifier", None),
+    ],
+)
+def test_the_paper_row_follows_the_class(estimator, row):
+    assert paper_row(estimator) == row
