@@ -1,5 +1,6 @@
 """Linear heads on fixed features: logits by softmax cross-entropy, or by one sigmoid for each class."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,7 +28,6 @@ class HeadSettings:
     learning_rate: float
     batch_size: int
     max_iter: int
-    verbose: int | bool = 0
 
 
 @dataclass
@@ -70,7 +70,7 @@ def train_head(samples: Samples, settings: HeadSettings, seed: int) -> Head:
     trainer = _HeadTrainer(samples.where(~is_held), settings, rng)
     judged = samples.where(is_held)
     if not len(judged):
-        return Head(trainer.weights, trainer.bias, trainer.run(None, None))
+        return Head(trainer.weights, trainer.bias, trainer.run())
     best = Head(trainer.weights.clone(), trainer.bias.clone())
 
     def score() -> float:
@@ -102,7 +102,7 @@ class _HeadTrainer:
         """Logits of rows, (n_samples, n_classes)."""
         return torch.addmm(self.bias, rows, self.weights.T)
 
-    def run(self, score, keep_best) -> History:  # type: ignore[no-untyped-def]
+    def run(self, score: Callable[[], float] | None = None, keep_best: Callable[[], object] | None = None) -> History:
         """Learn until the score, or without one the loss, does not improve."""
         return run_epochs(
             self._run_epoch,
@@ -112,7 +112,6 @@ class _HeadTrainer:
             score=score,
             keep_best=keep_best,
             label="head",
-            verbose=self.settings.verbose,
         )
 
     def _run_epoch(self) -> float:
