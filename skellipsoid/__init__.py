@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import benchmark, datasets, metrics, model_selection, plotting
+    from . import baselines, benchmark, datasets, metrics, model_selection, plotting
     from ._data_check import check_training_texts
     from ._ellipsoid import EllipsoidOpenSetClassifier
     from ._encoder import SupConTextEncoder
@@ -19,6 +19,7 @@ __all__ = [
     "SupConTextEncoder",
     "TunedOperatingPointCV",
     "__version__",
+    "baselines",
     "benchmark",
     "check_training_texts",
     "datasets",
@@ -42,7 +43,7 @@ _MODULE_OF = {
     "save": "persistence",
     "set_operating_point": "_operating_point",
 }
-_MODULES = ("benchmark", "datasets", "metrics", "model_selection", "persistence", "plotting")
+_MODULES = ("baselines", "benchmark", "datasets", "metrics", "model_selection", "persistence", "plotting")
 
 
 def __getattr__(name: str) -> Any:

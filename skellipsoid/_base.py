@@ -1,10 +1,11 @@
 """Base class of all open-set classifiers: validation, label codec, the score-to-label rule.
 
-A subclass implements ``_fit_boundaries`` and the two scoring methods; the public methods are here.
+A subclass implements ``_fit_boundaries`` and the two scoring methods; the public methods are here. What its scores mean
+is its own; those of a ``BoundaryOpenSetClassifier`` are margins, distances in units of a radius.
 """
 
 from abc import ABCMeta, abstractmethod
-from typing import Any, NoReturn, Self
+from typing import Any, ClassVar, NoReturn, Self
 from warnings import warn
 
 import numpy as np
@@ -24,6 +25,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     open_label: Any
     duplicates: str
+    #: Whether rows may weigh differently.
+    _takes_weights: ClassVar[bool] = True
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(
@@ -42,8 +45,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         X : array-like of shape (n_samples, n_features)
             Features: NumPy, pandas, polars, or a torch tensor on any device. Dense and finite.
         y : array-like of shape (n_samples,)
-            Labels. Samples labelled ``open_label`` are real open samples: they never become a class, they join the
-            negatives.
+            Labels. Samples labelled ``open_label`` are real open samples: they never become a class. They join the
+            negatives of a classifier that has any.
         sample_weight : array-like of shape (n_samples,), default=None
             Sample weights, on any scale; ``None`` is 1 for all. Samples of weight 0 are left out. The weight of
             duplicates depends on ``duplicates``. All real open samples of positive weight count the same.
@@ -60,8 +63,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         ------
         ValueError
             If ``X`` is sparse, empty, not finite or holds values whose squares overflow, if the lengths differ, if
-            labels are missing, mix numbers and strings or are continuous, if weights are negative or all 0, if groups
-            are missing, or if every sample is open.
+            labels are missing, mix numbers and strings or are continuous, if weights are negative or all 0, or differ
+            where the method has no weights, if groups are missing, or if every sample is open.
 
         Warns
         -----
@@ -83,6 +86,12 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     ) -> None:
         self.open_label_ = cast_open_label(self.open_label, y)
         present = np.flatnonzero(weights > 0)
+        if not self._takes_weights and np.ptp(weights[present]) > 0:
+            msg = (
+                f"sample_weight holds different positive weights, but {type(self).__name__} counts neighbours, which "
+                "have no weights; pass one weight for all rows to keep and 0 for the others, or repeat rows."
+            )
+            raise ValueError(msg)
         X, y = X[present], y[present]
         check_squares(X)
         is_open = y == self.open_label_
@@ -202,7 +211,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return np.asarray(self.classes_[self._score_assigned(X)[0]])
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.floating]:
-        """Knownness of each sample: the margin of its assigned class.
+        """Knownness of each sample: the score of its assigned class.
 
         Parameters
         ----------
@@ -217,20 +226,6 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         X = self._validate_scored_data(X)
         return self._score_assigned(X)[1]
 
-    def class_margins(self, X: ArrayLike) -> NDArray[np.floating]:
-        """Margin of each sample for each class, without units.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-
-        Returns
-        -------
-        margins : ndarray of shape (n_samples, n_classes)
-            1 at a class's centre, 0 on its boundary, negative outside.
-        """
-        return self._score_all(self._validate_scored_data(X))
-
     def decision_function(self, X: ArrayLike) -> NDArray[np.floating]:
         """Confidence of each class in scikit-learn's shape; it ignores ``offset_`` and never answers open.
 
@@ -244,7 +239,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         decision : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
-            The class margins, the assigned class's column raised to the row's maximum; for two classes the
+            The scores of all classes, the assigned class's column raised to the row's maximum; for two classes the
             difference of the two columns, positive for ``classes_[1]``.
         """
         X = self._validate_scored_data(X)
@@ -295,11 +290,11 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     @abstractmethod
     def _score_assigned(self, X: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
-        """Give the assigned class index of each sample and the margin of that class."""
+        """Give the assigned class index of each sample and its score, in the precision of X; 0 is the boundary."""
 
     @abstractmethod
     def _score_all(self, X: NDArray[Any]) -> NDArray[np.floating]:
-        """Margins of all classes, (n_samples, n_classes), a new array."""
+        """Scores of all classes, (n_samples, n_classes), a new array in the precision of X."""
 
     def _validate_training_data(self, X: ArrayLike, y: ArrayLike | None) -> tuple[NDArray[Any], NDArray[Any]]:
         check_given(y, type(self).__name__)
@@ -315,3 +310,21 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """All classes and the open label in one array of a common type."""
         classes = self.classes_.astype(np.int64) if self.classes_.dtype.kind in "bu" else self.classes_
         return np.append(classes, self.open_label_)
+
+
+class BoundaryOpenSetClassifier(BaseOpenSetClassifier):
+    """Template of a classifier with a ball or an ellipsoid around each class: its scores are margins."""
+
+    def class_margins(self, X: ArrayLike) -> NDArray[np.floating]:
+        """Margin of each sample for each class, without units.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        margins : ndarray of shape (n_samples, n_classes)
+            1 at a class's centre, 0 on its boundary, negative outside.
+        """
+        return self._score_all(self._validate_scored_data(X))

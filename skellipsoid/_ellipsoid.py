@@ -11,13 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from ._base import BaseOpenSetClassifier
+from ._base import BoundaryOpenSetClassifier
 from ._engine.boundaries import Boundaries, Metric, Shapes
 from ._engine.closed_form import fit_closed_form
 from ._engine.devices import explain_out_of_memory, resolve_device, resolve_seed
 from ._engine.geometry import Factors, scoring_chunks
 from ._engine.paper import fit_paper
-from ._engine.samples import Gathered, Samples
+from ._engine.samples import Gathered, Samples, find_scale
 from ._engine.settings import BoundarySettings
 from ._fitted_axes import FittedAxes
 from ._validation import enumerated
@@ -29,7 +29,7 @@ _SMALLEST_BATCH, _LARGEST_BATCH = 16, 128
 _LEARNING_RATE = 2e-3
 
 
-class EllipsoidOpenSetClassifier(FittedAxes, BaseOpenSetClassifier):
+class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
     """Open-set classifier with one ellipsoid around each known class.
 
     The boundary stage of EliDecide [1]_. The boundary of each known class k is one ellipsoid
@@ -392,7 +392,7 @@ class EllipsoidOpenSetClassifier(FittedAxes, BaseOpenSetClassifier):
         # Adam amplifies the rounding of a mean: a constant feature must become exactly 0.
         constant = np.ptp(X, axis=0) == 0
         self._mean[constant] = X[0, constant]
-        self.scale_ = self._find_scale(X, weights) if self.rescale else 1.0
+        self.scale_ = find_scale(X, self._mean, weights) if self.rescale else 1.0
         n_classes, n_features = len(self.classes_), X.shape[1]
         what = f"the axes of {n_classes} classes, {len(X)} × {n_features} numbers in double precision"
         if self.init == "identity":
@@ -410,13 +410,6 @@ class EllipsoidOpenSetClassifier(FittedAxes, BaseOpenSetClassifier):
             fit = fit_paper if self.init == "identity" else fit_closed_form
             fitted = fit(samples, opened, self._settings(len(X)), resolve_seed(self.random_state))
         self._store(fitted)
-
-    def _find_scale(self, X: NDArray[Any], weights: NDArray[np.float64]) -> float:
-        squares = np.einsum("ij,ij->i", centred := X - self._mean, centred)
-        scale = float(np.sqrt(weights @ squares))
-        # Equal samples differ from their mean by rounding alone.
-        rounding = np.finfo(X.dtype).eps * float(np.linalg.norm(self._mean))
-        return scale if scale > 4 * rounding else 1.0
 
     def _settings(self, n_rows: int) -> BoundarySettings:
         batch_size = self.batch_size

@@ -26,28 +26,87 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.fixes import parse_version
 
 from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV
+from skellipsoid._base import BoundaryOpenSetClassifier
+from skellipsoid.baselines import (
+    ADBClassifier,
+    BallClassifier,
+    CLABClassifier,
+    DOCClassifier,
+    EnergyClassifier,
+    KNNOpenSetClassifier,
+    LOFOpenSetClassifier,
+    MahalanobisClassifier,
+    MaxLogitClassifier,
+    MOGBClassifier,
+    OpenMaxClassifier,
+    PLDAClassifier,
+    SoftmaxOpenSetClassifier,
+)
 
+#: A head that learns in a few steps: with the defaults all the checks take half an hour.
+QUICK_HEAD = {"max_iter": 20, "learning_rate": 0.05}
 #: Each classifier, with parameters that make it quick for this package's own checks.
 CLASSIFIERS = {
     EllipsoidOpenSetClassifier: {"max_iter": 8},
+    BallClassifier: {"coverage": 1.0},
+    ADBClassifier: {},
+    # The median distance, where half of the rows are outside, made larger by negatives far away.
+    CLABClassifier: {"normalize": False, "eta": 0.8},
+    MOGBClassifier: {"min_size": 1, "split_size": 1},
+    KNNOpenSetClassifier: {"normalize": False},
+    LOFOpenSetClassifier: {},
+    MahalanobisClassifier: {},
+    PLDAClassifier: {},
+    SoftmaxOpenSetClassifier: QUICK_HEAD,
+    MaxLogitClassifier: QUICK_HEAD,
+    EnergyClassifier: QUICK_HEAD,
+    DOCClassifier: QUICK_HEAD,
+    OpenMaxClassifier: QUICK_HEAD | {"tail_size": 3},
 }
+#: Of classes far apart every draw of seeds gives the same balls.
+SEEDLESS = {MOGBClassifier}
+#: They leave no row out of anything, so that groups change nothing.
+IGNORE_GROUPS = {BallClassifier, ADBClassifier, CLABClassifier, MOGBClassifier, LOFOpenSetClassifier}
 
 #: scikit-learn's checks that a classifier rightly fails, and why. ``xfail_strict`` makes a needless one an error.
 ANSWERED_OPEN = (
-    "Training rows outside of their class's ellipsoid are answered with the open label, where the check wants the "
+    "Training rows outside of the boundary are answered with the open label, where the check wants the "
     "class with the largest decision value; check_open_set_decision_argmax_is_predict_known replaces it."
 )
 COUNTED_ONCE = (
     "By default duplicates weigh as much as one row, so that a row repeated is not a row of integer weight. With "
     "duplicates='each' it is (check_open_set_integer_weights_are_repetitions), in the same order of the rows: this "
-    "check shuffles them, and imaginary classes are drawn in their order."
+    "check shuffles them, and imaginary classes, batches and folds depend on their order."
 )
+NO_WEIGHTS = "What counts neighbours refuses weights that differ, where the check wants them to act."
+BOUNDARY = {
+    "check_sample_weight_equivalence_on_dense_data": COUNTED_ONCE,
+    "check_classifiers_train": ANSWERED_OPEN,
+    "check_classifiers_classes": ANSWERED_OPEN,
+}
+#: Half is less than the probability of all rows of that check.
+HALF = {name: reason for name, reason in BOUNDARY.items() if name != "check_classifiers_classes"}
+NEIGHBORS = {
+    "check_sample_weights_not_overwritten": NO_WEIGHTS,
+    "check_sample_weight_equivalence_on_dense_data": NO_WEIGHTS,
+    "check_classifiers_train": ANSWERED_OPEN,
+}
+BALLS = BOUNDARY | {"check_classifiers_one_label": ANSWERED_OPEN}
 EXPECTED_FAILED_CHECKS = {
-    EllipsoidOpenSetClassifier: {
-        "check_sample_weight_equivalence_on_dense_data": COUNTED_ONCE,
-        "check_classifiers_train": ANSWERED_OPEN,
-        "check_classifiers_classes": ANSWERED_OPEN,
-    },
+    EllipsoidOpenSetClassifier: BOUNDARY,
+    BallClassifier: BALLS,
+    ADBClassifier: BALLS,
+    CLABClassifier: BALLS,
+    MOGBClassifier: HALF,
+    KNNOpenSetClassifier: NEIGHBORS,
+    LOFOpenSetClassifier: NEIGHBORS,
+    MahalanobisClassifier: BOUNDARY,
+    PLDAClassifier: BOUNDARY,
+    SoftmaxOpenSetClassifier: HALF,
+    MaxLogitClassifier: BOUNDARY,
+    EnergyClassifier: BOUNDARY,
+    DOCClassifier: HALF,
+    OpenMaxClassifier: BOUNDARY,
     TunedOperatingPointCV: {
         "check_classifiers_train": ANSWERED_OPEN,
         "check_classifiers_classes": ANSWERED_OPEN,
@@ -63,7 +122,10 @@ def sklearn_instance(classifier):
     With a seed where there is one: ``check_classifiers_one_label`` sets none.
     """
     seed = {"random_state": 0} if "random_state" in classifier().get_params() else {}
-    return classifier(open_label=-999, **seed)
+    quick = QUICK_HEAD if CLASSIFIERS[classifier].keys() >= QUICK_HEAD.keys() else {}
+    if classifier is MOGBClassifier:  # the checks' classes have less than the five rows of a ball
+        quick = CLASSIFIERS[classifier]
+    return classifier(open_label=-999, **seed, **quick)
 
 
 def tuned_instance():
@@ -99,7 +161,7 @@ def test_expected_failures_are_strict(pytestconfig):
 
 
 @pytest.mark.parametrize(
-    "estimator", [sklearn_instance(EllipsoidOpenSetClassifier), tuned_instance()], ids=lambda each: type(each).__name__
+    "estimator", [*map(sklearn_instance, CLASSIFIERS), tuned_instance()], ids=lambda each: type(each).__name__
 )
 def test_expected_failures_name_checks_that_run(estimator):
     names = {check.func.__name__ for _, check in estimator_checks_generator(estimator)}
@@ -110,10 +172,11 @@ def test_expected_failures_name_checks_that_run(estimator):
 
 
 def blobs(n_classes=3, *, rows=30, n_features=4, seed=0):
-    """Round classes far apart, with the labels 0 ... n_classes - 1, their rows mixed."""
+    """Round classes far apart, none between two others, with the labels 0 ... n_classes - 1, their rows mixed."""
     rng = np.random.default_rng(seed)
     y = rng.permutation(np.repeat(np.arange(n_classes), rows))
     centers = 8.0 * np.arange(n_classes)[:, np.newaxis] * np.ones(n_features)
+    centers[1::2, -1] *= -1
     return centers[y] + rng.normal(size=(len(y), n_features)), y
 
 
@@ -128,13 +191,29 @@ def far_rows(n_samples=5, n_features=4):
     return np.linspace(300, 900, n_samples)[:, np.newaxis] * np.array([1.0, -1.0] * (n_features // 2))
 
 
+def values(classifier, rows):
+    """All that a fitted classifier says of rows: margins where it has a boundary, else scores."""
+    if has_boundary(classifier):
+        return classifier.class_margins(rows)
+    return np.column_stack([classifier.score_samples(rows), classifier.decision_function(rows)])
+
+
+def has_boundary(classifier):
+    return isinstance(classifier, BoundaryOpenSetClassifier)
+
+
+def scoring_methods(classifier):
+    return [method for method in SCORING_METHODS if hasattr(classifier, method)]
+
+
 def check_open_set_learns(classifier):
     X, y = blobs()
     new, truth = blobs(seed=2)
     classifier.fit(X, y)
     assert (classifier.predict_known(new) == truth).all()
     assert (classifier.predict(new) == truth).mean() > 0.7
-    assert (classifier.predict(far_rows()) == -1).all()
+    if has_boundary(classifier):
+        assert (classifier.predict(far_rows()) == -1).all()
 
 
 def check_open_set_predict_is_open_exactly_below_offset(classifier):
@@ -142,7 +221,7 @@ def check_open_set_predict_is_open_exactly_below_offset(classifier):
     rows = np.concatenate([X, scattered()])
     classifier.fit(X, y)
     scores, known = classifier.score_samples(rows), classifier.predict_known(rows)
-    margins, decision = classifier.class_margins(rows), classifier.decision_function(rows)
+    margins, decision = values(classifier, rows), classifier.decision_function(rows)
     for offset in (0.0, np.median(scores), scores[7], -np.inf, np.inf):
         classifier.offset_, classifier.class_offsets_ = offset, np.zeros(3)
         np.testing.assert_array_equal(classifier.predict(rows), np.where(scores < offset, -1, known))
@@ -155,7 +234,7 @@ def check_open_set_predict_is_open_exactly_below_offset(classifier):
         # Only predict uses the offset.
         np.testing.assert_array_equal(classifier.score_samples(rows), scores)
         np.testing.assert_array_equal(classifier.predict_known(rows), known)
-        np.testing.assert_array_equal(classifier.class_margins(rows), margins)
+        np.testing.assert_array_equal(values(classifier, rows), margins)
         np.testing.assert_array_equal(classifier.decision_function(rows), decision)
 
 
@@ -184,6 +263,20 @@ def check_open_set_margins_shape(classifier):
             assert decision.shape == ((len(rows),) if n_classes == 2 else (len(rows), n_classes))
             assert margins.dtype == scores.dtype == decision.dtype == dtype
             assert np.isfinite(margins).all()
+
+
+def check_open_set_scores_shape(classifier):
+    for n_classes in (1, 2, 3):
+        X, y = blobs(n_classes)
+        classifier.fit(X, y)
+        for dtype in (np.float64, np.float32):
+            rows = scattered().astype(dtype)
+            scores, decision = classifier.score_samples(rows), classifier.decision_function(rows)
+            assert scores.shape == (len(rows),)
+            assert decision.shape == ((len(rows),) if n_classes == 2 else (len(rows), n_classes))
+            assert scores.dtype == decision.dtype == dtype
+            assert np.isfinite(scores).all()
+            assert np.isfinite(decision).all()
 
 
 def check_open_set_score_is_the_assigned_margin(classifier):
@@ -236,7 +329,9 @@ def check_open_set_open_label_kinds(classifier):
     ]
     for labels, open_label, expected, kind in cases:
         classifier.set_params(open_label=open_label).fit(X, labels[y])
-        answers = classifier.predict(np.concatenate([X, far_rows()]))
+        answers = classifier.predict(X)
+        classifier.offset_ = np.inf  # without a boundary rows far away may be known
+        answers = np.concatenate([answers, classifier.predict(far_rows())])
         assert classifier.open_label_ == expected
         assert type(classifier.open_label_) is type(expected)
         assert answers.dtype.kind == kind
@@ -305,7 +400,8 @@ def check_open_set_score_reads_unknown_labels_as_open(classifier):
     expected = accuracy_score(np.where(truth == 77, -1, truth), answers)
     assert classifier.score(rows, truth) == expected
     assert classifier.score(rows, truth.tolist()) == expected
-    assert classifier.score(rows[-10:], truth[-10:]) == 1
+    if has_boundary(classifier):
+        assert classifier.score(rows[-10:], truth[-10:]) == 1
     weight = np.random.default_rng(0).random(len(rows))
     weighted = accuracy_score(np.where(truth == 77, -1, truth), answers, sample_weight=weight)
     assert classifier.score(rows, truth, sample_weight=weight) == weighted
@@ -317,20 +413,20 @@ def check_open_set_score_reads_unknown_labels_as_open(classifier):
 def check_open_set_pickle_joblib_clone(classifier, folder):
     X, y = blobs()
     rows = scattered()
-    margins = classifier.fit(X, y).class_margins(rows)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(classifier)).class_margins(rows), margins)
+    margins = values(classifier.fit(X, y), rows)
+    np.testing.assert_array_equal(values(pickle.loads(pickle.dumps(classifier)), rows), margins)
     joblib.dump(classifier, folder / "classifier.joblib")
     always = torch.is_warn_always_enabled()
     torch.set_warn_always(True)  # torch says only once in a process that memory is read-only
     try:
         mapped = joblib.load(folder / "classifier.joblib", mmap_mode="r")
-        np.testing.assert_array_equal(mapped.class_margins(rows), margins)
+        np.testing.assert_array_equal(values(mapped, rows), margins)
         mapped.predict(rows)
     finally:
         torch.set_warn_always(always)
     copy = clone(classifier)
     assert copy.get_params() == classifier.get_params()
-    for method in SCORING_METHODS:
+    for method in scoring_methods(classifier):
         with pytest.raises(NotFittedError):
             getattr(copy, method)(rows)
 
@@ -349,34 +445,39 @@ def check_open_set_random_state_untouched(classifier):
         return numbers.tolist(), position, torch.random.get_rng_state().tolist(), random.getstate()
 
     before = states()
+    if "random_state" not in classifier.get_params():
+        classifier.fit(X, y).predict(X)
+        assert states() == before
+        return
     for random_state in (0, np.random.RandomState(0)):
         classifier.set_params(random_state=random_state).fit(X, y).predict(X)
     assert states() == before
     # Without a seed a fit draws one number from NumPy's generator, and nothing else.
-    margins = classifier.set_params(random_state=None).fit(X, y).class_margins(X)
+    margins = values(classifier.set_params(random_state=None).fit(X, y), X)
     after = states()
     np.random.set_state(("MT19937", *before[:2]))  # noqa: NPY002
     np.random.randint(2**31 - 1)  # noqa: NPY002
     assert states() == after
-    other = classifier.fit(X, y).class_margins(X)
-    assert (other != margins).any()
+    other = values(classifier.fit(X, y), X)
+    assert (other != margins).any() or type(classifier) in SEEDLESS
     np.random.set_state(("MT19937", *before[:2]))  # noqa: NPY002
-    np.testing.assert_array_equal(classifier.fit(X, y).class_margins(X), margins)
+    np.testing.assert_array_equal(values(classifier.fit(X, y), X), margins)
 
 
 def check_open_set_same_seed_same_result(classifier):
     X, y = blobs()
     rows = scattered()
-    margins = classifier.fit(X, y).class_margins(rows)
+    margins = values(classifier.fit(X, y), rows)
     torch.rand(3)  # nothing depends on the global state
-    np.testing.assert_array_equal(classifier.fit(X, y).class_margins(rows), margins)
-    np.testing.assert_array_equal(clone(classifier).fit(X, y).class_margins(rows), margins)
+    np.testing.assert_array_equal(values(classifier.fit(X, y), rows), margins)
+    np.testing.assert_array_equal(values(clone(classifier).fit(X, y), rows), margins)
     if "random_state" in classifier.get_params():
         # Held-out classes may end the learning where it starts, which no seed decides.
-        classifier.set_params(random_state=np.random.RandomState(5), early_stopping=False)
-        once, again = (clone(classifier).fit(X, y).class_margins(rows) for _ in range(2))
+        early = {"early_stopping": False} if "early_stopping" in classifier.get_params() else {}
+        classifier.set_params(random_state=np.random.RandomState(5), **early)
+        once, again = (values(clone(classifier).fit(X, y), rows) for _ in range(2))
         np.testing.assert_array_equal(once, again)
-        assert (once != margins).any()
+        assert (once != margins).any() or type(classifier) in SEEDLESS
 
 
 def check_open_set_pandas_polars_torch_inputs(classifier):
@@ -384,7 +485,7 @@ def check_open_set_pandas_polars_torch_inputs(classifier):
     X, y = blobs()
     names = np.array(["a", "b", "c"])[y]
     rows, columns = scattered(), ["w", "x", "y", "z"]
-    margins, answers = classifier.fit(X, y).class_margins(rows), classifier.predict(rows)
+    margins, answers = values(classifier.fit(X, y), rows), classifier.predict(rows)
     devices = ["cpu", *(["cuda"] if torch.cuda.is_available() else [])]
 
     for new in (pandas.DataFrame, polars.DataFrame):
@@ -393,14 +494,14 @@ def check_open_set_pandas_polars_torch_inputs(classifier):
         for labels in (pandas.Series(y), nullable, polars.Series(y), y.tolist(), y.astype(object)):
             classifier.fit(frame, labels)
             # A frame lies in memory column by column, which rounds differently.
-            np.testing.assert_allclose(classifier.class_margins(new_rows), margins, rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(values(classifier, new_rows), margins, rtol=1e-9, atol=1e-9)
             np.testing.assert_array_equal(classifier.predict(new_rows), answers)
             # Of polars' newest frames an old scikit-learn cannot read the names.
             if new is pandas.DataFrame or parse_version(sklearn.__version__) >= parse_version("1.9"):
                 assert classifier.feature_names_in_.tolist() == columns
     for device in devices:
         classifier.fit(torch.from_numpy(X).to(device).requires_grad_(), torch.from_numpy(y).to(device))
-        np.testing.assert_array_equal(classifier.class_margins(torch.from_numpy(rows).to(device)), margins)
+        np.testing.assert_array_equal(values(classifier, torch.from_numpy(rows).to(device)), margins)
     for labels in (
         names.tolist(),
         names.astype(object),
@@ -412,7 +513,7 @@ def check_open_set_pandas_polars_torch_inputs(classifier):
     ):
         classifier.fit(X, labels)
         assert classifier.classes_.tolist() == ["a", "b", "c"]
-        np.testing.assert_array_equal(classifier.class_margins(rows), margins)
+        np.testing.assert_array_equal(values(classifier, rows), margins)
     classifier.fit(torch.from_numpy(X).bfloat16(), y)  # a type that NumPy does not have
     assert (classifier.predict_known(torch.from_numpy(X).half()) == y).all()
 
@@ -457,7 +558,7 @@ def check_open_set_bad_new_rows(classifier):
     classifier.fit(X, y)
     with_nan = X.copy()
     with_nan[3, 1] = np.nan
-    for method in (*SCORING_METHODS, "score"):
+    for method in (*scoring_methods(classifier), "score"):
         call = getattr(classifier, method)
         more = (y,) if method == "score" else ()
         for bad, error, message in (
@@ -479,7 +580,7 @@ def check_open_set_input_unchanged(classifier):
     tensor = torch.from_numpy(X.astype(np.float32))
     classifier.fit(tensor, y)
     classifier.fit(X, y)
-    for method in SCORING_METHODS:
+    for method in scoring_methods(classifier):
         getattr(classifier, method)(X)
     np.testing.assert_array_equal(X, before)
     np.testing.assert_array_equal(y, labels)
@@ -488,14 +589,14 @@ def check_open_set_input_unchanged(classifier):
 
 def check_open_set_caller_settings_of_torch(classifier):
     X, y = blobs()
-    margins = classifier.fit(X, y).class_margins(X)
+    margins = values(classifier.fit(X, y), X)
     with torch.inference_mode():
-        np.testing.assert_array_equal(classifier.fit(X, y).class_margins(X), margins)
+        np.testing.assert_array_equal(values(classifier.fit(X, y), X), margins)
     with torch.no_grad():
-        np.testing.assert_array_equal(classifier.fit(X, y).class_margins(X), margins)
+        np.testing.assert_array_equal(values(classifier.fit(X, y), X), margins)
     torch.set_default_dtype(torch.float64)
     try:
-        np.testing.assert_array_equal(classifier.fit(X, y).class_margins(X), margins)
+        np.testing.assert_array_equal(values(classifier.fit(X, y), X), margins)
     finally:
         torch.set_default_dtype(torch.float32)
     assert torch.is_grad_enabled()
@@ -504,34 +605,36 @@ def check_open_set_caller_settings_of_torch(classifier):
 def check_open_set_repeated_rows_count_once(classifier):
     X, y = blobs()
     rows = scattered()
-    margins = classifier.fit(X, y).class_margins(rows)
+    margins = values(classifier.fit(X, y), rows)
+    answers = classifier.predict(X)
     np.testing.assert_array_equal(classifier.groups_, np.arange(len(X)))
     order = np.random.default_rng(3).permutation(np.repeat(np.arange(len(X)), 1 + np.arange(len(X)) % 5))
-    np.testing.assert_array_equal(classifier.fit(np.repeat(X, 2, axis=0), np.repeat(y, 2)).class_margins(rows), margins)
+    np.testing.assert_array_equal(values(classifier.fit(np.repeat(X, 2, axis=0), np.repeat(y, 2)), rows), margins)
     np.testing.assert_array_equal(classifier.groups_, np.repeat(np.arange(len(X)), 2))
     classifier.fit(X[order], y[order])
-    # In another order of the rows other imaginary classes are drawn.
-    np.testing.assert_allclose(1 - classifier.class_margins(rows), 1 - margins, rtol=0.05)
+    if has_boundary(classifier):  # in another order of the rows other imaginary classes or batches are drawn
+        np.testing.assert_allclose(1 - values(classifier, rows), 1 - margins, rtol=0.15)
+    assert (classifier.predict(X) == answers).mean() > 0.9
     assert len(np.unique(classifier.groups_)) == len(X)
     independent = classifier.set_params(duplicates="off").fit(X[order], y[order])
     assert len(np.unique(independent.groups_)) == len(order)
-    assert abs(independent.class_margins(rows) - margins).max() > 0.01
+    assert abs(values(independent, rows) - margins).max() > 0.01
 
 
 def check_open_set_integer_weights_are_repetitions(classifier):
+    if not classifier._takes_weights:
+        pytest.skip("counts neighbours, which have no weights")
     X, y = blobs(rows=12)
     rows = scattered()
     weights = np.random.default_rng(4).integers(4, size=len(X))
     repeated = np.repeat(X, weights, axis=0), np.repeat(y, weights)
     classifier.set_params(duplicates="each")
-    margins = classifier.fit(*repeated).class_margins(rows)
-    np.testing.assert_allclose(classifier.fit(X, y, sample_weight=weights).class_margins(rows), margins, rtol=1e-5)
+    margins = values(classifier.fit(*repeated), rows)
+    np.testing.assert_allclose(values(classifier.fit(X, y, sample_weight=weights), rows), margins, rtol=1e-5)
     assert (classifier.groups_ == -1).sum() == (weights == 0).sum()
-    np.testing.assert_allclose(
-        classifier.fit(X, y, sample_weight=0.3 * weights).class_margins(rows), margins, rtol=1e-5
-    )
+    np.testing.assert_allclose(values(classifier.fit(X, y, sample_weight=0.3 * weights), rows), margins, rtol=1e-5)
     kept = weights > 0
-    unweighted = classifier.fit(X[kept], y[kept]).class_margins(rows)
+    unweighted = values(classifier.fit(X[kept], y[kept]), rows)
     assert abs(unweighted - margins).max() > 0.01
 
 
@@ -539,11 +642,11 @@ def check_open_set_groups_have_no_order_and_no_kind(classifier):
     X, y = blobs()
     rows = scattered()
     numbers = np.random.default_rng(5).integers(30, size=len(X))
-    margins = classifier.fit(X, y, groups=numbers).class_margins(rows)
+    margins = values(classifier.fit(X, y, groups=numbers), rows)
     assert len(np.unique(classifier.groups_)) == len(np.unique(numbers))
     for groups in (-numbers, numbers.astype(str).tolist(), numbers.astype(str).astype(object), numbers / 2):
-        np.testing.assert_allclose(classifier.fit(X, y, groups=groups).class_margins(rows), margins, rtol=1e-9)
-    assert abs(classifier.fit(X, y).class_margins(rows) - margins).max() > 1e-3
+        np.testing.assert_allclose(values(classifier.fit(X, y, groups=groups), rows), margins, rtol=1e-9)
+    assert (abs(values(classifier.fit(X, y), rows) - margins).max() > 1e-3) == (type(classifier) not in IGNORE_GROUPS)
     for groups, message in (
         (numbers[1:], r"groups has the shape \(89,\), but must hold one group for each of the 90 rows"),
         (np.where(numbers < 2, np.nan, numbers), "groups has missing values in row.*a value of its own"),
@@ -556,15 +659,15 @@ def check_open_set_groups_have_no_order_and_no_kind(classifier):
 def check_open_set_metadata_reaches_a_pipeline(classifier):
     X, y = blobs()
     groups, weights = np.arange(len(X)) // 3, np.arange(len(X)) % 2
-    expected = clone(classifier).fit(X, y, sample_weight=weights, groups=groups).class_margins(X)
+    expected = values(clone(classifier).fit(X, y, sample_weight=weights, groups=groups), X)
     pipeline = make_pipeline(FunctionTransformer(), clone(classifier))
     name = pipeline.steps[-1][0]
     pipeline.fit(X, y, **{f"{name}__sample_weight": weights, f"{name}__groups": groups})
-    np.testing.assert_array_equal(pipeline[-1].class_margins(X), expected)
+    np.testing.assert_array_equal(values(pipeline[-1], X), expected)
     with sklearn.config_context(enable_metadata_routing=True):
         routed = clone(classifier).set_fit_request(sample_weight=True, groups=True)
         routed = make_pipeline(FunctionTransformer(), routed).fit(X, y, sample_weight=weights, groups=groups)
-        np.testing.assert_array_equal(routed[-1].class_margins(X), expected)
+        np.testing.assert_array_equal(values(routed[-1], X), expected)
 
 
 def check_open_set_a_failed_fit_leaves_nothing(classifier):
@@ -601,11 +704,11 @@ def check_open_set_a_failed_fit_leaves_nothing(classifier):
 
 def check_open_set_one_group_for_all_is_no_group(classifier):
     X, y = blobs()
-    margins = classifier.fit(X, y).class_margins(X)
+    margins = values(classifier.fit(X, y), X)
     for groups in (np.zeros(len(X)), y):
         with pytest.warns(UserWarning, match=r"Every class is a single group \(0, 1, 2\).*groups are ignored"):
             classifier.fit(X, y, groups=groups)
-        np.testing.assert_array_equal(classifier.class_margins(X), margins)
+        np.testing.assert_array_equal(values(classifier, X), margins)
     with pytest.warns(UserWarning, match=r"1 of 3 classes are a single group \(2\).*nothing about the size"):
         classifier.fit(X, y, groups=np.where(y == 2, -1, np.arange(len(X))))
     assert (classifier.predict(X) != -1).mean() > 0.7
@@ -617,7 +720,8 @@ def check_open_set_uneven_weights_and_near_copies_of_any_draw(classifier):
         X, y = blobs(4, rows=25, n_features=8, seed=seed)
         drawn = rng.choice(len(X), 250)
         uneven, groups = rng.uniform(0.5, 2, size=250), rng.integers(60, size=250)
-        for jitter, weights, given in ((1e-4, None, None), (0, uneven, None), (1e-4, uneven, groups)):
+        cases = ((1e-4, None, None), (0, uneven, None), (1e-4, uneven, groups))
+        for jitter, weights, given in cases if classifier._takes_weights else cases[:1]:
             classifier.fit(X[drawn] + jitter * rng.normal(size=(250, 8)), y[drawn], sample_weight=weights, groups=given)
             assert (classifier.predict(X) != -1).mean() > 0.6
 
@@ -630,29 +734,35 @@ def check_open_set_few_distinct_rows_repeated(classifier):
         many, target = np.repeat(X, 20, axis=0), np.repeat(y, 20)
         np.testing.assert_array_equal(classifier.fit(many, target).predict(X), answers)
         jitter = 1e-7 * rng.normal(size=many.shape)
-        assert (classifier.fit(many + jitter, target).predict(X) == answers).mean() > 0.9
+        alike = 0.6 if "estimator" in classifier.get_params() else 0.85  # with more rows a head takes other steps
+        assert (classifier.fit(many + jitter, target).predict(X) == answers).mean() > alike
 
 
 def check_open_set_outlying_rows_are_left_out_and_named(classifier):
     X, y = blobs(rows=50)
     rows = scattered()
     kept = np.delete(np.arange(len(X)), [7, 31])
-    expected = classifier.fit(X[kept], y[kept]).class_margins(rows)
+    expected = values(classifier.fit(X[kept], y[kept]), rows)
     spoilt = X.copy()
     spoilt[7, 2], spoilt[31, 0] = 1e6, -1e120
     with pytest.warns(UserWarning, match="outlying rows, more than 20 times .*: rows 7, 31. They are left out"):
         classifier.fit(spoilt, y)
-    np.testing.assert_allclose(classifier.class_margins(rows), expected, rtol=1e-6)
-    assert (classifier.predict(spoilt[[7, 31]]) == -1).all()
-    margins = classifier.fit(X * 1e100, y).class_margins(rows * 1e100)
-    np.testing.assert_allclose(margins, classifier.fit(X, y).class_margins(rows), rtol=1e-6)
+    np.testing.assert_allclose(values(classifier, rows), expected, rtol=1e-6)
+    if has_boundary(classifier):
+        assert (classifier.predict(spoilt[[7, 31]]) == -1).all()
+    large = classifier.fit(X * 1e100, y)
+    answers, margins = large.predict(rows * 1e100), values(large, rows * 1e100)
+    np.testing.assert_array_equal(classifier.fit(X, y).predict(rows), answers)
+    if has_boundary(classifier):  # its margins have no units
+        np.testing.assert_allclose(margins, values(classifier, rows), rtol=1e-6)
     for factor, message in ((1e200, "up to .*e.20. in rows 0, 1, .*, 9 and 140 more, whose squares overflow"),):
         with pytest.raises(ValueError, match=message):
             classifier.fit(X * factor, y)
     spoilt[7, 2] = 1e300
     with pytest.raises(ValueError, match=r"X has values up to 1e\+300 in row 7, whose squares overflow.*below 1e\+150"):
         classifier.fit(spoilt, y)
-    assert (classifier.fit(X, y).predict(spoilt[[7]]) == -1).all()
+    if has_boundary(classifier):
+        assert (classifier.fit(X, y).predict(spoilt[[7]]) == -1).all()
 
 
 OPEN_SET_CHECKS = [
@@ -661,10 +771,20 @@ OPEN_SET_CHECKS = [
 ]  # fmt: skip
 
 
+#: What only a classifier with a boundary passes: it has margins.
+BOUNDARY_CHECKS = {
+    check_open_set_margins_shape,
+    check_open_set_score_is_the_assigned_margin,
+    check_open_set_decision_keeps_the_other_margins,
+}
+
+
 @pytest.mark.parametrize("check", OPEN_SET_CHECKS, ids=lambda check: check.__name__)
 @pytest.mark.parametrize("classifier", CLASSIFIERS, ids=lambda classifier: classifier.__name__)
 def test_open_set_checks(classifier, check, tmp_path):
     estimator = classifier(**CLASSIFIERS[classifier])
+    if check in BOUNDARY_CHECKS and not has_boundary(estimator):
+        pytest.skip("has no margins; check_open_set_scores_shape is for it")
     if "random_state" in estimator.get_params():
         estimator.set_params(random_state=0)
     with warnings.catch_warnings():

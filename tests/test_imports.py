@@ -116,7 +116,7 @@ def test_an_import_from_within_the_engine_is_allowed(line):
     assert not any(map(is_outside, imported_names(line, ["skellipsoid", "_engine"])))
 
 
-@pytest.mark.parametrize("package", ["benchmark", "datasets", "metrics", "model_selection", "plotting"])
+@pytest.mark.parametrize("package", ["baselines", "benchmark", "datasets", "metrics", "model_selection", "plotting"])
 def test_a_package_reads_only_the_public_names_of_another(package):
     root = Path(skellipsoid.__file__).parent
     others = {folder.name for folder in root.iterdir() if folder.is_dir()} - {package, "_engine"}

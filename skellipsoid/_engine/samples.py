@@ -273,6 +273,15 @@ def normalized(weights: Floats, units: Integers) -> Floats:
     return scaled
 
 
+def find_scale(features: NDArray[np.floating], mean: Floats, weights: Floats) -> float:
+    """Root mean squared distance of rows to their mean; 1 when that is 0. The weights sum to 1."""
+    squares = np.einsum("ij,ij->i", centred := features - mean, centred)
+    scale = float(np.sqrt(weights @ squares))
+    # Equal rows differ from their mean by rounding alone.
+    rounding = np.finfo(features.dtype).eps * float(np.linalg.norm(mean))
+    return scale if scale > 4 * rounding else 1.0
+
+
 def outlying_rows(features: Floats, classes: Integers) -> Integers:
     """Find samples so far from their class that they would dominate its mean and scatter.
 

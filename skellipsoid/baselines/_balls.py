@@ -1,0 +1,366 @@
+"""One ball about the mean of each class: its radius is a share of the class's rows, or learned."""
+
+from abc import abstractmethod
+from numbers import Integral, Real
+from typing import Any, ClassVar
+from warnings import warn
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+from sklearn.utils._param_validation import Interval, StrOptions
+from torch import Tensor
+
+from .._base import BoundaryOpenSetClassifier
+from .._engine.devices import resolve_device, resolve_seed
+from .._engine.geometry import class_spheres
+from .._engine.radii import LearnedRadii, RadiusSettings, learn_radii
+from .._engine.samples import Gathered, Samples, find_scale
+from .._validation import enumerated
+
+#: A quotient such as 0.29 · 100 = 28.999… is rounded down too far without it.
+_ROUNDING = 1e-9
+#: An epoch is cut into about this many batches, of 16 rows to 128, the size of the public code.
+_STEPS_PER_EPOCH, _SMALLEST_BATCH, _LARGEST_BATCH = 16, 16, 128
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class CentroidBallClassifier(BoundaryOpenSetClassifier):
+    """Template: nearest class mean in Euclidean distance, then that class's ball. A member writes ``_find_radii``."""
+
+    centroids_: Floats
+    radii_: Floats
+
+    def _fit_boundaries(
+        self, X: NDArray[Any], classes: NDArray[np.int64], real_open: NDArray[Any], gathered: Gathered
+    ) -> None:
+        rows = self._coordinates(X)
+        weights = gathered.weights / gathered.weights.sum()
+        mean = weights @ rows
+        self.scale_ = find_scale(rows.astype(X.dtype, copy=False), mean, weights)
+        samples = Samples.of(
+            torch.from_numpy((rows - mean) / self.scale_),
+            torch.from_numpy(classes),
+            len(self.classes_),
+            gathered.weights,
+            gathered.units,
+            gathered.groups,
+        )
+        spheres = class_spheres(samples)
+        degenerate = spheres.degenerate.numpy()
+        self.centroids_ = self._coordinates(mean + self.scale_ * spheres.centroids.numpy())
+        radii = self._find_radii(rows, classes, gathered.weights)
+        # A class that is one point is as large as the others typically are.
+        typical = np.median(radii[~degenerate]) if not degenerate.all() else self.scale_ * spheres.radii[0].item()
+        self.radii_ = np.where(degenerate, typical, radii)
+        if degenerate.any():
+            names = enumerated(self.classes_[degenerate])
+            warn(
+                f"Classes without spread, whose training samples are all equal or duplicates of one: {names}; their "
+                "boundaries take the typical size of the other classes; add different samples of them.",
+                stacklevel=5,
+            )
+
+    @abstractmethod
+    def _find_radii(self, rows: Floats, classes: Integers, weights: Floats) -> Floats:
+        """Radius of each class in the units of the rows, (n_classes,); ``centroids_`` and ``scale_`` are there."""
+
+    def _coordinates(self, X: NDArray[Any]) -> Floats:
+        """Where rows lie for the balls, in double precision."""
+        return X.astype(np.float64, copy=False)
+
+    def _own_distances(self, rows: Floats, classes: Integers) -> Floats:
+        """Distance of each row to the centroid of its class, to the last digit as a new row's."""
+        distances = np.empty(len(rows))
+        for k, centroid in enumerate(self.centroids_):
+            own = classes == k
+            distances[own] = cdist(rows[own], centroid[np.newaxis])[:, 0]
+        return distances
+
+    def _score_assigned(self, X: NDArray[Any]) -> tuple[Integers, NDArray[np.floating]]:
+        distances = cdist(self._coordinates(X), self.centroids_)
+        assigned = distances.argmin(axis=1)
+        margins = 1 - distances[np.arange(len(X)), assigned] / self.radii_[assigned]
+        return assigned, margins.astype(X.dtype, copy=False)
+
+    def _score_all(self, X: NDArray[Any]) -> NDArray[np.floating]:
+        margins = 1 - cdist(self._coordinates(X), self.centroids_) / self.radii_
+        return np.asarray(margins.astype(X.dtype, copy=False))
+
+
+class BallClassifier(CentroidBallClassifier):
+    """Open-set classifier with a ball around each class that covers a given share of its samples.
+
+    The simplest boundary, and the one that the EliDecide paper [1]_ compares its ellipsoids with in Table 2: Δ_k is
+    the distance from the class mean c_k to the ⌊CF · n_k⌋-th nearest sample of class k (at least the first). A sample
+    is assigned to the class with the nearest mean, and is open when it lies outside that class's ball.
+
+    Read more in the :ref:`User Guide <baselines>`.
+
+    Parameters
+    ----------
+    coverage : float in (0, 1], default=0.975
+        CF, share of each class's samples, by weight, inside its ball. The paper tries 0.8, 0.9, 0.95, 0.975, 0.9875 and
+        1; 0.975 was best on OOS with a quarter of the classes known, 1 with a half or more.
+
+    duplicates : {"once", "each", "off"}, default="once"
+        What exact and near duplicates of a sample within its class weigh: together as much as one sample, each its own
+        weight, or they are not looked for. Read more in the :ref:`User Guide <repeated>`.
+
+    open_label : int or str, default=-1
+        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
+        this label in ``y`` take no part.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The known classes.
+
+    open_label_ : int, float or str
+        The open label, in the kind of ``classes_``.
+
+    centroids_ : ndarray of shape (n_classes, n_features)
+        c_k, the class means.
+
+    radii_ : ndarray of shape (n_classes,)
+        Δ_k, in the units of X. A class whose samples are one point has the median radius of the others, with a warning.
+
+    scale_ : float
+        Root mean squared distance of the known samples to their mean: what is small is small beside it.
+
+    offset_ : float
+        ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the balls themselves.
+
+    groups_ : ndarray of shape (n_samples,)
+        The ``groups`` given to ``fit``, which change nothing here, else the duplicates that were found. −1 for samples
+        of weight 0 and outlying samples.
+
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if X has names that are all strings.
+
+    See Also
+    --------
+    ADBClassifier : Balls whose radii are learned.
+    skellipsoid.EllipsoidOpenSetClassifier : Ellipsoids, whose size no share has to be given for.
+
+    References
+    ----------
+    .. [1] Zou, Y., Zhang, H., Xu, H., Li, S., Xiao, L. "Ellipsoid-Based Decision Boundaries for Open Intent
+       Classification." AAAI 2026, Table 2.
+
+    Examples
+    --------
+    >>> from skellipsoid.baselines import BallClassifier
+    >>> clf = BallClassifier(coverage=1).fit([[0.0], [1.0], [2.0], [9.0], [10.0], [11.0]], [0, 0, 0, 1, 1, 1])
+    >>> clf.radii_.tolist()
+    [1.0, 1.0]
+    >>> clf.predict([[0.5], [5.0], [11.0]]).tolist()
+    [0, -1, 1]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "coverage": [Interval(Real, 0, 1, closed="right")],
+        "duplicates": [StrOptions({"once", "each", "off"})],
+        "open_label": [Real, str],
+    }
+
+    def __init__(self, *, coverage: float = 0.975, duplicates: str = "once", open_label: int | str = -1) -> None:
+        self.coverage = coverage
+        self.duplicates = duplicates
+        self.open_label = open_label
+
+    def _find_radii(self, rows: Floats, classes: Integers, weights: Floats) -> Floats:
+        distances = self._own_distances(rows, classes)
+        radii = np.empty(len(self.classes_))
+        for k in range(len(radii)):
+            own = classes == k
+            order = np.argsort(distances[own], kind="stable")
+            covered = np.cumsum(weights[own][order])
+            n_covered = int((covered <= self.coverage * covered[-1] * (1 + _ROUNDING)).sum())
+            radii[k] = distances[own][order[max(n_covered, 1) - 1]]
+        return radii
+
+
+class ADBClassifier(CentroidBallClassifier):
+    r"""Open-set classifier with a ball of learned radius around each class (ADB).
+
+    The boundary stage of ADB [1]_: with the distance d_i of a sample to the mean of its class,
+
+    .. math:: \Delta_k = \ln(1 + e^{\theta_k}), \qquad
+       L = \frac{1}{N} \sum_i | d_i - \Delta_{y_i} |,
+
+    so that samples outside pull the boundary out and samples inside pull it in; only θ is learned. A sample is assigned
+    to the class with the nearest mean, and is open when it lies outside that class's ball.
+
+    Read more in the :ref:`User Guide <baselines>`.
+
+    Parameters
+    ----------
+    learning_rate : float, default=0.05
+        Step size of the Adam optimiser (the EliDecide paper's setting).
+
+    max_iter : int, default=100
+        Most epochs; training ends earlier when the loss does not improve for ten epochs.
+
+    dropout : float in [0, 1), default=0.1
+        Rate at which entries of the samples are set to 0 while radii are learned, and not when samples are scored. The
+        public code behind the figures in the literature does this, which makes the balls larger: the squared distance
+        grows by ‖x‖² q / (1 − q) on average. With 0 the radius converges to the median distance of the class's samples,
+        so that half of them lie outside.
+
+    duplicates : {"once", "each", "off"}, default="once"
+        What exact and near duplicates of a sample within its class weigh: together as much as one sample, each its own
+        weight, or they are not looked for. Read more in the :ref:`User Guide <repeated>`.
+
+    open_label : int or str, default=-1
+        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
+        this label in ``y`` take no part.
+
+    device : str, default="auto"
+        Where torch learns: ``"auto"`` is CUDA where there is one, else the CPU.
+
+    random_state : int, RandomState instance or None, default=None
+        Determines where θ starts, the batches and the dropout.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The known classes.
+
+    open_label_ : int, float or str
+        The open label, in the kind of ``classes_``.
+
+    centroids_ : ndarray of shape (n_classes, n_features)
+        The class means, in the units of X.
+
+    radii_ : ndarray of shape (n_classes,)
+        Δ_k, in the units of X. A class whose samples are one point has the median radius of the others, with a warning.
+
+    scale_ : float
+        Root mean squared distance of the known samples to their mean. Radii are learned in this unit, since θ starts at
+        N(0, 1) and moves by the learning rate in each step.
+
+    offset_ : float
+        ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the balls themselves.
+
+    groups_ : ndarray of shape (n_samples,)
+        The ``groups`` given to ``fit``, which change nothing here, else the duplicates that were found. −1 for samples
+        of weight 0 and outlying samples.
+
+    n_iter_ : int
+        Number of epochs that ran.
+
+    loss_curve_ : list of float
+        Mean loss per sample after each epoch, in units of ``scale_``.
+
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if X has names that are all strings.
+
+    See Also
+    --------
+    CLABClassifier : Learned radii that look at other classes' samples, too.
+    BallClassifier : A radius by the share of samples inside.
+
+    Notes
+    -----
+    Where the publication and the public code differ, this follows the code. The code assigns a sample to the nearest
+    mean and asks that class's ball alone; the publication, as far as known (its text was not at hand), rejects a sample
+    only outside all balls. The code stops by the macro F1 of validation samples, which only grows with the radii, as
+    there are no open samples among them; here each class keeps the radius with the smallest loss.
+
+    References
+    ----------
+    .. [1] Zhang, H., Xu, H., Lin, T.-E. "Deep Open Intent Classification with Adaptive Decision Boundary." AAAI 2021.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skellipsoid.baselines import ADBClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(centre, 1, size=(100, 2)) for centre in (-5, 5)])
+    >>> clf = ADBClassifier(random_state=0).fit(X, np.repeat(["left", "right"], 100))
+    >>> clf.predict([[-5, -5], [5, 5], [-5, 5]]).tolist()
+    ['left', 'right', '-1']
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "dropout": [Interval(Real, 0, 1, closed="left")],
+        "duplicates": [StrOptions({"once", "each", "off"})],
+        "open_label": [Real, str],
+        "device": [str, torch.device],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        *,
+        learning_rate: float = 0.05,
+        max_iter: int = 100,
+        dropout: float = 0.1,
+        duplicates: str = "once",
+        open_label: int | str = -1,
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.learning_rate = learning_rate
+        self.max_iter = max_iter
+        self.dropout = dropout
+        self.duplicates = duplicates
+        self.open_label = open_label
+        self.device = device
+        self.random_state = random_state
+
+    def _find_radii(self, rows: Floats, classes: Integers, weights: Floats) -> Floats:
+        device = resolve_device(self.device)
+        rng = np.random.default_rng(resolve_seed(self.random_state))
+        draw = _Dropout(rows, self.centroids_[classes], self.scale_, self.dropout, device, rng)
+        settings = RadiusSettings(self.learning_rate, batch_size(len(rows)), self.max_iter)
+        learned = learn_radii(draw, *on_device(classes, weights, device), len(self.classes_), settings, rng)
+        return store_radii(self, learned, self.scale_)
+
+
+class _Dropout:
+    """Distances of rows to the centroids of their classes, in units of the scale, with entries of the rows set to 0."""
+
+    def __init__(
+        self, rows: Floats, centroids: Floats, scale: float, rate: float, device: torch.device, rng: np.random.Generator
+    ) -> None:
+        self.rows, self.rate, self.rng = torch.from_numpy(rows / scale).to(device), rate, rng
+        self.offsets = torch.from_numpy((rows - centroids) / scale).to(device)
+
+    def __call__(self) -> tuple[Tensor, None]:
+        """Draw the entries, and give the distances."""
+        offsets = self.offsets
+        if self.rate > 0:
+            kept = torch.from_numpy(self.rng.random(self.rows.shape) >= self.rate).to(offsets.device)
+            # x̃ − c = (x − c) + (x̃ − x)
+            offsets = offsets + self.rows * (kept / (1 - self.rate) - 1)
+        return torch.linalg.vector_norm(offsets, dim=1), None
+
+
+def batch_size(n_rows: int) -> int:
+    """Rows per step."""
+    return min(max(n_rows // _STEPS_PER_EPOCH, _SMALLEST_BATCH), _LARGEST_BATCH)
+
+
+def on_device(classes: Integers, weights: Floats, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Classes and weights of rows as tensors."""
+    return torch.from_numpy(classes).to(device), torch.from_numpy(weights).to(device)
+
+
+def store_radii(classifier: Any, learned: LearnedRadii, unit: float) -> Floats:
+    """Keep how radii were learned on the classifier, and give them in the units of its rows."""
+    classifier.n_iter_ = learned.history.n_iter
+    classifier.loss_curve_ = learned.history.losses
+    return np.asarray(learned.radii.cpu().numpy() * unit)

@@ -1,0 +1,446 @@
+"""Scores of logits: largest softmax probability, largest logit, energy."""
+
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from scipy.special import log_softmax, logsumexp
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from ._logit_classifier import LogitClassifier, centred
+from ._threshold import Floats, Scored
+
+
+class SoftmaxOpenSetClassifier(LogitClassifier):
+    r"""Open-set classifier by the largest softmax probability (MSP).
+
+    With the logits :math:`f_k` of a classifier, :math:`p_k = e^{f_k} / \sum_j e^{f_j}`. A sample is assigned to the
+    class with the largest probability, which is its score [1]_, and is open where that is below ``threshold_``.
+
+    Read more in the :ref:`User Guide <baselines>`.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        What gives the logits: any scikit-learn classifier with ``decision_function`` (logits) or ``predict_proba``
+        (their logarithms are the logits). It is cloned and fitted, with ``sample_weight`` if it takes that; in a
+        :class:`~sklearn.frozen.FrozenEstimator` a fitted one is used as it is, and must know the classes of ``y``.
+        ``None`` trains a linear head here by softmax cross-entropy.
+
+    threshold : {"paper", "quantile", "auto"} or float, default="paper"
+        ``"paper"`` is 0.5, the setting of the EliDecide paper, which never rejects with two classes.
+        ``"quantile"`` rejects 5 % of the known samples, each scored by a fit without its fold (five folds,
+        which cut no group). ``"auto"`` leaves a fifth of the classes out of each fold, too, whose samples are open
+        there, and takes the threshold with the best expected F1, as the ellipsoids' size is chosen; with fewer than
+        three classes and no samples of ``open_label`` it is ``"quantile"``. Of a frozen estimator the given samples are
+        scored as they are: give samples that it was not fitted on; ``"auto"`` then needs samples of ``open_label``.
+
+    learning_rate : float, default=0.002
+        Step size of the Adam optimiser of the head, in features of unit variance. Only with ``estimator=None``. (The
+        EliDecide paper's 2e-5 is for tuning a text model as a whole.)
+
+    max_iter : int, default=200
+        Most epochs of the head; training ends earlier when the loss of held-out samples, a fifth of each class, does
+        not improve for ten epochs. Only with ``estimator=None``.
+
+    duplicates : {"once", "each", "off"}, default="once"
+        What exact and near duplicates of a sample within its class weigh: together as much as one sample, each its own
+        weight, or they are not looked for. Read more in the :ref:`User Guide <repeated>`.
+
+    open_label : int or str, default=-1
+        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
+        this label in ``y`` serve ``threshold="auto"`` alone.
+
+    device : str, default="auto"
+        Where torch trains the head: ``"auto"`` is CUDA where there is one, else the CPU.
+
+    random_state : int, RandomState instance or None, default=None
+        Determines the held-out samples and the batches of the head. Only with ``estimator=None``.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The known classes.
+
+    open_label_ : int, float or str
+        The open label, in the kind of ``classes_``.
+
+    logit_estimator_ : classifier or None
+        What gives the logits, fitted; ``None`` with ``estimator=None``.
+
+    coef_ : ndarray of shape (n_classes, n_features) or None
+        Weights of the head, in the units of X; ``None`` with an ``estimator``.
+
+    intercept_ : ndarray of shape (n_classes,) or None
+        Logits of the head at the mean of the training samples; ``None`` with an ``estimator``.
+
+    threshold_ : float
+        The score below which samples are open; ``score_samples`` is the score less this.
+
+    offset_ : float
+        ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the threshold itself.
+
+    groups_ : ndarray of shape (n_samples,)
+        Samples with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
+        were found. −1 for samples of weight 0 and outlying samples.
+
+    n_iter_ : int
+        Number of epochs that the head trained; 0 with an ``estimator``.
+
+    loss_curve_ : list of float
+        Mean loss per sample of the head in each epoch; empty with an ``estimator``.
+
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if X has names that are all strings.
+
+    See Also
+    --------
+    MaxLogitClassifier : The largest logit in place of its probability.
+    EnergyClassifier : All logits together.
+
+    References
+    ----------
+    .. [1] Hendrycks, D., Gimpel, K. "A Baseline for Detecting Misclassified and Out-of-Distribution Examples in Neural
+       Networks." ICLR 2017.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skellipsoid.baselines import SoftmaxOpenSetClassifier
+    >>> angles = np.linspace(0, 2 * np.pi, 150, endpoint=False)
+    >>> X, y = 9 * np.column_stack([np.cos(angles), np.sin(angles)]), np.repeat([0, 1, 2], 50)
+    >>> clf = SoftmaxOpenSetClassifier(LogisticRegression()).fit(X, y)
+    >>> clf.predict([[4.5, 8.0], [-9.0, 0.0], [4.5, -8.0], [0.0, 0.0]]).tolist()
+    [0, 1, 2, -1]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LogitClassifier._parameter_constraints,
+        "threshold": [Real, StrOptions({"paper", "quantile", "auto"})],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        threshold: str | float = "paper",
+        learning_rate: float = 0.002,
+        max_iter: int = 200,
+        duplicates: str = "once",
+        open_label: int | str = -1,
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.threshold = threshold
+        self.learning_rate = learning_rate
+        self.max_iter = max_iter
+        self.duplicates = duplicates
+        self.open_label = open_label
+        self.device = device
+        self.random_state = random_state
+
+    def _fixed_threshold(self) -> float:
+        return 0.5
+
+    def _from_logits(self, logits: Floats) -> Scored:
+        assigned = logits.argmax(axis=1)
+        by_class = np.exp(log_softmax(logits, axis=1))
+        return Scored(assigned, by_class[np.arange(len(logits)), assigned], by_class)
+
+
+class MaxLogitClassifier(LogitClassifier):
+    r"""Open-set classifier by the largest logit.
+
+    With the logits :math:`f_k` of a classifier, less their mean over the classes, a sample is assigned to the class
+    with the largest logit, which is its score [1]_, and is open where that is below ``threshold_``. A softmax
+    probability says how a class compares with the others; a logit also says how much there is of any.
+
+    Read more in the :ref:`User Guide <baselines>`.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        What gives the logits: any scikit-learn classifier with ``decision_function`` (logits) or ``predict_proba``
+        (their logarithms are the logits). It is cloned and fitted, with ``sample_weight`` if it takes that; in a
+        :class:`~sklearn.frozen.FrozenEstimator` a fitted one is used as it is, and must know the classes of ``y``.
+        ``None`` trains a linear head here by softmax cross-entropy.
+
+    threshold : {"quantile", "auto"} or float, default="quantile"
+        ``"quantile"`` rejects 5 % of the known samples, each scored by a fit without its fold (five folds,
+        which cut no group). ``"auto"`` leaves a fifth of the classes out of each fold, too, whose samples are open
+        there, and takes the threshold with the best expected F1, as the ellipsoids' size is chosen; with fewer than
+        three classes and no samples of ``open_label`` it is ``"quantile"``. Of a frozen estimator the given samples are
+        scored as they are: give samples that it was not fitted on; ``"auto"`` then needs samples of ``open_label``.
+
+    learning_rate : float, default=0.002
+        Step size of the Adam optimiser of the head, in features of unit variance. Only with ``estimator=None``. (The
+        EliDecide paper's 2e-5 is for tuning a text model as a whole.)
+
+    max_iter : int, default=200
+        Most epochs of the head; training ends earlier when the loss of held-out samples, a fifth of each class, does
+        not improve for ten epochs. Only with ``estimator=None``.
+
+    duplicates : {"once", "each", "off"}, default="once"
+        What exact and near duplicates of a sample within its class weigh: together as much as one sample, each its own
+        weight, or they are not looked for. Read more in the :ref:`User Guide <repeated>`.
+
+    open_label : int or str, default=-1
+        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
+        this label in ``y`` serve ``threshold="auto"`` alone.
+
+    device : str, default="auto"
+        Where torch trains the head: ``"auto"`` is CUDA where there is one, else the CPU.
+
+    random_state : int, RandomState instance or None, default=None
+        Determines the held-out samples and the batches of the head. Only with ``estimator=None``.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The known classes.
+
+    open_label_ : int, float or str
+        The open label, in the kind of ``classes_``.
+
+    logit_estimator_ : classifier or None
+        What gives the logits, fitted; ``None`` with ``estimator=None``.
+
+    coef_ : ndarray of shape (n_classes, n_features) or None
+        Weights of the head, in the units of X; ``None`` with an ``estimator``.
+
+    intercept_ : ndarray of shape (n_classes,) or None
+        Logits of the head at the mean of the training samples; ``None`` with an ``estimator``.
+
+    threshold_ : float
+        The score below which samples are open; ``score_samples`` is the score less this.
+
+    offset_ : float
+        ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the threshold itself.
+
+    groups_ : ndarray of shape (n_samples,)
+        Samples with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
+        were found. −1 for samples of weight 0 and outlying samples.
+
+    n_iter_ : int
+        Number of epochs that the head trained; 0 with an ``estimator``.
+
+    loss_curve_ : list of float
+        Mean loss per sample of the head in each epoch; empty with an ``estimator``.
+
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if X has names that are all strings.
+
+    See Also
+    --------
+    SoftmaxOpenSetClassifier : The probability in place of the logit.
+    EnergyClassifier : All logits together.
+
+    Notes
+    -----
+    Cross-entropy does not see a common shift of a sample's logits, but their maximum would: so each sample's logits are
+    centred. Of two classes with one logit g they are −g / 2 and g / 2.
+
+    References
+    ----------
+    .. [1] Hendrycks, D., Basart, S., Mazeika, M., and others. "Scaling Out-of-Distribution Detection for Real-World
+       Settings." ICML 2022.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skellipsoid.baselines import MaxLogitClassifier
+    >>> angles = np.linspace(0, 2 * np.pi, 150, endpoint=False)
+    >>> X, y = 9 * np.column_stack([np.cos(angles), np.sin(angles)]), np.repeat([0, 1, 2], 50)
+    >>> clf = MaxLogitClassifier(LogisticRegression()).fit(X, y)
+    >>> clf.predict([[4.5, 8.0], [-9.0, 0.0], [4.5, -8.0], [0.0, 0.0]]).tolist()
+    [0, 1, 2, -1]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LogitClassifier._parameter_constraints,
+        "threshold": [Real, StrOptions({"quantile", "auto"})],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        threshold: str | float = "quantile",
+        learning_rate: float = 0.002,
+        max_iter: int = 200,
+        duplicates: str = "once",
+        open_label: int | str = -1,
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.threshold = threshold
+        self.learning_rate = learning_rate
+        self.max_iter = max_iter
+        self.duplicates = duplicates
+        self.open_label = open_label
+        self.device = device
+        self.random_state = random_state
+
+    def _from_logits(self, logits: Floats) -> Scored:
+        by_class = centred(logits)
+        assigned = by_class.argmax(axis=1)
+        return Scored(assigned, by_class[np.arange(len(logits)), assigned], by_class)
+
+
+class EnergyClassifier(LogitClassifier):
+    r"""Open-set classifier by the energy of the logits.
+
+    With the logits :math:`f_k` of a classifier, less their mean over the classes, the score is minus the energy [1]_,
+    :math:`-E = T \ln \sum_k e^{f_k / T}`. A sample is assigned to the class with the largest logit, and is open where
+    the score is below ``threshold_``.
+
+    Read more in the :ref:`User Guide <baselines>`.
+
+    Parameters
+    ----------
+    estimator : classifier, default=None
+        What gives the logits: any scikit-learn classifier with ``decision_function`` (logits) or ``predict_proba``
+        (their logarithms are the logits). It is cloned and fitted, with ``sample_weight`` if it takes that; in a
+        :class:`~sklearn.frozen.FrozenEstimator` a fitted one is used as it is, and must know the classes of ``y``.
+        ``None`` trains a linear head here by softmax cross-entropy.
+
+    temperature : float, default=1.0
+        T, as in the publication; a small one makes the score the largest logit.
+
+    threshold : {"quantile", "auto"} or float, default="quantile"
+        ``"quantile"`` rejects 5 % of the known samples, each scored by a fit without its fold (five folds,
+        which cut no group). ``"auto"`` leaves a fifth of the classes out of each fold, too, whose samples are open
+        there, and takes the threshold with the best expected F1, as the ellipsoids' size is chosen; with fewer than
+        three classes and no samples of ``open_label`` it is ``"quantile"``. Of a frozen estimator the given samples are
+        scored as they are: give samples that it was not fitted on; ``"auto"`` then needs samples of ``open_label``.
+
+    learning_rate : float, default=0.002
+        Step size of the Adam optimiser of the head, in features of unit variance. Only with ``estimator=None``. (The
+        EliDecide paper's 2e-5 is for tuning a text model as a whole.)
+
+    max_iter : int, default=200
+        Most epochs of the head; training ends earlier when the loss of held-out samples, a fifth of each class, does
+        not improve for ten epochs. Only with ``estimator=None``.
+
+    duplicates : {"once", "each", "off"}, default="once"
+        What exact and near duplicates of a sample within its class weigh: together as much as one sample, each its own
+        weight, or they are not looked for. Read more in the :ref:`User Guide <repeated>`.
+
+    open_label : int or str, default=-1
+        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
+        this label in ``y`` serve ``threshold="auto"`` alone.
+
+    device : str, default="auto"
+        Where torch trains the head: ``"auto"`` is CUDA where there is one, else the CPU.
+
+    random_state : int, RandomState instance or None, default=None
+        Determines the held-out samples and the batches of the head. Only with ``estimator=None``.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The known classes.
+
+    open_label_ : int, float or str
+        The open label, in the kind of ``classes_``.
+
+    logit_estimator_ : classifier or None
+        What gives the logits, fitted; ``None`` with ``estimator=None``.
+
+    coef_ : ndarray of shape (n_classes, n_features) or None
+        Weights of the head, in the units of X; ``None`` with an ``estimator``.
+
+    intercept_ : ndarray of shape (n_classes,) or None
+        Logits of the head at the mean of the training samples; ``None`` with an ``estimator``.
+
+    threshold_ : float
+        The score below which samples are open; ``score_samples`` is the score less this.
+
+    offset_ : float
+        ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the threshold itself.
+
+    groups_ : ndarray of shape (n_samples,)
+        Samples with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
+        were found. −1 for samples of weight 0 and outlying samples.
+
+    n_iter_ : int
+        Number of epochs that the head trained; 0 with an ``estimator``.
+
+    loss_curve_ : list of float
+        Mean loss per sample of the head in each epoch; empty with an ``estimator``.
+
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if X has names that are all strings.
+
+    See Also
+    --------
+    MaxLogitClassifier : The largest logit alone.
+
+    Notes
+    -----
+    Each sample's logits are centred, since cross-entropy leaves their common shift free. The publication also trains
+    with open samples; that variant is not here.
+
+    References
+    ----------
+    .. [1] Liu, W., Wang, X., Owens, J. D., Li, Y. "Energy-based Out-of-distribution Detection." NeurIPS 2020.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> from skellipsoid.baselines import EnergyClassifier
+    >>> angles = np.linspace(0, 2 * np.pi, 150, endpoint=False)
+    >>> X, y = 9 * np.column_stack([np.cos(angles), np.sin(angles)]), np.repeat([0, 1, 2], 50)
+    >>> clf = EnergyClassifier(LogisticRegression()).fit(X, y)
+    >>> clf.predict([[4.5, 8.0], [-9.0, 0.0], [4.5, -8.0], [0.0, 0.0]]).tolist()
+    [0, 1, 2, -1]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LogitClassifier._parameter_constraints,
+        "temperature": [Interval(Real, 0, None, closed="neither")],
+        "threshold": [Real, StrOptions({"quantile", "auto"})],
+    }
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        temperature: float = 1.0,
+        threshold: str | float = "quantile",
+        learning_rate: float = 0.002,
+        max_iter: int = 200,
+        duplicates: str = "once",
+        open_label: int | str = -1,
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.temperature = temperature
+        self.threshold = threshold
+        self.learning_rate = learning_rate
+        self.max_iter = max_iter
+        self.duplicates = duplicates
+        self.open_label = open_label
+        self.device = device
+        self.random_state = random_state
+
+    def _from_logits(self, logits: Floats) -> Scored:
+        by_class = centred(logits)
+        energies = self.temperature * logsumexp(by_class / self.temperature, axis=1)
+        return Scored(by_class.argmax(axis=1), energies, by_class)

@@ -1,0 +1,200 @@
+"""Mahalanobis distances to the classes."""
+
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from .._engine.samples import Gathered
+from ._covariance import SMALLEST_VARIANCE, class_means, shrunk_covariance, whitener
+from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
+
+
+class _OwnAxes(NamedTuple):
+    """A class's covariance, in whitened features: the residual variance, and other variances along a few axes."""
+
+    axes: Floats  # (n_axes, n_features)
+    variances: Floats  # (n_axes,)
+
+
+class MahalanobisClassifier(ThresholdedClassifier):
+    r"""Open-set classifier by the Mahalanobis distance to the nearest class.
+
+    With the class means :math:`c_k`, the covariance :math:`\Sigma` of all samples about their class means and
+    :math:`M_k(x) = (x - c_k)^T \Sigma^{-1} (x - c_k)`, the score is
+
+    - ``"shared"`` [1]_: :math:`-\min_k M_k`;
+    - ``"relative"`` [2]_: :math:`-\min_k (M_k - M_0)`, where :math:`M_0` is the distance in mean and covariance of all
+      samples, :math:`\Sigma` and that of the class means together, which takes out directions in which all samples
+      vary;
+    - ``"class"``: :math:`\max_k -\frac{1}{2} (M_k + \ln \det \Sigma_k)` with a covariance for each class,
+      :math:`\Sigma_k = (1 - \rho) S_k + \rho \Sigma`.
+
+    A sample is assigned to the class of the minimum or maximum, and is open where the score is below ``threshold_``.
+
+    Read more in the :ref:`User Guide <baselines>`.
+
+    Parameters
+    ----------
+    covariance : {"shared", "class", "relative"}, default="shared"
+        Which score.
+
+    shrinkage : "auto" or float in [0, 1], default="auto"
+        Share of a sphere in each covariance that is estimated from all samples; ``"auto"`` is that of Ledoit and Wolf
+        [3]_. With 0, decisions do not change with any invertible affine map of the features.
+
+    pooling : float in [0, 1], default=0.5
+        ρ, share of the covariance of all classes in that of each; with 0 every class needs more samples than there are
+        features. Only with ``covariance="class"``.
+
+    threshold : {"quantile", "auto"} or float, default="quantile"
+        The publications set none. ``"quantile"`` rejects 5 % of the known samples, each scored by a fit without its
+        fold (five folds, which cut no group). ``"auto"`` leaves a fifth of the classes out of each fold, too, whose
+        samples are open there, and takes the threshold with the best expected F1, as the ellipsoids' size is chosen;
+        with fewer than three classes and no samples of ``open_label`` it is ``"quantile"``.
+
+    duplicates : {"once", "each", "off"}, default="once"
+        What exact and near duplicates of a sample within its class weigh: together as much as one sample, each its own
+        weight, or they are not looked for. Read more in the :ref:`User Guide <repeated>`.
+
+    open_label : int or str, default=-1
+        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
+        this label in ``y`` serve ``threshold="auto"`` alone.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The known classes.
+
+    open_label_ : int, float or str
+        The open label, in the kind of ``classes_``.
+
+    centroids_ : ndarray of shape (n_classes, n_features)
+        c_k, the class means.
+
+    shrinkage_ : float
+        Share of a sphere in the covariance within classes.
+
+    threshold_ : float
+        The score below which samples are open; ``score_samples`` is the score less this.
+
+    offset_ : float
+        ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the threshold itself.
+
+    groups_ : ndarray of shape (n_samples,)
+        Samples with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
+        were found. −1 for samples of weight 0 and outlying samples.
+
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if X has names that are all strings.
+
+    See Also
+    --------
+    PLDAClassifier : Knows how uncertain a class mean is.
+    skellipsoid.EllipsoidOpenSetClassifier : Ellipsoids of this kind, with a size of their own.
+
+    References
+    ----------
+    .. [1] Lee, K., Lee, K., Lee, H., Shin, J. "A Simple Unified Framework for Detecting Out-of-Distribution Samples
+       and Adversarial Attacks." NeurIPS 2018. Its score of one layer's features.
+    .. [2] Ren, J., Fort, S., Liu, J., and others. "A Simple Fix to Mahalanobis Distance for Improving Near-OOD
+       Detection." Preprint, 2021.
+    .. [3] Ledoit, O., Wolf, M. "A Well-Conditioned Estimator for Large-Dimensional Covariance Matrices." Journal of
+       Multivariate Analysis 88, 2004.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skellipsoid.baselines import MahalanobisClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(centre, 1, size=(100, 2)) for centre in (0, 10)])
+    >>> clf = MahalanobisClassifier().fit(X, np.repeat(["left", "right"], 100))
+    >>> clf.predict([[0, 0], [10, 10], [0, 10]]).tolist()
+    ['left', 'right', '-1']
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "covariance": [StrOptions({"shared", "class", "relative"})],
+        "shrinkage": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
+        "pooling": [Interval(Real, 0, 1, closed="both")],
+        "threshold": [Real, StrOptions({"quantile", "auto"})],
+        "duplicates": [StrOptions({"once", "each", "off"})],
+        "open_label": [Real, str],
+    }
+
+    def __init__(
+        self,
+        *,
+        covariance: str = "shared",
+        shrinkage: str | float = "auto",
+        pooling: float = 0.5,
+        threshold: str | float = "quantile",
+        duplicates: str = "once",
+        open_label: int | str = -1,
+    ) -> None:
+        self.covariance = covariance
+        self.shrinkage = shrinkage
+        self.pooling = pooling
+        self.threshold = threshold
+        self.duplicates = duplicates
+        self.open_label = open_label
+
+    def _fit_scores(self, X: Floats, classes: Integers, gathered: Gathered) -> None:
+        weights = gathered.weights
+        self.centroids_, totals = class_means(X, classes, weights, len(self.classes_))
+        offsets = X - self.centroids_[classes]
+        within, self.shrinkage_ = shrunk_covariance(offsets, weights, self.shrinkage)
+        self._whitener, self._log_det = whitener(within)
+        if self.covariance == "relative":
+            shares = totals / totals.sum()
+            self._mean = shares @ self.centroids_
+            means = self.centroids_ - self._mean
+            # Shrunk once: with a share of its own, M_0 would exceed M_k where both should be alike.
+            self._all_whitener, _ = whitener(within + (means * shares[:, np.newaxis]).T @ means)
+        if self.covariance == "class":
+            own = [self._own_axes(offsets[classes == k], weights[classes == k]) for k in range(len(self.classes_))]
+            self._axes = np.concatenate([each.axes for each in own])
+            self._axis_variances = np.concatenate([each.variances for each in own])
+            self._axis_starts = np.cumsum([0, *(len(each.axes) for each in own)])
+
+    def _own_axes(self, offsets: Floats, weights: Floats) -> _OwnAxes:
+        """Axes along which a class's covariance differs from ρ of the shared one, in whitened features."""
+        scaled = (offsets @ self._whitener) * np.sqrt(weights / weights.sum())[:, np.newaxis]
+        _, spreads, axes = np.linalg.svd(scaled, full_matrices=False)
+        own = np.square(spreads)
+        kept = own > SMALLEST_VARIANCE * max(own.max(initial=0.0), 1.0)
+        variances = (1 - self.pooling) * own[kept] + self.pooling
+        return _OwnAxes(axes[kept], variances)
+
+    def _score(self, X: Floats) -> Scored:
+        whitened, centres = X @ self._whitener, self.centroids_ @ self._whitener
+        by_class = np.empty((len(X), len(centres)))
+        for k, centre in enumerate(centres):
+            offsets = whitened - centre
+            by_class[:, k] = self._log_density(k, offsets) if self.covariance == "class" else -_squares(offsets)
+        if self.covariance == "relative":
+            by_class += _squares((X - self._mean) @ self._all_whitener)[:, np.newaxis]
+        assigned = by_class.argmax(axis=1)
+        return Scored(assigned, by_class[np.arange(len(X)), assigned], by_class)
+
+    def _log_density(self, k: int, offsets: Floats) -> Floats:
+        """Logarithm of the density of class k, without the constant that all share, of whitened offsets."""
+        own = slice(self._axis_starts[k], self._axis_starts[k + 1])
+        variances, n_features = self._axis_variances[own], offsets.shape[1]
+        along = np.square(offsets @ self._axes[own].T)
+        n_rest = n_features - len(variances)
+        # Without any share of the other classes a class has only rounding off its own axes.
+        residual = max(self.pooling, SMALLEST_VARIANCE)
+        squares = along @ (1 / variances)
+        log_det = self._log_det + float(np.log(variances).sum()) + n_rest * np.log(residual)
+        if n_rest:
+            squares += np.maximum(_squares(offsets) - along.sum(axis=1), 0) / residual
+        return np.asarray(-0.5 * (squares + log_det))
+
+
+def _squares(rows: Floats) -> Floats:
+    return np.asarray(np.einsum("ij,ij->i", rows, rows))

@@ -1,0 +1,191 @@
+"""Thresholds of scores: given, or read off rows that were left out of a fit."""
+
+from abc import abstractmethod
+from typing import Any, NamedTuple
+from warnings import warn
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from .._base import BaseOpenSetClassifier
+from .._engine.held_out import F1_ERROR, ScoredSamples, Validation, expected_f1, near_best
+from .._engine.samples import Gathered, effective_number, joined
+
+#: Folds in which rows, and classes, are left out.
+N_FOLDS = 5
+#: Share of known rows that ``threshold="quantile"`` rejects.
+REJECTED = 0.05
+#: Thresholds that ``threshold="auto"`` tries.
+_N_CANDIDATES = 500
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+
+class Scored(NamedTuple):
+    """What a method says of samples."""
+
+    assigned: Integers  # (n_samples,) class
+    knownness: Floats  # (n_samples,) the method's own score, higher is more known
+    by_class: Floats  # (n_samples, n_classes) in whose largest entry the assigned class is, up to ties
+
+
+class LeftOut(NamedTuple):
+    """Scores of samples that were left out of the fit that scored them."""
+
+    scores: Floats  # (n_rows,)
+    assigned: Integers  # (n_rows,)
+    classes: Integers  # (n_rows,) true class; the number of classes stands for open
+    weights: Floats  # (n_rows,)
+    blocks: Integers  # (n_rows,) rows with the same number depend on each other
+
+
+class ThresholdedClassifier(BaseOpenSetClassifier):
+    """Template: a score of how known a sample is, less a threshold.
+
+    A member writes ``_fit_scores``, ``_score``, and ``_fixed_threshold`` if there is one that a publication gives.
+    """
+
+    threshold: str | float
+    threshold_: float
+
+    @abstractmethod
+    def _fit_scores(self, X: Floats, classes: Integers, gathered: Gathered) -> None:
+        """Fit the score to distinct known rows in double precision."""
+
+    @abstractmethod
+    def _score(self, X: Floats) -> Scored:
+        """Score rows in double precision."""
+
+    def _fixed_threshold(self) -> float:
+        """Give the threshold of ``threshold="paper"``."""
+        raise NotImplementedError
+
+    def _can_refit(self) -> bool:
+        """Whether a fold can be fitted without some of the rows."""
+        return True
+
+    def _fit_boundaries(self, X: NDArray[Any], classes: Integers, real_open: NDArray[Any], gathered: Gathered) -> None:
+        rows = X.astype(np.float64, copy=False)
+        self._fit_scores(rows, classes, gathered)
+        if self.threshold == "paper":
+            self.threshold_ = self._fixed_threshold()
+        elif isinstance(self.threshold, str):
+            left_out = self._left_out_scores(rows, classes, real_open.astype(np.float64, copy=False), gathered)
+            self.threshold_ = self._choose(left_out)
+        else:
+            self.threshold_ = float(self.threshold)
+
+    def _choose(self, left_out: LeftOut) -> float:
+        is_known = left_out.classes < len(self.classes_)
+        if self.threshold == "auto" and not is_known.all():
+            return best_threshold(left_out, len(self.classes_))
+        return quantile(left_out.scores[is_known], left_out.weights[is_known], REJECTED)
+
+    def _left_out_scores(self, X: Floats, classes: Integers, real_open: Floats, gathered: Gathered) -> LeftOut:
+        """Score every known row by a fit without its fold, and a share of the classes in each fold as open rows."""
+        n_classes, blocks = len(self.classes_), joined(gathered.units, gathered.groups)
+        scored: list[LeftOut] = []
+        if self._can_refit():
+            folds = fold_numbers(classes, blocks)
+            open_folds = np.arange(len(real_open)) % N_FOLDS
+            for fold in range(N_FOLDS):
+                kept = (folds != fold) & ~(self._is_left_out(classes, fold))
+                tested = np.flatnonzero(folds == fold)
+                if not kept.any() or not (len(tested) or (open_folds == fold).any()):
+                    continue
+                part = self._fit_part(X[kept], classes[kept], gathered.where(kept))
+                present = np.unique(classes[kept])
+                truth = np.where(np.isin(classes[tested], present), classes[tested], n_classes)
+                scored.append(part._leave_out(X[tested], truth, gathered.weights[tested], blocks[tested], present))
+                opened = real_open[open_folds == fold]
+                scored.append(part._leave_out(opened, *_as_open(len(opened), n_classes), present))
+        else:
+            everything = np.arange(n_classes)
+            scored.append(self._leave_out(X, classes, gathered.weights, blocks, everything))
+            scored.append(self._leave_out(real_open, *_as_open(len(real_open), n_classes), everything))
+        found = LeftOut(*(np.concatenate(parts) for parts in zip(*scored, strict=True))) if scored else None
+        if found is None or not (found.classes < n_classes).any():
+            warn(
+                "No row of a class can be left out while another stays, so that the threshold is read off the rows "
+                "that were fitted, and is too high for new ones; give each class more, different rows, or pass a "
+                "number as threshold.",
+                stacklevel=6,
+            )
+            return self._leave_out(X, classes, gathered.weights, blocks, np.arange(n_classes))
+        return found
+
+    def _is_left_out(self, classes: Integers, fold: int) -> NDArray[np.bool_]:
+        """Rows of the classes that a fold does not know; at least two stay known."""
+        if self.threshold != "auto" or len(self.classes_) < 3:
+            return np.zeros(len(classes), dtype=bool)
+        return np.asarray(classes % N_FOLDS == fold)
+
+    def _fit_part(self, X: Floats, classes: Integers, gathered: Gathered) -> "ThresholdedClassifier":
+        """Fit the score of a copy to some of the rows."""
+        part: ThresholdedClassifier = clone(self).set_params(threshold=0.0, **self._part_parameters())
+        present, codes = np.unique(classes, return_inverse=True)
+        part.classes_ = self.classes_[present]
+        part.n_features_in_ = X.shape[1]
+        part._fit_scores(X, codes, gathered)
+        return part
+
+    def _part_parameters(self) -> dict[str, Any]:
+        """Give parameters that the fits of the folds have in place of the classifier's own."""
+        return {}
+
+    def _leave_out(self, X: Floats, truth: Integers, weights: Floats, blocks: Integers, present: Integers) -> LeftOut:
+        if not len(X):
+            return LeftOut(np.empty(0), np.empty(0, dtype=np.int64), truth, weights, blocks)
+        scored = self._score(X)
+        return LeftOut(scored.knownness, present[scored.assigned], truth, weights, blocks)
+
+    def _score_assigned(self, X: NDArray[Any]) -> tuple[Integers, NDArray[np.floating]]:
+        scored = self._score(X.astype(np.float64, copy=False))
+        return scored.assigned, (scored.knownness - self.threshold_).astype(X.dtype, copy=False)
+
+    def _score_all(self, X: NDArray[Any]) -> NDArray[np.floating]:
+        return self._score(X.astype(np.float64, copy=False)).by_class.astype(X.dtype)
+
+
+def _as_open(n_rows: int, n_classes: int) -> tuple[Integers, Floats, Integers]:
+    """Truth, weights and blocks of real open rows."""
+    return np.full(n_rows, n_classes), np.ones(n_rows), -1 - np.arange(n_rows)
+
+
+def fold_numbers(classes: Integers, blocks: Integers) -> Integers:
+    """Deal the blocks of each class into folds in turn, (n_samples,); a class of one block stays in every fit: −1."""
+    _, first, inverse = np.unique(blocks, return_index=True, return_inverse=True)
+    owner = classes[first]
+    order = np.lexsort((first, owner))
+    counts = np.bincount(owner, minlength=classes.max() + 1)
+    position = np.arange(len(order)) - (np.cumsum(counts) - counts)[owner[order]]
+    folds = np.empty(len(order), dtype=np.int64)
+    # Small classes do not all begin with the first fold.
+    folds[order] = np.where(counts[owner[order]] > 1, (position + owner[order]) % N_FOLDS, -1)
+    return np.asarray(folds[inverse.ravel()])
+
+
+def quantile(scores: Floats, weights: Floats, share: float) -> float:
+    """Largest score below which at most a share of the weight lies."""
+    order = np.argsort(scores, kind="stable")
+    below = np.cumsum(weights[order]) - weights[order]
+    return float(scores[order][int((below <= share * weights.sum() * (1 + 1e-12)).sum()) - 1])
+
+
+def best_threshold(left_out: LeftOut, n_classes: int) -> float:
+    """Threshold by the expected macro F1 over known classes and open, as the ellipsoids' size is chosen.
+
+    The mean of all candidates, weighted by ``near_best``: with few rows it is chance which candidate is best.
+    """
+    is_known = left_out.classes < n_classes
+    scored = ScoredSamples(-left_out.scores, left_out.assigned, left_out.weights)
+    known = scored.where(is_known)
+    n_independent = effective_number(known.weights, left_out.blocks[is_known])
+    classes = left_out.classes[is_known]
+    validation = Validation(known, classes, n_independent, [scored.where(~is_known)], n_classes)
+    shares = np.linspace(0, 1, _N_CANDIDATES)
+    candidates = np.unique(np.quantile(known.distances, shares, method="closest_observation"))
+    f1 = expected_f1(validation, candidates)
+    return -float(np.average(candidates, weights=near_best(f1, F1_ERROR / n_independent**0.5)))

@@ -1,0 +1,209 @@
+"""Gaussian classes and neighbours, on cases that were worked out by hand."""
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+from sklearn.covariance import LedoitWolf
+from sklearn.neighbors import LocalOutlierFactor
+
+from skellipsoid.baselines import KNNOpenSetClassifier, LOFOpenSetClassifier, MahalanobisClassifier, PLDAClassifier
+from skellipsoid.baselines._covariance import shrunk_covariance
+from skellipsoid.baselines._plda import plda_ratios
+
+A_AND_B = np.array([[-1.0], [1.0], [9.0], [11.0]]), [0, 0, 1, 1]
+
+
+def knownness(classifier, X):
+    """The method's own score, before the threshold is taken off."""
+    return classifier.score_samples(X) + classifier.threshold_
+
+
+def gaussian_classes(seed=0, n_classes=6, rows=60, n_features=4):
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(n_classes), rows)
+    stretch = rng.normal(size=(n_features, n_features))
+    return 6 * rng.normal(size=(n_classes, n_features))[y] + rng.normal(size=(len(y), n_features)) @ stretch, y
+
+
+def test_mahalanobis_of_two_classes_on_a_line():
+    clf = MahalanobisClassifier(threshold=-10.0, duplicates="off").fit(*A_AND_B)
+    np.testing.assert_allclose(knownness(clf, [[3.0]]), [-9])
+    np.testing.assert_allclose(clf.decision_function([[3.0]]), [-49 + 9])
+    assert clf.predict([[3.0], [3.2], [8.0]]).tolist() == [0, -1, 1]
+
+
+def test_relative_mahalanobis_of_two_classes_on_a_line():
+    clf = MahalanobisClassifier(covariance="relative", threshold=0.0, duplicates="off").fit(*A_AND_B)
+    # Of all rows the variance is 26 = 1 + 25 about 5: M_0 = 4 / 26 = 0.1538.
+    np.testing.assert_allclose(knownness(clf, [[3.0]]), [-8.8462], atol=1e-4)
+
+
+def test_mahalanobis_of_a_class_is_a_density():
+    # Means 0 and 10, variances 1 and 100; without the determinant the wider class would win.
+    X = np.array([[-1.0], [1.0], [0.0], [20.0]])
+    clf = MahalanobisClassifier(covariance="class", pooling=0.0, threshold=-2.5, duplicates="off")
+    clf.fit(X, [0, 0, 1, 1])
+    np.testing.assert_allclose(knownness(clf, [[2.0]]), [-2.0])
+    np.testing.assert_allclose(clf.decision_function([[2.0]]), [-2.6226 + 2.0], atol=1e-4)
+    assert clf.predict([[2.0], [2.5]]).tolist() == [0, -1]
+
+
+@pytest.mark.parametrize("pooling", [0.3, 1.0])
+@pytest.mark.parametrize("rows", [3, 60])
+def test_class_covariances_by_few_axes_are_those_written_out(pooling, rows):
+    X, y = gaussian_classes(rows=rows, n_features=8)
+    clf = MahalanobisClassifier(covariance="class", pooling=pooling, threshold=0.0, shrinkage=0.1, duplicates="off")
+    clf.fit(X, y)
+    means = np.array([X[y == k].mean(axis=0) for k in range(6)])
+    shared, _ = shrunk_covariance(X - means[y], np.ones(len(X)), 0.1)
+    expected = []
+    for k in range(6):
+        covariance = (1 - pooling) * np.cov(X[y == k].T, bias=True) + pooling * shared
+        expected.append(multivariate_normal(means[k], covariance).logpdf(X) + 4 * np.log(2 * np.pi))
+    np.testing.assert_allclose(clf.decision_function(X), np.array(expected).T, rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("covariance", ["shared", "class", "relative"])
+def test_mahalanobis_does_not_change_with_an_affine_map(covariance):
+    X, y = gaussian_classes()
+    rng = np.random.default_rng(1)
+    rows = 6 * rng.normal(size=(200, 4))
+    mixing, shift = rng.normal(size=(4, 4)), rng.normal(size=4)
+    clf = MahalanobisClassifier(covariance=covariance, shrinkage=0.0)
+    answers, scores = clf.fit(X, y).predict(rows), clf.score_samples(rows)
+    np.testing.assert_array_equal(clf.fit(X @ mixing + shift, y).predict(rows @ mixing + shift), answers)
+    np.testing.assert_allclose(clf.score_samples(rows @ mixing + shift), scores, rtol=1e-6, atol=1e-6)
+    assert 0 < (answers == -1).mean() < 1
+
+
+def test_shrinkage_is_that_of_ledoit_and_wolf():
+    X = np.random.default_rng(0).normal(size=(40, 20)) * np.linspace(1, 3, 20)
+    theirs = LedoitWolf(assume_centered=True).fit(X)
+    covariance, share = shrunk_covariance(X, np.ones(40), "auto")
+    assert share == pytest.approx(theirs.shrinkage_)
+    np.testing.assert_allclose(covariance, theirs.covariance_)
+    weights = np.random.default_rng(1).integers(1, 4, size=40)
+    repeated = LedoitWolf(assume_centered=True).fit(np.repeat(X, weights, axis=0))
+    np.testing.assert_allclose(shrunk_covariance(X, weights.astype(float), "auto")[0], repeated.covariance_)
+
+
+def test_plda_ratio_along_one_axis():
+    # W = 1, B = 4, μ = 0, four rows of mean 2.
+    def ratio(x):
+        return plda_ratios(np.array([[x]]), np.array([[2.0]]), np.array([4.0]), np.array([4.0])).item()
+
+    assert ratio(2.0) == pytest.approx(1.0935, abs=1e-4)
+    assert ratio(0.0) == pytest.approx(-0.7351, abs=1e-4)
+    assert ratio(0.541) == pytest.approx(0, abs=1e-3)
+    assert ratio(4.459) == pytest.approx(0, abs=1e-3)
+    # C = 1 / (1/4 + 4) = 0.2353 and the mean 4 C · 2 = 1.8824, by densities.
+    known, unseen = multivariate_normal(1.8824, 1 + 0.2353), multivariate_normal(0, 5)
+    assert ratio(1.0) == pytest.approx(known.logpdf(1.0) - unseen.logpdf(1.0), abs=1e-4)
+    assert plda_ratios(np.array([[3.0]]), np.array([[2.0]]), np.array([4.0]), np.array([0.0])).item() == 0
+
+
+def test_plda_is_the_ratio_of_densities_of_the_fitted_covariances():
+    X, y = gaussian_classes(n_classes=8)
+    clf = PLDAClassifier(shrinkage=0.0, threshold=0.0, duplicates="off").fit(X, y)
+    means = np.array([X[y == k].mean(axis=0) for k in range(8)])
+    within = (X - means[y]).T @ (X - means[y]) / (len(X) - 8)
+    between = np.cov(means.T) - within / 60
+    assert (np.linalg.eigvalsh(between) > 0).all()
+    unseen = multivariate_normal(means.mean(axis=0), within + between).logpdf(X)
+    for k in range(8):
+        spread = np.linalg.inv(np.linalg.inv(between) + 60 * np.linalg.inv(within))
+        mean = spread @ (np.linalg.solve(between, means.mean(axis=0)) + 60 * np.linalg.solve(within, means[k]))
+        expected = multivariate_normal(mean, within + spread).logpdf(X) - unseen
+        np.testing.assert_allclose(clf.decision_function(X)[:, k], expected, rtol=1e-6, atol=1e-6)
+
+
+def test_plda_of_many_rows_is_relative_mahalanobis():
+    # n_k → ∞: ℓ = −½ (M_k − M_0) + ½ ln(det Σ_0 / det Σ) with Σ = W and Σ_0 = W + B.
+    rng = np.random.default_rng(0)
+    between, mean, rows = np.array([4.0, 0.5]), np.array([[1.0, 2.0]]), rng.normal(size=(50, 2))
+    relative = ((rows - mean) ** 2).sum(axis=1) - (rows**2 / (1 + between)).sum(axis=1)
+    expected = -0.5 * relative + 0.5 * np.log(1 + between).sum()
+    np.testing.assert_allclose(plda_ratios(rows, mean, np.array([1e9]), between)[:, 0], expected, rtol=1e-6)
+
+
+def test_plda_does_not_change_with_an_affine_map():
+    X, y = gaussian_classes()
+    rng = np.random.default_rng(1)
+    rows, mixing = 6 * rng.normal(size=(200, 4)), rng.normal(size=(4, 4))
+    clf = PLDAClassifier(shrinkage=0.0)
+    scores = clf.fit(X, y).score_samples(rows)
+    np.testing.assert_allclose(clf.fit(X @ mixing - 3, y).score_samples(rows @ mixing - 3), scores, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("n_neighbors", "expected"), [(1, [0.7654, 0.0]), (2, [0.7654, 1.4142])])
+def test_distance_to_the_kth_neighbour(n_neighbors, expected):
+    clf = KNNOpenSetClassifier(n_neighbors=n_neighbors, threshold=0.0).fit([[1.0, 0.0], [0.0, 1.0]], [7, 7])
+    np.testing.assert_allclose(-knownness(clf, [[1.0, 1.0], [2.0, 0.0]]), expected, atol=1e-4)
+
+
+def test_neighbours_do_not_see_the_length_of_a_row_unless_they_are_to():
+    rng = np.random.default_rng(0)
+    X, y, rows = rng.normal(size=(60, 3)) + 2, np.arange(60) % 3, rng.normal(size=(50, 3))
+    lengths = rng.uniform(0.1, 10, size=(50, 1))
+    clf = KNNOpenSetClassifier().fit(X, y)
+    np.testing.assert_allclose(clf.score_samples(rows * lengths), clf.score_samples(rows))
+    clf.set_params(normalize=False).fit(X, y)
+    assert abs(clf.score_samples(rows * lengths) - clf.score_samples(rows)).max() > 0.1
+
+
+def test_neighbours_vote_and_the_nearest_decides_a_tie():
+    X = np.array([[0.0], [1.0], [2.0], [3.0]])
+    clf = KNNOpenSetClassifier(n_neighbors=2, normalize=False, threshold=-9.0).fit(X, [0, 1, 0, 1])
+    assert clf.predict([[0.4], [0.6], [2.4], [2.6]]).tolist() == [0, 1, 0, 1]
+    assert KNNOpenSetClassifier(n_neighbors=9, threshold=0.0).fit(X + 1, [0, 1, 0, 0]).n_neighbors_ == 1
+
+
+def test_lof_of_three_rows():
+    X = np.array([[0.0], [1.0], [2.0]])
+    clf = LOFOpenSetClassifier(n_neighbors=2, duplicates="off").fit(X, [0, 0, 0])
+    np.testing.assert_allclose(clf.thresholds_, -1.2875)
+    np.testing.assert_allclose(clf._outlier_factors(0, np.array([[3.0], [10.0]])), [1.1667, 4.9583], atol=1e-4)
+    own = LocalOutlierFactor(2).fit(X).negative_outlier_factor_
+    np.testing.assert_allclose(own, [-0.875, -1.3333, -0.875], atol=1e-4)
+    clf.set_params(contamination="auto").fit(X, [0, 0, 0])
+    assert clf.thresholds_.tolist() == [-1.5]
+    assert clf.predict([[3.0], [10.0]]).tolist() == [0, -1]
+
+
+def test_lof_is_scikit_learns_in_each_class():
+    X, y = gaussian_classes()
+    rows = 6 * np.random.default_rng(1).normal(size=(200, 4))
+    clf = LOFOpenSetClassifier(n_neighbors=7, duplicates="off").fit(X, y)
+    assigned = clf.predict_known(rows)
+    for k in range(6):
+        theirs = LocalOutlierFactor(7, novelty=True, contamination=0.05).fit(X[y == k])
+        mine = assigned == k
+        assert theirs.offset_ == pytest.approx(clf.thresholds_[k])
+        np.testing.assert_allclose(clf.score_samples(rows)[mine], theirs.decision_function(rows[mine]), rtol=1e-7)
+
+
+def test_lof_does_not_change_with_shift_rotation_and_scale():
+    X, y = gaussian_classes()
+    rng = np.random.default_rng(1)
+    rows, rotation = 6 * rng.normal(size=(200, 4)), np.linalg.qr(rng.normal(size=(4, 4)))[0]
+    clf = LOFOpenSetClassifier()
+    scores = clf.fit(X, y).score_samples(rows)
+    moved = clf.fit(50 * X @ rotation + 9, y).score_samples(50 * rows @ rotation + 9)
+    np.testing.assert_allclose(moved, scores, rtol=1e-6, atol=1e-6)
+
+
+def test_a_class_of_one_row_has_a_reach_for_lof():
+    X = np.append(np.random.default_rng(0).normal(size=(50, 2)), [[30.0, 30.0]], axis=0)
+    clf = LOFOpenSetClassifier().fit(X, [0] * 50 + [1])
+    assert clf.predict([[30.0, 30.0], [30.1, 30.1], [25.0, 25.0], [0.0, 0.0]]).tolist() == [1, 1, -1, 0]
+
+
+@pytest.mark.parametrize("classifier", [KNNOpenSetClassifier(), LOFOpenSetClassifier()])
+def test_what_counts_neighbours_takes_no_weights_but_zero(classifier):
+    X, y = gaussian_classes()
+    rows = X + 0.1
+    weights = np.arange(len(X)) % 2
+    scores = classifier.fit(X, y, sample_weight=3 * weights).score_samples(rows)
+    np.testing.assert_array_equal(classifier.fit(X[weights > 0], y[weights > 0]).score_samples(rows), scores)
+    with pytest.raises(ValueError, match=r"different positive weights, but .* counts neighbours"):
+        classifier.fit(X, y, sample_weight=1 + weights)

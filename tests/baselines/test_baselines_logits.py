@@ -1,0 +1,258 @@
+"""Scores of logits, on cases that were worked out by hand."""
+
+import numpy as np
+import pytest
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.svm import SVC
+
+from skellipsoid.baselines import (
+    DOCClassifier,
+    EnergyClassifier,
+    MaxLogitClassifier,
+    OpenMaxClassifier,
+    SoftmaxOpenSetClassifier,
+)
+from skellipsoid.baselines._doc import doc_thresholds
+from skellipsoid.baselines._openmax import fit_tail, revised, tail_probability
+
+ALL = [SoftmaxOpenSetClassifier, MaxLogitClassifier, EnergyClassifier, DOCClassifier, OpenMaxClassifier]
+F = np.array([[2.0, 1.0, 0.0], [1.0, 1.0, 0.0]])
+
+
+class Given(ClassifierMixin, BaseEstimator):
+    """A classifier whose logits are its features."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return self.classes_[X.argmax(axis=1)]
+
+    def decision_function(self, X):
+        return np.asarray(X)
+
+
+def from_logits(classifier, rows=None, y=None):
+    rows = 4 * np.eye(3) if rows is None else rows
+    return classifier.set_params(estimator=Given()).fit(rows, np.arange(3) if y is None else y)
+
+
+def knownness(classifier, X):
+    return classifier.score_samples(X) + classifier.threshold_
+
+
+def three_clusters(rows=60, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.permutation(np.repeat(["a", "b", "c"], rows))
+    centres = {"a": (0, 6), "b": (5, -3), "c": (-5, -3)}
+    return np.array([centres[label] for label in y]) + rng.normal(size=(len(y), 2)), y
+
+
+def test_softmax_of_three_logits():
+    clf = from_logits(SoftmaxOpenSetClassifier())
+    assert clf.threshold_ == 0.5
+    np.testing.assert_allclose(knownness(clf, F), [0.6652, 0.4223], atol=1e-4)
+    assert clf.predict(F).tolist() == [0, -1]
+    np.testing.assert_allclose(knownness(clf, F + 7), knownness(clf, F))
+
+
+def test_softmax_never_rejects_of_two_classes_by_the_papers_threshold():
+    X, y = three_clusters()
+    two = y != "c"
+    clf = SoftmaxOpenSetClassifier(random_state=0).fit(X[two], y[two])
+    assert (clf.predict(20 * np.random.default_rng(0).normal(size=(500, 2))) != "-1").all()
+
+
+def test_max_logit_is_of_centred_logits():
+    clf = from_logits(MaxLogitClassifier(threshold=0.5))
+    np.testing.assert_allclose(knownness(clf, [*F, [1.5, 1.5, 1.5]]), [1, 1 / 3, 0], atol=1e-12)
+    np.testing.assert_allclose(knownness(clf, F + 7), knownness(clf, F))
+    assert clf.predict(F).tolist() == [0, -1]
+
+
+def test_energy_of_three_logits():
+    clf = from_logits(EnergyClassifier(threshold=0.0))
+    # Of the logits 2, 1, 0 it is 2.4076; their mean is 1.
+    np.testing.assert_allclose(
+        knownness(clf, [*F, [1.5, 1.5, 1.5]]), [2.4076 - 1, 1.8620 - 2 / 3, np.log(3)], atol=1e-4
+    )
+    rows = np.random.default_rng(0).normal(size=(100, 3))
+    largest = (rows - rows.mean(axis=1, keepdims=True)).max(axis=1)
+    energies = knownness(clf, rows)
+    assert ((largest <= energies) & (energies <= largest + np.log(3))).all()
+    np.testing.assert_allclose(largest - energies, np.log(softmax(rows, axis=1).max(axis=1)))
+    cold = from_logits(EnergyClassifier(threshold=0.0, temperature=1e-3))
+    np.testing.assert_allclose(knownness(cold, rows), largest, atol=2e-3)
+
+
+def test_doc_thresholds_of_a_class():
+    # σ = 0.1291, t = 1 − 3 σ; a divisor n − 1 would give 0.5757. The other class has σ = 0.4301 and the floor.
+    own, classes = np.array([0.9, 0.8, 1.0, 0.9, 0.4]), np.array([0, 0, 0, 1, 1])
+    np.testing.assert_allclose(doc_thresholds(own, classes, np.ones(5), 2, 3.0), [0.6127, 0.5], atol=1e-4)
+    np.testing.assert_allclose(doc_thresholds(own, classes, np.ones(5), 2, 0.0), [1.0, 1.0])
+    np.testing.assert_allclose(doc_thresholds(np.ones(2), np.zeros(2, dtype=int), np.ones(2), 1, 3.0), [1.0])
+
+
+def test_doc_asks_the_most_probable_class_alone():
+    def odds(p):
+        return np.log(np.array(p) / (1 - np.array(p)))
+
+    rows = odds([[0.9333, 0.01], [0.01, 0.8667]])  # σ = 0.0667 and 0.1333: t = 0.80 and 0.60
+    clf = from_logits(DOCClassifier(), rows, [1, 2])
+    np.testing.assert_allclose(clf.thresholds_, [0.8, 0.6], atol=1e-3)
+    assert clf.predict(odds([[0.70, 0.65], [0.85, 0.65], [0.55, 0.65]])).tolist() == [-1, 1, 2]
+    np.testing.assert_allclose(clf.score_samples(odds([[0.70, 0.65]])), [0.70 - 0.80], atol=1e-3)
+
+
+def test_doc_with_saturated_probabilities_accepts_them():
+    clf = from_logits(DOCClassifier(), 100 * np.eye(3) - 50)
+    assert clf.thresholds_.tolist() == [1.0, 1.0, 1.0]
+    assert clf.predict(100 * np.eye(3) - 50).tolist() == [0, 1, 2]
+
+
+def test_tail_of_five_distances():
+    location, scale = fit_tail(np.array([1.0, 2.0, 3.0, 4.0, 5.0]))
+    assert location == pytest.approx(3.7034, abs=1e-3)
+    assert scale == pytest.approx(1.2667, abs=1e-3)
+    found = tail_probability(np.array([0.0, 1.0, 3.0, 5.0, 7.0]), location, scale)
+    np.testing.assert_allclose(found, [0.0523, 0.1116, 0.4367, 0.9382, 1.0], atol=1e-3)
+
+
+def test_a_tail_of_equal_distances_is_a_step():
+    location, scale = fit_tail(np.array([2.0, 2.0]))
+    assert tail_probability(np.array([0.0, 1.9, 2.0, 2.1]), location, scale).tolist() == [0, 0, 0, 1]
+
+
+def test_revised_logits_of_two_classes():
+    found = revised(np.array([[2.0, 1.0]]), np.array([[0.5, 0.5]]), 2)
+    np.testing.assert_allclose(found, [[1.25, 1.0, 0.75]])
+    np.testing.assert_allclose(softmax(found), [[0.4192, 0.3265, 0.2543]], atol=1e-4)
+    rng = np.random.default_rng(0)
+    activations, outlying = rng.normal(size=(50, 6)), rng.random((50, 6))
+    for n_ranked in (1, 3, 10):
+        found = revised(activations, outlying, n_ranked)
+        np.testing.assert_allclose(found.sum(axis=1), activations.sum(axis=1))
+        assert ((found[:, 1:] != activations).sum(axis=1) == min(n_ranked, 6)).all()
+
+
+def test_openmax_without_a_tail_is_softmax():
+    X, y = three_clusters()
+    rows = 8 * np.random.default_rng(1).normal(size=(300, 2))
+    plain = SoftmaxOpenSetClassifier(random_state=0).fit(X, y)
+    same = OpenMaxClassifier(tail_size=0, random_state=0).fit(X, y)
+    np.testing.assert_allclose(same.score_samples(rows), plain.score_samples(rows), atol=1e-12)
+    np.testing.assert_array_equal(same.predict(rows), plain.predict(rows))
+    other = OpenMaxClassifier(tail_size=20, random_state=0).fit(X, y)
+    assert abs(other.score_samples(rows) - plain.score_samples(rows)).max() > 0.1
+
+
+def test_openmax_learns_from_rows_that_are_classified_correctly():
+    rng = np.random.default_rng(0)
+    rows, y = 4 * np.eye(3)[np.arange(90) % 3] + 0.3 * rng.normal(size=(90, 3)), np.arange(90) % 3
+    clf = from_logits(OpenMaxClassifier(), rows, y)
+    wrong = np.append(rows, [[0.0, 9.0, 0.0]], axis=0)
+    # A row of class 0 with the logits of class 1 moves nothing.
+    refitted = from_logits(OpenMaxClassifier(duplicates="off"), wrong, np.append(y, 0))
+    np.testing.assert_allclose(refitted.mean_logits_, clf.mean_logits_, atol=1e-12)
+    np.testing.assert_allclose(refitted.tail_scales_, clf.tail_scales_)
+
+
+def test_openmax_of_one_row_is_that_of_the_row_in_a_batch():
+    X, y = three_clusters()
+    clf = OpenMaxClassifier(random_state=0).fit(X, y)
+    rows = 8 * np.random.default_rng(1).normal(size=(20, 2))
+    alone = np.concatenate([clf.score_samples(row[np.newaxis]) for row in rows])
+    np.testing.assert_allclose(alone, clf.score_samples(rows))
+
+
+@pytest.mark.parametrize("classifier", ALL)
+@pytest.mark.parametrize(
+    "estimator",
+    [LogisticRegression(), OneVsRestClassifier(LogisticRegression()), GaussianNB(), KNeighborsClassifier(15), SVC()],
+    ids=lambda each: type(each).__name__,
+)
+def test_any_classifier_gives_the_logits(classifier, estimator):
+    X, y = three_clusters()
+    clf = classifier(estimator).fit(X, y)
+    assert clf.coef_ is None
+    assert clf.logit_estimator_ is not estimator
+    theirs = type(estimator)(**estimator.get_params(deep=False)).fit(X, y).predict(X)
+    assert (clf.predict_known(X) == theirs).mean() > 0.98
+    assert (clf.predict(X) == y).mean() > (0.5 if isinstance(estimator, SVC) else 0.8)  # votes are small for logits
+
+
+@pytest.mark.parametrize("classifier", ALL)
+def test_a_frozen_classifier_is_used_as_it_is(classifier):
+    X, y = three_clusters()
+    new, truth = three_clusters(seed=1)
+    fitted = LogisticRegression().fit(X, y)
+    clf = classifier(FrozenEstimator(fitted)).fit(new, truth)
+    np.testing.assert_array_equal(clf.logit_estimator_.decision_function(X), fitted.decision_function(X))
+    with pytest.raises(ValueError, match=r"threshold='auto' fits without .* FrozenEstimator cannot"):
+        classifier(FrozenEstimator(fitted), threshold="auto").fit(new, truth)
+    with_open, labels = np.append(new, np.zeros((30, 2)), axis=0), np.append(truth, np.full(30, "-1"))
+    clf = classifier(FrozenEstimator(fitted), threshold="auto").fit(with_open, labels)
+    assert clf.score(new, truth) > 0.9
+    with pytest.raises(ValueError, match=r"estimator knows the classes \['a', 'b', 'c'\], but y holds \['a', 'b'\]"):
+        classifier(FrozenEstimator(fitted)).fit(new[truth != "c"], truth[truth != "c"])
+
+
+def test_quantile_of_a_frozen_classifier_is_that_of_the_given_rows():
+    X, y = three_clusters()
+    new, truth = three_clusters(seed=1, rows=100)
+    clf = MaxLogitClassifier(FrozenEstimator(LogisticRegression().fit(X, y))).fit(new, truth)
+    assert (clf.predict(new) == "-1").sum() == 15
+
+
+def test_columns_for_pairs_of_classes_are_refused():
+    X, y = three_clusters()
+    X, y = np.append(X, X + 30, axis=0), np.append(y, np.where(y == "a", "d", "e"))
+    with pytest.raises(ValueError, match="decision_function of SVC has 10 columns for 5 classes"):
+        SoftmaxOpenSetClassifier(SVC(decision_function_shape="ovo")).fit(X, y)
+
+
+def test_two_classes_with_one_logit_are_a_pair():
+    X, y = three_clusters()
+    X, y = X[y != "c"], y[y != "c"]
+    theirs = LogisticRegression().fit(X, y)
+    clf = SoftmaxOpenSetClassifier(LogisticRegression(), threshold=0.0, duplicates="off").fit(X, y)
+    np.testing.assert_allclose(clf.score_samples(X), theirs.predict_proba(X).max(axis=1))
+    largest = MaxLogitClassifier(LogisticRegression(), threshold=0.0, duplicates="off").fit(X, y)
+    np.testing.assert_allclose(largest.score_samples(X), abs(theirs.decision_function(X)) / 2)
+    sigmoids = DOCClassifier(LogisticRegression(), threshold=0.0, duplicates="off").fit(X, y)
+    np.testing.assert_allclose(sigmoids.score_samples(X), theirs.predict_proba(X).max(axis=1))
+
+
+def test_the_head_is_in_the_units_of_the_rows():
+    X, y = three_clusters()
+    clf = MaxLogitClassifier(random_state=0, threshold=0.0).fit(X, y)
+    rows = 8 * np.random.default_rng(1).normal(size=(50, 2))
+    scores = clf.score_samples(rows)
+    moved = clf.fit(1e3 * X - 77, y)
+    np.testing.assert_allclose(moved.score_samples(1e3 * rows - 77), scores, rtol=1e-3)
+    assert moved.coef_.shape == (3, 2)
+    assert len(moved.loss_curve_) == moved.n_iter_ > 1
+
+
+def test_openmax_that_calls_its_own_rows_unknown_says_so():
+    rng = np.random.default_rng(0)
+    y = np.arange(300) % 30
+    # The right logit is 3, those of nine other classes are 2, and of the rest -1.
+    rows = 3.0 * np.eye(30)[y] + 0.1 * rng.normal(size=(300, 30))
+    for shift in range(1, 10):
+        rows[np.arange(300), (y + shift) % 30] = 2 + 0.1 * rng.normal(size=300)
+    rows[rows < 1] -= 1
+    message = "OpenMax takes .*% of its own training rows for unknown.*lower n_ranked"
+    with pytest.warns(UserWarning, match=message) as caught:
+        clf = OpenMaxClassifier(Given(), threshold=0.0).fit(rows, y)
+    assert caught[0].filename == __file__
+    assert (clf.predict(rows) == -1).mean() > 0.5
+    few = from_logits(OpenMaxClassifier(threshold=0.0, n_ranked=1, tail_size=2), rows, y)
+    assert (few.predict(rows) == y).mean() > 0.5

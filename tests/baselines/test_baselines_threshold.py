@@ -1,0 +1,194 @@
+"""Thresholds by left-out rows and classes, and what every method must do better than a constant answer."""
+
+import numpy as np
+import pytest
+
+import skellipsoid
+from skellipsoid import baselines
+from skellipsoid.baselines import (
+    KNNOpenSetClassifier,
+    MahalanobisClassifier,
+    MaxLogitClassifier,
+    PLDAClassifier,
+    SoftmaxOpenSetClassifier,
+)
+from skellipsoid.baselines._threshold import LeftOut, best_threshold, fold_numbers, quantile
+from skellipsoid.datasets import make_open_blobs
+from skellipsoid.metrics import open_set_f1_score
+
+THRESHOLDED = [
+    MahalanobisClassifier(),
+    MahalanobisClassifier(covariance="class"),
+    MahalanobisClassifier(covariance="relative"),
+    PLDAClassifier(),
+    KNNOpenSetClassifier(normalize=False),
+    MaxLogitClassifier(random_state=0),
+    SoftmaxOpenSetClassifier(random_state=0),
+]
+
+
+def ring(rows=40, seed=0, n_classes=6):
+    """Classes on a circle, and open rows inside of it."""
+    rng = np.random.default_rng(seed)
+    angles = 2 * np.pi * np.arange(n_classes) / n_classes
+    centres = 10 * np.column_stack([np.cos(angles), np.sin(angles), 0 * angles, 0 * angles])
+    y = np.repeat(np.arange(n_classes), rows)
+    known = centres[y] + rng.normal(size=(len(y), 4))
+    return known, y, 1.5 * rng.normal(size=(2 * rows, 4))
+
+
+@pytest.mark.parametrize("name", baselines.__all__)
+def test_every_method_is_far_better_than_a_constant_answer(name):
+    X, y, _ = ring()
+    new, truth, opened = ring(seed=1)
+    rows, truth = np.append(new, opened, axis=0), np.append(truth, np.full(len(opened), -1))
+    options = {"random_state": 0} if "random_state" in getattr(baselines, name)().get_params() else {}
+    if "normalize" in getattr(baselines, name)().get_params():
+        options["normalize"] = False  # these features are no directions
+    clf = getattr(baselines, name)(**options).fit(X, y)
+    found = open_set_f1_score(truth, clf.predict(rows), labels=clf.classes_)
+    constant = open_set_f1_score(truth, np.full(len(rows), -1), labels=clf.classes_)
+    assert found > constant + 0.4
+    assert found > 0.6
+    assert (clf.predict(opened) == -1).mean() > 0.6
+    assert (clf.predict(new) == truth[: len(new)]).mean() > 0.4
+
+
+@pytest.mark.parametrize("classifier", THRESHOLDED, ids=str)
+def test_quantile_rejects_five_per_cent_of_new_known_rows(classifier):
+    X, y, _ = ring(rows=100)
+    new = ring(rows=400, seed=1)[0]
+    clf = classifier.set_params(threshold="quantile").fit(X, y)
+    assert 0.02 < (clf.predict(new) == -1).mean() < 0.09
+    assert clf.offset_ == 0
+    np.testing.assert_array_equal(clf.predict(new) == -1, clf.score_samples(new) < 0)
+    shifted = clf.score_samples(new) + clf.threshold_
+    given = classifier.set_params(threshold=clf.threshold_).fit(X, y)
+    np.testing.assert_allclose(given.score_samples(new) + given.threshold_, shifted)
+
+
+@pytest.mark.parametrize("classifier", THRESHOLDED, ids=str)
+def test_auto_finds_a_threshold_between_known_and_open(classifier):
+    X, y, _ = ring(rows=60)
+    new, truth, opened = ring(rows=100, seed=1)
+    rows, truth = np.append(new, opened, axis=0), np.append(truth, np.full(len(opened), -1))
+    clf = classifier.set_params(threshold="auto").fit(X, y)
+    assert open_set_f1_score(truth, clf.predict(rows), labels=clf.classes_) > 0.85
+    again = clf.threshold_
+    assert classifier.fit(X, y).threshold_ == again
+
+
+def test_auto_uses_real_open_rows():
+    X, y, opened = ring()
+    clf = MahalanobisClassifier(threshold="auto")
+    # Rows close to a class that are open ask for a higher threshold.
+    near = X[y == 0] + [3.0, 0.0, 0.0, 0.0]
+    without = clf.fit(X, y).threshold_
+    assert clf.fit(np.append(X, near, axis=0), np.append(y, np.full(len(near), -1))).threshold_ > without
+    # Otherwise they change nothing.
+    quantile_alone = clf.set_params(threshold="quantile").fit(X, y).threshold_
+    both = clf.fit(np.append(X, opened, axis=0), np.append(y, np.full(len(opened), -1)))
+    assert both.threshold_ == quantile_alone
+
+
+def test_auto_of_two_classes_is_quantile():
+    X, y, _ = ring(n_classes=2)
+    thresholds = [MahalanobisClassifier(threshold=name).fit(X, y).threshold_ for name in ("auto", "quantile")]
+    assert thresholds[0] == thresholds[1]
+
+
+def test_no_row_is_scored_by_a_fit_that_saw_it_or_its_group():
+    X, y, _ = ring(rows=12)
+    seen = []
+
+    class Spy(KNNOpenSetClassifier):
+        def _fit_scores(self, rows, classes, gathered):
+            seen.append({row.tobytes() for row in rows})
+            super()._fit_scores(rows, classes, gathered)
+
+        def _score(self, rows):
+            seen.append({row.tobytes() for row in rows})
+            return super()._score(rows)
+
+    groups = np.arange(len(X)) // 3
+    group_of = {row.tobytes(): group for row, group in zip(X, groups, strict=True)}
+    Spy(threshold="auto", normalize=False).fit(X, y, groups=groups)
+    everything, *folds = seen
+    assert len(everything) == len(X)
+    scored = set()
+    for fitted, tested in zip(folds[::2], folds[1::2], strict=True):
+        assert not {group_of[row] for row in fitted} & {group_of[row] for row in tested}
+        assert len(fitted) < 0.8 * len(X)  # classes are left out, too
+        scored |= tested
+    assert scored == everything
+
+
+def test_folds_deal_blocks_of_each_class_in_turn():
+    classes, blocks = np.repeat([0, 1, 2], [10, 4, 3]), np.append(np.arange(14), [20, 20, 20])
+    folds = fold_numbers(classes, blocks)
+    assert np.bincount(folds[:10]).tolist() == [2, 2, 2, 2, 2]
+    assert folds[10:14].tolist() == [1, 2, 3, 4]
+    assert folds[14:].tolist() == [-1, -1, -1]  # a class of one block is never left out
+
+
+def test_a_class_in_one_group_stays_in_every_fit():
+    X, y, _ = ring()
+    groups = np.where(y == 0, -1, np.arange(len(y)))
+    with pytest.warns(UserWarning, match="are a single group"):
+        clf = MahalanobisClassifier().fit(X, y, groups=groups)
+    assert (clf.predict(X[y > 0]) == y[y > 0]).mean() > 0.9
+
+
+def test_rows_that_were_fitted_give_a_threshold_with_a_warning_where_nothing_else_can():
+    with pytest.warns(UserWarning, match="threshold is read off the rows that were fitted") as caught:
+        clf = MahalanobisClassifier().fit([[0.0, 0.0], [5.0, 5.0]], [0, 1])
+    assert caught[0].filename == __file__
+    assert clf.predict([[0.0, 0.0], [5.0, 5.0]]).tolist() == [0, 1]
+
+
+def test_quantile_is_the_largest_score_with_at_most_the_share_below():
+    scores = np.arange(100.0)[::-1]
+    assert quantile(scores, np.ones(100), 0.05) == 5.0
+    assert quantile(scores, np.ones(100), 0.0) == 0.0
+    assert quantile(scores, np.where(scores < 10, 0.5, 1.0), 0.05) == 9.0
+    assert quantile(np.array([7.0]), np.ones(1), 0.05) == 7.0
+
+
+def test_best_threshold_is_where_the_expected_f1_is_best():
+    known, opened = np.linspace(2, 3, 200), np.linspace(0, 1, 50)
+    truth = np.repeat([0, 1], [200, 50])
+    left_out = LeftOut(np.append(known, opened), np.zeros(250, dtype=int), truth, np.ones(250), np.arange(250))
+    assert 1 < best_threshold(left_out, 1) < 2.1
+    # A monotone map of the scores, such as minus a distance, takes the threshold along.
+    moved = left_out._replace(scores=10 * left_out.scores - 50)
+    assert best_threshold(moved, 1) == pytest.approx(10 * best_threshold(left_out, 1) - 50)
+
+
+@pytest.mark.parametrize("name", baselines.__all__)
+def test_state_is_arrays_numbers_and_strings(name):
+    X, y, _ = ring()
+    clf = getattr(baselines, name)().fit(X, np.array(list("abcdef"))[y])
+    for attribute, value in vars(clf).items():
+        plain = isinstance(value, np.ndarray | int | float | str | bool | None | np.generic)
+        assert plain or (isinstance(value, list) and all(isinstance(item, float) for item in value)), attribute
+
+
+@pytest.mark.parametrize("name", baselines.__all__)
+def test_operating_points_and_reset(name):
+    X, y, _ = ring()
+    new = ring(seed=1)[0]
+    options = {"random_state": 0} if "random_state" in getattr(baselines, name)().get_params() else {}
+    clf = getattr(baselines, name)(**options).fit(X, y)
+    answers = clf.predict(new)
+    skellipsoid.set_operating_point(clf, new, rejection_rate=0.3)
+    assert 0.1 < (clf.predict(new) == -1).mean() <= 0.3
+    skellipsoid.set_operating_point(clf, new)
+    np.testing.assert_array_equal(clf.predict(new), answers)
+
+
+@pytest.mark.parametrize("name", ["MahalanobisClassifier", "PLDAClassifier", "KNNOpenSetClassifier"])
+def test_scores_rank_open_rows_below_known_ones(name):
+    X, y = make_open_blobs(1200, 10, n_known=5, random_state=0)
+    train = np.arange(len(X)) % 2 == 0
+    clf = getattr(baselines, name)().fit(X[train & (y != -1)], y[train & (y != -1)])
+    assert skellipsoid.metrics.open_set_auroc(y[~train], clf.score_samples(X[~train]), labels=clf.classes_) > 0.75
