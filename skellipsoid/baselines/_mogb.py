@@ -129,6 +129,9 @@ class MOGBClassifier(BoundaryOpenSetClassifier):
     offset_ : float
         ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the balls themselves.
 
+    class_offsets_ : ndarray of shape (n_classes,)
+        How much stricter than ``offset_`` each class is. Zeros after ``fit``.
+
     groups_ : ndarray of shape (n_samples,)
         The ``groups`` given to ``fit``, which change nothing here, else the duplicates that were found. −1 for samples
         of weight 0 and outlying samples.

@@ -78,6 +78,9 @@ class KNNOpenSetClassifier(ThresholdedClassifier):
     offset_ : float
         ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the threshold itself.
 
+    class_offsets_ : ndarray of shape (n_classes,)
+        How much stricter than ``offset_`` each class is. Zeros after ``fit``.
+
     groups_ : ndarray of shape (n_samples,)
         Samples with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
         were found. −1 for samples of weight 0 and outlying samples.
@@ -216,6 +219,9 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
 
     offset_ : float
         ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the thresholds themselves.
+
+    class_offsets_ : ndarray of shape (n_classes,)
+        How much stricter than ``offset_`` each class is. Zeros after ``fit``.
 
     groups_ : ndarray of shape (n_samples,)
         The ``groups`` given to ``fit``, which change nothing here, else the duplicates that were found. −1 for samples

@@ -32,8 +32,7 @@ class OpenMaxClassifier(LogitClassifier):
        :math:`\omega = 1 - \frac{\alpha + 1 - i}{\alpha} w`, and what is taken from all of them together is the logit
        of the unknown, :math:`\hat v_0 = \sum_k v_k (1 - \omega_k)`.
     4. P is the softmax of the unknown's and the revised logits. A sample is assigned to the known class with the
-    largest
-       probability, and is open where that is below that of the unknown or below ``threshold_``.
+       largest probability, and is open where that is below that of the unknown or below ``threshold_``.
 
     Read more in the :ref:`User Guide <baselines>`.
 
@@ -117,6 +116,9 @@ class OpenMaxClassifier(LogitClassifier):
 
     offset_ : float
         ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the threshold itself.
+
+    class_offsets_ : ndarray of shape (n_classes,)
+        How much stricter than ``offset_`` each class is. Zeros after ``fit``.
 
     groups_ : ndarray of shape (n_samples,)
         Samples with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
