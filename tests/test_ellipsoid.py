@@ -129,6 +129,21 @@ def in_metric(rows, clf):
     return np.sqrt(np.einsum("nki,ij,nkj->nk", offsets, precision, offsets))
 
 
+@pytest.mark.parametrize("n_features", [3, 60, 300])  # fewer and more than there are rows
+def test_the_shared_covariance_is_the_pooled_one_shrunk_to_a_sphere(n_features):
+    X, y = gaussians(5, rows=12, n_features=n_features, distance=2)
+    X *= np.linspace(1, 9, n_features)
+    clf = make().fit(X, y)
+    deviations = X - np.array([X[y == k].mean(axis=0) for k in range(5)])[y]
+    pooled = deviations.T @ deviations / (60 - 5)
+    share, sphere = clf.spherical_share_, np.trace(pooled) / n_features * np.eye(n_features)
+    expected = (1 - share) * pooled + share * sphere
+    np.testing.assert_allclose(clf.within_covariance_, expected, rtol=1e-4, atol=1e-5 * np.trace(pooled) / n_features)
+    # Off the span of the rows there is the sphere alone.
+    if n_features == 300:
+        assert np.linalg.eigvalsh(clf.within_covariance_)[0] == pytest.approx(share * sphere[0, 0], rel=1e-3)
+
+
 @pytest.mark.parametrize("n_features", [3, 300])
 def test_the_labels_are_those_of_the_nearest_class_mean_in_the_shared_metric(n_features):
     stretched, distance = [20, *[1] * (n_features - 1)], 1.7 / n_features**0.5

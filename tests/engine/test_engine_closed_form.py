@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from skellipsoid._engine import closed_form
 from skellipsoid._engine.boundaries import ShapeWeights
 from skellipsoid._engine.closed_form import _choose_weights, _Validator, fit_closed_form
 from skellipsoid._engine.covariance import LeftOutShapes
@@ -13,7 +14,7 @@ from skellipsoid._engine.geometry import class_spheres
 from skellipsoid._engine.held_out import best_scale
 from skellipsoid._engine.samples import Samples
 from skellipsoid._engine.settings import BoundarySettings
-from skellipsoid._engine.shared_shapes import label_distances, principal_frame, rotated, shared_frame
+from skellipsoid._engine.shared_shapes import _entropies, label_distances, principal_frame, rotated, shared_frame
 
 #: Candidates of a, and temperatures of the cross-entropy that compares them.
 SPHERICAL_SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
@@ -137,6 +138,15 @@ def with_duplicates_across_groups(found):
     return found._replace(units=units)
 
 
+def with_crossed_duplicates(found):
+    """All groups of two rows or more have the same four texts: there are more sets than units."""
+    units = np.arange(len(found.rows))
+    for group in np.unique(found.groups[found.groups % len(GROUP_SIZES) > 1]):
+        mine = np.flatnonzero(found.groups == group)
+        units[mine] = len(units) + 4 * found.classes[mine] + np.arange(len(mine)) % 4
+    return found._replace(units=units)
+
+
 TABLES = {
     "alone": lambda n_features: table(*groups_of_four_sizes(n_features=n_features)[:2]),
     "groups": lambda n_features: groups_of_four_sizes(n_features=n_features),
@@ -145,6 +155,9 @@ TABLES = {
     "across classes": lambda n_features: weighted(across_classes(groups_of_four_sizes(n_features=n_features))),
     "duplicates across groups": lambda n_features: weighted(
         with_duplicates_across_groups(groups_of_four_sizes(n_features=n_features))
+    ),
+    "crossed duplicates": lambda n_features: weighted(
+        with_crossed_duplicates(groups_of_four_sizes(n_features=n_features))
     ),
 }
 
@@ -426,24 +439,45 @@ def test_samples_of_synthetic_classes_lie_between_classes_and_are_scored_without
     np.testing.assert_allclose(validation.open[1].distances, literal, rtol=1e-6)
 
 
-def test_the_spherical_share_is_the_largest_within_the_error_of_the_best():
-    found = groups_of_four_sizes(n_features=30)
+def elongated(ratio, n_features):
+    """Four classes that are this many times as long as wide."""
+    rng = np.random.default_rng(0)
+    classes = np.repeat(np.arange(4), 20)
+    spreads = np.logspace(0, np.log10(ratio), n_features)
+    return table(rng.normal(size=(4, n_features))[classes] + spreads * rng.normal(size=(80, n_features)), classes)
+
+
+@pytest.mark.parametrize(
+    ("found", "chosen"),
+    [
+        (groups_of_four_sizes(n_features=4), 1.0),
+        (groups_of_four_sizes(n_features=10), 0.3),
+        (groups_of_four_sizes(n_features=20), 0.7),
+        (groups_of_four_sizes(n_features=60), 0.2),
+        (groups_of_four_sizes(n_features=100), 0.5),
+        (elongated(5, 3), 0.1),
+        (elongated(30, 10), 1.0),
+    ],
+    ids=["4", "10", "20", "60", "100", "elongated 5", "elongated 30"],
+)
+def test_the_spherical_share_is_the_largest_within_the_error_of_the_best(found, chosen):
     samples = found.samples()
     frame = principal_frame(samples, class_spheres(samples).degenerate)
     rows = torch.arange(len(samples))
-    losses = []
+    losses, weights = [], samples.weights / samples.weights.sum()
     for share in SPHERICAL_SHARES:
         refits = Refits(found, ShapeWeights(share, 0.5, 0.5))
         halves = np.array([-np.square(refits.to_means(i)) / 2 for i in rows])
         own = halves[np.arange(len(rows)), found.classes]
         scaled = [(halves - own[:, np.newaxis]) / temperature for temperature in TEMPERATURES]
         losses.append(min((np.log(np.exp(x).sum(axis=1)) for x in scaled), key=np.mean))
+        entropies = _entropies(frame, share, samples.classes, rows, weights)
+        np.testing.assert_allclose(entropies, losses[-1], rtol=1e-6, atol=1e-9)
     means = np.mean(losses, axis=1)
     excess = np.array(losses) - losses[means.argmin()]
     is_good = excess.mean(axis=1) <= excess.std(axis=1) / np.sqrt(len(rows))
-    expected = np.array(SPHERICAL_SHARES)[is_good].max()
-    assert expected not in (SPHERICAL_SHARES[0], SPHERICAL_SHARES[-1])
-    assert shared_frame(frame, samples.classes, samples.weights, rows).spherical == expected
+    assert np.array(SPHERICAL_SHARES)[is_good].max() == chosen
+    assert shared_frame(frame, samples.classes, samples.weights, rows).spherical == chosen
 
 
 def test_the_shares_are_the_mean_of_those_with_the_best_f1_of_left_out_samples():
@@ -475,6 +509,27 @@ def test_equally_good_shares_leave_the_likeliest():
     between, shared = _choose_weights(fit.validator, fit.known)
     assert between is None
     assert shared == pytest.approx(0.1)
+
+
+def test_of_many_samples_a_draw_of_2048_chooses_the_shapes(monkeypatch):
+    rng = np.random.default_rng(0)
+    classes = np.repeat([0, 1, 2], 800)
+    found = table(3 * np.eye(3)[classes] + rng.normal(size=(2400, 3)), classes)
+    drawn, judged = [], []
+    frame_of, weights_of = closed_form.shared_frame, closed_form._choose_weights
+    monkeypatch.setattr(closed_form, "shared_frame", lambda *given: (drawn.append(given[3]), frame_of(*given))[1])
+    monkeypatch.setattr(
+        closed_form, "_choose_weights", lambda *given: (judged.append(given[1].sources), weights_of(*given))[1]
+    )
+    for seed in (0, 0, 1):
+        fitted = fit_closed_form(found.samples(), torch.empty(0, 3), SETTINGS, seed)
+        # All of them choose the radius.
+        assert len(fitted.held_out_margins) == 2400
+    for rows, of_weights in zip(drawn, judged, strict=True):
+        assert len(torch.unique(rows)) == len(rows) == 2048
+        assert torch.equal(rows, of_weights)
+    assert torch.equal(drawn[0], drawn[1])
+    assert not torch.equal(drawn[0], drawn[2])
 
 
 def test_the_likelihood_is_that_of_rows_by_the_class_of_the_others():

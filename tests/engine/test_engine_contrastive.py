@@ -180,6 +180,18 @@ def test_the_first_loss_is_that_of_the_rows_as_they_are(blobs):
     assert history.losses[0] == pytest.approx(np.mean(losses), rel=1e-5)
 
 
+@pytest.mark.parametrize("normalize", [True, False])
+def test_the_softmax_loss_is_of_the_features_that_are_shown(blobs, normalize):
+    """Lengths count only where features are not normalised."""
+    rows, classes = blobs
+    chosen = settings(loss="softmax", normalize=normalize, batch_size=40, max_iter=1)
+    once, twice = (
+        train_projection(PlainRows(factor * rows), classes, 4, start_projection(8, 8, 0), chosen, 0).losses[0]
+        for factor in (1, 2)
+    )
+    assert (twice == pytest.approx(once, rel=1e-5)) == normalize
+
+
 @pytest.mark.parametrize("n_steps", [1, 7, 100])
 def test_the_rate_rises_for_a_tenth_of_the_steps_and_falls_to_nothing(n_steps):
     optimizer = torch.optim.AdamW([{"params": [torch.zeros(1, requires_grad=True)], "initial_lr": 1.0}], lr=1.0)

@@ -1,5 +1,7 @@
 """Exact and near duplicates: found where they are, and not where rows are near each other by chance."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import pdist, squareform
@@ -291,6 +293,29 @@ def test_near_rows_of_small_classes_stay_apart():
         assert len(np.unique(found)) == len(rows) - 1
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_rows", [2, 5, 8])
+def test_rows_of_small_classes_are_duplicates_where_only_rounding_tells_them_apart(n_rows, dtype):
+    rng = np.random.default_rng(0)
+    rows, classes = blobs(rng, n_features=20)
+    small = np.append(np.flatnonzero(classes < 2), np.flatnonzero(classes == 2)[:n_rows])
+    rows, classes = rows[small], classes[small]
+    rows = rows.astype(dtype)
+    rows[-1] = rows[-2] * (1 + 1e-6)
+    assert (rows[-1] != rows[-2]).any()
+    expected = np.append(np.arange(len(rows) - 1), len(rows) - 2)
+    np.testing.assert_array_equal(find_duplicates(rows, classes), expected)
+
+
+def test_in_a_table_of_a_few_rows_copies_agree_in_two_columns_that_never_repeat():
+    """So few rows have no density; one such column may be a row number or a time."""
+    rows = np.random.default_rng(0).normal(size=(5, 4))[[0, 1, 2, 3, 4, 4]]
+    rows[:, 2:] = rows[:, 2:] > 0
+    assert find_duplicates(rows, np.array([0, 0, 0, 1, 1, 1])).tolist() == [0, 1, 2, 3, 4, 4]
+    rows[:, 1] = rows[:, 1] > 0
+    assert not has_duplicates(find_duplicates(rows, np.array([0, 0, 0, 1, 1, 1])))
+
+
 @pytest.mark.parametrize("jitter", [0.0, 1e-4])
 def test_large_classes_are_compared_piece_by_piece(monkeypatch, jitter):
     rows, classes, units = with_copies("some twice", jitter=jitter, n_rows=200)
@@ -303,6 +328,15 @@ def test_large_classes_are_compared_piece_by_piece(monkeypatch, jitter):
     # A cut may come between near rows, but not between equal ones.
     assert all(together) if not jitter else np.mean(together) > 0.9
     assert falsely_linked(found, units) <= 0.05
+
+
+def test_large_classes_are_cut_across_their_longest_direction(monkeypatch):
+    monkeypatch.setattr(duplicates, "MOST_ROWS", 64)
+    rows = np.random.default_rng(0).normal(size=(300, 5)) * [1, 1, 100, 1, 1]
+    pieces = sorted((rows[piece, 2] for piece in duplicates._blocks(rows, np.zeros(300))), key=np.mean)
+    assert sorted(map(len, pieces)) == [37] * 4 + [38] * 4
+    # Rows of different pieces lie far apart along the third feature.
+    assert all(left.max() < right.min() for left, right in pairwise(pieces))
 
 
 def test_pieces_of_large_classes_have_no_more_duplicates(monkeypatch):

@@ -440,6 +440,14 @@ def test_a_row_is_outlying_beyond_twenty_times_the_typical_distance(factor, expe
     assert outlying_rows(rows, classes).tolist() == expected
 
 
+@pytest.mark.parametrize(("factor", "expected"), [(25, []), (900, []), (1100, [0, 1, 2])])
+def test_a_cluster_is_outlying_beyond_a_thousand_times_the_typical_distance(factor, expected):
+    """Three rows near each other may be a part of the class, and so far out they must be broken."""
+    rows, classes = np.random.default_rng(0).normal(size=(200, 50)), np.repeat([0, 1], 100)
+    rows[:3] += factor * np.sqrt(50) * np.eye(50)[0]
+    assert outlying_rows(rows, classes).tolist() == expected
+
+
 def test_every_class_has_a_reach_of_its_own():
     rng = np.random.default_rng(0)
     rows, classes = rng.normal(size=(300, 5)), np.repeat([0, 1, 2], 100)

@@ -236,6 +236,15 @@ def test_one_kind_of_rows_only(metric, y_true, missing):
         assert isnan(result)
 
 
+@pytest.mark.parametrize("metric", [open_set_auroc, open_set_aupr, fpr_at_tpr])
+def test_the_warning_points_at_the_line_that_calls(metric):
+    with pytest.warns(UndefinedMetricWarning, match="is undefined") as caught:
+        metric([0, 1, 1], [0.5, 0.2, -0.3])
+    with pytest.warns(UndefinedMetricWarning, match="is undefined") as also_caught:
+        coverage_rejection([0, 1, 1], [0.5, 0.2, -0.3], offset=0)
+    assert [warning.filename for warning in [*caught, *also_caught]] == [__file__] * 2
+
+
 @pytest.mark.parametrize("metric", ALL)
 @pytest.mark.parametrize(
     ("score", "message"),

@@ -209,6 +209,12 @@ class TestGroups:
         z = np.repeat(np.arange(3), 6)
         with pytest.raises(ValueError, match=r"Groups hold the classes together.*leave out \[2, 0, 1\] of 3 classes"):
             list(OpenSetKFold(3).split(z, z, np.repeat([0, 1, 2], [13, 3, 2])))
+        # A split without an open class, though every split keeps two known ones; and a split that keeps a single one.
+        z = np.repeat([0, 1, 2, 3, -1], 6)
+        with pytest.raises(ValueError, match=r"leave out \[2, 2, 0\] of 4 classes"):
+            list(OpenSetKFold(3).split(z, z, np.repeat([0, 1, 2], [12, 12, 6])))
+        with pytest.raises(ValueError, match=r"leave out \[3, 1\] of 4 classes"):
+            list(OpenSetKFold(2).split(y, y, y // 3))
         with pytest.raises(ValueError, match=r"groups has the shape \(3,\) and y has 24 rows"):
             list(OpenSetKFold(4).split(y, y, [1, 2, 3]))
         z = np.repeat([-1, 0, 1], 6)
