@@ -328,3 +328,13 @@ class BoundaryOpenSetClassifier(BaseOpenSetClassifier):
             1 at a class's centre, 0 on its boundary, negative outside.
         """
         return self._score_all(self._validate_scored_data(X))
+
+    def _warn_of_degenerate(self, degenerate: NDArray[np.bool_], stacklevel: int) -> None:
+        """Warn of the classes whose training samples say nothing about their size."""
+        if degenerate.any():
+            warn(
+                "Classes without spread, whose training samples are all equal or duplicates of one: "
+                f"{enumerated(self.classes_[degenerate])}; "
+                "their boundaries take the typical size of the other classes; add different samples of them.",
+                stacklevel=stacklevel,
+            )

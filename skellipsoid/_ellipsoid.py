@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
-from warnings import warn
 
 import numpy as np
 import torch
@@ -19,12 +18,9 @@ from ._engine.geometry import Factors, scoring_chunks
 from ._engine.paper import fit_paper
 from ._engine.samples import Gathered, Samples, find_scale
 from ._engine.settings import BoundarySettings
+from ._engine.training import auto_batch_size
 from ._fitted_axes import FittedAxes
-from ._validation import enumerated
 
-#: ``batch_size="auto"`` aims at this many steps per epoch, so that small data sets need few epochs too.
-_STEPS_PER_EPOCH = 16
-_SMALLEST_BATCH, _LARGEST_BATCH = 16, 128
 #: ``learning_rate="auto"``.
 _LEARNING_RATE = 2e-3
 
@@ -412,9 +408,7 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
         self._store(fitted)
 
     def _settings(self, n_rows: int) -> BoundarySettings:
-        batch_size = self.batch_size
-        if isinstance(batch_size, str):
-            batch_size = min(max(n_rows // _STEPS_PER_EPOCH, _SMALLEST_BATCH), _LARGEST_BATCH)
+        batch_size = auto_batch_size(n_rows) if isinstance(self.batch_size, str) else self.batch_size
         rate = _LEARNING_RATE if isinstance(self.learning_rate, str) else self.learning_rate
         return BoundarySettings(
             alpha=self.alpha,
@@ -460,13 +454,7 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
         self.n_iter_ = max(1, fitted.history.n_iter)
         self.loss_curve_ = fitted.history.losses
         self.validation_scores_ = fitted.history.scores or None
-        if fitted.degenerate.any():
-            names = enumerated(self.classes_[fitted.degenerate.cpu().numpy()])
-            warn(
-                f"Classes without spread, whose training samples are all equal or duplicates of one: {names}; their "
-                "boundaries take the typical size of the other classes; add different samples of them.",
-                stacklevel=6,
-            )
+        self._warn_of_degenerate(fitted.degenerate.cpu().numpy(), stacklevel=7)
 
     def _standardize(self, X: NDArray[Any], dtype: Any) -> Tensor:
         return torch.from_numpy(((X - self._mean) / self.scale_).astype(dtype, copy=False))

@@ -3,7 +3,6 @@
 from abc import abstractmethod
 from numbers import Integral, Real
 from typing import Any, ClassVar
-from warnings import warn
 
 import numpy as np
 import torch
@@ -17,12 +16,10 @@ from .._engine.devices import resolve_device, resolve_seed
 from .._engine.geometry import class_spheres
 from .._engine.radii import LearnedRadii, RadiusSettings, learn_radii
 from .._engine.samples import Gathered, Samples, find_scale
-from .._validation import enumerated
+from .._engine.training import auto_batch_size
 
 #: A quotient such as 0.29 · 100 = 28.999… is rounded down too far without it.
 _ROUNDING = 1e-9
-#: An epoch is cut into about this many batches, of 16 rows to 128, the size of the public code.
-_STEPS_PER_EPOCH, _SMALLEST_BATCH, _LARGEST_BATCH = 16, 16, 128
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -56,13 +53,7 @@ class CentroidBallClassifier(BoundaryOpenSetClassifier):
         # A class that is one point is as large as the others typically are.
         typical = np.median(radii[~degenerate]) if not degenerate.all() else self.scale_ * spheres.radii[0].item()
         self.radii_ = np.where(degenerate, typical, radii)
-        if degenerate.any():
-            names = enumerated(self.classes_[degenerate])
-            warn(
-                f"Classes without spread, whose training samples are all equal or duplicates of one: {names}; their "
-                "boundaries take the typical size of the other classes; add different samples of them.",
-                stacklevel=5,
-            )
+        self._warn_of_degenerate(degenerate, stacklevel=6)
 
     @abstractmethod
     def _find_radii(self, rows: Floats, classes: Integers, weights: Floats) -> Floats:
@@ -331,7 +322,7 @@ class ADBClassifier(CentroidBallClassifier):
         device = resolve_device(self.device)
         rng = np.random.default_rng(resolve_seed(self.random_state))
         draw = _Dropout(rows, self.centroids_[classes], self.scale_, self.dropout, device, rng)
-        settings = RadiusSettings(self.learning_rate, batch_size(len(rows)), self.max_iter)
+        settings = RadiusSettings(self.learning_rate, auto_batch_size(len(rows)), self.max_iter)
         learned = learn_radii(draw, *on_device(classes, weights, device), len(self.classes_), settings, rng)
         return store_radii(self, learned, self.scale_)
 
@@ -353,11 +344,6 @@ class _Dropout:
             # x̃ − c = (x − c) + (x̃ − x)
             offsets = offsets + self.rows * (kept / (1 - self.rate) - 1)
         return torch.linalg.vector_norm(offsets, dim=1), None
-
-
-def batch_size(n_rows: int) -> int:
-    """Rows per step."""
-    return min(max(n_rows // _STEPS_PER_EPOCH, _SMALLEST_BATCH), _LARGEST_BATCH)
 
 
 def on_device(classes: Integers, weights: Floats, device: torch.device) -> tuple[Tensor, Tensor]:

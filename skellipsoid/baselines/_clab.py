@@ -12,7 +12,8 @@ from torch import Tensor
 
 from .._engine.devices import resolve_device, resolve_seed
 from .._engine.radii import RadiusSettings, learn_radii
-from ._balls import CentroidBallClassifier, Floats, Integers, batch_size, on_device, store_radii
+from .._engine.training import auto_batch_size
+from ._balls import CentroidBallClassifier, Floats, Integers, on_device, store_radii
 
 
 class CLABClassifier(CentroidBallClassifier):
@@ -178,7 +179,7 @@ class CLABClassifier(CentroidBallClassifier):
         unit = 1.0 if self.normalize else self.scale_
         draw = _Negatives(rows / unit, classes, self.centroids_ / unit, self.eta, device, rng)
         settings = RadiusSettings(
-            self.learning_rate, batch_size(len(rows)), self.max_iter, self.expand, self.shrink, self.eta
+            self.learning_rate, auto_batch_size(len(rows)), self.max_iter, self.expand, self.shrink, self.eta
         )
         learned = learn_radii(draw, *on_device(classes, weights, device), len(self.classes_), settings, rng)
         return store_radii(self, learned, unit)

@@ -16,10 +16,9 @@ from sklearn.utils.validation import has_fit_parameter
 from .._engine.devices import resolve_device, resolve_seed
 from .._engine.heads import HeadSettings, train_head
 from .._engine.samples import Gathered, Samples, find_scale
+from .._engine.training import auto_batch_size
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
-#: An epoch is cut into about this many batches of 16 to 128 rows.
-_STEPS_PER_EPOCH, _SMALLEST_BATCH, _LARGEST_BATCH = 16, 16, 128
 #: Probabilities nearer to 0 or 1 count as this near: their logits stay finite.
 _SMALLEST_PROBABILITY = 1e-15
 
@@ -43,14 +42,30 @@ class LogitClassifier(ThresholdedClassifier):
         "random_state": ["random_state"],
     }
 
-    estimator: Any
-    learning_rate: float
-    max_iter: int
-    device: str | torch.device
-    random_state: int | np.random.RandomState | None
     logit_estimator_: Any
     coef_: Any
     intercept_: Any
+
+    def __init__(
+        self,
+        estimator: Any = None,
+        *,
+        threshold: str | float = "quantile",
+        learning_rate: float = 0.002,
+        max_iter: int = 200,
+        duplicates: str = "once",
+        open_label: int | str = -1,
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.threshold = threshold
+        self.learning_rate = learning_rate
+        self.max_iter = max_iter
+        self.duplicates = duplicates
+        self.open_label = open_label
+        self.device = device
+        self.random_state = random_state
 
     @abstractmethod
     def _from_logits(self, logits: Floats) -> Scored:
@@ -97,8 +112,7 @@ class LogitClassifier(ThresholdedClassifier):
             gathered.units,
             gathered.groups,
         )
-        batch_size = min(max(len(X) // _STEPS_PER_EPOCH, _SMALLEST_BATCH), _LARGEST_BATCH)
-        settings = HeadSettings(self._loss, self.learning_rate, batch_size, self.max_iter)
+        settings = HeadSettings(self._loss, self.learning_rate, auto_batch_size(len(X)), self.max_iter)
         head = train_head(samples, settings, self._seed)
         self.logit_estimator_ = None
         self.coef_ = head.weights.double().cpu().numpy() / unit

@@ -139,14 +139,16 @@ class SoftmaxOpenSetClassifier(LogitClassifier):
         device: str | torch.device = "auto",
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
-        self.estimator = estimator
-        self.threshold = threshold
-        self.learning_rate = learning_rate
-        self.max_iter = max_iter
-        self.duplicates = duplicates
-        self.open_label = open_label
-        self.device = device
-        self.random_state = random_state
+        super().__init__(
+            estimator,
+            threshold=threshold,
+            learning_rate=learning_rate,
+            max_iter=max_iter,
+            duplicates=duplicates,
+            open_label=open_label,
+            device=device,
+            random_state=random_state,
+        )
 
     def _fixed_threshold(self) -> float:
         return 0.5
@@ -276,27 +278,6 @@ class MaxLogitClassifier(LogitClassifier):
         **LogitClassifier._parameter_constraints,
         "threshold": [Real, StrOptions({"quantile", "auto"})],
     }
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        threshold: str | float = "quantile",
-        learning_rate: float = 0.002,
-        max_iter: int = 200,
-        duplicates: str = "once",
-        open_label: int | str = -1,
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.estimator = estimator
-        self.threshold = threshold
-        self.learning_rate = learning_rate
-        self.max_iter = max_iter
-        self.duplicates = duplicates
-        self.open_label = open_label
-        self.device = device
-        self.random_state = random_state
 
     def _from_logits(self, logits: Floats) -> Scored:
         by_class = centred(logits)
@@ -439,15 +420,17 @@ class EnergyClassifier(LogitClassifier):
         device: str | torch.device = "auto",
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
-        self.estimator = estimator
+        super().__init__(
+            estimator,
+            threshold=threshold,
+            learning_rate=learning_rate,
+            max_iter=max_iter,
+            duplicates=duplicates,
+            open_label=open_label,
+            device=device,
+            random_state=random_state,
+        )
         self.temperature = temperature
-        self.threshold = threshold
-        self.learning_rate = learning_rate
-        self.max_iter = max_iter
-        self.duplicates = duplicates
-        self.open_label = open_label
-        self.device = device
-        self.random_state = random_state
 
     def _from_logits(self, logits: Floats) -> Scored:
         by_class = centred(logits)

@@ -185,16 +185,18 @@ class OpenMaxClassifier(LogitClassifier):
         device: str | torch.device = "auto",
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
-        self.estimator = estimator
+        super().__init__(
+            estimator,
+            threshold=threshold,
+            learning_rate=learning_rate,
+            max_iter=max_iter,
+            duplicates=duplicates,
+            open_label=open_label,
+            device=device,
+            random_state=random_state,
+        )
         self.tail_size = tail_size
         self.n_ranked = n_ranked
-        self.threshold = threshold
-        self.learning_rate = learning_rate
-        self.max_iter = max_iter
-        self.duplicates = duplicates
-        self.open_label = open_label
-        self.device = device
-        self.random_state = random_state
 
     def _fixed_threshold(self) -> float:
         return 0.5
