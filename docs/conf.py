@@ -46,6 +46,7 @@ PAGES_OF_OTHERS = {
     "torch": "https://docs.pytorch.org/docs/stable/generated/{name}.html",
 }
 
+toc_object_entries_show_parents = "hide"  # "fit", not "EllipsoidOpenSetClassifier.fit", in a narrow column
 autodoc_typehints = "none"  # numpydoc's Parameters say it in words
 autosummary_generate = True
 numpydoc_show_class_members = False  # the template of classes lists them

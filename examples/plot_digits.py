@@ -79,7 +79,7 @@ groups = {
     "open digits,\naccepted": ~is_known & is_accepted,
 }
 
-fig, axes = plt.subplots(4, 9, figsize=(11, 6.6), layout="constrained")
+fig, axes = plt.subplots(4, 5, figsize=(7, 6.6), layout="constrained")
 for row, (name, members) in zip(axes, groups.items(), strict=True):
     ordered = np.flatnonzero(members)[np.argsort(-margins[members])]
     steps = np.unique(np.linspace(0, len(ordered) - 1, len(row)).astype(int))

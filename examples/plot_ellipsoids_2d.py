@@ -101,7 +101,7 @@ mean_balls, equal_balls = make_balls(clf, X_train, y_train)
 # The regions
 # -----------
 # White is open. In coloured regions samples are accepted. Where two shapes overlap, the class with the nearest mean is
-# taken (Mahalanobis distance with the covariance within classes). The panels show 700 test samples: known samples in
+# taken (Mahalanobis distance with the covariance within classes). The panels show 400 test samples: known samples in
 # colour, open samples as crosses.
 
 # Okabe and Ito: safe for colour-blind readers. Every class also has its own marker.
@@ -118,11 +118,11 @@ def shade_regions(ax, model):
     ax.pcolormesh(ticks, ticks, answers, cmap=colours, vmin=-1, vmax=3, alpha=0.35, rasterized=True)
 
 
-def draw_samples(ax, X, y, n_samples=700):
+def draw_samples(ax, X, y, n_samples=400):
     X, y = X[:n_samples], y[:n_samples]
-    ax.scatter(*X[y == OPEN].T, marker="x", s=16, linewidths=0.9, color="#444444")
+    ax.scatter(*X[y == OPEN].T, marker="x", s=9, linewidths=0.7, color="#444444")
     for label, (colour, marker) in enumerate(zip(COLOURS, MARKERS, strict=True)):
-        ax.scatter(*X[y == label].T, marker=marker, s=13, color=colour, edgecolors="white", linewidths=0.3)
+        ax.scatter(*X[y == label].T, marker=marker, s=8, color=colour, edgecolors="white", linewidths=0.3)
 
 
 def draw_outline(ax, points, **style):
@@ -132,7 +132,7 @@ def draw_outline(ax, points, **style):
 circle = np.stack([np.cos(t := np.linspace(0, 2 * np.pi, 200)), np.sin(t)], axis=1)
 models = {"Balls of mean radius": mean_balls, "Balls of equal coverage": equal_balls, "Ellipsoids": clf}
 
-fig, axes = plt.subplots(1, 3, figsize=(13, 5.6), sharex=True, sharey=True, layout="constrained")
+fig, axes = plt.subplots(1, 3, figsize=(9, 4.6), sharex=True, sharey=True, layout="constrained")
 for ax, (name, model) in zip(axes, models.items(), strict=True):
     shade_regions(ax, model)
     draw_samples(ax, X_test, y_test)
@@ -145,13 +145,11 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
             center, matrix = rule.ellipsoid(label)
             best = center + np.linalg.solve(np.linalg.cholesky(matrix).T, circle.T).T
             draw_outline(ax, best, color="black", linestyle="--", linewidth=1.2)
-        draw_outline(ax, outline, color=COLOURS[k], linewidth=2.2)
+        draw_outline(ax, outline, color=COLOURS[k], linewidth=2)
     predicted = model.predict(X_test)
     accepted = np.mean(predicted[y_test != OPEN] != OPEN)
     rejected = np.mean(predicted[y_test == OPEN] == OPEN)
-    ax.set_title(
-        f"{name}\n{accepted:.0%} of known samples accepted\n{rejected:.0%} of open samples rejected", fontsize=12
-    )
+    ax.set_title(f"{name}\n{accepted:.0%} of known accepted\n{rejected:.0%} of open rejected", fontsize=13)
     ax.set(xlabel="feature 1", xlim=(-FRAME, FRAME), ylim=(-FRAME, FRAME), aspect="equal")
 axes[0].set_ylabel("feature 2")
 handles = [
@@ -162,7 +160,7 @@ handles = [
     Line2D([], [], color="#444444", marker="x", linestyle="none", label="open sample"),
     Line2D([], [], color="black", linestyle="--", label="Bayes rule"),
 ]
-fig.legend(handles=handles, loc="outside lower center", ncols=6, fontsize=11, frameon=False)
+fig.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=13, frameon=False)
 plt.show()
 
 # %%

@@ -311,9 +311,9 @@ class OpenSetConfusionMatrixDisplay:
         self.ax_.axvline(shown.shape[1] - 1.5, color=INK, linewidth=0.8)
 
     def _draw_colorbar(self, normalize: str | None) -> None:
-        whole = {"true": "share of the true class", "pred": "share of the answer", "all": "share of all rows"}
+        whole = {"true": "share of the true class", "pred": "share of the answer", "all": "share of all samples"}
         bar = self.figure_.colorbar(self.im_, ax=self.ax_, shrink=0.6, aspect=30, pad=0.02)
-        bar.set_label("rows" if normalize is None else whole[normalize])
+        bar.set_label("samples" if normalize is None else whole[normalize])
 
     def _write(self, texts: NDArray[np.object_], text_kw: dict[str, Any] | None) -> NDArray[np.object_]:
         from matplotlib.text import Text

@@ -271,7 +271,7 @@ class CoverageDisplay:
             self.lines_ += self.ax_.plot(across[drawn], values[drawn], **styled(looks, line_kw, Line2D))
         self.offset_line_ = self._mark(present, across)
         self.ax_.set(
-            xlabel="offset: rejected below" if x == "offset" else "coverage: known rows accepted",
+            xlabel="offset: rejected below" if x == "offset" else "coverage: known samples accepted",
             ylabel="F1",
             ylim=(-0.02, 1.02),
         )

@@ -399,7 +399,7 @@ class EllipsoidDisplay:
             entries.append(Patch(facecolor=ACCEPTED, label="accepted (white: open)"))
         n_beyond = self._n_beyond(self.points)
         if n_beyond:
-            entries.append(Line2D([], [], linestyle="none", label=f"rows beyond the frame: {n_beyond}"))
+            entries.append(Line2D([], [], linestyle="none", label=f"samples beyond the frame: {n_beyond}"))
         return entries
 
     def _n_beyond(self, points: NDArray[np.float64]) -> int:

@@ -216,7 +216,7 @@ class ScoreHistogramDisplay:
         looks: dict[str, Any] = {
             "facecolor": (KNOWN_COLOUR, 0.55),
             "edgecolor": KNOWN_COLOUR,
-            "label": f"known rows (n = {len(self.known_score)}): {accepted} accepted",
+            "label": f"known samples (n = {len(self.known_score)}): {accepted} accepted",
         }
         self.known_bars_ = self.ax_.stairs(
             self.known_heights_, self.bin_edges_, fill=True, **styled(looks, known_kw, StepPatch)
@@ -226,7 +226,7 @@ class ScoreHistogramDisplay:
             "facecolor": (OPEN_COLOUR, 0.25),
             "edgecolor": OPEN_COLOUR,
             "hatch": "////",
-            "label": f"open rows (n = {len(self.open_score)}): {rejected} rejected",
+            "label": f"open samples (n = {len(self.open_score)}): {rejected} rejected",
         }
         self.open_bars_ = self.ax_.stairs(
             self.open_heights_, self.bin_edges_, fill=True, **styled(looks, open_kw, StepPatch)
@@ -235,7 +235,7 @@ class ScoreHistogramDisplay:
         if np.isfinite(self.offset):
             looks = {"color": INK, "linestyle": "--", "linewidth": 1.6, "label": f"offset {self.offset:.3g}"}
             self.line_ = self.ax_.axvline(self.offset, **styled(looks, line_kw, Line2D))
-        self.ax_.set(xlabel="knownness (score_samples)", ylabel="share of rows" if share else "rows")
+        self.ax_.set(xlabel="knownness (score_samples)", ylabel="share of samples" if share else "samples")
         if legend:
             legend_above(self.ax_)
         return self

@@ -201,7 +201,7 @@ def test_the_frame_holds_all_known_rows_and_says_what_it_leaves_out(flat):
     beyond = int(((far < low) | (far > high)).any(axis=1).sum())
     assert beyond >= 2
     texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert f"rows beyond the frame: {beyond}" in texts
+    assert f"samples beyond the frame: {beyond}" in texts
 
 
 @pytest.mark.parametrize("rows", [slice(1), "open"])
