@@ -60,6 +60,21 @@ def test_readme_runs_as_it_is_pasted(tmp_path, monkeypatch):
     assert skellipsoid.load("my_model").predict(["where is my parcel"]).shape == (1,)
 
 
+@pytest.mark.parametrize("page", sorted(path.name for path in ROOT.glob("*.md")))
+def test_relative_links_of_markdown_files_lead_somewhere(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    headings = {
+        re.sub(r"[^\w\- ]", "", title).strip().lower().replace(" ", "-")
+        for title in re.findall(r"^#+ (.+)$", text, re.M)
+    }
+    targets = re.findall(r"\]\(([^)\s]+)", text)
+    assert targets or page != "README.md"
+    for target in targets:
+        path, _, anchor = target.partition("#")
+        if "://" not in target:
+            assert (ROOT / path).exists() if path else anchor in headings, f"{page} links to {target}"
+
+
 def test_every_code_block_is_of_a_kind_that_is_run():
     # What a page shows as Python is a doctest; anything else that claims to be code is for a terminal.
     kinds = {

@@ -1,15 +1,90 @@
-"""The built documentation in a real browser, on a desktop and on a phone."""
+"""The built documentation: its links, and its look in a real browser, on a desktop and on a phone."""
 
 import functools
+import html.parser
 import http.server
+import importlib
+import inspect
+import json
+import re
 import shutil
 import threading
+import urllib.parse
 from pathlib import Path
 
 import pytest
 
+NOT_BUILT = "the documentation is not built: python -m sphinx -b html docs docs/_build/html"
 PAGES = Path(__file__).parent.parent / "docs" / "_build" / "html"
 WIDTHS = {"desktop": (1280, 900), "phone": (390, 844)}
+
+
+class _Links(html.parser.HTMLParser):
+    """Collects what a page links to, and the anchors that links can lead to."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.targets, self.anchors = set(), set()
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag, attrs):
+        self.targets |= {value for name, value in attrs if name in {"href", "src"} and value}
+        self.anchors |= {value for name, value in attrs if name == "id" or (name == "name" and tag == "a")}
+
+
+@functools.cache
+def links(path):
+    return _Links(path)
+
+
+@pytest.fixture(scope="module")
+def built():
+    """Pages of the last build; the folder may hold older ones, which no page links to."""
+    index = PAGES / "searchindex.js"
+    if not index.exists():
+        pytest.skip(NOT_BUILT)
+    text = re.fullmatch(r"Search\.setIndex\((.*)\)", index.read_text(encoding="utf-8"), re.S)[1]
+    names = json.loads(text)["docnames"]
+    return [PAGES / f"{name}.html" for name in [*names, "genindex", "search"]]
+
+
+def test_links_between_pages_lead_somewhere(built):
+    broken = []
+    for page in built:
+        for target in links(page).targets:
+            url = urllib.parse.urlsplit(target)
+            if url.scheme or url.netloc:
+                continue
+            path = (page.parent / urllib.parse.unquote(url.path)).resolve() if url.path else page
+            anchor = urllib.parse.unquote(url.fragment)
+            if not path.exists() or (anchor and path.suffix == ".html" and anchor not in links(path).anchors):
+                broken.append(f"{page.relative_to(PAGES)}: {target}")
+    assert len(built) > 80
+    assert broken == []
+
+
+@pytest.mark.parametrize(
+    ("module", "n_classes"),
+    [("", 3), ("datasets", 1), ("baselines", 13), ("metrics", 2), ("model_selection", 4), ("plotting", 6)],
+)
+def test_class_pages_list_and_describe_every_method(built, module, n_classes):
+    found = importlib.import_module(f"skellipsoid.{module}".rstrip("."))
+    classes = [value for name in found.__all__ if inspect.isclass(value := getattr(found, name))]
+    assert len(classes) == n_classes
+    for each in classes:
+        page = PAGES / "generated" / f"{found.__name__}.{each.__name__}.html"
+        tables = re.findall(r'<table class="[^"]*autosummary.*?</table>', page.read_text(encoding="utf-8"), re.S)
+        methods = {
+            name
+            for name in dir(each)
+            if not name.startswith("_")
+            and inspect.isroutine(inspect.getattr_static(each, name))
+            # These are described where they come from: scikit-learn and tuple.
+            and not re.fullmatch(r"set_\w+_request|[gs]et_params|get_metadata_routing|set_output|count|index", name)
+        }
+        names = {f"{found.__name__}.{each.__name__}.{name}" for name in methods}
+        assert names - links(page).anchors == set()
+        assert {name for name in names if f'href="#{name}"' not in "".join(tables)} == set()
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
@@ -20,7 +95,7 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 @pytest.fixture(scope="module")
 def site():
     if not (PAGES / "index.html").exists():
-        pytest.skip("the documentation is not built: python -m sphinx -b html docs docs/_build/html")
+        pytest.skip(NOT_BUILT)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(PAGES)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_address[1]}"
@@ -52,7 +127,10 @@ def page(request, browser):
     opened.close()
 
 
-@pytest.mark.parametrize("name", ["index", "guide/quick_start", "guide/method"])
+CLASS_PAGE = "generated/skellipsoid.EllipsoidOpenSetClassifier"
+
+
+@pytest.mark.parametrize("name", ["index", "guide/quick_start", "guide/method", "guide/benchmarks", "api", CLASS_PAGE])
 def test_pages_fit_the_screen_and_need_no_other_host(site, page, name, tmp_path):
     page.goto(f"{site}/{name}.html", wait_until="networkidle")
     assert [url for url in page.asked if not url.startswith((site, "data:"))] == []
@@ -81,7 +159,26 @@ def test_formulas_are_drawn_and_can_be_scrolled_to_their_left_edge(site, page):
     assert min(lefts) >= 0
 
 
-@pytest.mark.parametrize("word", ["novelty detection", "Mahalanobis", "out of distribution"])
+def test_titles_and_inline_code_stay_on_the_screen(site, page):
+    for name in ("guide/quick_start", CLASS_PAGE):
+        page.goto(f"{site}/{name}.html", wait_until="networkidle")
+        texts = page.locator("article :is(h1, p code, dt.sig .sig-name)")
+        rights = texts.evaluate_all("found => found.map(text => text.getBoundingClientRect().right)")
+        assert len(rights) > 3
+        assert max(rights) <= page.viewport_size["width"]
+
+
+def test_rows_of_api_tables_are_no_higher_than_their_text(site, page):
+    page.goto(f"{site}/api.html", wait_until="networkidle")
+    rows = page.locator("table.autosummary tr")
+    heights = rows.evaluate_all("found => found.map(row => row.getBoundingClientRect().height)")
+    assert len(heights) > 40
+    assert max(heights) < 140  # five lines
+
+
+@pytest.mark.parametrize(
+    "word", ["novelty detection", "Mahalanobis", "out of distribution", "open set recognition", "reject option"]
+)
 def test_search_finds_the_words_that_people_look_for(site, browser, word):
     opened = browser.new_page()
     opened.goto(f"{site}/search.html?q={word.replace(' ', '+')}", wait_until="networkidle")
