@@ -115,7 +115,7 @@ for title, rows in shown.items():
 some = np.isin(train.target, train.target_names[:8])
 candidates = [
     {"clf__init": ["covariance"], "clf__alpha": [0.6, 2.0]},
-    {"clf__init": ["identity"], "clf__alpha": [0.6, 2.0], "clf__beta": [0.1, 0.5]},
+    {"clf__init": ["identity"], "clf__alpha": [0.6], "clf__beta": [0.1, 0.5]},
 ]
 folds = OpenSetKFold(2, shuffle=True, random_state=0)
 with tempfile.TemporaryDirectory() as cache:
