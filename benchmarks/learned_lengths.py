@@ -13,14 +13,13 @@ import argparse
 
 import numpy as np
 import torch
-from cases import judge_at
 from features import FETCHERS, RATIOS, embedded, known_classes
 from sklearn.preprocessing import normalize
 
 from skellipsoid import EllipsoidOpenSetClassifier
 from skellipsoid._engine.losses import contraction_loss, expansion_loss
 from skellipsoid._engine.pseudo_open import draw_synthetic_classes
-from skellipsoid.metrics import open_set_auroc, paired_test
+from skellipsoid.metrics import open_set_auroc, open_set_f1_score, paired_test
 
 N_STEPS, EVERY, RATE = 60, 5, 0.02
 BETA, ALPHA = 0.5, 0.6
@@ -128,8 +127,9 @@ class Lengths:
         scores = -np.sqrt(np.maximum(squares @ self.logs.detach().exp().numpy(), 0))
         labels = self.clf.classes_
         offsets = np.quantile(scores, np.linspace(0.01, 0.99, 99))
-        f1 = max(judge_at(offset, scores, nearest, truth, labels)[0] for offset in offsets)
-        return f1, 100 * open_set_auroc(truth, scores, labels=labels)
+        answers = (np.where(scores >= offset, nearest, "-1") for offset in offsets)
+        f1 = max(open_set_f1_score(truth, answer, labels=labels, zero_division=0) for answer in answers)
+        return 100 * f1, 100 * open_set_auroc(truth, scores, labels=labels)
 
 
 if __name__ == "__main__":

@@ -54,8 +54,22 @@ def check_texts(X: Any) -> list[str]:
                 "drop or fill missing texts and decode bytes first."
             )
             raise ValueError(msg)  # noqa: TRY004
+        if not _is_unicode(text):
+            msg = (
+                f"X[{position}] is {text[:80]!r}, which holds half of a character (a lone surrogate) and is no valid "
+                'Unicode; decode it correctly, or replace it with text.encode("utf-8", "replace").decode().'
+            )
+            raise ValueError(msg)
     # Plain str: NumPy's subclass is refused by fast tokenisers.
     return [str(text) for text in texts]
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def equal_texts(texts: Sequence[str], classes: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -120,6 +134,6 @@ def hash_table(texts: Sequence[str], labels: Sequence[Any] | None) -> str:
     """SHA-256 of a UTF-8 file of ``text<TAB>label`` lines, or of texts alone."""
     digest = hashlib.sha256()
     for row in zip(texts, *([] if labels is None else [labels]), strict=True):
-        # A lone surrogate has no UTF-8, but is a text that can be embedded.
+        # A lone surrogate, which a label may hold, has no UTF-8.
         digest.update(("\t".join(map(str, row)) + "\n").encode("utf-8", "surrogatepass"))
     return digest.hexdigest()

@@ -56,6 +56,10 @@ REFUSED = {
     "None": (None, "X is a NoneType, but must be a list, tuple, array or Series"),
     "bare string": ("wake me", r"X is one str, but must be a sequence of strings; pass \[text\]"),
     "bytes": (b"wake me", "X is one bytes, but must be a sequence of strings"),
+    "lone surrogate": (
+        ["alarm", "wake me \ud83d"],
+        r"X\[1\] is 'wake me \\ud83d', which holds half of a character .* replace it with text\.encode",
+    ),
     "NumPy's string": (np.str_("wake me"), "X is one str_, but must be a sequence of strings"),
     "0-d array": (np.array("wake me"), r"X has the shape \(\), but texts must be one-dimensional"),
     "None among texts": (["wake me", None], r"X\[1\] is None of type NoneType, .*drop or fill missing texts"),

@@ -373,6 +373,11 @@ def write_model(model: Any, folder: Path) -> None:
     """Write a sentence-transformers folder, without the libraries' own progress bars."""
     with _quiet():
         model.save_pretrained(str(folder), create_model_card=False)
+    if getattr(model[0], "do_lower_case", False):  # sentence-transformers reads this setting, but does not write it
+        first = json.loads((folder / "modules.json").read_text(encoding="utf-8"))[0]["path"]
+        path = folder / first / "sentence_bert_config.json"
+        settings = {**json.loads(path.read_text(encoding="utf-8")), "do_lower_case": True}
+        path.write_text(json.dumps(settings, indent=4), encoding="utf-8")
 
 
 @contextmanager

@@ -9,7 +9,8 @@ from ._methods import short_names
 from ._paper import PaperFigure, paper_figures
 from ._runner import BenchmarkError, run
 from ._store import read_results
-from ._table import BenchmarkTable, Cell, Comparison, make_table
+from ._summary import Comparison, Summary
+from ._table import BenchmarkTable, Cell, make_table
 
 __all__ = [
     "BenchmarkError",
@@ -17,6 +18,7 @@ __all__ = [
     "Cell",
     "Comparison",
     "PaperFigure",
+    "Summary",
     "make_table",
     "paper_figures",
     "plot_confusion",

@@ -1,20 +1,17 @@
-"""Results as a table: the layout of the paper's Table 1, the paper's own number beside each, paired tests."""
+"""Results as a table: means of every method, tests, and the layout of the paper's Table 1 with the paper's numbers."""
 
-import csv
-import io
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from ..metrics import holm, paired_test
+from . import _layout
+from ._layout import METRICS
 from ._paper import paper_figures, paper_row
 from ._store import Record
+from ._summary import compare, summarize
 
-#: Figures of the table, with their headings.
-METRICS = {"f1": "F1", "accuracy": "ACC"}
-_DATA_NAMES = {"banking": "Banking", "oos": "OOS", "stackoverflow": "StackOverflow"}
-_BEST, _SECOND = 1, 2
+_SECOND = 2
 
 
 class Cell(NamedTuple):
@@ -40,33 +37,6 @@ class Cell(NamedTuple):
     rank: int
 
 
-class Comparison(NamedTuple):
-    """A method against the reference, over all cases that both have.
-
-    Attributes
-    ----------
-    encoder, method : str
-    metric : str
-        ``"f1"`` or ``"accuracy"``.
-    n_cases : int
-    difference : float
-        Mean of reference − method, in points of a percent.
-    t_statistic, p_value : float
-        Of the paired t-test.
-    holm : float
-        The p-value after Holm's correction over the methods of this encoder and metric.
-    """
-
-    encoder: str
-    method: str
-    metric: str
-    n_cases: int
-    difference: float
-    t_statistic: float
-    p_value: float
-    holm: float
-
-
 #: A column: a ratio, or ``None`` for the average over the ratios; and the metric.
 Column = tuple[float | None, str]
 
@@ -84,7 +54,10 @@ class BenchmarkTable:
         :class:`Cell` by ``(encoder, data, method, ratio, metric)``; the ratio ``None`` is the average.
     reference : str
         The method that the others are tested against.
+    summaries : list of Summary
+        Every method over all its cases.
     comparisons : list of Comparison
+        The reference against every other method.
 
     See Also
     --------
@@ -98,7 +71,8 @@ class BenchmarkTable:
         self.ratios: list[float] = sorted({record["ratio"] for record in records})
         self.reference = reference
         self.cells = _cells(records, self.ratios)
-        self.comparisons = _comparisons(records, reference)
+        self.summaries = summarize(records)
+        self.comparisons = compare(records, reference)
 
     @property
     def columns(self) -> list[Column]:
@@ -126,92 +100,49 @@ class BenchmarkTable:
                     found.append((data, method, cells))
         return found
 
-    def to_markdown(self) -> str:
-        """Write the table and the tests as Markdown.
-
-        Returns
-        -------
-        text : str
-            Mean ± standard deviation over the seeds, the paper's number in brackets; the best of a column is bold, the
-            second best underlined.
-        """
-        parts = [_LEGEND.format("bold", "underlined")]
-        for encoder in self.encoders:
-            heading = ["Data", "Method", *(_heading(column) for column in self.columns)]
-            lines = [
-                [_data_name(data), method, *(_markdown(cell, self._most_seeds) for cell in cells)]
-                for data, method, cells in self.rows(encoder)
-            ]
-            parts += [f"### Encoder: {encoder}", _pipes(heading, lines)]
-        if self.comparisons:
-            heading = ["Encoder", "Method", "Metric", "Cases", "Difference", "t", "p", "p (Holm)"]
-            lines = [[test.encoder, test.method, METRICS[test.metric], *_numbers(test)] for test in self.comparisons]
-            parts += [f"### {self.reference} minus each other method, paired t-test", _pipes(heading, lines)]
-        return "\n\n".join(parts) + "\n"
-
-    def to_csv(self) -> str:
-        """Write the table as comma-separated values, each number in a column of its own.
-
-        Returns
-        -------
-        text : str
-        """
-        stream = io.StringIO()
-        writer = csv.writer(stream, lineterminator="\n")
-        kinds = ("mean", "std", "seeds", "paper", "rank")
-        names = [f"{_heading(column)} {kind}" for column in self.columns for kind in kinds]
-        writer.writerow(["encoder", "data", "method", *names])
-        for encoder in self.encoders:
-            for data, method, cells in self.rows(encoder):
-                numbers = [value for cell in cells for value in (cell or [None] * len(kinds))]
-                texts = [f"{value:.4f}" if isinstance(value, float) else value for value in numbers]
-                writer.writerow([encoder, data, method, *texts])
-        return stream.getvalue()
-
-    def to_latex(self) -> str:
-        r"""Write one ``table*`` for each encoder, with the packages ``booktabs`` and ``multirow``.
-
-        Returns
-        -------
-        text : str
-        """
-        return "\n".join(self._latex(encoder) for encoder in self.encoders)
-
     @property
-    def _most_seeds(self) -> int:
+    def most_seeds(self) -> int:
+        """Largest number of seeds of a cell."""
         return max(cell.n_seeds for cell in self.cells.values())
 
-    def _latex(self, encoder: str) -> str:
-        columns, width = self.columns, len(METRICS)
-        groups = [columns[i][0] for i in range(0, len(columns), width)]
-        tops = ["Average" if ratio is None else rf"KCR={ratio:.0%}".replace("%", r"\%") for ratio in groups]
-        lines = [
-            r"\begin{table*}",
-            r"\centering\footnotesize",
-            rf"\begin{{tabular}}{{ll{'c' * len(columns)}}}",
-            r"\toprule",
-            " & ".join(["", "", *(rf"\multicolumn{{{width}}}{{c}}{{{top}}}" for top in tops)]) + r" \\",
-            " & ".join(["Datasets", "Methods", *(METRICS[metric] for _, metric in columns)]) + r" \\",
-        ]
-        before = None
-        rows = self.rows(encoder)
-        for data, method, cells in rows:
-            first = ""
-            if data != before:
-                n_rows = sum(row[0] == data for row in rows)
-                first, before = rf"\multirow{{{n_rows}}}{{*}}{{{_escape(_data_name(data))}}}", data
-                lines.append(r"\midrule")
-            texts = [_latex_cell(cell, self._most_seeds) for cell in cells]
-            lines.append(" & ".join([first, _escape(method), *texts]) + r" \\")
-        legend = _escape(_LEGEND.format("bold", "underlined"))
-        caption = rf"\caption{{Encoder: {_escape(encoder)}. {legend}}}"
-        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", caption, r"\end{table*}", ""])
+    def to_markdown(self) -> str:
+        """Write the summaries, the tests and the cells as Markdown.
 
+        Returns
+        -------
+        text : str
+            In the cells: mean ± standard deviation over the seeds, the paper's number in brackets; the best of a column
+            is bold, the second best underlined.
+        """
+        return _layout.to_markdown(self)
 
-_LEGEND = (
-    "Test samples, in percent: mean ± standard deviation over the seeds, in brackets the paper's mean (BERT-base, "
-    "tuned as a whole). The best of a column is {}, the second best {}."
-)
+    def to_rst(self) -> str:
+        """Write what ``to_markdown`` writes as reStructuredText.
+
+        Returns
+        -------
+        text : str
+            Without section headings, so that any page can include it. The second best of a column is italic.
+        """
+        return _layout.to_rst(self)
+
+    def to_csv(self) -> str:
+        """Write the cells as comma-separated values, each number in a column of its own.
+
+        Returns
+        -------
+        text : str
+        """
+        return _layout.to_csv(self)
+
+    def to_latex(self) -> str:
+        r"""Write the cells as one ``table*`` for each encoder, with the packages ``booktabs`` and ``multirow``.
+
+        Returns
+        -------
+        text : str
+        """
+        return _layout.to_latex(self)
 
 
 def make_table(records: Iterable[Record], *, reference: str | None = None) -> BenchmarkTable:
@@ -296,77 +227,3 @@ def _ranked(
         rank = place if len(means) > 1 and place <= _SECOND else 0
         ranked[encoder, data, method, ratio, metric] = cell._replace(rank=rank)
     return ranked
-
-
-def _comparisons(records: Sequence[Record], reference: str) -> list[Comparison]:
-    found: dict[tuple[str, str], dict[tuple[str, float, int], Record]] = {}
-    for record in records:
-        case = record["data"], record["ratio"], record["seed"]
-        found.setdefault((record["encoder"], record["method"]), {})[case] = record
-    comparisons = []
-    for encoder in dict.fromkeys(encoder for encoder, _ in found):
-        ours = found.get((encoder, reference), {})
-        pairs = {
-            method: sorted(ours.keys() & theirs.keys())
-            for (other, method), theirs in found.items()
-            if other == encoder and method != reference
-        }
-        pairs = {method: cases for method, cases in pairs.items() if len(cases) > 1}
-        for metric in METRICS:
-            tests = [
-                paired_test(*([source[case][metric] for case in cases] for source in (ours, found[encoder, method])))
-                for method, cases in pairs.items()
-            ]
-            corrected = holm([test.t_pvalue for test in tests]).tolist() if tests else []
-            for method, test, p_value in zip(pairs, tests, corrected, strict=True):
-                numbers = test.mean_difference, test.t_statistic, test.t_pvalue, p_value
-                comparisons.append(Comparison(encoder, method, metric, test.n_pairs, *numbers))
-    return comparisons
-
-
-def _heading(column: Column) -> str:
-    ratio, metric = column
-    return f"Average {METRICS[metric]}" if ratio is None else f"{ratio:.0%} {METRICS[metric]}"
-
-
-def _data_name(data: str) -> str:
-    return _DATA_NAMES.get(data, data)
-
-
-def _figure(cell: Cell, most_seeds: int, plus_minus: str) -> tuple[str, str]:
-    """Write mean and spread, and what follows: the seeds where some are missing, the paper's number."""
-    number = f"{cell.mean:.2f}" + ("" if cell.std is None else f" {plus_minus} {cell.std:.2f}")
-    missing = "" if cell.n_seeds == most_seeds else f" [{cell.n_seeds} of {most_seeds} seeds]"
-    return number, missing + ("" if cell.paper is None else f" ({cell.paper:.2f})")
-
-
-def _markdown(cell: Cell | None, most_seeds: int) -> str:
-    if cell is None:
-        return ""
-    number, rest = _figure(cell, most_seeds, "±")
-    marked = {_BEST: f"**{number}**", _SECOND: f"<u>{number}</u>"}.get(cell.rank, number)
-    return marked + rest
-
-
-def _latex_cell(cell: Cell | None, most_seeds: int) -> str:
-    if cell is None:
-        return ""
-    number, rest = _figure(cell, most_seeds, r"$\pm$")
-    marked = {_BEST: rf"\textbf{{{number}}}", _SECOND: rf"\underline{{{number}}}"}.get(cell.rank, number)
-    return marked + rest
-
-
-def _numbers(test: Comparison) -> list[str]:
-    p_values = [f"{p_value:.1e}" for p_value in (test.p_value, test.holm)]
-    return [str(test.n_cases), f"{test.difference:+.2f}", f"{test.t_statistic:.2f}", *p_values]
-
-
-def _pipes(heading: list[str], lines: list[list[str]]) -> str:
-    rows = [heading, ["---"] * len(heading), *([text.replace("|", r"\|") for text in line] for line in lines)]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
-def _escape(text: str) -> str:
-    for special in ("\\", "&", "%", "$", "#", "_", "{", "}"):
-        text = text.replace(special, r"\textbackslash " if special == "\\" else f"\\{special}")
-    return text.replace("±", r"$\pm$")

@@ -48,7 +48,7 @@ def _run(options: argparse.Namespace) -> None:
 
 def _table(options: argparse.Namespace) -> None:
     table = make_table(read_results(*options.results), reference=options.reference)
-    writers = {".md": table.to_markdown, ".csv": table.to_csv, ".tex": table.to_latex}
+    writers = {".md": table.to_markdown, ".rst": table.to_rst, ".csv": table.to_csv, ".tex": table.to_latex}
     for path in options.save:
         path.write_text(writers[path.suffix.lower()](), encoding="utf-8")
     print(table.to_markdown(), end="")

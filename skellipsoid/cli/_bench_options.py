@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Callable
 from pathlib import Path
 
-_TABLE_FORMATS = (".md", ".csv", ".tex")
+_TABLE_FORMATS = (".md", ".rst", ".csv", ".tex")
 _METRICS = ("f1", "accuracy", "f1_known", "f1_open", "auroc", "oracle_f1")
 
 
@@ -71,7 +71,7 @@ def _add_table(steps: "argparse._SubParsersAction[argparse.ArgumentParser]") -> 
         type=_table_file,
         default=[],
         metavar="FILE",
-        help="write it too; the ending says how: .md, .csv or .tex",
+        help="write it too; the ending says how: .md, .rst, .csv or .tex",
     )
 
 

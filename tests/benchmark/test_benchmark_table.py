@@ -40,8 +40,19 @@ def test_cells_are_mean_and_standard_deviation_beside_the_paper(records):
 
 def test_markdown(records):
     lines = make_table(records).to_markdown().splitlines()
-    assert lines[2] == "### Encoder: head"
-    assert lines[4:8] == [
+    assert lines[2:8] == [
+        "### Encoder: head",
+        "",
+        "| Method | Cases | F1 | ACC | AUROC | Best threshold F1 | Reached | Fit, s | Predict, ms | Memory, MiB |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| ellipsoid | 6 | 76.50 ± 1.50 | 86.50 ± 1.50 |  | 76.50 | 1 of 4 | 1.5 | 4 | 50 |",
+        "| mine | 5 | 74.40 | 84.40 |  | 74.40 | 1 of 4 | 1.5 | 4 | 50 |",
+    ]
+    start = lines.index("### Encoder: head", 3)
+    assert lines[start - 2].startswith("ellipsoid minus each other method, in points")
+    assert lines[start + 2] == "| Method | F1 | ACC | F1, other at best threshold |"
+    assert lines[start + 4].startswith("| mine | +1.00 (p = 0.")
+    assert lines[-4:] == [
         "| Data | Method | 25% F1 | 25% ACC | 50% F1 | 50% ACC | Average F1 | Average ACC |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
         "| Banking | ellipsoid | **72.00 ± 2.00** (77.75) | **82.00 ± 2.00** (85.81) | **81.00 ± 1.00** (83.74) | "
@@ -49,8 +60,40 @@ def test_markdown(records):
         "| Banking | mine | <u>71.00 ± 1.00</u> | <u>81.00 ± 1.00</u> | <u>79.50 ± 0.71</u> [2 of 3 seeds] | "
         "<u>89.50 ± 0.71</u> [2 of 3 seeds] | <u>75.25</u> [2 of 3 seeds] | <u>85.25</u> [2 of 3 seeds] |",
     ]
-    assert lines[9] == "### ellipsoid minus each other method, paired t-test"
-    assert lines[13].startswith("| head | mine | F1 | 5 | +1.00 | 1.")
+
+
+def test_restructured_text_is_a_page(records):
+    core = pytest.importorskip("docutils.core", reason="docutils, which comes with the extra [docs], reads the page")
+    from docutils import nodes
+
+    text = make_table(records).to_rst()
+    page = core.publish_doctree(text, settings_overrides={"halt_level": 2, "report_level": 2})
+    tables = list(page.findall(nodes.table))
+    assert [len(list(table.findall(nodes.row))) for table in tables] == [3, 2, 3]
+    cells = [entry.astext() for entry in tables[2].findall(nodes.entry)]
+    assert cells[8:11] == ["Banking", "ellipsoid", "72.00 ± 2.00 (77.75)"]
+    assert [strong.astext() for strong in tables[2].findall(nodes.strong)][:2] == ["72.00 ± 2.00", "82.00 ± 2.00"]
+    assert not list(page.findall(nodes.section))
+
+
+def test_the_summary_is_over_all_cases(make_record):
+    f1 = {0: (78.0, 80.0), 1: (80.0, 84.0), 2: (79.0, 88.0)}
+    records = [
+        make_record(ratio=ratio, seed=seed, f1=value, auroc=90.0 + seed, fit_seconds=seed, peak_memory_mb=100 * seed)
+        for seed, each in f1.items()
+        for ratio, value in zip((0.25, 0.5), each, strict=True)
+    ]
+    (found,) = make_table(records).summaries
+    assert found[:3] == ("head", "ellipsoid", 6)
+    assert found.f1 == pytest.approx(81.5)
+    assert found.f1_std == pytest.approx(np.std([79.0, 82.0, 83.5], ddof=1))
+    assert found.accuracy == pytest.approx(91.5)
+    assert (found.auroc, found.oracle_f1) == (91.0, pytest.approx(81.5))
+    # The paper has 77.75 / 85.81 and 83.74 / 82.90; the means are 79 / 89 and 84 / 94.
+    assert (found.n_reached, found.n_compared) == (4, 4)
+    assert (found.fit_seconds, found.predict_seconds, found.memory_mb) == (1.0, 0.004, 200)
+    (own,) = make_table([make_record(data="mine"), make_record(data="mine", seed=1, ratio=0.5)]).summaries
+    assert (own.f1_std, own.n_reached, own.n_compared, own.auroc) == (None, 0, 0, None)
 
 
 def test_csv_has_a_column_for_each_number(records):
@@ -77,6 +120,7 @@ def test_names_that_mean_something_to_a_format_are_escaped(make_record):
     records = [make_record(data="a_b", method=name, seed=seed) for name in ("x|y", "50%_{") for seed in (0, 1)]
     table = make_table(records)
     assert r"| a_b | x\|y |" in table.to_markdown()
+    assert r"a\_b  x\|y" in table.to_rst()
     assert r"\multirow{2}{*}{a\_b} & x|y &" in table.to_latex()
     assert r" & 50\%\_\{ &" in table.to_latex()
 
@@ -96,13 +140,13 @@ def test_comparisons_are_paired_by_case_and_corrected(make_record):
     rng = np.random.default_rng(0)
     scores = {name: 70 + shift + rng.normal(size=10) for name, shift in (("a", 0), ("b", -1.0), ("c", -0.5))}
     records = [
-        make_record(method=name, seed=seed % 5, ratio=(0.25, 0.5)[seed // 5], f1=f1)
+        make_record(method=name, seed=seed % 5, ratio=(0.25, 0.5)[seed // 5], f1=f1, oracle_f1=f1 + 2)
         for name, each in scores.items()
         for seed, f1 in enumerate(each)
     ]
     table = make_table(records[::-1], reference="a")
     found = {(test.method, test.metric): test for test in table.comparisons}
-    assert {*found} == {(name, metric) for name in "bc" for metric in ("f1", "accuracy")}
+    assert {*found} == {(name, metric) for name in "bc" for metric in ("f1", "accuracy", "oracle_f1")}
     raw = {name: ttest_rel(scores["a"], scores[name]) for name in "bc"}
     for name in "bc":
         test = found[name, "f1"]
@@ -110,6 +154,7 @@ def test_comparisons_are_paired_by_case_and_corrected(make_record):
         assert test.difference == pytest.approx(np.mean(scores["a"] - scores[name]))
         assert test.t_statistic == pytest.approx(raw[name].statistic)
         assert test.p_value == pytest.approx(raw[name].pvalue)
+        assert found[name, "oracle_f1"].difference == pytest.approx(test.difference - 2)
     low, high = sorted("bc", key=lambda name: raw[name].pvalue)
     assert found[low, "f1"].holm == pytest.approx(min(1, 2 * raw[low].pvalue))
     assert found[high, "f1"].holm == pytest.approx(max(2 * raw[low].pvalue, raw[high].pvalue))
@@ -119,7 +164,7 @@ def test_encoders_have_tables_of_their_own(records, make_record):
     both = [*records, *({**record, "encoder": "none", "f1": record["f1"] - 5} for record in records)]
     table = make_table(both)
     assert table.encoders == ["head", "none"]
-    assert table.to_markdown().count("### Encoder: ") == 2
+    assert table.to_markdown().count("### Encoder: ") == 6
     assert table.to_latex().count(r"\begin{table*}") == 2
     assert table.cells["none", "banking", "ellipsoid", 0.25, "f1"].mean == 67
     assert {(test.encoder, test.method) for test in table.comparisons} == {("head", "mine"), ("none", "mine")}

@@ -63,7 +63,11 @@ def test_lower_case_is_a_setting_of_the_model(tiny_model, tmp_path, lower, n_tok
     # In capitals it is one unknown word.
     BertTokenizerFast(str(tmp_path / "vocab.txt"), do_lower_case=False).save_pretrained(folder)
     assert Tokenizer.load(str(folder)).lengths(["RAINS"]).tolist() == [n_tokens]
-    assert len(TextBackbone.load(str(folder)).tokenize(["RAINS"])[0]) == n_tokens
+    backbone = TextBackbone.load(str(folder))
+    assert len(backbone.tokenize(["RAINS"])[0]) == n_tokens
+    again = pickle.loads(pickle.dumps(backbone))
+    assert Tokenizer.of_backbone(again).lengths(["RAINS"]).tolist() == [n_tokens]
+    assert len(again.tokenize(["RAINS"])[0]) == n_tokens
 
 
 def test_a_plain_folder_is_limited_by_its_positions(tiny_model):

@@ -1,0 +1,228 @@
+"""Tables of results as Markdown, reStructuredText, comma-separated values and LaTeX."""
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ._summary import Summary
+
+if TYPE_CHECKING:
+    from ._table import BenchmarkTable, Cell, Column
+
+#: Figures of the table, with their headings.
+METRICS = {"f1": "F1", "accuracy": "ACC"}
+_DATA_NAMES = {"banking": "Banking", "oos": "OOS", "stackoverflow": "StackOverflow"}
+_BEST, _SECOND = 1, 2
+_CELLS = (
+    "Test samples, in percent: mean ± standard deviation over the seeds, in brackets the paper's mean (BERT-base, "
+    "tuned as a whole). The best of a column is {}, the second best {}."
+)
+_SUMMARY = (
+    "Means over all cases ± standard deviation over the seeds, in percent. *Best threshold*: F1 at the threshold that "
+    "is best on the test samples, which nobody knows in practice. *Reached*: cells whose mean is at or above that of "
+    "EliDecide in the paper. Median seconds of fit, median milliseconds of predict for 1,000 samples, largest peak "
+    "memory."
+)
+_COMPARISONS = (
+    "{} minus each other method, in points: mean over all cases, and p-value of the paired t-test after Holm's "
+    "correction. The last column compares {} as fitted with the other method at its best threshold."
+)
+_SUMMARY_HEADING = [
+    "Method",
+    "Cases",
+    "F1",
+    "ACC",
+    "AUROC",
+    "Best threshold F1",
+    "Reached",
+    "Fit, s",
+    "Predict, ms",
+    "Memory, MiB",
+]
+_COMPARISON_HEADING = ("Method", "F1", "ACC", "F1, other at best threshold")
+
+
+class Style(NamedTuple):
+    """How a format writes a heading, a table and the best two numbers of a column."""
+
+    heading: Callable[[str], str]
+    table: Callable[[Sequence[str], Sequence[Sequence[str]]], str]
+    escape: Callable[[str], str]
+    best: str
+    second: str
+    legend: tuple[str, str]
+
+
+def _pipes(heading: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    rows = [heading, ["---"] * len(heading), *lines]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _simple_table(heading: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """Write a simple table of reStructuredText; an empty first cell would continue the row above."""
+    rows = [heading, *([line[0] or r"\ ", *line[1:]] for line in lines)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    rule = "  ".join("=" * width for width in widths)
+    texts = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    return "\n".join([rule, texts[0], rule, *texts[1:], rule])
+
+
+def _escaper(special: str) -> Callable[[str], str]:
+    return lambda text: "".join(f"\\{letter}" if letter in special else letter for letter in text)
+
+
+_MARKDOWN = Style("### {}".format, _pipes, _escaper("|"), "**{}**", "<u>{}</u>", ("bold", "underlined"))
+_RST = Style("**{}**".format, _simple_table, _escaper("\\*`|_"), "**{}**", "*{}*", ("bold", "italic"))
+
+
+def to_markdown(table: "BenchmarkTable") -> str:
+    """Write all tables as Markdown."""
+    return _text(table, _MARKDOWN)
+
+
+def to_rst(table: "BenchmarkTable") -> str:
+    """Write all tables as reStructuredText, without section headings, so that any page can include them."""
+    return _text(table, _RST)
+
+
+def _text(table: "BenchmarkTable", style: Style) -> str:
+    parts = [_SUMMARY]
+    for encoder in table.encoders:
+        lines = [_summary_line(row, style) for row in table.summaries if row.encoder == encoder]
+        parts += [style.heading(f"Encoder: {style.escape(encoder)}"), style.table(_SUMMARY_HEADING, lines)]
+    if table.comparisons:
+        parts.append(_COMPARISONS.format(table.reference, table.reference))
+    for encoder in table.encoders:
+        if lines := _comparison_lines(table, encoder, style):
+            parts += [style.heading(f"Encoder: {style.escape(encoder)}"), style.table(_COMPARISON_HEADING, lines)]
+    parts.append(_CELLS.format(*style.legend))
+    for encoder in table.encoders:
+        heading = ["Data", "Method", *map(_heading, table.columns)]
+        lines = [
+            [
+                style.escape(_data_name(data)),
+                style.escape(method),
+                *(_marked(cell, table.most_seeds, style) for cell in cells),
+            ]
+            for data, method, cells in table.rows(encoder)
+        ]
+        parts += [style.heading(f"Encoder: {style.escape(encoder)}"), style.table(heading, lines)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _summary_line(row: Summary, style: Style) -> list[str]:
+    return [
+        style.escape(row.method),
+        str(row.n_cases),
+        _with_spread(row.f1, row.f1_std),
+        _with_spread(row.accuracy, row.accuracy_std),
+        _optional(row.auroc, ".2f"),
+        _optional(row.oracle_f1, ".2f"),
+        f"{row.n_reached} of {row.n_compared}" if row.n_compared else "",
+        f"{row.fit_seconds:.2g}",
+        f"{1000 * row.predict_seconds:.2g}",
+        _optional(row.memory_mb, ".0f"),
+    ]
+
+
+def _comparison_lines(table: "BenchmarkTable", encoder: str, style: Style) -> list[list[str]]:
+    found = {(test.method, test.metric): test for test in table.comparisons if test.encoder == encoder}
+    lines = []
+    for method in dict.fromkeys(method for method, _ in found):
+        tests = [found.get((method, metric)) for metric in ("f1", "accuracy", "oracle_f1")]
+        texts = ["" if test is None else f"{test.difference:+.2f} (p = {test.holm:.1g})" for test in tests]
+        lines.append([style.escape(method), *texts])
+    return lines
+
+
+def _with_spread(mean: float, std: float | None) -> str:
+    return f"{mean:.2f}" + ("" if std is None else f" ± {std:.2f}")
+
+
+def _optional(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)
+
+
+def to_csv(table: "BenchmarkTable") -> str:
+    """Write the cells as comma-separated values, each number in a column of its own."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    kinds = ("mean", "std", "seeds", "paper", "rank")
+    names = [f"{_heading(column)} {kind}" for column in table.columns for kind in kinds]
+    writer.writerow(["encoder", "data", "method", *names])
+    for encoder in table.encoders:
+        for data, method, cells in table.rows(encoder):
+            numbers = [value for cell in cells for value in (cell or [None] * len(kinds))]
+            texts = [f"{value:.4f}" if isinstance(value, float) else value for value in numbers]
+            writer.writerow([encoder, data, method, *texts])
+    return stream.getvalue()
+
+
+def to_latex(table: "BenchmarkTable") -> str:
+    """Write one ``table*`` for each encoder, with the packages ``booktabs`` and ``multirow``."""
+    return "\n".join(_latex(table, encoder) for encoder in table.encoders)
+
+
+def _latex(table: "BenchmarkTable", encoder: str) -> str:
+    columns, width = table.columns, len(METRICS)
+    groups = [columns[i][0] for i in range(0, len(columns), width)]
+    tops = ["Average" if ratio is None else rf"KCR={ratio:.0%}".replace("%", r"\%") for ratio in groups]
+    lines = [
+        r"\begin{table*}",
+        r"\centering\footnotesize",
+        rf"\begin{{tabular}}{{ll{'c' * len(columns)}}}",
+        r"\toprule",
+        " & ".join(["", "", *(rf"\multicolumn{{{width}}}{{c}}{{{top}}}" for top in tops)]) + r" \\",
+        " & ".join(["Datasets", "Methods", *(METRICS[metric] for _, metric in columns)]) + r" \\",
+    ]
+    before = None
+    rows = table.rows(encoder)
+    for data, method, cells in rows:
+        first = ""
+        if data != before:
+            n_rows = sum(row[0] == data for row in rows)
+            first, before = rf"\multirow{{{n_rows}}}{{*}}{{{_escape(_data_name(data))}}}", data
+            lines.append(r"\midrule")
+        texts = [_latex_cell(cell, table.most_seeds) for cell in cells]
+        lines.append(" & ".join([first, _escape(method), *texts]) + r" \\")
+    legend = _escape(_CELLS.format("bold", "underlined"))
+    caption = rf"\caption{{Encoder: {_escape(encoder)}. {legend}}}"
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", caption, r"\end{table*}", ""])
+
+
+def _heading(column: "Column") -> str:
+    ratio, metric = column
+    return f"Average {METRICS[metric]}" if ratio is None else f"{ratio:.0%} {METRICS[metric]}"
+
+
+def _data_name(data: str) -> str:
+    return _DATA_NAMES.get(data, data)
+
+
+def _figure(cell: "Cell", most_seeds: int, plus_minus: str) -> tuple[str, str]:
+    """Write mean and spread, and what follows: the seeds where some are missing, the paper's number."""
+    number = f"{cell.mean:.2f}" + ("" if cell.std is None else f" {plus_minus} {cell.std:.2f}")
+    missing = "" if cell.n_seeds == most_seeds else f" [{cell.n_seeds} of {most_seeds} seeds]"
+    return number, missing + ("" if cell.paper is None else f" ({cell.paper:.2f})")
+
+
+def _marked(cell: "Cell | None", most_seeds: int, style: Style) -> str:
+    if cell is None:
+        return ""
+    number, rest = _figure(cell, most_seeds, "±")
+    return {_BEST: style.best, _SECOND: style.second}.get(cell.rank, "{}").format(number) + rest
+
+
+def _latex_cell(cell: "Cell | None", most_seeds: int) -> str:
+    if cell is None:
+        return ""
+    number, rest = _figure(cell, most_seeds, r"$\pm$")
+    marked = {_BEST: rf"\textbf{{{number}}}", _SECOND: rf"\underline{{{number}}}"}.get(cell.rank, number)
+    return marked + rest
+
+
+def _escape(text: str) -> str:
+    for special in ("\\", "&", "%", "$", "#", "_", "{", "}"):
+        text = text.replace(special, r"\textbackslash " if special == "\\" else f"\\{special}")
+    return text.replace("±", r"$\pm$")

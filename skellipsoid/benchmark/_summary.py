@@ -1,0 +1,168 @@
+"""Each method over all cases: means, costs, and its difference from the reference method."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..metrics import holm, paired_test
+from ._paper import paper_figures
+from ._store import Record
+
+#: The paper's own method, with which the cells of every method are compared.
+_PAPER_METHOD = "EliDecide"
+#: What is compared: the reference's figure, and that of the other method.
+COMPARED = {"f1": "f1", "accuracy": "accuracy", "oracle_f1": "f1"}
+
+
+class Summary(NamedTuple):
+    """A method with one encoder, over all its cases; figures in percent.
+
+    Attributes
+    ----------
+    encoder, method : str
+    n_cases : int
+    f1, accuracy : float
+        Means.
+    f1_std, accuracy_std : float or None
+        Standard deviation (n − 1) over the seeds, of the mean over data sets and ratios; ``None`` for one seed, or if
+        the seeds do not have the same cases.
+    auroc, oracle_f1 : float or None
+        Means; F1 at the threshold that is best on the test samples. ``None`` if a case has none.
+    n_reached, n_compared : int
+        Cells of data set, ratio and metric whose mean is at or above that of EliDecide in the paper's Table 1, and
+        cells that the paper has.
+    fit_seconds : float
+        Median.
+    predict_seconds : float
+        Median for 1,000 samples.
+    memory_mb : float or None
+        Largest peak memory.
+    """
+
+    encoder: str
+    method: str
+    n_cases: int
+    f1: float
+    f1_std: float | None
+    accuracy: float
+    accuracy_std: float | None
+    auroc: float | None
+    oracle_f1: float | None
+    n_reached: int
+    n_compared: int
+    fit_seconds: float
+    predict_seconds: float
+    memory_mb: float | None
+
+
+class Comparison(NamedTuple):
+    """A method against the reference, over all cases that both have.
+
+    Attributes
+    ----------
+    encoder, method : str
+    metric : str
+        ``"f1"``, ``"accuracy"``, or ``"oracle_f1"``: F1 of the reference as fitted, minus F1 of the method at the
+        threshold that is best on the test samples.
+    n_cases : int
+    difference : float
+        Mean of reference − method, in points of a percent.
+    t_statistic, p_value : float
+        Of the paired t-test.
+    holm : float
+        The p-value after Holm's correction over the methods of this encoder and metric.
+    """
+
+    encoder: str
+    method: str
+    metric: str
+    n_cases: int
+    difference: float
+    t_statistic: float
+    p_value: float
+    holm: float
+
+
+def summarize(records: Sequence[Record]) -> list[Summary]:
+    """Summarize each method with each encoder, those with the highest F1 first."""
+    groups: dict[tuple[str, str], list[Record]] = {}
+    for record in records:
+        groups.setdefault((record["encoder"], record["method"]), []).append(record)
+    found = [_summary(encoder, method, rows) for (encoder, method), rows in groups.items()]
+    encoders = list(dict.fromkeys(record["encoder"] for record in records))
+    return sorted(found, key=lambda row: (encoders.index(row.encoder), -row.f1))
+
+
+def _summary(encoder: str, method: str, records: Sequence[Record]) -> Summary:
+    n_reached, n_compared = _reached(records)
+    return Summary(
+        encoder,
+        method,
+        len(records),
+        float(np.mean([record["f1"] for record in records])),
+        _spread(records, "f1"),
+        float(np.mean([record["accuracy"] for record in records])),
+        _spread(records, "accuracy"),
+        _over(records, "auroc", np.mean),
+        _over(records, "oracle_f1", np.mean),
+        n_reached,
+        n_compared,
+        float(np.median([record["fit_seconds"] for record in records])),
+        float(np.median([1000 * record["predict_seconds"] / record["n_test"] for record in records])),
+        _over(records, "peak_memory_mb", np.max),
+    )
+
+
+def _over(records: Sequence[Record], name: str, function: Callable[[Any], Any]) -> float | None:
+    values = [record[name] for record in records]
+    return None if None in values else float(function(values))
+
+
+def _spread(records: Sequence[Record], metric: str) -> float | None:
+    """Give the standard deviation over the seeds of the mean over the cases of a seed."""
+    seeds: dict[int, dict[tuple[str, float], float]] = {}
+    for record in records:
+        seeds.setdefault(record["seed"], {})[record["data"], record["ratio"]] = record[metric]
+    cases = [set(found) for found in seeds.values()]
+    if len(seeds) < 2 or any(found != cases[0] for found in cases):
+        return None
+    return float(np.std([np.mean(list(found.values())) for found in seeds.values()], ddof=1))
+
+
+def _reached(records: Sequence[Record]) -> tuple[int, int]:
+    paper = {(row.data, row.ratio): row for row in paper_figures() if row.method == _PAPER_METHOD}
+    values: dict[tuple[tuple[str, float], str], list[float]] = {}
+    for record in records:
+        if (cell := (record["data"], record["ratio"])) in paper:
+            for metric in ("f1", "accuracy"):
+                values.setdefault((cell, metric), []).append(record[metric])
+    reached = [np.mean(found) >= getattr(paper[cell], metric) for (cell, metric), found in values.items()]
+    return int(np.sum(reached)), len(reached)
+
+
+def compare(records: Sequence[Record], reference: str) -> list[Comparison]:
+    """Compare the reference with every other method, for each encoder and metric."""
+    found: dict[tuple[str, str], dict[tuple[str, float, int], Record]] = {}
+    for record in records:
+        case = record["data"], record["ratio"], record["seed"]
+        found.setdefault((record["encoder"], record["method"]), {})[case] = record
+    comparisons = []
+    for encoder in dict.fromkeys(encoder for encoder, _ in found):
+        ours = found.get((encoder, reference), {})
+        others = {method: rows for (other, method), rows in found.items() if other == encoder and method != reference}
+        for metric, our_metric in COMPARED.items():
+            pairs = {
+                method: [
+                    (ours[case][our_metric], rows[case][metric])
+                    for case in sorted(ours.keys() & rows.keys())
+                    if rows[case][metric] is not None
+                ]
+                for method, rows in others.items()
+            }
+            tests = {method: paired_test(*zip(*each, strict=True)) for method, each in pairs.items() if len(each) > 1}
+            corrected = holm([test.t_pvalue for test in tests.values()]).tolist() if tests else []
+            for (method, test), p_value in zip(tests.items(), corrected, strict=True):
+                numbers = test.mean_difference, test.t_statistic, test.t_pvalue, p_value
+                comparisons.append(Comparison(encoder, method, metric, test.n_pairs, *numbers))
+    return comparisons
