@@ -50,15 +50,27 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
     beta : float, default=0.5
         β, strength of the contraction (eq. 15). By default it acts on the radius scale: a larger value makes all
         boundaries smaller, so that more known and more open samples are rejected (see Notes). With ``init="identity"``
-        it contracts the shapes, most in the directions of pseudo-open samples.
+        it contracts the shapes, most in the directions of pseudo-open samples; there it acts only with
+        ``negative_loss="contraction"``.
 
     n_mix : int, default=3
         P, number of samples with distinct labels that are mixed into a pseudo-open one; with fewer known classes, one
-        of each class. Only with ``init="identity"``.
+        of each class. Only with ``init="identity"`` and pseudo-open samples (see ``negative_loss``).
 
     init : {"covariance", "identity"}, default="covariance"
         ``"covariance"``: ellipsoids in closed form, without iterative training. ``"identity"``: the ellipsoids of the
-        paper. Every A_k is initialised with the identity, and all of its entries are trained, which takes much longer.
+        paper. Every A_k is initialised with the identity, and its entries are trained, which takes much longer.
+
+    shape : {"full", "diagonal", "ball"}, default="full"
+        What is trained of A_k: all entries, the diagonal, or one factor of the identity. Only with
+        ``init="identity"``.
+
+    negative_loss : {"contraction", "adb", "clab", "adb_gen"}, default="contraction"
+        The loss that makes ellipsoids smaller (the second term of eq. 16). ``"contraction"``: eq. 15, for pseudo-open
+        samples. The others are the ablations in the paper's appendix: ``"adb_gen"`` is eq. 15 with β = 0; ``"adb"`` is
+        [Δ_k − r_k]₊ of the known samples of class k; ``"clab"`` adds for each of them the loss of a sample of another
+        class, with η = 0.1, s = 0.1 and e = 0.5. With ``"adb"`` and ``"clab"``, open samples serve validation alone.
+        Only with ``init="identity"``.
 
     learning_rate : float or "auto", default="auto"
         Step size of the Adam optimiser; ``"auto"`` is 0.002 (the paper uses 0.001 to 0.002). Only with
@@ -266,6 +278,8 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
         "beta": [Interval(Real, 0, None, closed="left")],
         "n_mix": [Interval(Integral, 2, None, closed="left")],
         "init": [StrOptions({"covariance", "identity"})],
+        "shape": [StrOptions({"full", "diagonal", "ball"})],
+        "negative_loss": [StrOptions({"contraction", "adb", "clab", "adb_gen"})],
         "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -289,6 +303,8 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
         beta: float = 0.5,
         n_mix: int = 3,
         init: str = "covariance",
+        shape: str = "full",
+        negative_loss: str = "contraction",
         learning_rate: float | str = "auto",
         batch_size: int | str = "auto",
         max_iter: int = 100,
@@ -308,6 +324,8 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
         self.beta = beta
         self.n_mix = n_mix
         self.init = init
+        self.shape = shape
+        self.negative_loss = negative_loss
         self.learning_rate = learning_rate
         self.batch_size = batch_size
         self.max_iter = max_iter
@@ -414,6 +432,8 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
             alpha=self.alpha,
             beta=self.beta,
             n_mix=self.n_mix,
+            shape=self.shape,
+            negative_loss=self.negative_loss,
             learning_rate=rate,
             batch_size=batch_size,
             max_iter=self.max_iter,
@@ -509,7 +529,9 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
         self._upgrade()
 
     def _upgrade(self) -> None:
-        """Complete the state of an earlier version, which had no class offsets and no centres."""
+        """Complete the state of an earlier version, which had fewer parameters, no class offsets and no centres."""
+        if not hasattr(self, "shape"):
+            self.shape, self.negative_loss = "full", "contraction"
         if hasattr(self, "classes_") and not hasattr(self, "class_offsets_"):
             self.class_offsets_ = np.zeros(len(self.classes_))
         if hasattr(self, "classes_") and not hasattr(self, "centers_"):

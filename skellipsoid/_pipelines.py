@@ -94,7 +94,7 @@ def read_estimator(estimator: Any, X: Any, members: Sequence[str], caller: str, 
     if missing:
         msg = (
             f"{caller} reads {missing[0]}, which {type(classifier).__name__} does not have: pass an open-set "
-            f"classifier of this package or a Pipeline that ends in one{remedy}."
+            f"classifier that has it, such as EllipsoidOpenSetClassifier, or a Pipeline that ends in one{remedy}."
         )
         raise TypeError(msg)
     for transformer in transformers:

@@ -298,6 +298,8 @@ def test_real_open_rows_bound_a_single_class():
         ("learning_rate", 0),
         ("learning_rate", "fast"),
         ("init", "random"),
+        ("shape", "box"),
+        ("negative_loss", "hinge"),
         ("batch_size", 0),
         ("batch_size", "large"),
         ("max_iter", 0),
@@ -327,6 +329,12 @@ ACTING = [
     ("beta", (0.1, 2.0), {}),
     ("beta", (0.1, 2.0), PAPER),
     ("n_mix", (2, 4), {"init": "identity"}),
+    ("n_mix", (2, 4), {"init": "identity", "negative_loss": "adb_gen"}),
+    ("alpha", (0.1, 5.0), {**PAPER, "negative_loss": "adb_gen"}),
+    ("shape", ("full", "diagonal"), PAPER),
+    ("shape", ("full", "ball"), PAPER),
+    ("negative_loss", ("contraction", "adb"), PAPER),
+    ("negative_loss", ("adb_gen", "clab"), PAPER),
     ("init", ("identity", "covariance"), {}),
     ("learning_rate", (1e-3, 1e-2), {"init": "identity"}),
     ("batch_size", (8, 64), {"init": "identity"}),
@@ -353,12 +361,47 @@ def test_each_parameter_acts_where_its_docstring_says_so(name, values, settings)
 
 
 @pytest.mark.parametrize(
-    "name", ["n_mix", "learning_rate", "batch_size", "max_iter", "early_stopping", "validation_fraction", "tol"]
+    "name",
+    [
+        "n_mix",
+        "shape",
+        "negative_loss",
+        "learning_rate",
+        "batch_size",
+        "max_iter",
+        "early_stopping",
+        "validation_fraction",
+        "tol",
+    ],
 )
 def test_no_parameter_acts_where_its_docstring_does_not_say_so(name):
     X, y = gaussians(5, distance=1.5)
-    value = {"early_stopping": False, "validation_fraction": 0.5, "tol": 1.0, "learning_rate": 1.0}.get(name, 50)
+    chosen = {"early_stopping": False, "validation_fraction": 0.5, "tol": 1.0, "learning_rate": 1.0}
+    value = {**chosen, "shape": "ball", "negative_loss": "adb"}.get(name, 50)
     np.testing.assert_array_equal(make().fit(X, y).class_margins(X), make(**{name: value}).fit(X, y).class_margins(X))
+
+
+@pytest.mark.parametrize("loss", ["adb", "clab", "adb_gen"])
+def test_the_losses_of_the_ablations_do_not_see_beta_nor_mixtures_of_known_samples(loss):
+    X, y = gaussians(5, distance=1.5, n_features=4)
+    changes = {"beta": 2.0} if loss == "adb_gen" else {"beta": 2.0, "n_mix": 2, "alpha": 5.0}
+    one, other = (make(**PAPER, negative_loss=loss, **some).fit(X, y) for some in ({}, changes))
+    np.testing.assert_array_equal(one.class_margins(X), other.class_margins(X))
+
+
+@pytest.mark.parametrize("loss", ["contraction", "adb", "clab", "adb_gen"])
+@pytest.mark.parametrize("shape", ["diagonal", "ball"])
+def test_a_shape_is_what_its_name_says(shape, loss):
+    X, y = gaussians(4, distance=2, n_features=4)
+    clf = make(init="identity", shape=shape, negative_loss=loss).fit(X, y)
+    assert not (clf.components_ * (1 - np.eye(4))).any()
+    diagonals = np.diagonal(clf.components_, axis1=1, axis2=2)
+    assert ((np.ptp(diagonals, axis=1) > 1e-3) == (shape == "diagonal")).all()
+    np.testing.assert_allclose(np.diagonal(clf.class_margins(clf.centers_)), 1, atol=1e-6)
+    if shape == "ball":
+        distances = np.linalg.norm(X[:, np.newaxis] - clf.centers_, axis=2)
+        margins = 1 - diagonals[:, 0] * distances / clf.radii_
+        np.testing.assert_allclose(clf.class_margins(X), margins, rtol=1e-4, atol=1e-5)
 
 
 def test_a_larger_beta_makes_all_boundaries_smaller():

@@ -8,6 +8,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+#: CLAB's η, s and e, the settings of the paper's appendix.
+CLAB_WEIGHT, CLAB_SHRINK, CLAB_EXPAND = 0.1, 0.1, 0.5
+
 
 def expansion_loss(norms: Tensor, radii: Tensor) -> Tensor:
     """L_p = max(r − Δ, 0): how far a known sample lies outside its boundary (eq. 13)."""
@@ -32,6 +35,31 @@ def contraction_slope(norms: Tensor, radii: Tensor, beta: float) -> Tensor:
     """dL_n/dr: −1 inside the boundary, −β exp(Δ − r) on it and outside."""
     depth = radii - norms
     return torch.where(depth > 0, -1.0, -beta * torch.exp(depth.clamp_max(0)))
+
+
+def inside_loss(norms: Tensor, radii: Tensor) -> Tensor:
+    """L_ADB = max(Δ − r, 0): how far a sample lies inside the boundary (paper's appendix).
+
+    The contraction loss with β = 0, which is L_ADB-Gen on pseudo-open samples.
+    """
+    return (radii - norms).clamp_min(0)
+
+
+def inside_slope(norms: Tensor, radii: Tensor) -> Tensor:
+    """dL_ADB/dr."""
+    return -(norms < radii).to(norms.dtype)
+
+
+def other_class_loss(norms: Tensor, radii: Tensor) -> Tensor:
+    """η max(Δ + s − r, 0) + η max(r − Δ − e, 0): the term of L_CLAB of a sample of another class (paper's appendix)."""
+    shrinking, expanding = (radii + CLAB_SHRINK - norms).clamp_min(0), (norms - radii - CLAB_EXPAND).clamp_min(0)
+    return CLAB_WEIGHT * (shrinking + expanding)
+
+
+def other_class_slope(norms: Tensor, radii: Tensor) -> Tensor:
+    """Differentiate ``other_class_loss`` by r."""
+    shrinking, expanding = norms < radii + CLAB_SHRINK, norms > radii + CLAB_EXPAND
+    return CLAB_WEIGHT * (expanding.to(norms.dtype) - shrinking.to(norms.dtype))
 
 
 def supervised_contrastive_loss(features: Tensor, classes: Tensor, temperature: float) -> Tensor:

@@ -10,8 +10,17 @@ from torch import Tensor
 from .boundaries import Boundaries, Metric, Shapes
 from .geometry import Factors, class_spheres
 from .held_out import BOUNDARY_TOLERANCE, HeldOutSamples, Validation, best_scale, boundary_f1, hold_out
-from .losses import contraction_loss, contraction_slope, expansion_loss, expansion_slope
-from .pseudo_open import FEWEST_SYNTHETIC, MOST_NEGATIVES, draw_negatives, synthetic_samples
+from .losses import (
+    contraction_loss,
+    contraction_slope,
+    expansion_loss,
+    expansion_slope,
+    inside_loss,
+    inside_slope,
+    other_class_loss,
+    other_class_slope,
+)
+from .pseudo_open import FEWEST_SYNTHETIC, MOST_NEGATIVES, draw_negatives, draw_others, synthetic_samples
 from .samples import Samples
 from .settings import BoundarySettings
 from .training import History, run_epochs, shuffled_batches
@@ -90,6 +99,8 @@ def validation_open(
 
 
 Split = tuple[Samples, Tensor]
+#: A loss, or its derivative, of norms ‖A_k (z − c_k)‖₂ and radii.
+NormFunction = Callable[[Tensor, Tensor], Tensor]
 
 
 def _hold_out(
@@ -109,7 +120,7 @@ def start_ellipsoids(samples: Samples) -> Ellipsoids:
 
 
 class _BoundaryTrainer:
-    """Training with Adam: each step takes a batch of known samples and as many pseudo-open ones, for all matrices."""
+    """Training with Adam: each step takes a batch of known samples and as many negatives, for all matrices."""
 
     def __init__(
         self,
@@ -120,6 +131,7 @@ class _BoundaryTrainer:
         rng: np.random.Generator,
     ) -> None:
         self.ellipsoids, self.settings, self.rng = ellipsoids, settings, rng
+        self.beta = 0.0 if settings.negative_loss == "adb_gen" else settings.beta
         self.known, self.classes, self.real_open = samples.rows, samples.classes, real_open
         self.classes_cpu, self.weights_cpu = samples.classes.cpu().numpy(), samples.weights.cpu().numpy()
         # The mean weight is 1, so that the learning rate does not depend on the weights.
@@ -150,22 +162,48 @@ class _BoundaryTrainer:
     def _step(self, rows: np.ndarray) -> float:
         """One optimiser step on a batch; returns the batch's summed loss (eq. 16)."""
         on_device = torch.from_numpy(rows).to(self.known.device)
-        batch, classes = self.known[on_device], self.classes[on_device]
-        negatives = draw_negatives(
-            batch,
-            self.classes_cpu[rows],
-            self.real_open,
-            len(rows),
-            self.settings,
-            self.rng,
-            self.weights_cpu[rows],
-        )
-        loss = self._contract(negatives) + self._expand(batch, classes, self.weights[on_device])
+        batch, classes, weights = self.known[on_device], self.classes[on_device], self.weights[on_device]
+        if self.settings.negative_loss in ("adb", "clab"):
+            loss = self._contract_by_known(batch, classes, weights, rows)
+        else:
+            negatives = draw_negatives(
+                batch,
+                self.classes_cpu[rows],
+                self.real_open,
+                len(rows),
+                self.settings,
+                self.rng,
+                self.weights_cpu[rows],
+            )
+            loss = self._contract(negatives)
+        loss = loss + self._expand(batch, classes, weights)
         self.gradient.div_(len(rows))
         # A degenerate class has no shape to learn: its matrix stays the identity.
         self.gradient[self.ellipsoids.degenerate] = 0
+        self._restrict_gradient()
         self.optimizer.step()
         return float(loss)
+
+    def _restrict_gradient(self) -> None:
+        """Keep the gradient of what the shape trains; Adam then keeps the shape, since it acts on each entry alone."""
+        if self.settings.shape == "full":
+            return
+        diagonal = self.gradient.diagonal(dim1=1, dim2=2)
+        # One number times the identity: its derivative is the trace.
+        kept = diagonal.clone() if self.settings.shape == "diagonal" else diagonal.sum(1, keepdim=True)
+        self.gradient.zero_()
+        diagonal.copy_(kept)
+
+    def _contract_by_known(self, batch: Tensor, classes: Tensor, weights: Tensor, rows: np.ndarray) -> Tensor:
+        """Loss of known samples in place of open ones (ADB, CLAB); writes its gradient."""
+        self.gradient.zero_()
+        loss = self._add_known(batch, classes, weights, inside_loss, inside_slope)
+        if self.settings.negative_loss == "clab":
+            others = draw_others(self.classes_cpu[rows], self.rng, self.weights_cpu[rows])
+            if others is not None:
+                negatives = batch[torch.from_numpy(others).to(batch.device)]
+                loss = loss + self._add_known(negatives, classes, weights, other_class_loss, other_class_slope)
+        return loss
 
     def _contract(self, negatives: Tensor) -> Tensor:
         """Contraction loss of every open sample for every class; writes its gradient.
@@ -182,15 +220,21 @@ class _BoundaryTrainer:
         shift = torch.bmm(ellipsoids.components, ellipsoids.centroids.unsqueeze(2)).squeeze(2)
         mapped = (negatives @ stacked.T).view(-1, n_classes, n_features).sub_(shift)
         norms = torch.linalg.vector_norm(mapped, dim=2).clamp_min_(SMALLEST_NORM)  # (n_negatives, n_classes)
-        loss = contraction_loss(norms, ellipsoids.radii, self.settings.beta).sum()
-        slope = contraction_slope(norms, ellipsoids.radii, self.settings.beta)
+        loss = contraction_loss(norms, ellipsoids.radii, self.beta).sum()
+        slope = contraction_slope(norms, ellipsoids.radii, self.beta)
         weighted = mapped.mul_((slope / norms).unsqueeze(2))
         torch.mm(weighted.view(-1, n_classes * n_features).T, negatives, out=self.gradient.view_as(stacked))
         self.gradient.sub_(weighted.sum(0).unsqueeze(2) * ellipsoids.centroids.unsqueeze(1))
         return loss
 
     def _expand(self, batch: Tensor, classes: Tensor, weights: Tensor) -> Tensor:
-        """Weighted expansion loss of every known sample for its own class; adds its gradient.
+        """Weighted expansion loss of every known sample for its own class; adds its gradient."""
+        return self._add_known(batch, classes, weights, expansion_loss, expansion_slope)
+
+    def _add_known(
+        self, batch: Tensor, classes: Tensor, weights: Tensor, loss: NormFunction, slope: NormFunction
+    ) -> Tensor:
+        """Weighted loss of every sample for the class given with it; adds its gradient.
 
         Samples are arranged class by class, padded to the most frequent class of the batch.
         """
@@ -205,6 +249,6 @@ class _BoundaryTrainer:
         mapped = torch.bmm(offsets, ellipsoids.components.transpose(1, 2))
         norms = torch.linalg.vector_norm(mapped, dim=2).clamp_min_(SMALLEST_NORM)  # padding has norm 0: inside
         radii = ellipsoids.radii.unsqueeze(1)
-        weighted = mapped.mul_((padded_weights * expansion_slope(norms, radii) / norms).unsqueeze(2))
+        weighted = mapped.mul_((padded_weights * slope(norms, radii) / norms).unsqueeze(2))
         self.gradient.baddbmm_(weighted.transpose(1, 2), offsets)
-        return (padded_weights * expansion_loss(norms, radii)).sum()
+        return (padded_weights * loss(norms, radii)).sum()

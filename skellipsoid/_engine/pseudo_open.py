@@ -1,4 +1,7 @@
-"""Synthetic open samples: mixtures of known samples with distinct labels (eq. 14), and samples of synthetic classes."""
+"""Synthetic open samples: mixtures of known samples with distinct labels (eq. 14), and samples of synthetic classes.
+
+Beside them samples of other classes, the negatives of CLAB.
+"""
 
 from typing import NamedTuple
 
@@ -48,6 +51,23 @@ def draw_negatives(
     mixed = rows[:0] if mixture is None else mixture.of(rows)
     chosen = rng.permutation(len(real_open))[: n_real if len(mixed) else n_wanted]
     return torch.cat([mixed, real_open[torch.from_numpy(chosen).to(real_open.device)]])
+
+
+def draw_others(classes: np.ndarray, rng: np.random.Generator, weights: np.ndarray) -> np.ndarray | None:
+    """Draw a sample of another class for each sample, by weight, (n_rows,); ``None`` with a single class."""
+    _, inverse, counts = np.unique(classes, return_inverse=True, return_counts=True)
+    if len(counts) < 2:
+        return None
+    by_class = np.argsort(inverse, kind="stable")
+    totals, ends = np.cumsum(weights[by_class]), np.cumsum(counts)
+    own_end, own_count = ends[inverse], counts[inverse]
+    # In the cyclic order of classes, all others follow the end of the own one.
+    others = totals[-1] - np.bincount(inverse, weights)[inverse]
+    drawn = (totals[own_end - 1] + rng.random(len(classes)) * others) % totals[-1]
+    after = (np.searchsorted(totals, drawn, side="right") - own_end) % len(classes)
+    # Rounding must not reach the own class.
+    places = (own_end + np.minimum(after, len(classes) - own_count - 1)) % len(classes)
+    return np.asarray(by_class[places])
 
 
 class SyntheticClasses(NamedTuple):

@@ -10,6 +10,8 @@ class BoundarySettings:
     alpha: float
     beta: float
     n_mix: int
+    shape: str
+    negative_loss: str
     learning_rate: float
     batch_size: int
     max_iter: int

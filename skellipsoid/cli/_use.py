@@ -14,7 +14,7 @@ from warnings import warn
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import SupConTextEncoder, explain, load
+from .. import EllipsoidOpenSetClassifier, SupConTextEncoder, explain, load
 from .._pipelines import split_estimator
 from .._text_files import decode_lines, named, read_table
 from ..metrics import open_set_report
@@ -27,6 +27,12 @@ _DIGITS = 4
 def predict(options: argparse.Namespace) -> None:
     """Label lines from standard input."""
     pipeline = _load(options.model, verbose=0)
+    if options.scores and not isinstance(classifier := split_estimator(pipeline)[1], EllipsoidOpenSetClassifier):
+        msg = (
+            f"--scores explains ellipsoids, but the model in {str(options.model)!r} ends in a "
+            f"{type(classifier).__name__}; leave --scores out."
+        )
+        raise ValueError(msg)
     if isinstance(sys.stdout, TextIOWrapper):
         # Whatever the locale says: no character may end the stream.
         sys.stdout.reconfigure(encoding=None if sys.stdout.isatty() else "utf-8", errors="replace")

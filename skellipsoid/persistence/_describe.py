@@ -73,9 +73,10 @@ def _describe_part(estimator: Any, folder: str, what: str, *, fitted: bool) -> t
 def _check_kind(estimator: Any, what: str) -> None:
     kind = KINDS.get(type(estimator).__name__)
     if kind is None or kind.cls is not type(estimator):
+        others = ", ".join(name for name, kind in KINDS.items() if kind.cls.__module__.startswith("sklearn."))
         msg = (
-            f"{what} is a {type(estimator).__name__}, which cannot be saved without pickle; save keeps "
-            f"{', '.join(KINDS)} and Pipelines of them, use joblib.dump or skops.io.dump for everything else."
+            f"{what} is a {type(estimator).__name__}, which cannot be saved without pickle; save keeps the estimators "
+            f"of skellipsoid, {others} and Pipelines of them, use joblib.dump or skops.io.dump for everything else."
         )
         if hasattr(estimator, "best_estimator_"):
             msg += " Of a search, save best_estimator_."

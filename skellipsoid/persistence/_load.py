@@ -141,6 +141,9 @@ class _Source:
         """Make a value from its JSON."""
         if isinstance(value, list):
             return [self.decode(item, fitted=fitted) for item in value]
+        if isinstance(value, int) and abs(value) >= 2**63:
+            msg = f"it holds the integer {str(value)[:20]}…, which has more than 64 bits"
+            raise ValueError(msg)
         if not isinstance(value, dict):
             return value
         if "mapping" in value:

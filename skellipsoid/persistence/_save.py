@@ -46,10 +46,10 @@ def save(
     Parameters
     ----------
     estimator : estimator or Pipeline
-        Fitted: an :class:`EllipsoidOpenSetClassifier`, :class:`SupConTextEncoder`, :class:`TunedOperatingPointCV`, or a
-        Pipeline of them, ``"passthrough"`` and scikit-learn's ``StandardScaler``, ``Normalizer``, ``PCA``,
-        ``TruncatedSVD`` and ``FrozenEstimator`` (around any of these). The cache of a Pipeline (``memory``) is not part
-        of the model.
+        Fitted: an :class:`EllipsoidOpenSetClassifier`, :class:`SupConTextEncoder`, :class:`TunedOperatingPointCV`, a
+        classifier of :mod:`skellipsoid.baselines`, or a Pipeline of them, ``"passthrough"`` and scikit-learn's
+        ``StandardScaler``, ``Normalizer``, ``PCA``, ``TruncatedSVD`` and ``FrozenEstimator`` (around any of these). The
+        cache of a Pipeline (``memory``) is not part of the model.
     folder : str or Path
         Folder of the model. An interrupted save does not change an earlier model in it.
     overwrite : bool, default=False

@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -11,8 +12,10 @@ import time
 
 import numpy as np
 import pytest
+from sklearn.pipeline import Pipeline
 
 from skellipsoid import EllipsoidOpenSetClassifier, __version__, explain, load, save
+from skellipsoid.baselines import KNNOpenSetClassifier
 from skellipsoid.cli import _use, main
 from skellipsoid.metrics import open_set_report
 
@@ -199,6 +202,23 @@ def test_a_reader_that_has_seen_enough_is_no_error(saved, fresh_environment, n_l
 
 
 # evaluate
+
+
+def test_a_model_of_another_method_answers_but_has_no_scores(
+    saved, test_table, texts, labels, give_input, capsys, tmp_path
+):
+    encoder = load(saved)[0]
+    features = encoder.transform(texts)
+    other = KNNOpenSetClassifier(n_neighbors=2).fit(features, labels)
+    save(Pipeline([("enc", encoder), ("clf", other)]), tmp_path / "model")
+    give_input("\n".join(texts))
+    assert main(["predict", "--model", str(tmp_path / "model")]) == 0
+    answers = [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()]
+    assert answers == other.predict(features).tolist()
+    assert main(["evaluate", "--model", str(tmp_path / "model"), "--data", str(test_table)]) == 0
+    capsys.readouterr()
+    sentence = "--scores explains ellipsoids, but the model in .* ends in a KNNOpenSetClassifier; leave --scores out."
+    assert re.search(sentence, fails(capsys, "predict", "--scores", "--model", tmp_path / "model"))
 
 
 @pytest.fixture

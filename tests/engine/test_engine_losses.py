@@ -12,6 +12,10 @@ from skellipsoid._engine.losses import (
     contraction_slope,
     expansion_loss,
     expansion_slope,
+    inside_loss,
+    inside_slope,
+    other_class_loss,
+    other_class_slope,
     prototype_loss,
     supervised_contrastive_loss,
 )
@@ -40,6 +44,34 @@ def test_slopes_by_hand():
     np.testing.assert_allclose(contraction_slope(norms, RADIUS, 0.5), [-1, -1, -0.5, -0.5 / math.e], rtol=1e-15)
 
 
+def test_ablation_losses_by_hand():
+    # A = diag(2, 1/2), c = 0, Δ = 1: known (0.3, 0), of another class (1, 0), pseudo-open (0, 1) and (1, 0).
+    component, radius = tensor([[2, 0], [0, 0.5]]), tensor(1.0)
+    own, far, near = (torch.linalg.vector_norm(component @ tensor(z)) for z in ([0.3, 0], [1, 0], [0, 1]))
+    assert (own.item(), far.item(), near.item()) == pytest.approx((0.6, 2, 0.5))
+    assert expansion_loss(own, radius) == 0
+    assert inside_loss(own, radius).item() == pytest.approx(0.4)  # ADB
+    assert (inside_loss(own, radius) + other_class_loss(far, radius)).item() == pytest.approx(0.45)  # CLAB
+    assert inside_loss(near, radius).item() == pytest.approx(0.5)  # ADB-Gen
+    assert contraction_loss(near, radius, 0.5).item() == pytest.approx(1.0)
+    assert inside_loss(far, radius) == 0
+    assert contraction_loss(far, radius, 0.5).item() == pytest.approx(0.1839, abs=5e-5)
+
+
+def test_the_loss_of_a_sample_of_another_class_by_hand():
+    # Δ = 2, η = 0.1: it shrinks below r = 2.1, and expands above r = 2.5.
+    norms = tensor([0.0, 2.0, 2.2, 2.4, 3.5])
+    np.testing.assert_allclose(other_class_loss(norms, RADIUS), [0.21, 0.01, 0, 0, 0.1], atol=1e-15)
+    np.testing.assert_allclose(other_class_slope(norms, RADIUS), [-0.1, -0.1, 0, 0, 0.1])
+
+
+def test_inside_is_the_contraction_without_its_exponential():
+    norms = tensor([0.0, 1.0, 2.0, 3.0])
+    assert inside_loss(norms, RADIUS).tolist() == contraction_loss(norms, RADIUS, 0.0).tolist() == [2, 1, 0, 0]
+    assert inside_slope(norms, RADIUS).tolist() == contraction_slope(norms, RADIUS, 0.0).tolist() == [-1, -1, 0, 0]
+    np.testing.assert_array_equal(inside_loss(norms, RADIUS) + expansion_loss(norms, RADIUS), abs(norms - RADIUS))
+
+
 @pytest.mark.parametrize("beta", [0.0, 0.1, 0.5, 2.0])
 def test_contraction_on_the_boundary(beta):
     just_inside, on, just_outside = tensor([2 - 1e-9, 2.0, 2 + 1e-9])
@@ -61,13 +93,16 @@ def test_expansion_has_no_jump():
     [
         (expansion_loss, expansion_slope),
         (lambda r, d: contraction_loss(r, d, 0.7), lambda r, d: contraction_slope(r, d, 0.7)),
+        (inside_loss, inside_slope),
+        (other_class_loss, other_class_slope),
     ],
-    ids=["expansion", "contraction"],
+    ids=["expansion", "contraction", "inside", "other class"],
 )
 def test_slopes_are_derivatives(loss, slope):
     rng = np.random.default_rng(0)
     norms, radii = tensor(rng.uniform(0, 4, size=(50, 3))), tensor([0.5, 1.0, 2.0])
-    assert (abs(norms - radii) > 1e-5).all()  # no row at the kink
+    kinks = torch.stack([radii, radii + 0.1, radii + 0.5])
+    assert (abs(norms.unsqueeze(1) - kinks) > 1e-5).all()  # no row at a kink
     step = 1e-6
     differences = (loss(norms + step, radii) - loss(norms - step, radii)) / (2 * step)
     np.testing.assert_allclose(slope(norms, radii), differences, atol=1e-8)
@@ -94,6 +129,10 @@ def test_losses_keep_the_precision(dtype):
         expansion_slope(norms, norms),
         contraction_loss(norms, norms, 0.5),
         contraction_slope(norms, norms, 0.5),
+        inside_loss(norms, norms),
+        inside_slope(norms, norms),
+        other_class_loss(norms, norms),
+        other_class_slope(norms, norms),
     ):
         assert values.dtype == dtype
 

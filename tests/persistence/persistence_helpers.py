@@ -1,5 +1,6 @@
-"""Small models to be saved, and what a folder holds."""
+"""Small models to be saved, what a folder holds, and what may be changed in it."""
 
+import copy
 from pathlib import Path
 
 from sklearn.pipeline import Pipeline
@@ -26,3 +27,31 @@ def make_pipeline(model, seed=0):
             ("clf", EllipsoidOpenSetClassifier(random_state=seed, max_iter=5)),
         ]
     )
+
+
+def places(value, path=()):
+    """Every place in a JSON value."""
+    yield path
+    if isinstance(value, dict | list):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            yield from places(value[key], (*path, key))
+
+
+REPLACEMENTS = [None, "x", -1, 0.5, 10**400, True, [], {}, {"array": "mean_"}, {"estimator": {"class": "PCA"}}, "gone"]
+
+
+def alterations(model):
+    """Every description with one value replaced or gone."""
+    for path in places(model):
+        if not path:
+            continue
+        for value in REPLACEMENTS:
+            changed = copy.deepcopy(model)
+            place = changed
+            for key in path[:-1]:
+                place = place[key]
+            if value == "gone":
+                del place[path[-1]]
+            else:
+                place[path[-1]] = value
+            yield changed

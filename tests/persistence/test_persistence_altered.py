@@ -1,12 +1,11 @@
 """Saved models whose manifest or arrays were altered by hand: refused at load, or as good as any."""
 
-import copy
 import json
 
 import numpy as np
 import pytest
 import safetensors.numpy
-from persistence_helpers import MANIFEST
+from persistence_helpers import MANIFEST, alterations
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -181,33 +180,6 @@ def test_arrays_that_were_changed_with_their_checksum_are_refused(altered, steps
     with pytest.raises(ValueError, match="radii_"):
         load(steps)
     path.write_bytes(content)
-
-
-def places(value, path=()):
-    """Every place in a JSON value."""
-    yield path
-    if isinstance(value, dict | list):
-        for key in value if isinstance(value, dict) else range(len(value)):
-            yield from places(value[key], (*path, key))
-
-
-REPLACEMENTS = [None, "x", -1, 0.5, 10**400, True, [], {}, {"array": "mean_"}, {"estimator": {"class": "PCA"}}, "gone"]
-
-
-def alterations(model):
-    for path in places(model):
-        if not path:
-            continue
-        for value in REPLACEMENTS:
-            changed = copy.deepcopy(model)
-            place = changed
-            for key in path[:-1]:
-                place = place[key]
-            if value == "gone":
-                del place[path[-1]]
-            else:
-                place[path[-1]] = value
-            yield changed
 
 
 @pytest.mark.slow

@@ -192,6 +192,9 @@ def test_models_of_the_first_format_predict_as_they_did(name, tmp_path):
     # A pickle of that time lacks the same attributes.
     later = ("centers_", "_centers", "_labels", "_label_constants", "_off_span", "spherical_share_", "between_share_")
     old = {k: v for k, v in vars(clf).items() if k not in later and not k.startswith("_metric_")}
-    restored = EllipsoidOpenSetClassifier()
-    restored.__setstate__(old)
+    restored = EllipsoidOpenSetClassifier.__new__(EllipsoidOpenSetClassifier)
+    parameters = {"shape", "negative_loss"}
+    restored.__setstate__({k: v for k, v in old.items() if k not in parameters})
     np.testing.assert_array_equal(restored.class_margins(rows), clf.class_margins(rows))
+    for earlier in (clf, restored):
+        assert (clone(earlier).shape, clone(earlier).negative_loss) == ("full", "contraction")

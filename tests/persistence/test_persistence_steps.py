@@ -18,6 +18,7 @@ from skellipsoid import (
     EllipsoidOpenSetClassifier,
     SupConTextEncoder,
     TunedOperatingPointCV,
+    baselines,
     explain,
     load,
     save,
@@ -208,6 +209,7 @@ def test_only_classes_of_the_table_are_ever_imported(rows, tmp_path, monkeypatch
         "SupConTextEncoder",
         "TruncatedSVD",
         "TunedOperatingPointCV",
+        *baselines.__all__,
     }
 
 

@@ -1,0 +1,185 @@
+"""The paper's ablations of the boundary learner: shapes, and the losses that make ellipsoids smaller."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from skellipsoid._engine.paper import _BoundaryTrainer, start_ellipsoids, train_ellipsoids
+from skellipsoid._engine.pseudo_open import draw_others
+from skellipsoid._engine.samples import Samples
+from skellipsoid._engine.settings import BoundarySettings
+
+SETTINGS = BoundarySettings(
+    alpha=0.6,
+    beta=0.4,
+    n_mix=3,
+    shape="full",
+    negative_loss="contraction",
+    learning_rate=1e-2,
+    batch_size=8,
+    max_iter=5,
+    early_stopping=False,
+    recalibrate=False,
+    validation_fraction=0.25,
+    n_iter_no_change=100,
+    tol=0.0,
+    verbose=0,
+)
+SHAPES = ["full", "diagonal", "ball"]
+LOSSES = ["contraction", "adb", "clab", "adb_gen"]
+
+
+@pytest.fixture(scope="module")
+def samples():
+    rng = np.random.default_rng(0)
+    classes = rng.permutation(np.repeat(np.arange(4), 12))
+    rows = (rng.normal(size=(48, 5)) + 1.5 * rng.normal(size=(4, 5))[classes]) / 3
+    return Samples.of(torch.from_numpy(rows), torch.from_numpy(classes), None, rng.gamma(2, size=48))
+
+
+def some_trainer(samples, **changes):
+    """Ellipsoids that are no spheres, and their trainer."""
+    ellipsoids = start_ellipsoids(samples)
+    noise = np.random.default_rng(1).normal(size=ellipsoids.components.shape)
+    ellipsoids.components += 0.2 * torch.from_numpy(noise)
+    settings = replace(SETTINGS, **changes)
+    return ellipsoids, _BoundaryTrainer(ellipsoids, samples, samples.rows[:0], settings, np.random.default_rng(0))
+
+
+def learn(samples, *, n_open=0, **changes):
+    real_open = torch.from_numpy(np.random.default_rng(5).normal(size=(n_open, 5))).to(samples.rows)
+    return train_ellipsoids(samples, real_open, replace(SETTINGS, **changes), seed=0)
+
+
+def literal_loss(ellipsoids, components, rows, classes, weights, others):
+    """The appendix's losses, written out: row by row, with the sample of another class of each."""
+    total = torch.zeros((), dtype=torch.float64)
+    for row, k, weight, other in zip(rows, classes.tolist(), weights, others, strict=True):
+        centroid, radius = ellipsoids.centroids[k], ellipsoids.radii[k]
+        norm = (components[k] @ (row - centroid)).square().sum().sqrt()
+        total = total + weight * torch.clamp(radius - norm, min=0)
+        if other is not None:
+            norm = (components[k] @ (other - centroid)).square().sum().sqrt()
+            shrinking, expanding = torch.clamp(radius + 0.1 - norm, min=0), torch.clamp(norm - radius - 0.5, min=0)
+            total = total + weight * 0.1 * (shrinking + expanding)
+    return total
+
+
+@pytest.mark.parametrize("loss", ["adb", "clab"])
+def test_the_gradient_is_that_of_the_literal_loss(samples, loss):
+    ellipsoids, trainer = some_trainer(samples, negative_loss=loss)
+    batch = np.array([4, 9, 21, 3, 17, 30, 41, 5, 11])
+    rows, classes, weights = samples.rows[batch], samples.classes[batch], trainer.weights[batch]
+    trainer.gradient.fill_(np.nan)  # whatever an earlier step left
+    found = trainer._contract_by_known(rows, classes, weights, batch)
+    others = [None] * len(batch)
+    if loss == "clab":
+        others = rows[draw_others(classes.numpy(), np.random.default_rng(0), samples.weights[batch].numpy())]
+    components = ellipsoids.components.detach().clone().requires_grad_()
+    expected = literal_loss(ellipsoids, components, rows, classes, weights, others)
+    (gradient,) = torch.autograd.grad(expected, components)
+    assert found.item() == pytest.approx(expected.item(), rel=1e-12)
+    np.testing.assert_allclose(trainer.gradient, gradient, rtol=1e-10, atol=1e-12)
+    assert abs(gradient).max() > 0.1
+
+
+def test_clab_without_another_class_in_the_batch_is_adb(samples):
+    batch = np.flatnonzero(samples.classes.numpy() == 2)[:5]
+    gradients = []
+    for loss in ("adb", "clab"):
+        _, trainer = some_trainer(samples, negative_loss=loss)
+        trainer._step(batch)
+        gradients.append(trainer.gradient.clone())
+    assert torch.equal(*gradients)
+    assert (gradients[0][2] != 0).any()
+    one = samples.of_classes(torch.tensor([False, True, False, False]))
+    one = Samples.of(one.rows, torch.zeros(len(one), dtype=torch.int64))
+    assert torch.equal(*(learn(one, negative_loss=loss).components for loss in ("adb", "clab")))
+
+
+@pytest.mark.parametrize("loss", ["adb", "clab"])
+def test_losses_of_known_samples_see_no_open_ones(samples, loss, monkeypatch):
+    monkeypatch.setattr("skellipsoid._engine.paper.draw_negatives", None)
+    assert torch.equal(*(learn(samples, negative_loss=loss, n_open=n).components for n in (0, 9)))
+    assert torch.equal(*(learn(samples, negative_loss=loss, beta=beta).components for beta in (0.1, 2.0)))
+
+
+def test_adb_gen_is_the_contraction_without_beta(samples):
+    gen, without = (learn(samples, n_open=3, **changes) for changes in ({"negative_loss": "adb_gen"}, {"beta": 0.0}))
+    assert torch.equal(gen.components, without.components)
+    assert gen.history.losses == without.history.losses
+
+
+def test_every_loss_and_every_shape_is_another(samples):
+    found = [learn(samples, shape=shape, negative_loss=loss).components for shape in SHAPES for loss in LOSSES]
+    for i, components in enumerate(found):
+        assert components.isfinite().all()
+        assert all((components - other).abs().max() > 1e-3 for other in found[:i])
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_shape_stays_what_it_is(samples, loss):
+    for dtype in (torch.float32, torch.float64):
+        some = replace(samples, rows=samples.rows.to(dtype))
+        diagonal, ball = (learn(some, negative_loss=loss, shape=shape).components for shape in ("diagonal", "ball"))
+        on = diagonal.diagonal(dim1=1, dim2=2)
+        assert torch.equal(diagonal, torch.diag_embed(on))
+        assert (on.amax(1) - on.amin(1) > 1e-2).all()
+        factors = ball[:, 0, 0]
+        np.testing.assert_allclose(ball, factors[:, None, None] * torch.eye(5, dtype=dtype), rtol=1e-5, atol=0)
+        assert ((factors - 1).abs() > 1e-3).any()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_gradient_of_a_shape_is_that_of_its_own_parameters(samples, shape):
+    ellipsoids, trainer = some_trainer(samples, shape=shape, negative_loss="adb")
+    ellipsoids.components.copy_(torch.eye(5))
+    trainer._contract_by_known(samples.rows, samples.classes, trainer.weights, np.arange(48))
+    trainer._restrict_gradient()
+    sizes = {"full": (4, 5, 5), "diagonal": (4, 5), "ball": (4, 1)}
+    own = torch.ones(sizes[shape], dtype=torch.float64) if shape != "full" else torch.eye(5).repeat(4, 1, 1).double()
+    own.requires_grad_()
+    components = own if shape == "full" else torch.diag_embed(own.expand(4, 5))
+    loss = literal_loss(ellipsoids, components, samples.rows, samples.classes, trainer.weights, [None] * 48)
+    (expected,) = torch.autograd.grad(loss, own)
+    expected = expected if shape == "full" else torch.diag_embed(expected.expand(4, 5))
+    np.testing.assert_allclose(trainer.gradient, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_validation_works_with_every_ablation(samples, shape, loss):
+    learned = learn(samples, shape=shape, negative_loss=loss, early_stopping=True, recalibrate=True, n_open=9)
+    assert (learned.radii > 0).all()
+    assert len(learned.history.scores) == learned.history.n_iter
+    assert learned.held_out_margins is not None
+
+
+def test_other_classes_are_drawn_by_weight():
+    classes, weights = np.array([7, 4, 4, 9, 7, 4]), np.array([1.0, 2.0, 0.5, 3.0, 0.25, 1.0])
+    rng = np.random.default_rng(0)
+    drawn = np.stack([draw_others(classes, rng, weights) for _ in range(20_000)])
+    for i, k in enumerate(classes):
+        expected = np.where(classes == k, 0, weights)
+        shares = np.bincount(drawn[:, i], minlength=6) / len(drawn)
+        np.testing.assert_allclose(shares, expected / expected.sum(), atol=0.015)
+        assert (shares[classes == k] == 0).all()
+
+
+def test_a_single_class_has_no_others():
+    assert draw_others(np.array([3, 3]), np.random.default_rng(0), np.ones(2)) is None
+
+
+@pytest.mark.parametrize("share", [0.0, np.nextafter(1, 0)])
+def test_rounding_does_not_reach_the_own_class(share):
+    class Ends:
+        def random(self, n):
+            return np.full(n, share)
+
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        classes = rng.integers(4, size=9)
+        others = draw_others(classes, Ends(), rng.gamma(0.3, size=9))
+        assert (classes[others] != classes).all()

@@ -1,0 +1,296 @@
+"""Every classifier of ``skellipsoid.baselines`` on disk without pickle."""
+
+import json
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from persistence_helpers import MANIFEST, alterations, make_encoder, snapshot
+from sklearn.base import clone
+from sklearn.decomposition import PCA
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, baselines, load, save, set_operating_point
+from skellipsoid.persistence import _kinds
+
+LOGITS = ["DOCClassifier", "EnergyClassifier", "MaxLogitClassifier", "OpenMaxClassifier", "SoftmaxOpenSetClassifier"]
+#: Parameters that bring other fitted state.
+OTHERS = [
+    ("CLABClassifier", {"normalize": False}),
+    ("DOCClassifier", {"threshold": "auto"}),
+    ("KNNOpenSetClassifier", {"normalize": False, "threshold": "auto"}),
+    ("LOFOpenSetClassifier", {"contamination": "auto", "duplicates": "off"}),
+    ("MOGBClassifier", {"split_purity": 0.0, "radius": "mean"}),
+    ("MOGBClassifier", {"min_size": 1000}),  # no ball is left
+    ("MahalanobisClassifier", {"covariance": "class"}),
+    ("MahalanobisClassifier", {"covariance": "relative", "threshold": -3}),
+    ("OpenMaxClassifier", {"tail_size": 0}),  # infinite locations
+    ("SoftmaxOpenSetClassifier", {"threshold": "auto", "open_label": 99}),
+    ("SoftmaxOpenSetClassifier", {"threshold": float("-inf")}),
+]
+CASES = [*((name, {}) for name in baselines.__all__), *OTHERS]
+
+
+def make(name, **parameters):
+    cls = getattr(baselines, name)
+    short = {key: value for key, value in {"random_state": 0, "max_iter": 10}.items() if key in cls().get_params()}
+    return cls(**{**short, **parameters})
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Rows of four classes, and their classes."""
+    rng = np.random.default_rng(1)
+    codes = np.repeat(np.arange(4), 25)
+    return rng.normal(size=(100, 5)) + 4 * rng.normal(size=(4, 5))[codes], codes
+
+
+@pytest.fixture(autouse=True)
+def _classes_without_a_ball():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "(No ball of|OpenMax)", UserWarning)
+        yield
+
+
+def assert_same_answers(first, second, X):
+    own = [] if isinstance(first, Pipeline) else ["predict_known"]
+    for method in ["predict", "score_samples", "decision_function", *own]:
+        expected, found = getattr(first, method)(X), getattr(second, method)(X)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize(("name", "parameters"), CASES, ids=str)
+def test_a_baseline_comes_back(rows, tmp_path, name, parameters, dtype):
+    X, y = rows[0].astype(dtype), rows[1]
+    clf = make(name, **parameters).fit(X, y)
+    declared = {*_kinds.KINDS[name].state, *_kinds._SHARED}
+    assert vars(clf).keys() - clf.get_params(deep=False).keys() <= declared
+    save(clf, tmp_path / "model")
+    assert {path.rsplit(".", 1)[-1] for path in snapshot(tmp_path)} == {"json", "safetensors", "md"}
+    loaded = load(tmp_path / "model")
+    assert type(loaded) is type(clf)
+    assert vars(loaded).keys() == vars(clf).keys()
+    assert loaded.get_params() == clf.get_params()
+    probes = np.concatenate([X, X + 3, 50 + X[:3]]).astype(dtype)
+    assert_same_answers(clf, loaded, probes)
+    for estimator in (clf, loaded):
+        set_operating_point(estimator, X, rejection_rate=0.3)
+    assert loaded.offset_ == clf.offset_
+    assert_same_answers(clf, loaded, probes)
+    # What was loaded is as good as what was saved: saved again, copied, fitted again.
+    save(loaded, tmp_path / "model", overwrite=True)
+    assert_same_answers(clf, load(tmp_path / "model"), probes)
+    assert pickle.loads(pickle.dumps(loaded)).predict(probes).tolist() == clf.predict(probes).tolist()
+    np.testing.assert_array_equal(clone(loaded).fit(X, y).score_samples(X), clf.score_samples(X))
+
+
+@pytest.mark.parametrize("name", baselines.__all__)
+def test_labels_and_names_of_features_are_kept(rows, tmp_path, name):
+    frame = pd.DataFrame(rows[0], columns=list("abcdé"))
+    clf = make(name).fit(frame, np.array(["north", "south", "west", "öst"])[rows[1]])
+    save(clf, tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert (loaded.open_label_, loaded.classes_.tolist()) == ("-1", ["north", "south", "west", "öst"])
+    assert_same_answers(clf, loaded, frame)
+    with pytest.raises(ValueError, match="feature names"):
+        loaded.predict(frame.rename(columns={"a": "z"}))
+
+
+@pytest.mark.parametrize("name", baselines.__all__)
+@pytest.mark.parametrize("n_classes", [1, 2])
+def test_few_classes_are_kept(rows, tmp_path, name, n_classes):
+    few = rows[1] < n_classes
+    clf = make(name).fit(rows[0][few], rows[1][few])
+    save(clf, tmp_path / "model")
+    assert_same_answers(clf, load(tmp_path / "model"), rows[0])
+
+
+@pytest.mark.parametrize("name", baselines.__all__)
+def test_a_baseline_in_a_tuned_pipeline_is_kept(rows, tmp_path, name):
+    inner = make_pipeline(StandardScaler(), PCA(3), make(name))
+    tuned = TunedOperatingPointCV(inner, rejection_rate=0.2, cv=2).fit(*rows)
+    save(tuned, tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert loaded.offset_ == tuned.offset_
+    assert_same_answers(tuned.estimator_, loaded.estimator_, rows[0])
+
+
+@pytest.mark.parametrize("name", baselines.__all__)
+def test_a_baseline_on_an_encoder_is_kept(tiny_model, texts, labels, open_texts, tmp_path, name):
+    pipeline = Pipeline([("enc", make_encoder(tiny_model, max_iter=1)), ("clf", make(name))]).fit(texts, labels)
+    save(pipeline, tmp_path / "model")
+    assert_same_answers(pipeline, load(tmp_path / "model"), [*texts, *open_texts])
+    card = (tmp_path / "model/README.md").read_text()
+    assert card.startswith("# Open-set text classifier")
+    assert f"2. `{name}`" in card
+
+
+@pytest.mark.parametrize(("name", "parameters"), CASES, ids=str)
+def test_the_card_says_what_was_fitted(rows, tmp_path, name, parameters):
+    save(make(name, **parameters).fit(*rows), tmp_path / "model")
+    card = (tmp_path / "model/README.md").read_text()
+    assert f"1. `{name}` (5 features, fitted on 100 samples)" in card
+    assert "## Operating point\n\n`offset_` is 0" in card
+    for key, value in parameters.items():
+        assert f"- `{key}`: `{value}`" in card
+
+
+# Logits of a classifier of one's own
+
+
+@pytest.mark.parametrize("name", LOGITS)
+def test_logits_of_a_classifier_that_is_kept_are_kept(rows, tmp_path, name):
+    X, y = rows
+    inner = make_pipeline(StandardScaler(), EllipsoidOpenSetClassifier(random_state=0))
+    for i, estimator in enumerate([inner, FrozenEstimator(clone(inner).fit(X, y))]):
+        clf = make(name, estimator=estimator).fit(X, y)
+        save(clf, tmp_path / str(i))
+        loaded = load(tmp_path / str(i))
+        assert_same_answers(clf, loaded, X)
+        assert str(loaded.get_params()) == str(clf.get_params())
+        assert_same_answers(clf, clone(loaded).fit(X, y), X)
+
+
+@pytest.mark.parametrize("name", LOGITS)
+@pytest.mark.parametrize("kind", ["itself", "frozen", "Pipeline"])
+def test_logits_of_another_classifier_are_refused_before_anything_is_written(rows, tmp_path, name, kind):
+    estimator = LogisticRegression()
+    if kind == "frozen":
+        estimator = FrozenEstimator(estimator.fit(*rows))
+    if kind == "Pipeline":
+        estimator = make_pipeline(StandardScaler(), estimator)
+    clf = make(name, estimator=estimator).fit(*rows)
+    with pytest.raises(TypeError) as caught:
+        save(clf, tmp_path / "model")
+    whose = {"itself": f"estimator of {name}", "frozen": "estimator of FrozenEstimator"}
+    assert str(caught.value) == (
+        f"{whose.get(kind, 'The step ' + repr('logisticregression'))} is a LogisticRegression, which cannot be saved "
+        "without pickle; save keeps the estimators of skellipsoid, StandardScaler, Normalizer, PCA, TruncatedSVD, "
+        "FrozenEstimator and Pipelines of them, use joblib.dump or skops.io.dump for everything else."
+    )
+    assert not (tmp_path / "model").exists()
+
+
+# Damage
+
+
+def altered(folder, change):
+    """Change the manifest of a saved model, and load it."""
+    path = folder / MANIFEST
+    content = path.read_bytes()
+    manifest = json.loads(content)
+    change(manifest["model"])
+    path.write_text(json.dumps(manifest))
+    try:
+        return load(folder)
+    finally:
+        path.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", baselines.__all__)
+def test_state_that_is_missing_is_refused(rows, tmp_path, name):
+    save(make(name).fit(*rows), tmp_path / "model")
+    for key in [key for key, rule in _kinds.KINDS[name].state.items() if rule.required]:
+        with pytest.raises(ValueError, match=f"{key} of the {name} is missing"):
+            altered(tmp_path / "model", lambda model, key=key: model["state"].pop(key))
+
+
+DAMAGE = [
+    ("BallClassifier", {}, "open_label_", "open", "open_label_ is 'open', but must be of the kind of classes_"),
+    ("SoftmaxOpenSetClassifier", {}, "coef_", None, "coef_ is missing"),
+    ("SoftmaxOpenSetClassifier", {}, "_mean", "gone", "_mean is missing"),
+    ("SoftmaxOpenSetClassifier", {}, "_seed", 0.5, "_seed of .* must be an integer"),
+    ("SoftmaxOpenSetClassifier", {}, "n_iter_", -1, "n_iter_ of .* must be an integer of at least 0"),
+    ("KNNOpenSetClassifier", {}, "n_neighbors_", 101, "n_neighbors_ must be at most the number of rows, 100"),
+    ("LOFOpenSetClassifier", {}, "_unit", 0, "_unit must be positive"),
+    ("MOGBClassifier", {}, "_smallest", 0, "_smallest must be positive"),
+    ("MahalanobisClassifier", {"covariance": "relative"}, "_all_whitener", "gone", "_all_whitener is missing"),
+    ("MahalanobisClassifier", {"covariance": "class"}, "_axes", "gone", "_axes is missing"),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters", "key", "value", "sentence"), DAMAGE, ids=str)
+def test_state_that_could_not_score_is_refused(rows, tmp_path, name, parameters, key, value, sentence):
+    save(make(name, **parameters).fit(*rows), tmp_path / "model")
+
+    def change(model):
+        model["state"].update({key: value})
+        if value == "gone":
+            del model["state"][key]
+
+    with pytest.raises(ValueError, match=sentence):
+        altered(tmp_path / "model", change)
+
+
+ARRAYS = [
+    ("BallClassifier", {}, "radii_", -1, "radii_ must not be negative"),
+    ("MOGBClassifier", {}, "ball_classes_", 4, "ball_classes_ holds numbers of no class"),
+    ("KNNOpenSetClassifier", {}, "_row_classes", -1, "_row_classes holds numbers of no class"),
+    ("LOFOpenSetClassifier", {}, "_starts", 3, "_starts must rise from 0 to 100"),
+    ("MahalanobisClassifier", {"covariance": "class"}, "_axis_starts", 7, "_axis_starts must rise from 0 to 20"),
+    ("MahalanobisClassifier", {"covariance": "class"}, "_axis_variances", 0, "_axis_variances must be positive"),
+    ("OpenMaxClassifier", {}, "tail_scales_", -1, "tail_scales_ must not be negative"),
+    ("PLDAClassifier", {}, "between_variances_", -1, "between_variances_ must not be negative"),
+    ("PLDAClassifier", {}, "_counts", 0, "_counts must be positive"),
+    ("ADBClassifier", {}, "centroids_", np.nan, "centroids_ of .* must be an array of finite numbers"),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters", "key", "value", "sentence"), ARRAYS, ids=str)
+def test_arrays_that_could_not_score_are_refused(rows, tmp_path, name, parameters, key, value, sentence):
+    clf = make(name, **parameters).fit(*rows)
+    getattr(clf, key)[0] = value
+    save(clf, tmp_path / "model")
+    with pytest.raises(ValueError, match=sentence):
+        load(tmp_path / "model")
+
+
+def test_logits_of_a_classifier_of_other_classes_are_refused(rows, tmp_path):
+    X, y = rows
+    clf = make("EnergyClassifier", estimator=EllipsoidOpenSetClassifier(random_state=0)).fit(X, y)
+    for inner, sentence in (
+        (EllipsoidOpenSetClassifier(random_state=0).fit(X, y + 1), "must be a classifier of the same classes_"),
+        (EllipsoidOpenSetClassifier(random_state=0).fit(X[:, :3], y), "logit_estimator_ takes 3 features"),
+    ):
+        clf.logit_estimator_ = inner
+        save(clf, tmp_path / "model", overwrite=True)
+        with pytest.raises(ValueError, match=sentence):
+            load(tmp_path / "model")
+
+
+def test_a_number_of_more_than_64_bits_is_refused(rows, tmp_path):
+    save(make("EnergyClassifier").fit(*rows), tmp_path / "model")
+    with pytest.raises(ValueError, match="it holds the integer 10000000000000000000…, which has more than 64 bits"):
+        altered(tmp_path / "model", lambda model: model["parameters"].update(temperature=10**400))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "parameters"), CASES, ids=str)
+def test_a_change_anywhere_is_refused_at_load_or_does_no_harm(rows, tmp_path, name, parameters):
+    if "max_iter" in getattr(baselines, name)().get_params():
+        parameters = {**parameters, "max_iter": 2}  # a short loss_curve_
+    save(make(name, **parameters).fit(*rows), tmp_path / "model")
+    path = tmp_path / "model" / MANIFEST
+    manifest = json.loads(path.read_text())
+    refusals, n_good = [], 0
+    for changed in alterations(manifest["model"]):
+        path.write_text(json.dumps(manifest | {"model": changed}))
+        try:
+            loaded = load(tmp_path / "model")
+        except ValueError as error:
+            refusals.append(str(error))
+            continue
+        # Whatever comes back from load is used without an error.
+        loaded.predict(rows[0])
+        loaded.decision_function(rows[0])
+        n_good += 1
+    assert n_good > 10
+    assert len(refusals) > 100
+    assert all("does not describe an estimator of this package" in refusal for refusal in refusals)
