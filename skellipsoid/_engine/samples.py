@@ -118,9 +118,13 @@ class Samples:
         if not crosses.any():
             return groups, groups, np.arange(len(self))
         pairs, inverse = np.unique(np.stack([groups, units])[:, crosses], axis=1, return_inverse=True)
+        members = [np.flatnonzero((groups == group) | (units == unit)) for group, unit in pairs.T]
+        # Two groups may have the same set: each is one sample of the same unit.
+        distinct: dict[bytes, int] = {}
+        same = np.array([distinct.setdefault(rows.tobytes(), len(distinct)) for rows in members])
+        wider = [members[first] for first in np.unique(same, return_index=True)[1]]
         sets, n_groups = groups.copy(), groups.max() + 1
-        sets[crosses] = n_groups + inverse.ravel()
-        wider = [np.flatnonzero((groups == group) | (units == unit)) for group, unit in pairs.T]
+        sets[crosses] = n_groups + same[inverse.ravel()]
         numbers = np.repeat(n_groups + np.arange(len(wider)), [len(rows) for rows in wider])
         return sets, np.concatenate([groups, numbers]), np.concatenate([np.arange(len(self)), *wider])
 

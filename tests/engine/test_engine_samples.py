@@ -205,6 +205,16 @@ def test_a_set_is_a_group_and_the_duplicates_of_the_row_wherever_they_are():
     }
 
 
+def test_duplicates_that_are_each_their_own_group_are_one_set():
+    found = samples([0] * 5, units=[0, 0, 1, 1, 2], groups=[4, 3, 2, 1, 0])
+    assert found.sets[0] == found.sets[1]
+    assert found.sets[2] == found.sets[3]
+    assert len({*found.sets.tolist()}) == 3
+    # The squared sum of three weights over the sum of their squares: 2, 2 and 1.
+    assert found.n_independent == pytest.approx(25 / 9)
+    assert samples([0] * 5, units=[0, 0, 1, 1, 2]).n_independent == pytest.approx(25 / 9)
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_every_row_is_scored_once_without_its_group_and_its_duplicates(seed):
     rng = np.random.default_rng(seed)
