@@ -120,8 +120,8 @@ def _summary_line(row: Summary, style: Style) -> list[str]:
         _optional(row.auroc, ".2f"),
         _optional(row.oracle_f1, ".2f"),
         f"{row.n_reached} of {row.n_compared}" if row.n_compared else "",
-        f"{row.fit_seconds:.2g}",
-        f"{1000 * row.predict_seconds:.2g}",
+        _two_digits(row.fit_seconds),
+        _two_digits(1000 * row.predict_seconds),
         _optional(row.memory_mb, ".0f"),
     ]
 
@@ -138,6 +138,10 @@ def _comparison_lines(table: "BenchmarkTable", encoder: str, style: Style) -> li
 
 def _with_spread(mean: float, std: float | None) -> str:
     return f"{mean:.2f}" + ("" if std is None else f" ± {std:.2f}")
+
+
+def _two_digits(value: float) -> str:
+    return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
 
 
 def _optional(value: float | None, form: str) -> str:
