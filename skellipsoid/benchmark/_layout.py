@@ -30,7 +30,6 @@ _COMPARISONS = (
 )
 _SUMMARY_HEADING = [
     "Method",
-    "Cases",
     "F1",
     "ACC",
     "AUROC",
@@ -114,7 +113,6 @@ def _text(table: "BenchmarkTable", style: Style) -> str:
 def _summary_line(row: Summary, style: Style) -> list[str]:
     return [
         style.escape(row.method),
-        str(row.n_cases),
         _with_spread(row.f1, row.f1_std),
         _with_spread(row.accuracy, row.accuracy_std),
         _optional(row.auroc, ".2f"),
@@ -123,6 +121,7 @@ def _summary_line(row: Summary, style: Style) -> list[str]:
         _two_digits(row.fit_seconds),
         _two_digits(1000 * row.predict_seconds),
         _optional(row.memory_mb, ".0f"),
+        str(row.n_cases),
     ]
 
 

@@ -43,10 +43,10 @@ def test_markdown(records):
     assert lines[2:8] == [
         "### Encoder: head",
         "",
-        "| Method | Cases | F1 | ACC | AUROC | Best threshold F1 | Reached | Fit, s | Predict, ms | Memory, MiB |",
+        "| Method | F1 | ACC | AUROC | Best threshold F1 | Reached | Fit, s | Predict, ms | Memory, MiB | Cases |",
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-        "| ellipsoid | 6 | 76.50 ± 1.50 | 86.50 ± 1.50 |  | 76.50 | 1 of 4 | 1.5 | 4 | 50 |",
-        "| mine | 5 | 74.40 | 84.40 |  | 74.40 | 1 of 4 | 1.5 | 4 | 50 |",
+        "| ellipsoid | 76.50 ± 1.50 | 86.50 ± 1.50 |  | 76.50 | 1 of 4 | 1.5 | 4 | 50 | 6 |",
+        "| mine | 74.40 | 84.40 |  | 74.40 | 1 of 4 | 1.5 | 4 | 50 | 5 |",
     ]
     start = lines.index("### Encoder: head", 3)
     assert lines[start - 2].startswith("ellipsoid minus each other method, in points")
