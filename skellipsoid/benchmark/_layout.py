@@ -38,6 +38,7 @@ _SUMMARY_HEADING = [
     "Fit, s",
     "Predict, ms",
     "Memory, MiB",
+    "Cases",
 ]
 _COMPARISON_HEADING = ("Method", "F1", "ACC", "F1, other at best threshold")
 
