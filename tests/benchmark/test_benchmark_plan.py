@@ -1,5 +1,7 @@
 """Plans: from arguments, from TOML, and what is refused before anything is run."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from sklearn.neighbors import NearestNeighbors
@@ -8,6 +10,7 @@ from skellipsoid.benchmark import run, short_names
 from skellipsoid.benchmark._data import DataSpec, load_data
 from skellipsoid.benchmark._plan import make_plan
 
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 PLAN = """
 data = ["mine", "banking", { name = "again", path = "mine", open_label = "oos" }]
 ratios = [0.5, 1]
@@ -186,3 +189,21 @@ def test_data_that_cannot_be_used_is_refused(tmp_path):
     np.savez(tmp_path / "x.npz", X_train=np.zeros((2, 2)), y_train=[0, 1], X_test=np.zeros((2, 2)))
     with pytest.raises(ValueError, match=r"but y_test is missing; save X_train, y_train, X_test, y_test, and X_dev"):
         load_data(DataSpec("x", str(tmp_path / "x.npz")), None)
+
+
+@pytest.mark.parametrize("path", sorted(BENCHMARKS.glob("*.toml")), ids=lambda path: path.stem)
+def test_the_plans_of_the_repository_can_be_run(path):
+    plan = make_plan(path)
+    assert plan.methods
+    for method in plan.methods:
+        method.build(0, "cpu", {})
+
+
+def test_the_repository_has_plans():
+    assert {path.stem for path in BENCHMARKS.glob("*.toml")} == {
+        "ablations",
+        "encoder_ablations",
+        "methods",
+        "mpnet",
+        "stability",
+    }
