@@ -49,11 +49,15 @@ def test_from_a_plan_to_a_table_and_pictures(folder, capsys):
     assert {record["method"] for record in records} == {"Nearest", "bayes", "tree"}
     assert records[0]["estimator"] == "own_methods:Nearest"
 
-    assert bench("table", "--results", "r.jsonl", "--reference", "tree", "--save", "t.md", "t.csv", "t.tex") == 0
+    assert (
+        bench("table", "--results", "r.jsonl", "--reference", "tree", "--save", "t.md", "t.rst", "t.csv", "t.tex") == 0
+    )
     out, _ = capsys.readouterr()
     assert (folder / "t.md").read_text(encoding="utf-8") == out
     assert "| blobs | bayes |" in out
-    assert "### tree minus each other method, paired t-test" in out
+    assert "tree minus each other method, in points: " in out
+    assert "| blobs" not in (text := (folder / "t.rst").read_text(encoding="utf-8"))
+    assert "blobs  bayes" in text
     assert (folder / "t.csv").read_text(encoding="utf-8").startswith("encoder,data,method,50% F1 mean,")
     assert (folder / "t.tex").read_text(encoding="utf-8").startswith(r"\begin{table*}")
 
@@ -111,7 +115,7 @@ def test_what_cannot_be_done_is_one_sentence(words, message, folder, capsys):
         (["run", "--results", "r", "--jobs", "0"], "'0' is not a number of processes; use a whole number from 1 on"),
         (
             ["table", "--results", "r", "--save", "t.txt"],
-            "'t.txt' names no format; use a name that ends in .md, .csv, .tex",
+            "'t.txt' names no format; use a name that ends in .md, .rst, .csv, .tex",
         ),
         (["plot", "ranks", "--results", "r", "--save", "x.doc"], "'x.doc' names no format"),
         (["plot", "ranks", "--results", "r"], "the following arguments are required: --save"),
