@@ -50,10 +50,12 @@ def inside_slope(norms: Tensor, radii: Tensor) -> Tensor:
     return -(norms < radii).to(norms.dtype)
 
 
-def other_class_loss(norms: Tensor, radii: Tensor) -> Tensor:
+def other_class_loss(
+    norms: Tensor, radii: Tensor, eta: float = CLAB_WEIGHT, shrink: float = CLAB_SHRINK, expand: float = CLAB_EXPAND
+) -> Tensor:
     """η max(Δ + s − r, 0) + η max(r − Δ − e, 0): the term of L_CLAB of a sample of another class (paper's appendix)."""
-    shrinking, expanding = (radii + CLAB_SHRINK - norms).clamp_min(0), (norms - radii - CLAB_EXPAND).clamp_min(0)
-    return CLAB_WEIGHT * (shrinking + expanding)
+    shrinking, expanding = (radii + shrink - norms).clamp_min(0), (norms - radii - expand).clamp_min(0)
+    return eta * (shrinking + expanding)
 
 
 def other_class_slope(norms: Tensor, radii: Tensor) -> Tensor:

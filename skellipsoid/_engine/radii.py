@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from .losses import CLAB_EXPAND, CLAB_SHRINK, other_class_loss
 from .training import History, run_epochs, shuffled_batches
 
 #: Epochs without a smaller loss that end the training.
@@ -26,8 +27,8 @@ class RadiusSettings:
     learning_rate: float
     batch_size: int
     max_iter: int
-    expand: float = 0.5
-    shrink: float = 0.1
+    expand: float = CLAB_EXPAND
+    shrink: float = CLAB_SHRINK
     eta: float = 0.0
 
 
@@ -47,9 +48,7 @@ def radius_loss(distances: Tensor, negatives: Tensor | None, radii: Tensor, sett
     """Loss of each row, given the radius of its class: |d − Δ| and, for CLAB, η ([Δ + s − d⁻]₊ + [d⁻ − Δ − e]₊)."""
     loss = (distances - radii).abs()
     if negatives is not None:
-        shrinking = (radii + settings.shrink - negatives).clamp_min(0)
-        expanding = (negatives - radii - settings.expand).clamp_min(0)
-        loss = loss + settings.eta * (shrinking + expanding)
+        loss = loss + other_class_loss(negatives, radii, settings.eta, settings.shrink, settings.expand)
     return loss
 
 

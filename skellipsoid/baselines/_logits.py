@@ -154,9 +154,8 @@ class SoftmaxOpenSetClassifier(LogitClassifier):
         return 0.5
 
     def _from_logits(self, logits: Floats) -> Scored:
-        assigned = logits.argmax(axis=1)
         by_class = np.exp(log_softmax(logits, axis=1))
-        return Scored(assigned, by_class[np.arange(len(logits)), assigned], by_class)
+        return Scored(logits.argmax(axis=1), by_class.max(axis=1), by_class)
 
 
 class MaxLogitClassifier(LogitClassifier):
@@ -281,8 +280,7 @@ class MaxLogitClassifier(LogitClassifier):
 
     def _from_logits(self, logits: Floats) -> Scored:
         by_class = centred(logits)
-        assigned = by_class.argmax(axis=1)
-        return Scored(assigned, by_class[np.arange(len(logits)), assigned], by_class)
+        return Scored(by_class.argmax(axis=1), by_class.max(axis=1), by_class)
 
 
 class EnergyClassifier(LogitClassifier):

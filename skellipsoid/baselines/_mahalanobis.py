@@ -181,8 +181,7 @@ class MahalanobisClassifier(ThresholdedClassifier):
             by_class[:, k] = self._log_density(k, offsets) if self.covariance == "class" else -_squares(offsets)
         if self.covariance == "relative":
             by_class += _squares((X - self._mean) @ self._all_whitener)[:, np.newaxis]
-        assigned = by_class.argmax(axis=1)
-        return Scored(assigned, by_class[np.arange(len(X)), assigned], by_class)
+        return Scored(by_class.argmax(axis=1), by_class.max(axis=1), by_class)
 
     def _log_density(self, k: int, offsets: Floats) -> Floats:
         """Logarithm of the density of class k, without the constant that all share, of whitened offsets."""

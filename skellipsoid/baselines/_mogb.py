@@ -14,6 +14,7 @@ from .._base import BoundaryOpenSetClassifier
 from .._engine.devices import resolve_seed
 from .._engine.samples import Gathered, find_scale
 from .._validation import enumerated
+from ._covariance import class_means
 
 #: A ball of equal rows has this radius, as a share of the scale: margins stay finite.
 _SMALLEST_RADIUS = 1e-6
@@ -206,9 +207,7 @@ class MOGBClassifier(BoundaryOpenSetClassifier):
         shares = weights / weights.sum()
         self._smallest = _SMALLEST_RADIUS * find_scale(rows, shares @ rows, shares)
         n_classes = len(self.classes_)
-        self._means = np.array(
-            [np.average(rows[classes == k], axis=0, weights=weights[classes == k]) for k in range(n_classes)]
-        )
+        self._means, _ = class_means(rows, classes, weights, n_classes)
         rng = np.random.default_rng(resolve_seed(self.random_state))
         found = self._balls(rows, classes, weights, rng)
         balls = sorted(filter(self._is_kept, found), key=lambda ball: (ball.label, ball.rows[0]))

@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._base import BaseOpenSetClassifier
 from .._engine.samples import Gathered
+from ._covariance import class_means
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
 #: LOF of a row beyond which ``contamination="auto"`` takes it for an outlier, as in scikit-learn.
@@ -290,7 +291,7 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
         rows, classes = X[kept].astype(np.float64, copy=False), classes[kept]
         counts = np.bincount(classes)
         self._rows, self._starts = rows, np.cumsum([0, *counts])
-        self.centroids_ = np.array([rows[classes == k].mean(axis=0) for k in range(len(counts))])
+        self.centroids_, _ = class_means(rows, classes, np.ones(len(rows)), len(counts))
         self._reaches, self._densities = np.zeros(len(rows)), np.zeros(len(rows))
         self.thresholds_ = np.full(len(counts), np.nan)
         gaps = [self._fit_class(k) for k in np.flatnonzero(counts > 1).tolist()]

@@ -161,8 +161,7 @@ class PLDAClassifier(ThresholdedClassifier):
             self._counts,
             self.between_variances_,
         )
-        assigned = by_class.argmax(axis=1)
-        return Scored(assigned, by_class[np.arange(len(X)), assigned], by_class)
+        return Scored(by_class.argmax(axis=1), by_class.max(axis=1), by_class)
 
 
 def plda_ratios(rows: Floats, means: Floats, counts: Floats, between: Floats) -> NDArray[np.float64]:

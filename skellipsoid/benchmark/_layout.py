@@ -5,7 +5,7 @@ import io
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ._summary import Summary
+from ._summary import COMPARED, Summary
 
 if TYPE_CHECKING:
     from ._table import BenchmarkTable, Cell, Column
@@ -87,7 +87,7 @@ def to_rst(table: "BenchmarkTable") -> str:
 
 
 def _text(table: "BenchmarkTable", style: Style) -> str:
-    parts = [_SUMMARY]
+    parts, most_seeds = [_SUMMARY], _most_seeds(table)
     for encoder in table.encoders:
         lines = [_summary_line(row, style) for row in table.summaries if row.encoder == encoder]
         parts += [style.heading(f"Encoder: {style.escape(encoder)}"), style.table(_SUMMARY_HEADING, lines)]
@@ -103,7 +103,7 @@ def _text(table: "BenchmarkTable", style: Style) -> str:
             [
                 style.escape(_data_name(data)),
                 style.escape(method),
-                *(_marked(cell, table.most_seeds, style) for cell in cells),
+                *(_marked(cell, most_seeds, style) for cell in cells),
             ]
             for data, method, cells in table.rows(encoder)
         ]
@@ -130,7 +130,7 @@ def _comparison_lines(table: "BenchmarkTable", encoder: str, style: Style) -> li
     found = {(test.method, test.metric): test for test in table.comparisons if test.encoder == encoder}
     lines = []
     for method in dict.fromkeys(method for method, _ in found):
-        tests = [found.get((method, metric)) for metric in ("f1", "accuracy", "oracle_f1")]
+        tests = [found.get((method, metric)) for metric in COMPARED]
         texts = ["" if test is None else f"{test.difference:+.2f} (p = {test.holm:.1g})" for test in tests]
         lines.append([style.escape(method), *texts])
     return lines
@@ -169,7 +169,7 @@ def to_latex(table: "BenchmarkTable") -> str:
 
 
 def _latex(table: "BenchmarkTable", encoder: str) -> str:
-    columns, width = table.columns, len(METRICS)
+    columns, width, most_seeds = table.columns, len(METRICS), _most_seeds(table)
     groups = [columns[i][0] for i in range(0, len(columns), width)]
     tops = ["Average" if ratio is None else rf"KCR={ratio:.0%}".replace("%", r"\%") for ratio in groups]
     lines = [
@@ -188,11 +188,15 @@ def _latex(table: "BenchmarkTable", encoder: str) -> str:
             n_rows = sum(row[0] == data for row in rows)
             first, before = rf"\multirow{{{n_rows}}}{{*}}{{{_escape(_data_name(data))}}}", data
             lines.append(r"\midrule")
-        texts = [_latex_cell(cell, table.most_seeds) for cell in cells]
+        texts = [_latex_cell(cell, most_seeds) for cell in cells]
         lines.append(" & ".join([first, _escape(method), *texts]) + r" \\")
     legend = _escape(_CELLS.format("bold", "underlined"))
     caption = rf"\caption{{Encoder: {_escape(encoder)}. {legend}}}"
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", caption, r"\end{table*}", ""])
+
+
+def _most_seeds(table: "BenchmarkTable") -> int:
+    return max(cell.n_seeds for cell in table.cells.values())
 
 
 def _heading(column: "Column") -> str:

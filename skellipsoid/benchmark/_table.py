@@ -100,11 +100,6 @@ class BenchmarkTable:
                     found.append((data, method, cells))
         return found
 
-    @property
-    def most_seeds(self) -> int:
-        """Largest number of seeds of a cell."""
-        return max(cell.n_seeds for cell in self.cells.values())
-
     def to_markdown(self) -> str:
         """Write the summaries, the tests and the cells as Markdown.
 
