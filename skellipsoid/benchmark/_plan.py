@@ -42,6 +42,8 @@ class Plan(NamedTuple):
 def make_plan(plan: str | PathLike[str] | None, **given: Any) -> Plan:
     """Make a plan of a TOML file and of arguments, which come before what the file says; ``None`` is not given.
 
+    An argument may call a data set, an encoder or a method by its name in the file.
+
     Raises
     ------
     ValueError
@@ -49,7 +51,9 @@ def make_plan(plan: str | PathLike[str] | None, **given: Any) -> Plan:
     OSError
         If the file cannot be read.
     """
-    settings = {**_DEFAULTS, **_read(plan), **{name: value for name, value in given.items() if value is not None}}
+    read = _read(plan)
+    chosen = {name: _by_name(value, read.get(name)) for name, value in given.items() if value is not None}
+    settings = {**_DEFAULTS, **read, **chosen}
     n_splits = settings["n_splits"]
     if isinstance(n_splits, bool) or not isinstance(n_splits, int) or n_splits < 2:
         msg = f"n_splits is {n_splits!r}, but must be a whole number from 2 on."
@@ -90,6 +94,14 @@ def _read(plan: str | PathLike[str] | None) -> dict[str, Any]:
     settings["data"] = [_beside(home, entry, "path") for entry in settings.get("data", _DEFAULTS["data"])]
     settings["encoders"] = [_beside(home, entry, "model_name") for entry in settings.get("encoders", ("head",))]
     return settings
+
+
+def _by_name(value: Any, listed: Any) -> Any:
+    """Replace each name of an entry of the file by that entry."""
+    if not isinstance(value, list | tuple) or not isinstance(listed, list):
+        return value
+    entries = {entry["name"]: entry for entry in listed if isinstance(entry, Mapping) and "name" in entry}
+    return [entries.get(name, name) if isinstance(name, str) else name for name in value]
 
 
 def _beside(home: Path, entry: Any, key: str) -> Any:

@@ -67,7 +67,8 @@ def run(
     results : str or path-like
         File of JSON lines. One line is appended for each run when it is done.
     plan : str or path-like, default=None
-        TOML file with any of the parameters from ``data`` to ``data_home``; its paths are relative to its folder.
+        TOML file with any of the parameters from ``data`` to ``data_home``; its paths are relative to its folder. What
+        is given as a parameter comes before it; data sets, encoders and methods can be chosen by their names in it.
     data : sequence, default=None
         ``"banking"``, ``"oos"``, ``"stackoverflow"``; ``"assistant"``, the corpus that ships with the package; a folder
         with ``train.tsv``, ``test.tsv`` and, if you like, ``dev.tsv``, each of ``text<TAB>label`` lines; or an ``.npz``

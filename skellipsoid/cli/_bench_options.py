@@ -36,7 +36,8 @@ def _add_run(steps: "argparse._SubParsersAction[argparse.ArgumentParser]", seed:
         "run",
         help="run what has no result yet",
         description="Run every method on every data set, known-class ratio, seed and encoder that has no result yet. "
-        "A benchmark that was killed continues where it was. What is given here comes before what the plan says.",
+        "A benchmark that was killed continues where it was. What is given here comes before what the plan says; data, "
+        "encoders and methods can be chosen by their names in the plan.",
     )
     run.add_argument("--results", type=Path, required=True, metavar="FILE.jsonl", help="one line for each run")
     run.add_argument("--plan", type=Path, metavar="PLAN.toml", help="data, ratios, seeds, encoders and methods")

@@ -57,6 +57,16 @@ def test_a_plan_names_everything_relative_to_itself(folder, intents_folder):
     assert plan.data_home == str(folder / "texts")
 
 
+def test_entries_of_a_plan_are_chosen_by_name(folder):
+    plan = make_plan(folder / "plan.toml", data=["again"], encoders=["softmax", "none"], methods=["searched"])
+    everything = make_plan(folder / "plan.toml")
+    assert plan.data == [everything.data[2]]
+    assert plan.encoders == [everything.encoders[3], everything.encoders[0]]
+    assert [(spec.name, spec.changed, spec.search) for spec in plan.methods] == [
+        ("searched", {"max_iter": 500}, {"C": [0.1, 1.0]})
+    ]
+
+
 def test_arguments_come_before_the_plan(folder):
     plan = make_plan(folder / "plan.toml", seeds=[0, 1], methods=["paper"], data=None)
     assert plan.seeds == [0, 1]
