@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 #: Places in the picture, in units of a line of text: the axis, the first name below it, a bar below the other.
 _FIRST_NAME, _BAR = 1.6, 0.35
+#: With more ranks on the axis, every other one has its number.
+_MOST_NUMBERS = 12
 
 
 class _Ranks(NamedTuple):
@@ -208,7 +210,8 @@ class CriticalDifferenceDisplay:
         self.ax_.plot([low, high], [0, 0], color=INK, linewidth=1)
         for rank in range(low, high + 1):
             self.ax_.plot([rank, rank], [-0.2, 0], color=INK, linewidth=1)
-            self.ax_.text(rank, -0.4, str(rank), ha="center", va="bottom", fontsize=9)
+            if high <= _MOST_NUMBERS or rank % 2:
+                self.ax_.text(rank, -0.4, str(rank), ha="center", va="bottom", fontsize=9)
         end = min(low + self.critical_difference, high + 0.4 * (high - low))
         self.ax_.plot([low, end], [-1.5, -1.5], color=INK, linewidth=1, marker="|")
         text = f"critical difference {self.critical_difference:.2f}"

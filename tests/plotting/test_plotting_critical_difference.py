@@ -1,5 +1,7 @@
 """Critical-difference diagrams: ranks, tests, and what is drawn."""
 
+import itertools
+
 import numpy as np
 import pytest
 from matplotlib import pyplot as plt
@@ -51,6 +53,15 @@ def test_the_picture_shows_the_ranks():
     display.figure_.draw_without_rendering()
     boxes = [text.get_window_extent() for text in display.text_]
     assert not any(one.overlaps(other) for i, one in enumerate(boxes) for other in boxes[:i])
+
+
+@pytest.mark.parametrize("n_models", [12, 20, 30])
+def test_numbers_of_the_axis_do_not_touch(n_models):
+    display = CriticalDifferenceDisplay(np.arange(1.0, n_models + 1), [f"m{i}" for i in range(n_models)], 3.0).plot()
+    display.figure_.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in display.ax_.texts if text.get_text().isdigit()]
+    assert len(boxes) >= n_models // 2
+    assert not any(one.overlaps(other) for one, other in itertools.pairwise(boxes))
 
 
 def test_given_axes_and_keywords_are_used():
