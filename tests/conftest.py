@@ -4,6 +4,9 @@ import os
 
 # Before anything imports the hub's client, which reads it once: no test may ask a network.
 os.environ["HF_HUB_OFFLINE"] = "1"
+# With pytest-xdist every core has a process of its own; those that the tests start shall not want all cores either.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import importlib.util
 import itertools
