@@ -3,9 +3,9 @@
 Search beta and alpha with held-out classes
 ===========================================
 
-A larger ``beta`` makes all boundaries smaller. ``alpha`` is the position of the synthetic open samples that help to
-choose the size. This example searches both with :class:`~sklearn.model_selection.GridSearchCV`. It draws the F1 of
-every pair, and the two error rates that depend on ``beta``.
+A larger ``beta`` makes all boundaries smaller. ``alpha`` sets where the synthetic open samples lie that help to choose
+the size. This example searches both with :class:`~sklearn.model_selection.GridSearchCV`. It draws the F1 of every pair,
+and the shares of known and of open samples that are rejected for each ``beta``.
 """
 
 # %%
@@ -13,7 +13,8 @@ every pair, and the two error rates that depend on ``beta``.
 # ---------------
 # The features are those of the frozen text model, for the corpus that comes with the package.
 # :class:`~skellipsoid.model_selection.OpenSetKFold` removes a third of the classes from the training part of each fold.
-# In the test part they are open. Ordinary folds have no open samples and always prefer the larger boundary.
+# In the test part they are open. Ordinary folds have no open samples, so there a larger boundary never has a lower
+# score.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -79,8 +80,8 @@ best = np.unravel_index(f1.argmax(), f1.shape)
 print(f"default {f1[default]:.1f} ± {error[default]:.1f}, best {f1[best]:.1f} ± {error[best]:.1f}")
 
 # %%
-# Two kinds of error
-# ------------------
+# Rejected known and open samples
+# -------------------------------
 # A larger ``beta`` makes all boundaries smaller. So more open samples are rejected, and also more known samples. The
 # shape of the boundaries does not change.
 

@@ -118,13 +118,13 @@ for detector in (IsolationForest(random_state=0), LocalOutlierFactor(novelty=Tru
     rank(name, detector.fit(X_train).score_samples(X_test), digit)
 
 # %%
-# ``LocalOutlierFactor`` stores all training images and compares each new image with its neighbours. It is second here.
-# This is one data set and one choice of known digits. Compare the methods on your data.
+# ``LocalOutlierFactor`` is second here. It stores all training images and compares each new image with its neighbours.
+# These are results of one data set and one choice of known digits. Compare the methods on your data.
 #
 # Fewer features
 # --------------
-# PCA makes the matrices smaller. It keeps the directions in which images vary most. It removes the directions in which
-# known digits hardly vary, and an unknown digit often deviates in these directions. So the AUROC becomes lower.
+# PCA reduces the number of features. It keeps the directions in which images vary most. It removes the directions in
+# which known digits hardly vary, and an unknown digit often deviates in these directions. So the AUROC becomes lower.
 
 print(f"{'features':18} {'F1':>6} {'AUROC':>6} {'OSCR':>6} {'closed-set accuracy':>20}")
 for n_components in (5, 10, 20, None):

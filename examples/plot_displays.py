@@ -91,9 +91,9 @@ plt.show()
 # %%
 # What does a boundary look like?
 # -------------------------------
-# The figure shows one class along two of the axes that separate the classes. Each axis has the names of the two classes
-# at its ends. The position of a sample shows these two axes only. The other directions also count. So a rejected sample
-# may appear inside the boundary.
+# The figure shows one class along two of the axes that separate the classes. Each axis is named by the two classes at
+# its ends. A sample is drawn by its position along these two axes only, but the decision depends on all directions. So
+# a rejected sample may appear inside the boundary.
 
 fig, ax = plt.subplots(figsize=(7, 4.8), layout="constrained")
 EllipsoidDisplay.from_estimator(clf, X_test, y_test, label=3, ax=ax)
@@ -102,9 +102,9 @@ plt.show()
 # %%
 # Which of several models is better?
 # ----------------------------------
-# In each of eight draws of four known digits, the models are ranked by their AUROC. The axis has the mean rank: 1 is
-# the best model of every draw. A bar joins models that the Nemenyi test cannot tell apart. The draws share test images,
-# so the differences look more significant than they are.
+# Four known digits are drawn eight times. In each draw, the models are ranked by their AUROC. The axis shows the mean
+# rank: a model with the rank 1 is the best in every draw. A bar joins models without a significant difference (Nemenyi
+# test). The draws share test images, so the differences look more significant than they are.
 
 models = {
     "ellipsoids": EllipsoidOpenSetClassifier(random_state=0),

@@ -3,9 +3,9 @@
 Ellipsoids and balls
 ====================
 
-Most classes are not spherical. A ball around an elongated class has a problem: if it is small, it rejects samples of
-the class. If it is large, it accepts open space. An ellipsoid avoids both. This example draws balls and ellipsoids in
-two dimensions, and measures the gain of the shape.
+Most classes are not spherical. A small ball around an elongated class rejects samples of the class. A large ball
+accepts open samples beside the class. An ellipsoid avoids both errors. This example draws balls and ellipsoids in two
+dimensions, and compares their results.
 """
 
 # %%

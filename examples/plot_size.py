@@ -59,9 +59,9 @@ plt.show()
 # ----------------
 # All radii are multiplied by one radius scale s. For a fitted classifier, this is the same as an offset of 1 - s. With
 # ``recalibrate=False`` the radius is the mean distance of the held-out samples. About half of the new samples of a
-# class lie farther out. With ``recalibrate=True``, the default, the classifier chooses the radius scale with the best
-# expected F1. The held-out samples are the known samples. Two kinds of samples replace open samples: samples of
-# held-out classes, and samples of synthetic classes between two known classes. The figure shows the F1 on the test
+# class lie farther out. With ``recalibrate=True``, the default, the classifier chooses the radius scale by the expected
+# F1. To compute it, the held-out samples replace new known samples. Two kinds of samples replace open samples: samples
+# of held-out classes, and samples of synthetic classes between two known classes. The figure shows the F1 on the test
 # samples.
 
 scales = np.linspace(0.5, 1.5, 201)
@@ -94,5 +94,5 @@ plt.show()
 # %%
 # Cost
 # ----
-# A held-out sample changes the covariance of its class by a matrix of rank one. So one decomposition of each class
+# Without a sample, the covariance of its class changes by a matrix of rank one. So one decomposition of each class
 # gives the distances of all held-out samples. Nothing is fitted again.

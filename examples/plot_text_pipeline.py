@@ -38,9 +38,9 @@ print(pipe.predict(["wake me at half past six", "how many moons does Jupiter hav
 # %%
 # Report
 # ------
-# The test part has 168 open texts. Half of them are *near*: requests of the same domains for something else. The other
-# half are *far*. *F1* in the literature is the f1-score of the line "macro avg": each known intent and open have the
-# same weight.
+# The test part has 168 open texts. Half of them are *near*: requests of the same domains as the known intents, but for
+# something else. The other half are *far*: small talk, general knowledge, noise. *F1* in the literature is the f1-score
+# of the line "macro avg": each known intent and open have the same weight.
 #
 # ``pipe.predict(test.data)`` gives the same labels. Here the texts are embedded once, because the features are used
 # again below.
@@ -54,7 +54,8 @@ print(open_set_report(test.target, predicted, labels=pipe.classes_))
 # Margins of known and open texts
 # -------------------------------
 # The margin of a text is 1 at the centre of its nearest intent, 0 on the boundary, and negative outside. Far texts are
-# easy to reject. The margins of near texts and known texts overlap. So no size of the boundaries separates all of them.
+# easy to reject. The margins of near texts and known texts overlap. So no size of the boundaries separates near from
+# known texts completely.
 
 margins = pipe[-1].score_samples(features)
 groups = {
@@ -77,8 +78,9 @@ plt.show()
 # %%
 # Why is a text rejected?
 # -----------------------
-# :func:`~skellipsoid.explain` gives the nearest intent, the margin, the p-value and the nearest training text. A text
-# with a near training text can still be open: the margin also depends on the direction from the centre to the text.
+# :func:`~skellipsoid.explain` gives the nearest intent, the margin, the p-value and the nearest training text. The
+# p-value is the share of held-out known texts with the same or a lower margin. A text with a near training text can
+# still be open: the margin also depends on the direction from the centre to the text.
 
 is_open, is_rejected = test.target == "-1", predicted == "-1"
 order = np.argsort(-margins)
@@ -102,14 +104,15 @@ for title, rows in shown.items():
 # ---------------------
 # ``GridSearchCV`` works with the pipeline. Three points need care.
 #
-# *Folds.* Folds of ordinary cross-validation have no open texts, so that a larger boundary never has a lower score.
+# *Folds.* Folds of ordinary cross-validation have no open texts, so a larger boundary never has a lower score.
 # :class:`~skellipsoid.model_selection.OpenSetKFold` removes some classes from the training part of each fold. For the
-# scorer these classes are open. Eight intents are enough for this example.
+# scorer these classes are open. To save time, this example uses eight intents.
 #
 # *Candidates.* ``beta`` changes the size of all boundaries: a larger ``beta`` makes them smaller, and more texts are
-# open. ``alpha`` is the position of the synthetic classes between two known classes. They help to choose the size.
+# open. ``alpha`` sets where the synthetic classes lie between two known classes. They help to choose the size.
+# ``init="identity"`` trains the ellipsoids of the paper.
 #
-# *Time.* ``memory`` stores the fitted encoder, because it does not depend on these parameters. So the encoder is fitted
+# *Time.* The fitted encoder does not depend on these parameters, and ``memory`` stores it. So the encoder is fitted
 # once in each fold. The test part is embedded again for each candidate.
 
 some = np.isin(train.target, train.target_names[:8])

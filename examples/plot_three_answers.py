@@ -1,7 +1,7 @@
 """
-==========================================================
-Classifier, outlier detector, open-set classifier compared
-==========================================================
+============================================================
+A classifier, an outlier detector and an open-set classifier
+============================================================
 
 New samples often belong to none of the classes of the training data. This example compares three kinds of model on the
 same data with two features. A classifier assigns every sample to a class. An outlier detector (novelty detection) finds
@@ -75,8 +75,8 @@ plt.show()
 # %%
 # In numbers
 # ----------
-# The table shows the share of the open samples that are rejected, and the shares of new known samples that are accepted
-# and that get their class. The detector has no classes.
+# The table shows the share of the open samples that are rejected, the share of the new known samples that are accepted,
+# and the share of the new known samples that get the right class. The detector has no classes.
 
 rejected = {
     "classifier": np.zeros(len(open_samples), dtype=bool),

@@ -45,13 +45,13 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         X : array-like of shape (n_samples, n_features)
             Features: NumPy, pandas, polars, or a torch tensor on any device. Dense and finite.
         y : array-like of shape (n_samples,)
-            Labels. Samples labelled ``open_label`` are real open samples: they never become a class. They join the
-            negatives of a classifier that has any.
+            Labels. Samples labelled ``open_label`` are real open samples: they never become a class. Some methods use
+            them to choose the boundaries or the threshold.
         sample_weight : array-like of shape (n_samples,), default=None
-            Sample weights, on any scale; ``None`` is 1 for all. Samples of weight 0 are left out. The weight of
+            Sample weights, on any scale; ``None`` is 1 for all. Samples of weight 0 are not used. The weight of
             duplicates depends on ``duplicates``. All real open samples of positive weight count the same.
         groups : array-like of shape (n_samples,), default=None
-            Group of each sample: conversation, author, template. Samples of one group are left out together. ``None``:
+            Group of each sample: conversation, author, template. Samples of one group are held out together. ``None``:
             the duplicates that are found are the groups. Read more in the :ref:`User Guide <repeated>`.
 
         Returns
@@ -211,7 +211,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return np.asarray(self.classes_[self._score_assigned(X)[0]])
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.floating]:
-        """Knownness of each sample: the score of its assigned class.
+        """Knownness of each sample (how likely it is known): the score of its assigned class.
 
         Parameters
         ----------
@@ -220,7 +220,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         scores : ndarray of shape (n_samples,)
-            Higher is more known; ``predict`` answers open exactly where this is below ``offset_`` plus the entry of
+            Higher is more known. ``predict`` answers open if the score is below ``offset_`` plus the entry of
             ``class_offsets_`` for the assigned class.
         """
         X = self._validate_scored_data(X)
@@ -229,7 +229,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def decision_function(self, X: ArrayLike) -> NDArray[np.floating]:
         """Confidence of each class in scikit-learn's shape; it ignores ``offset_`` and never answers open.
 
-        Its argmax is always ``predict_known``, so that code which takes the argmax loses the open answer: use
+        Its argmax is the answer of ``predict_known``. So code that takes the argmax loses the open answer: use
         ``predict``, or ``score_samples`` for the knownness of a sample. Read more in the :ref:`User Guide <wrappers>`.
 
         Parameters
@@ -239,8 +239,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         decision : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
-            The scores of all classes, the assigned class's column raised to the row's maximum; for two classes the
-            difference of the two columns, positive for ``classes_[1]``.
+            The scores of all classes. The score of the assigned class is raised to the largest score of the sample. For
+            two classes, the difference of the two columns, positive for ``classes_[1]``.
         """
         X = self._validate_scored_data(X)
         decision = self._score_all(X)

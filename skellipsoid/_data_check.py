@@ -104,9 +104,9 @@ def check_training_texts(
 
     Notes
     -----
-    Near duplicates are found as in a fit, at a false discovery rate of 5 %, but by TF-IDF weights of character n-grams
-    instead of embeddings, and their cosine is at least 0.75. So paraphrases are not found, and in a class of fewer than
-    nine different texts only those that differ in punctuation are.
+    Near duplicates are found as in a fit, at a false discovery rate of 5 %, but with TF-IDF weights of character
+    n-grams instead of embeddings. Their cosine is at least 0.75. So paraphrases are not found. In a class with fewer
+    than nine different texts, only texts that differ in punctuation are found.
 
     Examples
     --------

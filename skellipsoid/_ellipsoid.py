@@ -28,34 +28,36 @@ _LEARNING_RATE = 2e-3
 class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
     """Open-set classifier with one ellipsoid around each known class.
 
-    The boundary stage of EliDecide [1]_. The boundary of each known class k is one ellipsoid
-    { z : ‖A_k (z − m_k)‖₂ ≤ Δ_k }. A sample is assigned to the class with the nearest mean. It is open if it lies
-    outside that class's ellipsoid. No threshold is tuned by hand.
+    The boundary stage of EliDecide [1]_. The region of each known class k is one ellipsoid
+    { z : ‖A_k (z − m_k)‖₂ ≤ Δ_k } with the matrix A_k, the centre m_k and the radius Δ_k. A sample is assigned to the
+    class with the nearest mean. It is open if it lies outside the ellipsoid of this class. No threshold is tuned by
+    hand. (Equation numbers below are those of the paper.)
 
     By default the ellipsoids are computed in closed form, from the covariance of each class, the covariance within all
     classes and the covariance of the class means. With ``init="identity"`` they are learned as in the paper, with two
-    losses: the expansion loss of known samples outside, and the contraction loss of pseudo-open samples inside.
-    Pseudo-open samples are mixtures of known samples with distinct labels.
+    losses: known samples outside expand an ellipsoid, and pseudo-open samples contract all ellipsoids. Pseudo-open
+    samples are mixtures of known samples with distinct labels.
 
     Read more in the :ref:`User Guide <method>`.
 
     Parameters
     ----------
     alpha : float, default=0.6
-        α, concentration of the Dirichlet distribution of the mixture weights (eq. 14). Below 1 one of the mixed
-        samples has most of the weight, so that pseudo-open samples lie close to the classes. Large values put them
-        half-way between classes. By default α mixes class means into the synthetic classes with which the radius scale
-        is chosen (see Notes).
+        α, concentration of the Dirichlet distribution of mixture weights (eq. 14). Below 1, one weight is usually much
+        larger than the others, so mixtures lie close to a known class. With large values they lie half-way between
+        classes. The mixtures are the means of the synthetic classes that help to choose the radius scale (see Notes).
+        With ``init="identity"`` they are also the pseudo-open samples.
 
     beta : float, default=0.5
-        β, strength of the contraction (eq. 15). By default it acts on the radius scale: a larger value makes all
-        boundaries smaller, so that more known and more open samples are rejected (see Notes). With ``init="identity"``
-        it contracts the shapes, most in the directions of pseudo-open samples; there it acts only with
-        ``negative_loss="contraction"``.
+        β, strength of the contraction (eq. 15). With ``init="covariance"`` it acts on the radius scale: a larger value
+        makes all boundaries smaller, so that more known and more open samples are rejected (see Notes). With
+        ``init="identity"`` it contracts the shapes, most in the directions of pseudo-open samples; there it acts only
+        with ``negative_loss="contraction"``.
 
     n_mix : int, default=3
-        P, number of samples with distinct labels that are mixed into a pseudo-open one; with fewer known classes, one
-        of each class. Only with ``init="identity"`` and pseudo-open samples (see ``negative_loss``).
+        P, number of samples with distinct labels that are mixed into a pseudo-open sample. With fewer known classes,
+        one sample of each class is mixed. Only with ``init="identity"`` and pseudo-open samples (see
+        ``negative_loss``).
 
     init : {"covariance", "identity"}, default="covariance"
         ``"covariance"``: ellipsoids in closed form, without iterative training. ``"identity"``: the ellipsoids of the
@@ -68,17 +70,17 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
     negative_loss : {"contraction", "adb", "clab", "adb_gen"}, default="contraction"
         The loss that makes ellipsoids smaller (the second term of eq. 16). ``"contraction"``: eq. 15, for pseudo-open
         samples. The others are the ablations in the paper's appendix: ``"adb_gen"`` is eq. 15 with β = 0; ``"adb"`` is
-        [Δ_k − r_k]₊ of the known samples of class k; ``"clab"`` adds for each of them the loss of a sample of another
-        class, with η = 0.1, s = 0.1 and e = 0.5. With ``"adb"`` and ``"clab"``, open samples serve validation alone.
-        Only with ``init="identity"``.
+        [Δ_k − r_k]₊ of the known samples of class k, at the distance r_k; ``"clab"`` adds for each of them the loss of
+        a sample of another class (see :ref:`ablations`). With ``"adb"`` and ``"clab"``, open samples are used for
+        validation only. Only with ``init="identity"``.
 
     learning_rate : float or "auto", default="auto"
         Step size of the Adam optimiser; ``"auto"`` is 0.002 (the paper uses 0.001 to 0.002). Only with
         ``init="identity"``.
 
     batch_size : int or "auto", default="auto"
-        Known samples per step; a step has as many pseudo-open ones. ``"auto"`` divides an epoch into about 16 batches
-        of 16 to 128 samples. Only with ``init="identity"``.
+        Known samples per step; each step has the same number of pseudo-open samples. ``"auto"`` divides an epoch into
+        about 16 batches of 16 to 128 samples. Only with ``init="identity"``.
 
     max_iter : int, default=100
         Largest number of epochs. Only with ``init="identity"``.
@@ -89,9 +91,9 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
         the training loss does not improve. Only with ``init="identity"``.
 
     recalibrate : bool, default=True
-        Whether all radii are multiplied by one factor, the radius scale. It is chosen on left-out samples (with
-        ``init="identity"`` on validation samples, see Notes). ``False`` keeps the paper's radii. They reject many known
-        samples, since training samples lie closer to the class mean than new samples.
+        Whether all radii are multiplied by one factor, the radius scale. It is chosen with held-out samples (with
+        ``init="identity"`` with validation samples, see Notes). ``False`` keeps the radii of the paper, which are mean
+        distances. Many known samples lie farther out and are rejected.
 
     validation_fraction : float, default=0.2
         Share of each class's samples that are validation samples, with ``early_stopping`` or ``recalibrate``. A class
@@ -109,11 +111,11 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
         length.
 
     duplicates : {"once", "each", "off"}, default="once"
-        Treatment of exact and near duplicates of a sample within its class, which are frequent in real logs. A sample
-        that is validated while its duplicate stays in the fit is too easy. ``"once"``: duplicates are left out
-        together, and together have the weight of one sample. ``"each"``: they are left out together, and each has its
-        own weight. ``"off"``: duplicates are not searched. ``groups_`` shows the duplicates found. Read more in the
-        :ref:`User Guide <repeated>`.
+        Treatment of exact and near duplicates of a sample within its class, which are frequent in real logs. If a
+        sample is held out and its duplicate stays in the fit, the sample lies too near to its class. ``"once"``:
+        duplicates are held out together, and together have the weight of one sample. ``"each"``: they are held out
+        together, and each has its own weight. ``"off"``: duplicates are not searched. ``groups_`` shows the duplicates
+        found. Read more in the :ref:`User Guide <repeated>`.
 
     open_label : int or str, default=-1
         The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
@@ -183,12 +185,12 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
         ``offset_`` plus the entry of the assigned class. Zeros after ``fit``.
 
     groups_ : ndarray of shape (n_samples,)
-        Samples with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates
+        Samples with the same number were held out together: the ``groups`` given to ``fit``, else the duplicates
         found. −1 for samples of weight 0 and outliers.
 
     held_out_scores_ : ndarray of shape (n_held_out,) or None
-        ``score_samples`` of known samples by boundaries without them, in ascending order, equal samples once; ``None``
-        if there are none.
+        Scores of the known samples by boundaries that were computed without them, in ascending order. ``None`` if
+        there are none.
 
     n_iter_ : int
         Number of epochs; 1 for the closed form.
@@ -223,33 +225,34 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
        With fewer than four classes Q = T and m_k = c_k.
     4. Σ_k = (1 − ρ) S_k + ρ Q is the shape of class k, with its own covariance S_k: A_kᵀ A_k ∝ Σ_k⁻¹.
     5. A sample is assigned to the class whose mean c_k is nearest in the metric of T.
-    6. Leave-one-out validation: every known sample is scored by boundaries without its group (itself and its
-       duplicates, or a group given to ``fit``). Without a group, class means, T, B and S_k change by terms of low rank,
-       so that the distances are exact and nothing is refitted [4]_. Known samples should lie inside. Two kinds of
-       synthetic open samples should lie outside: the same samples, scored by the nearest other class and without their
-       own; and samples of synthetic classes. The mean of a synthetic class lies between two known ones; its samples
-       deviate from it as known samples of the nearer class deviate from theirs.
+    6. Leave-one-out validation: every known sample is scored by boundaries that were computed without its group (itself
+       and its duplicates, or a group given to ``fit``). Without a group, class means, T, B and S_k change by terms of
+       low rank. So the distances are exact, and nothing is refitted [4]_. Known samples should lie inside. Two kinds of
+       samples replace open samples and should lie outside. The first kind are the same samples, with their whole class
+       held out, scored by the nearest other class. The second kind are samples of synthetic classes. The mean of a
+       synthetic class lies between two known class means. Its samples deviate from this mean as samples of the nearer
+       known class deviate from theirs.
     7. The expected F1 of a radius scale is the macro F1 over the known classes and open. It is the mean over both kinds
        of open samples and over three shares of them: a quarter, a half and three quarters.
     8. The expected F1 chooses b and ρ (by the first kind of open samples only) and then the radius scale (by both).
        Each is an average over all candidates, with weights exp(F1 / standard error): the fewer groups there are, the
-       more candidates count. The share a is chosen before, by the cross-entropy of the classes of left-out samples.
+       more candidates count. The share a is chosen before, by the cross-entropy of the classes of held-out samples.
     9. The radius scale is multiplied by s*(β) / s*(0.5). Here s*(β) is the radius scale that minimises the sum of the
-       paper's two losses: the mean of eq. 13 over left-out known samples, and the mean of eq. 15 over samples of
+       paper's two losses: the mean of eq. 13 over held-out known samples, and the mean of eq. 15 over samples of
        synthetic classes. Distances are in units of the standard deviation of those of the known samples. s* never grows
        with β.
 
-    With ``init="identity"`` the initialisation is a sphere with the mean distance as radius. Adam minimises eq. 16, and
-    a share of ``validation_fraction`` of the samples validates the result. On text the closed form is better in the
-    mean: see :ref:`figures`.
+    With ``init="identity"`` the initialisation is a sphere with the mean distance as radius. Adam minimises eq. 16. A
+    share of the samples, ``validation_fraction``, chooses the epoch and the radius scale. On text the closed form is
+    better in the mean: see :ref:`figures`.
 
-    A class is degenerate if all its samples are the same point (with ``init="identity"`` also if it has two samples of
-    which one is a validation sample). It takes the common shape, as large as the other classes, with one warning. With
+    A class is degenerate if all its samples are equal (with ``init="identity"`` also if it has two samples of which one
+    is a validation sample). It takes the common shape, as large as the other classes, with one warning. With
     ``init="identity"`` it takes a sphere with the median radius of the others. If all classes are degenerate, the
     radius is half the smallest distance between class means.
 
-    A single known class cannot be mixed with another, so nothing contracts its boundary unless ``y`` has real open
-    samples, and its ellipsoid covers all its samples.
+    With a single known class there are no mixtures. So without real open samples in ``y``, nothing contracts its
+    boundary, and its ellipsoid covers all held-out samples.
 
     References
     ----------
@@ -346,8 +349,8 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
 
         The score s of a sample is compared with the m ``held_out_scores_`` of known samples:
         p = (1 + #{held-out score ≤ s}) / (m + 1) [5]_. If samples with p ≤ ε are answered open, at most about the share
-        ε of new known samples is rejected. No open sample is needed for that; how many open samples are accepted
-        remains unknown.
+        ε of new known samples is rejected. No open sample is needed for this. The p-value does not say how many open
+        samples are accepted.
 
         Parameters
         ----------
@@ -366,11 +369,12 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
 
         Notes
         -----
-        The guarantee holds in the mean over training sets, if new samples have the distribution of the training samples
-        and the same proportions of known classes, and if no parameter was chosen on the held-out samples. A few were
-        (shares, epoch); the radius scale too, but it does not change the order of the scores and so not p. If an
-        encoder was trained on the samples, they lie closer to their class mean than new samples, and more than ε of the
-        new ones are rejected.
+        The guarantee holds in the mean over training sets, under two conditions. New known samples must have the
+        distribution of the training samples, with the same proportions of the classes. And no parameter may be chosen
+        with the held-out samples. The second condition is not met exactly, because the shares a, b and ρ (or the epoch)
+        are chosen with them. The radius scale is too, but it does not change the order of the scores, so it does not
+        change p. If an encoder was trained on the samples, they lie closer to their class mean than new samples, and
+        more than the share ε of new samples is rejected.
 
         References
         ----------

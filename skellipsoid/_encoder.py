@@ -42,13 +42,13 @@ _REMEDIES = "reduce batch_size or max_length, use a smaller text model, or devic
 class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Text encoder trained with the supervised contrastive loss.
 
-    The representation stage of EliDecide [1]_. The features of a text are z = (W x + b) / ‖W x + b‖₂ (eq. 1), where x
-    is the mean of its token vectors. W and b, and with ``finetune="full"`` also the text model, are trained with the
-    supervised contrastive loss [2]_ (eq. 2) on two dropout views of every text [3]_. It moves texts of the same class
-    together and classes apart, so that a boundary around each class separates them.
+    The representation stage of EliDecide [1]_. The features of a text are z = (W x + b) / ‖W x + b‖₂ (eq. 1 of the
+    paper), where x is the mean of its token vectors. The linear layer (W and b) is trained with the supervised
+    contrastive loss [2]_ (eq. 2) on two dropout views of every text [3]_; with ``finetune="full"`` the text model is
+    trained, too. The loss moves texts of the same class together and texts of different classes apart.
 
-    ``fit_transform`` gives other features than ``fit`` followed by ``transform`` (see ``cross_fit``): train a
-    classifier on those of ``fit_transform``.
+    ``fit_transform`` gives other features than ``fit`` followed by ``transform`` (see ``cross_fit``). Train a
+    classifier on the features of ``fit_transform``.
 
     Read more in the :ref:`User Guide <text>`.
 
@@ -61,7 +61,8 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     finetune : {"head", "full", "none"}, default="head"
         What is trained. ``"head"``: W and b; the text model is frozen and embeds each text once (seconds on a CPU).
-        ``"full"``: the text model too, as in the paper (minutes on a CPU). ``"none"``: nothing, and there is no W.
+        ``"full"``: also the text model, as in the paper (minutes on a CPU). ``"none"``: nothing; the features are
+        x / ‖x‖₂.
 
     n_components : int, default=None
         Number of features. ``None`` is the width of the text model; W is then initialised with the identity, else with
@@ -117,9 +118,10 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     cross_fit : bool, default=True
         With ``finetune="head"``, whether ``fit_transform`` (and so the fit of a Pipeline) gives features of the
-        training texts that are distributed as those of new texts. They are averages with out-of-fold features, from
-        heads that are trained without the text; the fewer texts there are, the larger is the weight of the out-of-fold
-        features. It takes about four times as long as one head. ``transform`` and the fitted encoder do not change.
+        training texts that are distributed as those of new texts. They are averages of the features of the final head
+        and out-of-fold features, from heads that are trained without the text. The fewer texts there are, the larger is
+        the weight of the out-of-fold features. Training takes about three times as long as one head. ``transform`` and
+        the fitted encoder do not change.
 
     max_length : int, default=None
         Largest number of tokens of a text; longer texts are truncated. ``None`` is the model's own limit.
@@ -177,7 +179,8 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     Texts that an encoder was trained on lie closer to their class mean than new texts. A classifier that is fitted to
     their features has boundaries that are too small. So with ``cross_fit=True`` the features of ``fit_transform``
     differ from those of ``fit`` followed by ``transform``, as in scikit-learn's
-    :class:`~sklearn.preprocessing.TargetEncoder`. With ``"full"`` it was tried and did not improve the results.
+    :class:`~sklearn.preprocessing.TargetEncoder`. With ``finetune="full"``, cross-fitting was tried and did not improve
+    the results.
 
     The fitted encoder holds the text model, also in its pickle.
 
@@ -311,8 +314,8 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     ) -> NDArray[np.float32]:
         """Train the encoder and return the features of the same texts.
 
-        With ``finetune="head"`` and ``cross_fit=True`` they are not those of ``transform``: they are distributed as
-        those of new texts. Frozen embeddings are computed only once.
+        With ``finetune="head"`` and ``cross_fit=True`` these features are not those of ``transform``: they are
+        distributed as the features of new texts. Frozen embeddings are computed only once.
 
         Parameters
         ----------

@@ -54,16 +54,16 @@ def explain(
 
         - ``text``: as given; for a Pipeline that takes texts.
         - ``answer``: what ``predict`` answers.
-        - ``nearest_class``: the class that the sample is assigned to, known or not (``predict_known``).
+        - ``nearest_class``: the class that the sample is assigned to, also if it is open (``predict_known``).
         - ``margin``: its margin, 1 at the centre, 0 on the boundary, negative outside.
         - ``p_value``: ``known_p_value``; if the classifier has held-out scores.
-        - ``runner_up``, ``runner_up_margin``: the other class with the largest margin; with a single class, that class.
+        - ``runner_up``, ``runner_up_margin``: the other class with the largest margin; with a single known class, this
+          class.
         - ``shared_share``, ``own_share``, ``other_share``: shares of the three parts in (1 − margin)²; their sum is 1.
         - ``from_1``, ``to_1``: poles of the shared axis with the largest contribution; ``from_2``, … of the next ones.
         - ``share_1``, …: their shares of (1 − margin)²; 0 at the centre itself.
-        - ``deviation_1``, …: distance of the sample from the centre along them, positive towards ``to``, in units of
-          the
-          distance at which a sample that deviates along this axis alone is on the boundary.
+        - ``deviation_1``, …: distance of the sample from the centre along these axes, positive towards ``to``. The unit
+          is the distance at which a sample that deviates along this axis alone is on the boundary.
         - ``neighbor_1``, …: the nearest rows of ``reference`` (Euclidean, in features): the texts, or row numbers for
           features.
         - ``neighbor_distance_1``, …: their distances, in the units of the features.
@@ -78,7 +78,7 @@ def explain(
     Warns
     -----
     UserWarning
-        If the shared axes carry less than 5 % of the squared distance of half of the samples, so that they explain
+        If for half of the samples less than 5 % of the squared distance is along the shared axes, so that these explain
         little.
 
     Examples

@@ -100,9 +100,9 @@ class FittedAxes:
 
     @property
     def within_covariance_(self) -> NDArray[np.float64] | None:
-        """T, the covariance within classes, whose metric assigns the classes, in the squared units of X.
+        """T, the covariance within classes, in the squared units of X; its metric defines the nearest class mean.
 
-        ``None`` if that metric is Euclidean.
+        ``None`` if the metric is Euclidean.
         """
         check_is_fitted(self)
         if self._metric_axes is None:

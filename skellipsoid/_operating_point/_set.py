@@ -36,8 +36,8 @@ def set_operating_point(
     """Set the rejection rate of a fitted classifier.
 
     Sets ``offset_``, the score below which ``predict`` answers open, and ``class_offsets_``, which are added to it for
-    each class. An offset of o multiplies the radius by 1 − o. Nothing else changes. Each call sets all offsets. Use
-    samples that were not in the training.
+    each class. For balls and ellipsoids, an offset of o multiplies the radius by 1 − o. Nothing else changes. Each call
+    sets all offsets again. Use samples that were not used in training.
 
     Parameters
     ----------
@@ -49,20 +49,21 @@ def set_operating_point(
         Labels of the samples; those outside ``classes_`` are open. ``None``: every sample is known for
         ``rejection_rate`` and ``class_rejection_rates``, every sample is open for ``open_acceptance_rate``.
     rejection_rate : float in [0, 1], default=None
-        Take the offset that rejects at most this share of *new* known samples, in the mean over draws of the n known
-        ones given here: the score of rank ⌊(n + 1) · rate⌋ from below [1]_. Where that is 0, it is the lowest score. A
-        rate of 0 rejects none of the known samples given.
+        Take the offset that rejects at most this share of *new* known samples, in the mean over draws of the n given
+        known samples [1]_. The offset is the score with the rank ⌊(n + 1) · rate⌋, counted from the lowest score. If
+        this rank is 0, the offset is the lowest score. A rate of 0 rejects none of the given known samples.
     open_acceptance_rate : float in [0, 1], default=None
         Take the smallest offset that accepts at most this share of the open samples.
     class_rejection_rates : mapping of class to float in [0, 1], default=None
-        Rejection rates of single classes, such as ``{"transfer_money": 0.02}``. Each is the rate of the samples that
-        are assigned to the class and, where ``y`` is given, labelled so. The other two rates then are of the samples
-        that are assigned to the other classes; with both ``None`` these keep the fitted boundary.
+        Rejection rates of single classes, such as ``{"transfer_money": 0.02}``. The rate of a class refers to the
+        samples that are assigned to the class and, if ``y`` is given, have its label. The other two rates then refer to
+        the samples that are assigned to other classes. If both are ``None``, the other classes keep the fitted
+        boundary.
 
     Returns
     -------
     estimator : object
-        The same estimator. With all rates ``None`` its offsets are 0 again, which is the fitted boundary.
+        The same estimator. If all rates are ``None``, its offsets are 0 again, which is the fitted boundary.
 
     Raises
     ------

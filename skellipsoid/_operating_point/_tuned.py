@@ -43,8 +43,8 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         each fold anew.
 
     rejection_rate : float in [0, 1], default=None
-        Take the offset that rejects at most this share of new known samples, by those of a fold
-        (:func:`set_operating_point`).
+        Take the offset that rejects at most this share of new known samples, computed from the known samples of a
+        fold's test part as in :func:`set_operating_point`.
 
     open_acceptance_rate : float in [0, 1], default=None
         Take the smallest offset that accepts at most this share of a fold's open samples. With both rates ``None``,
@@ -52,7 +52,8 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     cv : cross-validation splitter, iterable of (train, test) or int, default=None
         An integer is the number of folds of ``OpenSetKFold(cv, shuffle=True, random_state=0)`` with the estimator's
-        open label; ``None`` is 5. Folds of ordinary splitters hold no open samples unless some are labelled so.
+        open label; ``None`` is 5. Folds of ordinary splitters have no open samples, unless some samples have the open
+        label.
 
     n_jobs : int, default=None
         Number of folds to fit in parallel, as in scikit-learn.
@@ -63,16 +64,17 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Fitted on all samples, its offset set.
 
     offset_ : float
-        The present offset of the classifier in ``estimator_``: after ``fit`` the median of the folds' offsets, later
-        the value of :func:`set_operating_point`.
+        The offset of the classifier in ``estimator_``. After ``fit`` it is the median of the folds' offsets.
+        :func:`set_operating_point` changes it.
 
     class_offsets_ : ndarray of shape (n_classes,)
         Added to ``offset_`` for each class; zeros after ``fit``.
 
     cv_results_ : dict of ndarray of shape (n_folds,)
-        For each fold ``"offset"``, its own offset, and the results of the median offset: ``"rejection_rate"``, share of
-        known samples rejected; ``"open_acceptance_rate"``, share of open samples accepted (NaN without open samples);
-        ``"open_set_f1"``. ``pandas.DataFrame(tuned.cv_results_)`` is a table.
+        ``"offset"`` is the offset of each fold. The other entries are results of the median offset in each fold:
+        ``"rejection_rate"``, share of known samples that are rejected; ``"open_acceptance_rate"``, share of open
+        samples that are accepted (NaN without open samples); ``"open_set_f1"``. ``pandas.DataFrame(tuned.cv_results_)``
+        is a table.
 
     classes_ : ndarray of shape (n_classes,)
 
@@ -90,7 +92,7 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     Notes
     -----
-    The offset is chosen for the fits of the folds, which have fewer samples and fewer classes than the final fit.
+    The offset is chosen for the models of the folds. They are trained on fewer samples and classes than the final one.
 
     Examples
     --------
@@ -138,10 +140,10 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         y : array-like of shape (n_samples,)
             Labels; samples with the open label of the estimator are open.
         groups : array-like of shape (n_samples,), default=None
-            Group of each sample. The default folds keep groups together, and so does every splitter that takes groups;
-            the estimator, or the steps of a Pipeline that take groups, get them too; a search gives them to its
-            splitter alone unless metadata routing is enabled. ``None``: the default folds keep equal texts, and
-            duplicate samples of numbers, together.
+            Group of each sample. The default folds keep groups together, and so does every splitter that takes groups.
+            The groups are also passed to the estimator, or to the steps of a Pipeline that take groups. A search passes
+            them to its splitter only, unless metadata routing is enabled. ``None``: the default folds keep equal texts,
+            and duplicate samples of numbers, together.
 
         Returns
         -------
@@ -150,7 +152,7 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Raises
         ------
         ValueError
-            If both rates are given, if a fold lacks the samples that its rate is about, or if the splitter cannot
+            If both rates are given, if a fold has no samples of the kind that the rate needs, or if the splitter cannot
             split.
         TypeError
             If the estimator is not an open-set classifier of this package, or a Pipeline or search that ends in one.

@@ -85,25 +85,26 @@ class CentroidBallClassifier(BoundaryOpenSetClassifier):
 class BallClassifier(CentroidBallClassifier):
     """Open-set classifier with a ball around each class that covers a given share of its samples.
 
-    The simplest boundary, and the one that the EliDecide paper [1]_ compares its ellipsoids with in Table 2: Δ_k is
-    the distance from the class mean c_k to the ⌊CF · n_k⌋-th nearest sample of class k (at least the first). A sample
-    is assigned to the class with the nearest mean, and is open when it lies outside that class's ball.
+    The simplest boundary, and the one that the EliDecide paper [1]_ compares its ellipsoids with in Table 2: Δ_k is the
+    distance from the class mean c_k to the ⌊CF · n_k⌋-th nearest sample of class k (at least the first). A sample is
+    assigned to the class with the nearest mean, and is open if it lies outside the ball of this class.
 
     Read more in the :ref:`User Guide <baselines>`.
 
     Parameters
     ----------
     coverage : float in (0, 1], default=0.975
-        CF, share of each class's samples, by weight, inside its ball. The paper tries 0.8, 0.9, 0.95, 0.975, 0.9875 and
-        1; 0.975 was best on OOS with a quarter of the classes known, 1 with a half or more.
+        CF, the share of each class's samples (by weight) inside its ball. The paper tries 0.8, 0.9, 0.95, 0.975, 0.9875
+        and 1. On CLINC150, 0.975 was best with a quarter of the classes known, and 1 with a half or more.
 
     duplicates : {"once", "each", "off"}, default="once"
-        What exact and near duplicates of a sample within its class weigh: together as much as one sample, each its own
-        weight, or they are not looked for. Read more in the :ref:`User Guide <repeated>`.
+        Weight of exact and near duplicates of a sample within its class. ``"once"``: together they have the weight of
+        one sample. ``"each"``: each has its own weight. ``"off"``: duplicates are not searched. Read more in the
+        :ref:`User Guide <repeated>`.
 
     open_label : int or str, default=-1
-        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
-        this label in ``y`` take no part.
+        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
+        this label in ``y`` are not used.
 
     Attributes
     ----------
@@ -117,20 +118,21 @@ class BallClassifier(CentroidBallClassifier):
         c_k, the class means.
 
     radii_ : ndarray of shape (n_classes,)
-        Δ_k, in the units of X. A class whose samples are one point has the median radius of the others, with a warning.
+        Δ_k, in the units of X. A class whose samples are all equal has the median radius of the other classes, with a
+        warning.
 
     scale_ : float
-        Root mean squared distance of the known samples to their mean: what is small is small beside it.
+        Root mean squared distance of the known samples to their mean.
 
     offset_ : float
-        ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the balls themselves.
+        ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which is the boundary of the balls.
 
     class_offsets_ : ndarray of shape (n_classes,)
-        How much stricter than ``offset_`` each class is. Zeros after ``fit``.
+        Added to ``offset_`` for each class. Zeros after ``fit``.
 
     groups_ : ndarray of shape (n_samples,)
-        The ``groups`` given to ``fit``, which change nothing here, else the duplicates that were found. −1 for samples
-        of weight 0 and outlying samples.
+        The ``groups`` given to ``fit``, else the duplicates found. Groups have no effect on this method. −1 for samples
+        of weight 0 and outliers.
 
     n_features_in_ : int
         Number of features seen in ``fit``.
@@ -141,7 +143,7 @@ class BallClassifier(CentroidBallClassifier):
     See Also
     --------
     ADBClassifier : Balls whose radii are learned.
-    skellipsoid.EllipsoidOpenSetClassifier : Ellipsoids, whose size no share has to be given for.
+    skellipsoid.EllipsoidOpenSetClassifier : Ellipsoids. Their size follows from the data.
 
     References
     ----------
@@ -184,13 +186,14 @@ class BallClassifier(CentroidBallClassifier):
 class ADBClassifier(CentroidBallClassifier):
     r"""Open-set classifier with a ball of learned radius around each class (ADB).
 
-    The boundary stage of ADB [1]_: with the distance d_i of a sample to the mean of its class,
+    The boundary stage of ADB (adaptive decision boundary) [1]_. With the distance d_i of a sample to the mean of its
+    class, the radii Δ_k minimise the loss L:
 
     .. math:: \Delta_k = \ln(1 + e^{\theta_k}), \qquad
        L = \frac{1}{N} \sum_i | d_i - \Delta_{y_i} |,
 
-    so that samples outside pull the boundary out and samples inside pull it in; only θ is learned. A sample is assigned
-    to the class with the nearest mean, and is open when it lies outside that class's ball.
+    Samples outside make the ball larger, and samples inside make it smaller. Only θ is learned. A sample is assigned to
+    the class with the nearest mean, and is open if it lies outside the ball of this class.
 
     Read more in the :ref:`User Guide <baselines>`.
 
@@ -200,27 +203,28 @@ class ADBClassifier(CentroidBallClassifier):
         Step size of the Adam optimiser (the EliDecide paper's setting).
 
     max_iter : int, default=100
-        Most epochs; training ends earlier when the loss does not improve for ten epochs.
+        Largest number of epochs. Training stops earlier if the loss does not improve for ten epochs.
 
     dropout : float in [0, 1), default=0.1
-        Rate at which entries of the samples are set to 0 while radii are learned, and not when samples are scored. The
-        public code behind the figures in the literature does this, which makes the balls larger: the squared distance
+        q, the rate at which entries of the samples are set to 0 while radii are learned (not when samples are scored).
+        The public code that the literature uses does this. It makes the balls larger, because the squared distance
         grows by ‖x‖² q / (1 − q) on average. With 0 the radius converges to the median distance of the class's samples,
         so that half of them lie outside.
 
     duplicates : {"once", "each", "off"}, default="once"
-        What exact and near duplicates of a sample within its class weigh: together as much as one sample, each its own
-        weight, or they are not looked for. Read more in the :ref:`User Guide <repeated>`.
+        Weight of exact and near duplicates of a sample within its class. ``"once"``: together they have the weight of
+        one sample. ``"each"``: each has its own weight. ``"off"``: duplicates are not searched. Read more in the
+        :ref:`User Guide <repeated>`.
 
     open_label : int or str, default=-1
-        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
-        this label in ``y`` take no part.
+        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
+        this label in ``y`` are not used.
 
     device : str, default="auto"
-        Where torch learns: ``"auto"`` is CUDA where there is one, else the CPU.
+        Device of torch: ``"auto"`` is CUDA if it is available, else the CPU.
 
     random_state : int, RandomState instance or None, default=None
-        Determines where θ starts, the batches and the dropout.
+        Determines the initial θ, the batches and the dropout.
 
     Attributes
     ----------
@@ -234,21 +238,22 @@ class ADBClassifier(CentroidBallClassifier):
         The class means, in the units of X.
 
     radii_ : ndarray of shape (n_classes,)
-        Δ_k, in the units of X. A class whose samples are one point has the median radius of the others, with a warning.
+        Δ_k, in the units of X. A class whose samples are all equal has the median radius of the other classes, with a
+        warning.
 
     scale_ : float
         Root mean squared distance of the known samples to their mean. Radii are learned in this unit, since θ starts at
         N(0, 1) and moves by the learning rate in each step.
 
     offset_ : float
-        ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the balls themselves.
+        ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which is the boundary of the balls.
 
     class_offsets_ : ndarray of shape (n_classes,)
-        How much stricter than ``offset_`` each class is. Zeros after ``fit``.
+        Added to ``offset_`` for each class. Zeros after ``fit``.
 
     groups_ : ndarray of shape (n_samples,)
-        The ``groups`` given to ``fit``, which change nothing here, else the duplicates that were found. −1 for samples
-        of weight 0 and outlying samples.
+        The ``groups`` given to ``fit``, else the duplicates found. Groups have no effect on this method. −1 for samples
+        of weight 0 and outliers.
 
     n_iter_ : int
         Number of epochs that ran.
@@ -264,15 +269,16 @@ class ADBClassifier(CentroidBallClassifier):
 
     See Also
     --------
-    CLABClassifier : Learned radii that look at other classes' samples, too.
-    BallClassifier : A radius by the share of samples inside.
+    CLABClassifier : Learns the radii with samples of other classes, too.
+    BallClassifier : The radius covers a given share of the samples.
 
     Notes
     -----
-    Where the publication and the public code differ, this follows the code. The code assigns a sample to the nearest
-    mean and asks that class's ball alone; the publication, as far as known (its text was not at hand), rejects a sample
-    only outside all balls. The code stops by the macro F1 of validation samples, which only grows with the radii, as
-    there are no open samples among them; here each class keeps the radius with the smallest loss.
+    This class follows the public code, with one exception. The code assigns a sample to the nearest mean and compares
+    it with the ball of this class only. The publication probably rejects a sample only if it is outside all balls (its
+    text was not available to the authors of this package). The exception: the code stops training by the macro F1 of
+    validation samples. This F1 only grows with the radii, because no validation sample is open. Here each class keeps
+    the radius with the smallest loss.
 
     References
     ----------

@@ -19,52 +19,56 @@ from ._balls import CentroidBallClassifier, Floats, Integers, on_device, store_r
 class CLABClassifier(CentroidBallClassifier):
     r"""Open-set classifier with a ball around each class that shrinks and expands (CLAB's boundary).
 
-    As ADB learns the radius of a class from the distances of its own samples to its mean, so does CLAB [1]_, and from
-    the distance :math:`d^-_i` to that mean of a negative, a sample of another class drawn for each sample:
+    Like ADB, CLAB [1]_ learns the radius of a class from the distances :math:`d_i` of its samples to its mean. In
+    addition it uses *negatives*: for each sample, a sample of another class is drawn, and :math:`d^-_i` is its distance
+    to the same mean. The loss is
 
     .. math:: L = \frac{1}{N} \sum_i | d_i - \Delta_{y_i} |
        + \eta \, ([\Delta_{y_i} + s - d^-_i]_+ + [d^-_i - \Delta_{y_i} - e]_+), \qquad \Delta_k = \ln(1 + e^{\theta_k}).
 
-    A negative less than s outside of the ball shrinks it, one more than e outside expands it. The radius that results
-    is between the 45 % and the 55 % quantile of the class's own distances with η = 0.1. A sample is assigned to the
-    class with the nearest mean, and is open when it lies outside that class's ball.
+    A negative that is inside the ball, or less than s outside of it, shrinks the ball. A negative that is more than e
+    outside expands it. With η = 0.1 the resulting radius is between the 45 % and the 55 % quantile of the class's own
+    distances. A sample is assigned to the class with the nearest mean, and is open if it lies outside the ball of this
+    class.
 
     Read more in the :ref:`User Guide <baselines>`.
 
     Parameters
     ----------
     expand : float, default=0.5
-        e, in units of the normalised samples (the setting of the EliDecide paper, as all here).
+        e, in units of the normalised samples. (All defaults of this class are the settings of the EliDecide paper.)
 
     shrink : float, default=0.1
         s, in the same units.
 
     eta : float, default=0.1
-        η, weight of the negatives; with 0 it is ADB without dropout. Below 1, or nothing would hold the radius back.
+        η, weight of the negatives; with 0 the method is ADB without dropout. It must be less than 1. Otherwise the
+        negatives would count more than the samples of the class.
 
     normalize : bool, default=True
-        Whether samples, and class means, are divided by their length. e and s are lengths, and mean something for
-        samples of length 1. Without it, they are in units of ``scale_``.
+        Whether samples, and class means, are divided by their length. e and s are meant for samples of length 1. With
+        ``False``, they are in units of ``scale_``.
 
     learning_rate : float, default=0.05
         Step size of the Adam optimiser.
 
     max_iter : int, default=100
-        Most epochs; training ends earlier when the loss does not improve for ten epochs.
+        Largest number of epochs. Training stops earlier if the loss does not improve for ten epochs.
 
     duplicates : {"once", "each", "off"}, default="once"
-        What exact and near duplicates of a sample within its class weigh: together as much as one sample, each its own
-        weight, or they are not looked for. Read more in the :ref:`User Guide <repeated>`.
+        Weight of exact and near duplicates of a sample within its class. ``"once"``: together they have the weight of
+        one sample. ``"each"``: each has its own weight. ``"off"``: duplicates are not searched. Read more in the
+        :ref:`User Guide <repeated>`.
 
     open_label : int or str, default=-1
-        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
-        this label in ``y`` take no part.
+        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
+        this label in ``y`` are not used.
 
     device : str, default="auto"
-        Where torch learns: ``"auto"`` is CUDA where there is one, else the CPU.
+        Device of torch: ``"auto"`` is CUDA if it is available, else the CPU.
 
     random_state : int, RandomState instance or None, default=None
-        Determines where θ starts, the batches and the negatives.
+        Determines the initial θ, the batches and the negatives.
 
     Attributes
     ----------
@@ -78,20 +82,21 @@ class CLABClassifier(CentroidBallClassifier):
         The class means of the (normalised) samples.
 
     radii_ : ndarray of shape (n_classes,)
-        Δ_k, in the same units. A class whose samples are one point has the median radius of the others, with a warning.
+        Δ_k, in the same units. A class whose samples are all equal has the median radius of the other classes, with a
+        warning.
 
     scale_ : float
         Root mean squared distance of the (normalised) known samples to their mean.
 
     offset_ : float
-        ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the balls themselves.
+        ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which is the boundary of the balls.
 
     class_offsets_ : ndarray of shape (n_classes,)
-        How much stricter than ``offset_`` each class is. Zeros after ``fit``.
+        Added to ``offset_`` for each class. Zeros after ``fit``.
 
     groups_ : ndarray of shape (n_samples,)
-        The ``groups`` given to ``fit``, which change nothing here, else the duplicates that were found. −1 for samples
-        of weight 0 and outlying samples.
+        The ``groups`` given to ``fit``, else the duplicates found. Groups have no effect on this method. −1 for samples
+        of weight 0 and outliers.
 
     n_iter_ : int
         Number of epochs that ran.
@@ -111,9 +116,9 @@ class CLABClassifier(CentroidBallClassifier):
 
     Notes
     -----
-    The publication's text was not at hand: the formula is that of the authors' code, and that it is the one printed is
-    unverified. The command that comes with that code draws no negatives, which leaves ADB; whether the published
-    figures were made so is unknown.
+    The text of the publication was not available to the authors of this package, so the formula is that of the public
+    code. The command that comes with this code draws no negatives, so it runs ADB. It is not known whether the
+    published figures were computed in this way.
 
     References
     ----------

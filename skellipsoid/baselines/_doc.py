@@ -18,54 +18,56 @@ _FLOOR = 0.5
 class DOCClassifier(LogitClassifier):
     r"""Open-set classifier by one sigmoid for each class (DOC).
 
-    Deep Open Classification [1]_: :math:`p_k = 1 / (1 + e^{-f_k})` by K logistic regressions of one class against the
-    rest. A sample is assigned to the class with the largest probability. The probabilities of a class's own training
-    samples and their mirror images 2 − p are taken for a Gaussian with mean 1, whose deviation gives the threshold:
+    Deep Open Classification [1]_: K logistic regressions of one class against the rest give the probabilities
+    :math:`p_k = 1 / (1 + e^{-f_k})`. A sample is assigned to the class with the largest probability. A Gaussian with
+    mean 1 is fitted to the probabilities p of the class's own training samples and their mirror images 2 − p. Its
+    standard deviation gives the threshold:
 
     .. math:: \sigma_k^2 = \mathrm{mean}_{i \in S_k} (1 - p_k(x_i))^2, \qquad t_k = \max(0.5, 1 - \alpha \sigma_k).
 
-    The score is the probability less the threshold of the assigned class.
+    The score is the probability minus the threshold of the assigned class.
 
     Read more in the :ref:`User Guide <baselines>`.
 
     Parameters
     ----------
     estimator : classifier, default=None
-        What gives the logits: any scikit-learn classifier with ``decision_function`` (logits) or ``predict_proba``
-        (their log-odds are the logits). It is cloned and fitted, with ``sample_weight`` if it takes that; in a
-        :class:`~sklearn.frozen.FrozenEstimator` a fitted one is used as it is, and must know the classes of ``y``.
-        ``None`` trains a linear head here of sigmoids.
+        Source of the logits: any scikit-learn classifier with ``decision_function`` (logits) or ``predict_proba``
+        (their log-odds are the logits). It is cloned and fitted, with ``sample_weight`` if its ``fit`` takes it. A
+        fitted classifier in a :class:`~sklearn.frozen.FrozenEstimator` is not fitted again; its classes must be those
+        of ``y``. ``None``: a linear head with one sigmoid for each class is trained.
 
     alpha : float, default=3.0
-        α, how many deviations below 1 a probability may be (the setting of both papers). Only with
+        α, how many standard deviations below 1 a probability may be (the setting of both papers). Only with
         ``threshold="paper"``.
 
     threshold : {"paper", "quantile", "auto"} or float, default="paper"
         ``"paper"`` is t_k for each class. The others are one threshold on the probability for all classes.
-        ``"quantile"`` rejects 5 % of the known samples, each scored by a fit without its fold (five folds,
-        which cut no group). ``"auto"`` leaves a fifth of the classes out of each fold, too, whose samples are open
-        there, and takes the threshold with the best expected F1, as the ellipsoids' size is chosen; with fewer than
-        three classes and no samples of ``open_label`` it is ``"quantile"``. Of a frozen estimator the given samples are
-        scored as they are: give samples that it was not fitted on; ``"auto"`` then needs samples of ``open_label``.
+        ``"quantile"`` rejects 5 % of the held-out known samples (five folds; groups are never divided). ``"auto"`` also
+        holds out a fifth of the classes in each fold, and their samples are open. It chooses the threshold by the
+        expected F1, as the size of the ellipsoids is chosen (:ref:`thresholds`). With fewer than three classes and no
+        samples of ``open_label`` it is ``"quantile"``. A frozen estimator cannot be fitted without a fold. So pass
+        samples that it was not fitted on, and for ``"auto"`` also samples of ``open_label``.
 
     learning_rate : float, default=0.002
-        Step size of the Adam optimiser of the head, in features of unit variance. Only with ``estimator=None``. (The
-        EliDecide paper's 2e-5 is for tuning a text model as a whole.)
+        Step size of the Adam optimiser of the head, for features scaled to unit variance. Only with ``estimator=None``.
+        (The 2e-5 of the EliDecide paper is for a whole text model.)
 
     max_iter : int, default=200
-        Most epochs of the head; training ends earlier when the loss of held-out samples, a fifth of each class, does
-        not improve for ten epochs. Only with ``estimator=None``.
+        Largest number of epochs of the head. Training stops earlier if the loss of held-out samples, a fifth of each
+        class, does not improve for ten epochs. Only with ``estimator=None``.
 
     duplicates : {"once", "each", "off"}, default="once"
-        What exact and near duplicates of a sample within its class weigh: together as much as one sample, each its own
-        weight, or they are not looked for. Read more in the :ref:`User Guide <repeated>`.
+        Weight of exact and near duplicates of a sample within its class. ``"once"``: together they have the weight of
+        one sample. ``"each"``: each has its own weight. ``"off"``: duplicates are not searched. Read more in the
+        :ref:`User Guide <repeated>`.
 
     open_label : int or str, default=-1
-        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
-        this label in ``y`` serve ``threshold="auto"`` alone.
+        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
+        this label in ``y`` are used by ``threshold="auto"`` only.
 
     device : str, default="auto"
-        Where torch trains the head: ``"auto"`` is CUDA where there is one, else the CPU.
+        Device on which torch trains the head: ``"auto"`` is CUDA if it is available, else the CPU.
 
     random_state : int, RandomState instance or None, default=None
         Determines the held-out samples and the batches of the head. Only with ``estimator=None``.
@@ -79,7 +81,7 @@ class DOCClassifier(LogitClassifier):
         The open label, in the kind of ``classes_``.
 
     logit_estimator_ : classifier or None
-        What gives the logits, fitted; ``None`` with ``estimator=None``.
+        The fitted source of the logits; ``None`` with ``estimator=None``.
 
     coef_ : ndarray of shape (n_classes, n_features) or None
         Weights of the head, in the units of X; ``None`` with an ``estimator``.
@@ -88,23 +90,23 @@ class DOCClassifier(LogitClassifier):
         Logits of the head at the mean of the training samples; ``None`` with an ``estimator``.
 
     thresholds_ : ndarray of shape (n_classes,)
-        t_k; zeros where ``threshold`` is another than ``"paper"``.
+        t_k; zeros with any other ``threshold`` than ``"paper"``.
 
     threshold_ : float
-        The probability below which samples are open; 0 with ``threshold="paper"``, where ``thresholds_`` say it.
+        Samples with a lower probability are open. 0 with ``threshold="paper"``, which uses ``thresholds_`` instead.
 
     offset_ : float
-        ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the threshold itself.
+        ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which is the threshold.
 
     class_offsets_ : ndarray of shape (n_classes,)
-        How much stricter than ``offset_`` each class is. Zeros after ``fit``.
+        Added to ``offset_`` for each class. Zeros after ``fit``.
 
     groups_ : ndarray of shape (n_samples,)
-        Samples with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
-        were found. −1 for samples of weight 0 and outlying samples.
+        Samples with the same number were held out together: the ``groups`` given to ``fit``, else the duplicates found.
+        −1 for samples of weight 0 and outliers.
 
     n_iter_ : int
-        Number of epochs that the head trained; 0 with an ``estimator``.
+        Number of epochs of the head; 0 with an ``estimator``.
 
     loss_curve_ : list of float
         Mean loss per sample of the head in each epoch; empty with an ``estimator``.
@@ -121,9 +123,10 @@ class DOCClassifier(LogitClassifier):
 
     Notes
     -----
-    The publication, as far as known (its text was not at hand), rejects a sample where p_k is below t_k for every
-    class. The public codes, and this class, ask the threshold of the most probable class alone. A sample on the
-    threshold is known, so that a class whose probabilities all are 1, with t_k = 1, accepts them.
+    The publication probably rejects a sample if p_k is below t_k for every class (its text was not available to the
+    authors of this package). The public codes and this class use the threshold of the most probable class only. A
+    sample with exactly this probability is known. So a class whose probabilities are all 1, with t_k = 1, accepts its
+    samples.
 
     References
     ----------

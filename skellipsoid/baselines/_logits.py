@@ -16,44 +16,46 @@ class SoftmaxOpenSetClassifier(LogitClassifier):
     r"""Open-set classifier by the largest softmax probability (MSP).
 
     With the logits :math:`f_k` of a classifier, :math:`p_k = e^{f_k} / \sum_j e^{f_j}`. A sample is assigned to the
-    class with the largest probability, which is its score [1]_, and is open where that is below ``threshold_``.
+    class with the largest probability. This probability is its score [1]_. The sample is open if the score is below
+    ``threshold_``.
 
     Read more in the :ref:`User Guide <baselines>`.
 
     Parameters
     ----------
     estimator : classifier, default=None
-        What gives the logits: any scikit-learn classifier with ``decision_function`` (logits) or ``predict_proba``
-        (their logarithms are the logits). It is cloned and fitted, with ``sample_weight`` if it takes that; in a
-        :class:`~sklearn.frozen.FrozenEstimator` a fitted one is used as it is, and must know the classes of ``y``.
-        ``None`` trains a linear head here by softmax cross-entropy.
+        Source of the logits: any scikit-learn classifier with ``decision_function`` (logits) or ``predict_proba``
+        (their logarithms are the logits). It is cloned and fitted, with ``sample_weight`` if its ``fit`` takes it. A
+        fitted classifier in a :class:`~sklearn.frozen.FrozenEstimator` is not fitted again; its classes must be those
+        of ``y``. ``None``: a linear head is trained with softmax cross-entropy.
 
     threshold : {"paper", "quantile", "auto"} or float, default="paper"
-        ``"paper"`` is 0.5, the setting of the EliDecide paper, which never rejects with two classes.
-        ``"quantile"`` rejects 5 % of the known samples, each scored by a fit without its fold (five folds,
-        which cut no group). ``"auto"`` leaves a fifth of the classes out of each fold, too, whose samples are open
-        there, and takes the threshold with the best expected F1, as the ellipsoids' size is chosen; with fewer than
-        three classes and no samples of ``open_label`` it is ``"quantile"``. Of a frozen estimator the given samples are
-        scored as they are: give samples that it was not fitted on; ``"auto"`` then needs samples of ``open_label``.
+        ``"paper"`` is 0.5, the setting of the EliDecide paper, which never rejects with two classes. ``"quantile"``
+        rejects 5 % of the held-out known samples (five folds; groups are never divided). ``"auto"`` also holds out a
+        fifth of the classes in each fold, and their samples are open. It chooses the threshold by the expected F1, as
+        the size of the ellipsoids is chosen (:ref:`thresholds`). With fewer than three classes and no samples of
+        ``open_label`` it is ``"quantile"``. A frozen estimator cannot be fitted without a fold. So pass samples that it
+        was not fitted on, and for ``"auto"`` also samples of ``open_label``.
 
     learning_rate : float, default=0.002
-        Step size of the Adam optimiser of the head, in features of unit variance. Only with ``estimator=None``. (The
-        EliDecide paper's 2e-5 is for tuning a text model as a whole.)
+        Step size of the Adam optimiser of the head, for features scaled to unit variance. Only with ``estimator=None``.
+        (The 2e-5 of the EliDecide paper is for a whole text model.)
 
     max_iter : int, default=200
-        Most epochs of the head; training ends earlier when the loss of held-out samples, a fifth of each class, does
-        not improve for ten epochs. Only with ``estimator=None``.
+        Largest number of epochs of the head. Training stops earlier if the loss of held-out samples, a fifth of each
+        class, does not improve for ten epochs. Only with ``estimator=None``.
 
     duplicates : {"once", "each", "off"}, default="once"
-        What exact and near duplicates of a sample within its class weigh: together as much as one sample, each its own
-        weight, or they are not looked for. Read more in the :ref:`User Guide <repeated>`.
+        Weight of exact and near duplicates of a sample within its class. ``"once"``: together they have the weight of
+        one sample. ``"each"``: each has its own weight. ``"off"``: duplicates are not searched. Read more in the
+        :ref:`User Guide <repeated>`.
 
     open_label : int or str, default=-1
-        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
-        this label in ``y`` serve ``threshold="auto"`` alone.
+        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
+        this label in ``y`` are used by ``threshold="auto"`` only.
 
     device : str, default="auto"
-        Where torch trains the head: ``"auto"`` is CUDA where there is one, else the CPU.
+        Device on which torch trains the head: ``"auto"`` is CUDA if it is available, else the CPU.
 
     random_state : int, RandomState instance or None, default=None
         Determines the held-out samples and the batches of the head. Only with ``estimator=None``.
@@ -67,7 +69,7 @@ class SoftmaxOpenSetClassifier(LogitClassifier):
         The open label, in the kind of ``classes_``.
 
     logit_estimator_ : classifier or None
-        What gives the logits, fitted; ``None`` with ``estimator=None``.
+        The fitted source of the logits; ``None`` with ``estimator=None``.
 
     coef_ : ndarray of shape (n_classes, n_features) or None
         Weights of the head, in the units of X; ``None`` with an ``estimator``.
@@ -76,20 +78,20 @@ class SoftmaxOpenSetClassifier(LogitClassifier):
         Logits of the head at the mean of the training samples; ``None`` with an ``estimator``.
 
     threshold_ : float
-        The score below which samples are open; ``score_samples`` is the score less this.
+        Samples with a lower score are open; ``score_samples`` is the score minus ``threshold_``.
 
     offset_ : float
-        ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the threshold itself.
+        ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which is the threshold.
 
     class_offsets_ : ndarray of shape (n_classes,)
-        How much stricter than ``offset_`` each class is. Zeros after ``fit``.
+        Added to ``offset_`` for each class. Zeros after ``fit``.
 
     groups_ : ndarray of shape (n_samples,)
-        Samples with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
-        were found. −1 for samples of weight 0 and outlying samples.
+        Samples with the same number were held out together: the ``groups`` given to ``fit``, else the duplicates found.
+        −1 for samples of weight 0 and outliers.
 
     n_iter_ : int
-        Number of epochs that the head trained; 0 with an ``estimator``.
+        Number of epochs of the head; 0 with an ``estimator``.
 
     loss_curve_ : list of float
         Mean loss per sample of the head in each epoch; empty with an ``estimator``.
@@ -102,7 +104,7 @@ class SoftmaxOpenSetClassifier(LogitClassifier):
 
     See Also
     --------
-    MaxLogitClassifier : The largest logit in place of its probability.
+    MaxLogitClassifier : The largest logit instead of its probability.
     EnergyClassifier : All logits together.
 
     References
@@ -161,45 +163,46 @@ class SoftmaxOpenSetClassifier(LogitClassifier):
 class MaxLogitClassifier(LogitClassifier):
     r"""Open-set classifier by the largest logit.
 
-    With the logits :math:`f_k` of a classifier, less their mean over the classes, a sample is assigned to the class
-    with the largest logit, which is its score [1]_, and is open where that is below ``threshold_``. A softmax
-    probability says how a class compares with the others; a logit also says how much there is of any.
+    The mean over the classes is subtracted from the logits :math:`f_k` of a classifier. A sample is assigned to the
+    class with the largest logit. This logit is its score [1]_. The sample is open if the score is below ``threshold_``.
+    A softmax probability only compares the classes; the largest logit also depends on how large the logits are.
 
     Read more in the :ref:`User Guide <baselines>`.
 
     Parameters
     ----------
     estimator : classifier, default=None
-        What gives the logits: any scikit-learn classifier with ``decision_function`` (logits) or ``predict_proba``
-        (their logarithms are the logits). It is cloned and fitted, with ``sample_weight`` if it takes that; in a
-        :class:`~sklearn.frozen.FrozenEstimator` a fitted one is used as it is, and must know the classes of ``y``.
-        ``None`` trains a linear head here by softmax cross-entropy.
+        Source of the logits: any scikit-learn classifier with ``decision_function`` (logits) or ``predict_proba``
+        (their logarithms are the logits). It is cloned and fitted, with ``sample_weight`` if its ``fit`` takes it. A
+        fitted classifier in a :class:`~sklearn.frozen.FrozenEstimator` is not fitted again; its classes must be those
+        of ``y``. ``None``: a linear head is trained with softmax cross-entropy.
 
     threshold : {"quantile", "auto"} or float, default="quantile"
-        ``"quantile"`` rejects 5 % of the known samples, each scored by a fit without its fold (five folds,
-        which cut no group). ``"auto"`` leaves a fifth of the classes out of each fold, too, whose samples are open
-        there, and takes the threshold with the best expected F1, as the ellipsoids' size is chosen; with fewer than
-        three classes and no samples of ``open_label`` it is ``"quantile"``. Of a frozen estimator the given samples are
-        scored as they are: give samples that it was not fitted on; ``"auto"`` then needs samples of ``open_label``.
+        ``"quantile"`` rejects 5 % of the held-out known samples (five folds; groups are never divided). ``"auto"`` also
+        holds out a fifth of the classes in each fold, and their samples are open. It chooses the threshold by the
+        expected F1, as the size of the ellipsoids is chosen (:ref:`thresholds`). With fewer than three classes and no
+        samples of ``open_label`` it is ``"quantile"``. A frozen estimator cannot be fitted without a fold. So pass
+        samples that it was not fitted on, and for ``"auto"`` also samples of ``open_label``.
 
     learning_rate : float, default=0.002
-        Step size of the Adam optimiser of the head, in features of unit variance. Only with ``estimator=None``. (The
-        EliDecide paper's 2e-5 is for tuning a text model as a whole.)
+        Step size of the Adam optimiser of the head, for features scaled to unit variance. Only with ``estimator=None``.
+        (The 2e-5 of the EliDecide paper is for a whole text model.)
 
     max_iter : int, default=200
-        Most epochs of the head; training ends earlier when the loss of held-out samples, a fifth of each class, does
-        not improve for ten epochs. Only with ``estimator=None``.
+        Largest number of epochs of the head. Training stops earlier if the loss of held-out samples, a fifth of each
+        class, does not improve for ten epochs. Only with ``estimator=None``.
 
     duplicates : {"once", "each", "off"}, default="once"
-        What exact and near duplicates of a sample within its class weigh: together as much as one sample, each its own
-        weight, or they are not looked for. Read more in the :ref:`User Guide <repeated>`.
+        Weight of exact and near duplicates of a sample within its class. ``"once"``: together they have the weight of
+        one sample. ``"each"``: each has its own weight. ``"off"``: duplicates are not searched. Read more in the
+        :ref:`User Guide <repeated>`.
 
     open_label : int or str, default=-1
-        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
-        this label in ``y`` serve ``threshold="auto"`` alone.
+        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
+        this label in ``y`` are used by ``threshold="auto"`` only.
 
     device : str, default="auto"
-        Where torch trains the head: ``"auto"`` is CUDA where there is one, else the CPU.
+        Device on which torch trains the head: ``"auto"`` is CUDA if it is available, else the CPU.
 
     random_state : int, RandomState instance or None, default=None
         Determines the held-out samples and the batches of the head. Only with ``estimator=None``.
@@ -213,7 +216,7 @@ class MaxLogitClassifier(LogitClassifier):
         The open label, in the kind of ``classes_``.
 
     logit_estimator_ : classifier or None
-        What gives the logits, fitted; ``None`` with ``estimator=None``.
+        The fitted source of the logits; ``None`` with ``estimator=None``.
 
     coef_ : ndarray of shape (n_classes, n_features) or None
         Weights of the head, in the units of X; ``None`` with an ``estimator``.
@@ -222,20 +225,20 @@ class MaxLogitClassifier(LogitClassifier):
         Logits of the head at the mean of the training samples; ``None`` with an ``estimator``.
 
     threshold_ : float
-        The score below which samples are open; ``score_samples`` is the score less this.
+        Samples with a lower score are open; ``score_samples`` is the score minus ``threshold_``.
 
     offset_ : float
-        ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the threshold itself.
+        ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which is the threshold.
 
     class_offsets_ : ndarray of shape (n_classes,)
-        How much stricter than ``offset_`` each class is. Zeros after ``fit``.
+        Added to ``offset_`` for each class. Zeros after ``fit``.
 
     groups_ : ndarray of shape (n_samples,)
-        Samples with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
-        were found. −1 for samples of weight 0 and outlying samples.
+        Samples with the same number were held out together: the ``groups`` given to ``fit``, else the duplicates found.
+        −1 for samples of weight 0 and outliers.
 
     n_iter_ : int
-        Number of epochs that the head trained; 0 with an ``estimator``.
+        Number of epochs of the head; 0 with an ``estimator``.
 
     loss_curve_ : list of float
         Mean loss per sample of the head in each epoch; empty with an ``estimator``.
@@ -248,13 +251,13 @@ class MaxLogitClassifier(LogitClassifier):
 
     See Also
     --------
-    SoftmaxOpenSetClassifier : The probability in place of the logit.
+    SoftmaxOpenSetClassifier : The probability instead of the logit.
     EnergyClassifier : All logits together.
 
     Notes
     -----
-    Cross-entropy does not see a common shift of a sample's logits, but their maximum would: so each sample's logits are
-    centred. Of two classes with one logit g they are −g / 2 and g / 2.
+    A common shift of all logits of a sample does not change the cross-entropy, but it changes their maximum. So the
+    logits of each sample are centred. For two classes, a classifier with a single logit g gives −g / 2 and g / 2.
 
     References
     ----------
@@ -286,48 +289,49 @@ class MaxLogitClassifier(LogitClassifier):
 class EnergyClassifier(LogitClassifier):
     r"""Open-set classifier by the energy of the logits.
 
-    With the logits :math:`f_k` of a classifier, less their mean over the classes, the score is minus the energy [1]_,
-    :math:`-E = T \ln \sum_k e^{f_k / T}`. A sample is assigned to the class with the largest logit, and is open where
-    the score is below ``threshold_``.
+    The mean over the classes is subtracted from the logits :math:`f_k` of a classifier. The score is minus the energy
+    [1]_, :math:`-E = T \ln \sum_k e^{f_k / T}`. A sample is assigned to the class with the largest logit, and is open
+    if the score is below ``threshold_``.
 
     Read more in the :ref:`User Guide <baselines>`.
 
     Parameters
     ----------
     estimator : classifier, default=None
-        What gives the logits: any scikit-learn classifier with ``decision_function`` (logits) or ``predict_proba``
-        (their logarithms are the logits). It is cloned and fitted, with ``sample_weight`` if it takes that; in a
-        :class:`~sklearn.frozen.FrozenEstimator` a fitted one is used as it is, and must know the classes of ``y``.
-        ``None`` trains a linear head here by softmax cross-entropy.
+        Source of the logits: any scikit-learn classifier with ``decision_function`` (logits) or ``predict_proba``
+        (their logarithms are the logits). It is cloned and fitted, with ``sample_weight`` if its ``fit`` takes it. A
+        fitted classifier in a :class:`~sklearn.frozen.FrozenEstimator` is not fitted again; its classes must be those
+        of ``y``. ``None``: a linear head is trained with softmax cross-entropy.
 
     temperature : float, default=1.0
-        T, as in the publication; a small one makes the score the largest logit.
+        T, as in the publication. With a small T the score is nearly the largest logit.
 
     threshold : {"quantile", "auto"} or float, default="quantile"
-        ``"quantile"`` rejects 5 % of the known samples, each scored by a fit without its fold (five folds,
-        which cut no group). ``"auto"`` leaves a fifth of the classes out of each fold, too, whose samples are open
-        there, and takes the threshold with the best expected F1, as the ellipsoids' size is chosen; with fewer than
-        three classes and no samples of ``open_label`` it is ``"quantile"``. Of a frozen estimator the given samples are
-        scored as they are: give samples that it was not fitted on; ``"auto"`` then needs samples of ``open_label``.
+        ``"quantile"`` rejects 5 % of the held-out known samples (five folds; groups are never divided). ``"auto"`` also
+        holds out a fifth of the classes in each fold, and their samples are open. It chooses the threshold by the
+        expected F1, as the size of the ellipsoids is chosen (:ref:`thresholds`). With fewer than three classes and no
+        samples of ``open_label`` it is ``"quantile"``. A frozen estimator cannot be fitted without a fold. So pass
+        samples that it was not fitted on, and for ``"auto"`` also samples of ``open_label``.
 
     learning_rate : float, default=0.002
-        Step size of the Adam optimiser of the head, in features of unit variance. Only with ``estimator=None``. (The
-        EliDecide paper's 2e-5 is for tuning a text model as a whole.)
+        Step size of the Adam optimiser of the head, for features scaled to unit variance. Only with ``estimator=None``.
+        (The 2e-5 of the EliDecide paper is for a whole text model.)
 
     max_iter : int, default=200
-        Most epochs of the head; training ends earlier when the loss of held-out samples, a fifth of each class, does
-        not improve for ten epochs. Only with ``estimator=None``.
+        Largest number of epochs of the head. Training stops earlier if the loss of held-out samples, a fifth of each
+        class, does not improve for ten epochs. Only with ``estimator=None``.
 
     duplicates : {"once", "each", "off"}, default="once"
-        What exact and near duplicates of a sample within its class weigh: together as much as one sample, each its own
-        weight, or they are not looked for. Read more in the :ref:`User Guide <repeated>`.
+        Weight of exact and near duplicates of a sample within its class. ``"once"``: together they have the weight of
+        one sample. ``"each"``: each has its own weight. ``"off"``: duplicates are not searched. Read more in the
+        :ref:`User Guide <repeated>`.
 
     open_label : int or str, default=-1
-        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
-        this label in ``y`` serve ``threshold="auto"`` alone.
+        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
+        this label in ``y`` are used by ``threshold="auto"`` only.
 
     device : str, default="auto"
-        Where torch trains the head: ``"auto"`` is CUDA where there is one, else the CPU.
+        Device on which torch trains the head: ``"auto"`` is CUDA if it is available, else the CPU.
 
     random_state : int, RandomState instance or None, default=None
         Determines the held-out samples and the batches of the head. Only with ``estimator=None``.
@@ -341,7 +345,7 @@ class EnergyClassifier(LogitClassifier):
         The open label, in the kind of ``classes_``.
 
     logit_estimator_ : classifier or None
-        What gives the logits, fitted; ``None`` with ``estimator=None``.
+        The fitted source of the logits; ``None`` with ``estimator=None``.
 
     coef_ : ndarray of shape (n_classes, n_features) or None
         Weights of the head, in the units of X; ``None`` with an ``estimator``.
@@ -350,20 +354,20 @@ class EnergyClassifier(LogitClassifier):
         Logits of the head at the mean of the training samples; ``None`` with an ``estimator``.
 
     threshold_ : float
-        The score below which samples are open; ``score_samples`` is the score less this.
+        Samples with a lower score are open; ``score_samples`` is the score minus ``threshold_``.
 
     offset_ : float
-        ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the threshold itself.
+        ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which is the threshold.
 
     class_offsets_ : ndarray of shape (n_classes,)
-        How much stricter than ``offset_`` each class is. Zeros after ``fit``.
+        Added to ``offset_`` for each class. Zeros after ``fit``.
 
     groups_ : ndarray of shape (n_samples,)
-        Samples with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
-        were found. −1 for samples of weight 0 and outlying samples.
+        Samples with the same number were held out together: the ``groups`` given to ``fit``, else the duplicates found.
+        −1 for samples of weight 0 and outliers.
 
     n_iter_ : int
-        Number of epochs that the head trained; 0 with an ``estimator``.
+        Number of epochs of the head; 0 with an ``estimator``.
 
     loss_curve_ : list of float
         Mean loss per sample of the head in each epoch; empty with an ``estimator``.
@@ -380,8 +384,8 @@ class EnergyClassifier(LogitClassifier):
 
     Notes
     -----
-    Each sample's logits are centred, since cross-entropy leaves their common shift free. The publication also trains
-    with open samples; that variant is not here.
+    The logits of each sample are centred, because a common shift does not change the cross-entropy. The publication
+    also trains with open samples; this variant is not implemented.
 
     References
     ----------

@@ -25,9 +25,9 @@ class MahalanobisClassifier(ThresholdedClassifier):
     :math:`M_k(x) = (x - c_k)^T \Sigma^{-1} (x - c_k)`, the score is
 
     - ``"shared"`` [1]_: :math:`-\min_k M_k`;
-    - ``"relative"`` [2]_: :math:`-\min_k (M_k - M_0)`, where :math:`M_0` is the distance in mean and covariance of all
-      samples, :math:`\Sigma` and that of the class means together, which takes out directions in which all samples
-      vary;
+    - ``"relative"`` [2]_: :math:`-\min_k (M_k - M_0)`, where :math:`M_0` is the squared Mahalanobis distance with the
+      mean and the covariance of all samples (:math:`\Sigma` plus the covariance of the class means). Directions in
+      which all samples vary then count less;
     - ``"class"``: :math:`\max_k -\frac{1}{2} (M_k + \ln \det \Sigma_k)` with a covariance for each class,
       :math:`\Sigma_k = (1 - \rho) S_k + \rho \Sigma`.
 
@@ -38,29 +38,30 @@ class MahalanobisClassifier(ThresholdedClassifier):
     Parameters
     ----------
     covariance : {"shared", "class", "relative"}, default="shared"
-        Which score.
+        The score, see above.
 
     shrinkage : "auto" or float in [0, 1], default="auto"
-        Share of a sphere in each covariance that is estimated from all samples; ``"auto"`` is that of Ledoit and Wolf
-        [3]_. With 0, decisions do not change with any invertible affine map of the features.
+        Weight of a sphere in each covariance that is estimated from all samples; ``"auto"`` is the weight of Ledoit and
+        Wolf [3]_. With 0, an invertible affine map of the features does not change the decisions.
 
     pooling : float in [0, 1], default=0.5
-        ρ, share of the covariance of all classes in that of each; with 0 every class needs more samples than there are
-        features. Only with ``covariance="class"``.
+        ρ, weight of the common covariance Σ in the covariance of each class. With 0 every class needs more samples than
+        there are features. Only with ``covariance="class"``.
 
     threshold : {"quantile", "auto"} or float, default="quantile"
-        The publications set none. ``"quantile"`` rejects 5 % of the known samples, each scored by a fit without its
-        fold (five folds, which cut no group). ``"auto"`` leaves a fifth of the classes out of each fold, too, whose
-        samples are open there, and takes the threshold with the best expected F1, as the ellipsoids' size is chosen;
-        with fewer than three classes and no samples of ``open_label`` it is ``"quantile"``.
+        The publications set none. ``"quantile"`` rejects 5 % of the held-out known samples (five folds; groups are
+        never divided). ``"auto"`` also holds out a fifth of the classes in each fold, and their samples are open. It
+        chooses the threshold by the expected F1, as the size of the ellipsoids is chosen (:ref:`thresholds`). With
+        fewer than three classes and no samples of ``open_label`` it is ``"quantile"``.
 
     duplicates : {"once", "each", "off"}, default="once"
-        What exact and near duplicates of a sample within its class weigh: together as much as one sample, each its own
-        weight, or they are not looked for. Read more in the :ref:`User Guide <repeated>`.
+        Weight of exact and near duplicates of a sample within its class. ``"once"``: together they have the weight of
+        one sample. ``"each"``: each has its own weight. ``"off"``: duplicates are not searched. Read more in the
+        :ref:`User Guide <repeated>`.
 
     open_label : int or str, default=-1
-        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
-        this label in ``y`` serve ``threshold="auto"`` alone.
+        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
+        this label in ``y`` are used by ``threshold="auto"`` only.
 
     Attributes
     ----------
@@ -77,17 +78,17 @@ class MahalanobisClassifier(ThresholdedClassifier):
         Share of a sphere in the covariance within classes.
 
     threshold_ : float
-        The score below which samples are open; ``score_samples`` is the score less this.
+        Samples with a lower score are open; ``score_samples`` is the score minus ``threshold_``.
 
     offset_ : float
-        ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the threshold itself.
+        ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which is the threshold.
 
     class_offsets_ : ndarray of shape (n_classes,)
-        How much stricter than ``offset_`` each class is. Zeros after ``fit``.
+        Added to ``offset_`` for each class. Zeros after ``fit``.
 
     groups_ : ndarray of shape (n_samples,)
-        Samples with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
-        were found. −1 for samples of weight 0 and outlying samples.
+        Samples with the same number were held out together: the ``groups`` given to ``fit``, else the duplicates found.
+        −1 for samples of weight 0 and outliers.
 
     n_features_in_ : int
         Number of features seen in ``fit``.
@@ -97,8 +98,8 @@ class MahalanobisClassifier(ThresholdedClassifier):
 
     See Also
     --------
-    PLDAClassifier : Knows how uncertain a class mean is.
-    skellipsoid.EllipsoidOpenSetClassifier : Ellipsoids of this kind, with a size of their own.
+    PLDAClassifier : Takes into account how uncertain a class mean is.
+    skellipsoid.EllipsoidOpenSetClassifier : Ellipsoids with a separate shape for each class.
 
     References
     ----------

@@ -70,42 +70,47 @@ def granular_balls(
 class MOGBClassifier(BoundaryOpenSetClassifier):
     """Open-set classifier with several balls around each class (MOGB's boundary).
 
-    Granular balls [1]_: one ball holds all samples. A ball whose purity, the share of its most frequent class, is too
-    small is split by one seed sample for each of its classes, as long as it has enough samples. Of the balls that
-    result, those that are pure and large enough are kept, with the mean of their samples as centre and the largest
-    distance of them as radius. A sample is assigned to the class of the nearest centre, and is open when it lies
-    outside that ball.
+    Granular balls [1]_. The purity of a ball is the share of its most frequent class.
+
+    1. At first one ball contains all samples.
+    2. A ball with too small a purity and enough samples is split: one seed sample of each of its classes is drawn, and
+       every sample goes to the nearest seed. This is repeated.
+    3. Of the resulting balls, those that are pure and large enough are kept. The centre is the mean of the samples of
+       the ball, and the radius is their largest distance to it.
+
+    A sample is assigned to the class of the nearest centre, and is open if it lies outside that ball.
 
     Read more in the :ref:`User Guide <baselines>`.
 
     Parameters
     ----------
     split_purity : float in [0, 1], default=1.0
-        Balls of less purity are split. With 0 nothing is split, and each class is one ball, as with
+        Balls with a smaller purity are split. With 0 nothing is split, and each class is one ball, as with
         ``BallClassifier(coverage=1)``.
 
     split_size : int, default=5
-        Balls of more samples, by weight, are split (the EliDecide paper's setting for BANKING and OOS; 15 for
-        StackOverflow).
+        Only balls with more samples (by weight) are split. The default is the setting of the EliDecide paper for
+        Banking77 and CLINC150; for StackOverflow it is 15.
 
     min_purity : float in [0, 1], default=0.9
-        Balls of at least this purity are kept.
+        Only balls with at least this purity are kept.
 
     min_size : int, default=5
-        Balls of at least this many samples, by weight, are kept (the EliDecide paper's setting for BANKING and OOS; 15
-        for StackOverflow).
+        Only balls with at least this many samples (by weight) are kept. The default is the setting of the EliDecide
+        paper for Banking77 and CLINC150; for StackOverflow it is 15.
 
     radius : {"max", "mean"}, default="max"
         Whether the largest distance of a ball's samples to its centre is its radius, as the EliDecide paper says, or
         the mean, as in the authors' code.
 
     duplicates : {"once", "each", "off"}, default="once"
-        What exact and near duplicates of a sample within its class weigh: together as much as one sample, each its own
-        weight, or they are not looked for. Read more in the :ref:`User Guide <repeated>`.
+        Weight of exact and near duplicates of a sample within its class. ``"once"``: together they have the weight of
+        one sample. ``"each"``: each has its own weight. ``"off"``: duplicates are not searched. Read more in the
+        :ref:`User Guide <repeated>`.
 
     open_label : int or str, default=-1
-        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
-        this label in ``y`` take no part.
+        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
+        this label in ``y`` are not used.
 
     random_state : int, RandomState instance or None, default=None
         Determines the seed samples.
@@ -128,14 +133,14 @@ class MOGBClassifier(BoundaryOpenSetClassifier):
         Index in ``classes_`` of the class of each.
 
     offset_ : float
-        ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the balls themselves.
+        ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which is the boundary of the balls.
 
     class_offsets_ : ndarray of shape (n_classes,)
-        How much stricter than ``offset_`` each class is. Zeros after ``fit``.
+        Added to ``offset_`` for each class. Zeros after ``fit``.
 
     groups_ : ndarray of shape (n_samples,)
-        The ``groups`` given to ``fit``, which change nothing here, else the duplicates that were found. −1 for samples
-        of weight 0 and outlying samples.
+        The ``groups`` given to ``fit``, else the duplicates found. Groups have no effect on this method. −1 for samples
+        of weight 0 and outliers.
 
     n_features_in_ : int
         Number of features seen in ``fit``.
@@ -149,10 +154,10 @@ class MOGBClassifier(BoundaryOpenSetClassifier):
 
     Notes
     -----
-    The publication's text was not at hand: the steps follow the EliDecide paper's appendix and the authors' code, and
-    that they are those printed is unverified. That code splits by another distance than it decides by; here both are
-    Euclidean. A class without a ball that is kept is never answered, with a warning that names it, and its margins are
-    all negative.
+    The text of the publication was not available to the authors of this package. The steps follow the appendix of the
+    EliDecide paper and the public code. This code uses different distances for splitting and for decisions; here both
+    are Euclidean. If no ball of a class is kept, the class is never answered, its margins are all negative, and a
+    warning names it.
 
     References
     ----------

@@ -31,9 +31,9 @@ def _representatives(gathered: Gathered, duplicates: str) -> Integers:
 class KNNOpenSetClassifier(ThresholdedClassifier):
     """Open-set classifier by the distance to the k-th nearest training sample.
 
-    With all samples divided by their length, z = x / ‖x‖, the score [1]_ is minus the distance from z to the k-th
-    nearest training sample. A sample is assigned to the class that most of its k neighbours have (of equals, the one
-    whose neighbour is nearest), and is open where the score is below ``threshold_``.
+    All samples are divided by their length: z = x / ‖x‖. The score [1]_ is minus the distance from z to the k-th
+    nearest training sample. A sample is assigned to the most frequent class of its k neighbours (if several are equally
+    frequent, to the one with the nearest neighbour). It is open if the score is below ``threshold_``.
 
     Read more in the :ref:`User Guide <baselines>`.
 
@@ -44,23 +44,24 @@ class KNNOpenSetClassifier(ThresholdedClassifier):
         million samples.
 
     normalize : bool, default=True
-        Whether samples are divided by their length; right for embeddings, wrong where the origin means nothing.
+        Whether samples are divided by their length. Use ``False`` for features whose origin has no meaning, such as raw
+        measurements.
 
     threshold : {"quantile", "auto"} or float, default="quantile"
-        ``"quantile"``, as in the publication, accepts 95 % of the known samples, each scored by a fit without its fold
-        (five folds, which cut no group). ``"auto"`` leaves a fifth of the classes out of each fold, too, whose samples
-        are open there, and takes the threshold with the best expected F1, as the ellipsoids' size is chosen; with fewer
-        than three classes and no samples of ``open_label`` it is ``"quantile"``. A number is minus the largest
+        ``"quantile"``, as in the publication, accepts 95 % of the held-out known samples (five folds; groups are never
+        divided). ``"auto"`` also holds out a fifth of the classes in each fold, and their samples are open. It chooses
+        the threshold by the expected F1, as the size of the ellipsoids is chosen (:ref:`thresholds`). With fewer than
+        three classes and no samples of ``open_label`` it is ``"quantile"``. A number is minus the largest accepted
         distance.
 
     duplicates : {"once", "off"}, default="once"
-        Whether of exact and near duplicates of a sample within its class one is kept, or they are not looked for. Read
-        more in the :ref:`User Guide <repeated>`. Samples have no weights here: ``sample_weight`` can only leave samples
-        out.
+        ``"once"``: of exact and near duplicates of a sample within its class, one is kept. ``"off"``: duplicates are
+        not searched. Read more in the :ref:`User Guide <repeated>`. This method has no weights: a ``sample_weight`` of
+        0 leaves a sample out, and all others count the same.
 
     open_label : int or str, default=-1
-        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
-        this label in ``y`` serve ``threshold="auto"`` alone.
+        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
+        this label in ``y`` are used by ``threshold="auto"`` only.
 
     Attributes
     ----------
@@ -74,17 +75,17 @@ class KNNOpenSetClassifier(ThresholdedClassifier):
         k as used.
 
     threshold_ : float
-        The score below which samples are open; ``score_samples`` is the score less this.
+        Samples with a lower score are open; ``score_samples`` is the score minus ``threshold_``.
 
     offset_ : float
-        ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the threshold itself.
+        ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which is the threshold.
 
     class_offsets_ : ndarray of shape (n_classes,)
-        How much stricter than ``offset_`` each class is. Zeros after ``fit``.
+        Added to ``offset_`` for each class. Zeros after ``fit``.
 
     groups_ : ndarray of shape (n_samples,)
-        Samples with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
-        were found. −1 for samples of weight 0 and outlying samples.
+        Samples with the same number were held out together: the ``groups`` given to ``fit``, else the duplicates found.
+        −1 for samples of weight 0 and outliers.
 
     n_features_in_ : int
         Number of features seen in ``fit``.
@@ -180,29 +181,32 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
        \mathrm{lrd}(x) = 1 / \mathrm{mean}_{o} \mathrm{reach}(x, o), \quad
        \mathrm{LOF}(x) = \mathrm{mean}_{o} \mathrm{lrd}(o) / \mathrm{lrd}(x)
 
-    over the k nearest neighbours o. About 1 is a sample in the midst of its like, and large values are outliers. For
-    open intents LOF was first used by [2]_; the EliDecide paper [3]_ compares its ellipsoids with it in Table 7.
+    over the k nearest neighbours o. A sample with a LOF of about 1 is as near to its neighbours as they are to theirs;
+    outliers have large values. For open intents LOF was first used by [2]_. The EliDecide paper [3]_ compares its
+    ellipsoids with LOF in Table 7.
 
     Read more in the :ref:`User Guide <baselines>`.
 
     Parameters
     ----------
     n_neighbors : int, default=20
-        k; in a class of fewer samples, all the others. The EliDecide paper does not say; 20 is scikit-learn's, and that
-        of the code that the paper ran its comparisons on.
+        k; in a class with fewer samples, all its other samples. The EliDecide paper does not give k. 20 is the default
+        of scikit-learn, and of the code that the paper used for its comparisons.
 
     contamination : "auto" or float in (0, 0.5], default=0.05
-        Share of each class's training samples, scored without themselves, that its threshold takes for outliers. The
-        EliDecide paper tries 0.05 to 0.3, of which 0.05 was best. ``"auto"`` is LOF > 1.5, as in scikit-learn.
+        Share of each class's training samples that are outliers by its threshold. A training sample is not its own
+        neighbour. The EliDecide paper tries 0.05 to 0.3; 0.05 was best. With ``"auto"``, samples with LOF > 1.5 are
+        outliers, as in scikit-learn.
 
     duplicates : {"once", "off"}, default="once"
-        Whether of exact and near duplicates of a sample within its class one is kept, or they are not looked for: more
-        than k copies of a sample make the density infinite. Read more in the :ref:`User Guide <repeated>`. Samples have
-        no weights here: ``sample_weight`` can only leave samples out.
+        ``"once"``: of exact and near duplicates of a sample within its class, one is kept. ``"off"``: duplicates are
+        not searched; then more than k copies of a sample make the density infinite. Read more in the :ref:`User Guide
+        <repeated>`. This method has no weights: a ``sample_weight`` of 0 leaves a sample out, and all others count the
+        same.
 
     open_label : int or str, default=-1
-        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
-        this label in ``y`` take no part.
+        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
+        this label in ``y`` are not used.
 
     Attributes
     ----------
@@ -216,17 +220,17 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
         The class means, which decide the label.
 
     thresholds_ : ndarray of shape (n_classes,)
-        −LOF below which samples of each class are open; ``score_samples`` is −LOF less this.
+        A sample is open if −LOF is below the threshold of its class; ``score_samples`` is −LOF minus the threshold.
 
     offset_ : float
-        ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the thresholds themselves.
+        ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which are the thresholds.
 
     class_offsets_ : ndarray of shape (n_classes,)
-        How much stricter than ``offset_`` each class is. Zeros after ``fit``.
+        Added to ``offset_`` for each class. Zeros after ``fit``.
 
     groups_ : ndarray of shape (n_samples,)
-        The ``groups`` given to ``fit``, which change nothing here, else the duplicates that were found. −1 for samples
-        of weight 0 and outlying samples.
+        The ``groups`` given to ``fit``, else the duplicates found. Groups have no effect on this method. −1 for samples
+        of weight 0 and outliers.
 
     n_features_in_ : int
         Number of features seen in ``fit``.
@@ -241,9 +245,9 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
 
     Notes
     -----
-    Two samples have no LOF but 1, and one sample has none: a class of a single distinct sample has the distance to it,
-    in units of the median distance of the other classes' samples to their nearest neighbour, in place of LOF, and their
-    median threshold.
+    The LOF of the samples in a class of two is always 1, and a single sample has no LOF. If a class has a single
+    distinct sample, LOF is replaced by the distance to this sample, in units of the median distance of the other
+    classes' samples to their nearest neighbour. The threshold is the median threshold of the other classes.
 
     References
     ----------

@@ -25,61 +25,62 @@ class OpenMaxClassifier(LogitClassifier):
 
     With the centred logits v of a classifier [1]_:
 
-    1. The mean logits :math:`\mu_k` of the samples of class k that are classified correctly, and their distances to it.
-    2. An extreme-value law of the ``tail_size`` largest of these distances: the probability :math:`w_k(x)` that a
-       distance as large as that of x is beyond the class.
-    3. The logit of the class of rank i = 1 … α (the largest first) is multiplied by
-       :math:`\omega = 1 - \frac{\alpha + 1 - i}{\alpha} w`, and what is taken from all of them together is the logit
-       of the unknown, :math:`\hat v_0 = \sum_k v_k (1 - \omega_k)`.
-    4. P is the softmax of the unknown's and the revised logits. A sample is assigned to the known class with the
-       largest probability, and is open where that is below that of the unknown or below ``threshold_``.
+    1. :math:`\mu_k` is the mean of the logits of the samples of class k that are classified correctly. Each of these
+       samples has a distance to :math:`\mu_k`.
+    2. An extreme-value distribution is fitted to the ``tail_size`` largest of these distances. It gives the probability
+       :math:`w_k(x)` that x is too far from :math:`\mu_k` for class k.
+    3. The logit of the class with rank i = 1 … α (the largest first) is multiplied by
+       :math:`\omega = 1 - \frac{\alpha + 1 - i}{\alpha} w`. The sum of all reductions is the logit of an additional
+       class *unknown*, :math:`\hat v_0 = \sum_k v_k (1 - \omega_k)`.
+    4. P is the softmax of :math:`\hat v_0` and the revised logits. A sample is assigned to the known class with the
+       largest probability. It is open if this probability is below the one of *unknown*, or below ``threshold_``.
 
     Read more in the :ref:`User Guide <baselines>`.
 
     Parameters
     ----------
     estimator : classifier, default=None
-        What gives the logits: any scikit-learn classifier with ``decision_function`` (logits) or ``predict_proba``
-        (their logarithms are the logits). It is cloned and fitted, with ``sample_weight`` if it takes that; in a
-        :class:`~sklearn.frozen.FrozenEstimator` a fitted one is used as it is, and must know the classes of ``y``.
-        ``None`` trains a linear head here by softmax cross-entropy.
+        Source of the logits: any scikit-learn classifier with ``decision_function`` (logits) or ``predict_proba``
+        (their logarithms are the logits). It is cloned and fitted, with ``sample_weight`` if its ``fit`` takes it. A
+        fitted classifier in a :class:`~sklearn.frozen.FrozenEstimator` is not fitted again; its classes must be those
+        of ``y``. ``None``: a linear head is trained with softmax cross-entropy.
 
     tail_size : int, default=20
-        How many of a class's largest distances, by weight, the law is fitted to (the EliDecide paper's setting). With 0
-        nothing is revised and there is no unknown: P is softmax.
+        Number of the largest distances of a class (by weight) that the extreme-value distribution is fitted to (the
+        setting of the EliDecide paper). With 0 nothing is revised, there is no class *unknown*, and P is the softmax.
 
     n_ranked : int, default=10
-        α, how many of the largest logits are revised (the EliDecide paper's setting); at most the number of classes.
-        What is taken from all of them adds up: where the logits of ranks 2 to α are large, too, as those of a linear
-        head on frozen features with many classes, nearly all samples become unknown, of which a warning tells. 2 or 3
-        is right then.
+        α, the number of the largest logits that are revised (the setting of the EliDecide paper); at most the number of
+        classes. The reductions add up. If the logits of ranks 2 to α are large too, nearly all samples become unknown,
+        and a warning says so. This happens for a linear head on frozen features with many classes. Then use 2 or 3.
 
     threshold : {"paper", "quantile", "auto"} or float, default="paper"
-        The probability below which samples are open. ``"paper"`` is 0.5.
-        ``"quantile"`` rejects 5 % of the known samples, each scored by a fit without its fold (five folds,
-        which cut no group). ``"auto"`` leaves a fifth of the classes out of each fold, too, whose samples are open
-        there, and takes the threshold with the best expected F1, as the ellipsoids' size is chosen; with fewer than
-        three classes and no samples of ``open_label`` it is ``"quantile"``. Of a frozen estimator the given samples are
-        scored as they are: give samples that it was not fitted on; ``"auto"`` then needs samples of ``open_label``.
+        The probability below which samples are open. ``"paper"`` is 0.5. ``"quantile"`` rejects 5 % of the held-out
+        known samples (five folds; groups are never divided). ``"auto"`` also holds out a fifth of the classes in each
+        fold, and their samples are open. It chooses the threshold by the expected F1, as the size of the ellipsoids is
+        chosen (:ref:`thresholds`). With fewer than three classes and no samples of ``open_label`` it is ``"quantile"``.
+        A frozen estimator cannot be fitted without a fold. So pass samples that it was not fitted on, and for
+        ``"auto"`` also samples of ``open_label``.
 
     learning_rate : float, default=0.002
-        Step size of the Adam optimiser of the head, in features of unit variance. Only with ``estimator=None``. (The
-        EliDecide paper's 2e-5 is for tuning a text model as a whole.)
+        Step size of the Adam optimiser of the head, for features scaled to unit variance. Only with ``estimator=None``.
+        (The 2e-5 of the EliDecide paper is for a whole text model.)
 
     max_iter : int, default=200
-        Most epochs of the head; training ends earlier when the loss of held-out samples, a fifth of each class, does
-        not improve for ten epochs. Only with ``estimator=None``.
+        Largest number of epochs of the head. Training stops earlier if the loss of held-out samples, a fifth of each
+        class, does not improve for ten epochs. Only with ``estimator=None``.
 
     duplicates : {"once", "each", "off"}, default="once"
-        What exact and near duplicates of a sample within its class weigh: together as much as one sample, each its own
-        weight, or they are not looked for. Read more in the :ref:`User Guide <repeated>`.
+        Weight of exact and near duplicates of a sample within its class. ``"once"``: together they have the weight of
+        one sample. ``"each"``: each has its own weight. ``"off"``: duplicates are not searched. Read more in the
+        :ref:`User Guide <repeated>`.
 
     open_label : int or str, default=-1
-        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
-        this label in ``y`` serve ``threshold="auto"`` alone.
+        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
+        this label in ``y`` are used by ``threshold="auto"`` only.
 
     device : str, default="auto"
-        Where torch trains the head: ``"auto"`` is CUDA where there is one, else the CPU.
+        Device on which torch trains the head: ``"auto"`` is CUDA if it is available, else the CPU.
 
     random_state : int, RandomState instance or None, default=None
         Determines the held-out samples and the batches of the head. Only with ``estimator=None``.
@@ -93,7 +94,7 @@ class OpenMaxClassifier(LogitClassifier):
         The open label, in the kind of ``classes_``.
 
     logit_estimator_ : classifier or None
-        What gives the logits, fitted; ``None`` with ``estimator=None``.
+        The fitted source of the logits; ``None`` with ``estimator=None``.
 
     coef_ : ndarray of shape (n_classes, n_features) or None
         Weights of the head, in the units of X; ``None`` with an ``estimator``.
@@ -105,27 +106,27 @@ class OpenMaxClassifier(LogitClassifier):
         μ_k, a row for each class.
 
     tail_locations_ : ndarray of shape (n_classes,)
-        Location a of the law of each class; infinite with ``tail_size=0``.
+        Location a of the extreme-value distribution of each class; infinite with ``tail_size=0``.
 
     tail_scales_ : ndarray of shape (n_classes,)
-        Scale b of the law of each class; 0 where the distances of its tail are all equal.
+        Scale b of the extreme-value distribution of each class; 0 if the distances that it is fitted to are all equal.
 
     threshold_ : float
-        The probability below which samples are open; ``score_samples`` is the probability of the assigned class less
-        the larger of this and that of the unknown.
+        Samples with a lower probability are open. ``score_samples`` is the probability of the assigned class, minus
+        ``threshold_`` or the probability of *unknown*, whichever is larger.
 
     offset_ : float
-        ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the threshold itself.
+        ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which is the threshold.
 
     class_offsets_ : ndarray of shape (n_classes,)
-        How much stricter than ``offset_`` each class is. Zeros after ``fit``.
+        Added to ``offset_`` for each class. Zeros after ``fit``.
 
     groups_ : ndarray of shape (n_samples,)
-        Samples with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
-        were found. −1 for samples of weight 0 and outlying samples.
+        Samples with the same number were held out together: the ``groups`` given to ``fit``, else the duplicates found.
+        −1 for samples of weight 0 and outliers.
 
     n_iter_ : int
-        Number of epochs that the head trained; 0 with an ``estimator``.
+        Number of epochs of the head; 0 with an ``estimator``.
 
     loss_curve_ : list of float
         Mean loss per sample of the head in each epoch; empty with an ``estimator``.
@@ -138,15 +139,16 @@ class OpenMaxClassifier(LogitClassifier):
 
     See Also
     --------
-    SoftmaxOpenSetClassifier : The same without a tail.
+    SoftmaxOpenSetClassifier : The softmax of the logits without revision.
 
     Notes
     -----
-    The reference code fits a Weibull law to distances moved to 10,000, which is to four digits the law of Gumbel for
-    minima, :math:`w(D) = 1 - \exp(-\exp((D - a) / b))`; that is fitted here by maximum likelihood. Two things are taken
-    from that code, since the publication prints them otherwise: the weight (α + 1 − i) / α for (α − i) / α, and the
-    distribution function for its complement, which would revise near samples most. Distances are Euclidean throughout,
-    where public codes mix kinds. Logits are centred, since a common shift of them changes the result.
+    The reference code fits a Weibull distribution to the distances after shifting them to about 10,000. To four digits
+    this is the Gumbel distribution of minima, :math:`w(D) = 1 - \exp(-\exp((D - a) / b))`. Here the Gumbel distribution
+    is fitted directly, by maximum likelihood. In two points this class follows the code and not the publication: the
+    weight is (α + 1 − i) / α instead of (α − i) / α, and w is the distribution function instead of its complement,
+    which would revise near samples most. All distances are Euclidean; public codes mix several kinds. Logits are
+    centred, because a common shift changes the result.
 
     References
     ----------

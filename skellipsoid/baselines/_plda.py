@@ -19,9 +19,10 @@ class PLDAClassifier(ThresholdedClassifier):
     r"""Open-set classifier by the two-covariance model (probabilistic linear discriminant analysis).
 
     The mean of a class, known or not, is drawn from :math:`N(\mu, B)`, and a sample of it from :math:`N(m, W)` [1]_
-    [2]_ [3]_. With :math:`n_k` samples of mean :math:`c_k`, the class's mean is known to be :math:`N(\hat m_k, C_k)`,
-    :math:`C_k = (B^{-1} + n_k W^{-1})^{-1}`, :math:`\hat m_k = C_k (B^{-1} \mu + n_k W^{-1} c_k)`. The score is the
-    largest log-likelihood ratio of a known class against a class never seen,
+    [2]_ [3]_. Given :math:`n_k` samples with the mean :math:`c_k`, the mean of class k has the posterior distribution
+    :math:`N(\hat m_k, C_k)` with :math:`C_k = (B^{-1} + n_k W^{-1})^{-1}` and
+    :math:`\hat m_k = C_k (B^{-1} \mu + n_k W^{-1} c_k)`. The score is the largest log-likelihood ratio of a known class
+    against an unknown class,
 
     .. math:: \ell_k(x) = \ln N(x; \hat m_k, W + C_k) - \ln N(x; \mu, W + B),
 
@@ -32,23 +33,24 @@ class PLDAClassifier(ThresholdedClassifier):
     Parameters
     ----------
     shrinkage : "auto" or float in [0, 1], default="auto"
-        Share of a sphere in W; ``"auto"`` is that of Ledoit and Wolf. With 0, nothing changes with any invertible
-        affine map of the features.
+        Weight of a sphere in W; ``"auto"`` is the weight of Ledoit and Wolf. With 0, an invertible affine map of the
+        features does not change the decisions.
 
     threshold : {"quantile", "auto"} or float, default="quantile"
-        The publications set none. ``"quantile"`` rejects 5 % of the known samples, each scored by a fit without its
-        fold (five folds, which cut no group). ``"auto"`` leaves a fifth of the classes out of each fold, too, whose
-        samples are open there, and takes the threshold with the best expected F1, as the ellipsoids' size is chosen;
-        with fewer than three classes and no samples of ``open_label`` it is ``"quantile"``. 0 accepts what a known
-        class explains better than a class never seen does.
+        The publications set none. ``"quantile"`` rejects 5 % of the held-out known samples (five folds; groups are
+        never divided). ``"auto"`` also holds out a fifth of the classes in each fold, and their samples are open. It
+        chooses the threshold by the expected F1, as the size of the ellipsoids is chosen (:ref:`thresholds`). With
+        fewer than three classes and no samples of ``open_label`` it is ``"quantile"``. 0 accepts what a known class
+        explains better than a class never seen does.
 
     duplicates : {"once", "each", "off"}, default="once"
-        What exact and near duplicates of a sample within its class weigh: together as much as one sample, each its own
-        weight, or they are not looked for. Read more in the :ref:`User Guide <repeated>`.
+        Weight of exact and near duplicates of a sample within its class. ``"once"``: together they have the weight of
+        one sample. ``"each"``: each has its own weight. ``"off"``: duplicates are not searched. Read more in the
+        :ref:`User Guide <repeated>`.
 
     open_label : int or str, default=-1
-        The answer for open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
-        this label in ``y`` serve ``threshold="auto"`` alone.
+        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
+        this label in ``y`` are used by ``threshold="auto"`` only.
 
     Attributes
     ----------
@@ -68,17 +70,17 @@ class PLDAClassifier(ThresholdedClassifier):
         Share of a sphere in W.
 
     threshold_ : float
-        The score below which samples are open; ``score_samples`` is the score less this.
+        Samples with a lower score are open; ``score_samples`` is the score minus ``threshold_``.
 
     offset_ : float
-        ``predict`` answers open where ``score_samples`` is below it. 0 after ``fit``: the threshold itself.
+        ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which is the threshold.
 
     class_offsets_ : ndarray of shape (n_classes,)
-        How much stricter than ``offset_`` each class is. Zeros after ``fit``.
+        Added to ``offset_`` for each class. Zeros after ``fit``.
 
     groups_ : ndarray of shape (n_samples,)
-        Samples with the same number were left out together: the ``groups`` given to ``fit``, else the duplicates that
-        were found. −1 for samples of weight 0 and outlying samples.
+        Samples with the same number were held out together: the ``groups`` given to ``fit``, else the duplicates found.
+        −1 for samples of weight 0 and outliers.
 
     n_features_in_ : int
         Number of features seen in ``fit``.
@@ -93,10 +95,11 @@ class PLDAClassifier(ThresholdedClassifier):
 
     Notes
     -----
-    W is the covariance about the class means (divisor N − K), μ the mean of the class means, and B their covariance
-    less W times the mean of 1 / n_k, without its negative eigenvalues relative to W. Along the axes V with VᵀWV = I and
-    VᵀBV = diag λ everything is one-dimensional, and axes with λ = 0 say nothing, so that a single class, which has no
-    B, scores 0 everywhere. [3]_ was not at hand: that the formulas are those printed there is unverified.
+    W is the covariance about the class means (divisor N − K), and μ is the mean of the class means. B is the covariance
+    of the class means, minus W times the mean of 1 / n_k. Its negative eigenvalues relative to W are set to 0. Along
+    the axes V with VᵀWV = I and VᵀBV = diag λ the ratio is a sum of one-dimensional terms. An axis with λ = 0
+    contributes nothing. So with a single class, where B is 0, every sample has the score 0. The formulas were not
+    compared with the text of [3]_, which was not available.
 
     References
     ----------

@@ -1,7 +1,8 @@
-"""Compare open-set methods by the literature's protocol: data set, known-class ratio, seed, encoder, method.
+"""Compare open-set methods by the literature's protocol.
 
-``run`` runs what has no result yet, ``make_table`` lays the results out beside the paper's, and the ``plot_`` functions
-draw them. The command ``skellipsoid bench`` does the same.
+A *case* is one data set, known-class ratio and seed. A *run* is one case with one encoder and one method. ``run`` does
+all runs that have no result yet. ``make_table`` makes tables of the results, with the figures of the paper. The
+``plot_`` functions draw them. The command ``skellipsoid bench`` does the same.
 """
 
 from ._figures import plot_confusion, plot_ranks, plot_stability

@@ -36,7 +36,7 @@ def plot_ranks(
     Parameters
     ----------
     records : iterable of dict
-        Where there are several encoders, each method counts once with each.
+        If there are several encoders, each pair of method and encoder is ranked as one method.
     metric : str, default="f1"
         ``"f1"``, ``"accuracy"``, ``"f1_known"``, ``"f1_open"``, ``"auroc"`` or ``"oracle_f1"``.
     alpha : float, default=0.05
@@ -70,11 +70,11 @@ def plot_ranks(
 def plot_stability(
     records: Iterable[Record], parameter: str, *, metric: str = "f1", ax: "Axes | None" = None
 ) -> "Axes":
-    """Draw a figure against a parameter, one line for each data set and known-class ratio.
+    """Draw a metric against a parameter, one line for each data set and known-class ratio.
 
-    Where the parameter was searched, F1 is that of the search, by ``OpenSetKFold`` on train and dev samples, with all
-    other parameters as they were chosen. Otherwise methods or encoders that differ in this parameter alone are
-    compared on the test samples.
+    If the parameter was searched, F1 is that of the search (``OpenSetKFold`` on train and dev samples), with the chosen
+    values of all other parameters. If not, methods or encoders that differ in this parameter only are compared on the
+    test samples.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ def plot_stability(
     parameter : str
         Of methods or of encoders.
     metric : str, default="f1"
-        As in :func:`plot_ranks`; a search knows F1 alone.
+        As in :func:`plot_ranks`. A search has ``"f1"`` only; other metrics are compared on the test samples.
     ax : matplotlib Axes, default=None
         Where to draw; ``None`` makes a new figure.
 
@@ -125,12 +125,12 @@ def plot_stability(
 
 
 def plot_confusion(records: Iterable[Record]) -> "Figure":
-    """Draw the coarse confusion matrix of every method, summed over the cases that are given.
+    """Draw the coarse confusion matrix (known against open) of every method, summed over the given cases.
 
     Parameters
     ----------
     records : iterable of dict
-        Best of one data set and ratio.
+        Results, preferably of one data set and ratio.
 
     Returns
     -------
@@ -139,7 +139,7 @@ def plot_confusion(records: Iterable[Record]) -> "Figure":
     Raises
     ------
     ValueError
-        If there is not a result.
+        If there are no results.
     ImportError
         If matplotlib is not installed.
     """

@@ -97,7 +97,7 @@ def make_method(
 
 
 def short_names() -> list[str]:
-    """List the methods that need no module: those of this package.
+    """List the short names of the methods of this package.
 
     Returns
     -------

@@ -34,7 +34,7 @@ class _Outcome(NamedTuple):
 
 
 class BenchmarkError(RuntimeError):
-    """Runs of a benchmark failed; those that did not are in the file of results."""
+    """Some runs of a benchmark failed; the results of all others are in the file of results."""
 
 
 Todo = list[tuple[Task, list[MethodSpec]]]
@@ -56,69 +56,71 @@ def run(
     device: str = "auto",
     verbose: int = 0,
 ) -> list[Record]:
-    """Run every method on every case that has no result yet: data set, known-class ratio, seed, encoder, method.
+    """Run each method with each encoder on each case; runs that have a result are not repeated.
 
-    The protocol is that of the literature: the seed draws the known classes, the encoder and the method learn from the
-    training samples of these classes alone, and the test samples of all other classes are open. A benchmark that was
-    killed, at any moment, continues where it was when it is started again.
+    A case is one data set, known-class ratio and seed. The protocol is that of the literature: the seed draws the known
+    classes, the encoder and the method are trained on the training samples of these classes only, and the test samples
+    of all other classes are open. If a benchmark is interrupted at any moment, the same call continues it.
 
     Parameters
     ----------
     results : str or path-like
-        File of JSON lines. One line is appended for each run when it is done.
+        File of JSON lines. One line is appended when a run is complete.
     plan : str or path-like, default=None
-        TOML file with any of the parameters from ``data`` to ``data_home``; its paths are relative to its folder. What
-        is given as a parameter comes before it; data sets, encoders and methods can be chosen by their names in it.
+        TOML file with any of the parameters from ``data`` to ``data_home``. Paths in it are relative to its folder. An
+        argument of this function replaces the entry of the plan. Data sets, encoders and methods of the plan can be
+        selected by their names.
     data : sequence, default=None
         ``"banking"``, ``"oos"``, ``"stackoverflow"``; ``"assistant"``, the corpus that ships with the package; a folder
-        with ``train.tsv``, ``test.tsv`` and, if you like, ``dev.tsv``, each of ``text<TAB>label`` lines; or an ``.npz``
+        with ``train.tsv``, ``test.tsv`` and optionally ``dev.tsv``, each of ``text<TAB>label`` lines; or an ``.npz``
         file of features with ``X_train``, ``y_train``, ``X_test``, ``y_test``. A dict has the keys ``name``, ``path``
         and ``open_label``, the label of samples that are open. ``None``: the first three.
     ratios : sequence of float, default=None
         Shares of the classes that are known. ``None``: 0.25, 0.5, 0.75.
     seeds : sequence of int, default=None
-        Each draws known classes, and seeds encoder and method. ``None``: 0 to 4.
+        Each seed draws the known classes, and is the ``random_state`` of encoder and method. ``None``: 0 to 4.
     encoders : sequence, default=None
         ``"none"``, ``"head"`` or ``"full"``, the ``finetune`` of :class:`~skellipsoid.SupConTextEncoder`;
         ``"head:MODEL"`` for another text model; or a dict of a name and parameters of the encoder. ``None``: the head.
     methods : sequence, default=None
         Names of :func:`short_names`; ``"module:Class"`` or an unfitted estimator for one of your own, which has
         ``fit``, ``predict`` and ``classes_``; or a dict with the keys ``name``, ``estimator``, ``params`` and
-        ``search``. ``search`` maps parameters to lists of values. The best mean F1 of ``OpenSetKFold`` on train and dev
-        samples of the known classes chooses; the encoder is trained anew in each fold. ``None``: ``"ellipsoid"``.
+        ``search``. ``search`` maps parameters to lists of values. The values with the best mean F1 over the folds of
+        ``OpenSetKFold``, on train and dev samples of the known classes, are chosen; the encoder is trained again in
+        each fold. ``None``: ``"ellipsoid"``.
     n_splits : int, default=None
         Folds of the search, at most the number of known classes. ``None``: 5.
     data_home : str or path-like, default=None
         Folder of the public data sets, see :func:`~skellipsoid.datasets.fetch_banking77`.
     cache : str or path-like, default=None
-        Folder of embeddings and features, kept by the content of everything that they depend on. ``None``:
+        Folder of embeddings and features, stored under a hash of everything that they depend on. ``None``:
         ``~/.cache/skellipsoid/benchmark``. It can be deleted at any time.
     n_jobs : int, default=1
-        Processes.
+        Number of processes.
     device : str, default="auto"
-        Where torch computes.
+        Device of torch.
     verbose : int, default=0
         1: a progress bar on a terminal. 2: one line for each run, too.
 
     Returns
     -------
     records : list of dict
-        The results of the plan, in its order; figures are in percent. See :ref:`the guide <benchmark_runner>` for the
-        keys.
+        The results of all runs of the plan, in its order. Metrics are in percent. See
+        :ref:`the guide <benchmark_runner>` for the keys.
 
     Raises
     ------
     ValueError
-        If the plan cannot be used, or if a name in the file stands for something else than in the plan.
+        If the plan cannot be used, or if a name in the file of results has other parameters than in the plan.
     OSError
         If a file is missing, or if another process writes the results.
     BenchmarkError
-        At the end, if runs failed; all others are written, and the next start tries these again.
+        At the end, if runs failed. The results of all others are written. The next call tries the failed runs again.
 
     See Also
     --------
     read_results : Reads the file.
-    make_table : Lays results out beside the paper's.
+    make_table : Makes tables of the results, with the figures of the paper.
 
     Examples
     --------

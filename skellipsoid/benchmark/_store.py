@@ -68,7 +68,7 @@ def read_results(*paths: str | os.PathLike[str]) -> list[Record]:
     Returns
     -------
     records : list of dict
-        One for each run, in the order of the files. Figures are in percent.
+        One for each run, in the order of the files. Metrics are in percent.
 
     Raises
     ------

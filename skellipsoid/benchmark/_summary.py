@@ -67,7 +67,7 @@ class Comparison(NamedTuple):
         threshold that is best on the test samples.
     n_cases : int
     difference : float
-        Mean of reference − method, in points of a percent.
+        Mean of reference − method, in percentage points.
     t_statistic, p_value : float
         Of the paired t-test.
     holm : float

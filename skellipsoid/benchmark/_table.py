@@ -20,12 +20,12 @@ class Cell(NamedTuple):
     Attributes
     ----------
     mean : float
-        Over the seeds; in the average column over the ratios.
+        Mean over the seeds. In the average column, the mean over the ratios.
     std : float or None
         Standard deviation over the seeds (n − 1); ``None`` for one seed and for averages.
     n_seeds : int
     paper : float or None
-        What the paper's Table 1 says of this method.
+        The figure of this method in Table 1 of the paper.
     rank : int
         1 for the best of the column, 2 for the second best, else 0.
     """
@@ -90,7 +90,7 @@ class BenchmarkTable:
         Returns
         -------
         rows : list of (str, str, list)
-            A cell is ``None`` where there is not a result.
+            A cell without a result is ``None``.
         """
         found = []
         for data in self.data:
@@ -141,7 +141,7 @@ class BenchmarkTable:
 
 
 def make_table(records: Iterable[Record], *, reference: str | None = None) -> BenchmarkTable:
-    """Lay results out as the paper's Table 1.
+    """Make tables of results: means, tests, and the layout of the paper's Table 1.
 
     Parameters
     ----------
@@ -157,11 +157,11 @@ def make_table(records: Iterable[Record], *, reference: str | None = None) -> Be
     Raises
     ------
     ValueError
-        If there is not a result, or none of the reference.
+        If there are no results, or none of the reference.
 
     See Also
     --------
-    skellipsoid.metrics.paired_test : The test, which takes cases for independent. Seeds share test samples.
+    skellipsoid.metrics.paired_test : The test. It assumes independent cases, but the seeds share test samples.
 
     Examples
     --------

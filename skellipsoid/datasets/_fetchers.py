@@ -122,7 +122,7 @@ def fetch_banking77(
     ValueError
         If ``subset`` is unknown.
     OSError
-        If a file is missing and cannot be downloaded, or must not be; the message says where to put it.
+        If a file is missing and cannot be downloaded, or must not be downloaded; the message says where to put it.
     ImportError
         If a file is missing and pooch, the extra ``skellipsoid[datasets]``, is not installed.
 
@@ -140,7 +140,8 @@ def fetch_banking77(
     Notes
     -----
     Rows that do not have exactly two fields are skipped, as the literature's protocol does: 13 of the 9,016 rows of
-    the training file. What is left of them (a text's last line) stays, closing quote included.
+    the training file. They belong to texts with line breaks. The last line of each such text is kept, with its closing
+    quote.
 
     References
     ----------
@@ -214,7 +215,7 @@ def fetch_clinc_oos(
     ValueError
         If ``subset`` is unknown, or if ``open_label`` is the name of an intent.
     OSError
-        If a file is missing and cannot be downloaded, or must not be; the message says where to put it.
+        If a file is missing and cannot be downloaded, or must not be downloaded; the message says where to put it.
     ImportError
         If a file is missing and pooch, the extra ``skellipsoid[datasets]``, is not installed.
 
@@ -299,7 +300,7 @@ def fetch_stackoverflow(
     ValueError
         If ``subset`` is unknown.
     OSError
-        If a file is missing and cannot be downloaded, or must not be; the message says where to put it.
+        If a file is missing and cannot be downloaded, or must not be downloaded; the message says where to put it.
     ImportError
         If a file is missing and pooch, the extra ``skellipsoid[datasets]``, is not installed.
 

@@ -51,8 +51,8 @@ class OpenBlobsRule:
 
         \ell_k(x) = \log \frac{(1 - \pi)\, \mathcal{N}(x; c_k, \Sigma_k)}{K \pi\, \mathcal{N}(x; 0, s^2 I)} .
 
-    The accuracy-optimal answer is the class of the largest :math:`\ell_k` where that is not negative, else open. Where
-    the classes do not overlap, the region of a class is the ellipsoid :math:`\ell_k(x) \ge 0`, which
+    The answer with the highest expected accuracy is the class with the largest :math:`\ell_k` if this is not negative,
+    else open. If the classes do not overlap, the region of a class is the ellipsoid :math:`\ell_k(x) \ge 0`, which
     :meth:`ellipsoid` gives.
 
     Examples
@@ -105,7 +105,7 @@ class OpenBlobsRule:
         Returns
         -------
         log_ratio : ndarray of shape (n_samples,)
-            Positive where known is more probable than open; as a score, the best there is to tell the two apart.
+            Positive where known is more probable than open. No other score separates known from open samples better.
 
         Raises
         ------
@@ -146,7 +146,7 @@ class OpenBlobsRule:
         Returns
         -------
         center : ndarray of shape (n_features,)
-            The ellipsoid's centre m, which is not quite the class's mean: it lies a little farther from the origin.
+            The centre m of the ellipsoid. It lies a little farther from the origin than the class mean.
         matrix : ndarray of shape (n_features, n_features)
             The matrix M of the ellipsoid :math:`(x - m)^\top M (x - m) \le 1`. Zero if the open share is 0: then it is
             the whole space.
@@ -232,8 +232,8 @@ def make_open_blobs(
 ) -> tuple[_Floats, _Ints] | tuple[_Floats, _Ints, OpenBlobsRule]:
     """Generate elongated Gaussian classes in a wide Gaussian cloud of open samples.
 
-    Each known class is a Gaussian with an orientation of its own; open samples come from one wide round Gaussian that
-    covers them all. So the optimal boundary of a class is an ellipsoid; ``return_rule=True`` returns it.
+    Each known class is a Gaussian with its own orientation. Open samples come from one wide round Gaussian that covers
+    all classes. So the optimal boundary of a class is an ellipsoid. ``return_rule=True`` returns the optimal rule.
 
     Parameters
     ----------
@@ -249,8 +249,8 @@ def make_open_blobs(
         Separation of the classes: their centres are distributed over a cube with the volume
         ``class_sep ** n_features`` per class. A class's standard deviations along its axes have the geometric mean 1.
     anisotropy : float, default=4.0
-        A class's largest standard deviation over its smallest, at least 1; the axes between are spaced geometrically.
-        With one feature it has no effect.
+        Ratio of the largest and the smallest standard deviation of a class, at least 1; those between are spaced
+        geometrically. With one feature it has no effect.
     open_scale : float, default=1.5
         Scale of the open samples relative to the known ones, more than 1; see Notes.
     open_label : int, default=-1

@@ -52,8 +52,8 @@ def bootstrap_interval(
     """Bootstrap confidence interval of any metric over test samples.
 
     Draws samples with replacement, each with its true label and its predictions, and computes the metric on each draw.
-    The model does not change: this is the uncertainty of a finite test set. For the uncertainty of training, repeat it
-    with several seeds.
+    The model does not change: the interval shows the uncertainty of a finite test set. For the uncertainty of training,
+    repeat the training with several seeds.
 
     Parameters
     ----------
@@ -66,10 +66,10 @@ def bootstrap_interval(
         Further arguments of the metric with one value per sample: predicted labels, scores, or those of two models for
         the interval of their difference.
     stratify : array-like of shape (n_samples,), default=None
-        Samples are drawn within each distinct value. ``None`` draws from all samples: the interval for another test set
-        from the same source, with other class sizes. ``y_true`` keeps the class sizes: the interval for a test set with
-        these sizes. Use it if a class, or open, has so few samples that a draw may miss it. A value with a single
-        sample keeps that sample.
+        Samples are drawn within each distinct value. ``None`` draws from all samples; the interval then is for another
+        test set from the same source, with other class sizes. ``stratify=y_true`` keeps the class sizes; the interval
+        then is for a test set with these sizes. Use it if a class, or open, has so few samples that a draw may miss it.
+        A value with a single sample keeps that sample.
     confidence_level : float, default=0.95
         In (0, 1).
     n_resamples : int, default=1000

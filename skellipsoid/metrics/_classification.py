@@ -20,8 +20,8 @@ def open_set_f1_score(
 ) -> float:
     r"""Macro F1 over the K known classes and open: the *F1* of the open-intent literature.
 
-    Open has the weight of one known class, for any number of open samples. A class that is never answered correctly
-    has the F1 0.
+    Open has the same weight as one known class, for any number of open samples. A class that is never answered
+    correctly has an F1 of 0.
 
     Parameters
     ----------
@@ -37,9 +37,9 @@ def open_set_f1_score(
         training classes when ``y_true`` names the classes of open samples, or when a known class may have no test
         sample.
     zero_division : {"warn", 0, 1, nan}, default="warn"
-        Value of an undefined F1: that of a known class which is neither true nor answered, and that of open if
-        no sample of ``y_true`` is open, whatever was answered. "warn" is 0 with an ``UndefinedMetricWarning``; NaN
-        leaves it out of the mean.
+        Value of an undefined F1. The F1 of a known class is undefined if the class is neither a true label nor an
+        answer. The F1 of open is undefined if no sample of ``y_true`` is open. "warn" is 0 with an
+        ``UndefinedMetricWarning``; NaN leaves it out of the mean.
     sample_weight : array-like of shape (n_samples,), default=None
         Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out.
 
@@ -65,7 +65,7 @@ def open_set_f1_score(
 
     .. math:: F_1 = \frac{1}{K + 1} \sum_{k=1}^{K+1} \frac{2 \, TP_k}{2 \, TP_k + FP_k + FN_k},
 
-    the mean of F1 scores of [1]_, not the F1 of mean precision and recall. While ``y_true`` has an open sample it
+    the mean of the F1 scores as in [1]_, not the F1 of mean precision and recall. If ``y_true`` has an open sample, it
     equals ``sklearn.metrics.f1_score(..., labels=[*known, open_label], average="macro")``.
 
     References
@@ -96,7 +96,7 @@ def known_f1_score(
 ) -> float:
     r"""Macro F1 over the K known classes: *F1-known*.
 
-    Open samples count too: one that is answered with a known class reduces that class's precision.
+    Open samples count too: an open sample that is answered with a known class reduces the precision of this class.
 
     Parameters
     ----------
@@ -109,8 +109,8 @@ def known_f1_score(
     labels : array-like of shape (n_classes,), default=None
         The known classes. None takes all that occur in ``y_true`` or ``y_pred`` and are not the open label.
     zero_division : {"warn", 0, 1, nan}, default="warn"
-        Value of the F1 of a known class that is neither true nor answered, and of the mean if there is no known
-        class. "warn" is 0 with an ``UndefinedMetricWarning``; NaN leaves a class out of the mean.
+        Value of the F1 of a known class that is neither a true label nor an answer, and of the mean if there is no
+        known class. "warn" is 0 with an ``UndefinedMetricWarning``; NaN leaves a class out of the mean.
     sample_weight : array-like of shape (n_samples,), default=None
         Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out.
 
@@ -167,9 +167,9 @@ def open_f1_score(
     zero_division: ZeroDivision = "warn",
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    r"""F1 of open, open being the positive class: *F1-open*.
+    r"""F1 with open as the positive class: *F1-open*.
 
-    All unknown classes together are one class here: which of them a sample belongs to does not matter.
+    All unknown classes together count as one class.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def open_f1_score(
     See Also
     --------
     open_set_f1_score : The mean over the known classes and open.
-    skellipsoid.metrics.open_set_auroc : How well a score separates open from known, at no particular offset.
+    skellipsoid.metrics.open_set_auroc : How well a score separates open from known samples, over all offsets.
 
     Notes
     -----
@@ -230,18 +230,18 @@ def open_set_accuracy(
     labels: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Share of samples that are answered correctly, open samples by the open label.
+    """Share of samples that are answered correctly. For open samples, the open label is correct.
 
-    The *ACC* of the open-intent literature. Every sample weighs the same, so that with few known classes, where most
-    test samples are open, it is mostly the open rejection rate.
+    The *ACC* of the open-intent literature. Every sample has the same weight. If few classes are known, most test
+    samples are open, and the accuracy is mostly the open rejection rate.
 
     Parameters
     ----------
     y_true : array-like of shape (n_samples,)
         True labels, all numbers or all strings. A label outside ``labels`` is read as open.
     y_pred : array-like of shape (n_samples,)
-        Answers of the same kind. An answer outside ``labels`` that is not the open label is wrong, even where
-        ``y_true`` names the same label: that sample is open.
+        Answers of the same kind. An answer outside ``labels`` that is not the open label is wrong, even if ``y_true``
+        has the same label, because this sample is open.
     open_label : int or str, default=-1
         The label for open, cast to the kind of the labels.
     labels : array-like of shape (n_classes,), default=None
@@ -261,7 +261,7 @@ def open_set_accuracy(
 
     See Also
     --------
-    open_set_f1_score : Every class weighs the same.
+    open_set_f1_score : Every class has the same weight.
 
     Notes
     -----

@@ -4,9 +4,10 @@ from math import sqrt
 
 
 def openness(n_train_classes: int, n_test_classes: int, *, n_target_classes: int | None = None) -> float:
-    r"""Compute how open a problem is: 0 when every test class is known, towards 1 as unknown classes prevail.
+    r"""Compute how open a problem is: 0 if every test class is known, near 1 if nearly all are unknown.
 
-    Counts classes, not samples: the class *open* itself is not counted, but every class whose samples are open is.
+    It depends on the numbers of classes, not of samples. Every unknown class is counted; the answer *open* is not a
+    class of its own.
 
     Parameters
     ----------
@@ -15,8 +16,8 @@ def openness(n_train_classes: int, n_test_classes: int, *, n_target_classes: int
     n_test_classes : int
         Number of classes among the test samples, known ones included, C_test ≥ C_train.
     n_target_classes : int, default=None
-        Number of classes to be recognised, C_target ≤ C_train. None means all training classes; fewer when some
-        training classes serve as known negatives only.
+        Number of classes to be recognised, C_target ≤ C_train. None means all training classes. It is smaller if some
+        training classes are used as negative samples only.
 
     Returns
     -------

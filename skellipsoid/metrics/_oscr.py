@@ -21,8 +21,8 @@ def oscr_curve(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     r"""Open-set classification rate curve: correct classification rate against false positive rate.
 
-    For every offset, the share of known samples that are accepted and classified correctly against the share of open
-    samples that are accepted.
+    For every offset, the correct classification rate is the share of known samples that are accepted and classified
+    correctly. The false positive rate is the share of open samples that are accepted.
 
     Parameters
     ----------
@@ -101,8 +101,8 @@ def oscr_score(
 ) -> float:
     r"""Area under the open-set classification rate curve.
 
-    The probability that a known sample is classified correctly and scores above an open one, both drawn at random: at
-    most the closed-set accuracy, and at most the AUROC.
+    The probability that a random known sample is classified correctly and has a higher score than a random open sample.
+    It is at most the closed-set accuracy, and at most the AUROC.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ def open_set_auroc(
     See Also
     --------
     open_set_aupr : Depends on how many samples are open.
-    oscr_score : Counts known samples only where they are classified correctly.
+    oscr_score : Counts only the known samples that are classified correctly.
 
     Notes
     -----
@@ -88,9 +88,10 @@ def open_set_aupr(
     labels: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    r"""Area under the precision-recall curve (average precision), known or open being positive.
+    r"""Area under the precision-recall curve (average precision), with known or open as the positive class.
 
-    The two directions differ, and both depend on the share of open samples: compare models on the same samples only.
+    The two choices give different values, and both depend on the share of open samples. Compare models on the same
+    samples only.
 
     Parameters
     ----------
@@ -162,9 +163,9 @@ def fpr_at_tpr(
     labels: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
 ) -> float:
-    """Share of open samples that are accepted when at least the share ``tpr`` of known samples is.
+    """Share of open samples that are accepted if at least the share ``tpr`` of the known samples is accepted.
 
-    Samples are accepted from the highest score down to the first score at which enough known samples are in.
+    Samples are accepted from the highest score down to the first score at which enough known samples are accepted.
 
     Parameters
     ----------
@@ -270,14 +271,14 @@ def coverage_rejection(
 
     See Also
     --------
-    fpr_at_tpr : Turns it round: 1 − rejection at a given coverage.
+    fpr_at_tpr : 1 − rejection at a given coverage.
     skellipsoid.metrics.open_set_report : The same two figures from labels, as 1 − false rejection rate and open
         rejection rate.
 
     Notes
     -----
-    #{known: s ≥ offset} / #{known} and #{open: s < offset} / #{open}; a score equal to the offset is accepted. In the
-    language of [1]_ these are, with known as the positive class, the true positive and the true negative rate.
+    #{known: s ≥ offset} / #{known} and #{open: s < offset} / #{open}; a score equal to the offset is accepted. With
+    known as the positive class, these are the true positive rate and the true negative rate [1]_.
 
     References
     ----------

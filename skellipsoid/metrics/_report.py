@@ -73,7 +73,7 @@ def open_set_report(
     output_dict: bool = False,
     digits: int = 2,
 ) -> str | OpenSetReport:
-    """Report precision, recall and F1 of each known class and of open, and the figures of the literature.
+    """Report precision, recall and F1 of each known class and of open, and the metrics of the literature.
 
     The counterpart of :func:`sklearn.metrics.classification_report`, as text or as a dictionary.
 
@@ -83,16 +83,16 @@ def open_set_report(
         True labels, all numbers or all strings. A label outside ``labels`` is read as open.
     y_pred : array-like of shape (n_samples,)
         Answers of the same kind. An answer outside ``labels`` that is not the open label is wrong for every sample and
-        nobody's false alarm.
+        no false positive of any class.
     open_label : int or str, default=-1
         The label for open, cast to the kind of the labels: −1 for numbers, ``"-1"`` for strings.
     labels : array-like of shape (n_classes,), default=None
         The known classes, in the order of the report. None takes all that occur in ``y_true`` or ``y_pred`` and are
         not the open label, sorted; pass the training classes when ``y_true`` names the classes of open samples.
     zero_division : {"warn", 0, 1, nan}, default="warn"
-        What a quotient counts whose denominator is zero: precision of a class that is never answered, recall of one
-        that is never true, F1 of one that is neither, and F1 of open when no sample of ``y_true`` is open. "warn" is 0
-        with an ``UndefinedMetricWarning``; NaN is left out of averages.
+        Value of a quotient with the denominator zero: the precision of a class that is no answer, the recall of a class
+        that is no true label, the F1 of a class that is neither, and the F1 of open if no sample of ``y_true`` is open.
+        "warn" is 0 with an ``UndefinedMetricWarning``; NaN is left out of averages.
     sample_weight : array-like of shape (n_samples,), default=None
         Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out. With weights, support is a sum of
         them.
@@ -108,8 +108,8 @@ def open_set_report(
 
         - ``"classes"``: for each known class, then for open, under its label as text: ``"precision"``, ``"recall"``,
           ``"f1-score"`` and ``"support"`` (samples that are this class);
-        - ``"known avg"`` and ``"macro avg"``: the means of these over the K known classes, and over these and open,
-          with the sum of supports;
+        - ``"known avg"`` and ``"macro avg"``: the means over the K known classes, and over the known classes and open;
+          their support is a sum;
         - ``"open_set_f1"``, ``"known_f1"``, ``"open_f1"``, ``"accuracy"``: as the functions of these names;
         - ``"open_rejection_rate"``: share of open samples that are answered open;
         - ``"false_rejection_rate"``: share of known samples that are answered open.
@@ -129,8 +129,8 @@ def open_set_report(
 
     Notes
     -----
-    Precision is TP / (TP + FP), recall TP / (TP + FN), F1 2 TP / (2 TP + FP + FN), each class being the positive one
-    in its sample. The open rejection rate is the recall of open; the false rejection rate is what it costs.
+    Precision is TP / (TP + FP), recall is TP / (TP + FN), and F1 is 2 TP / (2 TP + FP + FN), with each class as the
+    positive class in its row. The open rejection rate is the recall of open.
 
     References
     ----------

@@ -96,11 +96,12 @@ def make_open_set_scorer(
     Parameters
     ----------
     metric : callable
-        ``metric(y_true, answer, *, labels, open_label, **parameters)``, such as the functions of this module. The
-        scorer passes its ``sample_weight`` on.
+        ``metric(y_true, answer, *, labels, open_label, **parameters)``, such as the functions of this module. If the
+        scorer gets ``sample_weight``, it passes it to the metric.
     response : {"predict", "score", "known_and_score"}, default="predict"
-        Arguments of the metric: labels; knownness (``score_samples``, else the largest column of
-        ``decision_function`` or ``predict_proba``); or the closed-set answer and the knownness.
+        What the metric gets from the estimator. ``"predict"``: labels. ``"score"``: the knownness (``score_samples``,
+        else the largest column of ``decision_function`` or ``predict_proba``). ``"known_and_score"``: the closed-set
+        answer and the knownness.
     greater_is_better : bool, default=True
         Whether the metric is better when it is larger; otherwise the scorer negates it.
     **parameters : dict

@@ -47,9 +47,9 @@ class PairedTest(NamedTuple):
 
 
 def paired_test(scores_a: ArrayLike, scores_b: ArrayLike, *, confidence_level: float = 0.95) -> PairedTest:
-    """Compare two models by scores that come in pairs: the same seeds, the same splits.
+    """Compare two models by paired scores: one pair for each seed or split.
 
-    The paired t-test with its confidence interval, and the Wilcoxon signed-rank test.
+    Computes the paired t-test with its confidence interval, and the Wilcoxon signed-rank test.
 
     Parameters
     ----------
@@ -72,15 +72,15 @@ def paired_test(scores_a: ArrayLike, scores_b: ArrayLike, *, confidence_level: f
     See Also
     --------
     holm : Corrects the p-values of several comparisons.
-    bootstrap_interval : The uncertainty because of the test samples.
+    bootstrap_interval : The uncertainty that comes from the finite number of test samples.
 
     Notes
     -----
     With differences d of mean d̄ and standard deviation s over n pairs, t = d̄ √n / s and the effect size is d̄ / s. Both
-    tests are two-sided. Wilcoxon's test leaves out zero differences, gives tied ones their mean rank, and is
-    exact up to 50 pairs (13 when some tie), a normal approximation beyond. With n pairs its p-value cannot fall
-    below 2 / 2ⁿ, 0.0625 for five seeds, so that five seeds alone are never significant at 0.05 by it [1]_. Seeds that
-    share test samples, and folds that share training samples, are not independent: p-values are then too small.
+    tests are two-sided. Wilcoxon's test leaves out zero differences, and gives tied ones their mean rank. It is exact
+    up to 50 pairs (13 with ties), and a normal approximation beyond. With n pairs its p-value is at least 2 / 2ⁿ. For
+    five seeds this is 0.0625, so five seeds are never significant at 0.05 by this test [1]_. Seeds that share test
+    samples, and folds that share training samples, are not independent: p-values are then too small.
 
     References
     ----------
@@ -126,8 +126,9 @@ def paired_test(scores_a: ArrayLike, scores_b: ArrayLike, *, confidence_level: f
 def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     """Correct the p-values of several tests by Holm's step-down procedure.
 
-    Comparing the result with a level α keeps the probability of any false rejection among all tests at α or below,
-    whatever their dependence, and rejects at least as much as Bonferroni's correction.
+    If hypotheses with a corrected p-value of at most α are rejected, the probability of any false rejection among all
+    tests is at most α, also if the tests depend on each other. The procedure rejects at least as many hypotheses as
+    Bonferroni's correction.
 
     Parameters
     ----------

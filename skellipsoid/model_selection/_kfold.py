@@ -53,19 +53,19 @@ class _PartitionSplitter(OpenSetSplitter):
 class OpenSetKFold(_PartitionSplitter):
     r"""Stratified K-fold in which every fold leaves whole classes out of training.
 
-    The samples are divided into ``n_splits`` stratified test parts, as in ordinary cross-validation, and the classes
-    into ``n_splits`` balanced shares. Split *i* tests the samples of part *i*; it trains on the other samples without
-    those of the classes in share *i*. These classes are unknown to an estimator that is fitted there, so that their
-    samples in the test part are open. Every class is open in exactly one split.
+    The samples are divided into ``n_splits`` stratified test parts, as in ordinary cross-validation. The classes are
+    divided into ``n_splits`` balanced shares. Split *i* tests the samples of part *i*. It trains on the other samples,
+    without those of the classes in share *i*. So these classes are unknown to the estimator, and their samples in the
+    test part are open. Every class is open in exactly one split.
 
     Parameters
     ----------
     n_splits : int, default=5
         Number of splits, at least 2 and at most the number of classes. A split leaves out one ``n_splits``-th of the
-        classes (rounded up or down) and must keep at least two.
+        classes (rounded up or down) and must keep at least two classes.
     shuffle : bool, default=False
-        Whether to draw the samples of each part and the classes of each share at random. Without it, samples keep their
-        order as in :class:`~sklearn.model_selection.StratifiedKFold` and shares are balanced in samples.
+        Whether to draw the samples of each part and the classes of each share at random. With ``False``, samples keep
+        their order as in :class:`~sklearn.model_selection.StratifiedKFold`, and the shares are balanced in samples.
     random_state : int, RandomState instance or None, default=None
         Seed of the draw, for ``shuffle=True`` only. ``None`` draws one from NumPy's global generator at each call.
     open_label : int or str, default=-1
@@ -85,16 +85,17 @@ class OpenSetKFold(_PartitionSplitter):
     .. math:: \mathrm{test}_i = F_i, \qquad \mathrm{train}_i = \{ j \notin F_i : y_j \notin C_i, y_j \ne \text{open} \}.
 
     Samples of :math:`C_i` outside :math:`F_i` are in neither part of split *i*. The test parts are a partition of the
-    samples, so that :func:`~sklearn.model_selection.cross_val_predict` works, and for the same ``random_state`` they
-    are those of ``StratifiedKFold`` on the same ``y`` (with ``groups``, of ``StratifiedGroupKFold``), so that
-    results of both can be compared on the same samples.
+    samples, so :func:`~sklearn.model_selection.cross_val_predict` works. For the same ``random_state`` they are the
+    test parts of ``StratifiedKFold`` on the same ``y`` (with ``groups``, of ``StratifiedGroupKFold``). So results of
+    both splitters can be compared on the same samples.
 
-    The numbers of classes in two shares differ by at most one, their numbers of samples by at most the largest class.
-    With ``groups`` a class can be open only in a part where it has samples, so that the shares are as balanced as the
-    groups allow; a class that one group holds entirely is open in the part of that group.
+    The numbers of classes in two shares differ by at most one, and their numbers of samples by at most the size of the
+    largest class. With ``groups``, a class can be open only in a part where it has samples, so the shares are only as
+    balanced as the groups allow. A class that is entirely in one group is open in the part of that group.
 
-    About :math:`1 / n` of the classes is open in each of :math:`n` splits. To choose for another known-class ratio, use
-    :class:`OpenSetShuffleSplit`. Score with a metric that reads a label outside ``classes_`` as open.
+    About :math:`1 / n` of the classes is open in each of :math:`n` splits. For another known-class ratio, use
+    :class:`OpenSetShuffleSplit`. Use a scorer that reads a label outside ``classes_`` as open, such as those of
+    :mod:`skellipsoid.metrics`.
 
     References
     ----------
@@ -129,8 +130,8 @@ class OpenSetKFold(_PartitionSplitter):
 class RealOpenKFold(_PartitionSplitter):
     r"""Stratified K-fold for data with real open samples, which are in no training part and in one test part each.
 
-    Ordinary stratified cross-validation trains on samples with the open label as one more class. Here they are divided
-    over the test parts like a class, and are left out of every training part.
+    Ordinary stratified cross-validation trains on samples with the open label as on one more class. Here they are
+    divided over the test parts like a class, but are left out of every training part.
 
     Parameters
     ----------
@@ -145,7 +146,7 @@ class RealOpenKFold(_PartitionSplitter):
 
     See Also
     --------
-    OpenSetKFold : Leaves whole classes out of training instead, needs no sample labelled open.
+    OpenSetKFold : Leaves whole classes out of training. It needs no sample with the open label.
 
     Notes
     -----
@@ -157,8 +158,8 @@ class RealOpenKFold(_PartitionSplitter):
     that :func:`~sklearn.model_selection.cross_val_predict` works and each part has the share of open samples that the
     data have. They are the parts of :class:`~sklearn.model_selection.StratifiedKFold` on the same ``y``.
 
-    A search with ``refit=True`` fits its last estimator on all samples, the open ones too. The classifiers of this
-    package read them as open; for another classifier set ``refit=False`` and fit it on the known samples.
+    A search with ``refit=True`` fits its last estimator on all samples, including the open ones. The classifiers of
+    this package read them as open. For another classifier, set ``refit=False`` and fit it on the known samples.
 
     Examples
     --------

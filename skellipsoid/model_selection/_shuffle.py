@@ -36,15 +36,16 @@ class OpenSetShuffleSplit(OpenSetSplitter):
 
     Notes
     -----
-    Of :math:`K` classes, :math:`\mathrm{round}(\rho K)` are known in a split, :math:`\rho` being ``known_ratio`` and
-    halves going to the even number. Of a class with :math:`n_k` of :math:`n` samples, :math:`\lfloor t n_k / n \rfloor`
-    or one more are tested, :math:`t` being the number of test samples, but at least one and at most :math:`n_k - 1`;
-    the samples beyond the floor go to the largest remainders. So the test part has the class shares of the data, and
-    every test sample whose class was not drawn is open. Samples of such classes outside the test part are in neither
-    part.
+    Let :math:`\rho` be ``known_ratio``, and :math:`t` the number of test samples. Of :math:`K` classes,
+    :math:`\mathrm{round}(\rho K)` are known in a split (halves are rounded to the even number). Of a class with
+    :math:`n_k` of :math:`n` samples, :math:`\lfloor t n_k / n \rfloor` or one more are tested, but at least one and at
+    most :math:`n_k - 1`. The classes with the largest remainders get one more. So the test part has the class shares of
+    the data. Every test sample whose class was not drawn is open. Samples of such classes outside the test part are in
+    neither part.
 
-    With ``groups``, whole groups are taken into the test part in random order until it has enough samples: those that
-    bring the shares of the classes in it closer to ``test_size`` and leave each known class samples for training.
+    With ``groups``, whole groups are added to the test part in random order until it has enough samples. A group is
+    added only if it brings the shares of the classes closer to ``test_size`` and leaves samples of each known class for
+    training.
 
     References
     ----------
@@ -91,15 +92,15 @@ class KnownClassSplit(OpenSetSplitter):
     r"""The literature's protocol: one draw of known classes by seed, every other class open in the test part.
 
     Open-intent papers report means over known-class ratios of 25, 50 and 75 % and over several seeds. This class draws
-    the same classes for a seed. As a splitter it generates one split: training samples of the known
-    classes, test samples of all classes.
+    the known classes of one ratio and seed (see Notes). As a splitter it generates one split: training samples of the
+    known classes, test samples of all classes.
 
     Parameters
     ----------
     known_ratio : float
         Share of the classes that stay known, above 0 and at most 1; use 1 only with samples labelled open.
     random_state : int
-        Seed of the draw. ``None`` is not accepted, since ``known_classes`` and ``split`` must draw the same classes.
+        Seed of the draw. ``None`` is an error, because ``known_classes`` and ``split`` must draw the same classes.
     test_size : float or int, default=0.2
         Share of the samples, or their number, that is held out as in :class:`OpenSetShuffleSplit`. Not used when
         ``test_rows`` is given.
@@ -119,11 +120,11 @@ class KnownClassSplit(OpenSetSplitter):
     The known classes are ``numpy.random.RandomState(seed).choice(sorted(labels), round(n_labels * ratio),
     replace=False)``. Python's ``round`` takes halves to the even number: 38 of 77 classes at a ratio of 0.5.
 
-    With ``groups``, a drawn test part holds whole groups; beside given ``test_rows``, training samples that share a
-    group with a test sample are left out.
+    With ``groups``, a drawn test part has whole groups. With ``test_rows``, training samples that share a group with a
+    test sample are left out.
 
-    One split is no partition of the samples, so that it serves ``cross_val_score`` and ``GridSearchCV`` but not
-    ``cross_val_predict``.
+    A single split is no partition of the samples. So this class works with ``cross_val_score`` and ``GridSearchCV``,
+    but not with ``cross_val_predict``.
 
     References
     ----------

@@ -62,8 +62,8 @@ def save(
     Raises
     ------
     TypeError
-        If the estimator, or a step, is of another class, or holds a value that JSON cannot, or if ``provenance`` does;
-        nothing is written.
+        If the estimator, or a step, is of another class, or if it or ``provenance`` holds a value that JSON cannot
+        hold. Then nothing is written.
     FileExistsError
         If the folder holds anything and ``overwrite`` is false, or if it holds something other than a saved model.
     sklearn.exceptions.NotFittedError

@@ -1,4 +1,4 @@
-"""Pictures of an open-set classifier and of how well it does, in the manner of scikit-learn's displays.
+"""Displays of open-set classifiers and of their results, as in scikit-learn.
 
 Each display keeps the numbers that it draws. They come from a fitted classifier (``from_estimator``), from plain
 arrays of any model (``from_predictions``), or from the caller (the constructor). Drawing needs matplotlib, the extra

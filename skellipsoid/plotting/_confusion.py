@@ -51,9 +51,9 @@ class OpenSetConfusionMatrixDisplay:
     im_ : matplotlib AxesImage
         The matrix.
     values_ : ndarray
-        What the colours show: shares, or numbers with ``normalize=None``; NaN where a share is of no samples.
+        Values that the colours show: shares, or numbers with ``normalize=None``; NaN for shares of zero samples.
     text_ : ndarray of matplotlib Text, or None
-        What is written in the cells, of the shape of the matrix; ``None`` where nothing is.
+        Texts in the cells, in the shape of the matrix; ``None`` without texts.
 
     See Also
     --------
@@ -62,14 +62,14 @@ class OpenSetConfusionMatrixDisplay:
 
     Notes
     -----
-    The coarse matrix sums the cells to what open-set classification is about, as in the figure of [1]_ that compares
-    balls and ellipsoids:
+    The coarse matrix sums the cells of known and of open samples, as in the figure of [1]_ that compares balls and
+    ellipsoids. Rows are true labels, and columns are answers:
 
     =====  ==================  ==================  =============
     true   known, right class  known, wrong class  open
     =====  ==================  ==================  =============
-    known  answered correctly  confused            rejected
-    open   cannot be           accepted            rejected
+    known  correct             wrong class         rejected
+    open   (always 0)          accepted            rejected
     =====  ==================  ==================  =============
 
     References
@@ -217,8 +217,8 @@ class OpenSetConfusionMatrixDisplay:
     ) -> Self:
         """Draw the matrix.
 
-        A new figure is as large as the matrix needs for all names, up to about 80 classes. On axes that are too small
-        for them, every second or third name is written, open always. Names are cut off after 34 letters, or 22 on small
+        A new figure is large enough for all names, up to about 80 classes. If the given axes are too small, only every
+        second or third name is written, and always that of open. Names are cut off after 34 letters, or 22 on small
         axes.
 
         Parameters
@@ -228,15 +228,16 @@ class OpenSetConfusionMatrixDisplay:
         coarse : bool, default=False
             Whether to draw ``coarse_matrix``, numbers and shares written in its cells.
         normalize : {"true", "pred", "all"} or None, default="true"
-            What the colours are shares of: the rows of a true class, the rows answered so, all rows; or numbers of
-            samples. Open samples are often so many that in numbers nothing else is seen.
+            The colours show shares of the samples of a true class (``"true"``), of the samples with an answer
+            (``"pred"``) or of all samples (``"all"``). ``None`` shows numbers of samples; then open samples, which are
+            often very many, hide all other cells.
         include_values : bool or "auto", default="auto"
             Whether to write the values into the cells. "auto" does for up to eleven known classes.
         cmap : str or matplotlib Colormap, default="Blues"
             Colours.
         gamma : float or "auto", default="auto"
-            Colours are those of the value to this power. "auto" is 1 where the values are written, else 0.5, which
-            makes rare confusions visible.
+            The colour is that of the value to this power. "auto" is 1 if the values are written, else 0.5, which makes
+            rare confusions visible.
         colorbar : bool, default=True
             Whether to draw the bar of colours.
         im_kw : dict, default=None

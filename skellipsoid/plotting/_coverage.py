@@ -20,9 +20,8 @@ _CURVES = {"open_set_f1": "K+1 classes", "known_f1": "known classes", "open_f1":
 class CoverageDisplay:
     """F1 over all classes, over the known ones, and of open, against the operating point.
 
-    Shows the effect of the offset. Choose it on development samples, and draw test samples only to evaluate the choice.
-    A point chosen on these samples is good on these samples: choose on samples for development, and draw test samples
-    only to see how well the choice did.
+    Shows the effect of the offset. Choose the offset on development samples, and draw test samples only to evaluate the
+    choice.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to make one.
 
@@ -52,19 +51,20 @@ class CoverageDisplay:
     lines_ : list of matplotlib Line2D
         The three curves: K+1, known, open.
     offset_line_ : matplotlib Line2D or None
-        The present operating point; ``None`` where it has no place on the axis.
+        The present operating point; ``None`` if it is not on the axis.
 
     See Also
     --------
     skellipsoid.set_operating_point : Moves the offset.
     skellipsoid.metrics.open_set_f1_score : The first curve.
-    OSCRDisplay : What every offset gains and costs, whatever the F1.
+    OSCRDisplay : Accepted known and open samples for every offset.
 
     Notes
     -----
-    At offset o each sample with a score of at least o has its closed-set answer, every other sample is answered open;
-    the three figures are ``open_set_f1_score``, ``known_f1_score`` and ``open_f1_score`` of these answers. Coverage is
-    #{known: s ≥ o} / #{known}. A known class without a sample in ``y_true`` counts 0 throughout, with one warning.
+    At the offset o, each sample with a score of at least o has its closed-set answer, and every other sample is
+    answered open. The three curves are ``open_set_f1_score``, ``known_f1_score`` and ``open_f1_score`` of these
+    answers. Coverage is #{known: s ≥ o} / #{known}. A known class without a sample in ``y_true`` has an F1 of 0 at
+    every offset, with one warning.
 
     Examples
     --------
@@ -111,7 +111,7 @@ class CoverageDisplay:
     ) -> Self:
         """Draw the curves of a fitted classifier, its present offset marked.
 
-        Scores are ``score_samples`` less ``class_offsets_``, so that samples below the offset are those answered open.
+        Scores are ``score_samples`` minus ``class_offsets_``. So the samples below the offset are those answered open.
 
         Parameters
         ----------
@@ -236,7 +236,7 @@ class CoverageDisplay:
         ax : matplotlib Axes, default=None
             Where to draw; ``None`` makes a new figure.
         x : {"offset", "coverage"}, default="offset"
-            What the horizontal axis is. Coverage compares models whose scores have different units.
+            Quantity on the horizontal axis. Use ``"coverage"`` to compare models whose scores have different units.
         legend : bool, default=True
             Whether to draw the legend, above the axes, with the figures at the present offset.
         line_kw : dict, default=None

@@ -27,7 +27,7 @@ class _Ranks(NamedTuple):
 
 
 class CriticalDifferenceDisplay:
-    r"""Critical-difference diagram: mean ranks of models, and bars over those that the Nemenyi test cannot tell apart.
+    r"""Critical-difference diagram: mean ranks of models, and bars over models without a significant difference.
 
     Use :meth:`from_scores` to make one.
 
@@ -37,7 +37,7 @@ class CriticalDifferenceDisplay:
         1 is the best model of every case.
     names : sequence of str of length n_models
     critical_difference : float
-        Models whose mean ranks differ by less cannot be told apart.
+        Models whose mean ranks differ by less are not significantly different (Nemenyi test).
     n_cases : int, default=None
         How many cases were ranked, for the title.
     statistic, pvalue : float, default=None
@@ -46,7 +46,7 @@ class CriticalDifferenceDisplay:
     Attributes
     ----------
     groups_ : list of tuple of int
-        Largest sets of models, the best first, that cannot be told apart; those of one model are left out.
+        Largest sets of models without a significant difference, the best first; sets of one model are left out.
     ax_ : matplotlib Axes
         Axes with the diagram.
     figure_ : matplotlib Figure
@@ -62,8 +62,8 @@ class CriticalDifferenceDisplay:
 
     Notes
     -----
-    The k models are ranked in each of N cases, ties sharing their mean rank. The Friedman test asks whether the mean
-    ranks differ at all. Two of them differ if they are at least
+    The k models are ranked in each of N cases; tied models get their mean rank. The Friedman test tests whether the
+    mean ranks differ at all. The Nemenyi test calls two mean ranks different if they are at least
 
     .. math:: \mathrm{CD} = q_\alpha \sqrt{\frac{k (k + 1)}{6 N}}
 

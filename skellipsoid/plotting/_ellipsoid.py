@@ -29,9 +29,9 @@ _MANY = 12
 class EllipsoidDisplay:
     r"""Ellipsoids, samples and open space on a plane.
 
-    With two features the plane is the feature space. With more it lies through the centre of one class's ellipsoid,
-    along two axes: the ellipses and the open space are what the plane cuts out of the ellipsoids and of the region
-    where ``predict`` answers open (see Notes); the samples are projected onto it.
+    With two features the plane is the feature space. With more features it goes through the centre of one class's
+    ellipsoid, along two axes. The ellipses are the sections of the ellipsoids with this plane, and the open space is
+    the section of the region where ``predict`` answers open (see Notes). The samples are projected onto the plane.
 
     Use :meth:`from_estimator` to make one.
 
@@ -50,7 +50,7 @@ class EllipsoidDisplay:
     centroids : ndarray of shape (n_classes, 2)
         The centroids, projected like the samples.
     limits : ndarray of shape (2, 2)
-        Least and greatest corner of the picture.
+        Lower left and upper right corner of the picture.
     is_open : ndarray of shape (n_up, n_across)
         Whether the answer is open, on a grid of cells that fills ``limits``, from below.
     open_label : int or str
@@ -58,7 +58,7 @@ class EllipsoidDisplay:
     label : int or str, default=None
         The class whose axes span the plane; ``None`` for a plane of two features.
     axis_names : tuple of str, default=("feature 0", "feature 1")
-        What the picture writes at its sides.
+        Labels of the two axes.
     origin : ndarray of shape (n_features,), default=None
         The plane is the points ``origin + p @ directions``; ``None`` is (0, 0).
     directions : ndarray of shape (2, n_features), default=None
@@ -75,10 +75,10 @@ class EllipsoidDisplay:
     outlines_ : list of matplotlib Line2D
         The ellipses drawn, for the classes that the plane meets.
     centroid_marks_ : matplotlib Line2D
-        The centroids drawn: of all classes that the legend names.
+        The centroids that are drawn: those of all classes in the legend.
     rows_ : dict of str to list of matplotlib PathCollection
-        The samples drawn, by what they are and how they are answered: "known accepted", "known rejected",
-        "open accepted", "open rejected".
+        The samples that are drawn, under the keys "known accepted", "known rejected", "open accepted" and
+        "open rejected".
     names_ : list of matplotlib Text
         The names written at the ellipses.
     accepted_ : matplotlib AxesImage
@@ -107,10 +107,11 @@ class EllipsoidDisplay:
     A sample x is drawn at its coordinates :math:`P (x - o)`. For axes of the class's own ellipsoid :math:`P = V` is
     orthonormal. Shared axes are not perpendicular in feature space: there :math:`P` holds two rows of ``shared_axes``,
     and :math:`V = (P \Sigma P^\top)^{-1} P \Sigma` with :math:`\Sigma = (A_k^\top A_k)^{-1}`, the points that lie
-    deepest inside the ellipsoid among all with the same coordinates. Either way the section of the named class is the
-    projection of its whole ellipsoid as well: a sample drawn outside of that ellipse is outside of the ellipsoid. A
-    sample drawn inside need not be inside, for its other coordinates count too; therefore accepted samples are filled
-    and rejected ones are not. For the other classes the section says nothing about samples beside the plane.
+    deepest inside the ellipsoid among all with the same coordinates. In both cases the section of the named class is
+    also the projection of its whole ellipsoid: a sample that is drawn outside of this ellipse is outside of the
+    ellipsoid. A sample that is drawn inside may be outside, because its other coordinates count too. So accepted
+    samples are filled, and rejected ones are not. For the other classes, the section says nothing about samples that
+    are not on the plane.
 
     Examples
     --------
@@ -185,11 +186,12 @@ class EllipsoidDisplay:
         label : int or str, default=None
             The class whose axes span the plane. ``None`` draws the features themselves, if there are two.
         axes : {"shared", "contributing", "longest"} or pair of int, default="shared"
-            Which two axes. ``"shared"``: of ``shared_axes``, along which class means differ, the two along which the
-            samples assigned to the class lie farthest out; each is named by its two poles. The others are axes of the
-            class's own ellipsoid: the two that contribute most to the distance of these samples, the two longest, or
-            positions as in ``ellipsoid_axes``, 0 being the longest and -1 the shortest. ``"shared"`` is
-            ``"contributing"`` where classes share fewer than two axes. Without ``label`` it has no effect.
+            Which two axes span the plane. ``"shared"``: two of the ``shared_axes``, along which class means differ:
+            those along which the samples assigned to the class lie farthest out. Each is named by its two poles. The
+            other values are axes of the class's own ellipsoid. ``"contributing"``: the two that contribute most to the
+            distance of these samples. ``"longest"``: the two longest. A pair of int: positions as in
+            ``ellipsoid_axes``, where 0 is the longest and -1 the shortest. If classes share fewer than two axes,
+            ``"shared"`` is ``"contributing"``. Without ``label`` it has no effect.
         grid_resolution : int, default=300
             Points along each side of the grid on which open space is found.
         ax : matplotlib Axes, default=None
@@ -264,8 +266,8 @@ class EllipsoidDisplay:
         ax : matplotlib Axes, default=None
             Where to draw; ``None`` makes a new figure.
         names : bool or "auto", default="auto"
-            Whether to write the classes' names at their ellipses. "auto" does where the legend does not tell the
-            classes apart: for more than six classes, and on the plane of a ``label``.
+            Whether to write the names of the classes at their ellipses. "auto" writes them if the legend does not name
+            all classes: for more than six classes, and on the plane of a ``label``.
         legend : bool, default=True
             Whether to draw the legend, to the right of the axes.
         scatter_kw : dict, default=None

@@ -49,13 +49,13 @@ class ScoreHistogramDisplay:
     See Also
     --------
     skellipsoid.metrics.coverage_rejection : The two shares at an offset.
-    OSCRDisplay : What every offset gains and costs.
+    OSCRDisplay : Accepted known and open samples for every offset.
 
     Notes
     -----
     The share of accepted known samples is #{known: s ≥ offset} / #{known}, that of rejected open samples
-    #{open: s < offset} / #{open}. Bins hold their lower edge, and the offset is an edge where it lies among the scores,
-    so that each bar lies on one side.
+    #{open: s < offset} / #{open}. Each bin contains its lower edge. If the offset lies among the scores, it is an edge
+    of two bins, so that each bar lies on one side of it.
 
     Examples
     --------
@@ -81,7 +81,7 @@ class ScoreHistogramDisplay:
     def from_estimator(
         cls, estimator: Any, X: Any, y: ArrayLike, *, ax: "Axes | None" = None, **plot_options: Any
     ) -> Self:
-        """Draw the histograms of a fitted classifier's ``score_samples``, less its ``class_offsets_``.
+        """Draw the histograms of a fitted classifier's ``score_samples``, minus its ``class_offsets_``.
 
         Parameters
         ----------
@@ -185,8 +185,8 @@ class ScoreHistogramDisplay:
         bins : int, default=40
             The range of all scores is this many bins long; there is one more because the offset is an edge.
         share : bool, default=True
-            Whether heights are shares of the samples of each kind, so that few open samples are seen beside many known
-            ones, or numbers of samples.
+            Whether heights are shares of the samples of each kind, so that a few open samples are visible beside many
+            known ones. ``False``: numbers of samples.
         legend : bool, default=True
             Whether to draw the legend, above the axes.
         known_kw, open_kw : dict, default=None

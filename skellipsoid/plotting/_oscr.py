@@ -22,8 +22,8 @@ _GID = "skellipsoid.oscr"
 class OSCRDisplay:
     """Open-set classification rate curve: known samples accepted and correct, against open samples accepted.
 
-    Several models come on one picture by passing the first display's ``ax_`` as ``ax=``. Use :meth:`from_estimator` or
-    :meth:`from_predictions` to make one.
+    Use :meth:`from_estimator` or :meth:`from_predictions` to make one. To draw several models in one picture, pass
+    ``ax_`` of the first display as ``ax`` to the next.
 
     Parameters
     ----------
@@ -56,8 +56,8 @@ class OSCRDisplay:
 
     Notes
     -----
-    The curve ends at a false positive rate of 1 and the closed-set accuracy, not at (1, 1). The best there is goes
-    through (0, 1).
+    The curve ends at a false positive rate of 1 and the closed-set accuracy, not at (1, 1). The best possible curve
+    goes through (0, 1).
 
     References
     ----------
@@ -105,7 +105,7 @@ class OSCRDisplay:
     ) -> Self:
         """Draw the curve of a fitted classifier, its present offset marked.
 
-        Scores are ``score_samples`` less ``class_offsets_``, so that samples below the offset are those answered open.
+        Scores are ``score_samples`` minus ``class_offsets_``. So the samples below the offset are those answered open.
 
         Parameters
         ----------
@@ -220,7 +220,7 @@ class OSCRDisplay:
         legend : bool, default=True
             Whether to draw the legend.
         plot_random : bool, default=False
-            Whether to draw the curve of the same closed-set answers with scores that know nothing.
+            Whether to draw the curve of the same closed-set answers with random scores.
         line_kw : dict, default=None
             Keywords of :meth:`matplotlib.axes.Axes.plot` for the curve.
 
