@@ -130,7 +130,7 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
         ``init="identity"`` it determines the validation samples, the batches and the mixtures. The same integer gives
         the same result on one device, and the same decisions up to rounding on another. ``None`` draws one integer from
         NumPy's global generator, so that ``np.random.seed`` repeats a fit; nothing else of the caller's random state is
-        touched.
+        touched. Random numbers belong to samples by their order, so a shuffled training set changes a few decisions.
 
     verbose : int, default=0
         Whether to show a progress bar, if standard error is a terminal or a notebook. Only with

@@ -9,6 +9,7 @@ import shutil
 import sys
 import time
 import weakref
+from concurrent.futures import ThreadPoolExecutor
 
 import joblib
 import numpy as np
@@ -231,6 +232,17 @@ def test_one_seed_one_result_another_seed_another(tiny_model, texts, labels, fin
     np.testing.assert_array_equal(first.weight_, second.weight_)
     np.testing.assert_array_equal(first.transform(texts), second.transform(texts))
     assert np.abs(first.weight_ - other.weight_).max() > 1e-5
+
+
+@pytest.mark.parametrize("finetune", ["head", "full"])
+def test_a_seed_repeats_a_fit_in_threads_too(tiny_model, texts, labels, finetune):
+    def weight(seed):
+        return make(tiny_model, finetune, random_state=seed).fit(texts, labels).weight_
+
+    alone = [weight(seed) for seed in range(4)]
+    with ThreadPoolExecutor(4) as threads:
+        for together, expected in zip(threads.map(weight, range(4)), alone, strict=True):
+            np.testing.assert_array_equal(together, expected)
 
 
 def test_random_state_may_be_a_generator_or_nothing(tiny_model, texts, labels):

@@ -1,5 +1,6 @@
 """Devices, memory, and random numbers that are equal on every device."""
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,6 +10,8 @@ import torch
 
 #: Samples are scored in chunks of about this many bytes.
 CHUNK_BYTES = 64 * 2**20
+#: Held by the thread that seeds torch's generators, or changes another setting of the whole process.
+PROCESS_STATE = threading.RLock()
 
 
 def resolve_device(device: str | torch.device, *, fallback: bool = False) -> torch.device:
@@ -64,10 +67,20 @@ def resolve_seed(random_state: int | np.random.RandomState | None) -> int:
 
 @contextmanager
 def seeded_torch(seed: int, device: torch.device) -> Iterator[None]:
-    """Seed torch's global generators (dropout uses them) inside the block, and restore them afterwards."""
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
+    """Seed torch's global generators (dropout uses them) inside the block, and restore them afterwards.
+
+    Another thread waits at its own block: with the generators in common, neither fit could be repeated.
+    """
+    with kept_torch_state(device):
         torch.manual_seed(seed)
+        yield
+
+
+@contextmanager
+def kept_torch_state(device: torch.device | None = None) -> Iterator[None]:
+    """Restore torch's global generators after the block, which draws from them; one thread at a time."""
+    devices = [device] if device is not None and device.type == "cuda" else []
+    with PROCESS_STATE, torch.random.fork_rng(devices=devices):
         yield
 
 

@@ -10,7 +10,6 @@ import logging
 import os
 import socket
 import tempfile
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -24,6 +23,7 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 from tqdm.std import tqdm
 
+from .devices import PROCESS_STATE, kept_torch_state
 from .progress import progress_bar
 
 #: Models in installable packages: the package, the folder in it, the SHA-256 of the weights.
@@ -38,8 +38,6 @@ _PACKAGED = {
 PIECE_TOKENS = {"cpu": 512, "cuda": 32768}
 #: Texts tokenised at once, so that memory does not grow with the data set.
 WINDOW = 8192
-#: Building and writing a model change settings of the whole process (transformers' verbosity, torch's random state).
-_ONE_AT_A_TIME = threading.RLock()
 
 
 class TextBackbone:
@@ -103,7 +101,7 @@ class TextBackbone:
     def model(self) -> Any:
         """The sentence-transformers model, built from its files after unpickling."""
         if self._model is None:
-            with _ONE_AT_A_TIME:
+            with PROCESS_STATE:
                 if self._model is None:  # no other thread has built it meanwhile
                     with tempfile.TemporaryDirectory() as folder:
                         write_files(self._files or {}, Path(folder))
@@ -203,7 +201,7 @@ class TextBackbone:
 
     def files(self) -> dict[str, bytes]:
         """Return the files of a sentence-transformers folder of the model, by relative path."""
-        with _ONE_AT_A_TIME:
+        with PROCESS_STATE:
             if self._model is None:
                 return dict(self._files or {})
             with tempfile.TemporaryDirectory() as folder:
@@ -232,7 +230,7 @@ def as_sentence_transformer(
     if pooling == "mean":
         modules = [modules[0], models.Pooling(backbone.width, pooling_mode="mean")]
     if weight is not None and bias is not None:
-        with torch.random.fork_rng(devices=[]):  # a new layer draws weights, which are then replaced
+        with kept_torch_state():  # a new layer draws weights, which are then replaced
             dense = models.Dense(pooled_width, len(weight), activation_function=nn.Identity())
         dense.load_state_dict({"linear.weight": torch.from_numpy(weight), "linear.bias": torch.from_numpy(bias)})
         modules = [*modules, dense]
@@ -362,7 +360,7 @@ def _sha256(path: str, size: int, modified: int) -> str:
 def load_folder(name: str, **options: Any) -> Any:
     """Load a model on the CPU in single precision, without the libraries' own progress bars."""
     # Layers draw random weights before the stored ones are loaded.
-    with _quiet(), torch.random.fork_rng(devices=[]):
+    with _quiet(), kept_torch_state():
         from sentence_transformers import SentenceTransformer
 
         model = SentenceTransformer(str(name), device="cpu", **options)
@@ -390,7 +388,7 @@ def _quiet() -> Iterator[None]:
     library: Any = transformers_logging  # its functions carry no types
     hub: Any = hub_utils
 
-    with _ONE_AT_A_TIME:
+    with PROCESS_STATE:
         library.get_verbosity()  # its first call sets the library's default level
         level = logging.getLogger("transformers").level
         # If the environment variable enables bars, disabling them only warns.

@@ -1,6 +1,8 @@
 """The training loop, held-out rows, and what depends on the machine."""
 
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -203,6 +205,25 @@ def test_seeded_torch_gives_the_state_back():
         with seeded_torch(3, torch.device("cpu")):
             drawn.append(torch.rand(4))
     assert torch.equal(*drawn)
+    assert torch.equal(torch.random.get_rng_state(), before)
+
+
+def test_threads_do_not_share_the_seeded_state():
+    """Each draws what it draws alone, and so does the caller."""
+
+    def draw(seed):
+        with seeded_torch(seed, torch.device("cpu")):
+            drawn = []
+            for _ in range(20):
+                drawn.append(torch.rand(1))
+                time.sleep(0.001)  # another thread's turn
+            return torch.cat(drawn)
+
+    alone = [draw(seed) for seed in range(4)]
+    before = torch.random.get_rng_state()
+    with ThreadPoolExecutor(4) as threads:
+        for together, expected in zip(threads.map(draw, range(4)), alone, strict=True):
+            assert torch.equal(together, expected)
     assert torch.equal(torch.random.get_rng_state(), before)
 
 
