@@ -325,6 +325,14 @@ def test_cross_fitted_features_lie_farther_out_and_change_nothing_else(tiny_mode
     np.testing.assert_array_equal(make(tiny_model, "head", max_iter=20).fit_transform(both, truth), crossed)
 
 
+@pytest.mark.parametrize("n_copies", [2, 10])
+def test_one_text_with_two_labels_is_not_cross_fitted(tiny_model, n_copies):
+    """No fold has a text to learn from that the other folds do not have."""
+    texts, labels = ["wake me"] * (2 * n_copies), ["a"] * n_copies + ["b"] * n_copies
+    encoder = make(tiny_model)
+    np.testing.assert_allclose(encoder.fit_transform(texts, labels), encoder.transform(texts), atol=1e-6)
+
+
 def test_a_text_that_is_alone_in_its_class_is_not_cross_fitted(tiny_model, texts, labels):
     more, truth = [*texts, "a single text of its own"], [*labels, "single"]
     encoder = make(tiny_model, "head", max_iter=5)

@@ -179,7 +179,8 @@ def cross_fit(
     2. Orthogonal Procrustes rotates these features onto those of the final head.
     3. They are averaged with the final head's features. The more samples a class has, the smaller is their weight.
 
-    A sample without another block in its class keeps the final head's features.
+    A sample without another block in its class keeps the final head's features, and so does a fold that has every sample
+    that trains.
 
     Parameters
     ----------
@@ -204,7 +205,7 @@ def cross_fit(
     for fold in range(CROSS_FIT_FOLDS):
         learns = trains & (folds != fold)
         out, rest = (torch.from_numpy(np.flatnonzero(rows)).to(embeddings.device) for rows in (folds == fold, learns))
-        if not len(out):
+        if not (len(out) and len(rest)):
             continue
         head = start_projection(width, n_components, seed).to(embeddings.device)
         train_projection(
