@@ -179,8 +179,8 @@ def cross_fit(
     2. Orthogonal Procrustes rotates these features onto those of the final head.
     3. They are averaged with the final head's features. The more samples a class has, the smaller is their weight.
 
-    A sample without another block in its class keeps the final head's features, and so does a fold that has every sample
-    that trains.
+    A sample without another block in its class keeps the final head's features, and so does a fold that has every
+    sample that trains.
 
     Parameters
     ----------

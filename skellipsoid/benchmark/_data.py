@@ -1,9 +1,10 @@
 """Data sets of a benchmark, and the case that a known-class ratio and a seed make of one."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +72,12 @@ def load_data(spec: DataSpec, data_home: str | None) -> DataSet:
     rows, labels = (np.concatenate([part[i] for part in parts.values()]) for i in (0, 1))
     part = np.repeat(list(parts), [len(found[1]) for found in parts.values()])
     labels = labels.astype(np.str_)
+    if spec.open_label not in (OPEN, *labels):
+        msg = (
+            f"No row of the data set {spec.name!r} has the open label {spec.open_label!r}; correct it, or leave "
+            "it out if no row is open."
+        )
+        raise ValueError(msg)
     labels = np.where(labels == spec.open_label, OPEN, labels)
     if not (labels[part == "train"] != OPEN).any():
         msg = f"The data set {spec.name!r} has no training row of a class; every label is {spec.open_label!r}."
@@ -99,16 +106,59 @@ def _parts_of(path: Path) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
     if path.is_dir():
         files = {part: _file_of(path, part) for part in PARTS}
         return {part: read_table(file) for part, file in files.items() if file is not None}
-    with np.load(path, allow_pickle=False) as stored:
-        arrays = {name: stored[name] for name in stored.files}
-    missing = [name for part in ("train", "test") for name in (f"X_{part}", f"y_{part}") if name not in arrays]
+    arrays = _arrays_of(path)
+    parts = [part for part in PARTS if part != "dev" or "X_dev" in arrays]
+    missing = [name for part in parts for name in (f"X_{part}", f"y_{part}") if name not in arrays]
     if missing:
         msg = (
             f"{str(path)!r} holds the arrays {sorted(arrays)}, but {missing[0]} is missing; save X_train, y_train, "
             "X_test, y_test, and X_dev, y_dev where there are development samples."
         )
         raise ValueError(msg)
-    return {part: (arrays[f"X_{part}"], arrays[f"y_{part}"]) for part in PARTS if f"X_{part}" in arrays}
+    found = {part: (arrays[f"X_{part}"], arrays[f"y_{part}"]) for part in parts}
+    _check_arrays(path, found)
+    return found
+
+
+def _arrays_of(path: Path) -> dict[str, NDArray[Any]]:
+    with path.open("rb") as file:
+        try:
+            stored = np.load(file, allow_pickle=False)
+            names = stored.files
+        except (ValueError, EOFError, BadZipFile, AttributeError) as error:  # a .npy file has no arrays inside
+            msg = f"{str(path)!r} is not a .npz file of arrays; write it with numpy.savez."
+            raise ValueError(msg) from error
+        arrays = {}
+        for name in names:
+            try:
+                arrays[name] = stored[name]
+            except (ValueError, BadZipFile) as error:
+                msg = (
+                    f"The array {name} of {str(path)!r} holds Python objects or is damaged; save texts and labels as "
+                    "arrays of str, for instance y.astype(str)."
+                )
+                raise ValueError(msg) from error
+    return arrays
+
+
+def _check_arrays(path: Path, parts: Mapping[str, tuple[NDArray[Any], NDArray[Any]]]) -> None:
+    """Check that rows and labels belong together, and that the rows of all parts have the same features."""
+    width = parts["train"][0].shape[1:]
+    for part, (rows, labels) in parts.items():
+        what = f"X_{part} of {str(path)!r}"
+        is_text = rows.ndim == 1 and rows.dtype.kind == "U"
+        if not is_text and (rows.ndim != 2 or rows.dtype.kind not in "biuf"):
+            msg = f"{what} is {rows.dtype} of shape {rows.shape}; save numbers of shape (n_rows, n_features), or texts."
+        elif labels.shape != rows.shape[:1]:
+            msg = f"{what} has {len(rows)} rows, but y_{part} has the shape {labels.shape}; save one label for each."
+        elif rows.shape[1:] != width:
+            msg = f"{what} has {rows.shape[1:]} features, but X_train has {width}; save the same features for both."
+        elif not is_text and not np.isfinite(rows).all():
+            n_bad = int((~np.isfinite(rows)).any(axis=1).sum())
+            msg = f"{what} has NaN or infinity in {n_bad} of {len(rows)} rows; impute or drop them."
+        else:
+            continue
+        raise ValueError(msg)
 
 
 def _file_of(folder: Path, part: str) -> Path | None:

@@ -21,6 +21,9 @@ def judge(estimator: Any, X: NDArray[Any], predicted: NDArray[Any], truth: NDArr
 
     ``auroc`` and ``oracle_f1`` are ``None`` for a classifier that gives no score.
     """
+    if not hasattr(estimator, "classes_"):
+        msg = f"{type(estimator).__name__} has no classes_ after fit; a method must be a classifier."
+        raise TypeError(msg)
     known = np.asarray(estimator.classes_).astype(np.str_)
     known = known[known != str(open_label_of(estimator))]
     predicted = np.asarray(predicted).astype(np.str_)

@@ -8,6 +8,7 @@ from inspect import signature
 from typing import Any, NamedTuple
 
 from sklearn.base import clone
+from sklearn.utils._param_validation import InvalidParameterError
 
 from .. import EllipsoidOpenSetClassifier
 
@@ -82,7 +83,14 @@ def make_method(
     own: Mapping[str, Any] = {}
     if isinstance(estimator, str):
         kind, own = _short_names().get(estimator) or (_import_class(estimator), {})
-        estimator = kind()
+        try:
+            estimator = kind()
+        except TypeError as error:
+            msg = (
+                f"The method {label!r} cannot be made without arguments ({error}); give every parameter of it a "
+                "default, or pass an estimator in Python."
+            )
+            raise ValueError(msg) from error
     allowed = sorted(estimator.get_params())
     for parameter in (*params, *search):
         if parameter not in allowed:
@@ -93,7 +101,21 @@ def make_method(
             msg = f"search of {label!r} has {parameter} = {values!r}, but needs a list of values to try."
             raise ValueError(msg)
     estimator = clone(estimator).set_params(**{**own, **params})
+    _check_values(label, estimator, search)
     return MethodSpec(name or label, estimator, {key: list(values) for key, values in search.items()})
+
+
+def _check_values(label: str, estimator: Any, search: Mapping[str, list[Any]]) -> None:
+    """Check values as ``fit`` does, where the estimator says which ones it takes: before anything is trained."""
+    for given in ({}, *({name: value} for name, values in search.items() for value in values)):
+        tried = clone(estimator).set_params(**given)
+        if not hasattr(tried, "_parameter_constraints"):
+            return
+        try:
+            tried._validate_params()
+        except InvalidParameterError as error:
+            msg = f"The method {label!r} cannot be used: {error}"
+            raise ValueError(msg) from error
 
 
 def short_names() -> list[str]:

@@ -81,6 +81,12 @@ def _read(plan: str | PathLike[str] | None) -> dict[str, Any]:
     path = Path(plan)
     try:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        msg = f"The plan {str(path)!r} cannot be read ({error.strerror}); pass a TOML file."
+        raise OSError(msg) from error
+    except UnicodeDecodeError as error:
+        msg = f"The plan {str(path)!r} is not UTF-8; save it as UTF-8."
+        raise ValueError(msg) from error
     except tomllib.TOMLDecodeError as error:
         msg = f"The plan {str(path)!r} is not valid TOML ({error})."
         raise ValueError(msg) from error
@@ -91,8 +97,9 @@ def _read(plan: str | PathLike[str] | None) -> dict[str, Any]:
     home = path.parent
     if "data_home" in settings:
         settings["data_home"] = str(home / settings["data_home"])
-    settings["data"] = [_beside(home, entry, "path") for entry in settings.get("data", _DEFAULTS["data"])]
-    settings["encoders"] = [_beside(home, entry, "model_name") for entry in settings.get("encoders", ("head",))]
+    for name, key in (("data", "path"), ("encoders", "model_name")):
+        if isinstance(settings.get(name), list):  # anything else is refused later
+            settings[name] = [_beside(home, entry, key) for entry in settings[name]]
     return settings
 
 

@@ -84,7 +84,11 @@ def read_results(*paths: str | os.PathLike[str]) -> list[Record]:
     """
     records: list[Record] = []
     for path in map(Path, paths):
-        *lines, _ = path.read_bytes().split(b"\n")
+        try:
+            *lines, _ = path.read_bytes().split(b"\n")
+        except OSError as error:
+            msg = f"{str(path)!r} cannot be read ({error.strerror}); pass a file that bench run wrote."
+            raise OSError(msg) from error
         for number, line in enumerate(lines, start=1):
             if not _is_record(line):
                 msg = f"Line {number} of {str(path)!r} is not a result of a benchmark; delete it or use another file."

@@ -201,6 +201,89 @@ def test_data_that_cannot_be_used_is_refused(tmp_path):
         load_data(DataSpec("x", str(tmp_path / "x.npz")), None)
 
 
+ROWS, LABELS = np.arange(12.0).reshape(6, 2), np.array(["a", "b", "a", "b", "a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"y_train": LABELS[:5]}, r"^X_train of '.*x\.npz' has 6 rows, but y_train has the shape \(5,\); save one"),
+        ({"y_test": LABELS[:, np.newaxis]}, r"^X_test of .* has 6 rows, but y_test has the shape \(6, 1\); save one"),
+        ({"X_dev": ROWS}, r"but y_dev is missing; save X_train, y_train, X_test, y_test, and X_dev, y_dev where"),
+        ({"X_test": ROWS[:, :1]}, r"^X_test of .* has \(1,\) features, but X_train has \(2,\); save the same"),
+        ({"X_train": ROWS[np.newaxis]}, r"^X_train of .* is float64 of shape \(1, 6, 2\); save numbers of shape"),
+        ({"X_train": LABELS[:, np.newaxis]}, r"^X_train of .* is <U1 of shape \(6, 1\); save numbers of shape"),
+        ({"X_test": np.where(ROWS > 9, np.nan, ROWS)}, r"^X_test of .* has NaN or infinity in 1 of 6 rows; impute"),
+        ({"y_train": LABELS.astype(object)}, r"^The array y_train of .* holds Python objects or is damaged; save"),
+    ],
+)
+def test_arrays_that_do_not_belong_together_are_refused(tmp_path, changed, message):
+    arrays = {"X_train": ROWS, "y_train": LABELS, "X_test": ROWS, "y_test": LABELS}
+    np.savez(tmp_path / "whole.npz", **arrays)
+    assert load_data(DataSpec("x", str(tmp_path / "whole.npz")), None).labels.tolist() == [*LABELS, *LABELS]
+    np.savez(tmp_path / "x.npz", **{**arrays, **changed})
+    with pytest.raises(ValueError, match=message):
+        load_data(DataSpec("x", str(tmp_path / "x.npz")), None)
+
+
+@pytest.mark.parametrize("content", [b"no", b"", b"PK\x03\x04 torn"])
+def test_a_file_that_is_not_of_arrays_is_refused(tmp_path, content):
+    (tmp_path / "x.npz").write_bytes(content)
+    with pytest.raises(ValueError, match=r"^'.*x\.npz' is not a \.npz file of arrays; write it with numpy\.savez"):
+        load_data(DataSpec("x", str(tmp_path / "x.npz")), None)
+
+
+def test_an_open_label_that_no_row_has_is_refused(intents_folder):
+    with pytest.raises(ValueError, match=r"^No row of the data set 'mine' has the open label 'ooo'; correct it, or"):
+        load_data(DataSpec("mine", str(intents_folder), "ooo"), None)
+
+
+class NeedsAnArgument:
+    """A class that ``module:Class`` cannot make."""
+
+    def __init__(self, k):
+        self.k = k
+
+    def fit(self): ...
+    def predict(self): ...
+    def get_params(self): ...
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        (
+            f"{__name__}:NeedsAnArgument",
+            r"^The method 'NeedsAnArgument' cannot be made without arguments \(.*'k'\); give",
+        ),
+        (
+            {"estimator": "ellipsoid", "params": {"beta": -1}},
+            r"^The method 'ellipsoid' cannot be used: The 'beta' param",
+        ),
+        (
+            {"estimator": "ellipsoid", "search": {"beta": [1, "x"]}},
+            r"^The method 'ellipsoid' cannot be used: The 'beta' p",
+        ),
+    ],
+)
+def test_methods_that_cannot_be_made_are_refused_before_anything_is_run(method, message):
+    with pytest.raises(ValueError, match=message):
+        make_plan(None, methods=[method])
+
+
+def test_a_plan_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(
+        OSError, match=r"^The plan '.*none\.toml' cannot be read \(No such file or directory\); pass a TOML"
+    ):
+        make_plan(tmp_path / "none.toml")
+    (tmp_path / "latin.toml").write_bytes("# für\n".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"^The plan '.*latin\.toml' is not UTF-8; save it as UTF-8\.$"):
+        make_plan(tmp_path / "latin.toml")
+    (tmp_path / "text.toml").write_text('data = "banking"\n', encoding="utf-8")
+    with pytest.raises(ValueError, match=r"^data is 'banking', but must be a list of at least one\.$"):
+        make_plan(tmp_path / "text.toml")
+
+
 @pytest.mark.parametrize("path", sorted(BENCHMARKS.glob("*.toml")), ids=lambda path: path.stem)
 def test_the_plans_of_the_repository_can_be_run(path):
     plan = make_plan(path)
