@@ -37,12 +37,9 @@ def read_table(path: Path) -> tuple[NDArray[np.object_], NDArray[Any]]:
     except OSError as error:
         msg = f"{str(path)!r} cannot be read ({error.strerror}); pass a file of texts and labels."
         raise OSError(msg) from error
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        msg = f"{str(path)!r} is UTF-16 text, but must be UTF-8; save it as UTF-8."
-        raise ValueError(msg)
     damaged: list[int] = []
     # Not splitlines of a str: a text may hold what Unicode calls a line separator.
-    lines = decode_lines(content.splitlines(keepends=True), damaged.append)
+    lines = decode_lines(content.splitlines(keepends=True), damaged.append, repr(str(path)))
     texts, labels = [], []
     for number, fields in _rows(lines, path):
         names = [field.lower() for field in fields] if number == 1 else []
@@ -61,9 +58,20 @@ def read_table(path: Path) -> tuple[NDArray[np.object_], NDArray[Any]]:
     return np.array(texts, dtype=object), np.array(labels, dtype=str)
 
 
-def decode_lines(lines: Iterable[bytes], on_damaged: Callable[[int], object]) -> Iterator[str]:
-    """Decode lines of UTF-8; ``on_damaged`` is called with the number of each that is not, U+FFFD in its place."""
+def decode_lines(lines: Iterable[bytes], on_damaged: Callable[[int], object], name: str) -> Iterator[str]:
+    """Decode lines of UTF-8.
+
+    ``on_damaged`` is called with the number of each line that is not, whose unreadable bytes become U+FFFD.
+
+    Raises
+    ------
+    ValueError
+        If they are UTF-16; it calls them ``name``.
+    """
     for number, line in enumerate(lines, start=1):
+        if number == 1 and line.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            msg = f"{name} is UTF-16 text, but must be UTF-8; save it as UTF-8."
+            raise ValueError(msg)
         content = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
         try:
             decoded = content.decode()
@@ -97,11 +105,26 @@ def _rows(lines: Iterable[str], path: Path) -> Iterator[tuple[int, list[str]]]:
             shown = line if len(line) <= _MOST_LETTERS else f"{line[:_MOST_LETTERS]}…"
             what = "comma" if is_csv else "tab"
             msg = (
-                f"Line {number} of {str(path)!r} is {shown!r}, but every line must be a text, one {what} and a label"
-                f"{'; put quotes around a text that holds a comma' if is_csv else ''}."
+                f"Line {number} of {str(path)!r} is {shown!r} with {_found(fields)}, but every line must be a text, "
+                f"one {what} and a label{_remedy(fields) if is_csv else ''}."
             )
             raise ValueError(msg)
         yield number, fields
+
+
+def _found(fields: list[str]) -> str:
+    if len(fields) == 2:
+        return "an empty label" if fields[0] else "an empty text"
+    return f"{len(fields)} field{'' if len(fields) == 1 else 's'}"
+
+
+def _remedy(fields: list[str]) -> str:
+    """Say what to do about a line of a file of comma-separated values."""
+    if [field.lower() for field in fields] == ["", "text", "label"]:
+        return "; write the file without its index (to_csv(index=False))"
+    if len(fields) == 1 and ";" in fields[0]:
+        return "; separate them by a comma, not by a semicolon"
+    return "; put quotes around a text that holds a comma" if len(fields) > 2 else ""
 
 
 def named(noun: str, things: list[Any]) -> str:

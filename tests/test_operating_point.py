@@ -223,6 +223,7 @@ def test_takes_a_pipeline(data):
         ({"rejection_rate": 0.1, "open_acceptance_rate": 0.1}, None, "both given; set one"),
         ({"rejection_rate": 1.5}, None, "rejection_rate=1.5 is not a share"),
         ({"open_acceptance_rate": float("nan")}, None, "not a share"),
+        ({"rejection_rate": "5%"}, None, "rejection_rate='5%' is not a share; use a number from 0 to 1"),
         ({"rejection_rate": 0.1}, "new", "rejection_rate is a share of known rows, but there are none; pass"),
         ({"open_acceptance_rate": 0.1}, "a", "open_acceptance_rate is a share of open rows, but there are none"),
         ({"class_rejection_rates": {"c": 0.1}}, None, "has the key 'c', which is no known class; use some of 'a', 'b'"),

@@ -33,7 +33,7 @@ def check_rates(
             raise ValueError(msg)
         rates[name_class_rate(label)] = class_rate
     for name, rate in rates.items():
-        if rate is not None and not 0 <= rate <= 1:
+        if rate is not None and not (isinstance(rate, int | float | np.number) and 0 <= rate <= 1):
             msg = f"{name}={rate!r} is not a share; use a number from 0 to 1."
             raise ValueError(msg)
 

@@ -6,6 +6,8 @@ from pathlib import Path
 from .._version import __version__
 from ._bench_options import add_bench
 
+#: The open label of a file whose owner says nothing else.
+OPEN_LABEL = "-1"
 _LARGEST_SEED = 2**32 - 1
 _PLOT_FORMATS = (".pdf", ".png", ".svg")
 
@@ -66,7 +68,9 @@ def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def _add_training(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--open-label", default="-1", metavar="LABEL", help="the label of open texts (default: -1)")
+    command.add_argument(
+        "--open-label", default=OPEN_LABEL, metavar="LABEL", help="the label of open texts (default: -1)"
+    )
     command.add_argument(
         "--seed", type=_seed, default=0, metavar="NUMBER", help="seed of the split and of the training (default: 0)"
     )

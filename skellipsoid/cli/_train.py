@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,7 @@ from .. import (
 from .._engine.training import held_out_rows
 from .._pipelines import duplicate_groups
 from .._text_files import read_table
+from ._options import OPEN_LABEL
 from ._tables import Split, split_table
 from ._use import report
 
@@ -91,6 +93,12 @@ def _read(options: argparse.Namespace) -> tuple[tuple[NDArray[np.object_], NDArr
         found = f"{len(labels)} texts, all labelled {options.open_label!r}" if len(labels) else "no text"
         msg = f"{str(options.data)!r} holds {found}; give it texts of at least one intent."
         raise ValueError(msg)
+    if options.open_label not in (OPEN_LABEL, *labels):
+        warn(
+            f"No text of {str(options.data)!r} has the open label {options.open_label!r}; every label in it is a known "
+            "intent.",
+            stacklevel=2,
+        )
     counts = _check_texts(texts, labels, options)
     return (texts, labels), {"data": options.data.name, "n_texts": len(texts), "data_check": counts}
 

@@ -37,7 +37,7 @@ def predict(options: argparse.Namespace) -> None:
         # Whatever the locale says: no character may end the stream.
         sys.stdout.reconfigure(encoding=None if sys.stdout.isatty() else "utf-8", errors="replace")
     size = 1 if sys.stdin.isatty() else _LINES
-    lines = (line.rstrip("\r\n") for line in decode_lines(sys.stdin.buffer, _note_damaged))
+    lines = (line.rstrip("\r\n") for line in decode_lines(sys.stdin.buffer, _note_damaged, "The input"))
     for group in _in_groups(lines, size):
         for record in _answer(pipeline, group, scores=options.scores):
             print(_written(record, as_json=options.json), flush=size == 1)

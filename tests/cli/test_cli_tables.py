@@ -58,28 +58,31 @@ def test_a_csv_file_may_quote_its_fields(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("content", "number"),
+    ("content", "number", "found"),
     [
-        ("wake me\talarm\nlights off\n", 2),
-        ("wake me\talarm\n\n\nlights\toff\tlight\n", 4),
-        ("wake me\t\n", 1),
-        ("text\tlabel\n\twake me\n", 2),
-        ("wake me\x85please\talarm\nlights off\n", 2),
+        ("wake me\talarm\nlights off\n", 2, "1 field"),
+        ("wake me\talarm\n\n\nlights\toff\tlight\n", 4, "3 fields"),
+        ("wake me\t\n", 1, "an empty label"),
+        ("text\tlabel\n\twake me\n", 2, "an empty text"),
+        ("wake me\x85please\talarm\nlights off\n", 2, "1 field"),
     ],
 )
-def test_a_bad_line_is_given_by_its_number(tmp_path, content, number):
+def test_a_bad_line_is_given_by_its_number(tmp_path, content, number, found):
     line = content.split("\n")[number - 1]
     with pytest.raises(ValueError, match=f"Line {number} of '.*table.tsv' is ") as caught:
         read(tmp_path, content)
     assert repr(line) in str(caught.value)
-    assert str(caught.value).endswith("every line must be a text, one tab and a label.")
+    assert str(caught.value).endswith(f" with {found}, but every line must be a text, one tab and a label.")
 
 
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
         ("wake me,alarm\nplease, wake me,alarm\n", "Line 2 of .* one comma and a label; put quotes around a text that"),
-        ('"two\nlines",alarm\nlights off\n', "Line 3 of .* is 'lights off', but"),
+        ('"two\nlines",alarm\nlights off\n', "Line 3 of .* is 'lights off' with 1 field, but .* a label.$"),
+        ("wake me;alarm\n", "Line 1 of .* a label; separate them by a comma, not by a semicolon.$"),
+        (",text,label\n0,wake me,alarm\n", r"Line 1 of .* with 3 fields, .* without its index \(to_csv\(index=False\)"),
+        ("wake me,\n", "Line 1 of .* is 'wake me,' with an empty label, but .* a label.$"),
         ('wake me,alarm\n"lights off,light\nmore,light\n', "Line 2 of .* cannot be read .*; correct its quotes"),
         ('wake me,alarm\n"lights" off,light\n', "Line 2 of .* cannot be read .*; correct its quotes"),
         (f"wake me,alarm\n{'a' * 200_000},alarm\n", r"Line 2 of .* cannot be read \(field larger than"),

@@ -77,6 +77,13 @@ def test_demo_with_open_rows_and_a_label_of_ones_own(tiny_command, table, open_t
     assert "Type a sentence" not in out
 
 
+def test_an_open_label_that_no_text_has_is_noted(tiny_command, table, tmp_path, capsys):
+    words = ["train", "--data", str(table), "--save", str(tmp_path / "model"), "--open-label", "alram"]
+    assert tiny_command(words) == 0
+    note = f"skellipsoid: No text of {str(table)!r} has the open label 'alram'; every label in it is a known intent.\n"
+    assert note in capsys.readouterr().err
+
+
 def test_demo_repeats_itself(tiny_command, table, capsys):
     shown = []
     for _ in range(2):

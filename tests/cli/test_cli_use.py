@@ -75,6 +75,14 @@ def test_no_line_is_lost_after_one_that_is_not_utf_8(saved, texts, fresh_python)
     assert notes[1].startswith("skellipsoid: Line 1026 is not UTF-8; ")
 
 
+def test_utf_16_input_is_refused(saved, give_input, capsys):
+    give_input("wake me\r\n".encode("utf-16"))
+    assert main(["predict", "--model", str(saved)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == "skellipsoid: The input is UTF-16 text, but must be UTF-8; save it as UTF-8.\n"
+
+
 def test_quiet_replaces_without_a_note(saved, give_input, capsys):
     give_input(b"caf\xe9\n")
     assert main(["predict", "--model", str(saved), "--quiet"]) == 0
@@ -288,7 +296,7 @@ def test_a_table_that_cannot_be_used_is_one_sentence(tmp_path, saved, capsys, co
     assert "(Is a directory)" in fails(capsys, command, "--data", tmp_path, *more)
     path = tmp_path / "table.tsv"
     for content, sentence in [
-        (b"wake me\talarm\nlights off\n", f"Line 2 of {str(path)!r} is 'lights off', but every line must be a text"),
+        (b"wake me\talarm\nlights off\n", f"Line 2 of {str(path)!r} is 'lights off' with 1 field, but every"),
         ("wake me\talarm\n".encode("utf-16"), f"{str(path)!r} is UTF-16 text, but must be UTF-8"),
         (b"", f"{str(path)!r} holds no text; give it texts"),
     ]:
