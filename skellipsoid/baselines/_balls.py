@@ -208,8 +208,8 @@ class ADBClassifier(CentroidBallClassifier):
     dropout : float in [0, 1), default=0.1
         q, the rate at which entries of the samples are set to 0 while radii are learned (not when samples are scored).
         The public code that the literature uses does this. It makes the balls larger, because the squared distance
-        grows by ‖x‖² q / (1 − q) on average. With 0 the radius converges to the median distance of the class's samples,
-        so that half of them lie outside.
+        grows by ‖x‖² q / (1 − q) on average. So the origin of the features matters: centre features that lie far from
+        it. With 0 the radius converges to the median distance of the class's samples, so that half of them lie outside.
 
     duplicates : {"once", "each", "off"}, default="once"
         Weight of exact and near duplicates of a sample within its class. ``"once"``: together they have the weight of

@@ -43,7 +43,8 @@ def _run(options: argparse.Namespace) -> None:
     except BenchmarkError as error:
         raise ValueError(str(error)) from error
     command = f"skellipsoid bench table --results {options.results}"
-    print(f"{len(records)} results are in {options.results}; see them with: {command}")
+    found = "1 result is" if len(records) == 1 else f"{len(records)} results are"
+    print(f"{found} in {options.results}; see {'it' if len(records) == 1 else 'them'} with: {command}")
 
 
 def _table(options: argparse.Namespace) -> None:
