@@ -194,43 +194,44 @@ def _searched(records: Sequence[Record], parameter: str) -> Lines:
         others = {name: value for name, value in search["chosen"].items() if name != parameter}
         for score in search["scores"]:
             if all(score["params"][name] == value for name, value in others.items()):
-                name = _line_name(records, record, record["method"])
+                name = _line_name(records, record)
                 lines.setdefault(name, {}).setdefault(_plain(score["params"][parameter]), []).append(score["f1"])
     return lines
 
 
 def _compared(records: Sequence[Record], parameter: str, metric: str) -> Lines:
-    """Group the results by everything but the parameter; names follow the class, since each value has its own name."""
-    readers: tuple[Callable[[Record], dict[str, Any]], ...] = (
-        lambda record: record["params"],
-        lambda record: record["encoder_params"] or {},
+    """Group the results by everything but the parameter; a line has the shortest of the names that its results have."""
+    readers: tuple[tuple[str, Callable[[Record], dict[str, Any]]], ...] = (
+        ("method", lambda record: record["params"]),
+        ("encoder", lambda record: record["encoder_params"] or {}),
     )
-    groups: dict[str, tuple[str, dict[Any, list[float]]]] = {}
+    groups: dict[str, tuple[list[Record], dict[Any, list[float]]]] = {}
     for record in records:
-        for which, reader in enumerate(readers):
+        for varied, reader in readers:
             if parameter not in reader(record) or record[metric] is None:
                 continue
-            rest = [{name: v for name, v in read(record).items() if name != parameter} for read in readers]
-            kept = record["encoder"] if which == 0 else record["method"]
+            rest = [{name: v for name, v in read(record).items() if name != parameter} for _, read in readers]
+            kept = record["encoder" if varied == "method" else "method"]
             key = json.dumps([record["data"], record["ratio"], kept, record["estimator"], rest], sort_keys=True)
-            name = _line_name(records, record, record["estimator"].partition(":")[2])
-            points = groups.setdefault(key, (name, {}))[1]
+            found, points = groups.setdefault(key, ([], {}))
+            found.append(record)
             points.setdefault(_plain(reader(record)[parameter]), []).append(record[metric])
+    drawn = [group for group in groups.values() if len(group[1]) > 1]
+    first = [
+        {**found[0], **{name: min((record[name] for record in found), key=len) for name in ("method", "encoder")}}
+        for found, _ in drawn
+    ]
     lines: Lines = {}
-    for name, points in groups.values():
-        if len(points) > 1:
-            lines[name if name not in lines else f"{name} ({len(lines)})"] = points
+    for record, (_, points) in zip(first, drawn, strict=True):
+        name = _line_name(first, record)
+        lines[name if name not in lines else f"{name} ({len(lines)})"] = points
     return lines
 
 
-def _line_name(records: Sequence[Record], record: Record, method: str) -> str:
+def _line_name(records: Sequence[Record], record: Record) -> str:
     """Name a line by what tells it from others."""
-    parts = [f"{record['data']} {record['ratio']:.0%}"]
-    if len({other["encoder"] for other in records}) > 1:
-        parts.append(record["encoder"])
-    if len({other["estimator"] for other in records}) > 1:
-        parts.append(method)
-    return ", ".join(parts)
+    several = [name for name in ("encoder", "method") if len({other[name] for other in records}) > 1]
+    return ", ".join([f"{record['data']} {record['ratio']:.0%}", *(record[name] for name in several)])
 
 
 def _plain(value: Any) -> int | float | str:
