@@ -200,12 +200,12 @@ def _searched(records: Sequence[Record], parameter: str) -> Lines:
 
 
 def _compared(records: Sequence[Record], parameter: str, metric: str) -> Lines:
-    """Group the results by everything but the parameter; a line has the shortest of the names that its results have."""
+    """Group the results by everything but the parameter; a line has the name of its first result."""
     readers: tuple[tuple[str, Callable[[Record], dict[str, Any]]], ...] = (
         ("method", lambda record: record["params"]),
         ("encoder", lambda record: record["encoder_params"] or {}),
     )
-    groups: dict[str, tuple[list[Record], dict[Any, list[float]]]] = {}
+    groups: dict[str, tuple[Record, dict[Any, list[float]]]] = {}
     for record in records:
         for varied, reader in readers:
             if parameter not in reader(record) or record[metric] is None:
@@ -213,16 +213,12 @@ def _compared(records: Sequence[Record], parameter: str, metric: str) -> Lines:
             rest = [{name: v for name, v in read(record).items() if name != parameter} for _, read in readers]
             kept = record["encoder" if varied == "method" else "method"]
             key = json.dumps([record["data"], record["ratio"], kept, record["estimator"], rest], sort_keys=True)
-            found, points = groups.setdefault(key, ([], {}))
-            found.append(record)
+            points = groups.setdefault(key, (record, {}))[1]
             points.setdefault(_plain(reader(record)[parameter]), []).append(record[metric])
     drawn = [group for group in groups.values() if len(group[1]) > 1]
-    first = [
-        {**found[0], **{name: min((record[name] for record in found), key=len) for name in ("method", "encoder")}}
-        for found, _ in drawn
-    ]
+    first = [record for record, _ in drawn]
     lines: Lines = {}
-    for record, (_, points) in zip(first, drawn, strict=True):
+    for record, points in drawn:
         name = _line_name(first, record)
         lines[name if name not in lines else f"{name} ({len(lines)})"] = points
     return lines
