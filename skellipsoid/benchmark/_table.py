@@ -171,7 +171,7 @@ def make_table(records: Iterable[Record], *, reference: str | None = None) -> Be
     """
     records = list(records)
     if not records:
-        msg = "There is no result to make a table of; run the benchmark first."
+        msg = "There is no result to make a table of; run the benchmark first, or choose others."
         raise ValueError(msg)
     methods = list(dict.fromkeys(record["method"] for record in records))
     if reference is None:

@@ -48,7 +48,7 @@ def _run(options: argparse.Namespace) -> None:
 
 
 def _table(options: argparse.Namespace) -> None:
-    table = make_table(read_results(*options.results), reference=options.reference)
+    table = make_table(_chosen(options), reference=options.reference)
     writers = {".md": table.to_markdown, ".rst": table.to_rst, ".csv": table.to_csv, ".tex": table.to_latex}
     for path in options.save:
         path.write_text(writers[path.suffix.lower()](), encoding="utf-8")
@@ -59,12 +59,17 @@ def _plot(options: argparse.Namespace) -> None:
     if (options.kind == "stability") != (options.parameter is not None):
         msg = "--parameter goes with bench plot stability, which needs it; name the parameter there and nowhere else."
         raise ValueError(msg)
+    _save(options.save, options, _chosen(options))
+    print(f"The picture is in {options.save}")
+
+
+def _chosen(options: argparse.Namespace) -> list[dict[str, Any]]:
+    """Read the results, and keep those that the options name."""
     records = read_results(*options.results)
     for option, key in _FILTERS.items():
         wanted = getattr(options, option)
         records = [record for record in records if wanted is None or record[key] in wanted]
-    _save(options.save, options, records)
-    print(f"The picture is in {options.save}")
+    return records
 
 
 def _save(path: Path, options: argparse.Namespace, records: Any) -> None:

@@ -24,7 +24,7 @@ def add_bench(
     bench = commands.add_parser("bench", help="compare methods by the literature's protocol")
     steps = bench.add_subparsers(dest="step", required=True, metavar="run | table | plot")
     _add_run(steps, seed)
-    _add_table(steps)
+    _add_table(steps, seed)
     _add_plot(steps, seed, plot_file)
     for step in steps.choices.values():
         # Without a default of its own, which would undo ``bench --quiet run``.
@@ -62,9 +62,9 @@ def _add_run(steps: "argparse._SubParsersAction[argparse.ArgumentParser]", seed:
     run.add_argument("--device", default="auto", help="where torch computes: auto, cpu, cuda (default: auto)")
 
 
-def _add_table(steps: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def _add_table(steps: "argparse._SubParsersAction[argparse.ArgumentParser]", seed: Callable[[str], int]) -> None:
     table = steps.add_parser("table", help="print results in the layout of the paper's Table 1, as Markdown")
-    _add_results(table)
+    _add_results(table, seed)
     table.add_argument("--reference", metavar="METHOD", help="what every other method is tested against")
     table.add_argument(
         "--save",
@@ -87,21 +87,21 @@ def _add_plot(
         choices=("ranks", "stability", "confusion"),
         help="critical-difference diagram; a figure against a parameter; coarse confusion matrices",
     )
-    _add_results(plot)
+    _add_results(plot, seed)
     plot.add_argument("--save", type=plot_file, required=True, metavar="FILE.png", help="or .pdf, .svg")
     plot.add_argument("--parameter", metavar="NAME", help="of stability: what is on the x axis")
     plot.add_argument("--metric", choices=_METRICS, default="f1", help="of ranks and stability (default: f1)")
-    plot.add_argument("--data", nargs="+", metavar="NAME", help="only these")
-    plot.add_argument("--ratios", nargs="+", type=float, metavar="RATIO", help="only these")
-    plot.add_argument("--seeds", nargs="+", type=seed, metavar="SEED", help="only these")
-    plot.add_argument("--encoders", nargs="+", metavar="NAME", help="only these")
-    plot.add_argument("--methods", nargs="+", metavar="NAME", help="only these")
 
 
-def _add_results(command: argparse.ArgumentParser) -> None:
+def _add_results(command: argparse.ArgumentParser, seed: Callable[[str], int]) -> None:
     command.add_argument(
         "--results", type=Path, nargs="+", required=True, metavar="FILE.jsonl", help="what bench run wrote"
     )
+    command.add_argument("--data", nargs="+", metavar="NAME", help="only these")
+    command.add_argument("--ratios", nargs="+", type=float, metavar="RATIO", help="only these")
+    command.add_argument("--seeds", nargs="+", type=seed, metavar="SEED", help="only these")
+    command.add_argument("--encoders", nargs="+", metavar="NAME", help="only these")
+    command.add_argument("--methods", nargs="+", metavar="NAME", help="only these")
 
 
 def _count(text: str) -> int:

@@ -61,6 +61,12 @@ def test_from_a_plan_to_a_table_and_pictures(folder, capsys):
     assert (folder / "t.csv").read_text(encoding="utf-8").startswith("encoder,data,method,50% F1 mean,")
     assert (folder / "t.tex").read_text(encoding="utf-8").startswith(r"\begin{table*}")
 
+    assert bench("table", "--results", "r.jsonl", "--methods", "bayes", "tree", "--seeds", 0) == 0
+    out, _ = capsys.readouterr()
+    assert "| blobs | bayes |" in out
+    assert "Nearest" not in out
+    assert "±" not in out.partition("| blobs |")[2]
+
     for kind, *more in (["ranks"], ["stability", "--parameter", "var_smoothing"], ["confusion", "--seeds", 0]):
         assert bench("plot", kind, "--results", "r.jsonl", "--save", f"{kind}.png", *more) == 0
         assert capsys.readouterr().out == f"The picture is in {kind}.png\n"
