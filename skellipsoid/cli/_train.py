@@ -93,13 +93,13 @@ def _read(options: argparse.Namespace) -> tuple[tuple[NDArray[np.object_], NDArr
         found = f"{len(labels)} texts, all labelled {options.open_label!r}" if len(labels) else "no text"
         msg = f"{str(options.data)!r} holds {found}; give it texts of at least one intent."
         raise ValueError(msg)
-    if options.open_label not in (OPEN_LABEL, *labels):
+    counts = _check_texts(texts, labels, options)
+    if options.open_label not in (OPEN_LABEL, *labels) and "open_label" not in counts:
         warn(
             f"No text of {str(options.data)!r} has the open label {options.open_label!r}; every label in it is a known "
             "intent.",
             stacklevel=2,
         )
-    counts = _check_texts(texts, labels, options)
     return (texts, labels), {"data": options.data.name, "n_texts": len(texts), "data_check": counts}
 
 
