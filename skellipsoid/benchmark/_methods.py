@@ -106,16 +106,20 @@ def make_method(
 
 
 def _check_values(label: str, estimator: Any, search: Mapping[str, list[Any]]) -> None:
-    """Check values as ``fit`` does, where the estimator says which ones it takes: before anything is trained."""
+    """Check values as ``fit`` does, if the estimator says which ones it takes."""
+    if not hasattr(estimator, "_parameter_constraints"):
+        return
     for given in ({}, *({name: value} for name, values in search.items() for value in values)):
-        tried = clone(estimator).set_params(**given)
-        if not hasattr(tried, "_parameter_constraints"):
-            return
-        try:
-            tried._validate_params()
-        except InvalidParameterError as error:
-            msg = f"The method {label!r} cannot be used: {error}"
-            raise ValueError(msg) from error
+        check_params(f"The method {label!r}", clone(estimator).set_params(**given))
+
+
+def check_params(what: str, estimator: Any) -> None:
+    """Check parameters as ``fit`` does, before anything is trained."""
+    try:
+        estimator._validate_params()
+    except InvalidParameterError as error:
+        msg = f"{what} cannot be used: {error}"
+        raise ValueError(msg) from error
 
 
 def short_names() -> list[str]:

@@ -8,12 +8,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sklearn.utils._param_validation import InvalidParameterError
-
 from .. import SupConTextEncoder
 from ._data import NAMED, OPEN, DataSpec
 from ._encoders import EncoderSpec
-from ._methods import MethodSpec, make_method
+from ._methods import MethodSpec, check_params, make_method
 
 _FINETUNE = ("none", "head", "full")
 _DEFAULTS: dict[str, Any] = {
@@ -193,11 +191,7 @@ def _encoder(entry: Any) -> EncoderSpec:
         msg = f"encoders has {params['finetune']!r}; use {', '.join(_FINETUNE)}, each with :MODEL if you like."
         raise ValueError(msg)
     spec = EncoderSpec(str(name), tuple(sorted(params.items())))
-    try:
-        spec.build()._validate_params()
-    except InvalidParameterError as error:
-        msg = f"The encoder {name!r} cannot be used: {error}"
-        raise ValueError(msg) from error
+    check_params(f"The encoder {name!r}", spec.build())
     return spec
 
 
