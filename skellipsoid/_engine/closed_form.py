@@ -24,9 +24,12 @@ from .shared_shapes import Frame, label_distances, principal_frame, shared_frame
 
 #: Candidates of ρ, the share of the shared shape in that of a class.
 SHARED_SHARES = (0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
-#: Candidates of b, the share of T in the covariance of the class means. Smaller shares are better for held-out classes
-#: and worse for unknown ones where an encoder was trained: its training has seen the held-out classes.
+#: Candidates of b, the share of T in the covariance of the class means. More than ten classes estimate this covariance
+#: better and need less of T. With a trained encoder, still smaller shares are better for held-out classes only: its
+#: training has seen them.
 BETWEEN_SHARES = (0.2, 0.4, 0.6)
+#: Times 1/K, the smallest candidate of b if there are more than ten classes.
+SMALLEST_BETWEEN = 2.0
 #: Largest number of samples that choose the shapes: with more the choice stays the same.
 MOST_VALIDATION = 2048
 #: Expected F1s that differ by less are equal.
@@ -199,7 +202,7 @@ def _choose_weights(validator: _Validator, known: _KnownSamples) -> tuple[float 
     those of them with the largest likelihood are averaged.
     """
     frame, classes, degenerate = validator.frame, validator.samples.classes, validator.degenerate
-    candidates = BETWEEN_SHARES if has_background(frame) else (None,)
+    candidates = _between_shares(len(frame.means)) if has_background(frame) else (None,)
     pairs = list(product(candidates, SHARED_SHARES))
     scores = np.empty((len(candidates), len(SHARED_SHARES)))
     n_independent = 1.0
@@ -222,6 +225,11 @@ def _choose_weights(validator: _Validator, known: _KnownSamples) -> tuple[float 
     if candidates == (None,):
         return None, shared
     return _mean_share([between for between, _ in pairs if between is not None], weights), shared
+
+
+def _between_shares(n_classes: int) -> tuple[float, ...]:
+    smallest, *others = BETWEEN_SHARES
+    return (min(smallest, SMALLEST_BETWEEN / n_classes), *others)
 
 
 def _mean_share(shares: Sequence[float], weights: np.ndarray) -> float:

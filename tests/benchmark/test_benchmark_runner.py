@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
@@ -307,6 +308,20 @@ def test_runs_that_fail_leave_the_others_and_are_tried_again(blobs_plan, tmp_pat
     monkeypatch.setattr(Failing, "fails", False)
     records = run(tmp_path / "r.jsonl", **blobs_plan, methods=[Failing(), GaussianNB()])
     assert records[1::2] == kept
+
+
+def test_missing_values_are_left_to_the_methods(blobs_plan, blobs_file, tmp_path):
+    with np.load(blobs_file) as stored:
+        X = stored["X_test"].copy()
+        X[::7, 0] = np.nan
+        np.savez(tmp_path / "gaps.npz", **{**stored, "X_test": X})
+    imputing = {"name": "imputing", "estimator": make_pipeline(SimpleImputer(), EllipsoidOpenSetClassifier())}
+    blobs_plan |= {"data": [tmp_path / "gaps.npz"], "seeds": [0]}
+    with pytest.raises(BenchmarkError, match=r"^1 of 2 runs failed.*ellipsoid: ValueError: Input X contains NaN"):
+        run(tmp_path / "r.jsonl", **blobs_plan, methods=["ellipsoid", imputing])
+    (record,) = read_results(tmp_path / "r.jsonl")
+    assert record["method"] == "imputing"
+    assert record["f1"] > 50
 
 
 def test_an_encoder_that_fails_fails_all_its_methods(text_plan, tmp_path, monkeypatch):

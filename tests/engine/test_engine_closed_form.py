@@ -19,8 +19,7 @@ from skellipsoid._engine.shared_shapes import _entropies, label_distances, princ
 #: Candidates of a, and temperatures of the cross-entropy that compares them.
 SPHERICAL_SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
 TEMPERATURES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-#: Candidates of b and ρ.
-BETWEEN_SHARES = (0.2, 0.4, 0.6)
+#: Candidates of ρ.
 SHARED_SHARES = (0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
 
 SETTINGS = BoundarySettings(
@@ -482,10 +481,11 @@ def test_the_spherical_share_is_the_largest_within_the_error_of_the_best(found, 
     assert shared_frame(frame, samples.classes, samples.weights, rows).spherical == chosen
 
 
-def test_the_shares_are_the_mean_of_those_with_the_best_f1_of_left_out_samples():
-    found = groups_of_four_sizes(n_features=6)
+@pytest.mark.parametrize(("n_classes", "smallest"), [(5, 0.2), (10, 0.2), (16, 0.125)])
+def test_the_shares_are_the_mean_of_those_with_the_best_f1_of_left_out_samples(n_classes, smallest):
+    found = groups_of_four_sizes(n_classes, n_features=6)
     scores = {}
-    for between in BETWEEN_SHARES:
+    for between in (smallest, 0.4, 0.6):
         for shared in SHARED_SHARES:
             validation = found.fit(ShapeWeights(0.3, between, shared)).validate()
             scores[between, shared] = best_scale(validation)[1]
