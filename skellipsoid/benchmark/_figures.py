@@ -25,6 +25,8 @@ FIGURES = {
 }
 #: Largest value over smallest one, from which on a parameter's axis is logarithmic.
 _LOGARITHMIC = 10
+#: A logarithmic axis with at most this many values has a tick at each.
+_MOST_TICKS = 8
 _MOST_COLUMNS = 4
 
 
@@ -119,6 +121,9 @@ def plot_stability(
         ax.set_xticks(range(len(values)), [str(value) for value in values])
     elif min(values) > 0 and max(values) >= _LOGARITHMIC * min(values):
         ax.set_xscale("log")
+        if len(values) <= _MOST_TICKS:
+            ax.set_xticks(values, [f"{value:g}" for value in values])
+            ax.minorticks_off()
     ax.set(xlabel=parameter, ylabel=f"{label}, in percent")
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncols=2, frameon=False)
     return ax

@@ -55,6 +55,8 @@ def test_stability_of_what_was_searched_is_that_of_the_folds(make_record):
         "oos 25%": [[0.1, pytest.approx(60.1)], [0.5, pytest.approx(60.5)], [5.0, pytest.approx(65.0)]],
     }
     assert ax.get_xscale() == "log"
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["0.1", "0.5", "5"]
+    assert not len(ax.get_xticks(minor=True))
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("beta", "F1 of held-out folds, in percent")
 
 
