@@ -20,9 +20,9 @@ _CELLS = (
 )
 _SUMMARY = (
     "Means over all cases ± standard deviation over the seeds, in percent. *Best threshold*: F1 at the threshold that "
-    "is best on the test samples, which nobody knows in practice. *Reached*: cells whose mean is at or above that of "
-    "EliDecide in the paper. Median seconds of fit, median milliseconds of predict for 1,000 samples, largest peak "
-    "memory."
+    "is best on the test samples, which nobody knows in practice. *Rejected*: shares of the known and of the open test "
+    "samples that are rejected. *Reached*: cells whose mean is at or above that of EliDecide in the paper. Median "
+    "seconds of fit, median milliseconds of predict for 1,000 samples, largest peak memory."
 )
 _COMPARISONS = (
     "{} minus each other method, in points: mean over all cases, and p-value of the paired t-test after Holm's "
@@ -34,6 +34,7 @@ _SUMMARY_HEADING = [
     "ACC",
     "AUROC",
     "Best threshold F1",
+    "Rejected, known / open",
     "Reached",
     "Fit, s",
     "Predict, ms",
@@ -112,12 +113,14 @@ def _text(table: "BenchmarkTable", style: Style) -> str:
 
 
 def _summary_line(row: Summary, style: Style) -> list[str]:
+    rejected = (row.false_rejection_rate, row.open_rejection_rate)
     return [
         style.escape(row.method),
         _with_spread(row.f1, row.f1_std),
         _with_spread(row.accuracy, row.accuracy_std),
         _optional(row.auroc, ".2f"),
         _optional(row.oracle_f1, ".2f"),
+        " / ".join("–" if rate is None else f"{rate:.1f}" for rate in rejected),
         f"{row.n_reached} of {row.n_compared}" if row.n_compared else "",
         _two_digits(row.fit_seconds),
         _two_digits(1000 * row.predict_seconds),

@@ -29,6 +29,8 @@ class Summary(NamedTuple):
         the seeds do not have the same cases.
     auroc, oracle_f1 : float or None
         Means; F1 at the threshold that is best on the test samples. ``None`` if a case has none.
+    false_rejection_rate, open_rejection_rate : float or None
+        Mean shares of the known and of the open test samples that are rejected. ``None`` if a case has no such samples.
     n_reached, n_compared : int
         Cells of data set, ratio and metric whose mean is at or above that of EliDecide in the paper's Table 1, and
         cells that the paper has.
@@ -49,6 +51,8 @@ class Summary(NamedTuple):
     accuracy_std: float | None
     auroc: float | None
     oracle_f1: float | None
+    false_rejection_rate: float | None
+    open_rejection_rate: float | None
     n_reached: int
     n_compared: int
     fit_seconds: float
@@ -106,12 +110,20 @@ def _summary(encoder: str, method: str, records: Sequence[Record]) -> Summary:
         _spread(records, "accuracy"),
         _over(records, "auroc", np.mean),
         _over(records, "oracle_f1", np.mean),
+        _rejected(records, is_open=False),
+        _rejected(records, is_open=True),
         n_reached,
         n_compared,
         float(np.median([record["fit_seconds"] for record in records])),
         float(np.median([1000 * record["predict_seconds"] / record["n_test"] for record in records])),
         _over(records, "peak_memory_mb", np.max),
     )
+
+
+def _rejected(records: Sequence[Record], *, is_open: bool) -> float | None:
+    counts = np.array([record["coarse"][is_open] for record in records])
+    totals = counts.sum(axis=1)
+    return 100 * float(np.mean(counts[:, -1] / totals)) if totals.all() else None
 
 
 def _over(records: Sequence[Record], name: str, function: Callable[[Any], Any]) -> float | None:

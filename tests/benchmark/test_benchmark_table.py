@@ -43,10 +43,11 @@ def test_markdown(records):
     assert lines[2:8] == [
         "### Encoder: head",
         "",
-        "| Method | F1 | ACC | AUROC | Best threshold F1 | Reached | Fit, s | Predict, ms | Memory, MiB | Cases |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-        "| ellipsoid | 76.50 ± 1.50 | 86.50 ± 1.50 |  | 76.50 | 1 of 4 | 1.5 | 4 | 50 | 6 |",
-        "| mine | 74.40 | 84.40 |  | 74.40 | 1 of 4 | 1.5 | 4 | 50 | 5 |",
+        "| Method | F1 | ACC | AUROC | Best threshold F1 | Rejected, known / open | Reached | Fit, s | Predict, ms | "
+        "Memory, MiB | Cases |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| ellipsoid | 76.50 ± 1.50 | 86.50 ± 1.50 |  | 76.50 | 30.0 / 80.0 | 1 of 4 | 1.5 | 4 | 50 | 6 |",
+        "| mine | 74.40 | 84.40 |  | 74.40 | 30.0 / 80.0 | 1 of 4 | 1.5 | 4 | 50 | 5 |",
     ]
     start = lines.index("### Encoder: head", 3)
     assert lines[start - 2].startswith("ellipsoid minus each other method, in points")
@@ -89,9 +90,14 @@ def test_the_summary_is_over_all_cases(make_record):
     assert found.f1_std == pytest.approx(np.std([79.0, 82.0, 83.5], ddof=1))
     assert found.accuracy == pytest.approx(91.5)
     assert (found.auroc, found.oracle_f1) == (91.0, pytest.approx(81.5))
+    assert (found.false_rejection_rate, found.open_rejection_rate) == (30.0, 80.0)
     # The paper has 77.75 / 85.81 and 83.74 / 82.90; the means are 79 / 89 and 84 / 94.
     assert (found.n_reached, found.n_compared) == (4, 4)
     assert (found.fit_seconds, found.predict_seconds, found.memory_mb) == (1.0, 0.004, 200)
+    uneven = [make_record(coarse=[[6, 1, 3], [0, 2, 8]]), make_record(seed=1, coarse=[[1, 0, 1], [0, 0, 0]])]
+    (without_open,) = make_table(uneven).summaries
+    assert (without_open.false_rejection_rate, without_open.open_rejection_rate) == (pytest.approx(40.0), None)
+    assert "| 40.0 / – |" in make_table(uneven).to_markdown()
     (own,) = make_table([make_record(data="mine"), make_record(data="mine", seed=1, ratio=0.5)]).summaries
     assert (own.f1_std, own.n_reached, own.n_compared, own.auroc) == (None, 0, 0, None)
 
