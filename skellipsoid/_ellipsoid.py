@@ -166,8 +166,8 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
         a, spherical share of T (see Notes); ``None`` with ``init="identity"``.
 
     between_share_ : float or None
-        b, share of T in the covariance of the class means; ``None`` with ``init="identity"`` or fewer than four
-        classes.
+        b, share of T in the covariance of the class means; ``None`` with ``init="identity"``, with fewer than four
+        classes, or if the class means are equal.
 
     shrinkage_ : float or None
         ρ, share of the common shape Q in the shape of each class; ``None`` with ``init="identity"``.

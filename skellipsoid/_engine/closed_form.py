@@ -24,11 +24,11 @@ from .shared_shapes import Frame, label_distances, principal_frame, shared_frame
 
 #: Candidates of ρ, the share of the shared shape in that of a class.
 SHARED_SHARES = (0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
-#: Candidates of b, the share of T in the covariance of the class means. More than ten classes estimate this covariance
-#: better and need less of T. With a trained encoder, still smaller shares are better for held-out classes only: its
-#: training has seen them.
+#: Candidates of b, the share of T in the covariance of the class means, with up to ten classes. With a trained encoder,
+#: smaller shares are better for held-out classes only: its training has seen them.
 BETWEEN_SHARES = (0.2, 0.4, 0.6)
-#: Times 1/K, the smallest candidate of b if there are more than ten classes.
+#: With more than ten classes, the smallest candidate of b times the number of classes. More class means give a better
+#: estimate of their covariance, so it needs less of T.
 SMALLEST_BETWEEN = 2.0
 #: Largest number of samples that choose the shapes: with more the choice stays the same.
 MOST_VALIDATION = 2048
@@ -228,6 +228,7 @@ def _choose_weights(validator: _Validator, known: _KnownSamples) -> tuple[float 
 
 
 def _between_shares(n_classes: int) -> tuple[float, ...]:
+    """Give the candidates of b."""
     smallest, *others = BETWEEN_SHARES
     return (min(smallest, SMALLEST_BETWEEN / n_classes), *others)
 
