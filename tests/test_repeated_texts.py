@@ -184,10 +184,6 @@ def test_a_log_with_repeated_messages_is_as_good_as_each_text_once(minilm, finet
     some = train.target_names[::2]
     rows = np.isin(train.target, some)
     texts, intents = train.data[rows], train.target[rows]
-    rng = np.random.default_rng(0)
-    shares = 1 / np.arange(1, len(texts) + 1)
-    drawn = rng.choice(rng.permutation(len(texts)), 1500, p=shares / shares.sum())
-    distinct = np.unique(drawn)
 
     def f1(texts, intents):
         encoder, classifier = SupConTextEncoder(minilm, finetune=finetune), EllipsoidOpenSetClassifier()
@@ -200,5 +196,11 @@ def test_a_log_with_repeated_messages_is_as_good_as_each_text_once(minilm, finet
     once, twice = f1(texts, intents), f1([*texts, *texts], [*intents, *intents])
     assert twice == pytest.approx(once, abs=1e-3)
     assert f1([*texts, *(f"{text} please" for text in texts)], [*intents, *intents]) > once - 0.03
-    # Between eight draws of such a log the difference varies by 0.03; its mean is 0.00.
-    assert f1(texts[drawn], intents[drawn]) > f1(texts[distinct], intents[distinct]) - 0.06
+    shares = 1 / np.arange(1, len(texts) + 1)
+    losses = []
+    for seed in range(3):  # of one draw alone the difference varies by 0.03
+        rng = np.random.default_rng(seed)
+        drawn = rng.choice(rng.permutation(len(texts)), 1500, p=shares / shares.sum())
+        distinct = np.unique(drawn)
+        losses.append(f1(texts[distinct], intents[distinct]) - f1(texts[drawn], intents[drawn]))
+    assert np.mean(losses) < 0.03
