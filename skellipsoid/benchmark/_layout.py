@@ -120,7 +120,7 @@ def _summary_line(row: Summary, style: Style) -> list[str]:
         _with_spread(row.accuracy, row.accuracy_std),
         _optional(row.auroc, ".2f"),
         _optional(row.oracle_f1, ".2f"),
-        " / ".join("–" if rate is None else f"{rate:.1f}" for rate in rejected),
+        " / ".join(_optional(rate, ".1f") or "–" for rate in rejected),
         f"{row.n_reached} of {row.n_compared}" if row.n_compared else "",
         _two_digits(row.fit_seconds),
         _two_digits(1000 * row.predict_seconds),
