@@ -528,24 +528,6 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
             for chunk in scoring_chunks(len(X), X.shape[1], len(self.classes_)):
                 yield chunk, score(shapes, self._standardize(X[chunk], X.dtype).to(device))
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        self._upgrade()
-
-    def _upgrade(self) -> None:
-        """Complete the state of an earlier version, which had fewer parameters, no class offsets and no centres."""
-        if not hasattr(self, "shape"):
-            self.shape, self.negative_loss = "full", "contraction"
-        if hasattr(self, "classes_") and not hasattr(self, "class_offsets_"):
-            self.class_offsets_ = np.zeros(len(self.classes_))
-        if hasattr(self, "classes_") and not hasattr(self, "centers_"):
-            self.centers_ = self.centroids_
-            self._centers = (self.centroids_ - self._mean) / self.scale_
-            self._metric_axes, self._metric_products, self._off_span = None, None, 0.0
-            self._labels = self._centers
-            self._label_constants = -0.5 * np.square(self._centers).sum(axis=1)
-            self.spherical_share_, self.between_share_ = None, None
-
 
 def _array(values: Tensor, dtype: Any = np.float64) -> NDArray[Any]:
     return values.cpu().numpy().astype(dtype)

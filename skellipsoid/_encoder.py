@@ -25,7 +25,7 @@ from ._engine.contrastive import (
 from ._engine.devices import explain_out_of_memory, resolve_device, resolve_seed
 from ._engine.duplicates import find_duplicates, in_order
 from ._engine.samples import joined
-from ._engine.text import TextBackbone, as_sentence_transformer, write_model
+from ._engine.text import TextBackbone, export
 from ._engine.training import History
 from ._labels import as_labels, cast_open_label, check_given
 from ._texts import check_texts, equal_texts, hash_table
@@ -382,10 +382,8 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             msg = f"{str(target)!r} exists and is not an empty folder; export into a new folder."
             raise FileExistsError(msg)
-        exported = as_sentence_transformer(
-            self._backbone, self.pooling, self._width, self.weight_, self.bias_, normalize=self.normalize
-        )
-        write_model(exported, target)
+        target.mkdir(parents=True, exist_ok=True)
+        export(self._backbone, target, self.pooling, self.weight_, self.bias_, normalize=self.normalize)
 
     def __sklearn_tags__(self) -> Any:
         """Tags: texts as input, labels required unless nothing is trained."""

@@ -1,9 +1,14 @@
-"""Progress bars."""
+"""Progress bars: the package's own, and those of the libraries."""
 
+import logging
 import sys
-from typing import TextIO
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
 
 from tqdm.std import tqdm
+
+from .devices import PROCESS_STATE
 
 
 def progress_bar(total: int, label: str, unit: str, verbose: int | bool) -> tqdm:
@@ -26,3 +31,32 @@ def _is_watched() -> bool:
     if stream is None:  # a program without a console
         return False
     return type(stream).__module__.startswith("ipykernel.") or stream.isatty()
+
+
+@contextmanager
+def quiet_libraries() -> Iterator[None]:
+    """Silence progress bars and messages of transformers, and restore the user's settings."""
+    from huggingface_hub import constants
+    from huggingface_hub import utils as hub_utils
+    from transformers.utils import logging as transformers_logging
+
+    library: Any = transformers_logging  # its functions carry no types
+    hub: Any = hub_utils
+
+    with PROCESS_STATE:
+        library.get_verbosity()  # its first call sets the library's default level
+        level = logging.getLogger("transformers").level
+        # If the environment variable enables bars, disabling them only warns.
+        hides_bars = library.is_progress_bar_enabled() and constants.HF_HUB_DISABLE_PROGRESS_BARS is not False
+        hub_hides_bars = hub.are_progress_bars_disabled()
+        try:
+            library.set_verbosity_error()
+            if hides_bars:
+                library.disable_progress_bar()
+            yield
+        finally:
+            library.set_verbosity(level)
+            if hides_bars:
+                library.enable_progress_bar()  # the hub's bars too
+                if hub_hides_bars:
+                    hub.disable_progress_bars()

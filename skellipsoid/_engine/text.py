@@ -1,4 +1,4 @@
-"""A text model: find it, tokenise, embed without padding, pickle its files.
+"""A text model: find it, tokenise, embed without padding, export it.
 
 Sentence-transformers and transformers are imported when a model is loaded, not with the package.
 """
@@ -6,14 +6,12 @@ Sentence-transformers and transformers are imported when a model is loaded, not 
 import hashlib
 import importlib.util
 import json
-import logging
 import os
 import socket
-import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 from urllib.parse import urlparse
 
@@ -24,7 +22,8 @@ from torch import Tensor, nn
 from tqdm.std import tqdm
 
 from .devices import PROCESS_STATE, kept_torch_state
-from .progress import progress_bar
+from .progress import progress_bar, quiet_libraries
+from .stored_text_model import StoredTextModel, TextModel, restore, restore_tokenizer, store
 
 #: Models in installable packages: the package, the folder in it, the SHA-256 of the weights.
 _PACKAGED = {
@@ -43,19 +42,18 @@ WINDOW = 8192
 class TextBackbone:
     """A pretrained text model.
 
-    It is pickled as the files of its sentence-transformers folder, and built again at its first use, once for all
-    threads.
+    It is pickled as plain data, and built again at its first use, once for all threads.
 
     Parameters
     ----------
-    model : sentence_transformers.SentenceTransformer
+    model : TextModel
     max_length : int or None
         Largest number of tokens of a text; ``None`` is the model's own limit.
     """
 
-    def __init__(self, model: Any, max_length: int | None = None) -> None:
-        self._model = model
-        self._files: dict[str, bytes] | None = None
+    def __init__(self, model: TextModel, max_length: int | None = None) -> None:
+        self._model: TextModel | None = model
+        self._stored: StoredTextModel | None = None
         self.max_length = max_length
 
     @classmethod
@@ -70,9 +68,6 @@ class TextBackbone:
             If the model is no transformer, or if it has fewer positions than ``max_length``.
         """
         backbone = cls(find_model(name), max_length)
-        if not hasattr(backbone.model[0], "auto_model"):
-            msg = f"{name!r} is not a transformer model ({type(backbone.model[0]).__name__}); use a transformer model."
-            raise ValueError(msg)
         config: Any = backbone.transformer.config
         positions = getattr(config, "max_position_embeddings", None)
         if max_length and positions and max_length > positions:
@@ -80,33 +75,16 @@ class TextBackbone:
             raise ValueError(msg)
         return backbone
 
-    @classmethod
-    def from_files(cls, files: dict[str, bytes], max_length: int | None) -> "TextBackbone":
-        """Take the files of a sentence-transformers folder; the model is built at its first use.
-
-        Raises
-        ------
-        ValueError
-            If the folder needs code from outside of sentence-transformers.
-        """
-        for module in json.loads(files["modules.json"]):
-            if not str(module["type"]).startswith("sentence_transformers."):
-                msg = f"the text model asks for the class {module['type']!r}, which is not of sentence-transformers"
-                raise ValueError(msg)
-        backbone = cls(None, max_length)
-        backbone._files = files
-        return backbone
-
     @property
-    def model(self) -> Any:
-        """The sentence-transformers model, built from its files after unpickling."""
+    def model(self) -> TextModel:
+        """The model, built from plain data after unpickling."""
         if self._model is None:
             with PROCESS_STATE:
-                if self._model is None:  # no other thread has built it meanwhile
-                    with tempfile.TemporaryDirectory() as folder:
-                        write_files(self._files or {}, Path(folder))
-                        self._model = load_folder(folder)
-                    self._files = None
+                if self._model is None and self._stored is not None:  # no other thread has built it meanwhile
+                    self._model, self._stored = restore(self._stored), None
+        if self._model is None:
+            msg = "A text model that is built has lost its plain data and its weights."
+            raise RuntimeError(msg)
         return self._model
 
     @property
@@ -117,7 +95,7 @@ class TextBackbone:
     @property
     def transformer(self) -> nn.Module:
         """The transformer alone: token ids in, token vectors out."""
-        module: nn.Module = self.model[0].auto_model
+        module: nn.Module = self.model.transformer
         return module
 
     @property
@@ -129,12 +107,12 @@ class TextBackbone:
     @property
     def longest(self) -> int:
         """Largest number of tokens of a text: ``max_length``, or the model's own limit."""
-        return int(self.max_length or self.model.max_seq_length or 512)
+        return int(self.max_length or self._setting("limit") or 512)
 
     @property
     def lowers(self) -> bool:
-        """Whether texts are converted to lower case first: a setting of sentence-transformers, not of the tokenizer."""
-        return bool(getattr(self.model[0], "do_lower_case", False))
+        """Whether texts are converted to lower case first."""
+        return bool(self._setting("lowers"))
 
     def to(self, device: torch.device) -> "TextBackbone":
         """Move the model."""
@@ -194,52 +172,71 @@ class TextBackbone:
             mean: Tensor = (vectors * weights).sum(1) / weights.sum(1)
             return mean
         features = {"token_embeddings": vectors, "attention_mask": mask}
-        for module in list(self.model)[1:]:
+        for module in self.model.after:
             features = module(features)
         pooled: Tensor = features["sentence_embedding"]
         return pooled
 
-    def files(self) -> dict[str, bytes]:
-        """Return the files of a sentence-transformers folder of the model, by relative path."""
-        with PROCESS_STATE:
-            if self._model is None:
-                return dict(self._files or {})
-            with tempfile.TemporaryDirectory() as folder:
-                write_model(self._model, Path(folder))
-                return read_files(Path(folder))
+    def stored(self) -> StoredTextModel:
+        """Give the model as plain data."""
+        return self._stored or store(self.model)
+
+    def tokenizer(self) -> Any:
+        """Give the tokenizer; the model is not built for it."""
+        stored = self._stored  # another thread may build the model meanwhile
+        return self.model.tokenizer if stored is None else restore_tokenizer(stored)
+
+    def _setting(self, name: str) -> Any:
+        """Give a setting of the model, which is not built for it."""
+        stored = self._stored
+        return getattr(self.model, name) if stored is None else stored.description[name]
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle the model as files, with the weights on the CPU."""
-        return {"_model": None, "_files": self.files(), "max_length": self.max_length}
+        """Pickle the model as plain data, with the weights on the CPU."""
+        return {"_model": None, "_stored": self.stored(), "max_length": self.max_length}
 
 
-def as_sentence_transformer(
+def export(
     backbone: TextBackbone,
+    folder: Path,
     pooling: str,
-    pooled_width: int,
     weight: np.ndarray | None,
     bias: np.ndarray | None,
     *,
     normalize: bool,
-) -> Any:
-    """Build a sentence-transformers model of the same function: pooling, linear layer, unit length."""
-    from sentence_transformers import SentenceTransformer
+) -> None:
+    """Write a sentence-transformers folder of the same function: pooling, linear layer, unit length."""
     from sentence_transformers.sentence_transformer import modules as models
 
-    modules = list(backbone.model)
+    after: list[Any] = list(backbone.model.after)
     if pooling == "mean":
-        modules = [modules[0], models.Pooling(backbone.width, pooling_mode="mean")]
+        after = [models.Pooling(backbone.width, pooling_mode="mean")]
     if weight is not None and bias is not None:
         with kept_torch_state():  # a new layer draws weights, which are then replaced
-            dense = models.Dense(pooled_width, len(weight), activation_function=nn.Identity())
+            dense = models.Dense(weight.shape[1], len(weight), activation_function=nn.Identity())
         dense.load_state_dict({"linear.weight": torch.from_numpy(weight), "linear.bias": torch.from_numpy(bias)})
-        modules = [*modules, dense]
+        after.append(dense)
     if normalize:
-        modules = [*modules, models.Normalize()]
-    model = SentenceTransformer(modules=modules, device="cpu")
-    if backbone.max_length is not None:
-        model.max_seq_length = backbone.max_length
-    return model
+        after.append(models.Normalize())
+    transformer, tokenizer = backbone.transformer, backbone.model.tokenizer
+    with quiet_libraries():
+        transformer.save_pretrained(folder)  # type: ignore[operator]
+        tokenizer.save_pretrained(folder)
+    settings = {"max_seq_length": backbone.longest, "do_lower_case": backbone.lowers}
+    _write_json(folder / "sentence_bert_config.json", settings)
+    modules = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
+    for number, module in enumerate(after, start=1):
+        name = type(module).__name__
+        path = folder / f"{number}_{name}"
+        path.mkdir()
+        module.save(str(path))
+        kind = f"sentence_transformers.models.{name}"
+        modules.append({"idx": number, "name": str(number), "path": path.name, "type": kind})
+    _write_json(folder / "modules.json", modules)
+
+
+def _write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=2), encoding="utf-8")
 
 
 def length_sorted_pieces(lengths: np.ndarray, most_tokens: int) -> list[np.ndarray]:
@@ -254,21 +251,8 @@ def length_sorted_pieces(lengths: np.ndarray, most_tokens: int) -> list[np.ndarr
     return pieces
 
 
-def write_files(files: dict[str, bytes], folder: Path) -> None:
-    """Write files by relative path."""
-    for name, content in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(content)
-
-
-def read_files(folder: Path) -> dict[str, bytes]:
-    """Read all files below a folder, by relative path."""
-    return {str(p.relative_to(folder).as_posix()): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
-
-
-def find_model(name: str) -> Any:
-    """Load a sentence-transformers model, or any Hugging Face encoder as one.
+def find_model(name: str) -> TextModel:
+    """Load a sentence-transformers model, or any Hugging Face encoder as one, in single precision.
 
     ``name`` is looked up as a folder, in an installed package, in the hub's cache, and on the hub.
 
@@ -276,11 +260,21 @@ def find_model(name: str) -> Any:
     ------
     OSError
         If the model is not found; the message names the remedies.
+    ValueError
+        If the model is no transformer.
     """
+    found = _find(name)
+    if not hasattr(found[0], "auto_model"):
+        msg = f"{name!r} is not a transformer model ({type(found[0]).__name__}); use a transformer model."
+        raise ValueError(msg)
+    return TextModel.of(found).float()
+
+
+def _find(name: str) -> Any:
     if Path(name).is_dir():
         try:
             return load_folder(name)
-        except (OSError, ValueError, KeyError, SafetensorError) as error:
+        except (OSError, ValueError, KeyError, SafetensorError, UnpicklingError) as error:
             msg = f"The folder {name!r} holds no text model that can be loaded ({error}); pass another folder."
             raise OSError(msg) from error
     packaged = packaged_model(name)
@@ -358,50 +352,14 @@ def _sha256(path: str, size: int, modified: int) -> str:
 
 
 def load_folder(name: str, **options: Any) -> Any:
-    """Load a model on the CPU in single precision, without the libraries' own progress bars."""
+    """Load a sentence-transformers model on the CPU, without the libraries' own progress bars.
+
+    Neither code of the folder is run, nor pickled objects other than tensors are read, whatever its settings ask for.
+    """
     # Layers draw random weights before the stored ones are loaded.
-    with _quiet(), kept_torch_state():
+    with quiet_libraries(), kept_torch_state():
         from sentence_transformers import SentenceTransformer
 
-        model = SentenceTransformer(str(name), device="cpu", **options)
-    return model.float()
-
-
-def write_model(model: Any, folder: Path) -> None:
-    """Write a sentence-transformers folder, without the libraries' own progress bars."""
-    with _quiet():
-        model.save_pretrained(str(folder), create_model_card=False)
-    if getattr(model[0], "do_lower_case", False):  # sentence-transformers reads this setting, but does not write it
-        first = json.loads((folder / "modules.json").read_text(encoding="utf-8"))[0]["path"]
-        path = folder / first / "sentence_bert_config.json"
-        settings = {**json.loads(path.read_text(encoding="utf-8")), "do_lower_case": True}
-        path.write_text(json.dumps(settings, indent=4), encoding="utf-8")
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence progress bars and messages of transformers, and restore the user's settings."""
-    from huggingface_hub import constants
-    from huggingface_hub import utils as hub_utils
-    from transformers.utils import logging as transformers_logging
-
-    library: Any = transformers_logging  # its functions carry no types
-    hub: Any = hub_utils
-
-    with PROCESS_STATE:
-        library.get_verbosity()  # its first call sets the library's default level
-        level = logging.getLogger("transformers").level
-        # If the environment variable enables bars, disabling them only warns.
-        hides_bars = library.is_progress_bar_enabled() and constants.HF_HUB_DISABLE_PROGRESS_BARS is not False
-        hub_hides_bars = hub.are_progress_bars_disabled()
-        try:
-            library.set_verbosity_error()
-            if hides_bars:
-                library.disable_progress_bar()
-            yield
-        finally:
-            library.set_verbosity(level)
-            if hides_bars:
-                library.enable_progress_bar()  # the hub's bars too
-                if hub_hides_bars:
-                    hub.disable_progress_bars()
+        return SentenceTransformer(
+            str(name), device="cpu", trust_remote_code=False, model_kwargs={"weights_only": True}, **options
+        )

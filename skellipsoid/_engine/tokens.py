@@ -1,7 +1,6 @@
 """Number of tokens of texts, and the limit of a text model, without loading the model's weights."""
 
 import json
-import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .text import WINDOW, TextBackbone, hub_is_reachable, not_found, packaged_model, write_files
+from .text import WINDOW, TextBackbone, hub_is_reachable, not_found, packaged_model
 
 #: Files of a text model that are not its weights.
 _WITHOUT_WEIGHTS = ("*.json", "*.txt", "*.model", "*.jinja")
@@ -50,12 +49,7 @@ class Tokenizer(NamedTuple):
     @classmethod
     def of_backbone(cls, backbone: TextBackbone) -> "Tokenizer":
         """Take the tokenizer of a text model without building the model."""
-        if not backbone.is_built:
-            with tempfile.TemporaryDirectory() as folder:
-                files = backbone.files().items()
-                write_files({name: file for name, file in files if _is_no_weight(name)}, Path(folder))
-                return cls._of_folder(Path(folder), backbone.max_length)
-        return cls(backbone.model.tokenizer, backbone.longest, backbone.lowers)
+        return cls(backbone.tokenizer(), backbone.longest, backbone.lowers)
 
     @classmethod
     def _of_folder(cls, folder: Path, max_length: int | None) -> "Tokenizer":
@@ -86,10 +80,6 @@ class Tokenizer(NamedTuple):
             encoded = self.tokenizer(window, truncation=False, padding=False, verbose=False)
             counts += [len(ids) for ids in encoded["input_ids"]]
         return np.array(counts, dtype=np.int64)
-
-
-def _is_no_weight(name: str) -> bool:
-    return any(Path(name).match(pattern) for pattern in _WITHOUT_WEIGHTS)
 
 
 def _hub_folder(name: str, *, local: bool) -> Path:

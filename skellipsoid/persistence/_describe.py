@@ -109,8 +109,9 @@ class _Part:
         if isinstance(value, np.ndarray) and all(isinstance(item, str) for item in value.ravel().tolist()):
             return {"strings": value.tolist(), "dtype": {"T": "T", "O": "O"}.get(value.dtype.kind, value.dtype.str)}
         if isinstance(value, TextBackbone):
-            self.files.update({f"{self.folder}/{BACKBONE}/{path}": content for path, content in value.files().items()})
-            return {"text_model": BACKBONE, "max_length": value.max_length}
+            description, files = value.stored()
+            self.files.update({f"{self.folder}/{BACKBONE}/{name}": content for name, content in files.items()})
+            return {"text_model": description, "max_length": value.max_length}
         if SPLITTERS.get(type(value).__name__) is type(value):
             chosen = {key: vars(value)[key] for key in inspect.signature(type(value)).parameters if key in vars(value)}
             return {

@@ -1,10 +1,12 @@
 """The folder of a saved model: its manifest, its files, and the leftovers of interrupted saves."""
 
+import errno
 import hashlib
 import json
 import os
 import re
 import shutil
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,8 +22,15 @@ except ImportError:  # Windows
 
 MANIFEST = "skellipsoid.json"
 CARD = "README.md"
-#: Of version 1 the ellipsoids are about the class means, in the features themselves; version 2 knows no other steps.
-FORMAT, FORMAT_VERSION, READABLE_VERSIONS = "skellipsoid", 3, (1, 2, 3)
+FORMAT, FORMAT_VERSION = "skellipsoid", 4
+#: What ``save`` writes into the manifest, the hash of everything else first.
+_KEYS = {
+    *("manifest_sha256", "format", "format_version", "skellipsoid_version", "saved", "versions", "provenance"),
+    *("parts", "model", "sha256", "readme_sha256"),
+}
+_FIRST_LINE = re.compile(rb'\{"manifest_sha256": "([0-9a-f]{64})",\n')
+#: Files of a model below its folder of parts: arrays of an estimator, and weights and tokenizer of a text model.
+_FILE = re.compile(r"(?:[A-Za-z0-9_.-]+/)+(?:arrays\.safetensors|text_model/(?:model\.safetensors|tokenizer\.json))")
 PARTS = re.compile(r"parts-[0-9a-f]{16}")
 #: How often a model is read that is replaced meanwhile.
 _MOST_TRIES = 30
@@ -56,47 +65,72 @@ def read_model(source: Path) -> tuple[dict[str, Any], Files]:
 
 def read_manifest(source: Path) -> tuple[dict[str, Any], bytes]:
     """Read the manifest of a folder, checked as far as to know that ``save`` wrote it; and its bytes."""
+    path = source / MANIFEST
     if not source.exists():
         msg = f"There is no folder {str(source)!r}; check the path of the saved model."
         raise FileNotFoundError(msg)
     try:
-        content = (source / MANIFEST).read_bytes()
-        manifest = json.loads(content)
+        content = read_file(path)
+        manifest = json.loads(content, object_pairs_hook=_without_repetition)
     except (FileNotFoundError, NotADirectoryError) as error:
         msg = (
             f"{str(source)!r} is not a saved model: it holds no {MANIFEST}; pass a folder that skellipsoid.save wrote."
         )
         raise ValueError(msg) from error
+    except OSError as error:
+        msg = f"{str(path)!r} cannot be read ({error.strerror}); take a copy of the model that consists of files."
+        raise ValueError(msg) from error
     except (ValueError, RecursionError) as error:
-        msg = f"{str(source / MANIFEST)!r} is damaged ({error}); save the model again or take a copy of it."
+        msg = f"{str(path)!r} is damaged ({error}); save the model again or take a copy of it."
         raise ValueError(msg) from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        msg = f"{str(source / MANIFEST)!r} was not written by skellipsoid.save; pass a folder that it wrote."
+        msg = f"{str(path)!r} was not written by skellipsoid.save; pass a folder that it wrote."
         raise ValueError(msg)
-    if manifest.get("format_version") not in READABLE_VERSIONS:
+    version = manifest.get("format_version")
+    if version != FORMAT_VERSION or type(version) is not int:
         msg = (
-            f"The model in {str(source)!r} has format version {manifest.get('format_version')!r}, this skellipsoid "
-            f"({__version__}) reads versions 1 to {FORMAT_VERSION}; it was written by skellipsoid "
-            f"{manifest.get('skellipsoid_version')}, install that."
+            f"The model in {str(source)!r} has format version {version!r}, this skellipsoid ({__version__}) reads "
+            f"version {FORMAT_VERSION}; it was written by skellipsoid {manifest.get('skellipsoid_version')}, install "
+            "that."
         )
+        raise ValueError(msg)
+    first = _FIRST_LINE.match(content)
+    if first is None or sha256(content[first.end() :]) != first[1].decode():
+        msg = f"{str(path)!r} is damaged (its SHA-256 differs); save the model again or take a copy of it."
+        raise ValueError(msg)
+    if unknown := sorted(manifest.keys() ^ _KEYS):
+        msg = f"{str(path)!r} is damaged ({unknown[0]!r} is unknown or missing); do not trust this model."
         raise ValueError(msg)
     return manifest, content
 
 
+def manifest_bytes(manifest: dict[str, Any]) -> bytes:
+    """Give a manifest as JSON, its first line with the hash of all other lines."""
+    lines = json.dumps(manifest, indent=1).encode().removeprefix(b"{\n")
+    return b'{"manifest_sha256": "' + sha256(lines).encode() + b'",\n' + lines
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        msg = f"a name stands twice among {sorted(found)[:3]}"
+        raise ValueError(msg)
+    return found
+
+
 def _read_parts(source: Path, manifest: dict[str, Any]) -> Files:
     """Read and check every file that the manifest names."""
-    parts, expected = manifest.get("parts"), manifest.get("sha256")
+    parts, expected = manifest["parts"], manifest["sha256"]
     if not (isinstance(parts, str) and PARTS.fullmatch(parts) and isinstance(expected, dict)):
         msg = f"{str(source / MANIFEST)!r} is damaged; save the model again or take a copy of it."
         raise ValueError(msg)
     files: Files = {}
     for name, digest in expected.items():
-        # An empty segment too: cut after it, the rest of the name would be an absolute path.
-        if {"", ".", ".."} & {*name.split("/")} or {"\\", ":"} & {*name}:
-            msg = f"{str(source / MANIFEST)!r} names a file outside of its folder ({name!r}); do not trust this model."
+        if not _FILE.fullmatch(name) or {".", ".."} & {*name.split("/")}:
+            msg = f"{str(source / MANIFEST)!r} names a file that save never writes ({name!r}); do not trust this model."
             raise ValueError(msg)
         try:
-            files[name] = (source / parts / name).read_bytes()
+            files[name] = read_file(source / parts / name, below=source)
         except OSError as error:
             msg = (
                 f"The model in {str(source)!r} lacks its file {name!r} ({error.strerror}); take a complete copy of it."
@@ -106,6 +140,41 @@ def _read_parts(source: Path, manifest: dict[str, Any]) -> Files:
             msg = f"The file {name!r} of the model in {str(source)!r} is damaged (its SHA-256 differs); copy it again."
             raise ValueError(msg)
     return files
+
+
+def read_file(path: Path, below: Path | None = None) -> bytes:
+    """Read a regular file; the folders between ``below`` and it must be folders too.
+
+    Raises
+    ------
+    OSError
+        If it, or such a folder, is missing, or is a symbolic link, a pipe or a device, which are not waited for.
+    """
+    for folder in path.parents if below is not None else ():
+        if folder == below:
+            break
+        if stat.S_ISLNK(folder.lstat().st_mode):
+            raise OSError(errno.ELOOP, "its folder is a symbolic link")
+    # Names of flags that Windows does not have, where they are not needed.
+    flags = [getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")]
+    try:
+        handle = os.open(path, sum(flags, os.O_RDONLY))
+    except OSError as error:
+        if path.is_symlink():
+            raise OSError(errno.ELOOP, "it is a symbolic link") from error
+        raise
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(errno.EINVAL, "it is no regular file")
+        return file.read()
+
+
+def write_files(files: Files, folder: Path) -> None:
+    """Write files by relative path."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
 
 
 def sha256(content: bytes) -> str:

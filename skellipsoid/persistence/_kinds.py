@@ -75,6 +75,12 @@ def _check_ellipsoid(clf: EllipsoidOpenSetClassifier, sizes: Sizes) -> None:
         raise ValueError(msg)
 
 
+def _check_encoder(encoder: SupConTextEncoder, sizes: Sizes) -> None:
+    if encoder.pooling == "model" and not len(encoder._backbone.model.after):
+        msg = "pooling is 'model', but its text model has no pooling of its own"
+        raise ValueError(msg)
+
+
 def _check_tuned(tuned: TunedOperatingPointCV, sizes: Sizes) -> None:
     inner = tuned.estimator_
     if not hasattr(inner, "score_samples") or list(getattr(inner, "classes_", [])) != list(tuned.classes_):
@@ -106,7 +112,6 @@ _MOMENTS = {
 }
 _ELLIPSOID = {
     **CLASSIFIER,
-    "class_offsets_": optional(CLASSIFIER["class_offsets_"]),  # the first format has none
     "scale_": NUMBER,
     "_mean": floats("n_features"),
     "centroids_": floats("n_classes", "n_features"),
@@ -179,7 +184,7 @@ KINDS: dict[str, Kind] = {
     kind.cls.__name__: kind
     for kind in (
         Kind(EllipsoidOpenSetClassifier, _ELLIPSOID, _check_ellipsoid),
-        Kind(SupConTextEncoder, _ENCODER),
+        Kind(SupConTextEncoder, _ENCODER, _check_encoder),
         Kind(TunedOperatingPointCV, _TUNED, _check_tuned),
         Kind(StandardScaler, _SCALER, _check_scaler),
         Kind(Normalizer, {"n_features_in_": optional(N_FEATURES)}),

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,12 +19,14 @@ from sklearn.utils.validation import check_is_fitted
 from .._ellipsoid import EllipsoidOpenSetClassifier
 from .._encoder import SupConTextEncoder
 from .._engine.devices import resolve_device
+from .._engine.stored_text_model import FILES, StoredTextModel, restore
 from .._engine.text import TextBackbone
 from .._operating_point import TunedOperatingPointCV
-from ._describe import ARRAYS
+from ._describe import ARRAYS, BACKBONE
 from ._folder import Files, read_model
 from ._kinds import KINDS, SPLITTERS, check_state
 
+_STRINGS = re.compile(r"[<>=|]?U[0-9]{1,5}|O|T", re.ASCII)
 _FITTED_NAME = re.compile(r"_?[a-z]\w*", re.ASCII)
 
 
@@ -59,8 +62,13 @@ def load(folder: str | Path) -> Any:
     source = Path(folder)
     manifest, files = read_model(source)
     try:
-        return _build(manifest["model"], files)
-    except (LookupError, TypeError, AttributeError, ValueError, RecursionError, MemoryError, SafetensorError) as error:
+        asked = Asked(files)
+        estimator = _build(manifest["model"], asked)
+        asked.check_all("file")
+    except (
+        *(LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError, MemoryError),
+        SafetensorError,
+    ) as error:
         reason = f"{type(error).__name__}: {error}" if isinstance(error, LookupError) else str(error)
         msg = f"The model in {str(source)!r} does not describe an estimator of this package ({reason}); save it again."
         saved_with = manifest.get("versions")
@@ -68,20 +76,50 @@ def load(folder: str | Path) -> Any:
         if saved_with not in (None, sklearn.__version__):
             msg += f" It was saved with scikit-learn {saved_with}, this is {sklearn.__version__}."
         raise ValueError(msg) from error
+    return estimator
+
+
+class Asked(dict[str, Any]):
+    """A mapping that knows which of its items were asked for."""
+
+    def __init__(self, items: Mapping[str, Any]) -> None:
+        super().__init__(items)
+        self._asked: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self._asked.add(name)
+        return super().__getitem__(name)
+
+    def check_all(self, what: str) -> None:
+        """Raise an error if there is an item that nobody asked for."""
+        if left := sorted(self.keys() - self._asked):
+            msg = f"nothing in it needs the {what} {left[0]!r}"
+            raise ValueError(msg)
+
+
+def _check_keys(described: dict[str, Any], *required: str, optional: tuple[str, ...] = ()) -> None:
+    """Raise an error if a description has other entries than these."""
+    for name in sorted(described.keys() - {*required, *optional}):
+        msg = f"it has the entry {name!r}, which save never writes"
+        raise ValueError(msg)
+    for name in required:
+        described[name]
 
 
 def _build(model: Any, files: Files, *, fitted: bool = True) -> Any:
     """Create an estimator, or a Pipeline, from its description."""
     if model["class"] != "Pipeline":
         return _build_part(model, files, fitted=fitted)
+    _check_keys(model, "class", "verbose", "transform_input", "steps")
     steps = []
     for step in model["steps"]:
-        skipped = step["class"] == "passthrough"
-        steps.append((step["name"], "passthrough" if skipped else _build(step, files, fitted=fitted)))
+        inside = {name: value for name, value in step.items() if name != "name"}
+        skipped = inside == {"class": "passthrough"}
+        steps.append((step["name"], "passthrough" if skipped else _build(inside, files, fitted=fitted)))
     if not steps:
         msg = "a Pipeline has no steps"
         raise ValueError(msg)
-    options = {} if model.get("transform_input") is None else {"transform_input": model["transform_input"]}
+    options = {} if model["transform_input"] is None else {"transform_input": model["transform_input"]}
     pipeline = Pipeline(steps, verbose=model["verbose"], **options)
     pipeline._validate_params()
     pipeline._validate_steps()
@@ -91,6 +129,7 @@ def _build(model: Any, files: Files, *, fitted: bool = True) -> Any:
 
 
 def _build_part(model: dict[str, Any], files: Files, *, fitted: bool) -> Any:
+    _check_keys(model, "class", "folder", "parameters", "state")
     cls = KINDS[model["class"]].cls
     source = _Source.of(model["folder"], files)
     unknown = sorted(model["parameters"].keys() - set(cls._get_param_names()))  # type: ignore[attr-defined]
@@ -103,22 +142,21 @@ def _build_part(model: dict[str, Any], files: Files, *, fitted: bool) -> Any:
         estimator._validate_params()
     if hasattr(estimator, "device"):
         resolve_device(estimator.device, fallback=True)
-    if not fitted:
-        return estimator
+    if model["state"] and not fitted:
+        msg = f"a {cls.__name__} that is only a parameter has fitted state"
+        raise ValueError(msg)
     for name, value in model["state"].items():
         _set_state(estimator, name, source.decode(value, fitted=True))
-    if isinstance(estimator, EllipsoidOpenSetClassifier):
-        estimator._upgrade()
-    check_is_fitted(estimator)
-    check_state(estimator)
+    if fitted:
+        check_is_fitted(estimator)
+        check_state(estimator)
+    source.arrays.check_all("array")
     return estimator
 
 
 def _set_state(estimator: Any, name: str, value: Any) -> None:
     defined = inspect.getattr_static(type(estimator), name, None)
-    if isinstance(defined, property) and defined.fset is None:
-        return  # state of an earlier version that is now computed
-    own = isinstance(defined, property) or defined is None
+    own = defined is None or (isinstance(defined, property) and defined.fset is not None)
     if not _FITTED_NAME.fullmatch(name) or not own or name in estimator.get_params(deep=False):
         msg = f"{name!r} is no fitted attribute of {type(estimator).__name__}"
         raise ValueError(msg)
@@ -131,11 +169,11 @@ class _Source:
 
     folder: str
     files: Files
-    arrays: dict[str, np.ndarray]
+    arrays: Asked
 
     @classmethod
     def of(cls, folder: str, files: Files) -> "_Source":
-        return cls(folder, files, safetensors.numpy.load(files[f"{folder}/{ARRAYS}"]))
+        return cls(folder, files, Asked(safetensors.numpy.load(files[f"{folder}/{ARRAYS}"])))
 
     def decode(self, value: Any, *, fitted: bool) -> Any:
         """Make a value from its JSON."""
@@ -147,34 +185,42 @@ class _Source:
         if not isinstance(value, dict):
             return value
         if "mapping" in value:
+            _check_keys(value, "mapping")
             return {name: self.decode(item, fitted=fitted) for name, item in value["mapping"].items()}
         if "array" in value:
+            _check_keys(value, "array", optional=("transposed", "flipped"))
             return self._array(value)
         if "strings" in value:
+            _check_keys(value, "strings", "dtype")
             return _strings(value["strings"], value["dtype"])
         if "splitter" in value:
+            _check_keys(value, "splitter", "parameters")
             chosen = {name: self.decode(item, fitted=False) for name, item in value["parameters"].items()}
             return SPLITTERS[value["splitter"]](**chosen)
         if "estimator" in value:
+            _check_keys(value, "estimator")
             return _build(value["estimator"], self.files, fitted=fitted)
+        _check_keys(value, "text_model", "max_length")
         return self._text_model(value["text_model"], value["max_length"])
 
     def _array(self, value: dict[str, Any]) -> np.ndarray:
-        array = self.arrays[value["array"]]
+        array: np.ndarray = self.arrays[value["array"]]
         if value.get("transposed"):
             array = array.T
         return np.flip(array, tuple(value["flipped"])) if value.get("flipped") else array
 
-    def _text_model(self, place: str, max_length: Any) -> TextBackbone:
-        if max_length is not None and (not isinstance(max_length, int) or max_length < 2):
+    def _text_model(self, description: Any, max_length: Any) -> TextBackbone:
+        if max_length is not None and (type(max_length) is not int or max_length < 2):
             msg = f"max_length of the text model is {max_length!r}, but must be an integer of at least 2, or null"
             raise ValueError(msg)
-        prefix = f"{self.folder}/{place}/"
-        own = {name.removeprefix(prefix): content for name, content in self.files.items() if name.startswith(prefix)}
-        return TextBackbone.from_files(own, max_length)
+        files = {name: self.files[f"{self.folder}/{BACKBONE}/{name}"] for name in FILES}
+        return TextBackbone(restore(StoredTextModel(description, files)), max_length)
 
 
 def _strings(strings: Any, dtype: Any) -> np.ndarray:
+    if not (isinstance(dtype, str) and _STRINGS.fullmatch(dtype)):
+        msg = f"{str(dtype)[:80]!r} is no type of strings"
+        raise ValueError(msg)
     array = np.array(strings, dtype=np.dtypes.StringDType() if dtype == "T" else dtype)
     if array.dtype.kind not in "OUT" or array.tolist() != strings or not all(isinstance(s, str) for s in array.flat):
         msg = f"{str(strings)[:80]} are no strings of type {dtype!r}"

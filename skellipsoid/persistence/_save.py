@@ -1,6 +1,5 @@
 """Save a fitted estimator to a folder, completely or not at all."""
 
-import json
 import math
 import os
 import platform
@@ -16,7 +15,6 @@ from warnings import warn
 
 import numpy as np
 
-from .._engine.text import write_files
 from .._version import __version__
 from ._card import parts_of, write_card
 from ._describe import describe
@@ -27,11 +25,13 @@ from ._folder import (
     MANIFEST,
     Files,
     locked,
+    manifest_bytes,
     read_manifest,
     remove_replaced,
     remove_unfinished,
     sha256,
     to_disk,
+    write_files,
 )
 
 
@@ -66,6 +66,9 @@ def save(
         hold. Then nothing is written.
     FileExistsError
         If the folder holds anything and ``overwrite`` is false, or if it holds something other than a saved model.
+    OSError
+        If the folder cannot be written; the message names the folder and the space that the model needs. What was there
+        before stays.
     sklearn.exceptions.NotFittedError
         If the estimator is not fitted.
 
@@ -103,13 +106,29 @@ def save(
     }
     card = write_card(estimator, manifest, sum(map(len, files.values()))).encode()
     replaces = _check_target(target, overwrite)
-    remove_unfinished(target)
-    if not replaces:
-        if _write_first(target, manifest, files, card):
+    with _explained_failure(target, sum(map(len, files.values()))):
+        remove_unfinished(target)
+        if not replaces and _write_first(target, manifest, files, card):
             return
+    if not replaces:
         _check_target(target, overwrite)  # another save was first
-    with locked(target, wait=True) as held:
+    with _explained_failure(target, sum(map(len, files.values()))), locked(target, wait=True) as held:
         _replace(target, manifest, files, card, held=held)
+
+
+@contextmanager
+def _explained_failure(target: Path, n_bytes: int) -> Iterator[None]:
+    """Name the folder and the needed space if it cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        msg = (
+            f"The model cannot be written to {str(target)!r} ({error.strerror or error}); it needs {n_bytes / 1e6:.1f} "
+            "MB: free some space, or pass another folder. What was there before is unchanged."
+        )
+        failure = type(error)(msg)
+        failure.errno = error.errno
+        raise failure from error
 
 
 def _versions() -> dict[str, str | None]:
@@ -177,16 +196,11 @@ def _check_target(target: Path, overwrite: bool) -> bool:
     return True
 
 
-def _as_bytes(manifest: dict[str, Any], card_hashes: list[str]) -> bytes:
-    """Give the manifest, with the hashes of the model cards that this and the earlier save wrote."""
-    return json.dumps(manifest | {"readme_sha256": card_hashes}, indent=1).encode()
-
-
 def _write_first(target: Path, manifest: dict[str, Any], files: Files, card: bytes) -> bool:
     """Write a folder beside and rename it, so that it appears at once; false if another save was first."""
     with _new_folder(target.absolute()) as beside:
         write_files({f"{manifest['parts']}/{name}": content for name, content in files.items()}, beside)
-        write_files({CARD: card, MANIFEST: _as_bytes(manifest, [sha256(card)])}, beside)
+        write_files({CARD: card, MANIFEST: manifest_bytes(manifest | {"readme_sha256": [sha256(card)]})}, beside)
         to_disk(beside)
         try:
             beside.rename(target)
@@ -230,7 +244,7 @@ def _replace(target: Path, manifest: dict[str, Any], files: Files, card: bytes, 
             to_disk(new_card)
         # The present card too: killed before it is replaced, the next save knows it.
         hashes = [sha256(card), present] if present else [sha256(card)]
-        new_manifest.write_bytes(_as_bytes(manifest, hashes if writes_card else []))
+        new_manifest.write_bytes(manifest_bytes(manifest | {"readme_sha256": hashes if writes_card else []}))
         to_disk(target / parts)
         to_disk(new_manifest)
         new_manifest.replace(target / MANIFEST)

@@ -19,13 +19,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skellipsoid._engine import text as engine
+from skellipsoid._engine.stored_text_model import TextModel
 from skellipsoid._engine.text import (
     TextBackbone,
     find_model,
     length_sorted_pieces,
     packaged_model,
-    read_files,
-    write_files,
 )
 
 
@@ -127,7 +126,9 @@ def test_model_pooling_is_what_sentence_transformers_encodes(tiny_model, texts, 
 
     modules = [models.Transformer(tiny_model), models.Pooling(32, pooling_mode=pooling_mode), models.Normalize()]
     model = SentenceTransformer(modules=modules, device="cpu")
-    np.testing.assert_allclose(embedded(TextBackbone(model), texts, "model"), model.encode(texts), atol=1e-5)
+    np.testing.assert_allclose(
+        embedded(TextBackbone(TextModel.of(model)), texts, "model"), model.encode(texts), atol=1e-5
+    )
 
 
 def test_gradients_flow_through_the_pieces_to_every_row(backbone, monkeypatch):
@@ -290,21 +291,15 @@ def test_loading_leaves_the_users_settings_and_random_state_alone(build_model, t
     assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == (verbosity, bar)
 
 
-# Files
+# Plain data
 
 
-def test_files_are_written_and_read_by_relative_path(tmp_path):
-    files = {"a.json": b"{}", "deep/er/b.bin": bytes(range(256))}
-    write_files(files, tmp_path / "new")
-    assert read_files(tmp_path / "new") == files
-
-
-def test_a_pickled_model_is_its_files_and_embeds_alike(backbone, texts):
+def test_a_pickled_model_is_plain_data_and_embeds_alike(backbone, texts):
     expected = embedded(backbone, texts)
     copy = pickle.loads(pickle.dumps(backbone))
     # Not built yet: pickled again as it came.
     assert copy._model is None
-    assert copy.files() == backbone.files()
+    assert copy.stored() == backbone.stored()
     again = pickle.loads(pickle.dumps(copy))
     np.testing.assert_array_equal(embedded(again, texts), expected)
     np.testing.assert_array_equal(embedded(copy, texts), expected)
@@ -314,15 +309,6 @@ def test_a_pickled_model_is_its_files_and_embeds_alike(backbone, texts):
 def test_the_length_limit_travels(tiny_model):
     copy = pickle.loads(pickle.dumps(TextBackbone.load(tiny_model, max_length=4)))
     assert len(copy.tokenize(["set an alarm for noon please"])[0]) == 4
-
-
-@pytest.mark.parametrize("kind", ["foreign.Module", "sentence_transformers_evil.Module", "os.system", None])
-def test_files_that_ask_for_foreign_code_are_refused(backbone, kind):
-    files = backbone.files()
-    modules = json.loads(files["modules.json"])
-    modules[0]["type"] = kind
-    with pytest.raises(ValueError, match=r"asks for the class .*, which is not of sentence-transformers"):
-        TextBackbone.from_files(files | {"modules.json": json.dumps(modules).encode()}, None)
 
 
 # Threads
@@ -342,18 +328,16 @@ def in_threads(n_threads, work):
 
 @pytest.fixture
 def slow_builds(monkeypatch):
-    """Folders that were built into models, each slowly enough for other threads to come in between."""
-    import sentence_transformers
-
+    """Data that were built into models, each slowly enough for other threads to come in between."""
     built = []
-    original = sentence_transformers.SentenceTransformer
+    original = engine.restore
 
-    def build(folder, **options):
-        built.append(folder)
+    def build(stored):
+        built.append(stored)
         time.sleep(0.05 * len(built))  # the first to begin is the first to end
-        return original(folder, **options)
+        return original(stored)
 
-    monkeypatch.setattr(sentence_transformers, "SentenceTransformer", build)
+    monkeypatch.setattr(engine, "restore", build)
     return built
 
 
@@ -366,13 +350,12 @@ def test_threads_that_use_an_unpickled_model_first_build_it_once(backbone, texts
 
 
 def test_a_model_that_is_carried_off_while_it_is_built_is_whole(backbone, slow_builds):
-    expected = backbone.files()
+    expected = backbone.stored()
     copy = pickle.loads(pickle.dumps(backbone))
-    found = in_threads(8, lambda: (copy.files(), copy.model, pickle.loads(pickle.dumps(copy)).files()))
+    found = in_threads(8, lambda: (copy.stored(), copy.model, pickle.loads(pickle.dumps(copy)).stored()))
     assert len(slow_builds) == 1
-    for files, _, carried in found:
-        assert files.keys() == carried.keys() == expected.keys()
-        assert files["model.safetensors"] == carried["model.safetensors"] == expected["model.safetensors"]
+    for stored, _, carried in found:
+        assert stored == carried == expected
 
 
 def user_settings():

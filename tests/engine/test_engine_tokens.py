@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from transformers import BertTokenizerFast
 
-from skellipsoid._engine.text import TextBackbone, write_model
+from skellipsoid._engine.text import TextBackbone, export
 from skellipsoid._engine.tokens import Tokenizer
 
 TEXTS = ["", "alarm", "wake me at six", "Wake Me At Six", "rain " * 40, "rain " * 400, "☔ déjà 漢字"]
@@ -18,8 +18,9 @@ def saved(model, folder, max_seq_length=None, settings=None, subfolder=""):
     """Write a model as sentence-transformers does, in its older layout with a subfolder if one is named."""
     backbone = TextBackbone.load(model)
     if max_seq_length:
-        backbone.model.max_seq_length = max_seq_length
-    write_model(backbone.model, folder)
+        backbone.model.limit = max_seq_length
+    folder.mkdir()
+    export(backbone, folder, "model", None, None, normalize=False)
     modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
     if subfolder:
         files = [path for path in folder.iterdir() if path.is_file() and path.name != "modules.json"]

@@ -1,11 +1,13 @@
 """Small models to be saved, what a folder holds, and what may be changed in it."""
 
 import copy
+import json
 from pathlib import Path
 
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
+from skellipsoid.persistence._folder import manifest_bytes
 
 MANIFEST = "skellipsoid.json"
 
@@ -13,6 +15,17 @@ MANIFEST = "skellipsoid.json"
 def snapshot(folder):
     """Every file below a folder with its content."""
     return {str(p.relative_to(folder)): p.read_bytes() for p in Path(folder).rglob("*") if p.is_file()}
+
+
+def read_manifest(folder):
+    """The manifest of a saved model, without its own hash."""
+    manifest = json.loads((Path(folder) / MANIFEST).read_bytes())
+    return {key: value for key, value in manifest.items() if key != "manifest_sha256"}
+
+
+def write_manifest(folder, manifest):
+    """Write a manifest as anyone can who wants to do harm: with a hash that fits."""
+    (Path(folder) / MANIFEST).write_bytes(manifest_bytes(manifest))
 
 
 def make_encoder(model, finetune="head", **parameters):

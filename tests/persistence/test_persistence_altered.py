@@ -1,11 +1,9 @@
 """Saved models whose manifest or arrays were altered by hand: refused at load, or as good as any."""
 
-import json
-
 import numpy as np
 import pytest
 import safetensors.numpy
-from persistence_helpers import MANIFEST, alterations
+from persistence_helpers import MANIFEST, alterations, read_manifest, write_manifest
 from sklearn.decomposition import PCA
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -44,9 +42,9 @@ def altered(steps, monkeypatch):
     content = (steps / MANIFEST).read_bytes()
 
     def alter(change):
-        manifest = json.loads(content)
+        manifest = read_manifest(steps)
         change(manifest["model"]["steps"])
-        (steps / MANIFEST).write_text(json.dumps(manifest))
+        write_manifest(steps, manifest)
         return steps
 
     yield alter
@@ -138,17 +136,17 @@ def test_what_could_not_predict_is_refused(altered, change, sentence):
 
 def test_the_versions_of_scikit_learn_are_named_where_they_differ(altered, steps):
     altered(lambda described: None)
-    manifest = json.loads((steps / MANIFEST).read_text())
+    manifest = read_manifest(steps)
     manifest["versions"]["scikit-learn"] = "0.1"
     manifest["model"]["steps"][0]["parameters"]["gamma"] = 1
-    (steps / MANIFEST).write_text(json.dumps(manifest))
+    write_manifest(steps, manifest)
     with pytest.raises(ValueError, match=r"It was saved with scikit-learn 0\.1, this is "):
         load(steps)
 
 
 @pytest.mark.parametrize("names", [("enc", "clf"), ("clf", "enc")])
 def test_steps_of_a_text_pipeline_must_fit_together(saved, names):
-    manifest = json.loads((saved / MANIFEST).read_text())
+    manifest = read_manifest(saved)
     described = {step["name"]: step for step in manifest["model"]["steps"]}
     if names == ("enc", "clf"):
         described["clf"]["name"] = "again"
@@ -157,7 +155,7 @@ def test_steps_of_a_text_pipeline_must_fit_together(saved, names):
     else:
         manifest["model"]["steps"] = [described[name] for name in names]
         sentence = "All intermediate steps should be transformers"
-    (saved / MANIFEST).write_text(json.dumps(manifest))
+    write_manifest(saved, manifest)
     with pytest.raises(ValueError, match=sentence):
         load(saved)
 
@@ -165,7 +163,7 @@ def test_steps_of_a_text_pipeline_must_fit_together(saved, names):
 @pytest.mark.parametrize("change", ["infinite", "short", "gone"])
 def test_arrays_that_were_changed_with_their_checksum_are_refused(altered, steps, change):
     altered(lambda described: None)
-    manifest = json.loads((steps / MANIFEST).read_text())
+    manifest = read_manifest(steps)
     name = "2-ellipsoidopensetclassifier/arrays.safetensors"
     path = steps / manifest["parts"] / name
     content = path.read_bytes()
@@ -176,7 +174,7 @@ def test_arrays_that_were_changed_with_their_checksum_are_refused(altered, steps
         arrays["radii_"] = arrays["radii_"][:-1] if change == "short" else arrays["radii_"] * np.inf
     path.write_bytes(safetensors.numpy.save(arrays))
     manifest["sha256"][name] = sha256(path.read_bytes())
-    (steps / MANIFEST).write_text(json.dumps(manifest))
+    write_manifest(steps, manifest)
     with pytest.raises(ValueError, match="radii_"):
         load(steps)
     path.write_bytes(content)
@@ -187,10 +185,10 @@ def test_arrays_that_were_changed_with_their_checksum_are_refused(altered, steps
 def test_a_change_anywhere_is_refused_at_load_or_does_no_harm(name, request, rows):
     folder = request.getfixturevalue(name)
     content = (folder / MANIFEST).read_bytes()
-    manifest = json.loads(content)
+    manifest = read_manifest(folder)
     refusals, n_good = [], 0
     for changed in alterations(manifest["model"]):
-        (folder / MANIFEST).write_text(json.dumps(manifest | {"model": changed}))
+        write_manifest(folder, manifest | {"model": changed})
         try:
             loaded = load(folder)
         except ValueError as error:

@@ -1,13 +1,12 @@
 """Every classifier of ``skellipsoid.baselines`` on disk without pickle."""
 
-import json
 import pickle
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
-from persistence_helpers import MANIFEST, alterations, make_encoder, snapshot
+from persistence_helpers import MANIFEST, alterations, make_encoder, read_manifest, snapshot, write_manifest
 from sklearn.base import clone
 from sklearn.decomposition import PCA
 from sklearn.frozen import FrozenEstimator
@@ -185,9 +184,9 @@ def altered(folder, change):
     """Change the manifest of a saved model, and load it."""
     path = folder / MANIFEST
     content = path.read_bytes()
-    manifest = json.loads(content)
+    manifest = read_manifest(folder)
     change(manifest["model"])
-    path.write_text(json.dumps(manifest))
+    write_manifest(folder, manifest)
     try:
         return load(folder)
     finally:
@@ -277,11 +276,10 @@ def test_a_change_anywhere_is_refused_at_load_or_does_no_harm(rows, tmp_path, na
     if "max_iter" in getattr(baselines, name)().get_params():
         parameters = {**parameters, "max_iter": 2}  # a short loss_curve_
     save(make(name, **parameters).fit(*rows), tmp_path / "model")
-    path = tmp_path / "model" / MANIFEST
-    manifest = json.loads(path.read_text())
+    manifest = read_manifest(tmp_path / "model")
     refusals, n_good = [], 0
     for changed in alterations(manifest["model"]):
-        path.write_text(json.dumps(manifest | {"model": changed}))
+        write_manifest(tmp_path / "model", manifest | {"model": changed})
         try:
             loaded = load(tmp_path / "model")
         except ValueError as error:

@@ -52,7 +52,7 @@ def test_a_save_that_fails_cleans_up_after_itself(pipeline, other, tmp_path, exi
         assert load(target)["clf"].classes_.tolist() == other["clf"].classes_.tolist()
         assert snapshot(tmp_path)["model/README.md"] == before["model/README.md"]
         assert sorted(p.name.split("-")[0] for p in target.iterdir()) == ["README.md", "notes.txt", "parts", MANIFEST]
-    assert n_calls > 15
+    assert n_calls > 12  # one for each file and rename
     assert caught == []
     assert load(target)["clf"].classes_.tolist() == other["clf"].classes_.tolist()
 
@@ -132,7 +132,7 @@ def test_a_save_that_is_killed_leaves_the_old_model_whole(pipeline, other, queri
     done = fresh_python(_KILL, tmp_path, existing)
     assert (done.stderr, done.returncode) == ("", 0)
     codes, found, saved_again, names, cards_are_own = zip(*json.loads(done.stdout), strict=True)
-    assert len(codes) > 30
+    assert len(codes) > 25
     assert codes == (9,) * (len(codes) - 1) + (0,)
     # What was there (or nothing) until one step, what is new from then on, never a mixture.
     expected = before if existing else None

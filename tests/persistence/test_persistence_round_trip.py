@@ -173,28 +173,3 @@ def test_a_new_process_needs_the_folder_alone(tiny_model, texts, labels, queries
 
 def test_a_saved_model_holds_json_and_weights_alone(saved):
     assert {Path(name).suffix for name in snapshot(saved)} == {".json", ".safetensors", ".md"}
-
-
-@pytest.mark.parametrize("name", ["covariance", "identity"])
-def test_models_of_the_first_format_predict_as_they_did(name, tmp_path):
-    folder = Path(__file__).parent / "data" / f"format-1-{name}"
-    kept = np.load(folder.with_suffix(".npy"))  # three features, the margins of three classes, the score
-    rows, margins, scores = kept[:, :3], kept[:, 3:-1], kept[:, -1]
-    clf = load(folder)
-    np.testing.assert_allclose(clf.class_margins(rows), margins, rtol=1e-6)
-    np.testing.assert_allclose(clf.score_samples(rows), scores, rtol=1e-6)
-    np.testing.assert_array_equal(clf.predict(rows) == -1, scores < 0)
-    np.testing.assert_array_equal(clf.centers_, clf.centroids_)
-    norms = np.linalg.norm(np.einsum("kij,nkj->nki", clf.components_, rows[:, np.newaxis] - clf.centers_), axis=2)
-    np.testing.assert_allclose(1 - norms / clf.radii_, margins, rtol=1e-4, atol=1e-4)
-    save(clf, tmp_path / "again")
-    np.testing.assert_array_equal(load(tmp_path / "again").class_margins(rows), clf.class_margins(rows))
-    # A pickle of that time lacks the same attributes.
-    later = ("centers_", "_centers", "_labels", "_label_constants", "_off_span", "spherical_share_", "between_share_")
-    old = {k: v for k, v in vars(clf).items() if k not in later and not k.startswith("_metric_")}
-    restored = EllipsoidOpenSetClassifier.__new__(EllipsoidOpenSetClassifier)
-    parameters = {"shape", "negative_loss"}
-    restored.__setstate__({k: v for k, v in old.items() if k not in parameters})
-    np.testing.assert_array_equal(restored.class_margins(rows), clf.class_margins(rows))
-    for earlier in (clf, restored):
-        assert (clone(earlier).shape, clone(earlier).negative_loss) == ("full", "contraction")

@@ -14,7 +14,6 @@ import pytest
 from persistence_helpers import MANIFEST, snapshot
 
 from skellipsoid import EllipsoidOpenSetClassifier, load, save
-from skellipsoid._engine import text
 from skellipsoid.persistence import _folder
 
 _WRITE = """
@@ -66,11 +65,8 @@ def test_a_model_is_loaded_while_another_process_replaces_it(pipeline, other, tm
     assert sorted(p.name.split("-")[0] for p in target.iterdir()) == ["README.md", "parts", MANIFEST]
 
 
-def test_threads_that_ask_a_loaded_model_first_build_its_text_model_once(pipeline, queries, tmp_path, monkeypatch):
+def test_threads_ask_a_loaded_model_at_once(pipeline, queries, tmp_path):
     save(pipeline, tmp_path / "model")
-    built = []
-    original = text.load_folder
-    monkeypatch.setattr(text, "load_folder", lambda *given: [built.append(given), time.sleep(0.1), original(*given)][2])
     loaded = load(tmp_path / "model")
     start = threading.Barrier(8)
 
@@ -81,7 +77,6 @@ def test_threads_that_ask_a_loaded_model_first_build_its_text_model_once(pipelin
     with ThreadPoolExecutor(8) as pool:
         answers = list(pool.map(ask, range(8)))
     assert answers == [pipeline.predict(queries).tolist()] * 8
-    assert len(built) == 1
 
 
 def test_a_model_that_never_rests_is_given_up_with_a_sentence(classifier, tmp_path, monkeypatch):

@@ -1,0 +1,358 @@
+"""A text model as plain data: a description for JSON, its weights as safetensors, its tokenizer as JSON.
+
+Only classes of transformers, tokenizers and sentence-transformers that are listed here are built, with settings that
+are listed here, and from memory: no file, no address and no name of code in the data is ever followed.
+"""
+
+import inspect
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import safetensors.torch
+import torch
+from torch import Tensor, nn
+
+from .devices import kept_torch_state
+from .progress import quiet_libraries
+
+WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
+#: Names of both files of a stored text model.
+FILES = (WEIGHTS, TOKENIZER)
+#: Settings of a configuration that the features do not depend on; the model is always built in single precision.
+_UNUSED_SETTINGS = {
+    *(
+        "dtype",
+        "torch_dtype",
+        "_name_or_path",
+        "architectures",
+        "finetuning_task",
+        "id2label",
+        "label2id",
+        "prefix",
+        "problem_type",
+    ),
+    *("task_specific_params", "tokenizer_class", "transformers_version"),
+}
+#: Settings that model classes read although their configuration does not declare them.
+_UNDECLARED_SETTINGS = {"is_causal", "use_bidirectional_attention"}
+#: Settings that could choose code outside of the model's own class.
+_NEVER_SETTINGS = re.compile(
+    r"auto_map|use_kernels|trust_remote_code|\w*(kwargs|args|implementation|_config)|\w*(backbone|remote)\w*"
+)
+_PLAIN_TEXT = re.compile(r"[\w.+ -]{0,100}", re.ASCII)
+#: Names of special tokens, and the only setting of a tokenizer that changes token ids and is not in its file.
+_TOKENIZER_SETTINGS = {f"{name}_token" for name in ("bos", "eos", "unk", "sep", "pad", "cls", "mask")} | {
+    "truncation_side"
+}
+#: Modules after the transformer. Their settings are those that sentence-transformers itself saves.
+_MODULES = ("Pooling", "Normalize", "Dense", "LayerNorm", "Dropout")
+_ACTIVATIONS = ("Identity", "Tanh", "ReLU", "GELU", "SiLU", "Sigmoid", "LeakyReLU", "ELU", "Softplus")
+_KEYS = {"class", "config", "tokenizer", "modules", "limit", "lowers"}
+
+
+class TextModel(nn.Module):
+    """A transformer, its tokenizer, and the modules of sentence-transformers after it.
+
+    Parameters
+    ----------
+    transformer : transformers.PreTrainedModel
+    tokenizer : transformers.PreTrainedTokenizerBase
+    after : sequence of Module
+        Modules that make a vector of a text from those of its tokens; may be empty.
+    limit : int or None
+        Largest number of tokens of a text.
+    lowers : bool
+        Whether texts are converted to lower case first: a setting of sentence-transformers, not of the tokenizer.
+    """
+
+    def __init__(
+        self, transformer: Any, tokenizer: Any, after: Sequence[nn.Module], limit: int | None, *, lowers: bool
+    ) -> None:
+        super().__init__()
+        self.transformer = transformer
+        self.after = nn.ModuleList(after)
+        self.tokenizer, self.limit, self.lowers = tokenizer, limit, lowers
+
+    @classmethod
+    def of(cls, model: Any) -> "TextModel":
+        """Take the parts of a sentence-transformers model that begins with a transformer."""
+        first, *after = model
+        lowers = bool(getattr(first, "do_lower_case", False))
+        return cls(first.auto_model, model.tokenizer, after, model.max_seq_length, lowers=lowers)
+
+
+class StoredTextModel(NamedTuple):
+    """A text model as plain data."""
+
+    description: dict[str, Any]  # JSON
+    files: dict[str, bytes]  # by the names of ``FILES``
+
+
+def store(model: TextModel) -> StoredTextModel:
+    """Give a text model as plain data.
+
+    Raises
+    ------
+    TypeError
+        If a part of it cannot be kept without code: a tokenizer in Python, or a module that is not listed here.
+    """
+    transformer, tokenizer = model.transformer, model.tokenizer
+    if not tokenizer.is_fast:
+        msg = (
+            f"The text model has a {type(tokenizer).__name__}, which runs Python code of its own and cannot be saved; "
+            "use a text model whose folder holds a tokenizer.json."
+        )
+        raise TypeError(msg)
+    declared = _declared_settings(type(transformer.config))
+    config = {name: value for name, value in transformer.config.to_dict().items() if name in declared}
+    for name, value in config.items():
+        if not _is_plain(value):
+            msg = f"The text model's setting {name!r} is {value!r}, which cannot be saved; use another text model."
+            raise TypeError(msg)
+    kept = {**tokenizer.special_tokens_map, "truncation_side": tokenizer.truncation_side}
+    description = {
+        "class": type(transformer).__name__,
+        "config": config,
+        "tokenizer": {name: str(value) for name, value in kept.items() if name in _TOKENIZER_SETTINGS},
+        "modules": [_described(module) for module in model.after],
+        "limit": model.limit,
+        "lowers": model.lowers,
+    }
+    # JSON turns tuples into lists: what is stored is what is read.
+    description = json.loads(json.dumps(description))
+    seen: set[tuple[int, torch.Size]] = set()
+    weights = {}
+    for name, tensor in model.state_dict().items():
+        place = (tensor.data_ptr(), tensor.shape)
+        if place not in seen:  # a tied weight is stored once
+            weights[name] = tensor.detach().cpu().contiguous()
+        seen.add(place)
+    # The rust tokenizer alone, without the truncation and padding of its last call.
+    text = tokenizer.backend_tokenizer.to_str()
+    rules = json.loads(text) | {"truncation": None, "padding": None}
+    return StoredTextModel(
+        description, {WEIGHTS: safetensors.torch.save(weights), TOKENIZER: json.dumps(rules).encode()}
+    )
+
+
+def restore(stored: StoredTextModel) -> TextModel:
+    """Build a text model from plain data, in evaluation mode and on the CPU.
+
+    Raises
+    ------
+    ValueError
+        If the data hold anything that ``store`` does not write, or if they do not fit together.
+    """
+    description = check_description(stored.description)
+    with quiet_libraries(), kept_torch_state():  # layers draw random weights before the stored ones are set
+        config = _config(description)
+        tokenizer = restore_tokenizer(stored)
+        with _explained("its weights"):
+            weights = safetensors.torch.load(stored.files[WEIGHTS])
+        transformer = _transformer(description["class"], config, _below("transformer.", weights))
+        with _explained("its modules"):
+            after = [_module(**module) for module in description["modules"]]
+            nn.ModuleList(after).load_state_dict(_below("after.", weights))
+        model = TextModel(transformer, tokenizer, after, description["limit"], lowers=description["lowers"])
+    return model.float().eval()
+
+
+def restore_tokenizer(stored: StoredTextModel) -> Any:
+    """Build the tokenizer alone."""
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast
+
+    settings = check_description(stored.description)["tokenizer"]
+    with _explained("its tokenizer"):
+        rules = Tokenizer.from_str(stored.files[TOKENIZER].decode())
+        build: Any = PreTrainedTokenizerFast
+        return build(tokenizer_object=rules, clean_up_tokenization_spaces=False, **settings)
+
+
+def check_description(description: Any) -> dict[str, Any]:
+    """Return a description in which everything is allowed, as far as can be told without the libraries.
+
+    Raises
+    ------
+    ValueError
+        Otherwise; the message names what is not allowed.
+    """
+    found = _mapping(description, "its description", _KEYS)
+    if missing := sorted(_KEYS - found.keys()):
+        msg = f"the text model has no {missing[0]!r}"
+        raise ValueError(msg)
+    if not (isinstance(found["class"], str) and found["class"].isidentifier()):
+        msg = f"the text model asks for the class {str(found['class'])[:80]!r}"
+        raise ValueError(msg)
+    for name, value in _mapping(found["config"], "its configuration").items():
+        if name in _UNUSED_SETTINGS or _NEVER_SETTINGS.fullmatch(name):
+            msg = f"the text model's configuration has {name!r}, which save never writes; do not trust this model"
+            raise ValueError(msg)
+        if not _is_plain(value):
+            msg = f"the text model's configuration has {str(value)[:80]!r} as {name!r}, which is no plain setting"
+            raise ValueError(msg)
+    for name, value in _mapping(found["tokenizer"], "its tokenizer", _TOKENIZER_SETTINGS).items():
+        if not isinstance(value, str):
+            msg = f"the text model's tokenizer has {str(value)[:80]!r} as {name!r}, which is no string"
+            raise ValueError(msg)
+    if not isinstance(found["modules"], list):
+        msg = "the text model's modules are no list"
+        raise ValueError(msg)
+    for module in found["modules"]:
+        _check_module(module)
+    limit, lowers = found["limit"], found["lowers"]
+    if not (limit is None or (type(limit) is int and limit >= 1)) or type(lowers) is not bool:
+        msg = f"the text model's limit is {limit!r} and its lower case {lowers!r}; they must be a number and a Boolean"
+        raise ValueError(msg)
+    return found
+
+
+def _mapping(value: Any, what: str, allowed: set[str] | None = None) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        msg = f"{what} is {str(value)[:80]!r}, but must be a mapping"
+        raise ValueError(msg)
+    unknown = sorted(value.keys() - allowed) if allowed is not None else []
+    if unknown:
+        msg = f"{what} has {unknown[0][:80]!r}, which save never writes; do not trust this model"
+        raise ValueError(msg)
+    return value
+
+
+def _check_module(module: Any) -> None:
+    found = _mapping(module, "a module of the text model", {"name", "settings"})
+    if found.get("name") not in _MODULES:
+        msg = f"the text model asks for the module {str(found.get('name'))[:80]!r}; allowed are {', '.join(_MODULES)}"
+        raise ValueError(msg)
+    for name, value in _mapping(found.get("settings"), "a module of the text model").items():
+        if name == "activation_function" and value not in _ACTIVATIONS:
+            msg = f"the text model asks for the activation {str(value)[:80]!r}; allowed are {', '.join(_ACTIVATIONS)}"
+            raise ValueError(msg)
+        if _NEVER_SETTINGS.fullmatch(name) or not _is_plain(value):
+            msg = f"a module of the text model has {str(value)[:80]!r} as {name!r}, which is no plain setting"
+            raise ValueError(msg)
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a setting is a number, a word, or lists and mappings of these; no path, no address."""
+    if isinstance(value, str):
+        return bool(_PLAIN_TEXT.fullmatch(value)) and ".." not in value
+    if value is None or isinstance(value, bool):
+        return True
+    if isinstance(value, int | float):
+        return math.isfinite(value) and abs(value) < 2**63
+    if isinstance(value, Mapping):
+        return all(isinstance(key, str) and _is_plain(key) and _is_plain(item) for key, item in value.items())
+    return isinstance(value, list | tuple) and all(map(_is_plain, value))
+
+
+def _declared_settings(kind: Any) -> set[str]:
+    """Names of the settings that a configuration has, but for those that choose code."""
+    names = {*kind().to_dict(), *_UNDECLARED_SETTINGS} - _UNUSED_SETTINGS
+    return {name for name in names if not _NEVER_SETTINGS.fullmatch(name)}
+
+
+def _config(description: Mapping[str, Any]) -> Any:
+    """Make the configuration: of a model type that transformers itself has, without further models inside."""
+    from transformers.models.auto import configuration_auto as known
+
+    settings = dict(description["config"])
+    kind = settings.pop("model_type", None)
+    if kind not in known.CONFIG_MAPPING_NAMES:  # type: ignore[attr-defined]
+        msg = f"the text model's type is {kind!r}, which this transformers does not have"
+        raise ValueError(msg)
+    with _explained("its configuration"):
+        build: Any = known.AutoConfig.for_model
+        declared = type(build(kind))
+        inside = bool(getattr(declared, "sub_configs", None))
+        unknown = sorted(settings.keys() - _declared_settings(declared))
+        if not (inside or unknown):
+            return build(kind, **settings)
+    if inside:
+        msg = f"the text model's type is {kind!r}, which is made of several models; use a model of text alone"
+    else:
+        msg = f"the text model's configuration has {unknown[0]!r}, which models of type {kind!r} do not have"
+    raise ValueError(msg)
+
+
+def _transformer(name: str, config: Any, weights: dict[str, Tensor]) -> Any:
+    """Build the transformer with these weights, every one of which must be there."""
+    import transformers
+
+    found: Any = getattr(transformers, name, None)
+    if not (
+        inspect.isclass(found)
+        and issubclass(found, transformers.PreTrainedModel)
+        and found.config_class is type(config)
+    ):
+        msg = f"the text model asks for the class {name!r}, which is no model of type {config.model_type!r}"
+        raise ValueError(msg)
+    layers = getattr(config, "num_hidden_layers", 0)
+    if isinstance(layers, int) and layers > len(weights):
+        msg = f"the text model has {layers} layers, but {len(weights)} weights"
+        raise ValueError(msg)
+    with _explained("its transformer"):
+        # Neither a file nor an address: the weights are given.
+        build: Any = found.from_pretrained
+        model, report = build(
+            None,
+            config=config,
+            state_dict=weights,
+            dtype=torch.float32,
+            use_safetensors=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+        )
+    wrong = sorted({*report["missing_keys"], *report["unexpected_keys"], *map(str, report["mismatched_keys"])})
+    if wrong:
+        msg = f"the text model's weights do not fit its configuration ({wrong[0]})"
+        raise ValueError(msg)
+    return model
+
+
+def _described(module: nn.Module) -> dict[str, Any]:
+    """Give a module of sentence-transformers as its name and settings."""
+    settings: dict[str, Any] = dict(module.get_config_dict())  # type: ignore[operator]
+    described = {"name": type(module).__name__, "settings": settings}
+    if "activation_function" in settings:
+        # sentence-transformers gives its dotted path.
+        settings["activation_function"] = type(module.activation_function).__name__
+    try:
+        if not type(module).__module__.startswith("sentence_transformers."):
+            msg = f"its module {type(module).__name__} is not of sentence-transformers"
+            raise ValueError(msg)  # noqa: TRY301
+        _check_module(described)
+    except ValueError as error:
+        msg = f"The text model cannot be saved: {error}; use pooling='mean', or another text model."
+        raise TypeError(msg) from error
+    return described
+
+
+def _module(name: str, settings: dict[str, Any]) -> Any:
+    from sentence_transformers.sentence_transformer import modules
+
+    kind = getattr(modules, name)
+    settings = dict(settings)
+    if "activation_function" in settings:
+        settings["activation_function"] = getattr(nn, settings["activation_function"])()
+    return kind(**settings)
+
+
+def _below(prefix: str, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in weights.items() if name.startswith(prefix)}
+
+
+@contextmanager
+def _explained(what: str) -> Iterator[None]:
+    """Whatever the libraries raise over altered data, it is one sentence about the model."""
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        msg = f"the text model cannot be built, because {what} cannot be used ({reason})"
+        raise ValueError(msg) from error

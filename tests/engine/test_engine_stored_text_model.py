@@ -1,0 +1,146 @@
+"""Text models as plain data: of every usual architecture, they come back as they were."""
+
+import json
+import os
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from skellipsoid import SupConTextEncoder, load, save
+from skellipsoid._engine.stored_text_model import FILES, TextModel, restore, store
+from skellipsoid._engine.text import TextBackbone
+
+TEXTS = ["wake me at six", "Wake ME", "", "what is the weather ☔ déjà 漢字", "rain " * 100]
+SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+DISTIL = {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64}
+T5 = {"d_model": 32, "d_kv": 8, "num_layers": 2, "num_heads": 4, "d_ff": 64}
+CAUSAL = {**SMALL, "num_key_value_heads": 2, "head_dim": 8}
+#: Encoders and decoders of which sentence-transformers models are made.
+ARCHITECTURES = {
+    "BertModel": ("BertConfig", SMALL),
+    "RobertaModel": ("RobertaConfig", SMALL),
+    "XLMRobertaModel": ("XLMRobertaConfig", SMALL),
+    "MPNetModel": ("MPNetConfig", SMALL),
+    "DistilBertModel": ("DistilBertConfig", DISTIL),
+    "AlbertModel": ("AlbertConfig", SMALL | {"embedding_size": 16}),
+    "ElectraModel": ("ElectraConfig", SMALL | {"embedding_size": 16}),
+    "DebertaV2Model": ("DebertaV2Config", SMALL),
+    "ModernBertModel": ("ModernBertConfig", SMALL),
+    "T5EncoderModel": ("T5Config", T5),
+    "Qwen3Model": ("Qwen3Config", CAUSAL),
+    "Gemma3TextModel": ("Gemma3TextConfig", CAUSAL),
+}
+
+
+def small_model(name, tiny_model, **settings):
+    """A random model of an architecture, with the tokenizer of the tiny model."""
+    import transformers
+
+    config, sizes = ARCHITECTURES[name]
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_model)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        built = getattr(transformers, config)(
+            vocab_size=len(tokenizer), pad_token_id=0, bos_token_id=2, eos_token_id=3, **sizes, **settings
+        )
+        model = getattr(transformers, name)(built).eval()
+    return TextModel(model, tokenizer, [], 64, lowers=False)
+
+
+def embedded(model, pooling="mean"):
+    return torch.cat(list(TextBackbone(model).embed(TEXTS, pooling))).numpy()
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_a_model_of_every_usual_architecture_comes_back_as_it_was(tiny_model, name):
+    model = small_model(name, tiny_model)
+    stored = store(model)
+    assert set(stored.files) == set(FILES)
+    assert json.loads(json.dumps(stored.description)) == stored.description
+    expected = embedded(model)
+    assert np.isfinite(expected).all()
+    assert np.abs(expected - expected[0]).max() > 1e-3
+    again = restore(stored)
+    np.testing.assert_array_equal(embedded(again), expected)
+    assert store(again) == stored
+
+
+@pytest.mark.parametrize("setting", [{"is_causal": False}, {"use_cache": False}, {"attention_dropout": 0.3}])
+def test_settings_that_a_model_reads_are_kept(tiny_model, setting):
+    model = small_model("Qwen3Model", tiny_model, **setting)
+    again = restore(store(model)).transformer.config
+    for name, value in setting.items():
+        assert getattr(again, name) == value
+
+
+def test_other_weights_are_other_features(tiny_model):
+    model = small_model("BertModel", tiny_model)
+    before = embedded(model)
+    with torch.no_grad():
+        model.transformer.encoder.layer[0].output.dense.weight.mul_(1.5)
+    after = embedded(restore(store(model)))
+    assert np.abs(after - before).max() > 1e-3
+    np.testing.assert_array_equal(after, embedded(model))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda m: [m.Pooling(32, pooling_mode="cls"), m.Normalize()],
+        lambda m: [m.Pooling(32, pooling_mode=("max", "mean")), m.LayerNorm(64), m.Dropout(0.3)],
+        lambda m: [m.Pooling(32), m.Dense(32, 7), m.Dense(7, 5, bias=False, activation_function=nn.Identity())],
+    ],
+)
+def test_modules_after_the_transformer_come_back(tiny_model, make):
+    from sentence_transformers.sentence_transformer import modules
+
+    model = small_model("BertModel", tiny_model)
+    model = TextModel(model.transformer, model.tokenizer, make(modules), 9, lowers=True).eval()
+    again = restore(store(model))
+    np.testing.assert_array_equal(embedded(again, "model"), embedded(model, "model"))
+    assert (again.limit, again.lowers) == (9, True)
+
+
+class Own(nn.Module):
+    """A module that only its author has."""
+
+    def get_config_dict(self):
+        return {}
+
+
+def test_what_needs_code_of_its_own_is_refused(tiny_model):
+    model = small_model("BertModel", tiny_model)
+    with pytest.raises(TypeError, match=r"The text model cannot be saved: its module Own is not of sentence-transf"):
+        store(TextModel(model.transformer, model.tokenizer, [Own()], 64, lowers=False))
+    model.tokenizer = type("PythonTokenizer", (), {"is_fast": False})()
+    with pytest.raises(TypeError, match="The text model has a PythonTokenizer, which runs Python code of its own"):
+        store(model)
+    odd = small_model("BertModel", tiny_model)
+    odd.transformer.config.hidden_act = "some/act"
+    with pytest.raises(TypeError, match="setting 'hidden_act' is 'some/act', which cannot be saved"):
+        store(odd)
+
+
+def test_building_leaves_the_random_state_and_no_file(tiny_model, tmp_path, monkeypatch):
+    stored = store(small_model("BertModel", tiny_model))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))  # a temporary file would be an error
+    monkeypatch.setattr("tempfile.tempdir", None)
+    state = torch.get_rng_state()
+    restore(stored)
+    assert torch.equal(state, torch.get_rng_state())
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
+def test_load_predict_save_and_pickle_write_no_temporary_files(tiny_model, texts, labels, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    encoder = SupConTextEncoder(tiny_model, max_iter=2, random_state=0).fit(texts, labels)
+    save(encoder, tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.transform(texts), encoder.transform(texts))
+    copy = pickle.loads(pickle.dumps(loaded))
+    np.testing.assert_array_equal(copy.transform(texts), encoder.transform(texts))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]

@@ -1,0 +1,309 @@
+"""Saved models that mean harm: nothing of them is executed, and nothing but files of the model is read.
+
+Whoever prepares a folder can write fitting hashes, so every attack here has them.
+"""
+
+import hashlib
+import json
+import os
+import pickle
+import socket
+import time
+
+import pytest
+import safetensors.torch
+import torch
+from persistence_helpers import MANIFEST, read_manifest, write_manifest
+
+from skellipsoid import load, save
+from skellipsoid.cli import main
+
+TEXT_MODEL = "0-enc/text_model"
+
+
+@pytest.fixture
+def canary(tmp_path):
+    """A file that code of an attacker would write."""
+    return tmp_path / "canary"
+
+
+class Harm:
+    """Unpickling it writes a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return os.system, (f"touch {self.path}",)
+
+
+def add_file(folder, name, content):
+    """Put a file into a saved model, and its hash into the manifest."""
+    manifest = read_manifest(folder)
+    path = folder / manifest["parts"] / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    manifest["sha256"][name] = hashlib.sha256(content).hexdigest()
+    write_manifest(folder, manifest)
+
+
+def part(folder, name):
+    return folder / read_manifest(folder)["parts"] / name
+
+
+def change_text_model(folder, change):
+    """Change the description of the text model."""
+    manifest = read_manifest(folder)
+    change(manifest["model"]["steps"][0]["state"]["_backbone"]["text_model"])
+    write_manifest(folder, manifest)
+
+
+def refused(folder, sentence, canary, tmp_path, capsys):
+    """The model is refused by one sentence, from Python and by every command that loads."""
+    with pytest.raises(ValueError, match=sentence):
+        load(folder)
+    (tmp_path / "texts.tsv").write_text("wake me at six\talarm\n", encoding="utf-8")
+    for words in (["predict", "--model", folder], ["evaluate", "--model", folder, "--data", tmp_path / "texts.tsv"]):
+        assert main([*map(str, words)]) == 2
+        printed = capsys.readouterr()
+        assert printed.out == ""
+        assert printed.err.count("\n") == 1
+    assert not canary.exists()
+
+
+# Files
+
+
+FOREIGN_FILES = [
+    "0-enc/text_model/pytorch_model.bin",
+    "0-enc/text_model/model.pt",
+    "0-enc/text_model/vocab.pkl",
+    "0-enc/text_model/evil.py",
+    "0-enc/text_model/adapter_config.json",
+    "0-enc/text_model/adapter_model.safetensors",
+    "0-enc/text_model/config.json",
+    "0-enc/text_model/modules.json",
+    "0-enc/text_model/sentence_bert_config.json",
+    "0-enc/text_model/tokenizer_config.json",
+    "0-enc/text_model/2_Dense/pytorch_model.bin",
+    "arrays.safetensors",
+    "0-enc/arrays.safetensors/x",
+    "0-enc/naïve/arrays.safetensors",
+    "0-enc/\ud800/arrays.safetensors",
+    "0-enc/\0/arrays.safetensors",
+]
+
+
+@pytest.mark.parametrize("name", FOREIGN_FILES, ids=ascii)
+def test_files_that_save_never_writes_are_refused_by_name(saved, canary, tmp_path, capsys, name):
+    content = pickle.dumps(Harm(canary))
+    if name.isascii() and "\0" not in name and not name.endswith("/x"):
+        add_file(saved, name, content)
+    else:
+        manifest = read_manifest(saved)
+        manifest["sha256"][name] = hashlib.sha256(content).hexdigest()
+        write_manifest(saved, manifest)
+    refused(saved, r"names a file that save never writes \('.*'\); do not trust this model", canary, tmp_path, capsys)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../../secret", "{here}/secret", "0-enc/../../../arrays.safetensors", "0-enc\\..\\x", "C:x", "0-enc/", ""],
+)
+def test_files_outside_of_the_folder_are_not_read(saved, canary, tmp_path, capsys, name):
+    manifest = read_manifest(saved)
+    manifest["sha256"][name.format(here=tmp_path)] = hashlib.sha256(b"secret").hexdigest()
+    write_manifest(saved, manifest)
+    refused(saved, "names a file that save never writes", canary, tmp_path, capsys)
+
+
+def test_files_and_arrays_that_nothing_needs_are_refused(saved, canary, tmp_path, capsys):
+    add_file(saved, "7-more/arrays.safetensors", part(saved, "1-clf/arrays.safetensors").read_bytes())
+    refused(saved, r"nothing in it needs the file '7-more/arrays\.safetensors'", canary, tmp_path, capsys)
+    save(load_and_restore(saved), saved, overwrite=True)
+    arrays = safetensors.torch.load(part(saved, "1-clf/arrays.safetensors").read_bytes())
+    add_file(saved, "1-clf/arrays.safetensors", safetensors.torch.save(arrays | {"more": torch.zeros(1)}))
+    refused(saved, "nothing in it needs the array 'more'", canary, tmp_path, capsys)
+
+
+def load_and_restore(folder):
+    """Take the foreign entry out again, and load."""
+    manifest = read_manifest(folder)
+    manifest["sha256"].pop("7-more/arrays.safetensors")
+    write_manifest(folder, manifest)
+    return load(folder)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json"])
+def test_pickled_content_under_an_allowed_name_is_not_unpickled(saved, canary, tmp_path, capsys, name):
+    add_file(saved, f"{TEXT_MODEL}/{name}", pickle.dumps(Harm(canary)))
+    refused(saved, "the text model cannot be built, because its (weights|tokenizer)", canary, tmp_path, capsys)
+
+
+SPECIAL = ["link", "dangling link", "link to a device", "linked folder", "pipe", "socket", "folder", "device"]
+
+
+@pytest.mark.parametrize("kind", SPECIAL)
+@pytest.mark.parametrize("place", ["manifest", "1-clf/arrays.safetensors", f"{TEXT_MODEL}/model.safetensors"])
+def test_what_is_no_file_is_refused_at_once(saved, canary, tmp_path, capsys, kind, place):
+    path = saved / MANIFEST if place == "manifest" else part(saved, place)
+    copy = tmp_path / "copy"
+    if kind == "linked folder":
+        path = path.parent if place != "manifest" else part(saved, "")
+        path.rename(copy)
+        path.symlink_to(copy)
+    else:
+        path.rename(copy)
+    if "link" in kind and kind != "linked folder":
+        path.symlink_to({"link": copy, "dangling link": tmp_path / "nothing", "link to a device": "/dev/zero"}[kind])
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "socket":
+        if len(str(path)) > 100:
+            pytest.skip("the path is too long for a socket")
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(str(path))
+    elif kind == "device":
+        try:
+            os.mknod(path, 0o600 | 0o020000, os.makedev(1, 5))  # /dev/zero
+            path.open("rb").close()
+        except OSError:
+            pytest.skip("making a device file needs rights that this process does not have")
+    start = time.perf_counter()
+    refused(saved, r"lacks its file|cannot be read|symbolic link|no regular file", canary, tmp_path, capsys)
+    assert time.perf_counter() - start < 5
+
+
+def test_a_link_to_the_model_itself_is_followed(saved, pipeline, queries, tmp_path):
+    (tmp_path / "current").symlink_to(saved)
+    assert load(tmp_path / "current").predict(queries).tolist() == pipeline.predict(queries).tolist()
+
+
+# The description of the text model
+
+
+def setting(*keys_and_value):
+    *keys, last, value = keys_and_value
+
+    def change(described):
+        place = described
+        for key in keys:
+            place = place[key]
+        if isinstance(place, list) and last == "append":
+            place.append(value)
+        else:
+            place[last] = value
+
+    return change
+
+
+DENSE = {"in_features": 32, "out_features": 2, "bias": True, "activation_function": "Tanh"}
+DESCRIPTIONS = {
+    "arguments of the weights": (setting("model_kwargs", {"weights_only": False}), "has 'model_kwargs'"),
+    "arguments in the configuration": (setting("config", "model_kwargs", {"weights_only": False}), "'model_kwargs'"),
+    "arguments of the tokenizer": (setting("tokenizer", "tokenizer_args", {}), "'tokenizer_args'"),
+    "a tokenizer's file": (setting("tokenizer", "vocab_file", "/etc/passwd"), "'vocab_file'"),
+    "a tokenizer's class": (setting("tokenizer", "auto_map", {"AutoTokenizer": ["evil.T", None]}), "'auto_map'"),
+    "a token that is none": (setting("tokenizer", "pad_token", {"__type": "AddedToken"}), "which is no string"),
+    "code of the model": (setting("config", "auto_map", {"AutoModel": "evil.Model"}), "has 'auto_map'"),
+    "trust": (setting("config", "trust_remote_code", True), "has 'trust_remote_code'"),
+    "a kernel of the hub": (setting("config", "attn_implementation", "kernels-x/flash"), "'attn_implementation'"),
+    "a hidden kernel of the hub": (setting("config", "_attn_implementation", "kernels-x/flash"), "_attn_impl"),
+    "experts of the hub": (setting("config", "experts_implementation", "x/y"), "'experts_implementation'"),
+    "quantisation": (setting("config", "quantization_config", {"quant_method": "evil"}), "quantization_config"),
+    "fusion": (setting("config", "fusion_config", {"patch_embeddings": True}), "fusion_config"),
+    "a path": (setting("config", "_name_or_path", "/tmp/evil"), "has '_name_or_path'"),
+    "an address as a setting": (setting("config", "hidden_act", "evil/act"), "'evil/act' as 'hidden_act'"),
+    "a type that is a path": (setting("config", "dtype", "../float32"), "has 'dtype'"),
+    "a setting nobody knows": (setting("config", "loader", "evil"), "has 'loader', which models of type 'bert'"),
+    "a word with a way out": (setting("config", "hidden_act", "a..b"), "as 'hidden_act', which is no plain setting"),
+    "a model type nobody knows": (setting("config", "model_type", "evil"), "type is 'evil'"),
+    "a model of several": (setting("config", "model_type", "clip"), "models of type 'clip' do not have|several models"),
+    "a class of another type": (setting("class", "GPT2Model"), "asks for the class 'GPT2Model'"),
+    "a class that is none": (setting("class", "pipeline"), "asks for the class 'pipeline'"),
+    "a class by its path": (setting("class", "os.system"), r"asks for the class 'os\.system'"),
+    "an automatic class": (setting("class", "AutoModel"), "asks for the class 'AutoModel'"),
+    "a module that runs code": (
+        setting("modules", "append", {"name": "Router", "settings": {"types": {"a": "evil.M"}}}),
+        "asks for the module 'Router'",
+    ),
+    "a module by its path": (setting("modules", "append", {"name": "evil.M", "settings": {}}), r"module 'evil\.M'"),
+    "an activation by its path": (
+        setting("modules", "append", {"name": "Dense", "settings": {**DENSE, "activation_function": "os.system"}}),
+        r"activation 'os\.system'",
+    ),
+    "weights of a module that are not there": (
+        setting("modules", "append", {"name": "Dense", "settings": DENSE}),
+        "cannot be built, because its modules",
+    ),
+    "an unknown setting of a module": (
+        setting("modules", "append", {"name": "Normalize", "settings": {"path": "x"}}),
+        "cannot be built, because its modules",
+    ),
+    "many layers": (setting("config", "num_hidden_layers", 10**9), "has 1000000000 layers, but"),
+    "a huge layer": (setting("config", "hidden_size", 10**12), "cannot be built|do not fit"),
+    "other sizes": (setting("config", "intermediate_size", 65), "cannot be built|do not fit"),
+    "fewer layers": (setting("config", "num_hidden_layers", 1), "do not fit its configuration"),
+    "a layer too many": (setting("config", "num_hidden_layers", 3), "do not fit its configuration"),
+    "no size": (setting("config", "hidden_size", 0), "cannot be built"),
+    "text for a size": (setting("config", "hidden_size", "x"), "cannot be built"),
+    "no limit": (setting("limit", -1), "limit is -1"),
+    "a limit that is true": (setting("limit", True), "limit is True"),
+    "a list": (setting("config", []), "its configuration is"),
+}
+
+
+@pytest.mark.parametrize(("change", "sentence"), DESCRIPTIONS.values(), ids=DESCRIPTIONS)
+def test_a_text_model_that_save_never_describes_so_is_refused(saved, canary, tmp_path, capsys, change, sentence):
+    change_text_model(saved, change)
+    refused(saved, f"does not describe an estimator of this package .*{sentence}", canary, tmp_path, capsys)
+
+
+def test_no_name_in_a_folder_is_looked_up(saved, pipeline, queries, monkeypatch):
+    """The model name is a parameter of a later fit; load and predict do not look at it."""
+    manifest = read_manifest(saved)
+    manifest["model"]["steps"][0]["parameters"]["model_name"] = "nobody/evil"
+    write_manifest(saved, manifest)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_: pytest.fail("the network was asked"))
+    assert load(saved).predict(queries).tolist() == pipeline.predict(queries).tolist()
+
+
+def test_a_user_named_folder_runs_no_code_either(build_model, canary, tmp_path, texts, labels):
+    """What a user names in ``model_name`` is loaded without its code and without pickled objects."""
+    from skellipsoid import SupConTextEncoder
+
+    folder = tmp_path / "named"
+    build_model(folder)
+    (folder / "model.safetensors").unlink()
+    torch.save({"x": Harm(canary)}, folder / "pytorch_model.bin")
+    config = json.loads((folder / "config.json").read_text())
+    config.pop("dtype", None)
+    (folder / "config.json").write_text(json.dumps(config))
+    modules = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    for key in ("model_kwargs", "model_args"):
+        settings = {key: {"weights_only": False, "dtype": "auto"}}
+        (folder / "sentence_bert_config.json").write_text(json.dumps(settings))
+        with pytest.raises(OSError, match="holds no text model that can be loaded"):
+            SupConTextEncoder(str(folder), finetune="none").fit(texts)
+        assert not canary.exists()
+
+
+def test_weights_that_came_pickled_are_saved_as_safetensors(build_model, tmp_path, texts):
+    from skellipsoid import SupConTextEncoder
+
+    folder = tmp_path / "named"
+    build_model(folder)
+    weights = safetensors.torch.load_file(folder / "model.safetensors")
+    (folder / "model.safetensors").unlink()
+    torch.save(weights, folder / "pytorch_model.bin")
+    encoder = SupConTextEncoder(str(folder), finetune="none").fit(texts)
+    save(encoder, tmp_path / "model")
+    assert (load(tmp_path / "model").transform(texts) == encoder.transform(texts)).all()
+    assert {path.suffix for path in (tmp_path / "model").rglob("*") if path.is_file()} == {
+        ".json",
+        ".md",
+        ".safetensors",
+    }
