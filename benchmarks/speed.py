@@ -274,12 +274,17 @@ def plain_fit(X, y, *, n_epochs, learning_rate=2e-3, beta=0.5, alpha=0.6, n_mix=
 
 def encoder():
     """Encode, and take training steps, beside sentence-transformers and beside padding to the batch's longest."""
+    from sentence_transformers import SentenceTransformer
+
     texts = list(datasets.load_assistant_intents(subset="train").data)
     fitted = SupConTextEncoder(finetune="none").fit(texts[:1])
     backbone = fitted._backbone
+    with tempfile.TemporaryDirectory() as folder:
+        fitted.export(folder)
+        library = SentenceTransformer(folder, device="cpu")
     print(f"  {len(texts)} texts, {np.mean([len(ids) for ids in backbone.tokenize(texts)]):.1f} tokens on average")
     alternate(
-        sentence_transformers=lambda: backbone.model.encode(texts, show_progress_bar=False),
+        sentence_transformers=lambda: library.encode(texts, show_progress_bar=False),
         package=lambda: fitted.transform(texts),
     )
     rows = TokenRows(backbone, texts, "mean")

@@ -417,7 +417,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         labels = None if self.finetune == "none" else self._check_labels(texts, y)
         given = check_groups(groups, len(texts))
         device = resolve_device(self.device)
-        backbone = TextBackbone.load(str(self.model_name), self.max_length).to(device)
+        backbone = TextBackbone.load(str(self.model_name), self.max_length, self.pooling).to(device)
         # Unfitted until the end: an interrupted fit must not mix the weights of one fit with the text model of another.
         unfit(self)
         self._backbone = backbone

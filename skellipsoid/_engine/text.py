@@ -57,8 +57,11 @@ class TextBackbone:
         self.max_length = max_length
 
     @classmethod
-    def load(cls, name: str, max_length: int | None = None) -> "TextBackbone":
+    def load(cls, name: str, max_length: int | None = None, pooling: str = "model") -> "TextBackbone":
         """Load a model by folder or name, see ``find_model``.
+
+        With ``pooling="mean"`` the modules after the transformer are left out. Without them, a model that is loaded or
+        unpickled does not need sentence-transformers, whose import takes seconds.
 
         Raises
         ------
@@ -68,6 +71,8 @@ class TextBackbone:
             If the model is no transformer, or if it has fewer positions than ``max_length``.
         """
         backbone = cls(find_model(name), max_length)
+        if pooling == "mean":
+            del backbone.model.after[:]
         config: Any = backbone.transformer.config
         positions = getattr(config, "max_position_embeddings", None)
         if max_length and positions and max_length > positions:
@@ -171,6 +176,9 @@ class TextBackbone:
             weights = mask.unsqueeze(2).to(vectors.dtype)
             mean: Tensor = (vectors * weights).sum(1) / weights.sum(1)
             return mean
+        if not len(self.model.after):
+            msg = f"pooling={pooling!r}, but the text model was loaded for pooling='mean'; fit the encoder again."
+            raise ValueError(msg)
         features = {"token_embeddings": vectors, "attention_mask": mask}
         for module in self.model.after:
             features = module(features)

@@ -1,9 +1,9 @@
 """Models on disk without pickle: JSON and safetensors, complete or not at all.
 
 A saved model is a folder with ``skellipsoid.json`` (the manifest: format, versions, parts, parameters, SHA-256 of every
-file), ``README.md`` (the same for people) and one folder of parts, in it one folder per estimator. The manifest names
-its folder of parts, so that replacing this one small file, which the file system does at once or not at all, replaces
-the model.
+file and of itself), ``README.md`` (the same for people) and one folder of parts, in it one folder per estimator. The
+manifest names its folder of parts, so that replacing this one small file, which the file system does at once or not at
+all, replaces the model.
 """
 
 from ._load import load

@@ -33,9 +33,9 @@ _FITTED_NAME = re.compile(r"_?[a-z]\w*", re.ASCII)
 def load(folder: str | Path) -> Any:
     """Load a model that ``save`` wrote.
 
-    Nothing in the folder is executed: it holds numbers, strings and weights. Only estimators of this package and the
-    scikit-learn classes that ``save`` supports are created. If another process replaces the model during the load, it
-    is read again.
+    Nothing in the folder is executed: it holds numbers, strings and weights, and only files and entries that ``save``
+    writes are read. Only estimators of this package, the scikit-learn classes that ``save`` supports, and text models
+    of transformers' own classes are created. If another process replaces the model during the load, it is read again.
 
     Parameters
     ----------

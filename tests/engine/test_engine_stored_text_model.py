@@ -144,3 +144,27 @@ def test_load_predict_save_and_pickle_write_no_temporary_files(tiny_model, texts
     copy = pickle.loads(pickle.dumps(loaded))
     np.testing.assert_array_equal(copy.transform(texts), encoder.transform(texts))
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
+
+
+def test_a_loaded_encoder_does_not_import_sentence_transformers(tiny_model, texts, tmp_path, fresh_python):
+    encoder = SupConTextEncoder(tiny_model, finetune="none").fit(texts)
+    save(encoder, tmp_path / "model")
+    done = fresh_python(
+        "import sys, skellipsoid\n"
+        "skellipsoid.load(sys.argv[1]).transform(['wake me at six'])\n"
+        "print([name for name in sys.modules if name.startswith('sentence_transformers')])",
+        tmp_path / "model",
+    )
+    assert (done.stderr, done.stdout) == ("", "[]\n")
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_another_pooling_needs_another_fit(tiny_model, texts, tmp_path, stored):
+    encoder = SupConTextEncoder(tiny_model, finetune="none").fit(texts)
+    if stored:
+        save(encoder, tmp_path / "model")
+        encoder = load(tmp_path / "model")
+    encoder.set_params(pooling="model")
+    with pytest.raises(ValueError, match="pooling='model', but the text model was loaded for pooling='mean'; fit"):
+        encoder.transform(texts)
+    assert encoder.fit(texts).transform(texts).shape == (len(texts), 32)
