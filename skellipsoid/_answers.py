@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._labels import as_labels, cast_open_label, check_same_kind, is_text
-from ._validation import read_weights, unmasked
+from ._validation import read_weights
+from ._validation import unmasked as unmasked  # for the metrics, which import no other module of the package
 
 #: Labels of either kind: ``int64`` or text.
 LabelArray = NDArray[np.int64] | NDArray[np.str_]

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from .._validation import unmasked
+from .._answers import unmasked
 
 _ROUNDING = 64 * np.finfo(np.float64).eps
 
