@@ -4,16 +4,39 @@ import os
 from contextlib import asynccontextmanager
 from typing import Annotated
 
-from fastapi import FastAPI
-from pydantic import BaseModel, StringConstraints, conlist
+from fastapi import Depends, FastAPI, HTTPException, Request
+from pydantic import BaseModel, Field, ValidationError
+from starlette.requests import ClientDisconnect
 
 import skellipsoid
 
-Text = Annotated[str, StringConstraints(min_length=1, max_length=2000)]
+MOST_BYTES, MOST_CHARACTERS = 2**20, 20_000  # of one request
+Text = Annotated[str, Field(min_length=1, max_length=2000)]
 
 
 class Query(BaseModel):
-    texts: conlist(Text, min_length=1, max_length=256)
+    texts: Annotated[list[Text], Field(min_length=1, max_length=256)]
+
+
+SCHEMA = Query.model_json_schema()  # for the page /docs
+
+
+async def read(request: Request) -> Query:  # FastAPI's own way has no limit, and its errors repeat the input
+    body = bytearray()
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MOST_BYTES:
+                raise HTTPException(413, f"the body has more than {MOST_BYTES} bytes")
+        query = Query.model_validate_json(body)
+    except ClientDisconnect:
+        raise HTTPException(400, "the body is incomplete") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[:1]
+        raise HTTPException(422, first) from None
+    if sum(map(len, query.texts)) > MOST_CHARACTERS:
+        raise HTTPException(422, f"the texts have more than {MOST_CHARACTERS} characters")
+    return query
 
 
 @asynccontextmanager
@@ -26,8 +49,8 @@ async def lifespan(app):
 app = FastAPI(lifespan=lifespan)
 
 
-@app.post("/predict")
-def predict(query: Query):  # no "async": FastAPI runs it in a pool of threads, which may share the model
+@app.post("/predict", openapi_extra={"requestBody": {"content": {"application/json": {"schema": SCHEMA}}}})
+def predict(query: Annotated[Query, Depends(read)]):  # no "async": FastAPI runs it in threads, which share the model
     features = app.state.model[:-1].transform(query.texts)  # texts are embedded once
     classifier = app.state.model[-1]
     answers = zip(query.texts, classifier.predict(features), classifier.score_samples(features), strict=True)

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from ._labels import as_labels, cast_open_label, check_same_kind, is_text
 from ._validation import read_weights
+from ._validation import unmasked as unmasked  # for the metrics, which import no other module of the package
 
 #: Labels of either kind: ``int64`` or text.
 LabelArray = NDArray[np.int64] | NDArray[np.str_]
@@ -242,7 +243,7 @@ def read_labels(values: ArrayLike, name: str) -> LabelArray:
 
 def read_scores(score: ArrayLike, n_rows: int) -> NDArray[np.float64]:
     """Turn scores of any container into ``float64``, one for each row, none of them NaN."""
-    array = np.asarray(score)
+    array = np.asarray(unmasked(score, "score"))
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:

@@ -14,10 +14,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._engine.devices import to_numpy
 from ._engine.samples import OUTLYING, Gathered, gather, outlying_rows
 from ._labels import as_labels, cast_open_label, check_given, check_same_kind
-from ._validation import check_groups, check_squares, enumerated, name_rows, read_weight_shares, unfit
+from ._validation import check_groups, check_squares, enumerated, name_rows, read_features, read_weight_shares, unfit
 
 
 class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
@@ -43,7 +42,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Features: NumPy, pandas, polars, or a torch tensor on any device. Dense and finite.
+            Features: NumPy, pandas, polars, or a torch tensor on any device. Dense, finite and not masked; no dates.
         y : array-like of shape (n_samples,)
             Labels. Samples labelled ``open_label`` are real open samples: they never become a class. Some methods use
             them to choose the boundaries or the threshold.
@@ -62,9 +61,9 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Raises
         ------
         ValueError
-            If ``X`` is sparse, empty, not finite or holds values whose squares overflow, if the lengths differ, if
-            labels are missing, mix numbers and strings or are continuous, if weights are negative or all 0, or differ
-            where the method has no weights, if groups are missing, or if every sample is open.
+            If ``X`` is sparse, empty, not finite, masked, or holds dates or values whose squares overflow, if the
+            lengths differ, if labels are missing, mix numbers and strings or are continuous, if weights are negative
+            or all 0, or differ where the method has no weights, if groups are missing, or if every sample is open.
 
         Warns
         -----
@@ -299,12 +298,12 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def _validate_training_data(self, X: ArrayLike, y: ArrayLike | None) -> tuple[NDArray[Any], NDArray[Any]]:
         check_given(y, type(self).__name__)
         y = as_labels(y, warn=True)
-        X, y = validate_data(self, to_numpy(X), y, dtype=(np.float64, np.float32), ensure_min_samples=1)
+        X, y = validate_data(self, read_features(X), y, dtype=(np.float64, np.float32), ensure_min_samples=1)
         return np.asarray(X), np.asarray(y)
 
     def _validate_scored_data(self, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)
-        return np.asarray(validate_data(self, to_numpy(X), dtype=(np.float64, np.float32), reset=False))
+        return np.asarray(validate_data(self, read_features(X), dtype=(np.float64, np.float32), reset=False))
 
     def _possible_answers(self) -> NDArray[Any]:
         """All classes and the open label in one array of a common type."""

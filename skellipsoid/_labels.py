@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
 from ._engine.devices import to_numpy
-from ._validation import is_missing, name_rows
+from ._validation import is_missing, masked_rows, name_rows
 
 #: Allowed labels, for error messages.
 _KINDS = "labels must be all numbers or all strings"
@@ -38,6 +38,7 @@ def as_labels(y: Any, name: str = "y", *, warn: bool = False) -> NDArray[Any]:
         or neither strings nor numbers.
     """
     given = to_numpy(y)
+    _check_missing(masked_rows(given), name)
     # A plain list is converted to objects first, because NumPy turns [1, "a"] into two strings without a warning.
     labels = np.asarray(given) if hasattr(given, "__array__") else np.asarray(given, dtype=object)
     if labels.ndim == 2 and labels.shape[1] == 1:
@@ -128,7 +129,7 @@ def cast_open_label(open_label: Any, labels: NDArray[Any]) -> Any:
 def _unify(labels: NDArray[np.object_], name: str) -> NDArray[Any]:
     """Give objects that are all numbers the type of numbers; objects that are all strings stay as they are."""
     values = labels.tolist()
-    _check_missing(np.array([not isinstance(value, str) and is_missing(value) for value in values]), name)
+    _check_missing(np.flatnonzero([not isinstance(value, str) and is_missing(value) for value in values]), name)
     example = {type(value): value for value in reversed(values)}  # the first of each kind
     for kind, value in example.items():
         if not issubclass(kind, str | Real | np.bool_):
@@ -148,14 +149,14 @@ def _unify(labels: NDArray[np.object_], name: str) -> NDArray[Any]:
     return found
 
 
-def _check_missing(rows: NDArray[np.bool_], name: str) -> None:
-    if rows.any():
-        msg = f"{name} has missing labels in {name_rows(np.flatnonzero(rows))}; drop them."
+def _check_missing(rows: NDArray[np.intp], name: str) -> None:
+    if len(rows):
+        msg = f"{name} has missing labels in {name_rows(rows)}; drop them."
         raise ValueError(msg)
 
 
 def _check_whole(labels: NDArray[np.floating], name: str) -> None:
-    _check_missing(np.isnan(labels), name)
+    _check_missing(np.flatnonzero(np.isnan(labels)), name)
     rows = np.flatnonzero(~(np.isfinite(labels) & (np.trunc(labels) == labels)))
     if len(rows):
         msg = (

@@ -1,10 +1,12 @@
-"""Checks of weights and groups, and the reset after a failed ``fit``."""
+"""Checks of features, weights and groups, and the reset after a failed ``fit``."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
+from datetime import date, time, timedelta
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.utils.validation import _check_sample_weight
 
 from ._engine.devices import to_numpy
@@ -15,12 +17,93 @@ LARGEST_VALUE = 1e150
 SMALLEST_SHARE = 1e-12
 #: Rows that a message names at most.
 _MOST_NAMED = 10
+#: Types of dates and times; those of pandas are subclasses.
+_DATES = (date, time, timedelta, np.datetime64, np.timedelta64)
+
+
+def read_features(X: Any) -> Any:
+    """Give features for ``validate_data``, and refuse what it would turn into numbers without a word.
+
+    Raises
+    ------
+    ValueError
+        If values are masked, or are dates, times, complex numbers or records.
+    """
+    X = unmasked(X, "X")
+    for found in _dates(X):
+        msg = (
+            f"X holds {found}, but features must be numbers; convert dates and times, for instance to days since a "
+            "fixed date, and drop or fill missing ones."
+        )
+        raise ValueError(msg)
+    dtype = getattr(X, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind == "c":  # scikit-learn's own checks search for these words
+        msg = f"Complex data not supported: X is of type {dtype}; pass real and imaginary parts as separate features."
+        raise ValueError(msg)
+    if isinstance(dtype, np.dtype) and dtype.names is not None:
+        msg = (
+            f"X holds records with the fields {', '.join(dtype.names)}, but features must be numbers; convert it with "
+            "numpy.lib.recfunctions.structured_to_unstructured(X)."
+        )
+        raise ValueError(msg)
+    return X
+
+
+def unmasked(values: Any, name: str) -> Any:
+    """Give a torch tensor, or a masked array that masks nothing, as a plain array; everything else as it is.
+
+    Raises
+    ------
+    ValueError
+        If a value is masked: NumPy and scikit-learn would use what is under the mask.
+    """
+    rows = masked_rows(values)
+    if len(rows):
+        msg = f"{name} has masked values in {name_rows(rows)}; fill them, or drop these rows."
+        raise ValueError(msg)
+    return np.ma.getdata(values) if isinstance(values, np.ma.MaskedArray) else to_numpy(values)
+
+
+def masked_rows(values: Any) -> NDArray[np.intp]:
+    """Find the rows that hold a masked value, in a masked array or in a list of masked rows."""
+    if isinstance(values, list | tuple):
+        return np.flatnonzero([np.ma.is_masked(row) for row in values])
+    if not isinstance(values, np.ma.MaskedArray) or values.dtype.names is not None:
+        return np.empty(0, dtype=np.intp)
+    mask = np.atleast_1d(np.ma.getmaskarray(values))
+    return np.flatnonzero(mask.any(axis=tuple(range(1, mask.ndim))))
+
+
+def _dates(X: Any) -> Iterator[str]:
+    """Describe dates and times among features, which are 8-byte numbers to NumPy, a missing one the lowest."""
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):  # pandas or polars
+        for name, dtype in zip(X.columns, X.dtypes, strict=True):
+            is_period = str(dtype).startswith("period[")
+            if is_period or getattr(dtype, "kind", "") in ("m", "M") or getattr(dtype, "is_temporal", bool)():
+                yield f"the column {name!r} of type {dtype}"
+        if all(getattr(dtype, "kind", "") != "O" for dtype in X.dtypes):
+            return
+    try:
+        table = X if hasattr(X, "dtype") or issparse(X) else np.asarray(X)
+    except (TypeError, ValueError):  # ragged, which validate_data refuses
+        return
+    if not isinstance(table, np.ndarray):
+        return
+    if table.dtype.kind in "mM":
+        yield f"values of type {table.dtype}"
+    if table.dtype.kind == "O":
+        yield from (f"{value!s} of type {type(value).__name__}" for value in table.flat if isinstance(value, _DATES))
 
 
 def read_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
     """Give one finite weight, not negative, for each row, and not all of them 0; ones for ``None``."""
     rows = np.empty((n_rows, 0))
-    weights = _check_sample_weight(to_numpy(sample_weight), rows, dtype=np.float64, ensure_non_negative=True)
+    given = unmasked(sample_weight, "sample_weight")
+    dtype = getattr(given, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind in "cmMV":
+        msg = f"sample_weight is of type {dtype}, but must be numbers; pass one finite number for each row."
+        raise ValueError(msg)
+    weights = _check_sample_weight(given, rows, dtype=np.float64, ensure_non_negative=True)
     if not weights.any():
         msg = f"sample_weight is 0 for all {n_rows} rows, but at least one must be positive; leave it out for 1."
         raise ValueError(msg)
@@ -44,7 +127,7 @@ def check_groups(groups: ArrayLike | None, n_samples: int) -> NDArray[np.int64] 
     if labels.shape != (n_samples,):
         msg = f"groups has the shape {labels.shape}, but must hold one group for each of the {n_samples} rows."
         raise ValueError(msg)
-    missing = np.flatnonzero([is_missing(label) for label in labels.tolist()])
+    missing = np.union1d(masked_rows(given), np.flatnonzero([is_missing(label) for label in labels.tolist()]))
     if len(missing):
         msg = (
             f"groups has missing values in {name_rows(missing)}; give each row that belongs to no group a value of its "
@@ -61,9 +144,9 @@ def number(keys: Iterable[Hashable]) -> NDArray[np.int64]:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN, ``pandas.NA`` or ``pandas.NaT``."""
+    """Whether a value is None, NaN, masked, ``pandas.NA`` or ``pandas.NaT``."""
     try:
-        return value is None or bool(value != value)
+        return value is None or value is np.ma.masked or bool(value != value)
     except TypeError:  # pandas.NA has no truth value
         return True
     except ValueError:  # an array has one truth value per entry

@@ -12,6 +12,8 @@ import warnings
 
 import joblib
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import sklearn
 import torch
@@ -572,6 +574,74 @@ def check_open_set_bad_new_rows(classifier):
                 call(bad, *more)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         classifier.score(X, y[:-1])
+
+
+def no_numbers():
+    """What NumPy turns into numbers without a word, or what a mask hides, and the sentence that refuses it."""
+    X = blobs()[0]
+    dates = np.datetime64("2024-01-01", "s") + (1e6 * X).astype("timedelta64[s]")
+    missing = dates.copy()
+    missing[3, 1] = np.datetime64("NaT")
+    masked = np.ma.array(X, mask=np.arange(X.size).reshape(X.shape) == 13)
+    table = pd.DataFrame(X, columns=list("abcd"))
+    column = pd.Series(dates[:, 3])
+    records = np.zeros(len(X), dtype=[("a", float), ("b", float)])
+    days = [[day.date() for day in row] for row in dates.tolist()]
+    dated = r"X holds {}, but features must be numbers; convert dates and times, for instance to days .* ones\.$"
+    return {
+        "dates": (dates, dated.format(r"values of type datetime64\[s\]")),
+        "a missing date": (missing, dated.format(r"values of type datetime64\[s\]")),
+        "times": (dates - dates[0], dated.format(r"values of type timedelta64\[s\]")),
+        "a list of dates": (list(dates), dated.format(r"values of type datetime64\[s\]")),
+        "objects": (dates.astype(object), dated.format(r"2.* of type datetime")),
+        "lists of days": (days, dated.format(r"2.* of type date")),
+        "a date among numbers": (np.array([[*row[:3], pd.NaT] for row in X]), dated.format("NaT of type NaTType")),
+        "a column": (table.assign(d=column), dated.format(r"the column 'd' of type datetime64\[s\]")),
+        "a zoned column": (
+            table.assign(d=column.dt.tz_localize("UTC")),
+            dated.format(r"the column 'd' of type datetime64\[s, UTC\]"),
+        ),
+        "periods": (table.assign(d=column.dt.to_period("D")), dated.format(r"the column 'd' of type period\[D\]")),
+        "a column of days": (table.assign(d=[row[3] for row in days]), dated.format("2.* of type date")),
+        "a polars column": (
+            pl.DataFrame(table.to_dict("list")).with_columns(d=pl.Series(column.astype("datetime64[us]").to_numpy())),
+            dated.format("the column 'd' of type Datetime.*"),
+        ),
+        "masked": (masked, r"X has masked values in row 3; fill them, or drop these rows\.$"),
+        "masked rows": (list(masked), r"X has masked values in row 3; fill them"),
+        "records": (records, r"X holds records with the fields a, b, but .*structured_to_unstructured\(X\)\.$"),
+        "complex": (X + 1j, "Complex data not supported: X is of type complex128; pass real and .* features.$"),
+    }
+
+
+def check_open_set_no_numbers_are_refused(classifier):
+    X, y = blobs()
+    for bad, sentence in no_numbers().values():
+        with pytest.raises(ValueError, match=f"^{sentence}"):
+            clone(classifier).fit(bad, y)
+    classifier.fit(X, y)
+    for bad, sentence in no_numbers().values():
+        for method in scoring_methods(classifier):
+            with pytest.raises(ValueError, match=f"^{sentence}"):
+                getattr(classifier, method)(bad)
+
+
+def check_open_set_masks(classifier):
+    X, y = blobs()
+    expected = values(clone(classifier).fit(X, y), X)
+    first = np.arange(len(y)) == 7
+    ones = np.ones(len(y))
+    nothing = clone(classifier).fit(np.ma.array(X), np.ma.array(y), sample_weight=np.ma.array(ones))
+    np.testing.assert_array_equal(values(nothing, np.ma.array(X)), expected)
+    for arguments, options, sentence in (
+        ((X, np.ma.array(y, mask=first)), {}, "y has missing labels in row 7; drop them."),
+        ((X, list(np.ma.array(y, mask=first))), {}, "y has missing labels in row 7; drop them."),
+        ((X, y), {"sample_weight": np.ma.array(ones, mask=first)}, "sample_weight has masked values in row 7; fill"),
+        ((X, y), {"groups": np.ma.array(np.arange(len(y)), mask=first)}, "groups has missing values in row 7; give"),
+        ((X, y), {"sample_weight": ones.astype("timedelta64[s]")}, "sample_weight is of type timedelta64.*numbers"),
+    ):
+        with pytest.raises(ValueError, match=f"^{sentence}"):
+            clone(classifier).fit(*arguments, **options)
 
 
 def check_open_set_input_unchanged(classifier):

@@ -63,10 +63,14 @@ def assert_refused(read, y, message):
         pd.Series(NUMBERS, dtype="Int64").mask(np.isin(np.arange(12), [2, 7])),
         pl.Series([None if i in (2, 7) else int(label) for i, label in enumerate(NUMBERS)]),
         torch.where(torch.isin(torch.arange(12), torch.tensor([2, 7])), torch.nan, torch.from_numpy(NUMBERS)),
+        np.ma.array(NUMBERS, mask=np.isin(np.arange(12), [2, 7])),
+        np.ma.array(NAMES[:, np.newaxis], mask=np.isin(np.arange(12), [2, 7])),
+        list(np.ma.array(NAMES, mask=np.isin(np.arange(12), [2, 7]))),
     ],
     ids=[
         *("None in a list", "NaN in a list", "NaT and NA in a list", "objects", "string", "category", "polars text"),
         *("StringDType", "floats", "NaN among numbers", "Int64", "polars numbers", "tensor"),
+        *("masked numbers", "a masked column", "masked in a list"),
     ],
 )
 def test_missing_labels_are_named_by_row(read, name, y):

@@ -10,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -130,15 +131,113 @@ REFUSED = {
     "an empty text": {"texts": [""]},
     "a long text": {"texts": ["x" * 2001]},
     "many texts": {"texts": ["x"] * 257},
+    "many characters": {"texts": ["x" * 2000] * 11},
+    "nothing": b"",
+    "NaN": b"NaN",
+    "NaN for a text": b'{"texts": ["wake me", NaN]}',
+    "infinity for the texts": b'{"texts": 1e999}',
+    "infinity for a text": b'{"texts": [1e999]}',
+    "a number of many digits": b'{"texts": [' + b"9" * 100_000 + b"]}",
+    "half a character": b'{"texts": ["\\ud800"]}',
+    "half a character in a name": b'{"texts": ["wake me"], "\\udc00": 1}',
+    "deep": b'{"texts": ' + b"[" * 100_000,
+    "secret": {"texts": ["a secret " * 1000], "a secret": "a secret"},
+    "secrets": {"texts": [["a secret"]] * 300},
 }
 
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_no_list_of_texts_is_refused_and_the_server_goes_on(server, case):
     status, answer = post(server, REFUSED[case])
-    assert status in (400, 422)
+    assert status == 422
     assert answer["detail"]
+    assert len(json.dumps(answer)) < 200
+    assert "secret" not in json.dumps(answer)
     assert post(server, {"texts": ["wake me at six"]})[0] == 200
+
+
+MOST_BYTES = 2**20
+
+
+def body_of(n_bytes):
+    """A request of one text, made this long by blanks."""
+    return b'{"texts": ["wake me"]' + b" " * (n_bytes - 22) + b"}"
+
+
+def in_chunks(body):
+    """The body in the encoding that tells no length before."""
+    parts = [body[i : i + 50_000] for i in range(0, len(body), 50_000)]
+    return b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts) + b"0\r\n\r\n"
+
+
+@contextmanager
+def connection(server, headers):
+    """A connection over which a POST with these headers was begun."""
+    with socket.create_connection(server.removeprefix("http://").split(":"), timeout=30) as opened:
+        start = f"POST /predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{headers}\r\n\r\n"
+        opened.sendall(start.encode())
+        yield opened
+
+
+def answer_of(opened):
+    """Status and answer; an error of the connection before it is a failure."""
+    with opened.makefile("rb") as lines:
+        status = int(lines.readline().split()[1])
+        headers = dict(line.decode().lower().rstrip().split(": ") for line in iter(lines.readline, b"\r\n"))
+        return status, json.loads(lines.read(int(headers["content-length"])))
+
+
+def test_the_body_may_have_so_many_bytes_and_no_more(server):
+    assert post(server, body_of(MOST_BYTES))[0] == 200
+    for length, expected in [(MOST_BYTES, 200), (MOST_BYTES + 1, 413)]:
+        body = body_of(length)
+        with connection(server, f"content-length: {length}") as opened:
+            opened.sendall(body)
+            assert answer_of(opened)[0] == expected
+        with connection(server, "transfer-encoding: chunked") as opened:
+            opened.sendall(in_chunks(body))
+            status, answer = answer_of(opened)
+            assert status == expected
+    assert answer == {"detail": "the body has more than 1048576 bytes"}
+
+
+@pytest.mark.parametrize("headers", [f"content-length: {100 * MOST_BYTES}", "transfer-encoding: chunked"])
+def test_a_body_that_is_too_long_is_refused_before_its_end(server, headers):
+    with connection(server, headers) as opened:
+        opened.sendall(b" " * 2 * MOST_BYTES if "length" in headers else in_chunks(b" " * 2 * MOST_BYTES)[:-5])
+        assert answer_of(opened) == (413, {"detail": "the body has more than 1048576 bytes"})
+        for _ in range(50):  # the rest is not kept, and the server goes on
+            opened.sendall(b" " * MOST_BYTES if "length" in headers else in_chunks(b" " * MOST_BYTES)[:-5])
+    assert post(server, {"texts": ["wake me at six"]})[0] == 200
+
+
+def test_a_body_that_lies_about_its_length_harms_nobody(server):
+    body = body_of(100)
+    with connection(server, "content-length: 50") as opened:  # the rest is no request
+        opened.sendall(body)
+        assert answer_of(opened)[0] in (400, 422)
+    with connection(server, "content-length: 101") as opened:
+        opened.sendall(body)
+        opened.shutdown(socket.SHUT_WR)
+        assert opened.recv(1) == b""  # nobody is left to be answered
+    for length in ("-1", "x", "1\r\ncontent-length: 2"):
+        with connection(server, f"content-length: {length}") as opened:
+            opened.sendall(body)
+            assert opened.recv(12) == b"HTTP/1.1 400"
+    with connection(server, "transfer-encoding: chunked") as opened:
+        opened.sendall(b"zz\r\n" + body)
+        opened.shutdown(socket.SHUT_WR)
+        assert opened.recv(12) in (b"", b"HTTP/1.1 400")
+    with connection(server, "content-length: 100") as waits:  # and does not send
+        assert post(server, {"texts": ["wake me at six"]})[0] == 200
+        waits.sendall(body)
+        assert answer_of(waits)[0] == 200
+
+
+def test_the_page_of_the_server_describes_the_request(server):
+    with urllib.request.urlopen(f"{server}/openapi.json", timeout=5) as response:
+        described = json.load(response)["paths"]["/predict"]["post"]["requestBody"]["content"]["application/json"]
+    assert described["schema"]["properties"]["texts"]["maxItems"] == 256
 
 
 def test_many_requests_at_a_time_are_answered_each_with_its_own(server, pipeline, texts):
@@ -158,7 +257,8 @@ def test_a_server_without_a_model_does_not_start(tmp_path, fresh_environment):
     assert "There is no folder" in output
 
 
-def test_the_page_shows_the_example_in_30_lines():
+def test_the_page_shows_the_example_in_42_lines():
     lines = (ROOT / "examples/serve_fastapi.py").read_text(encoding="utf-8").splitlines()
-    assert len([line for line in lines if line.strip()]) <= 30
+    assert len([line for line in lines if line.strip()]) <= 42
+    assert "\nA server in 42 lines\n" in PAGE
     assert "literalinclude:: ../../examples/serve_fastapi.py" in PAGE

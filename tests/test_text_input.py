@@ -21,6 +21,7 @@ CONTAINERS = {
     "pandas string Series": lambda texts: pd.Series(texts, dtype="string", index=[7, 3, 3, 1][: len(texts)]),
     "pandas categorical Series": lambda texts: pd.Series(texts, dtype="category"),
     "pandas Index": pd.Index,
+    "masked array without a mask": np.ma.array,
     "polars Series": pl.Series,
     "polars categorical Series": lambda texts: pl.Series(texts, dtype=pl.Categorical),
 }
@@ -68,6 +69,7 @@ REFUSED = {
     "NaN in a Series": (pd.Series(["a", np.nan, "b"]), r"X\[1\] is nan of type float"),
     "NA in a Series": (pd.Series(["a", pd.NA], dtype="string"), r"X\[1\] is <NA> of type NAType"),
     "null in a polars Series": (pl.Series(["a", None]), r"X\[1\] is None of type NoneType"),
+    "a masked text": (np.ma.array(["wake me", "alarm"], mask=[0, 1]), r"X\[1\] is masked of type MaskedConstant, but"),
     "bytes among texts": (["wake me", b"alarm"], r"X\[1\] is b'alarm' of type bytes, .*decode bytes first"),
     "bytes array": (np.array([b"alarm"]), r"X\[0\] is .*b'alarm'.* of type bytes_"),
     "numbers": ([1, 2], r"X\[0\] is 1 of type int"),

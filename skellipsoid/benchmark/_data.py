@@ -1,5 +1,6 @@
 """Data sets of a benchmark, and the case that a known-class ratio and a seed make of one."""
 
+import zlib
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -10,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import datasets
+from .._labels import as_labels
 from .._text_files import read_table
 from ..model_selection import KnownClassSplit
 from ._cache import content_key
@@ -17,6 +19,8 @@ from ._cache import content_key
 #: The open label in every benchmark; a data set's own is replaced by it.
 OPEN = "-1"
 PARTS = ("train", "dev", "test")
+#: What a damaged .npz file raises: RuntimeError is a password, NotImplementedError an unknown compression.
+_DAMAGED = (ValueError, EOFError, OSError, BadZipFile, zlib.error, RuntimeError)
 _FETCHERS: dict[str, Callable[..., Any]] = {
     "banking": datasets.fetch_banking77,
     "oos": datasets.fetch_clinc_oos,
@@ -125,14 +129,14 @@ def _arrays_of(path: Path) -> dict[str, NDArray[Any]]:
         try:
             stored = np.load(file, allow_pickle=False)
             names = stored.files
-        except (ValueError, EOFError, BadZipFile, AttributeError) as error:  # a .npy file has no arrays inside
+        except (*_DAMAGED, AttributeError) as error:  # a .npy file has no arrays inside
             msg = f"{str(path)!r} is not a .npz file of arrays; write it with numpy.savez."
             raise ValueError(msg) from error
         arrays = {}
         for name in names:
             try:
                 arrays[name] = stored[name]
-            except (ValueError, BadZipFile) as error:
+            except _DAMAGED as error:
                 msg = (
                     f"The array {name} of {str(path)!r} holds Python objects or is damaged; save texts and labels as "
                     "arrays of str, for instance y.astype(str)."
@@ -154,6 +158,8 @@ def _check_arrays(path: Path, parts: Mapping[str, tuple[NDArray[Any], NDArray[An
         elif rows.shape[1:] != width:
             msg = f"{what} has {rows.shape[1:]} features, but X_train has {width}; save the same features for both."
         else:
+            if len(labels) and labels.dtype.kind != "S":
+                as_labels(labels, f"y_{part} of {str(path)!r}")
             continue
         raise ValueError(msg)
 

@@ -37,7 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (OSError, ValueError, TypeError, MemoryError, ImportError) as error:
-        print(f"skellipsoid: {error}", file=sys.stderr)
+        sentence = " ".join(str(error).split("\n")) or type(error).__name__
+        print(f"skellipsoid: {sentence}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         return 130

@@ -40,7 +40,8 @@ def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     train = commands.add_parser(
         "train",
         help="train on your own file and keep the model",
-        description="Train on all texts of a file, and keep the model in a new folder. An interrupted run leaves none.",
+        description="Train on all texts of a file, and keep the model in a new folder. An interrupted run leaves no "
+        "folder, or the model that was there.",
     )
     train.add_argument("--data", type=Path, required=True, metavar="FILE", help=_TABLE)
     train.add_argument("--save", type=Path, required=True, metavar="FOLDER", help="a new folder for the model")
@@ -68,6 +69,11 @@ def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def _add_training(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--overwrite",
+        action="store_true",
+        help="replace the model that was saved in the folder, when the new one is complete",
+    )
     command.add_argument(
         "--open-label", default=OPEN_LABEL, metavar="LABEL", help="the label of open texts (default: -1)"
     )

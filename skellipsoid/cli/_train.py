@@ -1,6 +1,7 @@
 """The commands that train: ``demo`` and ``train``."""
 
 import argparse
+import os
 import sys
 import tempfile
 import time
@@ -8,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
-from warnings import warn
+from warnings import catch_warnings, simplefilter, warn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,9 +27,10 @@ from .. import (
 from .._engine.training import held_out_rows
 from .._pipelines import duplicate_groups
 from .._text_files import read_table
+from ..persistence._folder import read_manifest
 from ._options import OPEN_LABEL
 from ._tables import Split, split_table
-from ._use import report
+from ._use import explained, report
 
 _SENTENCES = (
     "where is my parcel",
@@ -46,7 +48,7 @@ _MOST_SHOWN = 5
 
 def demo(options: argparse.Namespace) -> None:
     """Train on the shipped corpus or a user's file, report, classify sentences."""
-    _check_folder(options.save)
+    _check_folder(options.save, overwrite=options.overwrite)
     table, facts = (None, {"data": "the shipped corpus"}) if options.data is None else _read(options)
     split = _shipped() if table is None else split_table(*table, options.open_label, options.seed)
     pipeline = _train_and_report(split, options, facts)
@@ -54,7 +56,7 @@ def demo(options: argparse.Namespace) -> None:
         # The report held texts and intents back; the model that is used and kept has seen them all.
         pipeline = _fit(*table, options)
     if options.save is not None:
-        _keep(pipeline, options.save, facts)
+        _keep(pipeline, options, facts)
     print()
     _classify(pipeline, options.sentences or _SENTENCES)
     if not options.sentences and sys.stdin.isatty():
@@ -63,27 +65,52 @@ def demo(options: argparse.Namespace) -> None:
 
 def train(options: argparse.Namespace) -> None:
     """Train on all texts of a user's file, and keep the model."""
-    _check_folder(options.save)
+    _check_folder(options.save, overwrite=options.overwrite)
+    _check_text_model(options.model_name)
     (texts, labels), facts = _read(options)
     if options.report:
         _train_and_report(split_table(texts, labels, options.open_label, options.seed), options, facts)
-    _keep(_fit(texts, labels, options), options.save, facts)
+    _keep(_fit(texts, labels, options), options, facts)
 
 
-def _check_folder(folder: Path | None) -> None:
+def _check_folder(folder: Path | None, *, overwrite: bool) -> None:
     """Refuse a folder that the model cannot be written to, before hours of training."""
     if folder is None:
+        if overwrite:
+            msg = "--overwrite replaces the model in the folder of --save; name the folder, or leave --overwrite out."
+            raise ValueError(msg)
         return
-    if folder.exists():
-        msg = f"{str(folder)!r} exists; pass --save a folder that does not."
-        raise FileExistsError(msg)
-    above = next(parent for parent in folder.absolute().parents if parent.exists())
+    if os.path.lexists(folder):
+        _check_replaced(folder, overwrite=overwrite)
+        place = folder
+    else:
+        place = next(parent for parent in folder.absolute().parents if parent.exists())
     try:
-        with tempfile.TemporaryDirectory(dir=above):
+        with tempfile.TemporaryDirectory(dir=place):
             pass
     except OSError as error:
         msg = f"--save {str(folder)!r} cannot be written ({error.strerror}); pass another folder."
         raise OSError(msg) from error
+
+
+def _check_replaced(folder: Path, *, overwrite: bool) -> None:
+    """Refuse what exists, unless it is a saved model that may be replaced."""
+    if not overwrite:
+        msg = f"{str(folder)!r} exists; pass --overwrite to replace a model that was saved there, or another folder."
+        raise FileExistsError(msg)
+    try:
+        read_manifest(folder)
+    except (OSError, ValueError) as error:
+        msg = f"{str(folder)!r} holds no saved model, and --overwrite replaces nothing else; pass another folder."
+        raise FileExistsError(msg) from error
+
+
+def _check_text_model(name: str | None) -> None:
+    """Refuse a text model that cannot be used, before anything is read or trained."""
+    if name is not None:
+        with catch_warnings(), explained(f"The text model {name!r}", OSError, ValueError):
+            simplefilter("ignore")  # the training repeats them
+            SupConTextEncoder(name, finetune="none", device="cpu").fit(["the first text"])
 
 
 def _read(options: argparse.Namespace) -> tuple[tuple[NDArray[np.object_], NDArray[Any]], dict[str, Any]]:
@@ -195,9 +222,33 @@ def _fit_tuned(
     return fitted
 
 
-def _keep(pipeline: Pipeline, folder: Path, facts: dict[str, Any]) -> None:
-    save(pipeline, folder, provenance=facts)
+def _keep(pipeline: Pipeline, options: argparse.Namespace, facts: dict[str, Any]) -> None:
+    folder = options.save
+    try:
+        save(pipeline, folder, overwrite=options.overwrite, provenance=facts)
+    except (FileExistsError, NotADirectoryError) as error:  # made by another program during the training
+        beside = _save_beside(pipeline, folder if folder.name else folder.absolute(), facts)
+        msg = (
+            f"{str(folder)!r} appeared during the training and is left alone; the model is in {str(beside)!r} instead, "
+            "use it there or move it."
+        )
+        raise FileExistsError(msg) from error
     print(f"\nThe model is in {folder}; label lines with: skellipsoid predict --model {folder}")
+
+
+def _save_beside(pipeline: Pipeline, folder: Path, facts: dict[str, Any]) -> Path:
+    """Save under the first free name with a number, so that the training is not lost."""
+    number = 2
+    while True:
+        beside = folder.with_name(f"{folder.name}-{number}")
+        try:
+            save(pipeline, beside, provenance=facts)
+        except (FileExistsError, NotADirectoryError):
+            if not os.path.lexists(beside):
+                raise
+            number += 1
+        else:
+            return beside
 
 
 def _classify(pipeline: Pipeline, sentences: Sequence[str]) -> None:

@@ -5,6 +5,8 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from errno import ENOENT
 from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
@@ -76,14 +78,45 @@ def report(classifier: Any, truth: NDArray[Any], predicted: NDArray[Any]) -> str
 
 
 def _load(folder: Path, verbose: int) -> Any:
-    pipeline = load(folder)
+    with explained(f"The model in {str(folder)!r}", OSError, ValueError):
+        pipeline = load(folder)
     encoders = [step for step in split_estimator(pipeline)[0] if isinstance(step, SupConTextEncoder)]
     if not encoders or not hasattr(pipeline, "predict"):
         msg = f"The model in {str(folder)!r} does not take texts; save a Pipeline of encoder and classifier."
         raise ValueError(msg)
     for encoder in encoders:
         encoder.set_params(verbose=verbose)
+    with explained(f"The model in {str(folder)!r}"):
+        pipeline.predict(["the first call builds the text model"])
     return pipeline
+
+
+@contextmanager
+def explained(what: str, *sentences: type[Exception]) -> Iterator[None]:
+    """Turn any error of a damaged model into one sentence: the libraries that read its files raise many types.
+
+    Nothing but the first use of a model belongs inside, so that a bug elsewhere keeps its traceback.
+
+    Parameters
+    ----------
+    what : str
+        What is read.
+    *sentences : type
+        Errors that are sentences already.
+    """
+    try:
+        yield
+    except Exception as error:
+        is_of_machine = isinstance(error, OSError) and error.errno not in (None, ENOENT)  # such as a full disk
+        if is_of_machine or isinstance(error, (MemoryError, *sentences)):
+            raise
+        first = str(error).partition("\n")[0].partition(". ")[0]  # transformers and torch write paragraphs
+        reason = f"{type(error).__name__}: {first.strip(' .:!')}"
+        msg = (
+            f"{what} cannot be used ({reason}); take a complete copy of it, make it again, or load it in Python to see "
+            "where it fails."
+        )
+        raise ValueError(msg) from error
 
 
 def _note_damaged(number: int) -> None:

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from sklearn.exceptions import UndefinedMetricWarning
 
-from .._answers import check_same_length
+from .._answers import check_same_length, unmasked
 from ._statistics import check_confidence_level
 
 #: Row numbers that are drawn at a time, so that memory does not grow with the number of resamples.
@@ -121,7 +121,7 @@ def bootstrap_interval(
     >>> round(interval.estimate, 2), interval.low > 0
     (0.4, False)
     """
-    rows = [_read_rows(values) for values in (y_true, *predictions)]
+    rows = [_read_rows(unmasked(y_true, "y_true")), *(_read_rows(unmasked(p, "a prediction")) for p in predictions)]
     for k, values in enumerate(rows[1:], start=1):
         check_same_length(len(rows[0]), values, "predictions" if len(rows) == 2 else f"array {k} of the predictions")
     _check_resampling(confidence_level, n_resamples)
@@ -176,7 +176,7 @@ def _split_strata(n_rows: int, stratify: ArrayLike | None) -> tuple[list[NDArray
     if stratify is None:
         strata = [np.arange(n_rows)]
     else:
-        values = np.asarray(stratify)
+        values = np.asarray(unmasked(stratify, "stratify"))
         check_same_length(n_rows, values, "stratify")
         codes = np.unique(values, return_inverse=True)[1]
         strata = np.split(np.argsort(codes, kind="stable"), np.bincount(codes).cumsum()[:-1])

@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from .._answers import unmasked
+
 _ROUNDING = 64 * np.finfo(np.float64).eps
 
 # Pairs up to which the signed-rank test is exact: without ties, and with ties (2 ** 13 sign patterns).
@@ -185,7 +187,7 @@ def check_confidence_level(confidence_level: float) -> None:
 
 
 def _read_finite(values: ArrayLike, name: str) -> NDArray[np.float64]:
-    array = np.asarray(values, dtype=np.float64)
+    array = np.asarray(unmasked(values, name), dtype=np.float64)
     if array.ndim != 1 or not len(array):
         msg = f"{name} has shape {array.shape}, but must be one-dimensional and not empty: pass a list of numbers."
         raise ValueError(msg)

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from .._validation import unmasked
 from ._canvas import FAINT, INK, make_axes, require_matplotlib, shorten, styled
 
 if TYPE_CHECKING:
@@ -249,7 +250,7 @@ class CriticalDifferenceDisplay:
 
 
 def _check_scores(scores: ArrayLike, names: Any, alpha: float) -> NDArray[np.float64]:
-    table = np.asarray(scores, dtype=np.float64)
+    table = np.asarray(unmasked(scores, "scores"), dtype=np.float64)
     if table.ndim != 2 or table.shape[0] < 2 or table.shape[1] < 3:
         msg = (
             f"scores has the shape {table.shape}, but must be (n_cases, n_models) with at least two cases and three "

@@ -207,6 +207,12 @@ ROWS, LABELS = np.arange(12.0).reshape(6, 2), np.array(["a", "b", "a", "b", "a",
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
+        (
+            {"y_train": np.where(np.arange(6) == 2, np.nan, 1)},
+            r"^y_train of '.*' has missing labels in row 2; drop them",
+        ),
+        ({"y_test": np.arange(6) / 2}, r"^Unknown label type: y_test of '.*' holds 0\.5 in row 1, which is no whole"),
+        ({"y_train": np.arange(6).astype("datetime64[D]")}, "^Unknown label type: y_train of .* holds 1970-01-01"),
         ({"y_train": LABELS[:5]}, r"^X_train of '.*x\.npz' has 6 rows, but y_train has the shape \(5,\); save one"),
         ({"y_test": LABELS[:, np.newaxis]}, r"^X_test of .* has 6 rows, but y_test has the shape \(6, 1\); save one"),
         ({"X_dev": ROWS}, r"but y_dev is missing; save X_train, y_train, X_test, y_test, and X_dev, y_dev where"),
@@ -299,3 +305,21 @@ def test_the_repository_has_plans():
         "mpnet",
         "stability",
     }
+
+
+def test_an_npz_file_with_a_changed_byte_is_one_sentence_or_what_it_was(tmp_path):
+    path = tmp_path / "x.npz"
+    X = np.random.default_rng(0).normal(size=(6, 40))
+    np.savez_compressed(path, X_train=X, y_train=LABELS, X_test=X, y_test=LABELS)
+    whole, refused = path.read_bytes(), []
+    for position in range(8, len(whole), 7):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x55]) + whole[position + 1 :])
+        load_data.cache_clear()
+        try:
+            data = load_data(DataSpec("x", str(path)), None)
+        except ValueError as error:
+            refused.append(str(error))
+        else:
+            np.testing.assert_array_equal(data.rows, np.concatenate([X, X]))
+    assert len(refused) > 300
+    assert not any("\n" in sentence for sentence in refused)

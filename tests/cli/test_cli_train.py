@@ -3,7 +3,10 @@
 import functools
 import json
 import os
+import pickle
+import re
 import select
+import shutil
 import signal
 import sys
 import time
@@ -165,7 +168,7 @@ def test_demo_with_the_shipped_corpus_and_the_real_model(minilm, capsys, give_in
 
 
 def train(tiny_model, table, *options):
-    return main(["train", "--data", str(table), "--model-name", tiny_model, *map(str, options)])
+    return main(["train", "--data", str(table), "--model-name", str(tiny_model), *map(str, options)])
 
 
 def test_train_keeps_a_model_of_all_texts(tiny_model, table, texts, labels, tmp_path, capsys):
@@ -304,6 +307,135 @@ def test_a_run_that_fails_or_is_interrupted_leaves_no_folder(tiny_model, table, 
             assert train(tiny_model, table, "--save", tmp_path / "new" / "model") == status
         assert sorted(tmp_path.iterdir()) == before
     assert capsys.readouterr().err.endswith("skellipsoid: too much\n")
+
+
+# A folder that exists, before or after the training
+
+
+def test_overwrite_replaces_a_model_and_nothing_else(tiny_command, table, tmp_path, capsys, monkeypatch):
+    folder = tmp_path / "model"
+    words = ["train", "--data", str(table), "--save", str(folder), "--overwrite"]
+    assert tiny_command([*words, "--seed", "1"]) == 0  # a first run with it is no error
+    assert tiny_command([*words, "--seed", "2"]) == 0
+    assert load(folder)["clf"].random_state == 2
+    assert tiny_command(["demo", "alarm", "--data", str(table), "--save", str(folder), "--overwrite"]) == 0
+    assert load(folder)["clf"].random_state == 0
+    capsys.readouterr()
+    # What is refused, is refused before anything is read.
+    monkeypatch.setattr(_train, "_read", lambda options: pytest.fail("read"))
+    assert tiny_command(words[:-1]) == 2
+    assert capsys.readouterr().err == (
+        f"skellipsoid: {str(folder)!r} exists; pass --overwrite to replace a model that was saved there, or another "
+        "folder.\n"
+    )
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "nowhere").symlink_to(tmp_path / "not there")
+    (tmp_path / "damaged").mkdir()
+    (tmp_path / "damaged" / "skellipsoid.json").write_text("{")
+    before = sorted(tmp_path.iterdir())
+    for other in [tmp_path, table, *(tmp_path / name for name in ("empty", "nowhere", "damaged"))]:
+        assert tiny_command([*words, "--save", str(other)]) == 2
+        assert capsys.readouterr().err == (
+            f"skellipsoid: {str(other)!r} holds no saved model, and --overwrite replaces nothing else; pass another "
+            "folder.\n"
+        )
+        assert tiny_command([*words[:-1], "--save", str(other)]) == 2
+        assert "exists; pass --overwrite to replace a model" in capsys.readouterr().err
+    assert sorted(tmp_path.iterdir()) == before
+    assert tiny_command(["demo", "--data", str(table), "--overwrite"]) == 2
+    assert "--overwrite replaces the model in the folder of --save; name the folder" in capsys.readouterr().err
+
+
+def test_a_failed_run_leaves_the_model_that_it_would_have_replaced(tiny_command, table, tmp_path, monkeypatch):
+    folder = tmp_path / "model"
+    words = ["train", "--data", str(table), "--save", str(folder)]
+    assert tiny_command(words) == 0
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+    def fail(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_train.EllipsoidOpenSetClassifier, "fit", fail)
+    assert tiny_command([*words, "--overwrite"]) == 130
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize("appears", ["a model", "a file", "a folder of the user's"])
+@pytest.mark.parametrize("options", [[], ["--overwrite"]])
+def test_a_folder_that_appears_during_the_training_costs_no_training(
+    tiny_command, table, tmp_path, capsys, monkeypatch, appears, options
+):
+    folder, other = tmp_path / "model", tmp_path / "model-3"
+    (tmp_path / "model-2").write_text("taken")
+    fit = _train._fit
+
+    def fit_while_it_appears(*arguments):
+        pipeline = fit(*arguments)
+        if appears == "a model":
+            _train.save(pipeline.set_params(clf__random_state=99), folder)
+            pipeline.set_params(clf__random_state=0)
+        elif appears == "a file":
+            folder.write_text("mine")
+        else:
+            folder.mkdir()
+            (folder / "notes.txt").write_text("mine")
+        return pipeline
+
+    monkeypatch.setattr(_train, "_fit", fit_while_it_appears)
+    status = tiny_command(["train", "--data", str(table), "--save", str(folder), *options])
+    err = capsys.readouterr().err
+    if appears == "a model" and options:
+        assert (status, load(folder)["clf"].random_state, other.exists()) == (0, 0, False)
+        return
+    assert status == 2
+    assert err == (
+        f"skellipsoid: {str(folder)!r} appeared during the training and is left alone; the model is in {str(other)!r} "
+        "instead, use it there or move it.\n"
+    )
+    assert load(other)["clf"].random_state == 0
+    if appears == "a model":
+        assert load(folder)["clf"].random_state == 99
+    else:
+        assert (folder if appears == "a file" else folder / "notes.txt").read_text() == "mine"
+
+
+def test_a_training_whose_parent_is_taken_ends(tiny_command, table, tmp_path, capsys, monkeypatch):
+    fit = _train._fit
+
+    def fit_while_it_appears(*arguments):
+        (tmp_path / "new").write_text("mine")
+        return fit(*arguments)
+
+    monkeypatch.setattr(_train, "_fit", fit_while_it_appears)
+    assert tiny_command(["train", "--data", str(table), "--save", str(tmp_path / "new" / "model")]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+# The text model that is named
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("tokenizer_config.json", b"[]"),
+        ("config.json", b'{"model_type": []}'),
+        ("pytorch_model.bin", pickle.dumps([1])),
+        ("pytorch_model.bin", b"abc"),
+    ],
+)
+def test_a_damaged_text_model_is_one_sentence(tiny_model, table, tmp_path, capsys, name, content):
+    folder = tmp_path / "text model"
+    shutil.copytree(tiny_model, folder)
+    if name == "pytorch_model.bin":
+        (folder / "model.safetensors").unlink()
+    (folder / name).write_bytes(content)
+    assert train(folder, table, "--save", tmp_path / "model") == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert re.fullmatch(
+        rf"skellipsoid: The text model {re.escape(repr(str(folder)))} cannot be used \(\w+Error: .+\n", err
+    )
+    assert not (tmp_path / "model").exists()
 
 
 # A real terminal

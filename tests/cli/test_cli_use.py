@@ -1,10 +1,14 @@
 """The commands that use a model, the words of the command line, and one sentence for everything that goes wrong."""
 
 import contextlib
+import errno
+import hashlib
 import io
 import json
 import os
+import pickle
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -12,6 +16,7 @@ import time
 
 import numpy as np
 import pytest
+from safetensors import SafetensorError
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import EllipsoidOpenSetClassifier, __version__, explain, load, save
@@ -310,7 +315,7 @@ def test_a_table_that_cannot_be_used_is_one_sentence(tmp_path, saved, capsys, co
 @pytest.mark.parametrize("command", ["demo", "train"])
 def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_trained(tmp_path, table, capsys, command):
     start = time.perf_counter()
-    existing = f"{str(tmp_path)!r} exists; pass --save a folder that does not."
+    existing = f"{str(tmp_path)!r} exists; pass --overwrite to replace a model that was saved there, or another folder."
     assert existing in fails(capsys, command, "--data", table, "--save", tmp_path)
     below = table / "model"
     assert f"--save {str(below)!r} cannot be written" in fails(capsys, command, "--data", table, "--save", below)
@@ -328,6 +333,93 @@ def test_a_model_that_cannot_be_used_is_one_sentence(tmp_path, saved, table, cap
     save(load(saved)[-1:], tmp_path / "other half")
     for name in ["alone", "half", "other half"]:
         assert "does not take texts; save a Pipeline" in fails(capsys, "predict", "--model", tmp_path / name)
+
+
+def damage(saved, folder, name, content):
+    """Copy a model with one file of its text model replaced; the manifest's hash is that of the new content."""
+    shutil.copytree(saved, folder)
+    manifest = json.loads((folder / "skellipsoid.json").read_bytes())
+    name = f"0-enc/text_model/{name}"
+    path = folder / manifest["parts"] / name
+    path.write_bytes(content(json.loads(path.read_bytes())) if callable(content) else content)
+    manifest["sha256"][name] = hashlib.sha256(path.read_bytes()).hexdigest()
+    (folder / "skellipsoid.json").write_text(json.dumps(manifest))
+
+
+def changed(**values):
+    return lambda config: json.dumps(config | values).encode()
+
+
+DAMAGES = {
+    "weights of nothing": ("model.safetensors", b""),
+    "weights that are a pickle": ("model.safetensors", pickle.dumps([1])),
+    "no object": ("tokenizer_config.json", b"[]"),
+    "half a JSON": ("config.json", b'{"model_type": "bert", "hid'),
+    "no UTF-8": ("config_sentence_transformers.json", b"\xff\xfe"),
+    "no pooling": ("1_Pooling/config.json", b"{}"),
+    "no tokenizer": ("tokenizer.json", b"{}"),
+    "another width": ("config.json", changed(hidden_size=48)),
+    "no width": ("config.json", changed(hidden_size="x")),
+    "no heads": ("config.json", changed(num_attention_heads=0)),
+    "no such activation": ("config.json", changed(hidden_act="nope")),
+    "no such dtype": ("config.json", changed(dtype="float99")),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGES)
+def test_a_damaged_text_model_of_a_model_is_one_sentence(saved, table, tmp_path, give_input, capsys, case):
+    folder = tmp_path / "damaged"
+    damage(saved, folder, *DAMAGES[case])
+    give_input("wake me at six\n")
+    for command in (["predict"], ["evaluate", "--data", table]):
+        sentence = f"skellipsoid: The model in {str(folder)!r} "
+        assert fails(capsys, *command, "--model", folder).startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (
+            SafetensorError("header too small"),
+            "The model in 'm' cannot be used (SafetensorError: header too small); take",
+        ),
+        (OSError("no file named x.\nSee below."), "The model in 'm' cannot be used (OSError: no file named x); take"),
+        (OSError(errno.ENOSPC, "No space left"), "[Errno 28] No space left"),
+        (MemoryError("not enough memory for 3 texts"), "not enough memory for 3 texts"),
+        (MemoryError(), "MemoryError"),
+    ],
+)
+def test_the_first_use_of_a_model_is_explained(saved, monkeypatch, give_input, capsys, error, sentence):
+    def fail(*_):
+        raise error
+
+    pipeline = load(saved)
+    monkeypatch.setattr(_use, "load", lambda folder: pipeline)
+    monkeypatch.setattr(pipeline[0], "transform", fail)
+    give_input()
+    assert f"skellipsoid: {sentence}" in fails(capsys, "predict", "--model", "m")
+
+
+@pytest.mark.parametrize(
+    ("error", "is_sentence"), [(OverflowError("too large"), False), (ValueError("A sentence."), True)]
+)
+def test_an_error_of_load_is_explained_unless_it_is_a_sentence(monkeypatch, capsys, error, is_sentence):
+    def fail(folder):
+        raise error
+
+    monkeypatch.setattr(_use, "load", fail)
+    expected = "A sentence." if is_sentence else "The model in 'm' cannot be used (OverflowError: too large); take a"
+    assert expected in fails(capsys, "predict", "--model", "m")
+
+
+def test_a_bug_after_the_first_use_keeps_its_traceback(saved, monkeypatch, give_input):
+    def bug(record, **options):
+        raise AttributeError("a bug")
+
+    monkeypatch.setattr(_use, "_written", bug)
+    give_input("wake me at six\n")
+    with pytest.raises(AttributeError, match="a bug"):
+        main(["predict", "--model", str(saved)])
 
 
 @pytest.mark.parametrize(

@@ -253,6 +253,7 @@ def test_the_warning_points_at_the_line_that_calls(metric):
         ([0.5, 0.1], "y_true has 3 rows and score has 2: pass"),
         ([[0.5, 0.1]] * 3, r"score has shape \(3, 2\), but must be one-dimensional: .* as score_samples gives it"),
         (["a", "b", "-1"], "score is of type <U2, but must be numbers"),
+        (np.ma.array([0.5, 0.1, 0.2], mask=[0, 1, 0]), "score has masked values in row 1; fill them"),
         (np.array([0.5, None, 1], dtype=object), "score is of type object, but must be numbers"),
     ],
 )

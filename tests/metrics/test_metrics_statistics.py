@@ -169,6 +169,9 @@ def test_undefined_metrics():
     [
         (([0, -1], [0]), {}, "y_true has 2 rows and predictions has 1"),
         (([0, -1], [0, -1], [1]), {}, "y_true has 2 rows and array 2 of the predictions has 1"),
+        ((np.ma.array([0, -1], mask=[0, 1]), [0, -1]), {}, "y_true has masked values in row 1; fill them"),
+        (([0, -1], np.ma.array([0, -1], mask=[0, 1])), {}, "a prediction has masked values in row 1; fill them"),
+        (([0, -1], [0, -1]), {"stratify": np.ma.array([0, 1], mask=[0, 1])}, "stratify has masked values in row 1"),
         (([0, -1], [0, -1]), {"stratify": [1]}, "y_true has 2 rows and stratify has 1"),
         (([0, -1], [0, -1]), {"stratify": [0, 1]}, "There is nothing to draw from 2 rows in 2 strata"),
         (([0], [0]), {}, "There is nothing to draw from 1 rows in 1 strata"),
@@ -265,6 +268,7 @@ def test_differences_that_are_all_equal():
     [
         ([0.1, 0.2], [0.1], "scores_a has 2 scores and scores_b has 1, but both need one for each of at least two"),
         ([0.1], [0.2], "scores_a has 1 scores and scores_b has 1, but both need"),
+        (np.ma.array([0.1, 0.3], mask=[0, 1]), [0.1, 0.2], "scores_a has masked values in row 1; fill them"),
         ([0.1, np.nan], [0.1, 0.2], "scores_a holds nan: pass finite numbers only"),
         ([0.1, 0.2], [0.1, np.inf], "scores_b holds inf: pass finite numbers only"),
         ([], [], r"scores_a has shape \(0,\), but must be one-dimensional and not empty"),

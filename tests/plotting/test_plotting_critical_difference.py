@@ -102,6 +102,7 @@ def test_models_that_all_differ_are_no_group():
             0.05,
             r"^scores holds nan; pass the cases that every model has a score for\.$",
         ),
+        (np.ma.masked_less(np.eye(3), 1), "abc", 0.05, r"^scores has masked values in rows 0, 1, 2; fill them"),
         (np.ones((2, 3)), "ab", 0.05, r"^names has 2 names for 3 models; pass one for each\.$"),
         (np.ones((2, 3)), "abc", 1.0, r"^alpha=1\.0 is not in \(0, 1\); pass a level such as 0\.05\.$"),
     ],
