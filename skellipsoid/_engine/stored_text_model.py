@@ -154,6 +154,10 @@ def restore(stored: StoredTextModel) -> TextModel:
         with _explained("its weights"):
             weights = safetensors.torch.load(stored.files[WEIGHTS])
         transformer = _transformer(description["class"], config, _below("transformer.", weights))
+        n_rows = transformer.get_input_embeddings().num_embeddings
+        if max(tokenizer.get_vocab().values(), default=0) >= n_rows:
+            msg = f"the text model's tokenizer has {len(tokenizer)} tokens, but its transformer {n_rows}"
+            raise ValueError(msg)
         with _explained("its modules"):
             after = [_module(**module) for module in description["modules"]]
             nn.ModuleList(after).load_state_dict(_below("after.", weights))

@@ -283,7 +283,8 @@ def _find(name: str) -> Any:
         try:
             return load_folder(name)
         except (OSError, ValueError, KeyError, SafetensorError, UnpicklingError) as error:
-            msg = f"The folder {name!r} holds no text model that can be loaded ({error}); pass another folder."
+            reason = " ".join(str(error).split()).partition(". ")[0]  # the libraries write paragraphs
+            msg = f"The folder {name!r} holds no text model that can be loaded ({reason}); pass another folder."
             raise OSError(msg) from error
     packaged = packaged_model(name)
     if packaged is not None:

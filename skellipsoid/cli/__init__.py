@@ -5,7 +5,9 @@ Each command imports its slow dependencies itself.
 
 import argparse
 import os
+import signal
 import sys
+import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,11 +27,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     status : int
-        0; 2 after an error, which is one sentence on standard error; 130 after an interrupt.
+        0; 2 after an error, which is one sentence on standard error; 130 after an interrupt; 143 if it was terminated.
     """
     options = build_parser().parse_args(arguments)
     try:
-        with _notes(options.quiet):
+        with _notes(options.quiet), _tidy_termination():
             _run(options)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader closed our output
@@ -40,9 +42,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sentence = " ".join(str(error).split("\n")) or type(error).__name__
         print(f"skellipsoid: {sentence}", file=sys.stderr)
         return 2
+    except _Terminated:
+        return 143
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+class _Terminated(KeyboardInterrupt):
+    """Another program ended this one."""
+
+
+@contextmanager
+def _tidy_termination() -> Iterator[None]:
+    """Let a SIGTERM end the command as an interrupt does, so that a save that is half done is removed."""
+    if threading.current_thread() is not threading.main_thread():  # only there handlers can be set
+        yield
+        return
+
+    def terminate(*_: Any) -> None:
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _run(options: argparse.Namespace) -> None:

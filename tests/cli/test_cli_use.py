@@ -2,13 +2,10 @@
 
 import contextlib
 import errno
-import hashlib
 import io
 import json
 import os
-import pickle
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -333,47 +330,6 @@ def test_a_model_that_cannot_be_used_is_one_sentence(tmp_path, saved, table, cap
     save(load(saved)[-1:], tmp_path / "other half")
     for name in ["alone", "half", "other half"]:
         assert "does not take texts; save a Pipeline" in fails(capsys, "predict", "--model", tmp_path / name)
-
-
-def damage(saved, folder, name, content):
-    """Copy a model with one file of its text model replaced; the manifest's hash is that of the new content."""
-    shutil.copytree(saved, folder)
-    manifest = json.loads((folder / "skellipsoid.json").read_bytes())
-    name = f"0-enc/text_model/{name}"
-    path = folder / manifest["parts"] / name
-    path.write_bytes(content(json.loads(path.read_bytes())) if callable(content) else content)
-    manifest["sha256"][name] = hashlib.sha256(path.read_bytes()).hexdigest()
-    (folder / "skellipsoid.json").write_text(json.dumps(manifest))
-
-
-def changed(**values):
-    return lambda config: json.dumps(config | values).encode()
-
-
-DAMAGES = {
-    "weights of nothing": ("model.safetensors", b""),
-    "weights that are a pickle": ("model.safetensors", pickle.dumps([1])),
-    "no object": ("tokenizer_config.json", b"[]"),
-    "half a JSON": ("config.json", b'{"model_type": "bert", "hid'),
-    "no UTF-8": ("config_sentence_transformers.json", b"\xff\xfe"),
-    "no pooling": ("1_Pooling/config.json", b"{}"),
-    "no tokenizer": ("tokenizer.json", b"{}"),
-    "another width": ("config.json", changed(hidden_size=48)),
-    "no width": ("config.json", changed(hidden_size="x")),
-    "no heads": ("config.json", changed(num_attention_heads=0)),
-    "no such activation": ("config.json", changed(hidden_act="nope")),
-    "no such dtype": ("config.json", changed(dtype="float99")),
-}
-
-
-@pytest.mark.parametrize("case", DAMAGES)
-def test_a_damaged_text_model_of_a_model_is_one_sentence(saved, table, tmp_path, give_input, capsys, case):
-    folder = tmp_path / "damaged"
-    damage(saved, folder, *DAMAGES[case])
-    give_input("wake me at six\n")
-    for command in (["predict"], ["evaluate", "--data", table]):
-        sentence = f"skellipsoid: The model in {str(folder)!r} "
-        assert fails(capsys, *command, "--model", folder).startswith(sentence)
 
 
 @pytest.mark.parametrize(

@@ -140,6 +140,13 @@ def test_pickled_content_under_an_allowed_name_is_not_unpickled(saved, canary, t
     refused(saved, "the text model cannot be built, because its (weights|tokenizer)", canary, tmp_path, capsys)
 
 
+def test_a_tokenizer_with_more_tokens_than_the_transformer_is_refused(saved, canary, tmp_path, capsys):
+    rules = json.loads(part(saved, f"{TEXT_MODEL}/tokenizer.json").read_bytes())
+    rules["model"]["vocab"]["parcel"] = len(rules["model"]["vocab"])
+    add_file(saved, f"{TEXT_MODEL}/tokenizer.json", json.dumps(rules).encode())
+    refused(saved, r"the text model's tokenizer has \d+ tokens, but its transformer", canary, tmp_path, capsys)
+
+
 SPECIAL = ["link", "dangling link", "link to a device", "linked folder", "pipe", "socket", "folder", "device"]
 
 
