@@ -157,15 +157,6 @@ def test_rates_without_a_finite_offset_leave_class_rates_alone(data, fitted, rat
     assert np.mean(fitted.predict(X[y == "a"]) == "-1") == 0.09
 
 
-def test_earlier_pickles_have_no_class_offsets(data, fitted):
-    state = dict(fitted.__getstate__())
-    del state["class_offsets_"]
-    earlier = EllipsoidOpenSetClassifier()
-    earlier.__setstate__(state)
-    assert earlier.class_offsets_.tolist() == [0, 0]
-    np.testing.assert_array_equal(earlier.predict(data[0]), fitted.predict(data[0]))
-
-
 @settings(deadline=None)
 @given(scores=SCORES, rate=RATES, single=st.booleans())
 def test_acceptance_offset_is_the_smallest_that_keeps_the_rate(scores, rate, single):

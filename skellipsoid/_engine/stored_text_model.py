@@ -4,7 +4,6 @@ Only classes of transformers, tokenizers and sentence-transformers that are list
 are listed here, and from memory: no file, no address and no name of code in the data is ever followed.
 """
 
-import inspect
 import json
 import math
 import re
@@ -43,6 +42,16 @@ _UNDECLARED_SETTINGS = {"is_causal", "use_bidirectional_attention"}
 _NEVER_SETTINGS = re.compile(
     r"auto_map|use_kernels|trust_remote_code|\w*(kwargs|args|implementation|_config)|\w*(backbone|remote)\w*"
 )
+#: Models of text alone that consist of layers. Others may hold further models, which they look up by name.
+CLASSES = frozenset(
+    f"{name}Model"
+    for name in (
+        *("Albert", "Bert", "Camembert", "ConvBert", "Deberta", "DebertaV2", "DistilBert", "Electra", "Ernie"),
+        *("EuroBert", "Gemma", "Gemma2", "Gemma3Text", "GPT2", "Llama", "Longformer", "Mistral", "ModernBert"),
+        *("MPNet", "MT5Encoder", "NomicBert", "Qwen2", "Qwen3", "Roberta", "RoFormer", "T5Encoder", "XLMRoberta"),
+        "XLMRobertaXL",
+    )
+)
 _PLAIN_TEXT = re.compile(r"[\w.+ -]{0,100}", re.ASCII)
 #: Names of special tokens, and the only setting of a tokenizer that changes token ids and is not in its file.
 _TOKENIZER_SETTINGS = {f"{name}_token" for name in ("bos", "eos", "unk", "sep", "pad", "cls", "mask")} | {
@@ -51,6 +60,7 @@ _TOKENIZER_SETTINGS = {f"{name}_token" for name in ("bos", "eos", "unk", "sep", 
 #: Modules after the transformer. Their settings are those that sentence-transformers itself saves.
 _MODULES = ("Pooling", "Normalize", "Dense", "LayerNorm", "Dropout")
 _ACTIVATIONS = ("Identity", "Tanh", "ReLU", "GELU", "SiLU", "Sigmoid", "LeakyReLU", "ELU", "Softplus")
+_USE_ANOTHER = f"use one of {', '.join(sorted(name.removesuffix('Model') for name in CLASSES))}"
 _KEYS = {"class", "config", "tokenizer", "modules", "limit", "lowers"}
 
 
@@ -101,6 +111,9 @@ def store(model: TextModel) -> StoredTextModel:
         If a part of it cannot be kept without code: a tokenizer in Python, or a module that is not listed here.
     """
     transformer, tokenizer = model.transformer, model.tokenizer
+    if type(transformer).__name__ not in CLASSES:
+        msg = f"The text model is a {type(transformer).__name__}, which cannot be saved; {_USE_ANOTHER}."
+        raise TypeError(msg)
     if not tokenizer.is_fast:
         msg = (
             f"The text model has a {type(tokenizer).__name__}, which runs Python code of its own and cannot be saved; "
@@ -149,11 +162,10 @@ def restore(stored: StoredTextModel) -> TextModel:
     """
     description = check_description(stored.description)
     with quiet_libraries(), kept_torch_state():  # layers draw random weights before the stored ones are set
-        config = _config(description)
         tokenizer = restore_tokenizer(stored)
         with _explained("its weights"):
             weights = safetensors.torch.load(stored.files[WEIGHTS])
-        transformer = _transformer(description["class"], config, _below("transformer.", weights))
+        transformer = _transformer(description, _below("transformer.", weights))
         n_rows = transformer.get_input_embeddings().num_embeddings
         if max(tokenizer.get_vocab().values(), default=0) >= n_rows:
             msg = f"the text model's tokenizer has {len(tokenizer)} tokens, but its transformer {n_rows}"
@@ -189,11 +201,11 @@ def check_description(description: Any) -> dict[str, Any]:
     if missing := sorted(_KEYS - found.keys()):
         msg = f"the text model has no {missing[0]!r}"
         raise ValueError(msg)
-    if not (isinstance(found["class"], str) and found["class"].isidentifier()):
-        msg = f"the text model asks for the class {str(found['class'])[:80]!r}"
+    if not (isinstance(found["class"], str) and found["class"] in CLASSES):
+        msg = f"the text model asks for the class {str(found['class'])[:80]!r}; {_USE_ANOTHER}"
         raise ValueError(msg)
     for name, value in _mapping(found["config"], "its configuration").items():
-        if name in _UNUSED_SETTINGS or _NEVER_SETTINGS.fullmatch(name):
+        if _is_never(name):
             msg = f"the text model's configuration has {name!r}, which save never writes; do not trust this model"
             raise ValueError(msg)
         if not _is_plain(value):
@@ -235,9 +247,14 @@ def _check_module(module: Any) -> None:
         if name == "activation_function" and value not in _ACTIVATIONS:
             msg = f"the text model asks for the activation {str(value)[:80]!r}; allowed are {', '.join(_ACTIVATIONS)}"
             raise ValueError(msg)
-        if _NEVER_SETTINGS.fullmatch(name) or not _is_plain(value):
+        if _is_never(name) or not _is_plain(value):
             msg = f"a module of the text model has {str(value)[:80]!r} as {name!r}, which is no plain setting"
             raise ValueError(msg)
+
+
+def _is_never(name: Any) -> bool:
+    """Whether ``save`` never writes a setting of this name."""
+    return not isinstance(name, str) or name in _UNUSED_SETTINGS or bool(_NEVER_SETTINGS.fullmatch(name))
 
 
 def _is_plain(value: Any) -> bool:
@@ -249,59 +266,39 @@ def _is_plain(value: Any) -> bool:
     if isinstance(value, int | float):
         return math.isfinite(value) and abs(value) < 2**63
     if isinstance(value, Mapping):
-        return all(isinstance(key, str) and _is_plain(key) and _is_plain(item) for key, item in value.items())
+        return all(_is_plain(key) and not _is_never(key) and _is_plain(item) for key, item in value.items())
     return isinstance(value, list | tuple) and all(map(_is_plain, value))
 
 
 def _declared_settings(kind: Any) -> set[str]:
     """Names of the settings that a configuration has, but for those that choose code."""
-    names = {*kind().to_dict(), *_UNDECLARED_SETTINGS} - _UNUSED_SETTINGS
-    return {name for name in names if not _NEVER_SETTINGS.fullmatch(name)}
+    return {name for name in (*kind().to_dict(), *_UNDECLARED_SETTINGS) if not _is_never(name)}
 
 
-def _config(description: Mapping[str, Any]) -> Any:
-    """Make the configuration: of a model type that transformers itself has, without further models inside."""
-    from transformers.models.auto import configuration_auto as known
-
-    settings = dict(description["config"])
-    kind = settings.pop("model_type", None)
-    if kind not in known.CONFIG_MAPPING_NAMES:  # type: ignore[attr-defined]
-        msg = f"the text model's type is {kind!r}, which this transformers does not have"
-        raise ValueError(msg)
-    with _explained("its configuration"):
-        build: Any = known.AutoConfig.for_model
-        declared = type(build(kind))
-        inside = bool(getattr(declared, "sub_configs", None))
-        unknown = sorted(settings.keys() - _declared_settings(declared))
-        if not (inside or unknown):
-            return build(kind, **settings)
-    if inside:
-        msg = f"the text model's type is {kind!r}, which is made of several models; use a model of text alone"
-    else:
-        msg = f"the text model's configuration has {unknown[0]!r}, which models of type {kind!r} do not have"
-    raise ValueError(msg)
-
-
-def _transformer(name: str, config: Any, weights: dict[str, Tensor]) -> Any:
+def _transformer(description: Mapping[str, Any], weights: dict[str, Tensor]) -> Any:
     """Build the transformer with these weights, every one of which must be there."""
     import transformers
 
-    found: Any = getattr(transformers, name, None)
-    if not (
-        inspect.isclass(found)
-        and issubclass(found, transformers.PreTrainedModel)
-        and found.config_class is type(config)
-    ):
-        msg = f"the text model asks for the class {name!r}, which is no model of type {config.model_type!r}"
+    kind: Any = getattr(transformers, description["class"], None)
+    if kind is None:
+        msg = f"this version of transformers has no {description['class']}"
         raise ValueError(msg)
+    settings = dict(description["config"])
+    if (found := settings.pop("model_type", None)) != kind.config_class.model_type:
+        msg = f"the text model is a {description['class']}, but its type is {found!r}"
+        raise ValueError(msg)
+    if unknown := sorted(settings.keys() - _declared_settings(kind.config_class)):
+        msg = f"the text model's configuration has {unknown[0]!r}, which a {description['class']} does not have"
+        raise ValueError(msg)
+    with _explained("its configuration"):
+        config = kind.config_class(**settings)
     layers = getattr(config, "num_hidden_layers", 0)
     if isinstance(layers, int) and layers > len(weights):
         msg = f"the text model has {layers} layers, but {len(weights)} weights"
         raise ValueError(msg)
     with _explained("its transformer"):
         # Neither a file nor an address: the weights are given.
-        build: Any = found.from_pretrained
-        model, report = build(
+        model, report = kind.from_pretrained(
             None,
             config=config,
             state_dict=weights,

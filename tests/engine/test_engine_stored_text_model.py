@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from skellipsoid import SupConTextEncoder, load, save
-from skellipsoid._engine.stored_text_model import FILES, TextModel, restore, store
+from skellipsoid._engine.stored_text_model import CLASSES, FILES, TextModel, restore, store
 from skellipsoid._engine.text import TextBackbone
 
 TEXTS = ["wake me at six", "Wake ME", "", "what is the weather ☔ déjà 漢字", "rain " * 100]
@@ -76,6 +76,16 @@ def test_settings_that_a_model_reads_are_kept(tiny_model, setting):
         assert getattr(again, name) == value
 
 
+def test_all_classes_that_are_allowed_are_models_of_one_part():
+    import transformers
+
+    for name in CLASSES:
+        kind = getattr(transformers, name)
+        assert issubclass(kind, transformers.PreTrainedModel)
+        assert not kind.config_class.sub_configs
+    assert set(ARCHITECTURES) <= CLASSES
+
+
 def test_other_weights_are_other_features(tiny_model):
     model = small_model("BertModel", tiny_model)
     before = embedded(model)
@@ -118,6 +128,10 @@ def test_what_needs_code_of_its_own_is_refused(tiny_model):
     model.tokenizer = type("PythonTokenizer", (), {"is_fast": False})()
     with pytest.raises(TypeError, match="The text model has a PythonTokenizer, which runs Python code of its own"):
         store(model)
+    other = small_model("BertModel", tiny_model)
+    other.transformer = Own()
+    with pytest.raises(TypeError, match="The text model is a Own, which cannot be saved; use one of Albert, Bert, "):
+        store(other)
     odd = small_model("BertModel", tiny_model)
     odd.transformer.config.hidden_act = "some/act"
     with pytest.raises(TypeError, match="setting 'hidden_act' is 'some/act', which cannot be saved"):

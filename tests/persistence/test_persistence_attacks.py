@@ -224,13 +224,19 @@ DESCRIPTIONS = {
     "a path": (setting("config", "_name_or_path", "/tmp/evil"), "has '_name_or_path'"),
     "an address as a setting": (setting("config", "hidden_act", "evil/act"), "'evil/act' as 'hidden_act'"),
     "a type that is a path": (setting("config", "dtype", "../float32"), "has 'dtype'"),
-    "a setting nobody knows": (setting("config", "loader", "evil"), "has 'loader', which models of type 'bert'"),
+    "a setting nobody knows": (setting("config", "loader", "evil"), "has 'loader', which a BertModel does not have"),
     "a word with a way out": (setting("config", "hidden_act", "a..b"), "as 'hidden_act', which is no plain setting"),
-    "a model type nobody knows": (setting("config", "model_type", "evil"), "type is 'evil'"),
-    "a model of several": (setting("config", "model_type", "clip"), "models of type 'clip' do not have|several models"),
-    "a class of another type": (setting("class", "GPT2Model"), "asks for the class 'GPT2Model'"),
+    "a model type nobody knows": (setting("config", "model_type", "evil"), "a BertModel, but its type is 'evil'"),
+    "another model type": (setting("config", "model_type", "clip"), "a BertModel, but its type is 'clip'"),
+    "code in a setting": (
+        setting("config", "hidden_act", {"model_type": "x", "auto_map": {"AutoModel": "evil.M"}}),
+        "as 'hidden_act', which is no plain setting",
+    ),
+    "a class of another type": (setting("class", "GPT2Model"), "a GPT2Model, but its type is 'bert'"),
     "a class that is none": (setting("class", "pipeline"), "asks for the class 'pipeline'"),
     "a class by its path": (setting("class", "os.system"), r"asks for the class 'os\.system'"),
+    "a model that looks up others by name": (setting("class", "RagModel"), "asks for the class 'RagModel'"),
+    "a model of images": (setting("class", "TimmWrapperModel"), "asks for the class 'TimmWrapperModel'"),
     "an automatic class": (setting("class", "AutoModel"), "asks for the class 'AutoModel'"),
     "a module that runs code": (
         setting("modules", "append", {"name": "Router", "settings": {"types": {"a": "evil.M"}}}),
@@ -266,6 +272,19 @@ DESCRIPTIONS = {
 def test_a_text_model_that_save_never_describes_so_is_refused(saved, canary, tmp_path, capsys, change, sentence):
     change_text_model(saved, change)
     refused(saved, f"does not describe an estimator of this package .*{sentence}", canary, tmp_path, capsys)
+
+
+def test_a_model_that_looks_up_code_by_name_is_not_built(saved, canary, tmp_path, capsys, monkeypatch):
+    """transformers' RagModel builds its parts from settings below its own, which may name code in the folder."""
+    (saved / "evil.py").write_text(f"open({str(canary)!r}, 'w').close()\nclass Evil: pass\n")
+    inside = {"model_type": "clvp_encoder", "_name_or_path": saved.name, "auto_map": {"AutoModel": "evil.Evil"}}
+    monkeypatch.chdir(saved.parent)
+    for kind in ("RagModel", "BertModel"):
+        change_text_model(saved, setting("class", kind))
+        change_text_model(
+            saved, setting("config", {"question_encoder": inside, "generator": inside, "model_type": "rag"})
+        )
+        refused(saved, "asks for the class 'RagModel'|which is no plain setting", canary, tmp_path, capsys)
 
 
 def test_no_name_in_a_folder_is_looked_up(saved, pipeline, queries, monkeypatch):
