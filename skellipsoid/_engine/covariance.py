@@ -29,6 +29,7 @@ class Background(NamedTuple):
     inverse: Tensor  # (n_axes,) of B; 0 without a background
     off_span: float  # the same for directions off the span of all rows
     share: float  # 1 − b; 0 without a background
+    target: float  # b β; 0 without a background
 
     @property
     def stretches(self) -> Tensor:
@@ -39,10 +40,10 @@ class Background(NamedTuple):
 def background(frame: Frame, between: float | None) -> Background:
     """Shrink the covariance of the class means towards T, β being its mean variance in units of T."""
     if between is None:
-        return Background(torch.zeros_like(frame.between), 0.0, 0.0)
+        return Background(torch.zeros_like(frame.between), 0.0, 0.0, 0.0)
     mean = float(frame.between.mean())
     inverse = ((1 - between) * frame.between + between * mean).reciprocal()
-    return Background(inverse, 1 / (between * mean), 1 - between)
+    return Background(inverse, 1 / (between * mean), 1 - between, between * mean)
 
 
 def has_background(frame: Frame) -> bool:
@@ -305,7 +306,7 @@ class LeftOutShapes:
 
         Without a class, B₀ loses K / (K − 1)² d dᵀ. (It is not divided again by the smaller number of classes, which
         does not change its directions.) Where the mean of a class moves by s = Vᵀσ, B₀ gains
-        (d sᵀ + s dᵀ + (1 − 1/K) s sᵀ) / (K − 1).
+        (d sᵀ + s dᵀ + (1 − 1/K) s sᵀ) / (K − 1). B's target loses b β κ VᵀV.
         """
         n_classes, share = len(self.frame.means), self.background.share
         size = removed.rows.shape[1]
@@ -319,6 +320,8 @@ class LeftOutShapes:
             gains[:, 0, 1:] = scale * removed.moves
             gains[:, 1:, 0] = scale * removed.moves
             gains[:, 1:, 1:] = scale * (1 - 1 / n_classes) * removed.moves.unsqueeze(2) * removed.moves.unsqueeze(1)
+        # T loses κ VᵀV, and so does B's target.
+        gains[:, 1:, 1:].diagonal(dim1=1, dim2=2).sub_(self.background.target * self.frame.pooled)
         both = torch.cat([deviations.unsqueeze(1), removed.rows], dim=1)
         products = (both * self.background.inverse) @ both.transpose(1, 2)
         return means, torch.linalg.solve(_identity(gains) + gains @ products, gains)

@@ -199,7 +199,7 @@ class Refits:
         self.means = np.array([part.mean for part in self.whole])
         n_axes = min(n_features, len(found.rows) - 1)
         self.mean_between = np.trace(np.linalg.solve(self.within, np.cov(self.means.T))) / n_axes
-        shared = self.shared(self.within, self.between(self.means))
+        shared = self.shared(self.within, self.between(self.means, self.within))
         spreads = [
             np.trace(np.linalg.solve(shared, part.scatter)) / part.freedom for part in self.whole if part.freedom
         ]
@@ -207,11 +207,11 @@ class Refits:
         #: Rows that are left out when each row is scored.
         self.gone = (found.groups == found.groups[:, np.newaxis]) | (found.units == found.units[:, np.newaxis])
 
-    def between(self, means, loss=0.0):
+    def between(self, means, within, loss=0.0):
         if self.weights.between is None:
             return None
         share = self.weights.between
-        return (1 - share) * (np.cov(means.T) - loss) + share * self.mean_between * self.within
+        return (1 - share) * (np.cov(means.T) - loss) + share * self.mean_between * within
 
     def shared(self, within, between):
         return within if between is None else within + within @ np.linalg.solve(between, within)
@@ -252,7 +252,7 @@ class Refits:
         scoring = Moments(self.found, k, ~self.gone[i])
         if not self.whole[k].freedom:
             scoring.freedom = 0.0
-        centre, matrix = self.ellipsoid(scoring, within, self.between(means, loss), origin, inflation)
+        centre, matrix = self.ellipsoid(scoring, within, self.between(means, within, loss), origin, inflation)
         offset = (self.found.rows[i] if row is None else row) - centre
         return np.sqrt(offset @ np.linalg.solve(matrix, offset))
 
@@ -312,7 +312,7 @@ def test_the_ellipsoids_are_those_of_the_covariances(kind, weights):
     fit, refits = found.fit(weights), Refits(found, weights)
     new = np.random.default_rng(5).normal(size=(9, found.rows.shape[1]))
     norms = fit.norms(new)
-    between = refits.between(refits.means)
+    between = refits.between(refits.means, refits.within)
     for k, part in enumerate(refits.whole):
         centre, matrix = refits.ellipsoid(part, refits.within, between, refits.means.mean(axis=0))
         squared = np.einsum("ij,ij->i", new - centre, np.linalg.solve(matrix, (new - centre).T).T)
@@ -325,7 +325,7 @@ def test_all_directions_off_the_span_of_the_samples_have_one_variance():
     fit, refits = found.fit(WEIGHTS[0]), Refits(found, WEIGHTS[0])
     assert fit.frame.rows.shape[1] == len(found.rows) - 1
     new = np.random.default_rng(5).normal(size=(9, 140))
-    between = refits.between(refits.means)
+    between = refits.between(refits.means, refits.within)
     for k, part in enumerate(refits.whole):
         centre, matrix = refits.ellipsoid(part, refits.within, between, refits.means.mean(axis=0))
         squared = np.einsum("ij,ij->i", new - centre, np.linalg.solve(matrix, (new - centre).T).T)
