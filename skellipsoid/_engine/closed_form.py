@@ -57,10 +57,10 @@ def fit_closed_form(samples: Samples, real_open: Tensor, settings: BoundarySetti
     subset = scored
     if len(scored) > MOST_VALIDATION:
         subset = scored[np.sort(rng.permutation(len(scored))[:MOST_VALIDATION])]
-    frame = shared_frame(principal_frame(samples, spheres.degenerate), samples.classes, samples.weights, subset)
-    validator = _Validator(frame, samples, spheres.degenerate, real_open)
+    frame = shared_frame(principal_frame(samples, spheres.degenerate), subset)
+    validator = _Validator(frame, real_open)
     between, shared = _choose_weights(validator, validator.known(subset))
-    shapes = LeftOutShapes(frame, samples.classes, spheres.degenerate, between)
+    shapes = LeftOutShapes(frame, between)
     known = validator.known(scored)
     synthetic = validator.synthetic(known.sources, settings.alpha, rng)
     validation = validator.validate(shapes, known, synthetic, [shared])[0]
@@ -112,13 +112,11 @@ class _Validator:
     Parameters
     ----------
     frame : Frame
-    samples : Samples
-    degenerate : Tensor of shape (n_classes,)
     real_open : Tensor of shape (n_open, n_features)
     """
 
-    def __init__(self, frame: Frame, samples: Samples, degenerate: Tensor, real_open: Tensor) -> None:
-        self.frame, self.samples, self.degenerate = frame, samples, degenerate
+    def __init__(self, frame: Frame, real_open: Tensor) -> None:
+        self.frame, self.samples = frame, frame.samples
         self.real_open = real_open.double() - frame.origin
 
     def known(self, rows: Tensor) -> _KnownSamples:
@@ -129,7 +127,7 @@ class _Validator:
         classes, frame = self.samples.classes, self.frame
         nearest, others, used = [], [], []
         for part in torch.split(rows, MOST_VALIDATION):
-            squares = label_distances(frame, classes, part)
+            squares = label_distances(frame, part)
             own = classes[part].unsqueeze(1)
             is_left = squares.gather(1, own).squeeze(1).isfinite()
             nearest.append(squares.argmin(1))
@@ -140,7 +138,7 @@ class _Validator:
             used.append(is_left)
         kept = torch.cat(used)
         sources = rows[kept]
-        known = LeftOutSamples(frame.rows[sources], torch.cat(nearest)[kept], sources, without_class=False)
+        known = LeftOutSamples(sources, torch.cat(nearest)[kept], without_class=False)
         if len(frame.means) < 2:
             return _KnownSamples(sources, known, None)
         return _KnownSamples(sources, known, known._replace(assigned=torch.cat(others)[kept], without_class=True))
@@ -154,12 +152,12 @@ class _Validator:
         drawn = draw_synthetic_classes(classes.cpu().numpy(), n_wanted, alpha, rng, weights.cpu().numpy())
         if drawn is None:
             return None
-        left = (1 - weights / class_weights(self.samples)[classes]).clamp_min(0.5)
-        offsets = (self.frame.rows[rows] - self.frame.means[classes]) / left.sqrt().unsqueeze(1)
-        positions = drawn.of(self.frame.means, offsets)
         sources = rows[torch.from_numpy(drawn.rows).to(rows.device)]
+        left = 1 - self.frame.sets.weights.of_units(sources) / class_weights(self.samples)[self.samples.classes[sources]]
+        deviations = self.frame.offsets[sources].double() / left.clamp_min(0.5).sqrt().unsqueeze(1)
+        positions = drawn.means.of(self.frame.means) + deviations
         assigned = torch.cdist(positions, self.frame.means).argmin(1)
-        return LeftOutSamples(positions, assigned, sources, without_class=False)
+        return LeftOutSamples(sources, assigned, without_class=False, rows=positions)
 
     def validate(
         self, shapes: LeftOutShapes, known: _KnownSamples, synthetic: LeftOutSamples | None, shares: Sequence[float]
@@ -201,13 +199,13 @@ def _choose_weights(validator: _Validator, known: _KnownSamples) -> tuple[float 
     about other directions. If several candidates have the best F1 (because classes lie far apart, or there is only one)
     those of them with the largest likelihood are averaged.
     """
-    frame, classes, degenerate = validator.frame, validator.samples.classes, validator.degenerate
+    frame, classes = validator.frame, validator.samples.classes
     candidates = _between_shares(len(frame.means)) if has_background(frame) else (None,)
     pairs = list(product(candidates, SHARED_SHARES))
     scores = np.empty((len(candidates), len(SHARED_SHARES)))
     n_independent = 1.0
     for i, between in enumerate(candidates):
-        shapes = LeftOutShapes(frame, classes, degenerate, between)
+        shapes = LeftOutShapes(frame, between)
         for j, validation in enumerate(validator.validate(shapes, known, None, SHARED_SHARES)):
             scores[i, j], n_independent = best_scale(validation)[1], validation.n_independent
     scores = np.minimum(scores.ravel(), 1.0)  # weighted shares may round to more than 1
@@ -216,7 +214,7 @@ def _choose_weights(validator: _Validator, known: _KnownSamples) -> tuple[float 
     tied = scores >= scores.max() - TIE
     if tied.sum() > 1:
         if candidates != (None,):
-            shapes = LeftOutShapes(frame, classes, degenerate, None)
+            shapes = LeftOutShapes(frame, None)
         own = known.nearest._replace(assigned=classes[known.sources])
         likelihoods = shapes.log_likelihoods(own, SHARED_SHARES, validator.samples.weights[known.sources])
         of_pair = np.tile(likelihoods.cpu().numpy(), len(candidates))
