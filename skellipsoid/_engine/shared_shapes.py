@@ -80,6 +80,8 @@ class Frame:
         """
         lost = torch.where(sets.touched < 0, 0.0, self.sets.freedoms[sets.touched] - sets.freedoms).sum(1)
         of_sphere = float((self.spherical * self.mean_variance * self.units(self.spherical).square()).mean())
+        if len(self.within) < self.n_varying:
+            of_sphere = 1.0
         shrunk = of_sphere * sets.spreads / (self.freedom * self.mean_variance * self.n_varying)
         left = len(self.samples) - (sets.members >= 0).sum(1) - 1
         return (1 - shrunk) * self.freedom / (self.freedom - lost).clamp_min(1), left.clamp(1, len(self.within))
@@ -215,7 +217,7 @@ def label_distances(frame: Frame, validation: Tensor, units: Tensor | None = Non
         moved = means[touched] + taken.moves @ removed
         along = (roots @ means.T).transpose(1, 2)  # (n_sets, n_classes, size)
         rows = frame.rows(validation[chunk.positions]) * units  # (n_pairs, n_scored, n_axes)
-        near = torch.cdist(rows, means).square()
+        near = _squares(rows.flatten(0, 1), means).view(*rows.shape[:2], -1)
         # The means that move replace those that do not.
         numbers, places = torch.nonzero(touched >= 0, as_tuple=True)
         along[numbers, touched[numbers, places]] = (moved @ roots.transpose(1, 2))[numbers, places]
@@ -224,10 +226,17 @@ def label_distances(frame: Frame, validation: Tensor, units: Tensor | None = Non
         offsets = rows[pairs] - moved[sets, places].unsqueeze(1)
         there = exists[sets, places].unsqueeze(1)
         near[pairs, :, touched[sets, places]] = torch.where(there, offsets.square().sum(2), torch.inf)
-        near += frame.pooled * torch.cdist(rows @ roots[chunk.numbers].transpose(1, 2), along[chunk.numbers]).square()
+        near += frame.pooled * _squares(rows @ roots[chunk.numbers].transpose(1, 2), along[chunk.numbers])
         inside = chunk.positions >= 0
         squares[chunk.positions[inside]] = near[inside]
     return squares
+
+
+def _squares(rows: Tensor, others: Tensor) -> Tensor:
+    """Squared distances of rows to others, (..., n_rows, n_others)."""
+    products = rows @ others.transpose(-2, -1)
+    lengths = others.square().sum(-1).unsqueeze(-2) + rows.square().sum(-1, keepdim=True)
+    return (lengths - 2 * products).clamp_min_(0)
 
 
 def identity(size: int, like: Tensor) -> Tensor:
