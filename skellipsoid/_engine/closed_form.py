@@ -138,10 +138,10 @@ class _Validator:
             used.append(is_left)
         kept = torch.cat(used)
         sources = rows[kept]
-        known = LeftOutSamples(sources, torch.cat(nearest)[kept], without_class=False)
+        known = LeftOutSamples(sources, torch.cat(nearest)[kept])
         if len(frame.means) < 2:
             return _KnownSamples(sources, known, None)
-        return _KnownSamples(sources, known, known._replace(assigned=torch.cat(others)[kept], without_class=True))
+        return _KnownSamples(sources, known, known._replace(assigned=torch.cat(others)[kept]))
 
     def synthetic(self, rows: Tensor, alpha: float, rng: np.random.Generator) -> LeftOutSamples | None:
         """Draw samples of synthetic classes, with the leave-one-out deviations of known ``rows`` from their mean."""
@@ -157,7 +157,7 @@ class _Validator:
         deviations = self.frame.offsets[sources].double() / left.clamp_min(0.5).sqrt().unsqueeze(1)
         positions = drawn.means.of(self.frame.means) + deviations
         assigned = torch.cdist(positions, self.frame.means).argmin(1)
-        return LeftOutSamples(sources, assigned, without_class=False, rows=positions)
+        return LeftOutSamples(sources, assigned, rows=positions)
 
     def validate(
         self, shapes: LeftOutShapes, known: _KnownSamples, synthetic: LeftOutSamples | None, shares: Sequence[float]
@@ -168,7 +168,8 @@ class _Validator:
         nearest = _scored(shapes, known.nearest, shares, weights)
         kinds = []
         if known.other is not None:
-            kinds.append(_scored(shapes, known.other, shares, weights))
+            others = LeftOutShapes(self.frame, shapes.between, without_class=True)
+            kinds.append(_scored(others, known.other, shares, weights))
         if synthetic is not None:
             kinds.append(_scored(shapes, synthetic, shares))
         n_classes = len(self.frame.means)

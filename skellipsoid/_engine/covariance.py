@@ -37,13 +37,18 @@ class Background(NamedTuple):
         return (1 + self.inverse).rsqrt()
 
 
-def background(frame: Frame, between: float | None) -> Background:
-    """Shrink the covariance of the class means towards T, β being its mean variance in units of T."""
+def background(frame: Frame, between: float | None, *, without_class: bool = False) -> Background:
+    """Shrink the covariance of the class means towards T, β being its mean variance in units of T.
+
+    ``without_class``: as it is in the mean over the classes that are held out, when B₀ loses the class's deviation and
+    is divided by the smaller number of classes.
+    """
     if between is None:
         return Background(torch.zeros_like(frame.between), 0.0, 0.0, 0.0)
-    mean = float(frame.between.mean())
-    inverse = ((1 - between) * frame.between + between * mean).reciprocal()
-    return Background(inverse, 1 / (between * mean), between, between * mean)
+    target = between * float(frame.between.mean())
+    left = 1 - 1 / (len(frame.means) - 1) if without_class else 1.0
+    inverse = left / ((1 - between) * frame.between + left * target)
+    return Background(inverse, 1 / target, between, target)
 
 
 def has_background(frame: Frame) -> bool:
@@ -97,7 +102,6 @@ class LeftOutSamples(NamedTuple):
 
     sources: Tensor  # (n_rows,) known sample whose set is left out
     assigned: Tensor  # (n_rows,) class that scores
-    without_class: bool  # whether the whole class of that sample is left out of the background
     rows: Tensor | None = None  # (n_rows, n_axes); the known samples themselves without it
 
 
@@ -154,7 +158,8 @@ class _Pairs(NamedTuple):
         along, offsets_along = columns @ own.axes.T, offsets @ own.axes.T
         for shared in shares:
             of_scatter = torch.where(has_spread, (1 - shared) / self.freedom, 0.0)
-            sphere = (shared + (1 - shared) * typical * (~has_spread).double()) * self.scale
+            # The typical variance is in units of Q: that of Q changes, the other classes do not.
+            sphere = shared * self.scale + (1 - shared) * typical * (~has_spread).double()
             variances = of_scatter.unsqueeze(1) * own.values + sphere.unsqueeze(1)
             excess = (variances.reciprocal() - sphere.reciprocal().unsqueeze(1)).unsqueeze(1)
             of_sphere, weighted = sphere.view(-1, 1, 1), along * excess
@@ -180,11 +185,13 @@ class LeftOutShapes:
     frame : Frame
     between : float or None
         b, ``None`` without a background.
+    without_class : bool, default=False
+        Whether the whole class of a left-out sample is left out of the background.
     """
 
-    def __init__(self, frame: Frame, between: float | None) -> None:
-        self.frame = frame
-        self.background = background(frame, between)
+    def __init__(self, frame: Frame, between: float | None, *, without_class: bool = False) -> None:
+        self.frame, self.between, self.without_class = frame, between, without_class and between is not None
+        self.background = background(frame, between, without_class=self.without_class)
         self.stretches = self.background.stretches
         self.centres = frame.means * (1 + self.background.inverse)
         self.class_axes = principal_axes(frame, self.stretches)
@@ -239,7 +246,7 @@ class LeftOutShapes:
         found = frame.means.new_zeros(2, len(shares), len(samples.sources))
         typical = typical_variance(self.class_axes)
         for chunk in frame.sets.chunks(samples.sources, samples.assigned, 4 * len(frame.within)):
-            changes = self._changes(chunk.sets, without_class=samples.without_class)
+            changes = self._changes(chunk.sets)
             pairs = self._pairs(samples, chunk, changes)
             for label in torch.unique(chunk.labels).tolist():
                 mine = torch.nonzero(chunk.labels == label).flatten()
@@ -273,7 +280,7 @@ class LeftOutShapes:
             changes.scale[numbers],
         )
 
-    def _changes(self, sets: Sets, *, without_class: bool) -> _Changes:
+    def _changes(self, sets: Sets) -> _Changes:
         """Change T, B, μ and Q.
 
         T is ``inflation`` (I − κ VᵀV). With the columns Y, which are the deviations c − μ of the touched classes and V,
@@ -284,14 +291,15 @@ class LeftOutShapes:
         rows, pooled, n_touched, size = taken.rows, frame.pooled, taken.moves.shape[1], taken.rows.shape[1]
         inflation, n_axes = frame.without(sets)
         is_touched = (sets.touched >= 0).double()
-        # Coefficients of the class means: those of the touched classes move.
+        # Coefficients of the class means: those of the touched classes move, or are gone.
         before = functional.pad(torch.diag_embed(is_touched), (0, size))
-        after = torch.cat([torch.diag_embed(is_touched), taken.moves], dim=2)
+        is_left = is_touched * sets.exists
+        if self.without_class:
+            is_left[:, 0] = 0
+        after = torch.cat([torch.diag_embed(is_left), taken.moves * is_left.unsqueeze(2)], dim=2)
         n_classes = len(frame.means)
-        if without_class:
-            after[:, 0] = 0
-        n_left = n_classes - without_class
-        of_mean = (after - before).sum(1, keepdim=True) / max(1, n_left)
+        n_left = (n_classes - (is_touched - is_left).sum(1)).clamp_min(1).view(-1, 1, 1)
+        of_mean = (after - before).sum(1, keepdim=True) / n_left
         columns = torch.cat([frame.means[sets.touched], rows], dim=1)  # Y
         mean = (of_mean @ columns).squeeze(1)
         lost = -pooled * identity(size, rows)
@@ -309,7 +317,7 @@ class LeftOutShapes:
         inverse = ((1 - background.share) * frame.between + target.unsqueeze(1)).reciprocal()
         spread = columns * inverse.unsqueeze(1)
         inner = torch.linalg.solve(identity(gains.shape[1], gains) + gains @ (spread @ columns.transpose(1, 2)), gains)
-        ratio = inflation * (n_left - 1) / (n_classes - 1)
+        ratio = inflation * (n_left.flatten() - 1) / (n_classes - 1)
         # T B⁻¹ T, with T Y B⁻¹ = Y B⁻¹ + Vᵀ (mixed).
         mixed = -pooled * (rows @ spread.transpose(1, 2))
         onto_columns = torch.cat([mixed, identity(gains.shape[1], gains).expand(len(mixed), -1, -1)], dim=1)

@@ -80,11 +80,12 @@ class Frame:
         """
         lost = torch.where(sets.touched < 0, 0.0, self.sets.freedoms[sets.touched] - sets.freedoms).sum(1)
         of_sphere = float((self.spherical * self.mean_variance * self.units(self.spherical).square()).mean())
-        if len(self.within) < self.n_varying:
-            of_sphere = 1.0
+        removed, n_axes = (sets.members >= 0).sum(1), len(self.within)
+        left = (len(self.samples) - 1 - removed).clamp(1, n_axes)
+        if n_axes < self.n_varying:  # without a sample nothing but the sphere is left along it
+            of_sphere, left = 1.0, (n_axes - removed).clamp_min(1)
         shrunk = of_sphere * sets.spreads / (self.freedom * self.mean_variance * self.n_varying)
-        left = len(self.samples) - (sets.members >= 0).sum(1) - 1
-        return (1 - shrunk) * self.freedom / (self.freedom - lost).clamp_min(1), left.clamp(1, len(self.within))
+        return (1 - shrunk) * self.freedom / (self.freedom - lost).clamp_min(1), left
 
 
 def _onto(values: Tensor, axes: Tensor) -> Tensor:
@@ -190,8 +191,7 @@ def _entropies(frame: Frame, share: float, validation: Tensor, weights: Tensor) 
 def label_distances(frame: Frame, validation: Tensor, units: Tensor | None = None) -> Tensor:
     """Squared distances of samples to all class means in the metric of T, both without the sample's set.
 
-    T − κ VᵀV has the inverse I + κ Vᵀ (I − κ VVᵀ)⁻¹ V. (That T has fewer degrees of freedom is the same for all
-    classes.)
+    T − κ VᵀV has the inverse I + κ Vᵀ (I − κ VVᵀ)⁻¹ V.
 
     Parameters
     ----------
@@ -227,6 +227,7 @@ def label_distances(frame: Frame, validation: Tensor, units: Tensor | None = Non
         there = exists[sets, places].unsqueeze(1)
         near[pairs, :, touched[sets, places]] = torch.where(there, offsets.square().sum(2), torch.inf)
         near += frame.pooled * _squares(rows @ roots[chunk.numbers].transpose(1, 2), along[chunk.numbers])
+        near /= frame.without(chunk.sets)[0][chunk.numbers].view(-1, 1, 1)
         inside = chunk.positions >= 0
         squares[chunk.positions[inside]] = near[inside]
     return squares

