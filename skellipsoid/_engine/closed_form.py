@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from .boundaries import Boundaries, Metric, Shapes, ShapeWeights
@@ -18,7 +19,7 @@ from .covariance import LeftOutSamples, LeftOutShapes, has_background
 from .geometry import Factors, Spheres, class_spheres, class_weights
 from .held_out import BOUNDARY_TOLERANCE, NO_SAMPLES, ScoredSamples, Validation, best_scale, loss_scale, near_best
 from .pseudo_open import FEWEST_SYNTHETIC, MOST_NEGATIVES, draw_synthetic_classes
-from .samples import Samples
+from .samples import Integers, Samples
 from .settings import BoundarySettings
 from .shared_shapes import Frame, label_distances, principal_frame, shared_frame
 
@@ -32,6 +33,9 @@ BETWEEN_SHARES = (0.2, 0.4, 0.6)
 SMALLEST_BETWEEN = 2.0
 #: Largest number of samples that choose the shapes: with more the choice stays the same.
 MOST_VALIDATION = 2048
+#: Largest number of samples of one set that choose the shapes if not all do, and that are open samples. The error of
+#: their F1 is then at most half of that of as few sets.
+MOST_OF_SET = 4
 #: Expected F1s that differ by less are equal.
 TIE = 1e-9
 
@@ -56,13 +60,16 @@ def fit_closed_form(samples: Samples, real_open: Tensor, settings: BoundarySetti
     scored = torch.nonzero(~spheres.degenerate[samples.classes]).flatten()
     subset = scored
     if len(scored) > MOST_VALIDATION:
-        subset = scored[np.sort(rng.permutation(len(scored))[:MOST_VALIDATION])]
+        drawn = rng.permutation(len(scored))
+        drawn = drawn[_few_of_sets(samples.sets[scored.cpu().numpy()][drawn])]
+        subset = scored[np.sort(drawn[:MOST_VALIDATION])]
     frame = shared_frame(principal_frame(samples, spheres.degenerate), subset)
     validator = _Validator(frame, real_open)
     between, shared = _choose_weights(validator, validator.known(subset))
     shapes = LeftOutShapes(frame, between)
     known = validator.known(scored)
-    synthetic = validator.synthetic(known.sources, settings.alpha, rng)
+    sources = known.sources if known.other is None else known.other.sources
+    synthetic = validator.synthetic(sources, settings.alpha, rng)
     validation = validator.validate(shapes, known, synthetic, [shared])[0]
     unit = _mean_distance(validation)
     scale = unit
@@ -84,6 +91,14 @@ def fit_closed_form(samples: Samples, real_open: Tensor, settings: BoundarySetti
     )
 
 
+def _few_of_sets(sets: Integers) -> NDArray[np.bool_]:
+    """Mark the first samples of each set, (n_samples,)."""
+    by_set = np.argsort(sets, kind="stable")
+    few = np.empty(len(sets), dtype=bool)
+    few[by_set] = np.arange(len(sets)) - np.searchsorted(sets[by_set], sets[by_set]) < MOST_OF_SET
+    return few
+
+
 def _fit_degenerate(spheres: Spheres) -> Boundaries:
     """Keep the spheres where no class has a spread: the distances between the classes choose the radii."""
     centroids = spheres.centroids.double()
@@ -103,7 +118,8 @@ class _KnownSamples(NamedTuple):
 
     sources: Tensor  # (n_known,)
     nearest: LeftOutSamples
-    other: LeftOutSamples | None  # by the nearest other class, without the own class; None with a single class
+    #: A few of each set by the nearest other class, without the own class; None with a single class.
+    other: LeftOutSamples | None
 
 
 class _Validator:
@@ -141,7 +157,8 @@ class _Validator:
         known = LeftOutSamples(sources, torch.cat(nearest)[kept])
         if len(frame.means) < 2:
             return _KnownSamples(sources, known, None)
-        return _KnownSamples(sources, known, known._replace(assigned=torch.cat(others)[kept]))
+        few = torch.from_numpy(_few_of_sets(self.samples.sets[sources.cpu().numpy()])).to(kept.device)
+        return _KnownSamples(sources, known, LeftOutSamples(sources[few], torch.cat(others)[kept][few]))
 
     def synthetic(self, rows: Tensor, alpha: float, rng: np.random.Generator) -> LeftOutSamples | None:
         """Draw samples of synthetic classes, with the leave-one-out deviations of known ``rows`` from their mean."""
@@ -153,7 +170,9 @@ class _Validator:
         if drawn is None:
             return None
         sources = rows[torch.from_numpy(drawn.rows).to(rows.device)]
-        left = 1 - self.frame.sets.weights.of_units(sources) / class_weights(self.samples)[self.samples.classes[sources]]
+        left = (
+            1 - self.frame.sets.weights.of_units(sources) / class_weights(self.samples)[self.samples.classes[sources]]
+        )
         deviations = self.frame.offsets[sources].double() / left.clamp_min(0.5).sqrt().unsqueeze(1)
         positions = drawn.means.of(self.frame.means) + deviations
         assigned = torch.cdist(positions, self.frame.means).argmin(1)
@@ -169,7 +188,7 @@ class _Validator:
         kinds = []
         if known.other is not None:
             others = LeftOutShapes(self.frame, shapes.between, without_class=True)
-            kinds.append(_scored(others, known.other, shares, weights))
+            kinds.append(_scored(others, known.other, shares, self.samples.weights[known.other.sources]))
         if synthetic is not None:
             kinds.append(_scored(shapes, synthetic, shares))
         n_classes = len(self.frame.means)

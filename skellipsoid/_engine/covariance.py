@@ -307,7 +307,15 @@ class LeftOutShapes:
             ones = torch.ones_like(mean)
             empty = columns[:, :0]
             return _Changes(
-                taken, rows, lost.expand(len(rows), -1, -1), inflation, mean, 0 * ones, empty, empty @ empty.transpose(1, 2), inflation
+                taken,
+                rows,
+                lost.expand(len(rows), -1, -1),
+                inflation,
+                mean,
+                0 * ones,
+                empty,
+                empty @ empty.transpose(1, 2),
+                inflation,
             )
         gains = after.transpose(1, 2) @ after - before.transpose(1, 2) @ before
         gains = (gains - n_left * of_mean.transpose(1, 2) @ of_mean) / (n_classes - 1)
@@ -329,9 +337,21 @@ class LeftOutShapes:
         matrix[:, :size, :size] += lost
         # Along the axes Q changes by about the same factor.
         factor = ((1 + ratio.unsqueeze(1) * inverse) / (1 + background.inverse)).mean(1)
+        new_columns = torch.cat([rows, spread], dim=1)
+        if (n_between := n_classes - 1) < min(size, len(frame.within)):
+            # B⁻¹ is constant where class means do not differ: fewer columns are V, and the axes where they do.
+            constant = inverse[:, -1].view(-1, 1, 1)
+            onto = matrix.new_zeros(len(rows), new_columns.shape[1], size + n_between)
+            onto[:, :size, :size] = identity(size, rows)
+            onto[:, size + n_touched :, :size] = constant * identity(size, rows)
+            onto[:, size : size + n_touched, size:] = spread[:, :n_touched, :n_between]
+            onto[:, size + n_touched :, size:] = (rows * (inverse.unsqueeze(1) - constant))[:, :, :n_between]
+            matrix = onto.transpose(1, 2) @ matrix @ onto
+            axes = torch.eye(n_between, rows.shape[2]).to(rows)
+            new_columns = torch.cat([rows, axes.expand(len(rows), -1, -1)], dim=1)
         return _Changes(
             taken,
-            torch.cat([rows, spread], dim=1),
+            new_columns,
             matrix / factor.view(-1, 1, 1),
             inflation * factor,
             mean,

@@ -23,6 +23,8 @@ from .samples import Integers, Samples, padded
 
 #: Largest number of elements of one chunk.
 MOST_NUMBERS = 2**20
+#: Sets above this size are computed once rather than once for each class that scores.
+LARGE = 32
 #: A share of a class's weight below this is rounding.
 SMALLEST_SHARE = 1e-9
 
@@ -119,9 +121,7 @@ class LeftOutSets:
             ]
             self.of_size.append(sets._replace(spreads=torch.cat(traces)))
 
-    def _sets(
-        self, samples: Samples, members: Integers, classes: Integers, own: Integers, degenerate: Tensor
-    ) -> Sets:
+    def _sets(self, samples: Samples, members: Integers, classes: Integers, own: Integers, degenerate: Tensor) -> Sets:
         """Compute what the sets take from their classes."""
         touched, places = (torch.from_numpy(found).to(degenerate.device) for found in _touched(members, classes, own))
         rows = torch.from_numpy(members).to(degenerate.device)
@@ -151,7 +151,7 @@ class LeftOutSets:
             size = sets.members.shape[1]
             # Few classes score a chunk of small sets. Large sets are rather computed once.
             of_set, of_label = place[mine, 1], labels[mine]
-            keys = of_label * len(sets.members) + of_set if size <= 2 else of_set * n_classes + of_label
+            keys = of_label * len(sets.members) + of_set if size <= LARGE else of_set * n_classes + of_label
             pairs, pair, counts = torch.unique(keys, return_inverse=True, return_counts=True)
             of_pair = mine[torch.argsort(pair, stable=True)]
             starts = counts.cumsum(0) - counts
