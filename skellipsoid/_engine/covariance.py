@@ -362,7 +362,7 @@ class LeftOutShapes:
         )
 
     def _mean_variance(self, rows: Tensor, columns: Tensor, gains: Tensor) -> Tensor:
-        """The trace of T⁻¹B₀ without the sets, relative to that of all samples, (n_sets,).
+        """Give the trace of T⁻¹B₀ without the sets, relative to that of all samples, (n_sets,).
 
         T⁻¹ is I + Vᵀ (κ⁻¹ I − VVᵀ)⁻¹ V.
         """
@@ -371,5 +371,5 @@ class LeftOutShapes:
         inner = (rows * frame.between) @ rows.transpose(1, 2) + products @ gains @ products.transpose(1, 2)
         capacity = identity(rows.shape[1], rows) - pooled * rows @ rows.transpose(1, 2)
         lost = torch.linalg.solve(capacity, pooled * inner).diagonal(dim1=1, dim2=2).sum(1)
-        trace = float(frame.between.sum())
-        return 1 + ((gains * (columns @ columns.transpose(1, 2))).sum((1, 2)) + lost) / trace
+        gained: Tensor = (gains * (columns @ columns.transpose(1, 2))).sum((1, 2))
+        return 1 + (gained + lost) / float(frame.between.sum())

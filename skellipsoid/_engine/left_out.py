@@ -152,7 +152,7 @@ class LeftOutSets:
             # Few classes score a chunk of small sets. Large sets are rather computed once.
             of_set, of_label = place[mine, 1], labels[mine]
             keys = of_label * len(sets.members) + of_set if size <= LARGE else of_set * n_classes + of_label
-            pairs, pair, counts = torch.unique(keys, return_inverse=True, return_counts=True)
+            _, pair, counts = torch.unique(keys, return_inverse=True, return_counts=True)
             of_pair = mine[torch.argsort(pair, stable=True)]
             starts = counts.cumsum(0) - counts
             n_scored = torch.log2(counts.double()).ceil().long()

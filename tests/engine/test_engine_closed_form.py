@@ -276,7 +276,7 @@ class Refits:
         return np.sqrt(squares)
 
 
-def check_against(fit, refits, step=1, rtol=2 * RTOL):
+def check_against(fit, refits, step=1, rtol=2 * RTOL, of_class=0.4):
     """Compare every so many distances of the validation with refits; returns the validation.
 
     Some terms are kept (see the module's table). So a distance may differ by one per cent, or by the set's share of all
@@ -296,7 +296,7 @@ def check_against(fit, refits, step=1, rtol=2 * RTOL):
     distances[numbers, found.classes[rows]] = np.inf
     assert (distances[numbers, validation.open[0].assigned[checked]] <= near * distances.min(axis=1)).all()
     for kind, held_out in ((validation.known, False), (validation.open[0], True)):
-        limits = np.maximum(0.25 / len(refits.labels) if held_out else rtol, shares)
+        limits = np.maximum(of_class / len(refits.labels) if held_out else rtol, shares)
         assigned = kind.assigned[checked]
         literal = [refits.distance(i, k, held_out=held_out) for i, k in zip(rows, assigned, strict=True)]
         errors = kind.distances[checked] / literal - 1
@@ -315,7 +315,7 @@ def check_against(fit, refits, step=1, rtol=2 * RTOL):
 def test_samples_are_scored_as_by_a_fit_without_their_set(kind, n_features, step, weights):
     found = TABLES[kind](n_features, 12 if n_features > 40 else 16)
     refits = Refits(found, weights)
-    validation = check_against(found.fit(weights), refits, step, RTOL)
+    validation = check_against(found.fit(weights), refits, step, RTOL, of_class=0.25)
     totals = totals_of([str(gone) for gone in refits.gone.astype(int).tolist()], found.weights)
     if kind != "degenerate class":
         assert validation.n_independent == pytest.approx(totals.sum() ** 2 / np.square(totals).sum())
