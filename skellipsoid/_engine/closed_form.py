@@ -184,7 +184,8 @@ class _Validator:
         """Give the distances of all validation samples for each share ρ."""
         weights = self.samples.weights[known.sources]
         classes, sets = self.samples.classes[known.sources], self.samples.sets[known.sources.cpu().numpy()]
-        nearest = _scored(shapes, known.nearest, shares, weights)
+        distances = shapes.distances(known.nearest, shares) * self._of_fresh(known.nearest)
+        nearest = [ScoredSamples.of(found, known.nearest.assigned, weights) for found in distances]
         kinds = []
         if known.other is not None:
             others = LeftOutShapes(self.frame, shapes.between, without_class=True)
@@ -196,6 +197,17 @@ class _Validator:
             Validation.of(nearest[i], classes, sets, [kind[i] for kind in kinds], self._real(shapes, share), n_classes)
             for i, share in enumerate(shares)
         ]
+
+    def _of_fresh(self, known: LeftOutSamples) -> Tensor:
+        """Distance of a fresh sample relative to that of a left-out one, (n_known,).
+
+        The deviation from the mean of n samples of the own class has the variance 1 + 1 / n, in that of the class. A
+        left-out sample is compared with fewer of them than a fresh one.
+        """
+        sets, own = self.frame.sets, self.samples.classes[known.sources]
+        left, whole = sets.own_freedoms(known.sources) + 1, sets.freedoms[own] + 1
+        ratios = ((1 + 1 / whole) / (1 + 1 / left)).sqrt()
+        return torch.where(known.assigned == own, ratios, 1.0)
 
     def _real(self, shapes: LeftOutShapes, share: float) -> ScoredSamples:
         if not len(self.real_open):

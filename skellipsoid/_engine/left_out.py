@@ -138,6 +138,14 @@ class LeftOutSets:
         freedoms = torch.where(has_spread, freedoms, 0.0)
         return Sets(rows, touched, places, roots, pulls, moves.nan_to_num(), freedoms, exists, totals[:, 0])
 
+    def own_freedoms(self, sources: Tensor) -> Tensor:
+        """Degrees of freedom of the samples' own classes without their sets, (n_sources,)."""
+        place, found = self.place[sources], self.freedoms.new_empty(len(sources))
+        for number, sets in enumerate(self.of_size):
+            mine = place[:, 0] == number
+            found[mine] = sets.freedoms[place[mine, 1], 0]
+        return found
+
     def chunks(self, sources: Tensor, labels: Tensor, n_numbers: int) -> Iterator[Chunk]:
         """Give the samples ``sources``, scored by the classes ``labels``, with their sets.
 
