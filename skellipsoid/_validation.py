@@ -97,10 +97,8 @@ def enumerated(values: NDArray[Any]) -> str:
 def unfit(estimator: Any) -> None:
     """Remove all that a fit has stored, so that neither a partial fit nor a part of an earlier one remains.
 
-    Parameters stay, and what scikit-learn keeps for its own (output containers, metadata requests).
+    Parameters stay, and what scikit-learn keeps for its own (output containers, metadata requests, callbacks).
     """
-    kept = estimator.get_params(deep=False)
-    for name in [
-        name for name in vars(estimator) if name not in kept and not name.startswith(("_sklearn", "_metadata"))
-    ]:
+    kept, of_sklearn = estimator.get_params(deep=False), ("_sklearn", "_skl", "_metadata", "_parent", "_callback")
+    for name in [name for name in vars(estimator) if name not in kept and not name.startswith(of_sklearn)]:
         delattr(estimator, name)

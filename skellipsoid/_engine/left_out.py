@@ -9,6 +9,21 @@ and with W' = W − W_R:
 
 So every covariance of scatters and means changes by a term of low rank, and quadratic forms of its inverse follow from
 the Woodbury identity. A set may have samples of several classes: then V has the rows of all of them.
+
+What changes without a set, and what is kept, with the largest difference from a fit on the remaining samples. It was
+measured on 12 to 16 classes of 26 samples in 4, 40 and 330 dimensions, with sets of one to seven samples.
+
+==================================================== ======================================================
+class means, μ, scatters, degrees of freedom         change
+T, w̄                                                 change; a w̄ I shrinks as T does in the mean over the axes:
+                                                     half of the set's share of all samples
+B₀, its target b β T, β, classes that are gone       change; along the axes of B by one factor: 0.2 %
+span                                                 kept, without the set's axes in the mean β: 0.1 %
+typical variance (classes without spread alone)      kept: 3 %
+class held out: B₀, μ, β, number of classes          change: a quarter of the class's share of all classes
+class held out: T                                    loses the set, and keeps the rest of the class
+origin and unit of the features, outliers, copies    kept: distances do not depend on the first two
+==================================================== ======================================================
 """
 
 from collections.abc import Iterator
