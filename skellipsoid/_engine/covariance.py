@@ -372,4 +372,5 @@ class LeftOutShapes:
         capacity = identity(rows.shape[1], rows) - pooled * rows @ rows.transpose(1, 2)
         lost = torch.linalg.solve(capacity, pooled * inner).diagonal(dim1=1, dim2=2).sum(1)
         gained: Tensor = (gains * (columns @ columns.transpose(1, 2))).sum((1, 2))
-        return 1 + (gained + lost) / float(frame.between.sum())
+        relative: Tensor = 1 + (gained + lost) / float(frame.between.sum())
+        return relative
