@@ -72,6 +72,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             classes 0 and 1 remain beside samples of the label -1, which may be a class; if outliers are left out; or
             if a class is a single group.
         """
+        unfit(self)
         try:
             X, y = self._validate_training_data(X, y)
             self._fit_rows(X, y, read_weight_shares(sample_weight, len(X)), check_groups(groups, len(X)))

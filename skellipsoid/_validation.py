@@ -178,6 +178,10 @@ def enumerated(values: NDArray[Any]) -> str:
 
 
 def unfit(estimator: Any) -> None:
-    """Remove all fitted attributes, so that no partial fit remains."""
-    for name in [name for name in vars(estimator) if name.endswith("_") and not name.startswith("__")]:
+    """Remove all that a fit has stored, so that neither a partial fit nor a part of an earlier one remains.
+
+    Parameters stay, and what scikit-learn keeps for its own (output containers, metadata requests, callbacks).
+    """
+    kept, of_sklearn = estimator.get_params(deep=False), ("_sklearn", "_skl", "_metadata", "_parent", "_callback")
+    for name in [name for name in vars(estimator) if name not in kept and not name.startswith(of_sklearn)]:
         delattr(estimator, name)

@@ -750,3 +750,15 @@ def test_matrices_stay_those_of_the_fit_when_init_is_set_afterwards():
     classifier = make(max_iter=2).fit(*gaussians())
     fitted = classifier.components_
     np.testing.assert_array_equal(classifier.set_params(init="identity").components_, fitted)
+
+
+def test_a_fit_begins_without_any_state_of_an_earlier_one():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2, 3], 10)
+    X = 3 * np.eye(4)[y] + rng.normal(size=(40, 4))
+    again = EllipsoidOpenSetClassifier(random_state=0).fit(X, y).set_params(init="identity", max_iter=1).fit(X, y)
+    once = EllipsoidOpenSetClassifier(random_state=0, init="identity", max_iter=1).fit(X, y)
+    assert vars(again).keys() == vars(once).keys()
+    with pytest.raises(ValueError, match="NaN"):
+        again.fit(np.full((40, 4), np.nan), y)
+    assert vars(again).keys() == again.get_params().keys()

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from .boundaries import Boundaries, Metric, Shapes, ShapeWeights
@@ -18,7 +19,7 @@ from .covariance import LeftOutSamples, LeftOutShapes, has_background
 from .geometry import Factors, Spheres, class_spheres, class_weights
 from .held_out import BOUNDARY_TOLERANCE, NO_SAMPLES, ScoredSamples, Validation, best_scale, loss_scale, near_best
 from .pseudo_open import FEWEST_SYNTHETIC, MOST_NEGATIVES, draw_synthetic_classes
-from .samples import Samples
+from .samples import Integers, Samples
 from .settings import BoundarySettings
 from .shared_shapes import Frame, label_distances, principal_frame, shared_frame
 
@@ -32,6 +33,9 @@ BETWEEN_SHARES = (0.2, 0.4, 0.6)
 SMALLEST_BETWEEN = 2.0
 #: Largest number of samples that choose the shapes: with more the choice stays the same.
 MOST_VALIDATION = 2048
+#: Largest number of samples of one set that choose the shapes if not all do, and that are open samples. The error of
+#: their F1 is then at most half of that of as few sets.
+MOST_OF_SET = 4
 #: Expected F1s that differ by less are equal.
 TIE = 1e-9
 
@@ -56,13 +60,16 @@ def fit_closed_form(samples: Samples, real_open: Tensor, settings: BoundarySetti
     scored = torch.nonzero(~spheres.degenerate[samples.classes]).flatten()
     subset = scored
     if len(scored) > MOST_VALIDATION:
-        subset = scored[np.sort(rng.permutation(len(scored))[:MOST_VALIDATION])]
-    frame = shared_frame(principal_frame(samples, spheres.degenerate), samples.classes, samples.weights, subset)
-    validator = _Validator(frame, samples, spheres.degenerate, real_open)
+        drawn = rng.permutation(len(scored))
+        drawn = drawn[_few_of_sets(samples.sets[scored.cpu().numpy()][drawn])]
+        subset = scored[np.sort(drawn[:MOST_VALIDATION])]
+    frame = shared_frame(principal_frame(samples, spheres.degenerate), subset)
+    validator = _Validator(frame, real_open)
     between, shared = _choose_weights(validator, validator.known(subset))
-    shapes = LeftOutShapes(frame, samples.classes, spheres.degenerate, between)
+    shapes = LeftOutShapes(frame, between)
     known = validator.known(scored)
-    synthetic = validator.synthetic(known.sources, settings.alpha, rng)
+    sources = known.sources if known.other is None else known.other.sources
+    synthetic = validator.synthetic(sources, settings.alpha, rng)
     validation = validator.validate(shapes, known, synthetic, [shared])[0]
     unit = _mean_distance(validation)
     scale = unit
@@ -84,6 +91,14 @@ def fit_closed_form(samples: Samples, real_open: Tensor, settings: BoundarySetti
     )
 
 
+def _few_of_sets(sets: Integers) -> NDArray[np.bool_]:
+    """Mark the first samples of each set, (n_samples,)."""
+    by_set = np.argsort(sets, kind="stable")
+    few = np.empty(len(sets), dtype=bool)
+    few[by_set] = np.arange(len(sets)) - np.searchsorted(sets[by_set], sets[by_set]) < MOST_OF_SET
+    return few
+
+
 def _fit_degenerate(spheres: Spheres) -> Boundaries:
     """Keep the spheres where no class has a spread: the distances between the classes choose the radii."""
     centroids = spheres.centroids.double()
@@ -103,7 +118,8 @@ class _KnownSamples(NamedTuple):
 
     sources: Tensor  # (n_known,)
     nearest: LeftOutSamples
-    other: LeftOutSamples | None  # by the nearest other class, without the own class; None with a single class
+    #: A few of each set by the nearest other class, without the own class; None with a single class.
+    other: LeftOutSamples | None
 
 
 class _Validator:
@@ -112,13 +128,11 @@ class _Validator:
     Parameters
     ----------
     frame : Frame
-    samples : Samples
-    degenerate : Tensor of shape (n_classes,)
     real_open : Tensor of shape (n_open, n_features)
     """
 
-    def __init__(self, frame: Frame, samples: Samples, degenerate: Tensor, real_open: Tensor) -> None:
-        self.frame, self.samples, self.degenerate = frame, samples, degenerate
+    def __init__(self, frame: Frame, real_open: Tensor) -> None:
+        self.frame, self.samples = frame, frame.samples
         self.real_open = real_open.double() - frame.origin
 
     def known(self, rows: Tensor) -> _KnownSamples:
@@ -129,7 +143,7 @@ class _Validator:
         classes, frame = self.samples.classes, self.frame
         nearest, others, used = [], [], []
         for part in torch.split(rows, MOST_VALIDATION):
-            squares = label_distances(frame, classes, part)
+            squares = label_distances(frame, part)
             own = classes[part].unsqueeze(1)
             is_left = squares.gather(1, own).squeeze(1).isfinite()
             nearest.append(squares.argmin(1))
@@ -140,10 +154,11 @@ class _Validator:
             used.append(is_left)
         kept = torch.cat(used)
         sources = rows[kept]
-        known = LeftOutSamples(frame.rows[sources], torch.cat(nearest)[kept], sources, without_class=False)
+        known = LeftOutSamples(sources, torch.cat(nearest)[kept])
         if len(frame.means) < 2:
             return _KnownSamples(sources, known, None)
-        return _KnownSamples(sources, known, known._replace(assigned=torch.cat(others)[kept], without_class=True))
+        few = torch.from_numpy(_few_of_sets(self.samples.sets[sources.cpu().numpy()])).to(kept.device)
+        return _KnownSamples(sources, known, LeftOutSamples(sources[few], torch.cat(others)[kept][few]))
 
     def synthetic(self, rows: Tensor, alpha: float, rng: np.random.Generator) -> LeftOutSamples | None:
         """Draw samples of synthetic classes, with the leave-one-out deviations of known ``rows`` from their mean."""
@@ -154,12 +169,14 @@ class _Validator:
         drawn = draw_synthetic_classes(classes.cpu().numpy(), n_wanted, alpha, rng, weights.cpu().numpy())
         if drawn is None:
             return None
-        left = (1 - weights / class_weights(self.samples)[classes]).clamp_min(0.5)
-        offsets = (self.frame.rows[rows] - self.frame.means[classes]) / left.sqrt().unsqueeze(1)
-        positions = drawn.of(self.frame.means, offsets)
         sources = rows[torch.from_numpy(drawn.rows).to(rows.device)]
+        left = (
+            1 - self.frame.sets.weights.of_units(sources) / class_weights(self.samples)[self.samples.classes[sources]]
+        )
+        deviations = self.frame.offsets[sources].double() / left.clamp_min(0.5).sqrt().unsqueeze(1)
+        positions = drawn.means.of(self.frame.means) + deviations
         assigned = torch.cdist(positions, self.frame.means).argmin(1)
-        return LeftOutSamples(positions, assigned, sources, without_class=False)
+        return LeftOutSamples(sources, assigned, rows=positions)
 
     def validate(
         self, shapes: LeftOutShapes, known: _KnownSamples, synthetic: LeftOutSamples | None, shares: Sequence[float]
@@ -167,10 +184,12 @@ class _Validator:
         """Give the distances of all validation samples for each share ρ."""
         weights = self.samples.weights[known.sources]
         classes, sets = self.samples.classes[known.sources], self.samples.sets[known.sources.cpu().numpy()]
-        nearest = _scored(shapes, known.nearest, shares, weights)
+        distances = shapes.distances(known.nearest, shares) * self._of_fresh(known.nearest)
+        nearest = [ScoredSamples.of(found, known.nearest.assigned, weights) for found in distances]
         kinds = []
         if known.other is not None:
-            kinds.append(_scored(shapes, known.other, shares, weights))
+            others = LeftOutShapes(self.frame, shapes.between, without_class=True)
+            kinds.append(_scored(others, known.other, shares, self.samples.weights[known.other.sources]))
         if synthetic is not None:
             kinds.append(_scored(shapes, synthetic, shares))
         n_classes = len(self.frame.means)
@@ -178,6 +197,17 @@ class _Validator:
             Validation.of(nearest[i], classes, sets, [kind[i] for kind in kinds], self._real(shapes, share), n_classes)
             for i, share in enumerate(shares)
         ]
+
+    def _of_fresh(self, known: LeftOutSamples) -> Tensor:
+        """Distance of a fresh sample relative to that of a left-out one, (n_known,).
+
+        The deviation from the mean of n samples of the own class has the variance 1 + 1 / n, in that of the class. A
+        left-out sample is compared with fewer of them than a fresh one.
+        """
+        sets, own = self.frame.sets, self.samples.classes[known.sources]
+        left, whole = sets.own_freedoms(known.sources) + 1, sets.freedoms[own] + 1
+        ratios = ((1 + 1 / whole) / (1 + 1 / left)).sqrt()
+        return torch.where(known.assigned == own, ratios, 1.0)
 
     def _real(self, shapes: LeftOutShapes, share: float) -> ScoredSamples:
         if not len(self.real_open):
@@ -201,13 +231,13 @@ def _choose_weights(validator: _Validator, known: _KnownSamples) -> tuple[float 
     about other directions. If several candidates have the best F1 (because classes lie far apart, or there is only one)
     those of them with the largest likelihood are averaged.
     """
-    frame, classes, degenerate = validator.frame, validator.samples.classes, validator.degenerate
+    frame, classes = validator.frame, validator.samples.classes
     candidates = _between_shares(len(frame.means)) if has_background(frame) else (None,)
     pairs = list(product(candidates, SHARED_SHARES))
     scores = np.empty((len(candidates), len(SHARED_SHARES)))
     n_independent = 1.0
     for i, between in enumerate(candidates):
-        shapes = LeftOutShapes(frame, classes, degenerate, between)
+        shapes = LeftOutShapes(frame, between)
         for j, validation in enumerate(validator.validate(shapes, known, None, SHARED_SHARES)):
             scores[i, j], n_independent = best_scale(validation)[1], validation.n_independent
     scores = np.minimum(scores.ravel(), 1.0)  # weighted shares may round to more than 1
@@ -216,7 +246,7 @@ def _choose_weights(validator: _Validator, known: _KnownSamples) -> tuple[float 
     tied = scores >= scores.max() - TIE
     if tied.sum() > 1:
         if candidates != (None,):
-            shapes = LeftOutShapes(frame, classes, degenerate, None)
+            shapes = LeftOutShapes(frame, None)
         own = known.nearest._replace(assigned=classes[known.sources])
         likelihoods = shapes.log_likelihoods(own, SHARED_SHARES, validator.samples.weights[known.sources])
         of_pair = np.tile(likelihoods.cpu().numpy(), len(candidates))

@@ -19,16 +19,17 @@ from torch.nn import functional
 
 from .boundaries import Metric, Moments, Shapes, ShapeWeights
 from .geometry import Factors
-from .left_out import Removed
-from .shared_shapes import FEWEST_CLASSES_OF_BACKGROUND, SMALLEST_VARIANCE, Frame
+from .left_out import Chunk, Sets, Taken
+from .shared_shapes import FEWEST_CLASSES_OF_BACKGROUND, SMALLEST_VARIANCE, Frame, identity
 
 
 class Background(NamedTuple):
     """The inverse of B = (1 − b) B₀ + b β T, all of it diagonal."""
 
     inverse: Tensor  # (n_axes,) of B; 0 without a background
-    off_span: float  # the same for directions off the span of all rows
-    share: float  # 1 − b; 0 without a background
+    off_span: float  # the same for directions off the span of all samples
+    share: float  # b
+    target: float  # b β; 0 without a background
 
     @property
     def stretches(self) -> Tensor:
@@ -36,13 +37,18 @@ class Background(NamedTuple):
         return (1 + self.inverse).rsqrt()
 
 
-def background(frame: Frame, between: float | None) -> Background:
-    """Shrink the covariance of the class means towards T, β being its mean variance in units of T."""
+def background(frame: Frame, between: float | None, *, without_class: bool = False) -> Background:
+    """Shrink the covariance of the class means towards T, β being its mean variance in units of T.
+
+    ``without_class``: as it is in the mean over the classes that are held out, when B₀ loses the class's deviation and
+    is divided by the smaller number of classes.
+    """
     if between is None:
-        return Background(torch.zeros_like(frame.between), 0.0, 0.0)
-    mean = float(frame.between.mean())
-    inverse = ((1 - between) * frame.between + between * mean).reciprocal()
-    return Background(inverse, 1 / (between * mean), 1 - between)
+        return Background(torch.zeros_like(frame.between), 0.0, 0.0, 0.0)
+    target = between * float(frame.between.mean())
+    left = 1 - 1 / (len(frame.means) - 1) if without_class else 1.0
+    inverse = left / ((1 - between) * frame.between + left * target)
+    return Background(inverse, 1 / target, between, target)
 
 
 def has_background(frame: Frame) -> bool:
@@ -58,18 +64,19 @@ class ClassAxes(NamedTuple):
     freedom: float  # f_k; 0 for a degenerate class
 
 
-def principal_axes(frame: Frame, degenerate: Tensor, stretches: Tensor) -> list[ClassAxes]:
+def principal_axes(frame: Frame, stretches: Tensor) -> list[ClassAxes]:
     """Principal axes of all classes."""
     found = []
-    for of_class, is_degenerate in zip(frame.classes, degenerate.tolist(), strict=True):
-        weighted = of_class.offsets * stretches * of_class.weights.sqrt().unsqueeze(1)
+    for members, freedom in zip(frame.members, frame.sets.freedoms.tolist(), strict=True):
+        roots = frame.samples.weights[members].sqrt().unsqueeze(1)
+        weighted = frame.offsets[members].double() * stretches * roots
         is_wide = len(weighted) < weighted.shape[1]
         # The products of the samples hold the same spectrum in a smaller matrix.
         values, vectors = torch.linalg.eigh(weighted @ weighted.T if is_wide else weighted.T @ weighted)
-        kept = (values > SMALLEST_VARIANCE * values[-1].clamp_min(1e-30)) & (not is_degenerate)
+        kept = (values > SMALLEST_VARIANCE * values[-1].clamp_min(1e-30)) & (freedom > 0)
         values, vectors = values[kept], vectors[:, kept]
         axes = weighted.T @ (vectors / values.sqrt()) if is_wide else vectors
-        found.append(ClassAxes(axes.T, values, 0.0 if is_degenerate else of_class.degrees_of_freedom()))
+        found.append(ClassAxes(axes.T, values, freedom))
     return found
 
 
@@ -93,59 +100,81 @@ def _factors(classes: list[ClassAxes], shared: float) -> Factors:
 class LeftOutSamples(NamedTuple):
     """Samples, each scored by one class that is estimated without the set of a known sample."""
 
-    rows: Tensor  # (n_rows, n_axes)
-    assigned: Tensor  # (n_rows,) class that scores
     sources: Tensor  # (n_rows,) known sample whose set is left out
-    without_class: bool  # whether the whole class of that sample is left out of the background
+    assigned: Tensor  # (n_rows,) class that scores
+    rows: Tensor | None = None  # (n_rows, n_axes); the known samples themselves without it
 
 
-class _Chunk(NamedTuple):
-    """Offsets of samples to the centre of their class, and how the shared shape changes without their set.
+class _Changes(NamedTuple):
+    """How the statistics that all classes share change without sets.
 
-    Without the set, and in coordinates where Q was the identity, Q is I + XᵀEX.
+    In coordinates where Q was the identity, Q is ``scale`` (I + XᵀEX).
     """
 
-    positions: Tensor  # (n_rows,)
-    columns: Tensor  # (n_rows, 1 + n_columns, n_axes) the offset, then X
-    change: Tensor  # (n_rows, n_columns, n_columns) E
-    scatter: Tensor  # (n_rows, n_columns) 1 for those columns whose products the class's own scatter loses
-    freedom: Tensor  # (n_rows,) degrees of freedom of the class without the set
-    inflation: Tensor  # (n_rows,) by which T is larger per degree of freedom
+    taken: Taken
+    columns: Tensor  # (n_sets, n_columns, n_axes) X, in coordinates where T was the identity: V, and Y B⁻¹
+    matrix: Tensor  # (n_sets, n_columns, n_columns) E
+    scale: Tensor  # (n_sets,)
+    mean: Tensor  # (n_sets, n_axes) μ
+    inverse: Tensor  # (n_sets, n_axes) B⁻¹ is ``inverse`` − (Y B⁻¹)ᵀΦ (Y B⁻¹)
+    spread: Tensor  # (n_sets, n_columns − size, n_axes) Y B⁻¹
+    inner: Tensor  # (n_sets, n_columns − size, n_columns − size) Φ
+    ratio: Tensor  # (n_sets,) by which T is larger, relative to B
 
-    def at(self, places: Tensor) -> "_Chunk":
-        """Select samples."""
-        return _Chunk(*(part[places] for part in self))
+    def shift(self, numbers: Tensor, means: Tensor, pooled: float) -> Tensor:
+        """T B⁻¹ (c_k − μ): how far centres are from class means, (n_pairs, n_axes)."""
+        deviations = (means - self.mean[numbers]).unsqueeze(2)
+        spread, rows = self.spread[numbers], self.taken.rows[numbers]
+        moved = deviations * self.inverse[numbers].unsqueeze(2)
+        moved = moved - spread.transpose(1, 2) @ (self.inner[numbers] @ (spread @ deviations))
+        moved = moved - pooled * rows.transpose(1, 2) @ (rows @ moved)
+        return moved.squeeze(2) * self.ratio[numbers].unsqueeze(1)
 
 
-class _ClassChunk(NamedTuple):
-    """The samples of a chunk that one class scores."""
+class _Pairs(NamedTuple):
+    """Samples by pairs of a set and a class that scores, in coordinates where Q was the identity."""
 
-    chunk: _Chunk
-    products: Tensor  # (n_rows, 1 + n_columns, 1 + n_columns) of the columns
-    along: Tensor  # (n_rows, 1 + n_columns, n_axes of the class) columns along the axes of the class
-    values: Tensor  # (n_axes of the class,) eigenvalues of its scatter
+    offsets: Tensor  # (n_pairs, n_scored, n_axes) to the centre
+    columns: Tensor  # (n_pairs, n_columns, n_axes) X
+    change: Tensor  # (n_pairs, n_columns, n_columns) E
+    scatter: Tensor  # (n_pairs, n_columns) 1 for those columns whose products the class's own scatter loses
+    freedom: Tensor  # (n_pairs,) degrees of freedom of the class without the set
+    scale: Tensor  # (n_pairs,) Q without the set is this times (I + XᵀEX)
 
-    def scores(self, shared: float, typical: float, *, with_volumes: bool) -> tuple[Tensor, Tensor | None]:
-        """Give squared distances, and log determinants of Σ_k but for that of the coordinates.
+    def at(self, places: Tensor) -> "_Pairs":
+        """Select pairs."""
+        return _Pairs(*(part[places] for part in self))
+
+    def scores(
+        self, own: ClassAxes, shares: Sequence[float], typical: float, *, with_volumes: bool
+    ) -> Iterator[tuple[Tensor, Tensor | None]]:
+        """Give squared distances, and log determinants of Σ_k but for that of the coordinates, for each share ρ.
 
         The Woodbury identity on (1 − ρ) S_k + ρ Q without the sets.
         """
-        chunk, has_spread = self.chunk, self.chunk.freedom > 0
-        of_scatter = torch.where(has_spread, (1 - shared) / chunk.freedom, 0.0)
-        sphere = (shared + (1 - shared) * typical * (~has_spread).double()) * chunk.inflation
-        variances = of_scatter.unsqueeze(1) * self.values + sphere.unsqueeze(1)
-        excess = (variances.reciprocal() - sphere.reciprocal().unsqueeze(1)).unsqueeze(1)
-        products = self.products / sphere.view(-1, 1, 1) + (self.along * excess) @ self.along.transpose(1, 2)
-        change = chunk.change * sphere.view(-1, 1, 1)
-        change = change - torch.diag_embed(chunk.scatter * of_scatter.unsqueeze(1))
-        inner, onto_offset = products[:, 1:, 1:], products[:, 1:, :1]
-        capacity = _identity(inner) + change @ inner
-        squares = products[:, 0, 0] - (onto_offset * torch.linalg.solve(capacity, change @ onto_offset)).sum((1, 2))
-        if not with_volumes:
-            return squares, None
-        n_other = chunk.columns.shape[2] - len(self.values)
-        log_volumes = variances.log().sum(1) + n_other * sphere.log() + torch.linalg.slogdet(capacity)[1]
-        return squares, log_volumes
+        offsets, columns, has_spread = self.offsets, self.columns, self.freedom > 0
+        squared = offsets.square().sum(2)
+        inner, onto_offsets = columns @ columns.transpose(1, 2), columns @ offsets.transpose(1, 2)
+        along, offsets_along = columns @ own.axes.T, offsets @ own.axes.T
+        for shared in shares:
+            of_scatter = torch.where(has_spread, (1 - shared) / self.freedom, 0.0)
+            # The typical variance is in units of Q: that of Q changes, the other classes do not.
+            sphere = shared * self.scale + (1 - shared) * typical * (~has_spread).double()
+            variances = of_scatter.unsqueeze(1) * own.values + sphere.unsqueeze(1)
+            excess = (variances.reciprocal() - sphere.reciprocal().unsqueeze(1)).unsqueeze(1)
+            of_sphere, weighted = sphere.view(-1, 1, 1), along * excess
+            products = inner / of_sphere + weighted @ along.transpose(1, 2)
+            crossed = onto_offsets / of_sphere + weighted @ offsets_along.transpose(1, 2)
+            change = self.change * of_sphere - torch.diag_embed(self.scatter * of_scatter.unsqueeze(1))
+            capacity = identity(change.shape[1], change) + change @ products
+            squares = squared / sphere.unsqueeze(1) + (offsets_along.square() * excess).sum(2)
+            squares = squares - (crossed * torch.linalg.solve(capacity, change @ crossed)).sum(1)
+            if not with_volumes:
+                yield squares, None
+                continue
+            n_other = columns.shape[2] - len(own.values)
+            volumes = variances.log().sum(1) + n_other * sphere.log() + torch.linalg.slogdet(capacity)[1]
+            yield squares, volumes.unsqueeze(1).expand_as(squares)
 
 
 class LeftOutShapes:
@@ -154,20 +183,18 @@ class LeftOutShapes:
     Parameters
     ----------
     frame : Frame
-    classes : Tensor of shape (n_samples,)
-    degenerate : Tensor of shape (n_classes,)
-        Classes without spread.
     between : float or None
         b, ``None`` without a background.
+    without_class : bool, default=False
+        Whether the whole class of a left-out sample is left out of the background.
     """
 
-    def __init__(self, frame: Frame, classes: Tensor, degenerate: Tensor, between: float | None) -> None:
-        self.frame, self.classes, self.degenerate = frame, classes, degenerate
-        self.background = background(frame, between)
+    def __init__(self, frame: Frame, between: float | None, *, without_class: bool = False) -> None:
+        self.frame, self.between, self.without_class = frame, between, without_class and between is not None
+        self.background = background(frame, between, without_class=self.without_class)
         self.stretches = self.background.stretches
         self.centres = frame.means * (1 + self.background.inverse)
-        self.class_axes = principal_axes(frame, degenerate, self.stretches)
-        self.freedoms = frame.means.new_tensor([scatter.freedom for scatter in self.class_axes])
+        self.class_axes = principal_axes(frame, self.stretches)
 
     def distances(self, samples: LeftOutSamples, shares: Sequence[float]) -> Tensor:
         """‖A_k (z − m_k)‖ for each share ρ, (n_shares, n_rows)."""
@@ -192,8 +219,8 @@ class LeftOutShapes:
         frame = self.frame
         return Moments(
             weights,
-            torch.stack([of_class.weights.sum() for of_class in frame.classes]),
-            self.freedoms,
+            frame.sets.weights.totals,
+            frame.sets.freedoms,
             torch.cat([scatter.values for scatter in self.class_axes]),
             frame.between,
             self.stretches,
@@ -215,115 +242,135 @@ class LeftOutShapes:
         self, samples: LeftOutSamples, shares: Sequence[float], *, with_volumes: bool = False
     ) -> tuple[Tensor, Tensor]:
         """Squared distances and, if wanted, logarithms of the determinants of Σ_k, (n_shares, n_rows) each."""
-        found = samples.rows.new_zeros(2, len(shares), len(samples.rows))
+        frame = self.frame
+        found = frame.means.new_zeros(2, len(shares), len(samples.sources))
         typical = typical_variance(self.class_axes)
-        for chunk in self._chunks(samples):
-            labels = samples.assigned[chunk.positions]
-            products = chunk.columns @ chunk.columns.transpose(1, 2)
-            for label in torch.unique(labels).tolist():
-                mine, own = torch.nonzero(labels == label).flatten(), self.class_axes[label]
-                part = chunk.at(mine)
-                of_class = _ClassChunk(part, products[mine], part.columns @ own.axes.T, own.values)
-                for i, share in enumerate(shares):
-                    squares, log_volumes = of_class.scores(share, typical, with_volumes=with_volumes)
-                    found[0, i, part.positions] = squares
-                    if log_volumes is not None:
-                        found[1, i, part.positions] = log_volumes
+        for chunk in frame.sets.chunks(samples.sources, samples.assigned, 4 * len(frame.within)):
+            changes = self._changes(chunk.sets)
+            pairs = self._pairs(samples, chunk, changes)
+            for label in torch.unique(chunk.labels).tolist():
+                mine = torch.nonzero(chunk.labels == label).flatten()
+                positions = chunk.positions[mine]
+                inside = positions >= 0
+                scores = pairs.at(mine).scores(self.class_axes[label], shares, typical, with_volumes=with_volumes)
+                for i, (squares, volumes) in enumerate(scores):
+                    found[0, i, positions[inside]] = squares[inside]
+                    if volumes is not None:
+                        found[1, i, positions[inside]] = volumes[inside]
         return found[0], found[1]
 
-    def _chunks(self, samples: LeftOutSamples) -> Iterator[_Chunk]:
-        """Yield samples by the number of columns; those scored by another class with samples of their set apart."""
-        sets = self.frame.sets
-        # By class, so that few classes score a piece.
-        order = torch.argsort(samples.assigned, stable=True)
-        for places, removed in sets.chunks(samples.sources[order], 4 * self.frame.rows.shape[1]):
-            positions = order[places]
-            sources, assigned = samples.sources[positions], samples.assigned[positions]
-            is_foreign = torch.zeros_like(sources, dtype=torch.bool)
-            if sets.foreign is not None:
-                pairs, labels, at = sets.foreign_of(sources)
-                same = labels == assigned[pairs]
-                is_foreign[pairs[same]] = True
-                if same.any():
-                    few = pairs[same]
-                    foreign = sets.foreign.at(at[same])
-                    yield self._chunk(samples, positions[few], removed.at(few), foreign)
-            if not is_foreign.all():
-                yield self._chunk(samples, positions[~is_foreign], removed.at(~is_foreign), None)
+    def _pairs(self, samples: LeftOutSamples, chunk: Chunk, changes: _Changes) -> _Pairs:
+        """Class means, scatters and centres without the sets."""
+        frame, labels, numbers, taken = self.frame, chunk.labels, chunk.numbers, changes.taken
+        is_touched = chunk.sets.touched[numbers] == labels.unsqueeze(1)  # (n_pairs, n_touched)
+        which = is_touched.double().unsqueeze(1)
+        means = frame.means[labels] + (which @ taken.moves[numbers] @ taken.rows[numbers]).squeeze(1)
+        centres = means + changes.shift(numbers, means, frame.pooled)
+        sources = samples.sources[chunk.positions]
+        rows = frame.rows(sources) if samples.rows is None else samples.rows[chunk.positions]
+        columns = changes.columns[numbers]
+        inside = (which @ taken.inside[numbers]).squeeze(1)
+        freedom = torch.where(is_touched, chunk.sets.freedoms[numbers], 0.0).sum(1)
+        return _Pairs(
+            (rows - centres.unsqueeze(1)) * self.stretches,
+            columns * self.stretches,
+            changes.matrix[numbers],
+            functional.pad(inside, (0, columns.shape[1] - inside.shape[1])),
+            torch.where(is_touched.any(1), freedom, frame.sets.freedoms[labels]),
+            changes.scale[numbers],
+        )
 
-    def _chunk(self, samples: LeftOutSamples, positions: Tensor, removed: Removed, foreign: Removed | None) -> _Chunk:
-        frame, inverse, taken = self.frame, self.background.inverse, removed.rows  # V
-        assigned, own = samples.assigned[positions], self.classes[samples.sources[positions]]
-        is_own = own == assigned
-        mean, change = self._without(removed, frame.means[own], without_class=samples.without_class)
-        # B⁻¹ without the set is Λ⁻¹ − Z Φ Zᵀ, where the columns of Z are f = Λ⁻¹ d and U = Λ⁻¹ Vᵀ.
-        spread = torch.cat([(frame.means[own] * inverse).unsqueeze(1), taken * inverse], dim=1)
-        means = frame.means[assigned] + removed.moved() * is_own.unsqueeze(1)
-        if foreign is not None:
-            means = means + foreign.moved()
-        offsets = samples.rows[positions] - means - self._shift(means - mean, taken, spread, change)
-        matrix = self._shape_change(taken, spread, change)
-        columns = torch.cat([offsets.unsqueeze(1), taken, spread], dim=1)
-        scatter = matrix.new_zeros(matrix.shape[:2])
-        scatter[:, : taken.shape[1]] = is_own.unsqueeze(1)
-        freedom = torch.where(is_own, removed.freedom, self.freedoms[assigned])
-        if foreign is not None:
-            columns = torch.cat([columns, foreign.rows], dim=1)
-            extra = foreign.rows.shape[1]
-            matrix = functional.pad(matrix, (0, extra, 0, extra))
-            scatter = torch.cat([scatter, scatter.new_ones(len(scatter), extra)], dim=1)
-            freedom = foreign.freedom
-        freedom = torch.where(self.degenerate[assigned], 0.0, freedom)
-        left = frame.freedom - (self.freedoms[own] - removed.freedom) * ~self.degenerate[own]
-        inflation = frame.freedom / left.clamp_min(1)
-        return _Chunk(positions, columns * self.stretches, matrix, scatter, freedom, inflation)
+    def _changes(self, sets: Sets) -> _Changes:
+        """Change T, B, μ and Q.
 
-    def _shift(self, deviations: Tensor, taken: Tensor, spread: Tensor, change: Tensor) -> Tensor:
-        """T' B'⁻¹ (c_k − μ) without the sets: how far the centres are from the class means, (n_rows, n_axes)."""
-        moved = deviations * self.background.inverse
-        moved = moved - (spread.transpose(1, 2) @ (change @ (spread @ deviations.unsqueeze(2)))).squeeze(2)
-        return moved - self.frame.pooled * (taken.transpose(1, 2) @ (taken @ moved.unsqueeze(2))).squeeze(2)
-
-    def _shape_change(self, taken: Tensor, spread: Tensor, change: Tensor) -> Tensor:
-        """E of the columns V, f and U, (n_rows, n_columns, n_columns).
-
-        Q without the set is T' + T' B'⁻¹ T', with T' = I − κ VᵀV.
+        T is ``inflation`` (I − κ VᵀV). With the columns Y, which are the deviations c − μ of the touched classes and V,
+        B₀ gains YᵀGY: the class means that remain, less those of all classes, about their own mean. Its target is the
+        mean variance of B₀ in units of T, times T, all of them without the set.
         """
-        pooled, size = self.frame.pooled, taken.shape[1]
-        mixed = -pooled * (taken @ spread.transpose(1, 2))  # T' Z = Z + Vᵀ (this)
-        onto_columns = torch.cat([mixed, _identity(change).expand(len(mixed), -1, -1)], dim=1)
-        matrix = -(onto_columns @ change @ onto_columns.transpose(1, 2))
-        identity = torch.eye(size, dtype=mixed.dtype, device=mixed.device)
-        crossed = taken @ (taken * self.background.inverse).transpose(1, 2)
-        matrix[:, :size, :size] += -pooled * identity + pooled**2 * crossed
-        matrix[:, :size, size + 1 :] -= pooled * identity
-        matrix[:, size + 1 :, :size] -= pooled * identity
-        return matrix
+        frame, background, taken = self.frame, self.background, sets.taken(self.frame.offsets)
+        rows, pooled, n_touched, size = taken.rows, frame.pooled, taken.moves.shape[1], taken.rows.shape[1]
+        inflation, n_axes = frame.without(sets)
+        is_touched = (sets.touched >= 0).double()
+        # Coefficients of the class means: those of the touched classes move, or are gone.
+        before = functional.pad(torch.diag_embed(is_touched), (0, size))
+        is_left = is_touched * sets.exists
+        if self.without_class:
+            is_left[:, 0] = 0
+        after = torch.cat([torch.diag_embed(is_left), taken.moves * is_left.unsqueeze(2)], dim=2)
+        n_classes = len(frame.means)
+        n_left = (n_classes - (is_touched - is_left).sum(1)).clamp_min(1).view(-1, 1, 1)
+        of_mean = (after - before).sum(1, keepdim=True) / n_left
+        columns = torch.cat([frame.means[sets.touched], rows], dim=1)  # Y
+        mean = (of_mean @ columns).squeeze(1)
+        lost = -pooled * identity(size, rows)
+        if not background.target:
+            ones = torch.ones_like(mean)
+            empty = columns[:, :0]
+            return _Changes(
+                taken,
+                rows,
+                lost.expand(len(rows), -1, -1),
+                inflation,
+                mean,
+                0 * ones,
+                empty,
+                empty @ empty.transpose(1, 2),
+                inflation,
+            )
+        gains = after.transpose(1, 2) @ after - before.transpose(1, 2) @ before
+        gains = (gains - n_left * of_mean.transpose(1, 2) @ of_mean) / (n_classes - 1)
+        target = background.target * self._mean_variance(rows, columns, gains) / n_axes * len(frame.within)
+        gains = (1 - background.share) * gains
+        gains[:, n_touched:, n_touched:] += target.view(-1, 1, 1) * lost
+        inverse = ((1 - background.share) * frame.between + target.unsqueeze(1)).reciprocal()
+        spread = columns * inverse.unsqueeze(1)
+        inner = torch.linalg.solve(identity(gains.shape[1], gains) + gains @ (spread @ columns.transpose(1, 2)), gains)
+        ratio = inflation * (n_left.flatten() - 1) / (n_classes - 1)
+        # T B⁻¹ T, with T Y B⁻¹ = Y B⁻¹ + Vᵀ (mixed).
+        mixed = -pooled * (rows @ spread.transpose(1, 2))
+        onto_columns = torch.cat([mixed, identity(gains.shape[1], gains).expand(len(mixed), -1, -1)], dim=1)
+        matrix = -(onto_columns @ inner @ onto_columns.transpose(1, 2))
+        matrix[:, :size, :size] += pooled**2 * (rows @ (rows * inverse.unsqueeze(1)).transpose(1, 2))
+        matrix[:, :size, size + n_touched :] += lost
+        matrix[:, size + n_touched :, :size] += lost
+        matrix *= ratio.view(-1, 1, 1)
+        matrix[:, :size, :size] += lost
+        # Along the axes Q changes by about the same factor.
+        factor = ((1 + ratio.unsqueeze(1) * inverse) / (1 + background.inverse)).mean(1)
+        new_columns = torch.cat([rows, spread], dim=1)
+        if (n_between := n_classes - 1) < min(size, len(frame.within)):
+            # B⁻¹ is constant where class means do not differ: fewer columns are V, and the axes where they do.
+            constant = inverse[:, -1].view(-1, 1, 1)
+            onto = matrix.new_zeros(len(rows), new_columns.shape[1], size + n_between)
+            onto[:, :size, :size] = identity(size, rows)
+            onto[:, size + n_touched :, :size] = constant * identity(size, rows)
+            onto[:, size : size + n_touched, size:] = spread[:, :n_touched, :n_between]
+            onto[:, size + n_touched :, size:] = (rows * (inverse.unsqueeze(1) - constant))[:, :, :n_between]
+            matrix = onto.transpose(1, 2) @ matrix @ onto
+            axes = torch.eye(n_between, rows.shape[2]).to(rows)
+            new_columns = torch.cat([rows, axes.expand(len(rows), -1, -1)], dim=1)
+        return _Changes(
+            taken,
+            new_columns,
+            matrix / factor.view(-1, 1, 1),
+            inflation * factor,
+            mean,
+            inverse,
+            spread,
+            inner,
+            ratio,
+        )
 
-    def _without(self, removed: Removed, deviations: Tensor, *, without_class: bool) -> tuple[Tensor, Tensor]:
-        """Mean of the class means without the sets, and Φ; ``deviations`` are d = c_k − μ of the samples' classes.
+    def _mean_variance(self, rows: Tensor, columns: Tensor, gains: Tensor) -> Tensor:
+        """Give the trace of T⁻¹B₀ without the sets, relative to that of all samples, (n_sets,).
 
-        Without a class, B₀ loses K / (K − 1)² d dᵀ. (It is not divided again by the smaller number of classes, which
-        does not change its directions.) Where the mean of a class moves by s = Vᵀσ, B₀ gains
-        (d sᵀ + s dᵀ + (1 − 1/K) s sᵀ) / (K − 1).
+        T⁻¹ is I + Vᵀ (κ⁻¹ I − VVᵀ)⁻¹ V.
         """
-        n_classes, share = len(self.frame.means), self.background.share
-        size = removed.rows.shape[1]
-        gains = deviations.new_zeros(len(deviations), size + 1, size + 1)
-        if without_class and share:
-            means = -deviations / (n_classes - 1)
-            gains[:, 0, 0] = -share * n_classes / (n_classes - 1) ** 2
-        else:
-            means = removed.moved() / n_classes
-            scale = share / max(1, n_classes - 1)
-            gains[:, 0, 1:] = scale * removed.moves
-            gains[:, 1:, 0] = scale * removed.moves
-            gains[:, 1:, 1:] = scale * (1 - 1 / n_classes) * removed.moves.unsqueeze(2) * removed.moves.unsqueeze(1)
-        both = torch.cat([deviations.unsqueeze(1), removed.rows], dim=1)
-        products = (both * self.background.inverse) @ both.transpose(1, 2)
-        return means, torch.linalg.solve(_identity(gains) + gains @ products, gains)
-
-
-def _identity(matrices: Tensor) -> Tensor:
-    """Identity of the size of square matrices."""
-    return torch.eye(matrices.shape[-1], dtype=matrices.dtype, device=matrices.device)
+        frame = self.frame
+        pooled, products = frame.pooled, rows @ columns.transpose(1, 2)
+        inner = (rows * frame.between) @ rows.transpose(1, 2) + products @ gains @ products.transpose(1, 2)
+        capacity = identity(rows.shape[1], rows) - pooled * rows @ rows.transpose(1, 2)
+        lost = torch.linalg.solve(capacity, pooled * inner).diagonal(dim1=1, dim2=2).sum(1)
+        gained: Tensor = (gains * (columns @ columns.transpose(1, 2))).sum((1, 2))
+        relative: Tensor = 1 + (gained + lost) / float(frame.between.sum())
+        return relative

@@ -33,15 +33,14 @@ SMALLEST_RATIO = 1e-12
 FEWEST_OF_CLASS = 8
 
 
-class Removal(NamedTuple):
-    """Sets of one class's samples, each left out in turn, and the samples that are scored without them.
+class Removals(NamedTuple):
+    """Sets of samples to leave out, each with one class of the samples that are scored without it."""
 
-    Positions count the samples of the class; −1 pads.
-    """
-
-    members: Integers  # (n_sets, size) samples of the class that are left out
-    scored: Integers  # (n_sets, n_scored) samples that the rest of the class scores
-    sets: Integers  # (n_sets,) which set
+    members: Integers  # samples of all sets, one set after another
+    starts: Integers  # (n_sets,) where a set begins in ``members``
+    sizes: Integers  # (n_sets,)
+    classes: Integers  # (n_sets,)
+    numbers: Integers  # (n_samples,) of the set that is left out when a sample is scored
 
 
 @dataclass(frozen=True)
@@ -138,58 +137,16 @@ class Samples:
         """Effective number of independent sets (Kish)."""
         return effective_number(self.weights.cpu().numpy(), self.sets)
 
-    def removals(self, members: Tensor, label: int) -> tuple[list[Removal], Removal | None]:
-        """List the sets to leave out of one class.
-
-        Parameters
-        ----------
-        members : Tensor of shape (n_rows,)
-            Samples of the class, in the order of their positions.
-        label : int
-
-        Returns
-        -------
-        own : list of Removal
-            For the samples of the class, one for each size of set.
-        foreign : Removal or None
-            Samples of other classes (numbered among all samples) whose set has samples of this class; ``None`` without
-            any.
-        """
-        order = members.cpu().numpy()
-        position = np.full(len(self), -1)
-        position[order] = np.arange(len(order))
-        sets, numbers, rows = self._left_out
-        inside = position[rows] >= 0
-        numbers, places = numbers[inside], position[rows[inside]]
-        by_set = np.argsort(numbers, kind="stable")
-        numbers, places = numbers[by_set], places[by_set]
-        present, starts, sizes = np.unique(numbers, return_index=True, return_counts=True)
-        scored_order = np.argsort(sets[order], kind="stable")
-        scored_sets = sets[order][scored_order]
-        first = np.searchsorted(scored_sets, present)
-        n_scored = np.searchsorted(scored_sets, present, side="right") - first
-        own = []
-        # Sets of about the same size are left out together.
-        buckets = np.ceil(np.log2(sizes))
-        for bucket in np.unique(buckets):
-            mine = np.flatnonzero(buckets == bucket)
-            own.append(
-                Removal(
-                    _padded(places, starts[mine], sizes[mine]),
-                    _padded(scored_order, first[mine], n_scored[mine]),
-                    present[mine],
-                )
-            )
-        away = np.flatnonzero((self.classes.cpu().numpy() != label) & np.isin(sets, present))
-        if not len(away):
-            return own, None
-        away = away[np.argsort(sets[away], kind="stable")]
-        wanted, first, counts = np.unique(sets[away], return_index=True, return_counts=True)
-        at = np.searchsorted(present, wanted)
-        return own, Removal(_padded(places, starts[at], sizes[at]), _padded(away, first, counts), wanted)
+    def removals(self) -> Removals:
+        """List the sets to leave out. A set with samples of several classes is listed once for each."""
+        sets, numbers, members = self._left_out
+        order = np.argsort(numbers, kind="stable")
+        keys, of_sample = np.unique(sets * self.n_classes + self.classes.cpu().numpy(), return_inverse=True)
+        starts, ends = (np.searchsorted(numbers[order], keys // self.n_classes, side) for side in ("left", "right"))
+        return Removals(members[order], starts, ends - starts, keys % self.n_classes, of_sample)
 
 
-def _padded(values: Integers, starts: Integers, sizes: Integers) -> Integers:
+def padded(values: Integers, starts: Integers, sizes: Integers) -> Integers:
     """Arrange runs of ``values`` as the rows of a table, padded with −1."""
     columns = np.arange(sizes.max(initial=0))
     inside = columns < sizes[:, np.newaxis]

@@ -4,14 +4,15 @@ One eigenproblem of the within-class scatter and one singular value decompositio
 which T is the identity and B is diagonal.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from .geometry import by_class
-from .left_out import ClassRows, LeftOutSets, onto
+from .devices import row_chunks
+from .geometry import by_class, class_weights
+from .left_out import LeftOutSets, Sets
 from .samples import Samples
 
 #: Candidates of a, the spherical share of the within-class covariance T = (1 − a) W + a w̄ I.
@@ -31,16 +32,19 @@ RANK_TOLERANCE = 1e-13
 class Frame:
     """Samples in coordinates that begin at the mean of the class means."""
 
+    samples: Samples
+    degenerate: Tensor  # (n_classes,) Boolean: classes without spread
+    members: list[Tensor]  # numbers of each class's samples
     origin: Tensor  # (n_features,) mean of the class means
     axes: Tensor  # (n_features, n_axes) features less the origin, times this, are coordinates
     back: Tensor  # (n_axes, n_features) coordinates times this are features less the origin
-    rows: Tensor  # (n_samples, n_axes)
+    offsets: Tensor  # (n_samples, n_axes) from the class means, in the precision of the samples
     means: Tensor  # (n_classes, n_axes)
-    classes: list[ClassRows]
     sets: LeftOutSets
-    within: Tensor  # (n_axes,) variances of W
+    within: Tensor  # (n_axes,) variances of W, along its axes
     between: Tensor  # (n_axes,) variances of the class means
     mean_variance: float  # w̄
+    n_varying: int  # features that vary
     freedom: float  # ν, degrees of freedom of W
     spherical: float = 0.0  # a
 
@@ -49,20 +53,18 @@ class Frame:
         """κ, the contribution of a unit of scatter to T: (1 − a) / ν."""
         return (1 - self.spherical) / self.freedom
 
+    def rows(self, numbers: Tensor) -> Tensor:
+        """Coordinates of samples, (n_rows, n_axes)."""
+        return self.means[self.samples.classes[numbers]] + self.offsets[numbers].double()
+
     def onto(self, axes: Tensor, spherical: float) -> "Frame":
         """Change to other orthonormal axes, (n_axes, n_axes), or to other units, (n_axes,)."""
-        rows, means = onto(self.rows, axes), onto(self.means, axes)
         return replace(
             self,
-            axes=onto(self.axes, axes),
+            axes=_onto(self.axes, axes),
             back=self.back / axes.unsqueeze(1) if axes.dim() == 1 else axes.T @ self.back,
-            rows=rows,
-            means=means,
-            classes=[
-                of_class._replace(offsets=rows[of_class.members] - mean)
-                for of_class, mean in zip(self.classes, means, strict=True)
-            ],
-            sets=self.sets.onto(axes),
+            offsets=_in_chunks(self.offsets, lambda part: _onto(part, axes)),
+            means=_onto(self.means, axes),
             spherical=spherical,
         )
 
@@ -71,70 +73,92 @@ class Frame:
         variances = (1 - spherical) * self.within + spherical * self.mean_variance
         return torch.rsqrt(variances)
 
+    def without(self, sets: Sets) -> tuple[Tensor, Tensor]:
+        """Without each set: by which T − κ VᵀV is larger for its fewer degrees of freedom, and the number of axes.
+
+        w̄ is less by the share tr VᵀV / tr(ν W) of itself, and the sphere a w̄ I is ``of_sphere`` T in the mean.
+        """
+        lost = torch.where(sets.touched < 0, 0.0, self.sets.freedoms[sets.touched] - sets.freedoms).sum(1)
+        of_sphere = float((self.spherical * self.mean_variance * self.units(self.spherical).square()).mean())
+        removed, n_axes = (sets.members >= 0).sum(1), len(self.within)
+        left = (len(self.samples) - 1 - removed).clamp(1, n_axes)
+        if n_axes < self.n_varying:  # without a sample nothing but the sphere is left along it
+            of_sphere, left = 1.0, (n_axes - removed).clamp_min(1)
+        shrunk = of_sphere * sets.spreads / (self.freedom * self.mean_variance * self.n_varying)
+        return (1 - shrunk) * self.freedom / (self.freedom - lost).clamp_min(1), left
+
+
+def _onto(values: Tensor, axes: Tensor) -> Tensor:
+    """Change to other axes, (n_axes, n_new_axes), or to other units, (n_axes,)."""
+    return values * axes if axes.dim() == 1 else values @ axes
+
+
+def _in_chunks(rows: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
+    """Change rows in double precision, and keep them in their own."""
+    found = [change(rows[part].double()).to(rows.dtype) for part in row_chunks(len(rows), 16 * rows.shape[1])]
+    return torch.cat(found)
+
 
 def principal_frame(samples: Samples, degenerate: Tensor) -> Frame:
     """Put samples along the axes of W, the pooled within-class covariance of all but the ``degenerate`` classes."""
-    rows, weights = samples.rows.double(), samples.weights
-    members = by_class(samples.classes, samples.n_classes)
-    means = torch.stack([(weights[mine].unsqueeze(1) * rows[mine]).sum(0) / weights[mine].sum() for mine in members])
+    rows, weights, classes = samples.rows, samples.weights, samples.classes
+    chunks = list(row_chunks(len(rows), 16 * rows.shape[1]))
+    means = rows.new_zeros(samples.n_classes, rows.shape[1], dtype=torch.float64)
+    for part in chunks:
+        means.index_add_(0, classes[part], rows[part].double() * weights[part].unsqueeze(1))
+    means /= class_weights(samples).unsqueeze(1)
     origin = means.mean(0)
-    rows, means = rows - origin, means - origin
-    varies = (samples.rows != 0).any(0)  # constant features are 0 here
-    axes = _span(rows, varies)
-    rows, means = rows @ axes, means @ axes
-    units = samples.units
-    classes = [
-        ClassRows(
-            mine,
-            rows[mine] - means[k],
-            weights[mine],
-            torch.from_numpy(np.unique(units[mine.cpu().numpy()], return_inverse=True)[1].ravel()).to(rows.device),
-        )
-        for k, mine in enumerate(members)
-    ]
-    freedom = 0.0
-    scatter = rows.new_zeros(rows.shape[1], rows.shape[1])
-    for of_class, is_degenerate in zip(classes, degenerate.tolist(), strict=True):
-        if not is_degenerate:
-            freedom += of_class.degrees_of_freedom()
-            weighted = of_class.offsets * of_class.weights.sqrt().unsqueeze(1)
-            scatter.addmm_(weighted.T, weighted)
+    varies = (rows != 0).any(0)  # constant features are 0 here
+    axes = _span(rows, origin, varies)
+    offsets = torch.cat([((rows[part].double() - means[classes[part]]) @ axes).to(rows.dtype) for part in chunks])
+    sets = LeftOutSets(samples, degenerate, offsets)
+    freedom = float(sets.freedoms.sum())
+    counted = torch.where(degenerate[classes], 0.0, weights).sqrt().unsqueeze(1)
+    scatter = means.new_zeros(axes.shape[1], axes.shape[1])
+    for part in chunks:
+        weighted = offsets[part].double() * counted[part]
+        scatter.addmm_(weighted.T, weighted)
     values, vectors = torch.linalg.eigh(scatter / freedom)
+    values, n_varying = values.clamp_min(0), max(1, int(varies.sum()))
     frame = Frame(
+        samples,
+        degenerate,
+        by_class(classes, samples.n_classes),
         origin,
         axes,
         axes.T,
-        rows,
-        means,
-        classes,
-        LeftOutSets(samples, classes),
-        values.clamp_min(0),
+        offsets,
+        (means - origin) @ axes,
+        sets,
+        values,
         torch.zeros_like(values),
-        float(values.clamp_min(0).sum()) / max(1, int(varies.sum())),
+        float(values.sum()) / n_varying,
+        n_varying,
         freedom,
     )
     return frame.onto(vectors, 0.0)
 
 
-def _span(rows: Tensor, varies: Tensor) -> Tensor:
+def _span(rows: Tensor, origin: Tensor, varies: Tensor) -> Tensor:
     """Orthonormal axes of the span of the samples, (n_features, n_axes); ``varies`` marks features that vary."""
     if varies.sum() <= len(rows):
-        return torch.diag(varies.to(rows))[:, varies]
-    values, vectors = torch.linalg.eigh(rows @ rows.T)
+        return torch.diag(varies.to(origin))[:, varies]
+    centred = rows.double() - origin
+    values, vectors = torch.linalg.eigh(centred @ centred.T)
     kept = values > RANK_TOLERANCE * values[-1]
-    axes: Tensor = rows.T @ (vectors[:, kept] / values[kept].sqrt())
+    axes: Tensor = centred.T @ (vectors[:, kept] / values[kept].sqrt())
     return axes
 
 
-def shared_frame(frame: Frame, classes: Tensor, weights: Tensor, validation: Tensor) -> Frame:
+def shared_frame(frame: Frame, validation: Tensor) -> Frame:
     """Choose a, and rotate the frame.
 
     The criterion is the cross-entropy of the classes of the ``validation`` samples, whose sets are left out, under
     Gaussian classes with a multiple of T as covariance. Candidates within one standard error of the difference to the
     best are equally good; the largest of them is taken, which makes T the simplest.
     """
-    weights = weights[validation] / weights[validation].sum()
-    entropies = torch.stack([_entropies(frame, share, classes, validation, weights) for share in SPHERICAL_SHARES])
+    weights = frame.samples.weights[validation] / frame.samples.weights[validation].sum()
+    entropies = torch.stack([_entropies(frame, share, validation, weights) for share in SPHERICAL_SHARES])
     excess = entropies - entropies[(entropies @ weights).argmin()]
     means = excess @ weights
     errors = ((excess - means.unsqueeze(1)).square() @ weights / len(validation)).sqrt()
@@ -150,10 +174,10 @@ def rotated(frame: Frame, share: float) -> Frame:
     return replace(frame.onto(rotation.T, share), between=between)
 
 
-def _entropies(frame: Frame, share: float, classes: Tensor, validation: Tensor, weights: Tensor) -> Tensor:
+def _entropies(frame: Frame, share: float, validation: Tensor, weights: Tensor) -> Tensor:
     """Cross-entropy of each validation sample's own class; 0 if no sample of the class is left."""
-    squares = label_distances(replace(frame, spherical=share), classes, validation, frame.units(share))
-    own = classes[validation].unsqueeze(1)
+    squares = label_distances(replace(frame, spherical=share), validation, frame.units(share))
+    own = frame.samples.classes[validation].unsqueeze(1)
     found = [
         -torch.log_softmax(-squares / (2 * temperature), dim=1)
         .gather(1, own)
@@ -164,13 +188,14 @@ def _entropies(frame: Frame, share: float, classes: Tensor, validation: Tensor, 
     return min(found, key=lambda entropies: float(entropies @ weights))
 
 
-def label_distances(frame: Frame, classes: Tensor, validation: Tensor, units: Tensor | None = None) -> Tensor:
+def label_distances(frame: Frame, validation: Tensor, units: Tensor | None = None) -> Tensor:
     """Squared distances of samples to all class means in the metric of T, both without the sample's set.
+
+    T − κ VᵀV has the inverse I + κ Vᵀ (I − κ VVᵀ)⁻¹ V.
 
     Parameters
     ----------
     frame : Frame
-    classes : Tensor of shape (n_samples,)
     validation : Tensor of shape (n_validation,)
         Numbers of the samples.
     units : Tensor of shape (n_axes,), optional
@@ -182,20 +207,39 @@ def label_distances(frame: Frame, classes: Tensor, validation: Tensor, units: Te
         Infinite where no sample of the class is left.
     """
     units = torch.ones_like(frame.within) if units is None else units
-    means = frame.means * units
+    means, classes = frame.means * units, frame.samples.classes
     squares = means.new_empty(len(validation), len(means))
-    for mine, removed in frame.sets.chunks(validation, len(frame.means)):
-        rows, removed = frame.rows[validation[mine]] * units, removed.onto(units)
-        near = torch.cdist(rows, means).square()
-        # V (z − c_j) of every class, (n_rows, size, n_classes).
-        along = removed.rows @ rows.unsqueeze(2) - removed.rows @ means.T
-        moved = frame.sets.moved(validation[mine], classes, removed, units)
-        offsets = rows[moved.places] - means[moved.labels] - moved.moves
-        near[moved.places, moved.labels] = torch.where(moved.exists, offsets.square().sum(1), torch.inf)
-        along[moved.places, :, moved.labels] = (removed.rows[moved.places] @ offsets.unsqueeze(2)).squeeze(2)
-        # (T − κ VᵀV)⁻¹ = I + κ Vᵀ (I − κ V Vᵀ)⁻¹ V
-        capacity = -frame.pooled * (removed.rows @ removed.rows.transpose(1, 2))
-        capacity.diagonal(dim1=1, dim2=2).add_(1)
-        lost = torch.linalg.solve_triangular(torch.linalg.cholesky(capacity), along, upper=False)
-        squares[mine] = near + frame.pooled * lost.square().sum(1)
+    for chunk in frame.sets.chunks(validation, classes[validation], len(means) + len(units)):
+        taken, touched, exists = chunk.sets.taken(frame.offsets), chunk.sets.touched, chunk.sets.exists
+        removed = taken.rows * units
+        capacity = identity(removed.shape[1], removed) - frame.pooled * removed @ removed.transpose(1, 2)
+        roots = torch.linalg.solve_triangular(torch.linalg.cholesky(capacity), removed, upper=False)
+        moved = means[touched] + taken.moves @ removed
+        along = (roots @ means.T).transpose(1, 2)  # (n_sets, n_classes, size)
+        rows = frame.rows(validation[chunk.positions]) * units  # (n_pairs, n_scored, n_axes)
+        near = _squares(rows.flatten(0, 1), means).view(*rows.shape[:2], -1)
+        # The means that move replace those that do not.
+        numbers, places = torch.nonzero(touched >= 0, as_tuple=True)
+        along[numbers, touched[numbers, places]] = (moved @ roots.transpose(1, 2))[numbers, places]
+        pairs, places = torch.nonzero((touched >= 0)[chunk.numbers], as_tuple=True)
+        sets = chunk.numbers[pairs]
+        offsets = rows[pairs] - moved[sets, places].unsqueeze(1)
+        there = exists[sets, places].unsqueeze(1)
+        near[pairs, :, touched[sets, places]] = torch.where(there, offsets.square().sum(2), torch.inf)
+        near += frame.pooled * _squares(rows @ roots[chunk.numbers].transpose(1, 2), along[chunk.numbers])
+        near /= frame.without(chunk.sets)[0][chunk.numbers].view(-1, 1, 1)
+        inside = chunk.positions >= 0
+        squares[chunk.positions[inside]] = near[inside]
     return squares
+
+
+def _squares(rows: Tensor, others: Tensor) -> Tensor:
+    """Squared distances of rows to others, (..., n_rows, n_others)."""
+    products = rows @ others.transpose(-2, -1)
+    lengths = others.square().sum(-1).unsqueeze(-2) + rows.square().sum(-1, keepdim=True)
+    return (lengths - 2 * products).clamp_min_(0)
+
+
+def identity(size: int, like: Tensor) -> Tensor:
+    """Identity matrix of the type and on the device of a tensor."""
+    return torch.eye(size, dtype=like.dtype, device=like.device)

@@ -186,23 +186,17 @@ def test_a_set_is_a_group_and_the_duplicates_of_the_row_wherever_they_are():
     alone, one, other, last = found.sets[0], found.sets[2], found.sets[4], found.sets[5]
     assert found.sets.tolist() == [alone, alone, one, found.sets[3], other, last, last]
     assert len({alone, one, other, found.sets[3], last}) == 5
-    own, foreign = found.removals(torch.arange(7), 0)
-    members = {}
-    for removal in own:
-        for rows, scored, number in zip(*removal, strict=True):
-            for row in scored[scored >= 0].tolist():
-                assert found.sets[row] == number
-                members[row] = sorted(rows[rows >= 0].tolist())
-    assert foreign is None
-    assert members == {
-        0: [0, 1, 2],
-        1: [0, 1, 2],
-        2: [0, 1, 2, 4],
-        3: [3, 4],
-        4: [2, 3, 4],
-        5: [5, 6],
-        6: [5, 6],
-    }
+    runs = found.removals()
+    members = [sorted(runs.members[a : a + n].tolist()) for a, n in zip(runs.starts, runs.sizes, strict=True)]
+    assert [members[number] for number in runs.numbers] == [
+        [0, 1, 2],
+        [0, 1, 2],
+        [0, 1, 2, 4],
+        [3, 4],
+        [2, 3, 4],
+        [5, 6],
+        [5, 6],
+    ]
 
 
 def test_duplicates_that_are_each_their_own_group_are_one_set():
@@ -223,27 +217,11 @@ def test_every_row_is_scored_once_without_its_group_and_its_duplicates(seed):
     units = units + 100 * classes
     found = samples(classes, units=units, groups=groups)
     gone = (groups[:, np.newaxis] == groups) | (units[:, np.newaxis] == units)
-    for label in range(3):
-        members = rng.permutation(np.flatnonzero(classes == label))
-        own, foreign = found.removals(torch.from_numpy(members), label)
-        scored = []
-        for removal in own:
-            assert len(removal.members) == len(removal.scored) == len(removal.sets)
-            for places, rows in zip(removal.members, removal.scored, strict=True):
-                for row in members[rows[rows >= 0]]:
-                    left_out = members[places[places >= 0]]
-                    assert sorted(left_out) == np.flatnonzero(gone[row] & (classes == label)).tolist()
-                    scored.append(row)
-        assert sorted(scored) == sorted(members)
-        expected = [row for row in range(40) if classes[row] != label and (gone[row] & (classes == label)).any()]
-        scored = []
-        for places, rows, number in zip(*foreign, strict=True) if foreign is not None else ():
-            for row in rows[rows >= 0].tolist():
-                assert found.sets[row] == number
-                left_out = members[places[places >= 0]]
-                assert sorted(left_out) == np.flatnonzero(gone[row] & (classes == label)).tolist()
-                scored.append(row)
-        assert sorted(scored) == expected
+    runs = found.removals()
+    for row, number in enumerate(runs.numbers):
+        members = runs.members[runs.starts[number] :][: runs.sizes[number]]
+        assert sorted(members) == np.flatnonzero(gone[row]).tolist()
+        assert runs.classes[number] == classes[row]
     as_lists = [tuple(row) for row in gone.tolist()]
     for i in range(40):
         for j in range(40):
