@@ -34,8 +34,8 @@ def resolve_device(device: str | torch.device, *, fallback: bool = False) -> tor
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         resolved = torch.device(device)
-        torch.empty(0, device=resolved)
-    except (RuntimeError, AssertionError, TypeError, NotImplementedError) as error:
+        torch.empty(1, device=resolved).item()  # on "meta" there are no values
+    except (RuntimeError, AssertionError, TypeError, NotImplementedError, ImportError) as error:
         if fallback and isinstance(device, str | torch.device) and _is_known_type(device):
             return torch.device("cpu")
         msg = (

@@ -4,6 +4,7 @@ Only classes of transformers, tokenizers and sentence-transformers that are list
 are listed here, and from memory: no file, no address and no name of code in the data is ever followed.
 """
 
+import base64
 import json
 import math
 import re
@@ -37,7 +38,10 @@ _UNUSED_SETTINGS = {
     *("task_specific_params", "tokenizer_class", "transformers_version"),
 }
 #: Settings that model classes read although their configuration does not declare them.
-_UNDECLARED_SETTINGS = {"is_causal", "use_bidirectional_attention"}
+_UNDECLARED_SETTINGS = {
+    *("attention_head_size", "conv_act", "conv_groups", "conv_kernel_size", "embedding_size", "head_dim", "is_causal"),
+    *("norm_rel_ebd", "position_buckets", "share_att_key", "talking_head", "use_bidirectional_attention"),
+}
 #: Settings that could choose code outside of the model's own class.
 _NEVER_SETTINGS = re.compile(
     r"auto_map|use_kernels|trust_remote_code|\w*(kwargs|args|implementation|_config)|\w*(backbone|remote)\w*"
@@ -53,10 +57,19 @@ CLASSES = frozenset(
     )
 )
 _PLAIN_TEXT = re.compile(r"[\w.+ -]{0,100}", re.ASCII)
-#: Names of special tokens, and the only setting of a tokenizer that changes token ids and is not in its file.
-_TOKENIZER_SETTINGS = {f"{name}_token" for name in ("bos", "eos", "unk", "sep", "pad", "cls", "mask")} | {
-    "truncation_side"
-}
+#: Names of special tokens, and the settings of a tokenizer that change token ids and are not in its file.
+_TOKENS = {f"{name}_token" for name in ("bos", "eos", "unk", "sep", "pad", "cls", "mask")}
+_TOKENIZER_SETTINGS = {*_TOKENS, "truncation_side", "split_special_tokens"}
+#: Settings that are numbers of layers, of which each has weights.
+_LAYERS = re.compile(r"n_layers?|num_\w*layers|num_hidden_groups|inner_group_num")
+#: The largest number of positions; some models compute a table of them.
+_MOST_POSITIONS = 2**20
+#: A limit of tokens above this stands for none.
+_NO_LIMIT = 2**31
+#: Most letters that a rule of a tokenizer puts into a text, or that a special token has.
+_LONGEST_RULE = 100
+#: Short texts that a model must embed before it is given out: of words, of unknown characters, of nothing.
+_PROBES = ("one two", "\ufffd \U0001f600 x", "")
 #: Modules after the transformer. Their settings are those that sentence-transformers itself saves.
 _MODULES = ("Pooling", "Normalize", "Dense", "LayerNorm", "Dropout")
 _ACTIVATIONS = ("Identity", "Tanh", "ReLU", "GELU", "SiLU", "Sigmoid", "LeakyReLU", "ELU", "Softplus")
@@ -92,7 +105,10 @@ class TextModel(nn.Module):
         """Take the parts of a sentence-transformers model that begins with a transformer."""
         first, *after = model
         lowers = bool(getattr(first, "do_lower_case", False))
-        return cls(first.auto_model, model.tokenizer, after, model.max_seq_length, lowers=lowers)
+        limit = model.max_seq_length
+        return cls(
+            first.auto_model, model.tokenizer, after, limit if limit and limit < _NO_LIMIT else None, lowers=lowers
+        )
 
 
 class StoredTextModel(NamedTuple):
@@ -126,11 +142,13 @@ def store(model: TextModel) -> StoredTextModel:
         if not _is_plain(value):
             msg = f"The text model's setting {name!r} is {value!r}, which cannot be saved; use another text model."
             raise TypeError(msg)
-    kept = {**tokenizer.special_tokens_map, "truncation_side": tokenizer.truncation_side}
+    kept: dict[str, Any] = {name: str(token) for name, token in tokenizer.special_tokens_map.items() if name in _TOKENS}
+    kept["truncation_side"] = tokenizer.truncation_side
+    kept["split_special_tokens"] = bool(getattr(tokenizer, "split_special_tokens", False))
     description = {
         "class": type(transformer).__name__,
         "config": config,
-        "tokenizer": {name: str(value) for name, value in kept.items() if name in _TOKENIZER_SETTINGS},
+        "tokenizer": kept,
         "modules": [_described(module) for module in model.after],
         "limit": model.limit,
         "lowers": model.lowers,
@@ -165,16 +183,17 @@ def restore(stored: StoredTextModel) -> TextModel:
         tokenizer = restore_tokenizer(stored)
         with _explained("its weights"):
             weights = safetensors.torch.load(stored.files[WEIGHTS])
+        for name, tensor in weights.items():
+            if not name.startswith(("transformer.", "after.")) or tensor.dtype != torch.float32:
+                msg = f"the text model has {name[:80]!r} of {tensor.dtype} among its weights, which save never writes"
+                raise ValueError(msg)
         transformer = _transformer(description, _below("transformer.", weights))
-        n_rows = transformer.get_input_embeddings().num_embeddings
-        if max(tokenizer.get_vocab().values(), default=0) >= n_rows:
-            msg = f"the text model's tokenizer has {len(tokenizer)} tokens, but its transformer {n_rows}"
-            raise ValueError(msg)
         with _explained("its modules"):
             after = [_module(**module) for module in description["modules"]]
             nn.ModuleList(after).load_state_dict(_below("after.", weights))
-        model = TextModel(transformer, tokenizer, after, description["limit"], lowers=description["lowers"])
-    return model.float().eval()
+        model = TextModel(transformer, tokenizer, after, description["limit"], lowers=description["lowers"]).eval()
+        _check_answers(model)
+    return model
 
 
 def restore_tokenizer(stored: StoredTextModel) -> Any:
@@ -184,9 +203,32 @@ def restore_tokenizer(stored: StoredTextModel) -> Any:
 
     settings = check_description(stored.description)["tokenizer"]
     with _explained("its tokenizer"):
+        _check_rules(json.loads(stored.files[TOKENIZER]))
         rules = Tokenizer.from_str(stored.files[TOKENIZER].decode())
         build: Any = PreTrainedTokenizerFast
         return build(tokenizer_object=rules, clean_up_tokenization_spaces=False, **settings)
+
+
+def _check_rules(rules: Any) -> None:
+    """Raise an error over rules of a tokenizer that would end the process, or would make texts far longer."""
+    if isinstance(rules, list):
+        for rule in rules:
+            _check_rules(rule)
+    if not isinstance(rules, dict):
+        return
+    for name, rule in rules.items():
+        if name == "precompiled_charsmap" and rule is not None:
+            # A trie of this many bytes stands first.
+            content = base64.b64decode(rule, validate=True)
+            n_bytes = int.from_bytes(content[:4], "little")
+            if len(content) < 4 or n_bytes % 4 or n_bytes > len(content) - 4:
+                msg = f"its precompiled_charsmap names {n_bytes} bytes, but has {len(content)}"
+                raise ValueError(msg)
+        elif name in ("content", "prepend") and isinstance(rule, str) and len(rule) > _LONGEST_RULE:
+            msg = f"a rule puts {len(rule)} letters into a text"
+            raise ValueError(msg)
+        elif name != "vocab":
+            _check_rules(rule)
 
 
 def check_description(description: Any) -> dict[str, Any]:
@@ -212,7 +254,7 @@ def check_description(description: Any) -> dict[str, Any]:
             msg = f"the text model's configuration has {str(value)[:80]!r} as {name!r}, which is no plain setting"
             raise ValueError(msg)
     for name, value in _mapping(found["tokenizer"], "its tokenizer", _TOKENIZER_SETTINGS).items():
-        if not isinstance(value, str):
+        if type(value) is not (bool if name == "split_special_tokens" else str):
             msg = f"the text model's tokenizer has {str(value)[:80]!r} as {name!r}, which is no string"
             raise ValueError(msg)
     if not isinstance(found["modules"], list):
@@ -221,7 +263,7 @@ def check_description(description: Any) -> dict[str, Any]:
     for module in found["modules"]:
         _check_module(module)
     limit, lowers = found["limit"], found["lowers"]
-    if not (limit is None or (type(limit) is int and limit >= 1)) or type(lowers) is not bool:
+    if not (limit is None or (type(limit) is int and 1 <= limit < _NO_LIMIT)) or type(lowers) is not bool:
         msg = f"the text model's limit is {limit!r} and its lower case {lowers!r}; they must be a number and a Boolean"
         raise ValueError(msg)
     return found
@@ -292,10 +334,7 @@ def _transformer(description: Mapping[str, Any], weights: dict[str, Tensor]) -> 
         raise ValueError(msg)
     with _explained("its configuration"):
         config = kind.config_class(**settings)
-    layers = getattr(config, "num_hidden_layers", 0)
-    if isinstance(layers, int) and layers > len(weights):
-        msg = f"the text model has {layers} layers, but {len(weights)} weights"
-        raise ValueError(msg)
+    _check_sizes(kind, config, weights)
     with _explained("its transformer"):
         # Neither a file nor an address: the weights are given.
         model, report = kind.from_pretrained(
@@ -312,6 +351,45 @@ def _transformer(description: Mapping[str, Any], weights: dict[str, Tensor]) -> 
         msg = f"the text model's weights do not fit its configuration ({wrong[0]})"
         raise ValueError(msg)
     return model
+
+
+def _check_sizes(kind: Any, config: Any, weights: Mapping[str, Tensor]) -> None:
+    """Raise an error if a configuration asks for other layers than there are weights, before memory is taken."""
+    for name, value in config.to_dict().items():
+        if _LAYERS.fullmatch(name) and isinstance(value, int) and value > len(weights):
+            msg = f"the text model has {value} layers ({name}), but {len(weights)} weights"
+            raise ValueError(msg)
+    positions = getattr(config, "max_position_embeddings", None) or 0
+    if not isinstance(positions, int) or positions > _MOST_POSITIONS:
+        msg = f"the text model has {str(positions)[:80]} positions; at most {_MOST_POSITIONS} are allowed"
+        raise ValueError(msg)
+    with _explained("its configuration"), torch.device("meta"):
+        shapes = {name: tensor.shape for name, tensor in kind(config).state_dict().items()}
+    for name, tensor in weights.items():
+        if shapes.get(name) != tensor.shape or not tensor.isfinite().all():
+            msg = f"the text model's weights do not fit its configuration ({name})"
+            raise ValueError(msg)
+
+
+def _check_answers(model: TextModel) -> None:
+    """Raise an error if a model cannot embed short texts."""
+    config, n_rows = model.transformer.config, model.transformer.get_input_embeddings().num_embeddings
+    if max(model.tokenizer.get_vocab().values(), default=0) >= n_rows:
+        msg = f"the text model's tokenizer has {len(model.tokenizer)} tokens, but its transformer {n_rows}"
+        raise ValueError(msg)
+    positions = getattr(config, "max_position_embeddings", None) or 0
+    if model.limit is not None and 0 < positions < model.limit:
+        msg = f"the text model's limit is {model.limit} tokens, but it has {positions} positions"
+        raise ValueError(msg)
+    with _explained("its parts"), torch.inference_mode():
+        for text in _PROBES:
+            ids = torch.tensor([model.tokenizer(text)["input_ids"]], dtype=torch.long)
+            if (
+                ids.numel()
+                and not model.transformer(input_ids=ids, attention_mask=ids.new_ones(ids.shape))[0].isfinite().all()
+            ):
+                msg = "an answer is not finite"
+                raise ValueError(msg)
 
 
 def _described(module: nn.Module) -> dict[str, Any]:
@@ -351,9 +429,9 @@ def _explained(what: str) -> Iterator[None]:
     """Whatever the libraries raise over altered data, it is one sentence about the model."""
     try:
         yield
-    except MemoryError:
+    except (MemoryError, KeyboardInterrupt, SystemExit):
         raise
-    except Exception as error:
+    except BaseException as error:  # a panic of the tokenizer's library is no Exception
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         msg = f"the text model cannot be built, because {what} cannot be used ({reason})"
         raise ValueError(msg) from error

@@ -20,6 +20,7 @@ from .. import EllipsoidOpenSetClassifier, SupConTextEncoder, explain, load
 from .._pipelines import split_estimator
 from .._text_files import decode_lines, named, read_table
 from ..metrics import open_set_report
+from ..persistence._folder import printable
 
 #: Lines that ``predict`` labels at a time when they come from a file or a pipe.
 _LINES = 1024
@@ -153,7 +154,8 @@ def _answer(pipeline: Any, lines: list[str], *, scores: bool) -> Iterator[dict[s
 def _written(record: dict[str, Any], *, as_json: bool) -> str:
     if as_json:
         return json.dumps(record, ensure_ascii=False)
-    return "\t".join("" if value is None else str(value) for value in record.values())
+    *others, text = record.values()
+    return "\t".join([*("" if value is None else printable(value) for value in others), text])
 
 
 def _describe(n_texts: int, others: Counter[str]) -> str:

@@ -32,6 +32,8 @@ _FIRST_LINE = re.compile(rb'\{"manifest_sha256": "([0-9a-f]{64})",\n')
 #: Files of a model below its folder of parts: arrays of an estimator, and weights and tokenizer of a text model.
 _FILE = re.compile(r"(?:[A-Za-z0-9_.-]+/)+(?:arrays\.safetensors|text_model/(?:model\.safetensors|tokenizer\.json))")
 PARTS = re.compile(r"parts-[0-9a-f]{16}")
+#: Letters of a text in a folder that a message shows.
+_MOST_SHOWN = 300
 #: How often a model is read that is replaced meanwhile.
 _MOST_TRIES = 30
 #: Where nothing tells whether a save is still running, it is not after this many seconds.
@@ -89,9 +91,9 @@ def read_manifest(source: Path) -> tuple[dict[str, Any], bytes]:
     version = manifest.get("format_version")
     if version != FORMAT_VERSION or type(version) is not int:
         msg = (
-            f"The model in {str(source)!r} has format version {version!r}, this skellipsoid ({__version__}) reads "
-            f"version {FORMAT_VERSION}; it was written by skellipsoid {manifest.get('skellipsoid_version')}, install "
-            "that."
+            f"The model in {str(source)!r} has format version {shown(version)}, this skellipsoid ({__version__}) reads "
+            f"version {FORMAT_VERSION}; it was written by skellipsoid {shown(manifest.get('skellipsoid_version'))}, "
+            "install that."
         )
         raise ValueError(msg)
     first = _FIRST_LINE.match(content)
@@ -102,6 +104,17 @@ def read_manifest(source: Path) -> tuple[dict[str, Any], bytes]:
         msg = f"{str(path)!r} is damaged ({unknown[0]!r} is unknown or missing); do not trust this model."
         raise ValueError(msg)
     return manifest, content
+
+
+def shown(value: Any) -> str:
+    """Show what stands in a folder, or an error over it, as a short part of a line."""
+    text = printable(" ".join(str(value).split()))
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
+
+
+def printable(value: Any) -> str:
+    """Replace control characters, which a terminal would obey, and line ends."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in str(value))
 
 
 def manifest_bytes(manifest: dict[str, Any]) -> bytes:

@@ -76,6 +76,9 @@ def _check_ellipsoid(clf: EllipsoidOpenSetClassifier, sizes: Sizes) -> None:
 
 
 def _check_encoder(encoder: SupConTextEncoder, sizes: Sizes) -> None:
+    if encoder.pooling == "mean" and sizes["width"] != encoder._backbone.width:
+        msg = f"its width is {sizes['width']}, but that of its text model {encoder._backbone.width}"
+        raise ValueError(msg)
     if encoder.pooling == "model" and not len(encoder._backbone.model.after):
         msg = "pooling is 'model', but its text model has no pooling of its own"
         raise ValueError(msg)
@@ -215,7 +218,11 @@ def check_state(estimator: Any) -> None:
     kind = KINDS[type(estimator).__name__]
     name = f"of the {type(estimator).__name__}"
     sizes: Sizes = {}
-    for attribute, rule in {**kind.state, **_SHARED}.items():
+    rules = {**kind.state, **_SHARED}
+    if unknown := sorted(vars(estimator).keys() - rules.keys() - estimator.get_params(deep=False).keys()):
+        msg = f"{unknown[0]!r} {name} is no state that save writes"
+        raise ValueError(msg)
+    for attribute, rule in rules.items():
         if hasattr(estimator, attribute):
             rule.check(f"{attribute} {name}", getattr(estimator, attribute), sizes)
             if attribute == "classes_":

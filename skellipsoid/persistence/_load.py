@@ -23,10 +23,12 @@ from .._engine.stored_text_model import FILES, StoredTextModel, restore
 from .._engine.text import TextBackbone
 from .._operating_point import TunedOperatingPointCV
 from ._describe import ARRAYS, BACKBONE
-from ._folder import Files, read_model
+from ._folder import Files, read_model, shown
 from ._kinds import KINDS, SPLITTERS, check_state
 
 _STRINGS = re.compile(r"[<>=|]?U[0-9]{1,5}|O|T", re.ASCII)
+#: Letters by which a type of strings may be wider than twice the longest of them.
+_SLACK = 256
 _FITTED_NAME = re.compile(r"_?[a-z]\w*", re.ASCII)
 
 
@@ -67,14 +69,14 @@ def load(folder: str | Path) -> Any:
         asked.check_all("file")
     except (
         *(LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError, MemoryError),
-        SafetensorError,
+        *(ImportError, SafetensorError),
     ) as error:
-        reason = f"{type(error).__name__}: {error}" if isinstance(error, LookupError) else str(error)
+        reason = shown(f"{type(error).__name__}: {error}" if isinstance(error, LookupError) else error)
         msg = f"The model in {str(source)!r} does not describe an estimator of this package ({reason}); save it again."
         saved_with = manifest.get("versions")
         saved_with = saved_with.get("scikit-learn") if isinstance(saved_with, dict) else None
         if saved_with not in (None, sklearn.__version__):
-            msg += f" It was saved with scikit-learn {saved_with}, this is {sklearn.__version__}."
+            msg += f" It was saved with scikit-learn {shown(saved_with)}, this is {sklearn.__version__}."
         raise ValueError(msg) from error
     return estimator
 
@@ -220,6 +222,10 @@ class _Source:
 def _strings(strings: Any, dtype: Any) -> np.ndarray:
     if not (isinstance(dtype, str) and _STRINGS.fullmatch(dtype)):
         msg = f"{str(dtype)[:80]!r} is no type of strings"
+        raise ValueError(msg)
+    longest = max((len(text) for text in np.array(strings, dtype=object).flat if isinstance(text, str)), default=0)
+    if dtype not in ("O", "T") and int(dtype.partition("U")[2]) > 2 * longest + _SLACK:
+        msg = f"{dtype!r} is far wider than the longest string, which has {longest} letters"
         raise ValueError(msg)
     array = np.array(strings, dtype=np.dtypes.StringDType() if dtype == "T" else dtype)
     if array.dtype.kind not in "OUT" or array.tolist() != strings or not all(isinstance(s, str) for s in array.flat):

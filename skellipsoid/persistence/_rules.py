@@ -136,6 +136,6 @@ def check_open_label(classifier: Any) -> None:
 
 def check_starts(name: str, starts: Any, end: int, smallest: int = 0) -> None:
     """Raise an error if parts of this smallest size do not start there."""
-    if starts[0] != 0 or starts[-1] != end or (np.diff(starts) < smallest).any():
+    if starts[0] != 0 or starts[-1] != end or (np.diff(starts.astype(np.int64)) < smallest).any():
         msg = f"{name} must rise from 0 to {end}"
         raise ValueError(msg)

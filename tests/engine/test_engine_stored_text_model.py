@@ -1,8 +1,10 @@
 """Text models as plain data: of every usual architecture, they come back as they were."""
 
+import inspect
 import json
 import os
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ import torch
 from torch import nn
 
 from skellipsoid import SupConTextEncoder, load, save
-from skellipsoid._engine.stored_text_model import CLASSES, FILES, TextModel, restore, store
+from skellipsoid._engine.stored_text_model import CLASSES, FILES, TextModel, _declared_settings, restore, store
 from skellipsoid._engine.text import TextBackbone
 
 TEXTS = ["wake me at six", "Wake ME", "", "what is the weather ☔ déjà 漢字", "rain " * 100]
@@ -18,20 +20,39 @@ SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "i
 DISTIL = {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64}
 T5 = {"d_model": 32, "d_kv": 8, "num_layers": 2, "num_heads": 4, "d_ff": 64}
 CAUSAL = {**SMALL, "num_key_value_heads": 2, "head_dim": 8}
-#: Encoders and decoders of which sentence-transformers models are made.
+SPLIT = SMALL | {"embedding_size": 16}
+RELATIVE = SMALL | {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]}
+#: Every class that can be saved, with settings that are not the defaults of its configuration.
 ARCHITECTURES = {
-    "BertModel": ("BertConfig", SMALL),
-    "RobertaModel": ("RobertaConfig", SMALL),
-    "XLMRobertaModel": ("XLMRobertaConfig", SMALL),
-    "MPNetModel": ("MPNetConfig", SMALL),
-    "DistilBertModel": ("DistilBertConfig", DISTIL),
-    "AlbertModel": ("AlbertConfig", SMALL | {"embedding_size": 16}),
-    "ElectraModel": ("ElectraConfig", SMALL | {"embedding_size": 16}),
-    "DebertaV2Model": ("DebertaV2Config", SMALL),
-    "ModernBertModel": ("ModernBertConfig", SMALL),
-    "T5EncoderModel": ("T5Config", T5),
-    "Qwen3Model": ("Qwen3Config", CAUSAL),
-    "Gemma3TextModel": ("Gemma3TextConfig", CAUSAL),
+    "AlbertModel": SPLIT,
+    "BertModel": SMALL,
+    "CamembertModel": SMALL,
+    "ConvBertModel": SPLIT | {"conv_kernel_size": 3},
+    "DebertaModel": RELATIVE | {"talking_head": True},
+    "DebertaV2Model": RELATIVE
+    | {"position_buckets": 8, "norm_rel_ebd": "layer_norm", "share_att_key": True, "conv_kernel_size": 3},
+    "DistilBertModel": DISTIL,
+    "ElectraModel": SPLIT,
+    "ErnieModel": SMALL,
+    "EuroBertModel": SMALL | {"num_key_value_heads": 2},
+    "Gemma2Model": CAUSAL,
+    "Gemma3TextModel": CAUSAL,
+    "GemmaModel": CAUSAL,
+    "GPT2Model": {"n_embd": 32, "n_layer": 2, "n_head": 4},
+    "LlamaModel": CAUSAL,
+    "LongformerModel": SMALL | {"attention_window": 4, "max_position_embeddings": 128},
+    "MistralModel": CAUSAL,
+    "ModernBertModel": SMALL,
+    "MPNetModel": SMALL,
+    "MT5EncoderModel": T5,
+    "NomicBertModel": SMALL,
+    "Qwen2Model": {name: value for name, value in CAUSAL.items() if name != "head_dim"},
+    "Qwen3Model": CAUSAL,
+    "RobertaModel": SMALL,
+    "RoFormerModel": SPLIT,
+    "T5EncoderModel": T5,
+    "XLMRobertaModel": SMALL,
+    "XLMRobertaXLModel": SMALL,
 }
 
 
@@ -39,14 +60,14 @@ def small_model(name, tiny_model, **settings):
     """A random model of an architecture, with the tokenizer of the tiny model."""
     import transformers
 
-    config, sizes = ARCHITECTURES[name]
+    kind = getattr(transformers, name)
     tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_model)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        built = getattr(transformers, config)(
-            vocab_size=len(tokenizer), pad_token_id=0, bos_token_id=2, eos_token_id=3, **sizes, **settings
+        config = kind.config_class(
+            vocab_size=len(tokenizer), pad_token_id=0, bos_token_id=2, eos_token_id=3, **ARCHITECTURES[name], **settings
         )
-        model = getattr(transformers, name)(built).eval()
+        model = kind(config).eval()
     return TextModel(model, tokenizer, [], 64, lowers=False)
 
 
@@ -68,6 +89,19 @@ def test_a_model_of_every_usual_architecture_comes_back_as_it_was(tiny_model, na
     assert store(again) == stored
 
 
+def test_every_setting_that_the_classes_read_is_kept():
+    """Model classes read settings that their configuration does not declare; new ones would be lost."""
+    import transformers
+
+    # Of heads for other tasks, and what stands beside the text model in the same file.
+    others = re.compile(r"summary_\w+|cls_dropout|num_labels|classifier_dropout|hidden_dropout")
+    for name in CLASSES:
+        source = inspect.getsource(inspect.getmodule(getattr(transformers, name)))
+        read = set(re.findall(r"(?:get|has)attr\((?:self\.)?config, \"(\w+)\"", source))
+        kept = _declared_settings(getattr(transformers, name).config_class)
+        assert not [setting for setting in read - kept if not others.fullmatch(setting)]
+
+
 @pytest.mark.parametrize("setting", [{"is_causal": False}, {"use_cache": False}, {"attention_dropout": 0.3}])
 def test_settings_that_a_model_reads_are_kept(tiny_model, setting):
     model = small_model("Qwen3Model", tiny_model, **setting)
@@ -83,7 +117,25 @@ def test_all_classes_that_are_allowed_are_models_of_one_part():
         kind = getattr(transformers, name)
         assert issubclass(kind, transformers.PreTrainedModel)
         assert not kind.config_class.sub_configs
-    assert set(ARCHITECTURES) <= CLASSES
+    assert set(ARCHITECTURES) == CLASSES
+
+
+def test_special_tokens_that_are_split_stay_so(tiny_model):
+    model = small_model("BertModel", tiny_model)
+    text = "wake [SEP] me [MASK]"
+    whole = model.tokenizer(text)["input_ids"]
+    model.tokenizer.split_special_tokens = True
+    again = restore(store(model)).tokenizer
+    assert again(text)["input_ids"] == model.tokenizer(text)["input_ids"] != whole
+
+
+def test_a_limit_that_is_none_is_none(tiny_model):
+    class Whole(list):
+        max_seq_length = int(1e30)
+        tokenizer = None
+
+    first = type("First", (), {"auto_model": small_model("T5EncoderModel", tiny_model).transformer})()
+    assert TextBackbone(TextModel.of(Whole([first]))).longest == 512
 
 
 def test_other_weights_are_other_features(tiny_model):

@@ -140,6 +140,97 @@ def test_pickled_content_under_an_allowed_name_is_not_unpickled(saved, canary, t
     refused(saved, "the text model cannot be built, because its (weights|tokenizer)", canary, tmp_path, capsys)
 
 
+RULES = {
+    "a table that names more bytes than it has": {
+        "normalizer": {"type": "Precompiled", "precompiled_charsmap": "8P///2FiY2Q="}
+    },
+    "half a table": {"normalizer": {"type": "Precompiled", "precompiled_charsmap": "AQ=="}},
+    "much in front of a text": {"normalizer": {"type": "Prepend", "prepend": "x" * 10**6}},
+    "much for a letter": {"normalizer": {"type": "Replace", "pattern": {"String": "a"}, "content": "b" * 10**4}},
+    "pieces of no length": {"pre_tokenizer": {"type": "FixedLength", "length": 0}},
+    "a template with an unknown token": {
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [{"SpecialToken": {"id": "[NO]", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+            "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
+            "special_tokens": {},
+        }
+    },
+    "tokens beyond the transformer": {
+        "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 999], "cls": ["[CLS]", 2]}
+    },
+    "merges of tokens that are not there": {
+        "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": [["a", "b"]], "dropout": None, "unk_token": None}
+    },
+}
+
+
+@pytest.mark.parametrize("rules", RULES.values(), ids=RULES)
+def test_a_tokenizer_that_would_fail_is_refused(saved, canary, tmp_path, capfd, rules):
+    content = json.loads(part(saved, f"{TEXT_MODEL}/tokenizer.json").read_bytes())
+    add_file(saved, f"{TEXT_MODEL}/tokenizer.json", json.dumps(content | rules).encode())
+    with pytest.raises(
+        ValueError, match=r"the text model cannot be built, because its (tokenizer|parts) cannot be used"
+    ):
+        load(saved)
+    assert main(["predict", "--model", str(saved)]) == 2
+    assert capfd.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (lambda weights: weights | {"evil.x": torch.zeros(1)}, "has 'evil.x' of torch.float32 among its weights"),
+        (lambda weights: weights | {"transformer.x": torch.zeros(1)}, "do not fit its configuration"),
+        (lambda weights: {name: tensor.double() for name, tensor in weights.items()}, "of torch.float64 among its w"),
+        (lambda weights: {name: tensor * torch.nan for name, tensor in weights.items()}, "do not fit its config"),
+        (lambda weights: dict(list(weights.items())[1:]), "do not fit its configuration"),
+    ],
+)
+def test_weights_that_save_never_writes_are_refused(saved, canary, tmp_path, capsys, change, sentence):
+    weights = safetensors.torch.load(part(saved, f"{TEXT_MODEL}/model.safetensors").read_bytes())
+    add_file(saved, f"{TEXT_MODEL}/model.safetensors", safetensors.torch.save(change(weights)))
+    refused(saved, sentence, canary, tmp_path, capsys)
+
+
+STATE = {
+    "an attribute nobody knows": (0, "state", "foo_", 1, "'foo_' of the SupConTextEncoder is no state"),
+    "strings far too wide": (
+        1,
+        "state",
+        "classes_",
+        {"strings": ["alarm", "balance", "light", "weather"], "dtype": "<U99999"},
+        "is far wider than the longest string",
+    ),
+}
+
+
+@pytest.mark.parametrize(("step", "group", "name", "value", "sentence"), STATE.values(), ids=STATE)
+def test_state_that_save_never_writes_is_refused(saved, canary, tmp_path, capsys, step, group, name, value, sentence):
+    manifest = read_manifest(saved)
+    manifest["model"]["steps"][step][group][name] = value
+    write_manifest(saved, manifest)
+    refused(saved, sentence, canary, tmp_path, capsys)
+
+
+@pytest.mark.parametrize("device", ["meta", "hpu", "privateuseone"])
+def test_a_device_that_holds_no_values_or_is_not_here_becomes_the_cpu(saved, pipeline, queries, device):
+    manifest = read_manifest(saved)
+    for step in manifest["model"]["steps"]:
+        step["parameters"]["device"] = device
+    write_manifest(saved, manifest)
+    assert load(saved).predict(queries).tolist() == pipeline.predict(queries).tolist()
+
+
+def test_what_a_terminal_would_obey_is_not_printed(saved, tmp_path, capsys):
+    manifest = read_manifest(saved)
+    write_manifest(saved, manifest | {"format_version": 5, "skellipsoid_version": "\x1b[2J\u2028" + "x" * 10**5})
+    assert main(["predict", "--model", str(saved)]) == 2
+    printed = capsys.readouterr().err
+    assert len(printed) < 1000
+    assert printed.removesuffix("\n").isprintable()
+
+
 def test_a_tokenizer_with_more_tokens_than_the_transformer_is_refused(saved, canary, tmp_path, capsys):
     rules = json.loads(part(saved, f"{TEXT_MODEL}/tokenizer.json").read_bytes())
     rules["model"]["vocab"]["parcel"] = len(rules["model"]["vocab"])
@@ -255,7 +346,14 @@ DESCRIPTIONS = {
         setting("modules", "append", {"name": "Normalize", "settings": {"path": "x"}}),
         "cannot be built, because its modules",
     ),
-    "many layers": (setting("config", "num_hidden_layers", 10**9), "has 1000000000 layers, but"),
+    "many layers": (setting("config", "num_hidden_layers", 10**9), r"has 1000000000 layers \(num_hidden_layers\), but"),
+    "many groups of layers": (setting("config", "num_hidden_groups", 10**9), "has 'num_hidden_groups', which a Bert"),
+    "many positions": (setting("config", "max_position_embeddings", 10**8), "has 100000000 positions"),
+    "a limit beyond the positions": (setting("limit", 512), "limit is 512 tokens, but it has 64 positions"),
+    "a limit beyond numbers": (setting("limit", 10**30), "limit is 10000"),
+    "an output of another kind": (setting("config", "output_hidden_states", 0.5), "cannot be built"),
+    "pieces that do not divide": (setting("config", "chunk_size_feed_forward", 7), "cannot be built"),
+    "a huge vocabulary": (setting("config", "vocab_size", 10**9), "do not fit its configuration"),
     "a huge layer": (setting("config", "hidden_size", 10**12), "cannot be built|do not fit"),
     "other sizes": (setting("config", "intermediate_size", 65), "cannot be built|do not fit"),
     "fewer layers": (setting("config", "num_hidden_layers", 1), "do not fit its configuration"),
