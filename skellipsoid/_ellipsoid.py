@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from numbers import Integral, Real
 from typing import Any, ClassVar
+from warnings import warn
 
 import numpy as np
 import torch
@@ -15,11 +16,13 @@ from ._engine.boundaries import Boundaries, Metric, Shapes
 from ._engine.closed_form import fit_closed_form
 from ._engine.devices import explain_out_of_memory, resolve_device, resolve_seed
 from ._engine.geometry import Factors, scoring_chunks
+from ._engine.held_out import FEWEST_OF_CLASS
 from ._engine.paper import fit_paper
 from ._engine.samples import Gathered, Samples, find_scale
 from ._engine.settings import BoundarySettings
 from ._engine.training import auto_batch_size
 from ._fitted_axes import FittedAxes
+from ._validation import enumerated
 
 #: ``learning_rate="auto"``.
 _LEARNING_RATE = 2e-3
@@ -237,6 +240,8 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
     8. The expected F1 chooses b and ρ (by the first kind of open samples only) and then the radius scale (by both).
        Each is an average over all candidates, with weights exp(F1 / standard error): the fewer groups there are, the
        more candidates count. The share a is chosen before, by the cross-entropy of the classes of held-out samples.
+       With fewer than ten groups per class in the mean, the radius scale is smaller by up to one standard deviation of
+       the candidates, since too few samples judge it.
     9. The radius scale is multiplied by s*(β) / s*(0.5). Here s*(β) is the radius scale that minimises the sum of the
        paper's two losses: the mean of eq. 13 over held-out known samples, and the mean of eq. 15 over samples of
        synthetic classes. Distances are in units of the standard deviation of those of the known samples. s* never grows
@@ -428,6 +433,28 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
             fit = fit_paper if self.init == "identity" else fit_closed_form
             fitted = fit(samples, opened, self._settings(len(X)), resolve_seed(self.random_state))
         self._store(fitted)
+        if self.init == "covariance":
+            self._warn_of_few(classes, gathered.groups, fitted.degenerate.cpu().numpy())
+
+    def _warn_of_few(
+        self, classes: NDArray[np.int64], groups: NDArray[np.int64], degenerate: NDArray[np.bool_]
+    ) -> None:
+        """Warn of classes whose boundaries are judged by too few left-out groups; those of one have other warnings."""
+        counts = np.bincount(np.unique(np.stack([classes, groups]), axis=1)[0], minlength=len(self.classes_))
+        few = (counts > 1) & (counts < FEWEST_OF_CLASS) & ~degenerate
+        if not few.any():
+            return
+        if 2 * few.sum() > len(few):
+            result = "new samples may be rejected, and open samples accepted, much more often than left-out ones"
+        else:
+            result = "many of their new samples will be rejected"
+        warn(
+            f"{few.sum()} of {len(few)} classes have fewer than {FEWEST_OF_CLASS} different samples, or groups of "
+            f"them ({enumerated(self.classes_[few])}; the smallest has {counts[few].min()}). Too few left-out samples "
+            f"judge their boundaries, so {result}; collect at least {FEWEST_OF_CLASS} of each class, or set the "
+            "operating point on new samples.",
+            stacklevel=6,
+        )
 
     def _settings(self, n_rows: int) -> BoundarySettings:
         batch_size = auto_batch_size(n_rows) if isinstance(self.batch_size, str) else self.batch_size

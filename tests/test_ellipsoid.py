@@ -12,6 +12,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_sco
 from sklearn.utils._param_validation import InvalidParameterError
 
 from skellipsoid import EllipsoidOpenSetClassifier, explain
+from skellipsoid._engine.held_out import Validation
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_f1_score
 
@@ -574,6 +575,64 @@ def test_one_warning_names_all_degenerate_classes():
     assert_works(clf, X, y)
 
 
+FEW = "fewer than 10 different samples"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "named", "result"),
+    [
+        ([9, 9, 9], "3 of 3 classes .*(0, 1, 2; the smallest has 9)", "open samples accepted"),
+        ([30, 5, 30, 9], "2 of 4 classes .*(1, 3; the smallest has 5)", "many of their new samples will be rejected"),
+        ([2] * 12, "12 of 12 classes .*0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more; the smallest has 2", "open samples"),
+    ],
+)
+def test_one_warning_names_classes_of_few_samples(sizes, named, result):
+    y = np.repeat(np.arange(len(sizes)), sizes)
+    X = np.random.default_rng(0).normal(size=(len(y), 4)) + 7 * y[:, np.newaxis]
+    with pytest.warns(UserWarning, match=FEW) as caught:
+        make().fit(X, y)
+    message = str(caught[0].message)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert all(part in message for part in named.split(".*"))
+    assert result in message
+
+
+def test_duplicates_and_groups_are_few_samples():
+    X, y = gaussians(rows=40)
+    with pytest.warns(UserWarning, match=f"3 of 3 classes have {FEW}.*smallest has 8"):
+        make().fit(X, y, groups=np.arange(len(X)) // 5)
+    copies = np.where(y == 1, 40 + np.arange(len(y)) % 6, np.arange(len(y)))
+    with pytest.warns(UserWarning, match=f"1 of 3 classes have {FEW}.*1; the smallest has 6"):
+        make().fit(X[copies], y)
+
+
+@pytest.mark.filterwarnings("error")
+def test_no_warning_of_few_samples_where_there_are_enough_or_none_is_left_out():
+    X, y = gaussians(rows=10)
+    make().fit(X, y)
+    make(**PAPER).fit(X[::2], y[::2])
+    with pytest.warns(UserWarning, match="without spread") as caught:  # the single sample of class 2
+        make().fit(X[:21], y[:21])
+    assert len(caught) == 1
+
+
+@pytest.mark.filterwarnings("error")
+def test_boundaries_of_few_samples_are_stricter():
+    """The number of left-out samples alone decides: nothing changes at ten samples of each class."""
+    X, y = gaussians(n_classes=6, rows=10, n_features=8, distance=1.5)
+    clf = make().fit(X, y)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Validation, "strictness", 0.0)
+        np.testing.assert_array_equal(clf.radii_, make().fit(X, y).radii_)
+        few = np.arange(len(y)) % 10 < 5
+        with pytest.warns(UserWarning, match=FEW):
+            lenient = make().fit(X[few], y[few])
+    with pytest.warns(UserWarning, match=FEW):
+        strict = make().fit(X[few], y[few])
+    assert (strict.radii_ < lenient.radii_).all()
+
+
 def test_all_classes_are_degenerate():
     X = np.repeat([[0.0, 0], [4, 0], [0, 3]], 4, axis=0)
     y = np.repeat([0, 1, 2], 4)
@@ -683,9 +742,9 @@ def test_classes_with_one_centroid():
 
 def test_many_small_classes():
     X, y = gaussians(40, rows=3, n_features=8, distance=5)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with pytest.warns(UserWarning, match=FEW) as caught:
         clf = make(max_iter=3).fit(X, y)
+    assert len(caught) == 1
     assert_works(clf, X, y)
 
 

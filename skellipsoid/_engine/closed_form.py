@@ -74,7 +74,7 @@ def fit_closed_form(samples: Samples, real_open: Tensor, settings: BoundarySetti
     unit = _mean_distance(validation)
     scale = unit
     if settings.recalibrate:
-        scale = best_scale(validation)[0] * (1 + BOUNDARY_TOLERANCE)
+        scale = best_scale(validation, validation.strictness)[0] * (1 + BOUNDARY_TOLERANCE)
         scale *= loss_scale(validation, settings.beta) / loss_scale(validation, 0.5)
     # Distances are multiples of the paper's mean radius.
     radius = float(spheres.radii[~spheres.degenerate].mean())

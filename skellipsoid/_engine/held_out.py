@@ -32,6 +32,9 @@ SMALLEST_ERROR = 1e-9
 TINY = 1e-12
 #: Relative tolerance: a sample on the boundary stays inside after its distance was rounded to single precision.
 BOUNDARY_TOLERANCE = 1e-5
+#: Smallest number of sets per class that judge a boundary well. With fewer, in hundreds of dimensions, held-out and new
+#: samples are rejected at rates that differ by 5 to 24 points, and up to 70 % of open samples are accepted.
+FEWEST_OF_CLASS = 10
 #: Largest number of candidates of the radius scale.
 N_SCALES = 500
 
@@ -80,6 +83,12 @@ class Validation:
     n_independent: float  # effective number of independent known samples
     open: list[ScoredSamples]  # kinds of open samples, none of them empty
     n_classes: int
+
+    @property
+    def strictness(self) -> float:
+        """Share by which the independent known samples are fewer than ``FEWEST_OF_CLASS`` per class, in [0, 1]."""
+        n_classes = max(1, len(np.unique(self.classes)))
+        return max(0.0, 1 - self.n_independent / (n_classes * FEWEST_OF_CLASS))
 
     @classmethod
     def of(
@@ -201,11 +210,12 @@ def _accepted(samples: ScoredSamples, scales: NDArray[np.float64], n_classes: in
     return np.asarray(counts.reshape(len(scales) + 1, n_classes)[:-1].cumsum(axis=0))
 
 
-def best_scale(validation: Validation) -> tuple[float, float]:
+def best_scale(validation: Validation, strictness: float = 0.0) -> tuple[float, float]:
     """Radius scale by ``expected_f1``, and the best F1 of any candidate; (1, 0) without a distance above 0.
 
     The single best candidate is a noisy estimate. So the scale is the geometric mean of all candidates, weighted by
-    ``near_best``. Without open samples it is the smallest of the best candidates.
+    ``near_best``, less ``strictness`` times their standard deviation. Without open samples it is the smallest of the
+    best candidates.
     """
     scales = _candidate_scales(validation)
     if not len(scales):
@@ -215,7 +225,9 @@ def best_scale(validation: Validation) -> tuple[float, float]:
     if not validation.open:
         return float(scales[scores.argmax()]), best
     weights = near_best(scores, F1_ERROR / validation.n_independent**0.5)
-    return float(np.exp(np.average(np.log(scales), weights=weights))), best
+    mean = np.average(np.log(scales), weights=weights)
+    deviation = np.average((np.log(scales) - mean) ** 2, weights=weights) ** 0.5
+    return float(np.exp(mean - strictness * deviation)), best
 
 
 def _candidate_scales(validation: Validation) -> NDArray[np.float64]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from skellipsoid import EllipsoidOpenSetClassifier
+from skellipsoid._engine.held_out import Validation
 
 SEEDS = range(4)
 
@@ -88,6 +89,28 @@ def test_fresh_samples_score_as_held_out_ones_of_any_weight():
         found = draw(rng, 15, 60, [40])
         fitted.append(fit(found, rng.gamma(4, 0.25, size=len(found[0]))))
     check(fitted)
+
+
+@pytest.mark.parametrize("own", [0.0, 2.0])
+def test_with_a_handful_of_samples_boundaries_are_strict(own, monkeypatch):
+    """Four samples per class: fewer open samples are accepted, and known and open ones are told apart no worse."""
+
+    def shares():
+        accepted, rejected = [], []
+        for seed in SEEDS:
+            rows, classes, _, _ = draw(np.random.default_rng(seed), 30, 300, [29], own=own)
+            known, place = classes < 20, np.arange(len(rows)) % 29
+            learned = known & (place < 4)
+            clf = EllipsoidOpenSetClassifier(random_state=0).fit(rows[learned], classes[learned])
+            accepted.append(np.mean(clf.score_samples(rows[~known]) >= 0))
+            rejected.append(np.mean(clf.score_samples(rows[known & ~learned]) < 0))
+        return np.mean(accepted), np.mean(rejected)
+
+    accepted, rejected = shares()
+    monkeypatch.setattr(Validation, "strictness", 0.0)
+    accepted_else, rejected_else = shares()
+    assert accepted < accepted_else - 0.05
+    assert accepted + rejected < accepted_else + rejected_else + 0.02
 
 
 def test_with_few_samples_in_many_dimensions_open_samples_are_rejected():

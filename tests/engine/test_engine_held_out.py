@@ -110,6 +110,25 @@ def test_best_scale_is_the_mean_of_the_good_ones(seed, weigh):
     assert expected_f1(validation, np.array([scale]))[0] > best - 3 * error
 
 
+@pytest.mark.parametrize("strictness", [0.0, 0.3, 1.0])
+def test_a_strict_scale_is_smaller_by_standard_deviations_of_the_good_ones(strictness):
+    validation = some_validation()
+    candidates = np.sort(validation.known.distances)
+    values = np.array([brute_force_f1(validation, scale) for scale in candidates])
+    weights = np.exp((values - values.max()) / (0.3 / np.sqrt(len(candidates))))
+    mean = np.average(np.log(candidates), weights=weights)
+    deviation = np.sqrt(np.average((np.log(candidates) - mean) ** 2, weights=weights))
+    assert best_scale(validation, strictness)[0] == pytest.approx(np.exp(mean - strictness * deviation))
+
+
+@pytest.mark.parametrize(("of_class", "strictness"), [(2, 0.8), (5, 0.5), (9, 0.1), (10, 0.0), (24, 0.0)])
+def test_boundaries_are_strict_below_ten_samples_of_a_class(of_class, strictness):
+    classes = np.repeat(np.arange(7), of_class)
+    # A class without validation samples does not count.
+    validation = unweighted(np.linspace(0.5, 1, len(classes)), classes, classes, [], 8)
+    assert validation.strictness == pytest.approx(strictness)
+
+
 def test_the_scale_lies_in_the_gap_between_known_and_open_samples():
     known = np.linspace(0.5, 1.0, 50)
     classes = np.arange(50) % 2
