@@ -49,6 +49,7 @@ _MOST_SHOWN = 5
 def demo(options: argparse.Namespace) -> None:
     """Train on the shipped corpus or a user's file, report, classify sentences."""
     _check_folder(options.save, overwrite=options.overwrite)
+    _check_columns(options)
     table, facts = (None, {"data": "the shipped corpus"}) if options.data is None else _read(options)
     split = _shipped() if table is None else split_table(*table, options.open_label, options.seed)
     pipeline = _train_and_report(split, options, facts)
@@ -93,6 +94,14 @@ def _check_folder(folder: Path | None, *, overwrite: bool) -> None:
         raise OSError(msg) from error
 
 
+def _check_columns(options: argparse.Namespace) -> None:
+    """Refuse the name of a column of no file."""
+    for option in ("text_column", "label_column"):
+        if options.data is None and getattr(options, option) is not None:
+            msg = f"--{option.replace('_', '-')} names a column of the file of --data; pass --data, or leave it out."
+            raise ValueError(msg)
+
+
 def _check_replaced(folder: Path, *, overwrite: bool) -> None:
     """Refuse what exists, unless it is a saved model that may be replaced."""
     if not overwrite:
@@ -115,7 +124,7 @@ def _check_text_model(name: str | None) -> None:
 
 def _read(options: argparse.Namespace) -> tuple[tuple[NDArray[np.object_], NDArray[Any]], dict[str, Any]]:
     """Read and check a user's file; the second of the results is what the saved model says of it."""
-    texts, labels = read_table(options.data)
+    texts, labels = read_table(options.data, text_column=options.text_column, label_column=options.label_column)
     if not (labels != options.open_label).any():
         found = f"{len(labels)} texts, all labelled {options.open_label!r}" if len(labels) else "no text"
         msg = f"{str(options.data)!r} holds {found}; give it texts of at least one intent."
@@ -135,7 +144,10 @@ def _check_texts(texts: NDArray[np.object_], labels: NDArray[Any], options: argp
     found = check_training_texts(texts, labels, encoder=_encoder(options), open_label=options.open_label)
     counts = dict(Counter(found.kind.tolist()))
     if counts and not options.quiet:
-        print("Look at these texts (rows count from 0, without the header and empty lines):", file=sys.stderr)
+        print(
+            "Look at these texts (rows count from 0, without the header and the rows that are left out):",
+            file=sys.stderr,
+        )
         for kind, count in counts.items():
             print(*found.message[found.kind == kind][:_MOST_SHOWN], sep="\n", file=sys.stderr)
             if count > _MOST_SHOWN:

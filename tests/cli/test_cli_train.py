@@ -1,6 +1,5 @@
 """The commands that train: their report, the model that they keep or do not, their prompt, their bars."""
 
-import functools
 import json
 import os
 import pickle
@@ -18,15 +17,6 @@ import pytest
 
 from skellipsoid import explain, load
 from skellipsoid.cli import _train, main
-
-
-@pytest.fixture
-def tiny_command(tiny_model, monkeypatch, give_input):
-    """The command with the tiny text model in place of the default one."""
-    monkeypatch.setattr(_train, "SupConTextEncoder", functools.partial(_train.SupConTextEncoder, tiny_model))
-    give_input()
-    return main
-
 
 # demo
 
@@ -270,7 +260,7 @@ def test_what_may_be_wrong_with_the_texts_is_said_before_training(tiny_model, te
     path.write_text("".join([*lines, "tell a joke\tOOS\n", "wake me at six\tAlarm\n"]), encoding="utf-8")
     assert train(tiny_model, path, "--save", tmp_path / "model", "--open-label", "oos") == 0
     err = capsys.readouterr().err.splitlines()
-    assert err[0] == "Look at these texts (rows count from 0, without the header and empty lines):"
+    assert err[0] == "Look at these texts (rows count from 0, without the header and the rows that are left out):"
     assert err[1].startswith("open_label='oos' occurs nowhere, but 'OOS' does, in row 32")
     assert err[2].startswith("The labels 'alarm' (8 rows) and 'Alarm' (1 row) differ only in case")
     # What its label says is done: nothing is changed.
@@ -279,10 +269,10 @@ def test_what_may_be_wrong_with_the_texts_is_said_before_training(tiny_model, te
 
 def test_a_damaged_line_of_the_file_is_named_and_trained(tiny_model, table, tmp_path, capsys):
     with table.open("ab") as file:
-        file.write(b"caf\xe9 lights\tlight\n")
+        file.write(b"caf\xe9 lights\tlight\nd\xc3\xadm the caf\xc3\xa9\tlight\n")
     assert train(tiny_model, table, "--save", tmp_path / "model") == 0
     assert f"skellipsoid: line 33 of {str(table)!r} is not UTF-8; " in capsys.readouterr().err
-    assert len(load(tmp_path / "model")["clf"].groups_) == 33
+    assert len(load(tmp_path / "model")["clf"].groups_) == 34
 
 
 @pytest.mark.parametrize("command", ["train", "demo"])
