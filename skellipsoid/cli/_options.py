@@ -32,6 +32,9 @@ def _add_demo(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     demo.add_argument("sentences", nargs="*", metavar="SENTENCE", help="classify these, instead of a few of our own")
     demo.add_argument("--data", type=Path, metavar="FILE", help=f"your own corpus, {_TABLE}")
     _add_columns(demo)
+    demo.add_argument(
+        "--report", action="store_true", help="also print how it was tested, and the results for each intent"
+    )
     demo.add_argument("--save", type=Path, metavar="FOLDER", help="keep the model in a new folder")
     _add_training(demo)
     demo.set_defaults(finetune="head", model_name=None, rejection_rate=None)
