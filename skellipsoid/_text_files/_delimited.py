@@ -15,6 +15,8 @@ _DELIMITERS = {"\t": "tab", ";": "semicolon", "|": "pipe", ",": "comma"}
 _SAMPLE, _MOST_LETTERS = 500, 100
 #: From so many rows on, a first row of single words is a header if so large a share of the other texts is longer.
 _FEWEST_ROWS, _LONG_SHARE = 10, 0.8
+#: Words of a name of a column at most.
+_MOST_WORDS = 3
 _SPACE = re.compile(r"\s")
 #: Numbers, dates and times.
 _NUMBER = re.compile(r"[-+]?[\d.,:/ -]*\d[\d.,:/ TZ%-]*")
@@ -119,7 +121,7 @@ def _parsed(lines: list[str], delimiter: str, path: Path, skipped: int, *, quote
             shown = line if len(line) <= _MOST_LETTERS else f"{line[:_MOST_LETTERS]}…"
             msg = (
                 f"Line {number} of {str(path)!r} is {shown!r} with {_count(len(cells))}, but {_needed(rows, delimiter)}"
-                f"{_remedy(len(cells) - width, delimiter, quoted=quoted)}."
+                f"{_remedy(len(cells) - width, delimiter, quoted=quoted) if rows else ''}."
             )
             raise ValueError(msg)
         rows.append((number, cells))
@@ -163,13 +165,22 @@ def _names_two(first: list[str], rest: list[list[str]]) -> bool:
     """Tell whether the first row names two columns: it could also be a text of one word and its label."""
     if _occurs_again(first, rest):
         return False
-    if looks_like_header(*first):
+    if looks_like_header(*first) or (max(map(_n_words, first)) <= _MOST_WORDS and _have_both_names(*first)):
         return True
     if any(map(_SPACE.search, first)):
         return False
     if max(max(rank_text(cell), rank_label(cell)) for cell in first) == 2:
         return True
     return len(rest) >= _FEWEST_ROWS and any(_stands_out(rest, text, 1 - text) for text in (0, 1))
+
+
+def _have_both_names(first: str, second: str) -> bool:
+    """Whether one cell is like a name of texts and the other like one of labels, such as ``Ticket text, Category``."""
+    return bool((rank_text(first) and rank_label(second)) or (rank_label(first) and rank_text(second)))
+
+
+def _n_words(cell: str) -> int:
+    return len(cell.split())
 
 
 def _stands_out(rest: list[list[str]], text: int, label: int) -> bool:

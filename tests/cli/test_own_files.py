@@ -61,7 +61,8 @@ def test_any_delimiter_and_line_end(tmp_path, delimiter, name, end):
 
 
 def test_a_header_of_two_columns_is_no_text(tmp_path):
-    for names in [("message", "category"), ("Utterance", "Intent"), ("ticket", "label"), ("body", "team")]:
+    pairs = [("message", "category"), ("Utterance", "Intent"), ("ticket", "label"), ("body", "team")]
+    for names in [*pairs, ("Ticket text", "Category"), ("title", "issueType label")]:
         for delimiter in ",;|\t":
             found = read(write(tmp_path, written([names, *ROWS], delimiter)))
             assert found == (ROWS, guessed(repr(names[0]), repr(names[1])))
@@ -175,6 +176,23 @@ def test_a_header_of_unusual_names_is_told_by_the_rows_below(tmp_path):
         assert read(write(tmp_path, written(rows_))) == (rows_, [])
 
 
+def test_one_name_in_a_row_of_words_is_no_header(tmp_path):
+    for first in [
+        ("what is your question", "topic x"),
+        ("send a text", "messages to"),
+        ("a long text message", "alarm"),
+    ]:
+        rows = [first, *ROWS]
+        assert read(write(tmp_path, written(rows))) == (rows, [])
+
+
+def test_a_title_is_the_text_where_there_is_no_other(tmp_path):
+    table = [("title", "body", "topic"), *((f"Title of {i}", text, label) for i, (text, label) in enumerate(ROWS))]
+    assert read(write(tmp_path, written(table))) == (ROWS, guessed("'body'", "'topic'"))
+    without = [(title, label) for title, _, label in table]
+    assert read(write(tmp_path, written(without)))[0][1] == ("Title of 1", "light")
+
+
 def test_of_two_names_the_usual_one_is_taken(tmp_path):
     names = ["message_id", "message", "label_text", "label", "reply_message"]
     path = write(
@@ -207,7 +225,11 @@ def test_a_hundred_columns(tmp_path):
             {},
             "is not clear which column of .* holds the labels; choose with --label-column f",
         ),
-        (["title", "team", "intent"], {"text_column": "titel"}, "^--text-column 'titel' is no column of .*: 1 'title'"),
+        (
+            ["title", "team", "intent"],
+            {"text_column": "heading"},
+            "^--text-column 'heading' is no column of .*: 1 'title'",
+        ),
         (
             ["text", "label", "label"],
             {"label_column": "label"},
