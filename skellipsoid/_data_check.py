@@ -14,6 +14,7 @@ from ._encoder import SupConTextEncoder
 from ._engine.tokens import Tokenizer
 from ._labels import as_labels, cast_open_label, check_given
 from ._pipelines import split_estimator
+from ._text_files import looks_like_header
 from ._texts import check_texts, is_visible, near_duplicates, normalize_text
 from ._validation import name_rows, number
 
@@ -21,11 +22,6 @@ from ._validation import name_rows, number
 FEWEST_TEXTS = 5
 #: Largest number of rows that a message names.
 MOST_NAMED = 10
-#: Names of columns.
-_HEADER = {
-    *("text", "texts", "utterance", "utterances", "sentence", "query", "question", "message", "request", "input"),
-    *("example", "phrase", "label", "labels", "intent", "intents", "class", "category", "target", "topic", "tag"),
-}
 #: Usual labels of open samples, with one underscore between words.
 _OPEN = {"-1", "oos", "ood", "none", "other", "unknown", "out_of_scope", "out_of_domain", "fallback"}
 
@@ -173,7 +169,8 @@ class _Data:
 
     def _find_header(self) -> Iterator[Finding]:
         label = self.labels[0]
-        if self.plain[0] in _HEADER and _plain_label(label) in _HEADER and self.labels.count(label) == 1:
+        is_text = isinstance(label, str)
+        if is_text and looks_like_header(self.texts[0], label) and self.labels.count(label) == 1:
             message = f"Row 0 is {self.texts[0]!r} with the label {label!r}, which look like names of columns; drop it."
             yield Finding("header", [0], label, message)
 

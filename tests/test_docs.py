@@ -25,7 +25,7 @@ PAGES = {
 }
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 #: Pages whose console blocks are run, and how many commands each has.
-CONSOLE_PAGES = {"guide/command_line.rst": 12, "guide/benchmark_runner.rst": 6}
+CONSOLE_PAGES = {"guide/command_line.rst": 15, "guide/benchmark_runner.rst": 6}
 #: Blocks of commands that CI runs as the README has them, or as `.ci/run` has them; benchmarks take hours.
 NOT_RUN_HERE = {"contributing.rst", "guide/benchmarks.rst", "guide/quick_start.rst", "install.rst"}
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
@@ -58,6 +58,15 @@ def test_readme_runs_as_it_is_pasted(tmp_path, monkeypatch):
     for block in blocks:
         exec(block, quick_start.globs)
     assert skellipsoid.load("my_model").predict(["where is my parcel"]).shape == (1,)
+
+
+def test_readme_shows_the_demo_as_the_guide_does():
+    # Where it is run.
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    shown = re.search(r"^```text\n(.*?)^```", text, re.M | re.S)[1].splitlines()
+    guide = [line.removeprefix("   ") for line in PAGES["guide/command_line.rst"].splitlines()]
+    assert len(shown) == 6
+    assert {*shown} <= {*guide}
 
 
 @pytest.mark.parametrize("page", sorted(path.name for path in ROOT.glob("*.md")))

@@ -71,10 +71,14 @@ def _tidy_termination() -> Iterator[None]:
 
 
 def _run(options: argparse.Namespace) -> None:
-    if options.command in ("demo", "train"):
-        from . import _train
+    if options.command == "demo":
+        from ._demo import demo
 
-        _train.demo(options) if options.command == "demo" else _train.train(options)
+        demo(options)
+    elif options.command == "train":
+        from ._train import train
+
+        train(options)
     elif options.command == "bench":
         from ._bench import bench
 

@@ -31,6 +31,10 @@ def _add_demo(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     demo = commands.add_parser("demo", help="train on a corpus, report on held-out texts, classify sentences")
     demo.add_argument("sentences", nargs="*", metavar="SENTENCE", help="classify these, instead of a few of our own")
     demo.add_argument("--data", type=Path, metavar="FILE", help=f"your own corpus, {_TABLE}")
+    _add_columns(demo)
+    demo.add_argument(
+        "--report", action="store_true", help="also print how it was tested, and the results for each intent"
+    )
     demo.add_argument("--save", type=Path, metavar="FOLDER", help="keep the model in a new folder")
     _add_training(demo)
     demo.set_defaults(finetune="head", model_name=None, rejection_rate=None)
@@ -44,6 +48,7 @@ def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
         "folder, or the model that was there.",
     )
     train.add_argument("--data", type=Path, required=True, metavar="FILE", help=_TABLE)
+    _add_columns(train)
     train.add_argument("--save", type=Path, required=True, metavar="FOLDER", help="a new folder for the model")
     train.add_argument(
         "--report",
@@ -66,6 +71,15 @@ def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     train.add_argument("--model-name", metavar="MODEL", help="folder or name of another text model")
     _add_training(train)
+
+
+def _add_columns(command: argparse.ArgumentParser) -> None:
+    for what in ("text", "label"):
+        command.add_argument(
+            f"--{what}-column",
+            metavar="COLUMN",
+            help=f"the column of the {what}s: its name, or its number from 1 (default: guessed, and said)",
+        )
 
 
 def _add_training(command: argparse.ArgumentParser) -> None:
@@ -92,6 +106,7 @@ def _add_evaluate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]
         metavar="FILE",
         help=f"{_TABLE}; labels that the model does not know are open",
     )
+    _add_columns(evaluate)
     evaluate.add_argument(
         "--plot", type=_plot_file, metavar="FILE.png", help="draw the confusion matrix (or .pdf, .svg)"
     )
@@ -110,7 +125,7 @@ def _add_predict(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     predict.add_argument("--json", action="store_true", help="one JSON object a line, instead of tabs")
 
 
-_TABLE = "UTF-8, a text and a label on each line, separated by a tab, or by a comma where the name ends in .csv"
+_TABLE = "CSV or tab-separated text, JSON lines or parquet, with a column of texts and one of labels"
 _MODEL = "a folder that train --save or skellipsoid.save wrote"
 
 

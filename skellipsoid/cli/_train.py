@@ -1,4 +1,4 @@
-"""The commands that train: ``demo`` and ``train``."""
+"""The command ``train``, and the steps that ``demo`` shares with it."""
 
 import argparse
 import os
@@ -6,9 +6,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from warnings import catch_warnings, simplefilter, warn
 
 import numpy as np
@@ -20,8 +19,6 @@ from .. import (
     SupConTextEncoder,
     TunedOperatingPointCV,
     check_training_texts,
-    datasets,
-    explain,
     save,
 )
 from .._engine.training import held_out_rows
@@ -32,48 +29,33 @@ from ._options import OPEN_LABEL
 from ._tables import Split, split_table
 from ._use import explained, report
 
-_SENTENCES = (
-    "where is my parcel",
-    "wake me up at half past six",
-    "could you turn the lights down a little",
-    "how many hours of sleep do I need",
-    "what does it cost to send a parcel to Spain",
-    "tell me a joke",
-)
 #: Share of each intent's texts that sets the operating point.
 _TUNING_SHARE = 0.2
 #: Findings of one kind that are printed at most.
 _MOST_SHOWN = 5
 
 
-def demo(options: argparse.Namespace) -> None:
-    """Train on the shipped corpus or a user's file, report, classify sentences."""
-    _check_folder(options.save, overwrite=options.overwrite)
-    table, facts = (None, {"data": "the shipped corpus"}) if options.data is None else _read(options)
-    split = _shipped() if table is None else split_table(*table, options.open_label, options.seed)
-    pipeline = _train_and_report(split, options, facts)
-    if table is not None:
-        # The report held texts and intents back; the model that is used and kept has seen them all.
-        pipeline = _fit(*table, options)
-    if options.save is not None:
-        _keep(pipeline, options, facts)
-    print()
-    _classify(pipeline, options.sentences or _SENTENCES)
-    if not options.sentences and sys.stdin.isatty():
-        _converse(pipeline)
+class Tested(NamedTuple):
+    """Answers for the test texts of a split, the report on them, and the seconds of a training of its own."""
+
+    predicted: NDArray[Any]
+    report: str
+    seconds: float | None
 
 
 def train(options: argparse.Namespace) -> None:
     """Train on all texts of a user's file, and keep the model."""
-    _check_folder(options.save, overwrite=options.overwrite)
+    check_folder(options.save, overwrite=options.overwrite)
     _check_text_model(options.model_name)
-    (texts, labels), facts = _read(options)
+    (texts, labels), facts = read(options)
     if options.report:
-        _train_and_report(split_table(texts, labels, options.open_label, options.seed), options, facts)
-    _keep(_fit(texts, labels, options), options, facts)
+        split = split_table(texts, labels, options.open_label, options.seed)
+        print(split.note, *split.gaps, sep="\n", flush=True)
+        print_report(run_test(split, options, facts))
+    keep(fit(texts, labels, options), options, facts)
 
 
-def _check_folder(folder: Path | None, *, overwrite: bool) -> None:
+def check_folder(folder: Path | None, *, overwrite: bool) -> None:
     """Refuse a folder that the model cannot be written to, before hours of training."""
     if folder is None:
         if overwrite:
@@ -113,9 +95,9 @@ def _check_text_model(name: str | None) -> None:
             SupConTextEncoder(name, finetune="none", device="cpu").fit(["the first text"])
 
 
-def _read(options: argparse.Namespace) -> tuple[tuple[NDArray[np.object_], NDArray[Any]], dict[str, Any]]:
+def read(options: argparse.Namespace) -> tuple[tuple[NDArray[np.object_], NDArray[Any]], dict[str, Any]]:
     """Read and check a user's file; the second of the results is what the saved model says of it."""
-    texts, labels = read_table(options.data)
+    texts, labels = read_table(options.data, text_column=options.text_column, label_column=options.label_column)
     if not (labels != options.open_label).any():
         found = f"{len(labels)} texts, all labelled {options.open_label!r}" if len(labels) else "no text"
         msg = f"{str(options.data)!r} holds {found}; give it texts of at least one intent."
@@ -135,7 +117,10 @@ def _check_texts(texts: NDArray[np.object_], labels: NDArray[Any], options: argp
     found = check_training_texts(texts, labels, encoder=_encoder(options), open_label=options.open_label)
     counts = dict(Counter(found.kind.tolist()))
     if counts and not options.quiet:
-        print("Look at these texts (rows count from 0, without the header and empty lines):", file=sys.stderr)
+        print(
+            "Look at these texts (rows count from 0, without the header and the rows that are left out):",
+            file=sys.stderr,
+        )
         for kind, count in counts.items():
             print(*found.message[found.kind == kind][:_MOST_SHOWN], sep="\n", file=sys.stderr)
             if count > _MOST_SHOWN:
@@ -147,44 +132,53 @@ def _check_texts(texts: NDArray[np.object_], labels: NDArray[Any], options: argp
     return counts
 
 
-def _shipped() -> Split:
-    corpus = datasets.load_assistant_intents(subset="train")
-    test = datasets.load_assistant_intents(subset="test")
-    is_open = test.target == "-1"
-    note = (
-        f"The shipped corpus: {len(corpus.target_names)} known intents, {len(corpus.data)} training texts, "
-        f"{len(test.data)} test texts ({is_open.sum()} open)"
-    )
-    return Split(corpus.data, corpus.target, test.data, test.target, note, [])
-
-
-def _train_and_report(split: Split, options: argparse.Namespace, facts: dict[str, Any]) -> Pipeline | None:
-    """Train on one part and report on the other; ``None`` if there is nothing to report on.
+def run_test(
+    split: Split, options: argparse.Namespace, facts: dict[str, Any], pipeline: Pipeline | None = None
+) -> Tested | None:
+    """Answer the test texts, with a model of the training part if none is given; ``None`` without test texts.
 
     The report is added to ``facts``.
     """
-    print(split.note)
-    for gap in split.gaps:
-        print(gap)
     if not len(split.test):
-        print("There is no report, because no text is left to test.")
         return None
-    start = time.perf_counter()
-    pipeline = _fit(split.train, split.train_labels, options)
-    print(f"\nTrained in {time.perf_counter() - start:.0f} s. On the test texts:\n", flush=True)
-    facts["report"] = str(report(pipeline[-1], split.test_labels, pipeline.predict(split.test)))
-    print(facts["report"], flush=True)
-    return pipeline
+    start, is_given = time.perf_counter(), pipeline is not None
+    if pipeline is None:
+        pipeline = fit(split.train, split.train_labels, options)
+    seconds = None if is_given else time.perf_counter() - start
+    predicted = pipeline.predict(split.test)
+    facts["report"] = report(pipeline[-1], split.test_labels, predicted)
+    return Tested(predicted, facts["report"], seconds)
 
 
-def _fit(texts: NDArray[np.object_], labels: NDArray[Any], options: argparse.Namespace) -> Pipeline:
-    classifier = EllipsoidOpenSetClassifier(open_label=options.open_label, random_state=options.seed)
-    pipeline = Pipeline([("enc", _encoder(options)), ("clf", classifier)])
+def print_report(tested: Tested | None) -> None:
+    """Print the report of a test, or that there is none."""
+    if tested is None:
+        print("There is no report, because no text is left to test.")
+        return
+    trained = "" if tested.seconds is None else f"Trained in {tested.seconds:.0f} s. "
+    print(f"\n{trained}On the test texts:\n\n{tested.report}", flush=True)
+
+
+def fit(texts: NDArray[np.object_], labels: NDArray[Any], options: argparse.Namespace) -> Pipeline:
+    """Fit encoder and classifier as the options say."""
     if options.rejection_rate is None:
-        pipeline.fit(texts, labels)
-    else:
-        pipeline = _fit_tuned(pipeline, texts, labels, options)
-    return pipeline.set_params(enc__verbose=0)
+        return fit_with_features(texts, labels, options)[0]
+    return _fit_tuned(texts, labels, options).set_params(enc__verbose=0)
+
+
+def fit_with_features(
+    texts: NDArray[np.object_], labels: NDArray[Any], options: argparse.Namespace
+) -> tuple[Pipeline, NDArray[Any]]:
+    """Fit encoder and classifier, and give the features of the texts too, which a Pipeline computes and drops."""
+    pipeline = _pipeline(options)
+    features = pipeline["enc"].fit_transform(texts, labels)
+    pipeline["clf"].fit(features, labels)
+    return pipeline.set_params(enc__verbose=0), features
+
+
+def _pipeline(options: argparse.Namespace) -> Pipeline:
+    classifier = EllipsoidOpenSetClassifier(open_label=options.open_label, random_state=options.seed)
+    return Pipeline([("enc", _encoder(options)), ("clf", classifier)])
 
 
 def _encoder(options: argparse.Namespace) -> SupConTextEncoder:
@@ -198,9 +192,7 @@ def _encoder(options: argparse.Namespace) -> SupConTextEncoder:
     )
 
 
-def _fit_tuned(
-    pipeline: Pipeline, texts: NDArray[np.object_], labels: NDArray[Any], options: argparse.Namespace
-) -> Pipeline:
+def _fit_tuned(texts: NDArray[np.object_], labels: NDArray[Any], options: argparse.Namespace) -> Pipeline:
     """Set the operating point on texts held out of a first model, then train on all of them."""
     codes = np.unique(labels, return_inverse=True)[1]
     copies = duplicate_groups(texts, np.zeros(len(texts)))
@@ -212,7 +204,9 @@ def _fit_tuned(
         )
         raise ValueError(msg)
     parts = [(np.flatnonzero(~held_out), np.flatnonzero(held_out))]
-    tuned = TunedOperatingPointCV(pipeline, rejection_rate=options.rejection_rate, cv=parts).fit(texts, labels)
+    tuned = TunedOperatingPointCV(_pipeline(options), rejection_rate=options.rejection_rate, cv=parts).fit(
+        texts, labels
+    )
     n_known = int((labels[held_out] != options.open_label).sum())
     print(
         f"Operating point: of {n_known} known texts that a first model was trained without, "
@@ -222,7 +216,8 @@ def _fit_tuned(
     return fitted
 
 
-def _keep(pipeline: Pipeline, options: argparse.Namespace, facts: dict[str, Any]) -> None:
+def keep(pipeline: Pipeline, options: argparse.Namespace, facts: dict[str, Any]) -> None:
+    """Save the model, beside the folder if another program made it meanwhile."""
     folder = options.save
     try:
         save(pipeline, folder, overwrite=options.overwrite, provenance=facts)
@@ -249,34 +244,3 @@ def _save_beside(pipeline: Pipeline, folder: Path, facts: dict[str, Any]) -> Pat
             number += 1
         else:
             return beside
-
-
-def _classify(pipeline: Pipeline, sentences: Sequence[str]) -> None:
-    """Print for each sentence its answer, its nearest class and the explanation."""
-    classifier = pipeline[-1]
-    why = explain(pipeline, list(sentences))
-    named = [j for j in (1, 2, 3) if f"share_{j}" in why]
-    for i, sentence in enumerate(sentences):
-        answer = "open" if why.answer[i] == classifier.open_label_ else why.answer[i]
-        side = "inside" if why.margin[i] >= 0 else "outside"
-        print(f"{sentence!r}: {answer}")
-        print(f"    nearest class {why.nearest_class[i]}, {abs(why.margin[i]):.0%} of its radius {side} the boundary")
-        if "p_value" in why:
-            print(f"    as far out as this: {why.p_value[i]:.0%} of the known texts that were held out")
-        axes = [f"{why[f'from_{j}'][i]} - {why[f'to_{j}'][i]} {why[f'share_{j}'][i]:.0%}" for j in named]
-        rest = abs(round(why.shared_share[i] - sum(why[f"share_{j}"][i] for j in named), 2))
-        print(f"    its distance: {', '.join([*axes, f'other axes between intents {rest:.0%}'])},")
-        print(f"    this intent's own spread {why.own_share[i]:.0%}, other directions {why.other_share[i]:.0%}")
-        print(f"    next class {why.runner_up[i]}")
-
-
-def _converse(pipeline: Pipeline) -> None:
-    print("\nType a sentence (an empty line ends):")
-    while True:
-        try:
-            sentence = input("> ").strip()
-        except EOFError:
-            break
-        if not sentence:
-            break
-        _classify(pipeline, [sentence])

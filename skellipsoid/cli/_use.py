@@ -52,7 +52,7 @@ def evaluate(options: argparse.Namespace) -> None:
         from ..plotting._canvas import require_matplotlib
 
         require_matplotlib("--plot")
-    texts, labels = read_table(options.data)
+    texts, labels = read_table(options.data, text_column=options.text_column, label_column=options.label_column)
     if not len(texts):
         msg = f"{str(options.data)!r} holds no text; give it texts and their labels."
         raise ValueError(msg)

@@ -1,5 +1,6 @@
 """A user's file, the tiny text model, and a model that was saved."""
 
+import functools
 import io
 import sys
 
@@ -7,6 +8,7 @@ import pytest
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, save
+from skellipsoid.cli import _train, main
 
 
 class Bytes(io.TextIOWrapper):
@@ -50,3 +52,11 @@ def saved(tiny_model, texts, labels, tmp_path_factory):
     )
     save(pipeline.fit(texts, labels), folder)
     return folder
+
+
+@pytest.fixture
+def tiny_command(tiny_model, monkeypatch, give_input):
+    """The command with the tiny text model in place of the default one."""
+    monkeypatch.setattr(_train, "SupConTextEncoder", functools.partial(_train.SupConTextEncoder, tiny_model))
+    give_input()
+    return main

@@ -1,169 +1,19 @@
-"""The commands that train: their report, the model that they keep or do not, their prompt, their bars."""
+"""The commands that train: their report, the model that they keep or do not."""
 
-import functools
 import json
 import os
 import pickle
 import re
-import select
 import shutil
-import signal
 import subprocess
 import sys
-import time
 import warnings
 
 import numpy as np
 import pytest
 
-from skellipsoid import explain, load
+from skellipsoid import load
 from skellipsoid.cli import _train, main
-
-
-@pytest.fixture
-def tiny_command(tiny_model, monkeypatch, give_input):
-    """The command with the tiny text model in place of the default one."""
-    monkeypatch.setattr(_train, "SupConTextEncoder", functools.partial(_train.SupConTextEncoder, tiny_model))
-    give_input()
-    return main
-
-
-# demo
-
-
-def test_demo_reports_keeps_the_model_and_classifies(tiny_command, table, tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    folder = tmp_path / "new" / "model"
-    sentences = ["wake me at six", "tell a joke"]
-    assert tiny_command(["demo", *sentences, "--data", str(table), "--save", str(folder)]) == 0
-    out, err = capsys.readouterr()
-    assert "3 known intents, 18 training texts, 8 test texts (2 open); held out as open:" in out
-    assert "Trained in" in out
-    for line in ["precision", "open (-1)", "known avg", "macro avg", "accuracy", "false rejection rate"]:
-        assert line in out
-    assert f"The model is in {folder}; label lines with: skellipsoid predict --model {folder}" in out
-    # What is used and kept has seen every intent, those too that the report held out.
-    loaded = load(folder)
-    assert loaded.classes_.tolist() == ["alarm", "balance", "light", "weather"]
-    answers = loaded.predict(sentences)
-    margins = loaded.score_samples(sentences)
-    classified = out[out.index(repr(sentences[0])) :].splitlines()
-    assert len(classified) == 12
-    why = explain(loaded, sentences)
-    for i, sentence in enumerate(sentences):
-        assert classified[6 * i] == f"{sentence!r}: {'open' if answers[i] == '-1' else answers[i]}"
-        side = "inside" if margins[i] >= 0 else "outside"
-        axes = [f"{why[f'from_{j}'][i]} - {why[f'to_{j}'][i]} {why[f'share_{j}'][i]:.0%}" for j in (1, 2, 3)]
-        rest = abs(round(why.shared_share[i] - why.share_1[i] - why.share_2[i] - why.share_3[i], 2))
-        assert classified[6 * i + 1 : 6 * i + 6] == [
-            f"    nearest class {why.nearest_class[i]}, {abs(margins[i]):.0%} of its radius {side} the boundary",
-            f"    as far out as this: {why.p_value[i]:.0%} of the known texts that were held out",
-            f"    its distance: {', '.join(axes)}, other axes between intents {rest:.0%},",
-            f"    this intent's own spread {why.own_share[i]:.0%}, other directions {why.other_share[i]:.0%}",
-            f"    next class {why.runner_up[i]}",
-        ]
-    # The report trained once, the model that is kept once more, each with its bars.
-    # A bar is one line, whatever the number of its updates.
-    assert sum("encoder: 100%" in line for line in err.split("\n")) == 2
-    assert (loaded["enc"].verbose, loaded["clf"].verbose) == (0, 0)
-
-
-def test_demo_with_open_rows_and_a_label_of_ones_own(tiny_command, table, open_texts, capsys):
-    with table.open("a", encoding="utf-8") as file:
-        file.writelines(f"{text}\tout of scope\n" for text in open_texts)
-    assert tiny_command(["demo", "--data", str(table), "--open-label", "out of scope", "--seed", "3"]) == 0
-    out = capsys.readouterr().out
-    assert "4 known intents" in out
-    assert "open rows are labelled 'out of scope'" in out
-    assert "open (out of scope)" in out
-    # Without sentences of the user it shows some of its own, and there is no terminal to ask on.
-    assert all(repr(sentence) in out for sentence in _train._SENTENCES)
-    assert "Type a sentence" not in out
-
-
-def test_an_open_label_that_no_text_has_is_noted(tiny_command, table, tmp_path, capsys):
-    words = ["train", "--data", str(table), "--save", str(tmp_path / "model"), "--open-label", "alram"]
-    assert tiny_command(words) == 0
-    note = f"skellipsoid: No text of {str(table)!r} has the open label 'alram'; every label in it is a known intent.\n"
-    assert note in capsys.readouterr().err
-
-
-def test_demo_repeats_itself(tiny_command, table, capsys):
-    shown = []
-    for _ in range(2):
-        assert tiny_command(["demo", "alarm", "--data", str(table)]) == 0
-        shown.append([line for line in capsys.readouterr().out.splitlines() if not line.startswith("Trained in")])
-    assert shown[0] == shown[1]
-
-
-@pytest.mark.parametrize("end", ["\n", ""])
-def test_demo_asks_for_more_where_there_is_a_terminal(tiny_command, table, capsys, give_input, end):
-    give_input(f"  wake me early  \nplay jazz\n{end}never read\n" if end else "x y\n", terminal=True)
-    assert tiny_command(["demo", "--data", str(table)]) == 0
-    asked = capsys.readouterr().out.partition("Type a sentence (an empty line ends):")[2]
-    for sentence in ["wake me early", "play jazz"] if end else ["x y"]:
-        assert f"> {sentence!r}: " in asked
-    assert "never read" not in asked
-
-
-def test_demo_does_not_ask_if_it_was_given_sentences(tiny_command, table, capsys, give_input):
-    give_input("wake me early\n", terminal=True)
-    assert tiny_command(["demo", "alarm", "--data", str(table)]) == 0
-    assert "Type a sentence" not in capsys.readouterr().out
-
-
-def test_demo_of_copies_does_not_flatter_itself(tiny_command, texts, labels, tmp_path, capsys):
-    path = tmp_path / "copies.tsv"
-    lines = [f"{text}\t{label}\n" for text, label in zip(texts, labels, strict=True)]
-    path.write_text("".join(lines * 3), encoding="utf-8")
-    assert tiny_command(["demo", "alarm", "--data", str(path)]) == 0
-    out, err = capsys.readouterr()
-    # Two of the eight texts of each of four intents, in three copies each.
-    assert "3 known intents, 54 training texts, 24 test texts (6 open)" in out
-    assert "The class 'alarm' has equal texts in rows (0, 32, 64)" in err
-
-
-@pytest.mark.parametrize(
-    ("rows", "lines"),
-    [
-        # A fifth of two intents cannot be held out as open.
-        ([*range(0, 32, 4), *range(1, 32, 4)], ["Open rejection is not measured, because no test text is open"]),
-        # An intent of a single text.
-        ([*range(0, 32, 4), *range(1, 32, 4), 2], ["Not tested: intent 'light', because its only text trains."]),
-        ([*range(0, 32, 4)], ["1 known intents, 6 training texts, 2 test texts (0 open)"]),
-        ([0, 1, 2], ["Not tested: intents 'alarm', 'balance', 'light'", "There is no report, because no text is left"]),
-    ],
-)
-def test_demo_trains_on_what_there_is_and_says_what_it_cannot_report(
-    tiny_command, texts, labels, tmp_path, capsys, rows, lines
-):
-    path = tmp_path / "few.tsv"
-    path.write_text("".join(f"{texts[i]}\t{labels[i]}\n" for i in rows), encoding="utf-8")
-    assert tiny_command(["demo", "alarm", "--data", str(path), "--save", str(tmp_path / "model")]) == 0
-    out, err = capsys.readouterr()
-    for line in lines:
-        assert line in out
-    assert ("false rejection rate" in out) == (len(rows) > 3)
-    assert load(tmp_path / "model").classes_.tolist() == sorted(set(labels[rows].tolist()))
-    # Warnings are sentences, without the place in the code.
-    assert ".py" not in err
-
-
-@pytest.mark.slow
-def test_demo_with_the_shipped_corpus_and_the_real_model(minilm, capsys, give_input):
-    give_input()
-    start = time.perf_counter()
-    assert main(["demo"]) == 0
-    assert time.perf_counter() - start < 120
-    out = capsys.readouterr().out
-    assert "28 known intents, 672 training texts, 448 test texts (168 open)" in out
-    rows = {line.split("  ")[0].strip(): line.split() for line in map(str.strip, out.splitlines()) if line}
-    # Of 29 answers; K+1 macro F1, and the share of open requests that are recognised.
-    assert float(rows["macro avg"][4]) > 0.6
-    assert float(rows["open rejection rate"][3]) > 0.7
-    assert "'tell me a joke': open\n    nearest class " in out
-    assert "'where is my parcel': track_parcel\n    nearest class track_parcel, " in out
-
 
 # train
 
@@ -228,6 +78,13 @@ def test_a_kept_model_says_what_it_was_trained_on(tiny_model, texts, labels, tmp
     assert "false rejection rate" in card
 
 
+def test_an_open_label_that_no_text_has_is_noted(tiny_command, table, tmp_path, capsys):
+    words = ["train", "--data", str(table), "--save", str(tmp_path / "model"), "--open-label", "alram"]
+    assert tiny_command(words) == 0
+    note = f"skellipsoid: No text of {str(table)!r} has the open label 'alram'; every label in it is a known intent.\n"
+    assert note in capsys.readouterr().err
+
+
 def test_few_findings_of_a_kind_are_printed(tiny_model, texts, tmp_path, capsys):
     path = tmp_path / "many.tsv"
     path.write_text("\n".join(f"{text}\tintent {i}" for i, text in enumerate(texts[:8])), encoding="utf-8")
@@ -270,7 +127,7 @@ def test_what_may_be_wrong_with_the_texts_is_said_before_training(tiny_model, te
     path.write_text("".join([*lines, "tell a joke\tOOS\n", "wake me at six\tAlarm\n"]), encoding="utf-8")
     assert train(tiny_model, path, "--save", tmp_path / "model", "--open-label", "oos") == 0
     err = capsys.readouterr().err.splitlines()
-    assert err[0] == "Look at these texts (rows count from 0, without the header and empty lines):"
+    assert err[0] == "Look at these texts (rows count from 0, without the header and the rows that are left out):"
     assert err[1].startswith("open_label='oos' occurs nowhere, but 'OOS' does, in row 32")
     assert err[2].startswith("The labels 'alarm' (8 rows) and 'Alarm' (1 row) differ only in case")
     # What its label says is done: nothing is changed.
@@ -279,10 +136,10 @@ def test_what_may_be_wrong_with_the_texts_is_said_before_training(tiny_model, te
 
 def test_a_damaged_line_of_the_file_is_named_and_trained(tiny_model, table, tmp_path, capsys):
     with table.open("ab") as file:
-        file.write(b"caf\xe9 lights\tlight\n")
+        file.write(b"caf\xe9 lights\tlight\nd\xc3\xadm the caf\xc3\xa9\tlight\n")
     assert train(tiny_model, table, "--save", tmp_path / "model") == 0
     assert f"skellipsoid: line 33 of {str(table)!r} is not UTF-8; " in capsys.readouterr().err
-    assert len(load(tmp_path / "model")["clf"].groups_) == 33
+    assert len(load(tmp_path / "model")["clf"].groups_) == 34
 
 
 @pytest.mark.parametrize("command", ["train", "demo"])
@@ -323,7 +180,7 @@ def test_overwrite_replaces_a_model_and_nothing_else(tiny_command, table, tmp_pa
     assert load(folder)["clf"].random_state == 0
     capsys.readouterr()
     # What is refused, is refused before anything is read.
-    monkeypatch.setattr(_train, "_read", lambda options: pytest.fail("read"))
+    monkeypatch.setattr(_train, "read", lambda options: pytest.fail("read"))
     assert tiny_command(words[:-1]) == 2
     assert capsys.readouterr().err == (
         f"skellipsoid: {str(folder)!r} exists; pass --overwrite to replace a model that was saved there, or another "
@@ -368,7 +225,7 @@ def test_a_folder_that_appears_during_the_training_costs_no_training(
 ):
     folder, other = tmp_path / "model", tmp_path / "model-3"
     (tmp_path / "model-2").write_text("taken")
-    fit = _train._fit
+    fit = _train.fit
 
     def fit_while_it_appears(*arguments):
         pipeline = fit(*arguments)
@@ -382,7 +239,7 @@ def test_a_folder_that_appears_during_the_training_costs_no_training(
             (folder / "notes.txt").write_text("mine")
         return pipeline
 
-    monkeypatch.setattr(_train, "_fit", fit_while_it_appears)
+    monkeypatch.setattr(_train, "fit", fit_while_it_appears)
     status = tiny_command(["train", "--data", str(table), "--save", str(folder), *options])
     err = capsys.readouterr().err
     if appears == "a model" and options:
@@ -401,13 +258,13 @@ def test_a_folder_that_appears_during_the_training_costs_no_training(
 
 
 def test_a_training_whose_parent_is_taken_ends(tiny_command, table, tmp_path, capsys, monkeypatch):
-    fit = _train._fit
+    fit = _train.fit
 
     def fit_while_it_appears(*arguments):
         (tmp_path / "new").write_text("mine")
         return fit(*arguments)
 
-    monkeypatch.setattr(_train, "_fit", fit_while_it_appears)
+    monkeypatch.setattr(_train, "fit", fit_while_it_appears)
     assert tiny_command(["train", "--data", str(table), "--save", str(tmp_path / "new" / "model")]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
@@ -440,58 +297,6 @@ def test_a_damaged_text_model_is_one_sentence(tiny_model, table, tmp_path, capsy
     assert re.fullmatch(f"skellipsoid: {sentence}.+\n", err)
     assert len(err) < 400
     assert not (tmp_path / "model").exists()
-
-
-# A real terminal
-
-_ON_TERMINAL = """
-import functools, sys
-from skellipsoid.cli import _train, main
-_train.SupConTextEncoder = functools.partial(_train.SupConTextEncoder, sys.argv[1], max_iter=3)
-sys.exit(main(["demo", "--data", sys.argv[2]]))
-"""
-
-
-def test_the_prompt_answers_on_a_terminal_and_control_c_ends_it(tiny_model, table, fresh_environment):
-    pty = pytest.importorskip("pty")
-    with warnings.catch_warnings():
-        # Forking beside threads; the child is replaced by a new program at once.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child, terminal = pty.fork()
-    if not child:
-        # Tests may run where interrupts are ignored, which a new program inherits.
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        os.execve(sys.executable, [sys.executable, "-c", _ON_TERMINAL, tiny_model, str(table)], fresh_environment())
-    seen = b""
-
-    def wait_for(*expected):
-        nonlocal seen
-        deadline = time.monotonic() + 60
-        while not all(part in seen for part in expected):
-            assert select.select([terminal], [], [], deadline - time.monotonic())[0], seen
-            seen += os.read(terminal, 4096)
-        read, seen = seen, b""
-        return read
-
-    try:
-        wait_for(b"Type a sentence (an empty line ends):", b"> ")
-        os.write(terminal, b"wake me at six\n")
-        answer = wait_for(b"'wake me at six': ", b"nearest class ", b"the boundary", b"> ")
-        assert b"Traceback" not in answer
-        for tenth in range(600):
-            if tenth % 100 == 0:
-                # Python misses an interrupt just before it waits for a key: press again, as a user would, but not
-                # while a slow machine is still ending the program.
-                os.write(terminal, b"\x03")
-            time.sleep(0.1)
-            if (ended := os.waitpid(child, os.WNOHANG)) != (0, 0):
-                break
-        assert os.waitstatus_to_exitcode(ended[1]) == 130
-        child = 0
-    finally:
-        os.close(terminal)
-        if child:
-            os.kill(child, signal.SIGKILL)
 
 
 _TERMINATED = """

@@ -298,8 +298,8 @@ def test_a_table_that_cannot_be_used_is_one_sentence(tmp_path, saved, capsys, co
     assert "(Is a directory)" in fails(capsys, command, "--data", tmp_path, *more)
     path = tmp_path / "table.tsv"
     for content, sentence in [
-        (b"wake me\talarm\nlights off\n", f"Line 2 of {str(path)!r} is 'lights off' with 1 field, but every"),
-        ("wake me\talarm\n".encode("utf-16"), f"{str(path)!r} is UTF-16 text, but must be UTF-8"),
+        (b"wake me\talarm\nlights off\n", f"Line 2 of {str(path)!r} is 'lights off' with 1 field, but line 1"),
+        ("wake me\talarm\n".encode("utf-16") + b"x", f"{str(path)!r} begins as UTF-16 text, but is damaged"),
         (b"", f"{str(path)!r} holds no text; give it texts"),
     ]:
         path.write_bytes(content)

@@ -1,0 +1,8 @@
+"""Texts and labels from the files that people have: tab-separated, CSV of any kind, JSON lines, JSON, parquet."""
+
+from ._decode import decode_lines
+from ._messages import named, shortened
+from ._names import looks_like_header
+from ._read import read_table
+
+__all__ = ["decode_lines", "looks_like_header", "named", "read_table", "shortened"]

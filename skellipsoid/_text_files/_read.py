@@ -1,0 +1,116 @@
+"""Texts and labels of a user's file."""
+
+import re
+from pathlib import Path
+from typing import Any
+from warnings import warn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._columns import Columns, choose_columns
+from ._decode import decode_file
+from ._delimited import read_delimited
+from ._messages import named
+from ._records import read_json, read_parquet
+from ._table import Table, is_scalar
+
+_JSON = {".json", ".jsonl", ".ndjson"}
+_PARQUET = {".parquet", ".pq"}
+#: Labels that a program wrote as numbers with a fraction, because some were missing.
+_WHOLE = re.compile(r"([-+]?\d+)\.0+")
+
+
+def read_table(
+    path: Path, *, text_column: str | None = None, label_column: str | None = None
+) -> tuple[NDArray[np.object_], NDArray[Any]]:
+    """Read texts and labels from a file of two or more columns.
+
+    The kind of file follows from its name: ``.json``, ``.jsonl``, ``.ndjson`` and ``.parquet``; any other is delimited
+    text. The plain form is a text, a tab and a label on each line, with or without a first line ``text<TAB>label``:
+    quotes are part of the text there. Empty lines are skipped.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    text_column, label_column : str, default=None
+        Name of a column, or its number from 1; ``None`` guesses.
+
+    Returns
+    -------
+    texts : ndarray of shape (n_samples,)
+        Rows without a text or without a label are left out.
+    labels : ndarray of shape (n_samples,)
+
+    Raises
+    ------
+    OSError
+        If the file cannot be read.
+    ValueError
+        If a row of it cannot be read, or if it is not clear which columns to take.
+    ImportError
+        If it is parquet, and nothing that reads it is installed.
+
+    Warns
+    -----
+    UserWarning
+        If columns were guessed, if rows are left out, or if the encoding is not UTF-8.
+    """
+    table = _read(path, [name for name in (text_column, label_column) if name is not None and not _is_number(name)])
+    if not table.n_columns or not table.rows:
+        return np.array([], dtype=object), np.array([], dtype=str)
+    columns = choose_columns(table, path, text_column, label_column)
+    if columns.is_guess:
+        _say_guess(table, path, columns)
+    for column in columns[:2]:
+        _check_scalars(table, path, column)
+    texts, labels = table.cells(columns.text), table.cells(columns.label)
+    present = [bool(text and label) for text, label in zip(texts, labels, strict=True)]
+    _say_missing(table, path, texts, "text", "")
+    _say_missing(table, path, labels, "label", "; give them the open label if they belong to no class")
+    if all(_WHOLE.fullmatch(label) for label in labels if label):
+        labels = [_WHOLE.sub(r"\1", label) for label in labels]
+    kept = np.array(present)
+    return np.array(texts, dtype=object)[kept], np.array(labels, dtype=str)[kept]
+
+
+def _read(path: Path, wanted: list[str]) -> Table:
+    kind = path.suffix.lower()
+    if kind in _JSON:
+        return read_json(path)
+    return read_parquet(path) if kind in _PARQUET else read_delimited(decode_file(path), path, wanted)
+
+
+def _is_number(name: str) -> bool:
+    return name.isascii() and name.isdigit() and int(name) > 0
+
+
+def _say_guess(table: Table, path: Path, columns: Columns) -> None:
+    header = f"line {table.header} is the header, " if table.header else ""
+    warn(
+        f"{str(path)!r}: {header}texts from column {table.titled(columns.text)}, labels from column "
+        f"{table.titled(columns.label)} (guessed; --text-column and --label-column choose others).",
+        stacklevel=3,
+    )
+
+
+def _check_scalars(table: Table, path: Path, column: int) -> None:
+    for number, row in zip(table.numbers, table.rows, strict=True):
+        if not is_scalar(row[column]):
+            msg = (
+                f"Column {table.titled(column)} of {str(path)!r} holds a {type(row[column]).__name__} in {table.unit} "
+                f"{number}, but a text or a label is needed; choose another column."
+            )
+            raise ValueError(msg)
+
+
+def _say_missing(table: Table, path: Path, cells: list[str], what: str, remedy: str) -> None:
+    missing = [number for number, cell in zip(table.numbers, cells, strict=True) if not cell]
+    if missing:
+        n = len(missing)
+        warn(
+            f"{n} row{' has' if n == 1 else 's have'} no {what} in {str(path)!r} and {'is' if n == 1 else 'are'} left "
+            f"out ({named(table.unit, missing)}){remedy}.",
+            stacklevel=3,
+        )

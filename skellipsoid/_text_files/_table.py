@@ -1,0 +1,56 @@
+"""A file as a table: rows of cells, and the names of its columns where it has some."""
+
+from typing import Any, NamedTuple
+
+
+class Table(NamedTuple):
+    """What a file holds, before anybody says which columns are texts and labels.
+
+    Attributes
+    ----------
+    names : list of str
+        Names of the columns; none without a header.
+    rows : list of list
+        Cells: text in a delimited file, whatever JSON or parquet hold elsewhere.
+    numbers : list of int
+        Where each row begins: its line, or its record, from 1.
+    unit : str
+        What these numbers count: ``"line"`` or ``"record"``.
+    header : int
+        Line of the header, 0 if there is none.
+    """
+
+    names: list[str]
+    rows: list[list[Any]]
+    numbers: list[int]
+    unit: str
+    header: int = 0
+
+    @property
+    def n_columns(self) -> int:
+        """Number of columns."""
+        return len(self.names) if self.names else len(self.rows[0]) if self.rows else 0
+
+    def titled(self, column: int) -> str:
+        """Name a column for a message."""
+        return repr(self.names[column]) if self.names and self.names[column] else f"number {column + 1}"
+
+    def cells(self, column: int) -> list[str]:
+        """Cells of a column as text."""
+        return [cell_text(row[column]) for row in self.rows]
+
+
+def cell_text(value: Any) -> str:
+    """Turn a cell into text without blanks around it; a missing value is empty, and 3.0 is ``"3"``."""
+    if isinstance(value, str):
+        return value.strip()
+    if value is None or str(value) in {"nan", "<NA>", "NaT"}:
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def is_scalar(value: Any) -> bool:
+    """Whether a cell can be a text or a label: no list, mapping or array."""
+    return isinstance(value, str) or not hasattr(value, "__len__")

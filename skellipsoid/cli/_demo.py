@@ -1,0 +1,162 @@
+"""The command ``demo``: answers for sentences, and what to expect of new texts in one line."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+
+from .. import datasets, explain
+from .._text_files import shortened
+from .._texts import normalize_text
+from ._tables import Split, split_table
+from ._train import Tested, check_folder, fit_with_features, keep, print_report, read, run_test
+
+_SENTENCES = (
+    "where is my parcel",
+    "wake me up at half past six",
+    "could you turn the lights down a little",
+    "how many hours of sleep do I need",
+    "what does it cost to send a parcel to Spain",
+    "tell me a joke",
+)
+#: Training texts that are shown as the reason of an answer, and the letters that are shown of each.
+_NEIGHBORS, _LONGEST = ("nearest training text", "the next one"), 60
+
+
+def demo(options: argparse.Namespace) -> None:
+    """Train on the shipped corpus or a user's file, classify sentences, and say how new texts are answered."""
+    check_folder(options.save, overwrite=options.overwrite)
+    if options.data is None:
+        _check_no_columns(options)
+        facts: dict[str, Any] = {"data": "the shipped corpus"}
+        split = _shipped()
+        texts, labels = split.train, split.train_labels
+    else:
+        (texts, labels), facts = read(options)
+        split = split_table(texts, labels, options.open_label, options.seed)
+    pipeline, features = fit_with_features(texts, labels, options)
+    answers = _Answers(pipeline, texts, labels, features, with_scores=options.report)
+    answers.show(options.sentences or _SENTENCES)
+    # A test needs a model that has not seen its texts; of the shipped corpus the test part is no training text.
+    tested = run_test(split, options, facts, pipeline if options.data is None else None)
+    _print_test(split, tested, options)
+    if options.save is not None:
+        keep(pipeline, options, facts)
+    if not options.sentences and sys.stdin.isatty():
+        _converse(answers)
+
+
+def _print_test(split: Split, tested: Tested | None, options: argparse.Namespace) -> None:
+    print()
+    if tested is not None:
+        print(summarize(split.test_labels, tested.predicted, options.open_label))
+    for gap in split.gaps:
+        print(gap)
+    if options.report:
+        print(split.note)
+        print_report(tested)
+    elif tested is not None:
+        print(
+            f"(Tested on {len(split.test)} texts that it was not trained on; --report prints all results.)", flush=True
+        )
+
+
+def summarize(truth: NDArray[Any], predicted: NDArray[Any], open_label: str) -> str:
+    """Say in one sentence how known and unknown texts are answered: of 100, or of all where there are fewer."""
+    known = truth != open_label
+    right, to_person = (predicted == truth)[known].sum(), (predicted == open_label)[known].sum()
+    parts = []
+    if n_known := int(known.sum()):
+        counts = _of_hundred([right, n_known - right - to_person, to_person])
+        parts.append(
+            f"of {sum(counts)} known requests {counts[0]} are answered right, {counts[1]} wrong, {counts[2]} go"
+        )
+        parts[0] += " to a person"
+    if n_open := int((~known).sum()):
+        noticed = int((predicted == open_label)[~known].sum())
+        counts = _of_hundred([noticed, n_open - noticed])
+        parts.append(f"of {sum(counts)} unknown {'ones' if parts else 'requests'} {counts[0]} are noticed")
+    else:
+        parts.append("how many unknown ones are noticed is not tested")
+    sentence = "; ".join(parts)
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _of_hundred(counts: Sequence[int]) -> list[int]:
+    """Scale counts to a sum of 100, if it is larger; the largest remainders are rounded up."""
+    total = sum(counts)
+    if total <= 100:
+        return [int(count) for count in counts]
+    scaled = [divmod(100 * int(count), int(total)) for count in counts]
+    missing = 100 - sum(whole for whole, _ in scaled)
+    raised = sorted(range(len(counts)), key=lambda i: -scaled[i][1])[:missing]
+    return [whole + (i in raised) for i, (whole, _) in enumerate(scaled)]
+
+
+def _check_no_columns(options: argparse.Namespace) -> None:
+    for option in ("text_column", "label_column"):
+        if getattr(options, option) is not None:
+            msg = f"--{option.replace('_', '-')} names a column of the file of --data; pass --data, or leave it out."
+            raise ValueError(msg)
+
+
+def _shipped() -> Split:
+    corpus = datasets.load_assistant_intents(subset="train")
+    test = datasets.load_assistant_intents(subset="test")
+    is_open = test.target == "-1"
+    note = (
+        f"The shipped corpus: {len(corpus.target_names)} known intents, {len(corpus.data)} training texts, "
+        f"{len(test.data)} test texts ({is_open.sum()} open)"
+    )
+    return Split(corpus.data, corpus.target, test.data, test.target, note, [])
+
+
+class _Answers:
+    """Answers of a pipeline, with the training texts that are most like a sentence."""
+
+    def __init__(
+        self,
+        pipeline: Pipeline,
+        texts: NDArray[np.object_],
+        labels: NDArray[Any],
+        features: NDArray[Any],
+        *,
+        with_scores: bool,
+    ) -> None:
+        plain = [normalize_text(text) for text in texts]
+        rows = np.sort(np.unique(plain, return_index=True)[1])  # a copy of a text says nothing more
+        self.encoder, self.classifier, self.with_scores = pipeline[:-1], pipeline[-1], with_scores
+        self.texts, self.labels, self.features = texts[rows], labels[rows], features[rows]
+
+    def show(self, sentences: Sequence[str]) -> None:
+        """Print for each sentence its answer and the nearest training texts."""
+        n_neighbors = min(len(_NEIGHBORS), len(self.texts))
+        features = self.encoder.transform(list(sentences))
+        why = explain(self.classifier, features, n_axes=0, n_neighbors=n_neighbors, reference=self.features)
+        for i, sentence in enumerate(sentences):
+            print(f"{sentence!r}: {self._named(why.answer[i])}")
+            for j, name in zip(range(n_neighbors), _NEIGHBORS, strict=False):
+                row = why[f"neighbor_{j + 1}"][i]
+                print(f"    {name}: {shortened(self.texts[row], _LONGEST)!r} ({self._named(self.labels[row])})")
+            if self.with_scores:
+                p_value = f", p-value {why.p_value[i]:.2f}" if "p_value" in why else ""
+                print(f"    nearest class {why.nearest_class[i]}, margin {why.margin[i]:.2f}{p_value}")
+
+    def _named(self, label: Any) -> str:
+        return "open" if label == self.classifier.open_label_ else str(label)
+
+
+def _converse(answers: _Answers) -> None:
+    print("\nType a sentence (an empty line ends):")
+    while True:
+        try:
+            sentence = input("> ").strip()
+        except EOFError:
+            break
+        if not sentence:
+            break
+        answers.show([sentence])

@@ -1,0 +1,229 @@
+"""The command demo: its answers, its one line of numbers, its report, its prompt."""
+
+import json
+import os
+import re
+import select
+import signal
+import sys
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+from skellipsoid import explain, load
+from skellipsoid.cli import _demo, main
+from skellipsoid.cli._demo import summarize
+
+
+def test_demo_answers_first_and_keeps_the_model(tiny_command, table, tmp_path, texts, labels, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    folder = tmp_path / "new" / "model"
+    sentences = ["wake me at six", "tell a joke"]
+    assert tiny_command(["demo", *sentences, "--data", str(table), "--save", str(folder)]) == 0
+    out, err = capsys.readouterr()
+    # What is used and kept has seen every intent, those too that the test held out.
+    loaded = load(folder)
+    assert loaded.classes_.tolist() == ["alarm", "balance", "light", "weather"]
+    lines = out.splitlines()
+    assert len(lines) == 11
+    for i, answer in enumerate(loaded.predict(sentences)):
+        said, *near = lines[3 * i : 3 * i + 3]
+        assert said == f"{sentences[i]!r}: {'open' if answer == '-1' else answer}"
+        for line, name in zip(near, ["nearest training text", "the next one"], strict=True):
+            text, label = re.fullmatch(rf"    {name}: '(.+)' \((\w+)\)", line).groups()
+            known = next(known for known in texts if known.startswith(text.rstrip("…")))
+            assert label == labels[texts.index(known)]
+        assert near[0].partition(": ")[2] != near[1].partition(": ")[2]
+    assert lines[1] == "    nearest training text: 'wake me at six' (alarm)"
+    assert lines[6] == ""
+    counts = r"Of 6 known requests (\d) are answered right, (\d) wrong, (\d) go to a person"
+    found = re.fullmatch(rf"{counts}; of 2 unknown ones \d are noticed\.", lines[7])
+    assert sum(map(int, found.groups())) == 6
+    assert lines[8] == "(Tested on 8 texts that it was not trained on; --report prints all results.)"
+    assert lines[10] == f"The model is in {folder}; label lines with: skellipsoid predict --model {folder}"
+    # The model that is kept trained once, that of the test once more, each with its bars.
+    # A bar is one line, whatever the number of its updates.
+    assert sum("encoder: 100%" in line for line in err.split("\n")) == 2
+    assert (loaded["enc"].verbose, loaded["clf"].verbose) == (0, 0)
+    provenance = json.loads((folder / "skellipsoid.json").read_bytes())["provenance"]
+    assert "false rejection rate" in provenance["report"]
+
+
+def test_demo_reports_in_full_if_asked(tiny_command, table, tmp_path, capsys):
+    folder = tmp_path / "model"
+    assert tiny_command(["demo", "tell a joke", "--data", str(table), "--save", str(folder), "--report"]) == 0
+    out = capsys.readouterr().out
+    assert "3 known intents, 18 training texts, 8 test texts (2 open); held out as open:" in out
+    assert "Trained in" in out
+    for line in ["precision", "open (-1)", "known avg", "macro avg", "accuracy", "false rejection rate"]:
+        assert line in out
+    why = explain(load(folder), ["tell a joke"], n_axes=0)
+    scores = f"margin {why.margin[0]:.2f}, p-value {why.p_value[0]:.2f}"
+    assert out.splitlines()[3] == f"    nearest class {why.nearest_class[0]}, {scores}"
+
+
+_OF_100 = "Of 100 known requests {} are answered right, {} wrong, {} go to a person; "
+
+
+@pytest.mark.parametrize(
+    ("known", "opened", "sentence"),
+    [
+        ((69, 7, 24), (90, 10), _OF_100.format(69, 7, 24) + "of 100 unknown ones 90 are noticed."),
+        ((193, 19, 68), (151, 17), _OF_100.format(69, 7, 24) + "of 100 unknown ones 90 are noticed."),
+        ((100, 100, 100), (0, 0), _OF_100.format(34, 33, 33) + "how many unknown ones are noticed is not tested."),
+        ((2, 1, 0), (1, 1), _OF_100.format(2, 1, 0).replace("100", "3") + "of 2 unknown ones 1 are noticed."),
+        ((0, 0, 0), (1, 299), "Of 100 unknown requests 0 are noticed."),
+    ],
+)
+def test_one_sentence_for_a_manager(known, opened, sentence):
+    truth = np.repeat(["a", "-1"], [sum(known), sum(opened)])
+    answers = np.repeat(["a", "b", "-1", "-1", "a"], [*known, *opened])
+    assert summarize(truth, answers, "-1") == sentence
+
+
+def test_demo_with_open_rows_and_a_label_of_ones_own(tiny_command, table, open_texts, capsys):
+    with table.open("a", encoding="utf-8") as file:
+        file.writelines(f"{text}\tout of scope\n" for text in open_texts)
+    assert tiny_command(["demo", "--data", str(table), "--open-label", "out of scope", "--seed", "3", "--report"]) == 0
+    out = capsys.readouterr().out
+    assert "4 known intents" in out
+    assert "open rows are labelled 'out of scope'" in out
+    assert "open (out of scope)" in out
+    # Without sentences of the user it shows some of its own, and there is no terminal to ask on.
+    assert all(repr(sentence) in out for sentence in _demo._SENTENCES)
+    assert "Type a sentence" not in out
+
+
+def test_demo_repeats_itself(tiny_command, table, capsys):
+    shown = []
+    for _ in range(2):
+        assert tiny_command(["demo", "alarm", "--data", str(table)]) == 0
+        shown.append([line for line in capsys.readouterr().out.splitlines() if not line.startswith("Trained in")])
+    assert shown[0] == shown[1]
+
+
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_demo_asks_for_more_where_there_is_a_terminal(tiny_command, table, capsys, give_input, end):
+    give_input(f"  wake me early  \nplay jazz\n{end}never read\n" if end else "x y\n", terminal=True)
+    assert tiny_command(["demo", "--data", str(table)]) == 0
+    asked = capsys.readouterr().out.partition("Type a sentence (an empty line ends):")[2]
+    for sentence in ["wake me early", "play jazz"] if end else ["x y"]:
+        assert f"> {sentence!r}: " in asked
+    assert "never read" not in asked
+
+
+def test_demo_does_not_ask_if_it_was_given_sentences(tiny_command, table, capsys, give_input):
+    give_input("wake me early\n", terminal=True)
+    assert tiny_command(["demo", "alarm", "--data", str(table)]) == 0
+    assert "Type a sentence" not in capsys.readouterr().out
+
+
+def test_demo_of_copies_does_not_flatter_itself(tiny_command, texts, labels, tmp_path, capsys):
+    path = tmp_path / "copies.tsv"
+    lines = [f"{text}\t{label}\n" for text, label in zip(texts, labels, strict=True)]
+    path.write_text("".join(lines * 3), encoding="utf-8")
+    assert tiny_command(["demo", "alarm", "--data", str(path), "--report"]) == 0
+    out, err = capsys.readouterr()
+    # Two of the eight texts of each of four intents, in three copies each.
+    assert "3 known intents, 54 training texts, 24 test texts (6 open)" in out
+    assert "The class 'alarm' has equal texts in rows (0, 32, 64)" in err
+    # Nor is one text shown twice as the reason of an answer.
+    first, second = out.splitlines()[1:3]
+    assert first == "    nearest training text: 'alarm' (alarm)"
+    assert "'alarm'" not in second
+
+
+@pytest.mark.parametrize(
+    ("rows", "lines"),
+    [
+        # A fifth of two intents cannot be held out as open.
+        ([*range(0, 32, 4), *range(1, 32, 4)], ["Open rejection is not measured, because no test text is open"]),
+        # An intent of a single text.
+        ([*range(0, 32, 4), *range(1, 32, 4), 2], ["Not tested: intent 'light', because its only text trains."]),
+        ([*range(0, 32, 4)], ["1 known intents, 6 training texts, 2 test texts (0 open)"]),
+        ([0, 1, 2], ["Not tested: intents 'alarm', 'balance', 'light'", "There is no report, because no text is left"]),
+    ],
+)
+def test_demo_trains_on_what_there_is_and_says_what_it_cannot_report(
+    tiny_command, texts, labels, tmp_path, capsys, rows, lines
+):
+    path = tmp_path / "few.tsv"
+    path.write_text("".join(f"{texts[i]}\t{labels[i]}\n" for i in rows), encoding="utf-8")
+    assert tiny_command(["demo", "alarm", "--data", str(path), "--save", str(tmp_path / "model"), "--report"]) == 0
+    out, err = capsys.readouterr()
+    for line in lines:
+        assert line in out
+    assert ("false rejection rate" in out) == (len(rows) > 3)
+    assert load(tmp_path / "model").classes_.tolist() == sorted(set(labels[rows].tolist()))
+    # Warnings are sentences, without the place in the code.
+    assert ".py" not in err
+
+
+@pytest.mark.slow
+def test_demo_with_the_shipped_corpus_and_the_real_model(minilm, capsys, give_input):
+    give_input()
+    start = time.perf_counter()
+    assert main(["demo", "--report"]) == 0
+    assert time.perf_counter() - start < 120
+    out = capsys.readouterr().out
+    assert "28 known intents, 672 training texts, 448 test texts (168 open)" in out
+    rows = {line.split("  ")[0].strip(): line.split() for line in map(str.strip, out.splitlines()) if line}
+    # Of 29 answers; K+1 macro F1, and the share of open requests that are recognised.
+    assert float(rows["macro avg"][4]) > 0.6
+    assert float(rows["open rejection rate"][3]) > 0.7
+    assert "'tell me a joke': open\n    nearest training text: " in out
+    assert "'where is my parcel': track_parcel\n    nearest training text: 'track my parcel' (track_parcel)\n" in out
+
+
+# A real terminal
+
+_ON_TERMINAL = """
+import functools, sys
+from skellipsoid.cli import _train, main
+_train.SupConTextEncoder = functools.partial(_train.SupConTextEncoder, sys.argv[1], max_iter=3)
+sys.exit(main(["demo", "--data", sys.argv[2]]))
+"""
+
+
+def test_the_prompt_answers_on_a_terminal_and_control_c_ends_it(tiny_model, table, fresh_environment):
+    pty = pytest.importorskip("pty")
+    with warnings.catch_warnings():
+        # Forking beside threads; the child is replaced by a new program at once.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child, terminal = pty.fork()
+    if not child:
+        # Tests may run where interrupts are ignored, which a new program inherits.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.execve(sys.executable, [sys.executable, "-c", _ON_TERMINAL, tiny_model, str(table)], fresh_environment())
+    seen = b""
+
+    def wait_for(*expected):
+        nonlocal seen
+        deadline = time.monotonic() + 60
+        while not all(part in seen for part in expected):
+            assert select.select([terminal], [], [], deadline - time.monotonic())[0], seen
+            seen += os.read(terminal, 4096)
+        read, seen = seen, b""
+        return read
+
+    try:
+        wait_for(b"Type a sentence (an empty line ends):", b"> ")
+        os.write(terminal, b"wake me at six\n")
+        answer = wait_for(b"'wake me at six': ", b"nearest training text: ", b"> ")
+        assert b"Traceback" not in answer
+        for tenth in range(600):
+            if tenth % 100 == 0:
+                # Python misses an interrupt just before it waits for a key: press again, as a user would, but not
+                # while a slow machine is still ending the program.
+                os.write(terminal, b"\x03")
+            time.sleep(0.1)
+            if (ended := os.waitpid(child, os.WNOHANG)) != (0, 0):
+                break
+        assert os.waitstatus_to_exitcode(ended[1]) == 130
+        child = 0
+    finally:
+        os.close(terminal)
+        if child:
+            os.kill(child, signal.SIGKILL)

