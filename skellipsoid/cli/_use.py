@@ -71,11 +71,10 @@ def evaluate(options: argparse.Namespace) -> None:
 
 def report(classifier: Any, truth: NDArray[Any], predicted: NDArray[Any]) -> str:
     """Format the open-set report; undefined values are nan, and averages leave them out."""
-    return str(
-        open_set_report(
-            truth, predicted, open_label=classifier.open_label_, labels=classifier.classes_, zero_division=np.nan
-        )
+    found = open_set_report(
+        truth, predicted, open_label=classifier.open_label_, labels=classifier.classes_, zero_division=np.nan
     )
+    return "\n".join(map(printable, str(found).split("\n")))  # labels of a model may hold anything
 
 
 def _load(folder: Path, verbose: int) -> Any:

@@ -428,3 +428,16 @@ def test_every_command_has_help_and_quiet(command, capsys):
         main([command, "--help"])
     assert caught.value.code == 0
     assert "--quiet" in capsys.readouterr().out
+
+
+def test_labels_that_a_terminal_would_obey_are_printed_harmless(saved, table, tmp_path, give_input, capsys):
+    pipeline = load(saved)
+    pipeline[-1].classes_ = np.array([f"\x1b[2J{label}\u2028" for label in pipeline[-1].classes_])
+    save(pipeline, tmp_path / "model")
+    give_input("wake me at six\n")
+    assert main(["predict", "--model", str(tmp_path / "model"), "--scores"]) == 0
+    assert main(["evaluate", "--model", str(tmp_path / "model"), "--data", str(table)]) == 0
+    printed = capsys.readouterr().out
+    assert "[2Jalarm" in printed
+    assert "\x1b" not in printed
+    assert "\u2028" not in printed
