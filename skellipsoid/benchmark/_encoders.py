@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,7 +110,7 @@ class FeatureSource:
         encoder = self.blueprint
         if encoder.finetune != "full":
             vectors = dict(zip(self.data.rows.tolist(), self._embeddings()["vectors"], strict=True))
-            encoder = _LookedUp(**encoder.get_params()).using(vectors)
+            encoder = _LookedUp.using(vectors)(**encoder.get_params())
         encoder.set_params(random_state=seed, verbose=self.verbose)
         return self._timed(lambda: {"train": encoder.fit_transform(train, labels), "other": encoder.transform(other)})
 
@@ -142,12 +142,17 @@ class FeatureSource:
 
 
 class _LookedUp(SupConTextEncoder):
-    """Encoder whose frozen text model was asked before: the vectors of all texts are there."""
+    """Encoder whose frozen text model was asked before: the vectors of all texts are there.
 
-    def using(self, vectors: Mapping[str, NDArray[np.float32]]) -> "_LookedUp":
+    They are those of a class made for them, since a fit clears what its object holds beside parameters.
+    """
+
+    _vectors: ClassVar[Mapping[str, NDArray[np.float32]]]
+
+    @classmethod
+    def using(cls, vectors: Mapping[str, NDArray[np.float32]]) -> type["_LookedUp"]:
         """Say what the text model makes of each text."""
-        self._vectors = vectors
-        return self
+        return type(cls.__name__, (cls,), {"_vectors": vectors})
 
     def _pooled(self, texts: Sequence[str]) -> Any:
         import torch

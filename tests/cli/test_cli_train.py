@@ -266,7 +266,8 @@ def test_a_training_whose_parent_is_taken_ends(tiny_command, table, tmp_path, ca
         return fit(*arguments)
 
     monkeypatch.setattr(_train, "fit", fit_while_it_appears)
-    assert tiny_command(["train", "--data", str(table), "--save", str(tmp_path / "new" / "model")]) == 2
+    words = ["train", "--data", str(table), "--save", str(tmp_path / "new" / "model"), "--quiet"]
+    assert tiny_command(words) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 
