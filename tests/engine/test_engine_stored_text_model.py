@@ -138,6 +138,13 @@ def test_a_limit_that_is_none_is_none(tiny_model):
     assert TextBackbone(TextModel.of(Whole([first]))).longest == 512
 
 
+def test_a_limit_beyond_the_positions_is_kept_where_positions_are_relative(tiny_model):
+    model = small_model("DebertaV2Model", tiny_model, max_position_embeddings=32, position_biased_input=False)
+    assert model.limit == 64
+    again = restore(store(model))
+    np.testing.assert_array_equal(embedded(again), embedded(model))
+
+
 def test_other_weights_are_other_features(tiny_model):
     model = small_model("BertModel", tiny_model)
     before = embedded(model)
