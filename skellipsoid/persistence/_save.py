@@ -104,15 +104,16 @@ def save(
         "model": model,
         "sha256": {name: sha256(content) for name, content in files.items()},
     }
-    card = write_card(estimator, manifest, sum(map(len, files.values()))).encode()
+    n_bytes = sum(map(len, files.values()))
+    card = write_card(estimator, manifest, n_bytes).encode()
     replaces = _check_target(target, overwrite)
-    with _explained_failure(target, sum(map(len, files.values()))):
+    with _explained_failure(target, n_bytes):
         remove_unfinished(target)
         if not replaces and _write_first(target, manifest, files, card):
             return
     if not replaces:
         _check_target(target, overwrite)  # another save was first
-    with _explained_failure(target, sum(map(len, files.values()))), locked(target, wait=True) as held:
+    with _explained_failure(target, n_bytes), locked(target, wait=True) as held:
         _replace(target, manifest, files, card, held=held)
 
 
