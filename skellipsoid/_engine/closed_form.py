@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from . import class_sizes
 from .boundaries import Boundaries, Metric, Shapes, ShapeWeights
 from .covariance import LeftOutSamples, LeftOutShapes, has_background
 from .geometry import Factors, Spheres, class_spheres, class_weights
@@ -78,7 +79,7 @@ def fit_closed_form(samples: Samples, real_open: Tensor, settings: BoundarySetti
         scale *= loss_scale(validation, settings.beta) / loss_scale(validation, 0.5)
     # Distances are multiples of the paper's mean radius.
     radius = float(spheres.radii[~spheres.degenerate].mean())
-    radii = torch.full_like(spheres.radii, radius * scale / unit).double()
+    radii = radius * scale / unit * class_sizes.growth(validation.mean_error, validator.sizes)
     distances = validation.known.distances
     return Boundaries(
         origin=frame.origin,
@@ -133,6 +134,8 @@ class _Validator:
 
     def __init__(self, frame: Frame, real_open: Tensor) -> None:
         self.frame, self.samples = frame, frame.samples
+        #: Effective number of samples of each class, (n_classes,).
+        self.sizes = frame.sets.freedoms + 1
         self.real_open = real_open.double() - frame.origin
 
     def known(self, rows: Tensor) -> _KnownSamples:
@@ -182,46 +185,50 @@ class _Validator:
         self, shapes: LeftOutShapes, known: _KnownSamples, synthetic: LeftOutSamples | None, shares: Sequence[float]
     ) -> list[Validation]:
         """Give the distances of all validation samples for each share ρ."""
-        weights = self.samples.weights[known.sources]
-        classes, sets = self.samples.classes[known.sources], self.samples.sets[known.sources.cpu().numpy()]
-        distances = shapes.distances(known.nearest, shares) * self._of_fresh(known.nearest)
-        nearest = [ScoredSamples.of(found, known.nearest.assigned, weights) for found in distances]
+        found = shapes.distances(known.nearest, shares)
         kinds = []
         if known.other is not None:
             others = LeftOutShapes(self.frame, shapes.between, without_class=True)
-            kinds.append(_scored(others, known.other, shares, self.samples.weights[known.other.sources]))
+            weights = self.samples.weights[known.other.sources]
+            kinds.append((others.distances(known.other, shares), known.other.assigned, weights))
         if synthetic is not None:
-            kinds.append(_scored(shapes, synthetic, shares))
-        n_classes = len(self.frame.means)
-        return [
-            Validation.of(nearest[i], classes, sets, [kind[i] for kind in kinds], self._real(shapes, share), n_classes)
-            for i, share in enumerate(shares)
-        ]
+            kinds.append((shapes.distances(synthetic, shares), synthetic.assigned, None))
+        validations = []
+        for i, share in enumerate(shares):
+            error = self._mean_error(known, found[i])
+            units = class_sizes.growth(error, self.sizes)
+            nearest = found[i] / class_sizes.growth(error, self._sizes_left(known))
+            validations.append(
+                Validation.of(
+                    ScoredSamples.of(nearest, known.nearest.assigned, self.samples.weights[known.sources]),
+                    self.samples.classes[known.sources],
+                    self.samples.sets[known.sources.cpu().numpy()],
+                    [ScoredSamples.of(kind[i] / units[labels], labels, weights) for kind, labels, weights in kinds],
+                    self._real(shapes, share, units),
+                    len(self.frame.means),
+                    error,
+                )
+            )
+        return validations
 
-    def _of_fresh(self, known: LeftOutSamples) -> Tensor:
-        """Distance of a fresh sample relative to that of a left-out one, (n_known,).
+    def _sizes_left(self, known: _KnownSamples) -> Tensor:
+        """Effective number of samples of the class that scores each sample, without its set, (n_known,)."""
+        own, left = self.samples.classes[known.sources], self.frame.sets.own_freedoms(known.sources) + 1
+        assigned = known.nearest.assigned
+        return torch.where(assigned == own, left, self.sizes[assigned])
 
-        The deviation from the mean of n samples of the own class has the variance 1 + 1 / n, in that of the class. A
-        left-out sample is compared with fewer of them than a fresh one.
-        """
-        sets, own = self.frame.sets, self.samples.classes[known.sources]
-        left, whole = sets.own_freedoms(known.sources) + 1, sets.freedoms[own] + 1
-        ratios = ((1 + 1 / whole) / (1 + 1 / left)).sqrt()
-        return torch.where(known.assigned == own, ratios, 1.0)
+    def _mean_error(self, known: _KnownSamples, distances: Tensor) -> float:
+        """Estimate e from the known samples that their own class scores."""
+        own = known.nearest.assigned == self.samples.classes[known.sources]
+        sources, left = known.sources[own], self.frame.sets.own_freedoms(known.sources[own]) + 1
+        columns = (distances[own].square(), self.samples.classes[sources], left, self.samples.weights[sources])
+        return class_sizes.mean_error(*(column.cpu().numpy() for column in columns))
 
-    def _real(self, shapes: LeftOutShapes, share: float) -> ScoredSamples:
+    def _real(self, shapes: LeftOutShapes, share: float, units: Tensor) -> ScoredSamples:
         if not len(self.real_open):
             return NO_SAMPLES
-        radii = self.frame.means.new_ones(len(self.frame.means))
-        assigned, margins = shapes.shapes(share, 1.0, radii).assigned(self.real_open)
+        assigned, margins = shapes.shapes(share, 1.0, units).assigned(self.real_open)
         return ScoredSamples.of(1 - margins, assigned)
-
-
-def _scored(
-    shapes: LeftOutShapes, samples: LeftOutSamples, shares: Sequence[float], weights: Tensor | None = None
-) -> list[ScoredSamples]:
-    """Score samples for each share ρ."""
-    return [ScoredSamples.of(found, samples.assigned, weights) for found in shapes.distances(samples, shares)]
 
 
 def _choose_weights(validator: _Validator, known: _KnownSamples) -> tuple[float | None, float]:

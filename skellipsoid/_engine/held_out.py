@@ -83,6 +83,7 @@ class Validation:
     n_independent: float  # effective number of independent known samples
     open: list[ScoredSamples]  # kinds of open samples, none of them empty
     n_classes: int
+    mean_error: float = 0.0  # e, see ``class_sizes``
 
     @property
     def strictness(self) -> float:
@@ -99,6 +100,7 @@ class Validation:
         synthetic: Sequence[ScoredSamples],
         real: ScoredSamples,
         n_classes: int,
+        mean_error: float = 0.0,
     ) -> "Validation":
         """Collect the samples; the real open ones join every kind of synthetic open ones.
 
@@ -111,11 +113,12 @@ class Validation:
         synthetic : sequence of ScoredSamples
         real : ScoredSamples
         n_classes : int
+        mean_error : float, default=0
         """
         kinds = [kind.joined(real) for kind in synthetic if len(kind)]
         if not kinds and len(real):
             kinds = [real]
-        return cls(known, classes.cpu().numpy(), effective_number(known.weights, sets), kinds, n_classes)
+        return cls(known, classes.cpu().numpy(), effective_number(known.weights, sets), kinds, n_classes, mean_error)
 
 
 def hold_out(

@@ -9,6 +9,7 @@ import torch
 
 from skellipsoid._engine import closed_form
 from skellipsoid._engine.boundaries import ShapeWeights
+from skellipsoid._engine.class_sizes import growth
 from skellipsoid._engine.closed_form import _choose_weights, _Validator, fit_closed_form
 from skellipsoid._engine.covariance import LeftOutShapes
 from skellipsoid._engine.geometry import class_spheres
@@ -86,17 +87,21 @@ class Fit:
         self.known = self.validator.known(self.rows)
 
     def validate(self, synthetic=None):
-        """Distances without the samples' sets, before they are made those of fresh samples."""
+        """Distances without the samples' sets, before classes of unlike sizes are made comparable."""
         found = self.validator.validate(self.shapes, self.known, synthetic, [self.weights.shared])[0]
-        known = replace(
-            found.known, distances=found.known.distances / self.validator._of_fresh(self.known.nearest).numpy()
-        )
-        return replace(found, known=known)
+        sizes = self.validator.sizes
+        known = in_features(found.known, found.mean_error, self.validator._sizes_left(self.known))
+        kinds = [in_features(kind, found.mean_error, sizes[kind.assigned]) for kind in found.open]
+        return replace(found, known=known, open=kinds)
 
     def norms(self, rows):
         """Distances of new rows to all classes."""
         radii = torch.ones(len(self.frame.means), dtype=torch.float64)
         return 1 - self.shapes.shapes(self.weights.shared, 1.0, radii).all(torch.from_numpy(rows) - self.frame.origin)
+
+
+def in_features(samples, error, sizes):
+    return replace(samples, distances=samples.distances * growth(error, sizes).numpy())
 
 
 def table(rows, classes, weights=None, units=None, groups=None):

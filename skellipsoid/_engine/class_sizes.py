@@ -1,0 +1,50 @@
+"""Distances of classes of unlike sizes, made comparable.
+
+The mean of n samples has an error, whose variance is proportional to 1 / n. So new samples of a small class lie farther
+from its centre than those of a large one: their mean squared distance is proportional to 1 + e / n. All distances and
+radii of a class are therefore in units of √(1 + e / n). The error e is estimated from the held-out samples of all
+classes: it is the same for all, so that large classes tell how new samples of small ones will lie.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+#: Candidates of e. Where all classes have the same size, and say nothing about it, their geometric mean is taken.
+ERRORS = np.array([0.5, 1.0, 2.0, 4.0, 8.0, 16.0])
+#: A class with this number of held-out samples has half of the weight of a large one.
+HALF_WEIGHT = 10
+
+
+def mean_error(
+    squares: NDArray[np.float64], classes: NDArray[np.int64], sizes: NDArray[np.float64], weights: NDArray[np.float64]
+) -> float:
+    """Estimate e from the squared distances of held-out samples to their own class.
+
+    A regression of log mean squared distance of each class on log (1 + e / n). The candidates of e are averaged, in
+    logarithms, by their Gaussian likelihood.
+
+    Parameters
+    ----------
+    squares : ndarray of shape (n_samples,)
+    classes : ndarray of shape (n_samples,)
+    sizes : ndarray of shape (n_samples,)
+        Number n of samples that the mean of the class was computed from.
+    weights : ndarray of shape (n_samples,)
+    """
+    totals = np.bincount(classes, weights)
+    means = np.bincount(classes, weights * squares) / np.maximum(totals, 1e-300)
+    told = means > 0
+    of_class = np.bincount(classes, weights * sizes)[told] / totals[told]
+    weight = totals[told] / (totals[told] + HALF_WEIGHT)
+    residuals = np.log(means[told]) - np.log1p(ERRORS[:, np.newaxis] / of_class)
+    if told.any():
+        residuals -= np.average(residuals, axis=1, weights=weight)[:, np.newaxis]
+    sums = np.maximum((weight * residuals**2).sum(axis=1), 1e-12)
+    likelihoods = (sums.min() / sums) ** (told.sum() / 2)
+    return float(np.exp(np.average(np.log(ERRORS), weights=likelihoods)))
+
+
+def growth(error: float, sizes: Tensor) -> Tensor:
+    """√(1 + e / n): the root mean squared distance of new samples, relative to that of a class of any number."""
+    return (1 + error / sizes).sqrt()
