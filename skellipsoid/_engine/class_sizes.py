@@ -2,8 +2,8 @@
 
 The mean of n samples has an error, whose variance is proportional to 1 / n. So new samples of a small class lie farther
 from its centre than those of a large one: their mean squared distance is proportional to 1 + e / n. All distances and
-radii of a class are therefore in units of √(1 + e / n). The error e is estimated from the held-out samples of all
-classes: it is the same for all, so that large classes tell how new samples of small ones will lie.
+radii of a class are therefore in units of √(1 + e / n), relative to a class of typical size. One e is estimated from
+the held-out samples of all classes. So large classes tell how far out new samples of small ones will lie.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 #: Candidates of e. Where all classes have the same size, and say nothing about it, their geometric mean is taken.
-ERRORS = np.array([0.5, 1.0, 2.0, 4.0, 8.0, 16.0])
+ERRORS = np.geomspace(0.5, 16, 16)
 #: A class with this number of held-out samples has half of the weight of a large one.
 HALF_WEIGHT = 10
 
@@ -45,6 +45,6 @@ def mean_error(
     return float(np.exp(np.average(np.log(ERRORS), weights=likelihoods)))
 
 
-def growth(error: float, sizes: Tensor) -> Tensor:
-    """√(1 + e / n): the root mean squared distance of new samples, relative to that of a class of any number."""
-    return (1 + error / sizes).sqrt()
+def units(error: float, sizes: Tensor, typical: float) -> Tensor:
+    """Root mean squared distance of new samples of classes of these sizes, relative to a class of ``typical`` size."""
+    return ((1 + error / sizes) / (1 + error / typical)).sqrt()

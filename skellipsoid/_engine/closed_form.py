@@ -79,7 +79,7 @@ def fit_closed_form(samples: Samples, real_open: Tensor, settings: BoundarySetti
         scale *= loss_scale(validation, settings.beta) / loss_scale(validation, 0.5)
     # Distances are multiples of the paper's mean radius.
     radius = float(spheres.radii[~spheres.degenerate].mean())
-    radii = radius * scale / unit * class_sizes.growth(validation.mean_error, validator.sizes)
+    radii = radius * scale / unit * validator.units(validation.mean_error)
     distances = validation.known.distances
     return Boundaries(
         origin=frame.origin,
@@ -134,8 +134,10 @@ class _Validator:
 
     def __init__(self, frame: Frame, real_open: Tensor) -> None:
         self.frame, self.samples = frame, frame.samples
-        #: Effective number of samples of each class, (n_classes,).
-        self.sizes = frame.sets.freedoms + 1
+        #: Effective number of samples of each class, (n_classes,), and its geometric mean. A class without spread has
+        #: the radius of a class of that size.
+        self.typical_size = float((frame.sets.freedoms[~frame.degenerate] + 1).log().mean().exp())
+        self.sizes = torch.where(frame.degenerate, self.typical_size, frame.sets.freedoms + 1)
         self.real_open = real_open.double() - frame.origin
 
     def known(self, rows: Tensor) -> _KnownSamples:
@@ -186,7 +188,7 @@ class _Validator:
     ) -> list[Validation]:
         """Give the distances of all validation samples for each share ρ."""
         found = shapes.distances(known.nearest, shares)
-        kinds = []
+        kinds: list[tuple[Tensor, Tensor, Tensor | None]] = []
         if known.other is not None:
             others = LeftOutShapes(self.frame, shapes.between, without_class=True)
             weights = self.samples.weights[known.other.sources]
@@ -196,8 +198,8 @@ class _Validator:
         validations = []
         for i, share in enumerate(shares):
             error = self._mean_error(known, found[i])
-            units = class_sizes.growth(error, self.sizes)
-            nearest = found[i] / class_sizes.growth(error, self._sizes_left(known))
+            units = self.units(error)
+            nearest = found[i] / self.units(error, self._sizes_left(known))
             validations.append(
                 Validation.of(
                     ScoredSamples.of(nearest, known.nearest.assigned, self.samples.weights[known.sources]),
@@ -210,6 +212,10 @@ class _Validator:
                 )
             )
         return validations
+
+    def units(self, error: float, sizes: Tensor | None = None) -> Tensor:
+        """Units of the distances and radii of classes: by default of all of them, (n_classes,)."""
+        return class_sizes.units(error, self.sizes if sizes is None else sizes, self.typical_size)
 
     def _sizes_left(self, known: _KnownSamples) -> Tensor:
         """Effective number of samples of the class that scores each sample, without its set, (n_known,)."""

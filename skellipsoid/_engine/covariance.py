@@ -8,7 +8,7 @@ alike. Its inverse Q = T + T B⁻¹ T is the shape that all classes share. The c
 of Q that is as large as the other classes.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -146,35 +146,32 @@ class _Pairs(NamedTuple):
         return _Pairs(*(part[places] for part in self))
 
     def scores(
-        self, own: ClassAxes, shares: Sequence[float], typical: float, *, with_volumes: bool
-    ) -> Iterator[tuple[Tensor, Tensor | None]]:
-        """Give squared distances, and log determinants of Σ_k but for that of the coordinates, for each share ρ.
+        self, own: ClassAxes, shares: Tensor, typical: float, *, with_volumes: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """Squared distances for each share ρ, and log determinants of Σ_k but for that of the coordinates.
 
-        The Woodbury identity on (1 − ρ) S_k + ρ Q without the sets.
+        The Woodbury identity on (1 − ρ) S_k + ρ Q without the sets. The results have (n_shares, n_pairs, n_scored) and
+        (n_shares, n_pairs) elements.
         """
         offsets, columns, has_spread = self.offsets, self.columns, self.freedom > 0
-        squared = offsets.square().sum(2)
-        inner, onto_offsets = columns @ columns.transpose(1, 2), columns @ offsets.transpose(1, 2)
         along, offsets_along = columns @ own.axes.T, offsets @ own.axes.T
-        for shared in shares:
-            of_scatter = torch.where(has_spread, (1 - shared) / self.freedom, 0.0)
-            # The typical variance is in units of Q: that of Q changes, the other classes do not.
-            sphere = shared * self.scale + (1 - shared) * typical * (~has_spread).double()
-            variances = of_scatter.unsqueeze(1) * own.values + sphere.unsqueeze(1)
-            excess = (variances.reciprocal() - sphere.reciprocal().unsqueeze(1)).unsqueeze(1)
-            of_sphere, weighted = sphere.view(-1, 1, 1), along * excess
-            products = inner / of_sphere + weighted @ along.transpose(1, 2)
-            crossed = onto_offsets / of_sphere + weighted @ offsets_along.transpose(1, 2)
-            change = self.change * of_sphere - torch.diag_embed(self.scatter * of_scatter.unsqueeze(1))
-            capacity = identity(change.shape[1], change) + change @ products
-            squares = squared / sphere.unsqueeze(1) + (offsets_along.square() * excess).sum(2)
-            squares = squares - (crossed * torch.linalg.solve(capacity, change @ crossed)).sum(1)
-            if not with_volumes:
-                yield squares, None
-                continue
-            n_other = columns.shape[2] - len(own.values)
-            volumes = variances.log().sum(1) + n_other * sphere.log() + torch.linalg.slogdet(capacity)[1]
-            yield squares, volumes.unsqueeze(1).expand_as(squares)
+        shared = shares.unsqueeze(1)
+        of_scatter = torch.where(has_spread, (1 - shared) / self.freedom, 0.0)
+        # The typical variance is in units of Q: that of Q changes, the other classes do not.
+        sphere = shared * self.scale + (1 - shared) * typical * (~has_spread).double()
+        variances = of_scatter.unsqueeze(2) * own.values + sphere.unsqueeze(2)
+        excess = variances.reciprocal() - sphere.reciprocal().unsqueeze(2)
+        of_sphere, weighted = sphere[..., None, None], along * excess.unsqueeze(2)
+        products = columns @ columns.transpose(1, 2) / of_sphere + weighted @ along.transpose(1, 2)
+        crossed = columns @ offsets.transpose(1, 2) / of_sphere + weighted @ offsets_along.transpose(1, 2)
+        change = self.change * of_sphere - torch.diag_embed(self.scatter * of_scatter.unsqueeze(2))
+        capacity = identity(change.shape[-1], change) + change @ products
+        squares = offsets.square().sum(2) / sphere.unsqueeze(2) + (offsets_along.square() @ excess.unsqueeze(3))[..., 0]
+        squares -= (crossed * torch.linalg.solve(capacity, change @ crossed)).sum(2)
+        if not with_volumes:
+            return squares, None
+        n_other = columns.shape[2] - len(own.values)
+        return squares, variances.log().sum(2) + n_other * sphere.log() + torch.linalg.slogdet(capacity)[1]
 
 
 class LeftOutShapes:
@@ -244,7 +241,7 @@ class LeftOutShapes:
         """Squared distances and, if wanted, logarithms of the determinants of Σ_k, (n_shares, n_rows) each."""
         frame = self.frame
         found = frame.means.new_zeros(2, len(shares), len(samples.sources))
-        typical = typical_variance(self.class_axes)
+        typical, candidates = typical_variance(self.class_axes), frame.means.new_tensor(shares)
         for chunk in frame.sets.chunks(samples.sources, samples.assigned, 4 * len(frame.within)):
             changes = self._changes(chunk.sets)
             pairs = self._pairs(samples, chunk, changes)
@@ -252,11 +249,12 @@ class LeftOutShapes:
                 mine = torch.nonzero(chunk.labels == label).flatten()
                 positions = chunk.positions[mine]
                 inside = positions >= 0
-                scores = pairs.at(mine).scores(self.class_axes[label], shares, typical, with_volumes=with_volumes)
-                for i, (squares, volumes) in enumerate(scores):
-                    found[0, i, positions[inside]] = squares[inside]
-                    if volumes is not None:
-                        found[1, i, positions[inside]] = volumes[inside]
+                squares, volumes = pairs.at(mine).scores(
+                    self.class_axes[label], candidates, typical, with_volumes=with_volumes
+                )
+                found[0][:, positions[inside]] = squares[:, inside]
+                if volumes is not None:
+                    found[1][:, positions[inside]] = volumes.unsqueeze(2).expand_as(squares)[:, inside]
         return found[0], found[1]
 
     def _pairs(self, samples: LeftOutSamples, chunk: Chunk, changes: _Changes) -> _Pairs:

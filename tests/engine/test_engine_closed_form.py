@@ -9,7 +9,6 @@ import torch
 
 from skellipsoid._engine import closed_form
 from skellipsoid._engine.boundaries import ShapeWeights
-from skellipsoid._engine.class_sizes import growth
 from skellipsoid._engine.closed_form import _choose_weights, _Validator, fit_closed_form
 from skellipsoid._engine.covariance import LeftOutShapes
 from skellipsoid._engine.geometry import class_spheres
@@ -89,9 +88,9 @@ class Fit:
     def validate(self, synthetic=None):
         """Distances without the samples' sets, before classes of unlike sizes are made comparable."""
         found = self.validator.validate(self.shapes, self.known, synthetic, [self.weights.shared])[0]
-        sizes = self.validator.sizes
-        known = in_features(found.known, found.mean_error, self.validator._sizes_left(self.known))
-        kinds = [in_features(kind, found.mean_error, sizes[kind.assigned]) for kind in found.open]
+        units = self.validator.units(found.mean_error)
+        known = in_features(found.known, self.validator.units(found.mean_error, self.validator._sizes_left(self.known)))
+        kinds = [in_features(kind, units[kind.assigned]) for kind in found.open]
         return replace(found, known=known, open=kinds)
 
     def norms(self, rows):
@@ -100,8 +99,8 @@ class Fit:
         return 1 - self.shapes.shapes(self.weights.shared, 1.0, radii).all(torch.from_numpy(rows) - self.frame.origin)
 
 
-def in_features(samples, error, sizes):
-    return replace(samples, distances=samples.distances * growth(error, sizes).numpy())
+def in_features(samples, units):
+    return replace(samples, distances=samples.distances * units.numpy())
 
 
 def table(rows, classes, weights=None, units=None, groups=None):

@@ -5,8 +5,9 @@ import warnings
 import numpy as np
 import pytest
 
-from skellipsoid import EllipsoidOpenSetClassifier
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
 from skellipsoid._engine.held_out import Validation
+from skellipsoid.datasets import load_assistant_intents
 
 SEEDS = range(4)
 
@@ -128,3 +129,16 @@ def test_with_few_samples_in_many_dimensions_open_samples_are_rejected():
         rejected.append(np.mean(clf.score_samples(rows[known & (place >= 10)]) < 0))
     assert np.mean(accepted) < 0.25
     assert np.mean(rejected) > 0.1
+
+
+def test_fresh_texts_score_as_held_out_ones(minilm):
+    """The corpus that the package ships, frozen features: 18 texts of each intent train, six are fresh."""
+    texts, intents = load_assistant_intents(return_X_y=True)
+    features, classes = SupConTextEncoder(minilm, finetune="none").fit_transform(texts), np.asarray(intents)
+    fitted = []
+    for seed in SEEDS:
+        order = np.random.default_rng(seed).permutation(len(classes))
+        learned = np.concatenate([order[classes[order] == k][:18] for k in np.unique(classes)])
+        clf = EllipsoidOpenSetClassifier(random_state=0).fit(features[learned], classes[learned])
+        fitted.append((clf, np.delete(features, learned, axis=0)))
+    check(fitted)
