@@ -16,7 +16,16 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._engine.samples import OUTLYING, Gathered, gather, outlying_rows
 from ._labels import as_labels, cast_open_label, check_given, check_same_kind
-from ._validation import check_groups, check_squares, enumerated, name_rows, read_features, read_weight_shares, unfit
+from ._validation import (
+    check_groups,
+    check_squares,
+    enumerated,
+    name_rows,
+    naming_rows,
+    read_features,
+    read_weight_shares,
+    unfit,
+)
 
 
 class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
@@ -299,12 +308,16 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def _validate_training_data(self, X: ArrayLike, y: ArrayLike | None) -> tuple[NDArray[Any], NDArray[Any]]:
         check_given(y, type(self).__name__)
         y = as_labels(y, warn=True)
-        X, y = validate_data(self, read_features(X), y, dtype=(np.float64, np.float32), ensure_min_samples=1)
+        X = read_features(X)
+        with naming_rows(X):
+            X, y = validate_data(self, X, y, dtype=(np.float64, np.float32), ensure_min_samples=1)
         return np.asarray(X), np.asarray(y)
 
     def _validate_scored_data(self, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)
-        return np.asarray(validate_data(self, read_features(X), dtype=(np.float64, np.float32), reset=False))
+        X = read_features(X)
+        with naming_rows(X):
+            return np.asarray(validate_data(self, X, dtype=(np.float64, np.float32), reset=False))
 
     def _possible_answers(self) -> NDArray[Any]:
         """All classes and the open label in one array of a common type."""

@@ -1,6 +1,8 @@
 """Checks of features, weights and groups, and the reset after a failed ``fit``."""
 
+import re
 from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import date, time, timedelta
 from typing import Any
 
@@ -19,6 +21,9 @@ SMALLEST_SHARE = 1e-12
 _MOST_NAMED = 10
 #: Types of dates and times; those of pandas are subclasses.
 _DATES = (date, time, timedelta, np.datetime64, np.timedelta64)
+#: Start of scikit-learn's error for missing and infinite values, which its own checks search for.
+_UNUSABLE = re.compile(r"(Input X contains (NaN|infinity[^.]*))\.")
+_NO_ROWS = np.empty(0, dtype=np.intp)
 
 
 def read_features(X: Any) -> Any:
@@ -47,6 +52,47 @@ def read_features(X: Any) -> Any:
         )
         raise ValueError(msg)
     return X
+
+
+@contextmanager
+def naming_rows(X: Any) -> Iterator[None]:
+    """Let scikit-learn's errors for missing and infinite values name the rows that hold them."""
+    try:
+        yield
+    except ValueError as error:
+        found = _UNUSABLE.match(str(error))
+        missing, infinite = unusable_rows(X) if found else (_NO_ROWS, _NO_ROWS)
+        is_missing_value = bool(found) and found.group(2) == "NaN"
+        rows = missing if is_missing_value else infinite
+        if found is None or not len(rows):
+            raise
+        remedy = "fill missing values, for instance with SimpleImputer," if is_missing_value else "correct them,"
+        msg = f"{found.group(1)} in {name_rows(rows)}; {remedy} or drop these rows."
+        raise ValueError(msg) from None
+
+
+def unusable_rows(X: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Find the rows with missing values, and the rows with infinite ones or such as are too large for a float."""
+    table = np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X)
+    if table.ndim != 2 or table.dtype.kind not in "fO":
+        return _NO_ROWS, _NO_ROWS
+    if table.dtype.kind == "O":
+        table = np.array([[_as_float(value) for value in row] for row in table], dtype=np.float64)
+    with np.errstate(over="ignore"):  # of a wider type
+        table = table.astype(np.float64, copy=False)
+    return np.flatnonzero(np.isnan(table).any(axis=1)), np.flatnonzero(np.isinf(table).any(axis=1))
+
+
+def _as_float(value: Any) -> float:
+    """Give the number that a value is: NaN if it is missing, infinity if it is too large, 0 for anything else."""
+    if is_missing(value):
+        return np.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf
+    except (TypeError, ValueError):
+        return 0.0
 
 
 def unmasked(values: Any, name: str) -> Any:
