@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._engine.samples import OUTLYING, Gathered, gather, outlying_rows
 from ._labels import as_labels, cast_open_label, check_given, check_same_kind
+from ._norms import usual_norms, warn_of_unlike_norms
 from ._validation import (
     check_groups,
     check_squares,
@@ -112,6 +113,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         # Before the search for duplicates: relative to one extreme outlier all other samples are near each other.
         kept = np.delete(np.arange(len(X)), self._outlying(X, codes, present))
         X, codes, present = X[kept], codes[kept], present[kept]
+        # Some methods have a parameter that makes every norm 1.
+        self._norm_range = None if getattr(self, "normalize", False) else usual_norms(X, codes)
         gathered = gather(X, codes, weights[present], None if groups is None else groups[present], self.duplicates)
         self.groups_ = np.full(len(weights), -1)
         self.groups_[present] = gathered.found
@@ -198,8 +201,16 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         labels : ndarray of shape (n_samples,)
+
+        Warns
+        -----
+        UserWarning
+            Once for each fit, if nearly all samples have norms unlike those in training: in a call of at least 20
+            samples, or in several calls together. Then the preprocessing may differ from that of training. Read more in
+            the :ref:`User Guide <unlike_norms>`.
         """
         X = self._validate_scored_data(X)
+        warn_of_unlike_norms(self, X)
         assigned, scores = self._score_assigned(X)
         least = (self.offset_ + self.class_offsets_[assigned]).astype(scores.dtype)
         return self._possible_answers()[np.where(scores < least, len(self.classes_), assigned)]

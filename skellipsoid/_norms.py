@@ -1,5 +1,6 @@
-"""A warning when samples have norms unlike those of the training samples, as without the preprocessing of training."""
+"""A warning of samples whose norms are unlike those in training, as when the preprocessing of training is missing."""
 
+from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 from warnings import warn
@@ -8,74 +9,79 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
-#: Norms farther from those of the training samples than this factor are unlike them.
-FACTOR = 1.25
+Floats = NDArray[np.float64]
+
+#: A norm is unlike those in training if it is above the largest usual one times this factor, or below the smallest
+#: one divided by it. Raw and unit-length embeddings differ by more. Open samples of other classes differ by less.
+FACTOR = 2.0
 #: Samples that are judged together, of one call or of several: a few odd ones say nothing.
-FEWEST_SAMPLES = 20
-#: Share of these samples that must be unlike the training samples.
+FEWEST_JUDGED = 20
+#: Share of these samples that must be unlike those in training.
 SHARE = 0.9
-#: Share of each class's training norms that is cut off at either end.
+#: Training samples that determine the usual norms; with fewer there is no warning.
+FEWEST_TRAINED = 50
+#: Share of each class's norms that is unusual, at either end.
 _TAIL = 0.05
 
 
-class _Count:
-    """Samples since the last judgement of one fit."""
+@dataclass
+class _Seen:
+    """Samples since the last judgement, after one fit."""
 
-    def __init__(self, norm_range: NDArray[np.float64]) -> None:
-        self.norm_range = norm_range
+    norm_range: Floats
+    n_samples: int = 0
+    n_unlike: int = 0
+    has_warned: bool = False
+
+    def warns_of(self, n_samples: int, n_unlike: int) -> bool:
+        self.n_samples += n_samples
+        self.n_unlike += n_unlike
+        if self.has_warned or self.n_samples < FEWEST_JUDGED:
+            return False
+        self.has_warned = self.n_unlike >= SHARE * self.n_samples
         self.n_samples = self.n_unlike = 0
-        self.lowest, self.highest = np.inf, 0.0
-        self.has_warned = False
+        return self.has_warned
 
 
-#: Beside the estimators and not in them: ``predict`` changes no fitted model.
-_COUNTS: WeakKeyDictionary[Any, _Count] = WeakKeyDictionary()
+#: Not in the estimators, because ``predict`` does not change a fitted model.
+_SEEN: WeakKeyDictionary[Any, _Seen] = WeakKeyDictionary()
 _LOCK = Lock()
 
 
-def usual_norms(X: NDArray[Any], classes: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Give the smallest and the largest usual norm, (2,): the 5 % and 95 % quantiles of the classes at the ends."""
-    norms = _norms(X)
-    quantiles = [np.quantile(norms[classes == label], (_TAIL, 1 - _TAIL)) for label in np.unique(classes)]
+def usual_norms(X: NDArray[Any], classes: NDArray[np.int64]) -> Floats | None:
+    """Smallest and largest usual norm, (2,): the least 5 % quantile of a class and the greatest 95 % quantile."""
+    if len(X) < FEWEST_TRAINED:
+        return None
+    found = norms(X)
+    quantiles = [np.quantile(found[classes == label], (_TAIL, 1 - _TAIL)) for label in np.unique(classes)]
     low, high = zip(*quantiles, strict=True)
     return np.array([min(low), max(high)])
 
 
-def warn_of_unlike_norms(estimator: Any, X: NDArray[Any], stacklevel: int) -> None:
-    """Warn, once for each fit of an estimator, if nearly all samples have norms unlike those in training."""
-    norm_range = getattr(estimator, "_norm_range", None)
+def warn_of_unlike_norms(estimator: Any, X: NDArray[Any]) -> None:
+    """Warn the caller's caller, once for each fit, if nearly all samples have norms unlike those in training."""
+    norm_range: Floats | None = getattr(estimator, "_norm_range", None)
     if norm_range is None:
         return
-    norms = _norms(X)
-    unlike = norms[(norms < norm_range[0] / FACTOR) | (norms > norm_range[1] * FACTOR)]
+    found = norms(X)
+    is_unlike = (found < norm_range[0] / FACTOR) | (found > norm_range[1] * FACTOR)
     with _LOCK:
-        count = _COUNTS.get(estimator)
-        if count is None or count.norm_range is not norm_range:  # not seen, or fitted again
-            count = _COUNTS[estimator] = _Count(norm_range)
-        if count.has_warned:
+        seen = _SEEN.get(estimator)
+        if seen is None or seen.norm_range is not norm_range:  # a new fit has a new array
+            seen = _SEEN[estimator] = _Seen(norm_range)
+        if not seen.warns_of(len(found), int(is_unlike.sum())):
             return
-        count.n_samples += len(norms)
-        count.n_unlike += len(unlike)
-        if len(unlike):
-            count.lowest, count.highest = min(count.lowest, unlike.min()), max(count.highest, unlike.max())
-        if count.n_samples < FEWEST_SAMPLES:
-            return
-        count.has_warned = count.n_unlike >= SHARE * count.n_samples
-        if not count.has_warned:
-            count.n_samples = count.n_unlike = 0
-            count.lowest, count.highest = np.inf, 0.0
-            return
+    usual = np.quantile(found, (_TAIL, 1 - _TAIL), method="closest_observation")  # of infinite norms too
     warn(
-        f"{count.n_unlike} of the last {count.n_samples} samples have a Euclidean norm of "
-        f"{_span(count.lowest, count.highest)}, but that of training samples is {_span(*norm_range)}. The answers "
-        "cannot be trusted: prepare new samples as in training (normalisation, scaling, the same model), or fit again.",
-        stacklevel=stacklevel + 1,
+        f"New samples have a Euclidean norm of {_span(*usual)}, but training samples had {_span(*norm_range)}: prepare "
+        "new samples as in training (same model, normalisation and scaling), or most answers will be wrong.",
+        stacklevel=3,
     )
 
 
-def _norms(X: NDArray[Any]) -> NDArray[np.float64]:
-    with np.errstate(over="ignore"):  # of values that predict does not refuse
-        return np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
+def norms(X: NDArray[Any]) -> Floats:
+    """Euclidean norms of samples, (n_samples,), in double precision without a copy of X."""
+    return np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
 
 
 def _span(low: float, high: float) -> str:

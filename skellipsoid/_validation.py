@@ -73,26 +73,25 @@ def naming_rows(X: Any) -> Iterator[None]:
 
 def unusable_rows(X: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Find the rows with missing values, and the rows with infinite ones or such as are too large for a float."""
-    table = np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X)
-    if table.ndim != 2 or table.dtype.kind not in "fO":
+    try:
+        with np.errstate(over="ignore"):  # of a wider type
+            table = np.asarray(with_nan(X), dtype=np.float64)
+    except (TypeError, ValueError):
         return _NO_ROWS, _NO_ROWS
-    if table.dtype.kind == "O":
-        table = np.array([[_as_float(value) for value in row] for row in table], dtype=np.float64)
-    with np.errstate(over="ignore"):  # of a wider type
-        table = table.astype(np.float64, copy=False)
+    if table.ndim != 2:
+        return _NO_ROWS, _NO_ROWS
     return np.flatnonzero(np.isnan(table).any(axis=1)), np.flatnonzero(np.isinf(table).any(axis=1))
 
 
-def _as_float(value: Any) -> float:
-    """Give the number that a value is: NaN if it is missing, infinity if it is too large, 0 for anything else."""
-    if is_missing(value):
-        return np.nan
-    try:
-        return float(value)
-    except OverflowError:
-        return np.inf
-    except (TypeError, ValueError):
-        return 0.0
+def with_nan(X: Any) -> Any:
+    """Give a table with NaN for None, ``pandas.NA`` and the like; anything else as it is."""
+    if issparse(X):
+        return X
+    table = np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X)
+    if table.dtype.kind == "O" and table.ndim == 2:
+        where = np.array([is_missing(value) for value in table.ravel()], dtype=bool).reshape(table.shape)
+        table = np.where(where, np.nan, table)
+    return table
 
 
 def unmasked(values: Any, name: str) -> Any:
