@@ -81,7 +81,7 @@ def warn_of_unlike_norms(estimator: Any, X: NDArray[Any]) -> None:
 
 def norms(X: NDArray[Any]) -> Floats:
     """Euclidean norms of samples, (n_samples,), in double precision without a copy of X."""
-    return np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64))
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64)))
 
 
 def _span(low: float, high: float) -> str:

@@ -61,10 +61,11 @@ def naming_rows(X: Any) -> Iterator[None]:
         yield
     except ValueError as error:
         found = _UNUSABLE.match(str(error))
-        missing, infinite = unusable_rows(X) if found else (_NO_ROWS, _NO_ROWS)
-        is_missing_value = bool(found) and found.group(2) == "NaN"
-        rows = missing if is_missing_value else infinite
-        if found is None or not len(rows):
+        if found is None:
+            raise
+        is_missing_value = found.group(2) == "NaN"
+        rows = unusable_rows(X)[0 if is_missing_value else 1]
+        if not len(rows):
             raise
         remedy = "fill missing values, for instance with SimpleImputer," if is_missing_value else "correct them,"
         msg = f"{found.group(1)} in {name_rows(rows)}; {remedy} or drop these rows."

@@ -86,8 +86,8 @@ def check_training_features(
     Raises
     ------
     ValueError
-        If ``X`` is empty, masked, or holds dates or strings, if lengths differ, if labels are missing or mix numbers and
-        strings, or if groups are missing: the errors of ``EllipsoidOpenSetClassifier.fit``.
+        If ``X`` is empty, masked, or holds dates or strings, if lengths differ, if labels are missing or mix numbers
+        and strings, or if groups are missing: the errors of ``EllipsoidOpenSetClassifier.fit``.
     TypeError
         If ``X`` is sparse.
 
@@ -171,7 +171,7 @@ class _Data:
         return [int(number) for number in self.numbers[which]]
 
     def together(self, numbers: Integers) -> list[NDArray[np.intp]]:
-        """Sets of two or more rows with the same number, in the order of their first row."""
+        """Give sets of two or more rows with the same number, in the order of their first row."""
         order = np.argsort(numbers, kind="stable")
         parts = np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
         return sorted((part for part in parts if len(part) > 1), key=lambda part: int(part[0]))
@@ -185,14 +185,15 @@ def _unusable(data: _Data) -> Iterator[Finding]:
     if len(data.missing):
         rows = data.missing.tolist()
         message = (
-            f"X has missing values in {named_rows(rows)}; fill them, for instance with SimpleImputer, or drop them."
+            f"X has missing values in {named_rows(rows)}; fill them, for instance with SimpleImputer, or drop these "
+            "rows."
         )
         yield Finding("missing_values", rows, None, message)
     if len(data.too_large):
         rows = data.too_large.tolist()
         message = (
-            f"X has infinite values, or values beyond {LARGEST_VALUE:.0e}, in {named_rows(rows)}; correct them, or drop "
-            "these rows."
+            f"X has infinite values, or values beyond {LARGEST_VALUE:.0e}, in {named_rows(rows)}; correct them, or "
+            "drop these rows."
         )
         yield Finding("infinite_values", rows, None, message)
 
@@ -217,8 +218,8 @@ def _near_conflicts(data: _Data) -> Iterator[Finding]:
     graph = coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(len(data.X), len(data.X)))
     parts = data.together(connected_components(graph, directed=False)[1].astype(np.int64))
     text = (
-        "Nearly equal rows have different labels ({}) in {}; look at these samples, and keep one label for each if they "
-        "show the same."
+        "Nearly equal rows have different labels ({}) in {}; look at these samples, and keep one label for each if "
+        "they show the same."
     )
     yield from _by_labels(data, parts, "near_conflicts", text)
 
@@ -292,12 +293,10 @@ def _unlike_norms(data: _Data) -> Iterator[Finding]:
     median = np.median(data.norms) if len(data.norms) else 0.0
     near, far = _UNLIKE
     # Where norms also lie between, they vary much by nature.
-    parts = [
-        np.flatnonzero(beyond(far))
-        for beyond in (lambda factor: data.norms > factor * median, lambda factor: data.norms < median / factor)
-        if np.array_equal(beyond(near), beyond(far))
-    ]
-    part = np.sort(np.concatenate([np.empty(0, dtype=np.intp), *parts]))
+    is_large, is_small = data.norms > far * median, data.norms < median / far
+    is_large &= is_large.sum() == (data.norms > near * median).sum()
+    is_small &= is_small.sum() == (data.norms < median / near).sum()
+    part = np.flatnonzero(is_large | is_small)
     if len(part):
         low, high = data.norms[part].min(), data.norms[part].max()
         span = f"{low:.3g}" if f"{low:.3g}" == f"{high:.3g}" else f"{low:.3g} to {high:.3g}"
@@ -326,15 +325,15 @@ def _duplicates(data: _Data) -> Iterator[Finding]:
     exact = _found_by_class(data, data.together(copies))
     for code, sets in sorted(exact.items()):
         message = (
-            f"{_named(data, code)} has equal rows in {named_groups(sets)}; by default a fit counts each of these groups "
-            "as one sample: drop the copies, or pass duplicates='each' to count all."
+            f"{_named(data, code)} has equal rows in {named_groups(sets)}; by default a fit counts each of these "
+            "groups as one sample: drop the copies, or pass duplicates='each' to count all."
         )
         yield Finding("exact_duplicates", sorted(chain(*sets)), data.plain(code), message)
     is_near = [part for part in data.together(data.units) if np.ptp(data.equal[part]) > 0]
     for code, sets in sorted(_found_by_class(data, is_near).items()):
         message = (
-            f"{_named(data, code)} has nearly equal rows in {named_groups(sets)}; drop copies, and pass the recordings, "
-            "videos or persons that such rows come from as groups."
+            f"{_named(data, code)} has nearly equal rows in {named_groups(sets)}; drop copies, and pass the "
+            "recordings, videos or persons that such rows come from as groups."
         )
         yield Finding("near_duplicates", sorted(chain(*sets)), data.plain(code), message)
 

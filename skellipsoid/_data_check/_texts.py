@@ -185,13 +185,13 @@ def _open_labels(data: _Data) -> Iterator[Finding]:
             continue
         if name == wanted and data.open_label not in data.rows_of:
             message = (
-                f"open_label={data.open_label!r} occurs nowhere, but {label!r} does, in {named_rows(rows)}, and is trained "
-                f"as a class; pass open_label={label!r} if these texts are of no class."
+                f"open_label={data.open_label!r} occurs nowhere, but {label!r} does, in {named_rows(rows)}, and is "
+                f"trained as a class; pass open_label={label!r} if these texts are of no class."
             )
         elif name in _OPEN and name != wanted:
             message = (
-                f"The label {label!r} in {named_rows(rows)} is a usual name of open rows, but is trained as a class; pass "
-                f"open_label={label!r} if these texts are of no class."
+                f"The label {label!r} in {named_rows(rows)} is a usual name of open rows, but is trained as a class; "
+                f"pass open_label={label!r} if these texts are of no class."
             )
         else:
             continue
@@ -253,8 +253,8 @@ def _long_texts(data: _Data, encoder: SupConTextEncoder, *, local: bool) -> Iter
     rows = [row for row, count in zip(data.rows, counts, strict=True) if count > tokenizer.longest]
     if rows:
         message = (
-            f"The texts in {named_rows(rows)} have more tokens (up to {counts.max()}) than the {tokenizer.longest} that the "
-            "text model reads, and their ends are cut off; shorten them, or raise max_length if the model can read "
+            f"The texts in {named_rows(rows)} have more tokens (up to {counts.max()}) than the {tokenizer.longest} "
+            "that the text model reads, and their ends are cut off; shorten them, or raise max_length if the model can read "
             "more."
         )
         yield Finding("long_texts", rows, None, message)
