@@ -254,8 +254,8 @@ def _long_texts(data: _Data, encoder: SupConTextEncoder, *, local: bool) -> Iter
     if rows:
         message = (
             f"The texts in {named_rows(rows)} have more tokens (up to {counts.max()}) than the {tokenizer.longest} "
-            "that the text model reads, and their ends are cut off; shorten them, or raise max_length if the model can read "
-            "more."
+            "that the text model reads, and their ends are cut off; shorten them, or raise max_length if the model can "
+            "read more."
         )
         yield Finding("long_texts", rows, None, message)
 
