@@ -280,12 +280,9 @@ def _mixed_norms(data: _Data) -> Iterator[Finding]:
     if is_unit.all() or is_unit.sum() <= max(1, beside):
         return
     part = np.flatnonzero(is_unit if 2 * is_unit.sum() < len(is_unit) else ~is_unit)
-    verb = (
-        "have unit length and the other rows do not" if is_unit[part[0]] else "do not have unit length as the others do"
-    )
-    message = (
-        f"{named_rows(data.rows(part)).capitalize()} {verb}; normalise all rows or none, as in the samples to predict."
-    )
+    rows = named_rows(data.rows(part))
+    where = f"in {rows}, but not in most rows" if is_unit[part[0]] else f"in most rows, but not in {rows}"
+    message = f"The norm is 1 {where}; normalise all rows or none, as in the samples to predict."
     yield Finding("mixed_norms", data.rows(part), None, message)
 
 
