@@ -187,6 +187,7 @@ def test_a_plot_does_not_warn_of_the_points_of_its_grid(raw):
 # Rows in errors
 
 
+@pytest.mark.filterwarnings("ignore:X has feature names")
 @pytest.mark.parametrize(
     ("value", "message"),
     [
@@ -205,8 +206,7 @@ def test_errors_name_the_rows_with_missing_and_infinite_values(raw, clf, value, 
     for features in containers:
         with pytest.raises(ValueError, match=message):
             BallClassifier().fit(features, raw[1])
-        with warnings.catch_warnings(), pytest.raises(ValueError, match=message):
-            warnings.filterwarnings("ignore", "X has feature names")
+        with pytest.raises(ValueError, match=message):
             clf.predict(features)
 
 

@@ -451,7 +451,7 @@ def test_a_search_that_cannot_pass_groups_on_is_named(blobs, around):
         "over make_pipeline(EllipsoidOpenSetClassifier(...)) instead, or use metadata routing and "
         "set_fit_request(groups=True)."
     )
-    with pytest.warns(UserWarning) as caught:
+    with pytest.warns(UserWarning, match="passes groups to its splitter only") as caught:
         tuned.fit(X, y, groups=np.arange(500) // 2)
     assert [str(warning.message) for warning in caught] == [message]
     assert caught[0].filename == __file__
