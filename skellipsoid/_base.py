@@ -206,8 +206,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         -----
         UserWarning
             Once for each fit, if nearly all samples have norms unlike those in training: in a call of at least 20
-            samples, or in several calls together. Then the preprocessing may differ from that of training. Read more in
-            the :ref:`User Guide <unlike_norms>`.
+            samples, or in several calls together. Then the preprocessing may differ from that of training. With fewer
+            than 10 features there is no warning. Read more in the :ref:`User Guide <unlike_norms>`.
         """
         X = self._validate_scored_data(X)
         warn_of_unlike_norms(self, X)

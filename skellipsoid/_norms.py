@@ -20,6 +20,8 @@ FEWEST_JUDGED = 20
 SHARE = 0.9
 #: Training samples that determine the usual norms; with fewer there is no warning.
 FEWEST_TRAINED = 50
+#: In fewer dimensions, as of a table or of logits, samples of unknown classes have norms of any size.
+FEWEST_FEATURES = 10
 #: Share of each class's norms that is unusual, at either end.
 _TAIL = 0.05
 
@@ -49,8 +51,11 @@ _LOCK = Lock()
 
 
 def usual_norms(X: NDArray[Any], classes: NDArray[np.int64]) -> Floats | None:
-    """Smallest and largest usual norm, (2,): the least 5 % quantile of a class and the greatest 95 % quantile."""
-    if len(X) < FEWEST_TRAINED:
+    """Smallest and largest usual norm, (2,): the least 5 % quantile of a class and the greatest 95 % quantile.
+
+    ``None`` with too few samples or features.
+    """
+    if len(X) < FEWEST_TRAINED or X.shape[1] < FEWEST_FEATURES:
         return None
     found = norms(X)
     quantiles = [np.quantile(found[classes == label], (_TAIL, 1 - _TAIL)) for label in np.unique(classes)]

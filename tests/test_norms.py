@@ -18,7 +18,7 @@ from sklearn.preprocessing import Normalizer, StandardScaler, normalize
 import skellipsoid
 from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV
 from skellipsoid.baselines import BallClassifier, KNNOpenSetClassifier, MahalanobisClassifier
-from skellipsoid.plotting import EllipsoidDisplay
+from skellipsoid.plotting._plane import Plane, open_region
 
 
 @pytest.fixture(scope="module")
@@ -149,8 +149,10 @@ def test_a_pipeline_and_a_tuner_warn(raw, new):
         tuned.predict(new[0])
 
 
-def test_small_trainings_and_methods_that_normalise_do_not_warn(raw, new):
+def test_small_trainings_few_features_and_methods_that_normalise_do_not_warn(raw, new):
     X, y = normalize(raw[0]), raw[1]
+    few = slice(20, 29)
+    assert messages(lambda: BallClassifier().fit(X[:, few], y).predict(100 * new[0][:, few])) == []
     for classifier in (BallClassifier().fit(X[:49], y[:49]), KNNOpenSetClassifier().fit(X, y)):
         assert messages(lambda: classifier.predict(new[0])) == []  # noqa: B023
         assert classifier._norm_range is None
@@ -178,10 +180,12 @@ def test_norms_beyond_double_precision_are_unlike(clf):
 
 
 def test_a_plot_does_not_warn_of_the_points_of_its_grid(raw):
-    pytest.importorskip("matplotlib")
-    X, y = normalize(raw[0][:, [20, 42]] + 1), raw[1]
+    X, y = normalize(raw[0]), raw[1]
     clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
-    assert messages(lambda: EllipsoidDisplay.from_estimator(clf, X, y)) == []
+    plane = Plane(np.zeros(64), np.eye(64)[:2], np.eye(64)[:2])
+    limits = np.array([[90.0, 90.0], [99.0, 99.0]])
+    assert messages(lambda: open_region(clf, plane, limits, 10)) == []
+    assert len(messages(lambda: clf.predict(plane.lift(limits.repeat(10, axis=0))))) == 1
 
 
 # Rows in errors
