@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from sklearn.utils import Bunch
 from sklearn.utils.validation import check_is_fitted
 
+from ._pipelines import less_class_offsets
+
 
 class KeepsHeldOut:
     """Mixin of a classifier whose fit scores samples that it holds out."""
@@ -62,3 +64,46 @@ class KeepsHeldOut:
             "weights": weights,
             "is_open": is_open,
         }
+
+
+def held_out_rows(classifier: Any, caller: str) -> dict[str, Any]:
+    """Labels, answers and scores of what a fitted classifier held out, as arguments of metrics and displays of scores.
+
+    From scores the class offsets are subtracted, so that what lies below the offset is what ``predict`` rejects.
+
+    Raises
+    ------
+    TypeError
+        If the classifier keeps no held-out samples.
+    ValueError
+        If nothing, or no class, was held out of the fit.
+    """
+    name = type(classifier).__name__
+    if isinstance(classifier, KeepsHeldOut):
+        check_is_fitted(classifier)
+    if not hasattr(classifier, "held_out_"):
+        msg = (
+            f"{caller} reads held_out_, which this {name} does not have: pass new samples with their labels, or a "
+            "classifier that holds samples and classes out, such as EllipsoidOpenSetClassifier."
+        )
+        raise TypeError(msg)
+    rows = classifier.held_out_
+    if rows is None or not rows.is_open.any():
+        what = "sample" if rows is None else "class"
+        msg = (
+            f"The fit of this {name} held out no {what}, so that nothing stands in for open samples: pass new samples "
+            "with their labels, some of them open."
+        )
+        raise ValueError(msg)
+    truth = classifier._possible_answers()[
+        np.where(rows.is_open, len(classifier.classes_), classifier._encode(rows.label))
+    ]
+    return {
+        "y_true": truth,
+        "y_pred_known": rows.nearest_class,
+        "score": less_class_offsets(classifier, rows.score, rows.nearest_class),
+        "offset": classifier.offset_,
+        "open_label": classifier.open_label_,
+        "labels": classifier.classes_,
+        "sample_weight": rows.weight,
+    }
