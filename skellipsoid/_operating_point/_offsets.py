@@ -125,7 +125,7 @@ class Shortage(NamedTuple):
         return (
             f"{self.name}={self.rate:g} (of {self.n_rows} {self.kind} rows, "
             f"{fewest_rows(self.rate, self.confidence)} are needed; {self.n_rows} can keep "
-            f"{mean:.2g} % in the mean, or {most:.2g} % with a confidence of {100 * level:g} %)"
+            f"{mean:.2g} % on average, or {most:.2g} % with a confidence of {100 * level:g} %)"
         )
 
     @property
