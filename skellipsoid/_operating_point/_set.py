@@ -54,7 +54,7 @@ def set_operating_point(
         known samples [1]_. The offset is the score with the rank ⌊(n + 1) · rate⌋, counted from the lowest score. If
         this rank is 0, the offset is the lowest score. A rate of 0 rejects none of the given known samples.
     open_acceptance_rate : float in [0, 1], default=None
-        Take the smallest offset that accepts at most this share of *new* open samples, in the mean over draws of the m
+        Take the smallest offset that accepts at most this share of *new* open samples, on average over draws of the m
         given open samples: of these it accepts ⌊(m + 1) · rate⌋ − 1. If this number is negative, it accepts none of
         them. A rate of 0 accepts none of the given open samples.
     class_rejection_rates : mapping of class to float in [0, 1], default=None
@@ -63,9 +63,9 @@ def set_operating_point(
         the samples that are assigned to other classes. If both are ``None``, the other classes keep the fitted
         boundary.
     confidence : float in (0, 1), default=None
-        Keep each rate not only in the mean over draws of the given samples, but in this share of the draws [2]_. With
+        Keep each rate not only on average over draws of the given samples, but in this share of the draws [2]_. With
         0.95, the chance that new samples exceed the rate is at most 5 %. This needs more samples: 59 for a rate of 5 %
-        instead of 19. ``None`` keeps the rates in the mean.
+        instead of 19. ``None`` keeps the rates on average.
 
     Returns
     -------
@@ -90,8 +90,8 @@ def set_operating_point(
     -----
     Let r of n given samples be beyond the offset, and let the offset be the score of the next one. The share of new
     samples beyond the offset has the distribution Beta(r + 1, n − r), whatever the distribution of the scores. Its mean
-    is (r + 1) / (n + 1). With five open samples, all of them rejected, one sixth of new open samples is accepted in the
-    mean, and at most 45 % with a confidence of 0.95. All this is about samples that are drawn alike: it says nothing
+    is (r + 1) / (n + 1). With five open samples, all of them rejected, one sixth of new open samples is accepted on
+    average, and at most 45 % with a confidence of 0.95. All this is about samples that are drawn alike: it says nothing
     about open samples of another kind.
 
     References
