@@ -103,9 +103,9 @@ def draw_all(clf, X, y, **options):
 
 def test_given_axes_are_drawn_on_and_pyplot_is_left_alone(flat):
     clf, X, y = flat
-    figure = Figure(layout="constrained", figsize=(25, 5))
+    figure = Figure(layout="constrained", figsize=(30, 5))
     before = plt.figure()
-    for ax, display in zip(figure.subplots(1, 5), (*DISPLAYS, EllipsoidDisplay), strict=True):
+    for ax, display in zip(figure.subplots(1, 6), (*DISPLAYS, EllipsoidDisplay), strict=True):
         found = display.from_estimator(clf, X, y, ax=ax)
         assert found.ax_ is ax
         assert found.figure_ is figure
@@ -128,11 +128,11 @@ def test_axes_of_a_subfigure_are_drawn_on(flat):
 def test_each_display_makes_one_figure_and_keeps_its_numbers(flat):
     clf, X, y = flat
     found = draw_all(clf, X, y)
-    assert len(plt.get_fignums()) == 5
+    assert len(plt.get_fignums()) == 6
     for display in found:
         assert display.plot() is display
         assert display.figure_ is display.ax_.figure
-    assert len(plt.get_fignums()) == 10
+    assert len(plt.get_fignums()) == 12
 
 
 def test_unsigned_and_boolean_labels(flat):
