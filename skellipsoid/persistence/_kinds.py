@@ -159,7 +159,7 @@ _ELLIPSOID = {
     **_MOMENTS,
 }
 _KEPT_TEXTS = {
-    "training_texts_": optional(Rule("an array of strings", is_array("O"), ("n_texts",))),
+    "training_texts_": optional(Rule("an array of strings of type object", is_array("O"), ("n_texts",))),
     "training_labels_": optional(or_none(Rule("an array of labels", is_array("biufO"), ("n_texts",)))),
     "training_features_": optional(floats("n_texts", "n_outputs")),
 }
