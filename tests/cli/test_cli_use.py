@@ -157,9 +157,7 @@ def test_json_lines(saved, texts, give_input, capsys):
     assert short[-1].endswith('"text": "左"}')
 
 
-def test_the_nearest_training_texts_are_the_reason(
-    saved, tiny_model, table, texts, labels, tmp_path, give_input, capsys
-):
+def test_the_nearest_training_texts_are_the_reason(tiny_model, table, texts, labels, tmp_path, give_input, capsys):
     folder, lines = tmp_path / "with texts", [texts[5].upper(), "rain\ttomorrow"]
     words = ["--data", table, "--model-name", tiny_model, "--save", folder, "--keep-texts", "--quiet"]
     assert main(["train", *map(str, words)]) == 0
