@@ -108,17 +108,23 @@ def judge(classifier, features, truth):
 
 def report(found):
     """Print the figures of both modes by data set and texts per class, and the gain of the head."""
-    lines = []
-    for name, title in SETS.items():
-        for size in SIZES:
-            rows = [row for row in found if (row["data"], row["size"]) == (name, size)]
-            if rows:
-                line = [title, str(size), str(len(rows))]
-                for figure in FIGURES:
-                    line.append(" / ".join(f"{np.mean([row[mode][figure] for row in rows]):.1f}" for mode in MODES))
-                gains = [row["head"]["f1"] - row["none"]["f1"] for row in rows]
-                lines.append([*line, f"{np.mean(gains):+.1f} ± {np.std(gains, ddof=1) / len(gains) ** 0.5:.1f}"])
+    lines, means = [], {size: [] for size in SIZES}
+    for name, size in itertools.product(SETS, SIZES):
+        rows = [row for row in found if (row["data"], row["size"]) == (name, size)]
+        if rows:
+            means[size].append([[np.mean([row[mode][figure] for row in rows]) for mode in MODES] for figure in FIGURES])
+            gains = [row["head"]["f1"] - row["none"]["f1"] for row in rows]
+            gain = f"{np.mean(gains):+.1f} ± {np.std(gains, ddof=1) / len(gains) ** 0.5:.1f}"
+            lines.append([SETS[name], str(size), str(len(rows)), *pairs(means[size][-1]), gain])
+    for size, of_sets in means.items():
+        mean = np.mean(of_sets, axis=0)
+        lines.append([f"Mean of {len(of_sets)} sets", str(size), "", *pairs(mean), f"{mean[0, 1] - mean[0, 0]:+.1f}"])
     table(["data", "texts per class", "cases", *FIGURES.values(), "gain in F1"], lines)
+
+
+def pairs(figures):
+    """Write each figure of both modes."""
+    return [" / ".join(f"{value:.1f}" for value in of_modes) for of_modes in figures]
 
 
 if __name__ == "__main__":
