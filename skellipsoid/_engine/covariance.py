@@ -281,49 +281,26 @@ class LeftOutShapes:
     def _changes(self, sets: Sets) -> _Changes:
         """Change T, B, μ and Q.
 
-        T is ``inflation`` (I − κ VᵀV). With the columns Y, which are the deviations c − μ of the touched classes and V,
-        B₀ gains YᵀGY: the class means that remain, less those of all classes, about their own mean. Its target is the
-        mean variance of B₀ in units of T, times T, all of them without the set.
+        T is ``inflation`` (I − κ VᵀV). The target of B is the mean variance of B₀ in units of T, times T, all of them
+        without the set.
         """
         frame, background, taken = self.frame, self.background, sets.taken(self.frame.offsets)
         rows, pooled, n_touched, size = taken.rows, frame.pooled, taken.moves.shape[1], taken.rows.shape[1]
         inflation, n_axes = frame.without(sets)
-        is_touched = (sets.touched >= 0).double()
-        # Coefficients of the class means: those of the touched classes move, or are gone.
-        before = functional.pad(torch.diag_embed(is_touched), (0, size))
-        is_left = is_touched * sets.exists
-        if self.without_class:
-            is_left[:, 0] = 0
-        after = torch.cat([torch.diag_embed(is_left), taken.moves * is_left.unsqueeze(2)], dim=2)
-        n_classes = len(frame.means)
-        n_left = (n_classes - (is_touched - is_left).sum(1)).clamp_min(1).view(-1, 1, 1)
-        of_mean = (after - before).sum(1, keepdim=True) / n_left
-        columns = torch.cat([frame.means[sets.touched], rows], dim=1)  # Y
-        mean = (of_mean @ columns).squeeze(1)
         lost = -pooled * identity(size, rows)
+        columns, mean, gains, n_left = self._class_means(sets, taken)
         if not background.target:
-            ones = torch.ones_like(mean)
-            empty = columns[:, :0]
-            return _Changes(
-                taken,
-                rows,
-                lost.expand(len(rows), -1, -1),
-                inflation,
-                mean,
-                0 * ones,
-                empty,
-                empty @ empty.transpose(1, 2),
-                inflation,
-            )
-        gains = after.transpose(1, 2) @ after - before.transpose(1, 2) @ before
-        gains = (gains - n_left * of_mean.transpose(1, 2) @ of_mean) / (n_classes - 1)
+            none, empty = torch.zeros_like(mean), columns[:, :0]
+            products = empty @ empty.transpose(1, 2)
+            matrix = lost.expand(len(rows), -1, -1)
+            return _Changes(taken, rows, matrix, inflation, mean, none, empty, products, inflation)
         target = background.target * self._mean_variance(rows, columns, gains) / n_axes * len(frame.within)
         gains = (1 - background.share) * gains
         gains[:, n_touched:, n_touched:] += target.view(-1, 1, 1) * lost
         inverse = ((1 - background.share) * frame.between + target.unsqueeze(1)).reciprocal()
         spread = columns * inverse.unsqueeze(1)
         inner = torch.linalg.solve(identity(gains.shape[1], gains) + gains @ (spread @ columns.transpose(1, 2)), gains)
-        ratio = inflation * (n_left.flatten() - 1) / (n_classes - 1)
+        ratio = inflation * (n_left - 1) / (len(frame.means) - 1)
         # T B⁻¹ T, with T Y B⁻¹ = Y B⁻¹ + Vᵀ (mixed).
         mixed = -pooled * (rows @ spread.transpose(1, 2))
         onto_columns = torch.cat([mixed, identity(gains.shape[1], gains).expand(len(mixed), -1, -1)], dim=1)
@@ -335,29 +312,49 @@ class LeftOutShapes:
         matrix[:, :size, :size] += lost
         # Along the axes Q changes by about the same factor.
         factor = ((1 + ratio.unsqueeze(1) * inverse) / (1 + background.inverse)).mean(1)
-        new_columns = torch.cat([rows, spread], dim=1)
-        if (n_between := n_classes - 1) < min(size, len(frame.within)):
-            # B⁻¹ is constant where class means do not differ: fewer columns are V, and the axes where they do.
-            constant = inverse[:, -1].view(-1, 1, 1)
-            onto = matrix.new_zeros(len(rows), new_columns.shape[1], size + n_between)
-            onto[:, :size, :size] = identity(size, rows)
-            onto[:, size + n_touched :, :size] = constant * identity(size, rows)
-            onto[:, size : size + n_touched, size:] = spread[:, :n_touched, :n_between]
-            onto[:, size + n_touched :, size:] = (rows * (inverse.unsqueeze(1) - constant))[:, :, :n_between]
-            matrix = onto.transpose(1, 2) @ matrix @ onto
-            axes = torch.eye(n_between, rows.shape[2]).to(rows)
-            new_columns = torch.cat([rows, axes.expand(len(rows), -1, -1)], dim=1)
-        return _Changes(
-            taken,
-            new_columns,
-            matrix / factor.view(-1, 1, 1),
-            inflation * factor,
-            mean,
-            inverse,
-            spread,
-            inner,
-            ratio,
-        )
+        spanned, matrix = self._fewer_columns(rows, spread, inverse, matrix)
+        matrix = matrix / factor.view(-1, 1, 1)
+        return _Changes(taken, spanned, matrix, inflation * factor, mean, inverse, spread, inner, ratio)
+
+    def _class_means(self, sets: Sets, taken: Taken) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Give columns Y, the change of μ, G, and the number of classes that remain.
+
+        Y are the deviations c − μ of the touched classes, and V. B₀ gains YᵀGY: the class means that remain, less those
+        of all classes, about their own mean.
+        """
+        frame, size = self.frame, taken.rows.shape[1]
+        is_touched = (sets.touched >= 0).double()
+        # Coefficients of the class means: those of the touched classes move, or are gone.
+        before = functional.pad(torch.diag_embed(is_touched), (0, size))
+        is_left = is_touched * sets.exists
+        if self.without_class:
+            is_left[:, 0] = 0
+        after = torch.cat([torch.diag_embed(is_left), taken.moves * is_left.unsqueeze(2)], dim=2)
+        n_classes = len(frame.means)
+        n_left = (n_classes - (is_touched - is_left).sum(1)).clamp_min(1)
+        of_mean = (after - before).sum(1, keepdim=True) / n_left.view(-1, 1, 1)
+        columns = torch.cat([frame.means[sets.touched], taken.rows], dim=1)
+        gains = after.transpose(1, 2) @ after - before.transpose(1, 2) @ before
+        gains = (gains - n_left.view(-1, 1, 1) * of_mean.transpose(1, 2) @ of_mean) / (n_classes - 1)
+        return columns, (of_mean @ columns).squeeze(1), gains, n_left
+
+    def _fewer_columns(self, rows: Tensor, spread: Tensor, inverse: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
+        """Give X and E: V and Y B⁻¹, or V and the axes where class means differ, if these are fewer.
+
+        B⁻¹ is constant where class means do not differ, so that Y B⁻¹ has a part in V there.
+        """
+        size, n_between = rows.shape[1], len(self.frame.means) - 1
+        if n_between >= min(size, len(self.frame.within)):
+            return torch.cat([rows, spread], dim=1), matrix
+        n_touched = spread.shape[1] - size
+        constant = inverse[:, -1].view(-1, 1, 1)
+        onto = matrix.new_zeros(*matrix.shape[:2], size + n_between)
+        onto[:, :size, :size] = identity(size, rows)
+        onto[:, size + n_touched :, :size] = constant * identity(size, rows)
+        onto[:, size : size + n_touched, size:] = spread[:, :n_touched, :n_between]
+        onto[:, size + n_touched :, size:] = (rows * (inverse.unsqueeze(1) - constant))[:, :, :n_between]
+        axes = torch.eye(n_between, rows.shape[2]).to(rows).expand(len(rows), -1, -1)
+        return torch.cat([rows, axes], dim=1), onto.transpose(1, 2) @ matrix @ onto
 
     def _mean_variance(self, rows: Tensor, columns: Tensor, gains: Tensor) -> Tensor:
         """Give the trace of T⁻¹B₀ without the sets, relative to that of all samples, (n_sets,).

@@ -21,7 +21,8 @@ B₀, its target b β T, β, classes that are gone       change; along the axes 
 span                                                 kept, without the set's axes in the mean β: 0.001 %
 typical variance (classes without spread alone)      kept: 3 %
 class held out: B₀, μ, β, number of classes          change: a quarter of the class's share of all classes
-class held out: T                                    loses the set, and keeps the rest of the class
+class held out: T                                    loses the set, and keeps the rest of the class: 0.8 % in the
+                                                     mean of 16 classes, 0.2 % of 40
 origin and unit of the features, outliers, copies    kept: distances do not depend on the first two
 ==================================================== ======================================================
 """
