@@ -65,6 +65,7 @@ sphinx_gallery_conf = {
                 "text_pipeline",
                 "digits",
                 "displays",
+                "held_out",
                 "size",
                 "beta_alpha",
             )

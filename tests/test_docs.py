@@ -124,6 +124,7 @@ def test_examples_are_there():
         "plot_displays",
         "plot_digits",
         "plot_ellipsoids_2d",
+        "plot_held_out",
         "plot_size",
         "plot_text_pipeline",
         "plot_three_answers",
