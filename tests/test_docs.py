@@ -23,11 +23,12 @@ PAGES = {
     for path in sorted(DOCS.rglob("*.rst"))
     if not MADE_BY_SPHINX & {*path.relative_to(DOCS).parts} and path.name != "sg_execution_times.rst"
 }
+MARKDOWN = [*ROOT.glob("*.md"), *(ROOT / "benchmarks").glob("*.md")]
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 #: Pages whose console blocks are run, and how many commands each has.
 CONSOLE_PAGES = {"guide/command_line.rst": 15, "guide/benchmark_runner.rst": 6}
 #: Blocks of commands that CI runs as the README has them, or as `.ci/run` has them; benchmarks take hours.
-NOT_RUN_HERE = {"contributing.rst", "guide/benchmarks.rst", "guide/quick_start.rst", "install.rst"}
+NOT_RUN_HERE = {"contributing.rst", "guide/quick_start.rst", "install.rst"}
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -69,7 +70,7 @@ def test_readme_shows_the_demo_as_the_guide_does():
     assert {*shown} <= {*guide}
 
 
-@pytest.mark.parametrize("page", sorted(path.name for path in ROOT.glob("*.md")))
+@pytest.mark.parametrize("page", sorted(str(path.relative_to(ROOT)) for path in MARKDOWN))
 def test_relative_links_of_markdown_files_lead_somewhere(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     headings = {
@@ -81,7 +82,7 @@ def test_relative_links_of_markdown_files_lead_somewhere(page):
     for target in targets:
         path, _, anchor = target.partition("#")
         if "://" not in target:
-            assert (ROOT / path).exists() if path else anchor in headings, f"{page} links to {target}"
+            assert ((ROOT / page).parent / path).exists() if path else anchor in headings, f"{page} links to {target}"
 
 
 def test_every_code_block_is_of_a_kind_that_is_run():
