@@ -39,7 +39,7 @@ def outline(clf, label):
 
 
 def draw(title, faint=()):
-    fig, ax = plt.subplots(figsize=(6.4, 5.6), layout="constrained")
+    _, ax = plt.subplots(figsize=(6.4, 5.6), layout="constrained")
     for k, (colour, marker) in enumerate(zip(COLOURS, MARKERS, strict=True)):
         opacity = 0.25 if k in faint else 1
         ax.plot(*X[y == k].T, marker, markersize=8, color=colour, markeredgecolor="white", alpha=opacity)
