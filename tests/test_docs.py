@@ -29,6 +29,10 @@ EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 CONSOLE_PAGES = {"guide/command_line.rst": 15, "guide/benchmark_runner.rst": 6}
 #: Blocks of commands that CI runs as the README has them, or as `.ci/run` has them; benchmarks take hours.
 NOT_RUN_HERE = {"contributing.rst", "guide/quick_start.rst", "install.rst"}
+#: Characters that a line of code has at most: more are cut at a window of 1,280 pixels.
+WIDEST = 68
+#: Pages that have longer lines still.
+WIDER = {"guide/command_line.rst", "guide/features.rst", "guide/operating_point.rst", "guide/text.rst"}
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -83,6 +87,15 @@ def test_relative_links_of_markdown_files_lead_somewhere(page):
         path, _, anchor = target.partition("#")
         if "://" not in target:
             assert ((ROOT / page).parent / path).exists() if path else anchor in headings, f"{page} links to {target}"
+
+
+@pytest.mark.parametrize("page", sorted({*PAGES, "README.md"} - WIDER))
+def test_code_fits_a_column_of_the_page(page):
+    text = PAGES[page] if page in PAGES else (ROOT / page).read_text(encoding="utf-8")
+    code = [line.strip() for line in re.findall(r"^ *(?:>>>|\.\.\.|\$) .*", text, re.M)]
+    blocks = re.findall(r"^```(?:sh|python)\n(.*?)^```", text, re.M | re.S)
+    code += [line for block in blocks for line in block.splitlines()]
+    assert [line for line in code if len(line) > WIDEST] == []
 
 
 def test_every_code_block_is_of_a_kind_that_is_run():
@@ -160,7 +173,7 @@ def console_commands(text):
     """Commands of a page's console blocks, each with the output that the page shows."""
     commands: list[list[str]] = []
     for block in re.findall(r"^\.\. code-block:: console\n\n((?:   .*\n|\n)+)", text, re.M):
-        for line in textwrap.dedent(block).rstrip().splitlines():
+        for line in re.sub(r"\\\n *", "", textwrap.dedent(block)).rstrip().splitlines():
             if line.startswith("$ "):
                 commands.append([line.removeprefix("$ "), ""])
             else:
