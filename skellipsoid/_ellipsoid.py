@@ -214,6 +214,10 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
     See Also
     --------
     SupConTextEncoder : Transforms text to features for this classifier.
+    explain : After the fit: why each sample got its answer.
+    set_operating_point : After the fit: reject more samples, or fewer.
+    skellipsoid.plotting.EllipsoidDisplay : Draws the fitted boundaries.
+    save : Writes the fitted classifier to a folder, without pickle.
 
     Notes
     -----
