@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from pathlib import Path
 
 from docutils import nodes
@@ -13,6 +14,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import skellipsoid
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
 
 project = "skellipsoid"
 author = "The skellipsoid developers"
@@ -77,6 +79,7 @@ sphinx_gallery_conf = {
         ]
     ),
     "doc_module": "skellipsoid",
+    "reset_modules": ("matplotlib", "seaborn", "gallery.large_letters"),
     "backreferences_dir": "generated/backreferences",
     "download_all_examples": False,
     "remove_config_comments": True,
@@ -131,9 +134,9 @@ def group_parameters(app, what, name, obj, options, lines):
     often = [key for key in OFTEN_CHANGED[name] if key in entries]
     others = [key for key in entries if key not in often]
     heading = ["Other Parameters", "-" * len("Other Parameters")]
-    lines[first:end] = [line for key in often for line in entries[key]] + heading + [
-        line for key in others for line in entries[key]
-    ]
+    lines[first:end] = (
+        [line for key in often for line in entries[key]] + heading + [line for key in others for line in entries[key]]
+    )
 
 
 def link_others(app, env, node, content):

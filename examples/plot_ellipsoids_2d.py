@@ -8,6 +8,8 @@ accepts open samples beside the class. An ellipsoid avoids both errors. This exa
 dimensions, and compares their results.
 """
 
+# sphinx_gallery_thumbnail_number = 2
+
 # %%
 # Data
 # ----
