@@ -1,6 +1,7 @@
-"""The picture of all methods on the page *Benchmarks*, from the committed results.
+"""The picture of all methods on the page *Benchmarks*, and the README's table by texts per class.
 
-Run it with ``python benchmarks/charts.py``. It is narrow and has large letters, so that it can be read on a phone.
+Both are made from the committed results by ``python benchmarks/charts.py``. The picture is narrow, with large letters,
+so that it can be read on a phone. The table is printed.
 """
 
 import json
@@ -12,11 +13,37 @@ import numpy as np
 HERE = Path(__file__).parent
 PICTURE = HERE.parent / "docs" / "images" / "methods.png"
 DEFAULT = "ellipsoid"
+#: From this number of texts per class on, the table has the linear head in place of the frozen text model.
+HEAD_FROM = 25
 
 
 def main() -> None:
-    lines = (HERE / "results" / "methods.jsonl").read_text(encoding="utf-8").splitlines()
-    records = [json.loads(line) for line in lines]
+    draw_methods(read("methods"))
+    print_texts_per_class(read("texts_per_class"))
+
+
+def read(name: str) -> list[dict]:
+    lines = (HERE / "results" / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def print_texts_per_class(records: list[dict]) -> None:
+    """Print means over the data sets, each of which has one vote, and in it over known-class ratios and draws."""
+    print("| texts per class | data sets | right | wrong class | known rejected | open noticed | F1 |")
+    print("|---|---|---|---|---|---|---|")
+    for size in sorted({record["size"] for record in records}):
+        mode = "head" if size >= HEAD_FROM else "none"
+        votes: dict[str, list[list[float]]] = {}
+        for record in records:
+            if record["size"] == size:
+                row = [record[mode][figure] for figure in ("wrong", "rejected", "noticed", "f1")]
+                votes.setdefault(record["data"], []).append(row)
+        wrong, rejected, noticed, f1 = np.mean([np.mean(rows, axis=0) for rows in votes.values()], axis=0)
+        figures = (100 - wrong - rejected, wrong, rejected, noticed, f1)
+        print(f"| {size} | {len(votes)} |", *(f"{figure:.0f} % |" for figure in figures))
+
+
+def draw_methods(records: list[dict]) -> None:
     frozen, head = (mean_f1(records, encoder) for encoder in ("none", "head"))
     names = sorted(frozen, key=frozen.get)
     places = np.arange(len(names))
