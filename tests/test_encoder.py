@@ -364,6 +364,62 @@ def test_automatic_settings_are_those_documented(tiny_model, texts, labels, fine
         assert abs(other.weight_ - automatic.weight_).max() > 1e-6
 
 
+def many_texts(texts, labels, n_each):
+    """So many different texts of each class; there are 8 of each of the 4 classes."""
+    return [f"{text} {i}" for i in range(-(-n_each // 8)) for text in texts][: 4 * n_each], np.resize(
+        labels, 4 * n_each
+    )
+
+
+@pytest.mark.parametrize(("n_each", "mode"), [(shell._HEAD_FROM - 1, "none"), (shell._HEAD_FROM, "head")])
+def test_the_automatic_mode_is_chosen_by_texts_per_class(tiny_model, texts, labels, open_texts, n_each, mode):
+    many, truth = many_texts(texts, labels, n_each)
+    # Neither copies of a text nor open texts count.
+    many, truth = [*many, *many[:20], *open_texts], np.append(truth, [*truth[:20], *["-1"] * len(open_texts)])
+    automatic = make(tiny_model, "auto", max_iter=2)
+    chosen = make(tiny_model, mode, max_iter=2, learning_rate=3e-3)
+    np.testing.assert_array_equal(automatic.fit_transform(many, truth), chosen.fit_transform(many, truth))
+    np.testing.assert_array_equal(automatic.transform(texts), chosen.transform(texts))
+    assert (automatic.finetune_, chosen.finetune_, automatic.finetune) == (mode, mode, "auto")
+    assert automatic.n_iter_ == chosen.n_iter_
+    assert automatic.classes_.tolist() == ["alarm", "balance", "light", "weather"]
+    assert len(automatic.groups_) == len(many)
+
+
+def test_the_automatic_mode_does_what_was_asked_for(tiny_model, texts, labels):
+    assert make(tiny_model, "auto", n_components=5, max_iter=1).fit(texts, labels).transform(texts).shape[1] == 5
+    # A single class has nothing to be separated from, so that nothing is trained, without a warning.
+    many = many_texts(texts, labels, shell._HEAD_FROM)[0]
+    assert make(tiny_model, "auto").fit(many, np.repeat("a", len(many))).finetune_ == "none"
+    with pytest.warns(UserWarning, match="y has the single known class 'a'"):
+        make(tiny_model, "auto", n_components=5, max_iter=1).fit(texts, np.repeat("a", len(texts)))
+    with pytest.raises(ValueError, match="SupConTextEncoder with finetune='auto'"):
+        make(tiny_model, "auto").fit(texts)
+
+
+@pytest.mark.parametrize("finetune", MODES)
+def test_texts_are_kept_if_asked_for(tiny_model, texts, labels, open_texts, finetune):
+    given = [*texts, texts[0].upper(), *open_texts]
+    truth = np.array([*labels, labels[0], *["-1"] * len(open_texts)])
+    encoder = make(tiny_model, finetune, max_iter=1, keep_texts=True)
+    encoder.fit_transform(given, truth)
+    distinct = [*texts, *open_texts]
+    assert encoder.training_texts_.tolist() == distinct
+    assert encoder.training_labels_.tolist() == [*labels, *["-1"] * len(open_texts)]
+    np.testing.assert_allclose(encoder.training_features_, encoder.transform(distinct), atol=1e-6)
+    encoder.set_params(keep_texts=False).fit(given, truth)
+    assert not [name for name in vars(encoder) if name.startswith("training_") and name != "training_data_sha256_"]
+
+
+def test_kept_labels_are_optional_and_checked(tiny_model, texts, labels):
+    encoder = make(tiny_model, "none", keep_texts=True)
+    assert encoder.fit(texts).training_labels_ is None
+    codes = np.unique(labels, return_inverse=True)[1]
+    np.testing.assert_array_equal(encoder.fit(texts, codes).training_labels_, codes)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        encoder.fit(texts, codes[:-1])
+
+
 @pytest.mark.parametrize("finetune", ["head", "none"])
 def test_fit_transform_embeds_every_text_once(tiny_model, texts, labels, finetune, monkeypatch):
     embedded, forward = [], TextBackbone._forward

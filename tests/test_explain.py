@@ -138,6 +138,26 @@ def test_text_pipeline_names_texts(tiny_model, texts, labels):
     assert why["answer"].tolist() == model.predict(texts[:4]).tolist()
 
 
+@pytest.mark.parametrize("output", ["default", "pandas"])
+def test_kept_texts_are_the_reference(tiny_model, texts, labels, output):
+    classifier = EllipsoidOpenSetClassifier(max_iter=3, random_state=0)
+    encoder = SupConTextEncoder(tiny_model, finetune="none", keep_texts=True)
+    model = make_pipeline(encoder, StandardScaler(), classifier).set_output(transform=output).fit(texts, labels)
+    queries = ["wake me at six", "lights off", "a rainy morning"]
+    kept = explain(model, queries, n_neighbors=2)
+    given = explain(model, queries, n_neighbors=2, reference=texts)
+    for name, column in given.items():
+        if column.dtype.kind == "f":
+            np.testing.assert_allclose(kept[name], column, atol=1e-5)
+        else:
+            assert kept[name].tolist() == column.tolist()
+    assert kept.keys() - given.keys() == {"neighbor_label_1", "neighbor_label_2"}
+    label_of = dict(zip(texts, labels, strict=True))
+    assert kept.neighbor_label_2.tolist() == [label_of[text] for text in kept.neighbor_2]
+    encoder.fit(texts)
+    assert "neighbor_label_1" not in explain(make_pipeline(encoder, classifier), queries, n_neighbors=1)
+
+
 def test_frames_pipelines_and_single_classes(blobs):
     X, y = blobs
     frame = pd.DataFrame(X, columns=list("abcde"))

@@ -22,7 +22,7 @@ from ._data import DataSet
 #: Raised when features of the same parameters come out differently, so that no kept ones are taken for new ones.
 _FORMAT = 1
 #: Parameters that do not change the features, or that the benchmark sets.
-_IGNORED = ("device", "verbose", "random_state", "open_label", "model_name")
+_IGNORED = ("device", "verbose", "random_state", "open_label", "model_name", "keep_texts")
 _OF_EMBEDDING = ("pooling", "max_length")
 
 

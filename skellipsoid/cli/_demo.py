@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from .. import datasets, explain
 from .._text_files import shortened
-from .._texts import normalize_text
+from .._texts import first_of_equal
 from ._tables import Split, split_table
 from ._train import Tested, check_folder, fit_with_features, keep, print_report, read, run_test
 
@@ -127,8 +127,7 @@ class _Answers:
         *,
         with_scores: bool,
     ) -> None:
-        plain = [normalize_text(text) for text in texts]
-        rows = np.sort(np.unique(plain, return_index=True)[1])  # a copy of a text says nothing more
+        rows = first_of_equal(texts.tolist())  # a copy of a text says nothing more
         self.encoder, self.classifier, self.with_scores = pipeline[:-1], pipeline[-1], with_scores
         self.texts, self.labels, self.features = texts[rows], labels[rows], features[rows]
 

@@ -37,7 +37,7 @@ def _add_demo(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     )
     demo.add_argument("--save", type=Path, metavar="FOLDER", help="keep the model in a new folder")
     _add_training(demo)
-    demo.set_defaults(finetune="head", model_name=None, rejection_rate=None)
+    demo.set_defaults(finetune="auto", model_name=None, rejection_rate=None, keep_texts=False)
 
 
 def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -65,9 +65,15 @@ def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     train.add_argument(
         "--finetune",
-        choices=("none", "head", "full"),
-        default="head",
-        help="what is trained: nothing, a linear layer on the text model, or the text model too (default: head)",
+        choices=("auto", "none", "head", "full"),
+        default="auto",
+        help="what is trained: nothing, a linear layer on the text model, or the text model too; auto is none or head, "
+        "by the texts per intent (default: auto)",
+    )
+    train.add_argument(
+        "--keep-texts",
+        action="store_true",
+        help="keep the training texts in the model, for predict --explain; whoever has the model can read them",
     )
     train.add_argument("--model-name", metavar="MODEL", help="folder or name of another text model")
     _add_training(train)
@@ -121,6 +127,12 @@ def _add_predict(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--scores",
         action="store_true",
         help="label, nearest class, margin (negative outside of the boundary), p-value of being known, runner-up, text",
+    )
+    predict.add_argument(
+        "--explain",
+        action="store_true",
+        help="before the text also the two nearest training texts, each with its label; for a model of train "
+        "--keep-texts",
     )
     predict.add_argument("--json", action="store_true", help="one JSON object a line, instead of tabs")
 

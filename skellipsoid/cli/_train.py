@@ -185,6 +185,7 @@ def _encoder(options: argparse.Namespace) -> SupConTextEncoder:
     named = {} if options.model_name is None else {"model_name": options.model_name}
     return SupConTextEncoder(
         finetune=options.finetune,
+        keep_texts=options.keep_texts,
         open_label=options.open_label,
         random_state=options.seed,
         verbose=int(not options.quiet),

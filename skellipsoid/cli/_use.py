@@ -4,7 +4,7 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from errno import ENOENT
 from io import TextIOWrapper
@@ -20,29 +20,29 @@ from .. import EllipsoidOpenSetClassifier, SupConTextEncoder, explain, load
 from .._pipelines import split_estimator
 from .._text_files import decode_lines, named, read_table
 from ..metrics import open_set_report
-from ..persistence._folder import printable
+from ..persistence._folder import printable, shown
 
 #: Lines that ``predict`` labels at a time when they come from a file or a pipe.
 _LINES = 1024
 _DIGITS = 4
+#: Training texts that ``--explain`` prints for a line.
+_N_NEIGHBORS = 2
 
 
 def predict(options: argparse.Namespace) -> None:
     """Label lines from standard input."""
     pipeline = _load(options.model, verbose=0)
-    if options.scores and not isinstance(classifier := split_estimator(pipeline)[1], EllipsoidOpenSetClassifier):
-        msg = (
-            f"--scores explains ellipsoids, but the model in {str(options.model)!r} ends in a "
-            f"{type(classifier).__name__}; leave --scores out."
-        )
-        raise ValueError(msg)
+    for option in ("scores", "explain"):
+        if getattr(options, option):
+            _check_explained(pipeline, option, options.model)
+    n_neighbors = min(_N_NEIGHBORS, len(_kept_texts(pipeline))) if options.explain else 0
     if isinstance(sys.stdout, TextIOWrapper):
         # Whatever the locale says: no character may end the stream.
         sys.stdout.reconfigure(encoding=None if sys.stdout.isatty() else "utf-8", errors="replace")
     size = 1 if sys.stdin.isatty() else _LINES
     lines = (line.rstrip("\r\n") for line in decode_lines(sys.stdin.buffer, _note_damaged, "The input"))
     for group in _in_groups(lines, size):
-        for record in _answer(pipeline, group, scores=options.scores):
+        for record in _answer(pipeline, group, scores=options.scores, n_neighbors=n_neighbors):
             print(_written(record, as_json=options.json), flush=size == 1)
 
 
@@ -91,6 +91,27 @@ def _load(folder: Path, verbose: int) -> Any:
     return pipeline
 
 
+def _check_explained(pipeline: Any, option: str, folder: Path) -> None:
+    """Refuse a model that the option cannot explain."""
+    classifier = split_estimator(pipeline)[1]
+    has_ellipsoids = isinstance(classifier, EllipsoidOpenSetClassifier)
+    if has_ellipsoids and (option != "explain" or len(_kept_texts(pipeline))):
+        return
+    msg = f"--explain prints training texts, but the model in {str(folder)!r} holds none; train it with --keep-texts."
+    if not has_ellipsoids:
+        msg = (
+            f"--{option} explains ellipsoids, but the model in {str(folder)!r} ends in a {type(classifier).__name__}; "
+            f"leave --{option} out."
+        )
+    raise ValueError(msg)
+
+
+def _kept_texts(pipeline: Any) -> Sequence[str]:
+    """Training texts that the first step of a model has kept."""
+    found: Sequence[str] = getattr(split_estimator(pipeline)[0][0], "training_texts_", ())
+    return found
+
+
 @contextmanager
 def explained(what: str, *sentences: type[Exception]) -> Iterator[None]:
     """Turn any error of a damaged model into one sentence: the libraries that read its files raise many types.
@@ -129,25 +150,27 @@ def _in_groups(lines: Iterable[str], size: int) -> Iterator[list[str]]:
         yield group
 
 
-def _answer(pipeline: Any, lines: list[str], *, scores: bool) -> Iterator[dict[str, Any]]:
+def _answer(pipeline: Any, lines: list[str], *, scores: bool, n_neighbors: int) -> Iterator[dict[str, Any]]:
     """Give one record for each line, its text last."""
-    if not scores:
+    if not (scores or n_neighbors):
         for label, line in zip(pipeline.predict(lines).tolist(), lines, strict=True):
             yield {"label": label, "text": line}
         return
-    why = explain(pipeline, lines, n_axes=0)
-    columns = zip(
-        why.answer.tolist(),
-        why.nearest_class.tolist(),
-        np.round(why.margin.astype(np.float64), _DIGITS).tolist(),
-        np.round(why.p_value, _DIGITS).tolist() if "p_value" in why else [None] * len(lines),
-        why.runner_up.tolist(),
-        lines,
-        strict=True,
-    )
-    names = ("label", "nearest_class", "margin", "p_value", "runner_up", "text")
-    for values in columns:
-        yield dict(zip(names, values, strict=True))
+    why = explain(pipeline, lines, n_axes=0, n_neighbors=n_neighbors)
+    columns: dict[str, list[Any]] = {"label": why.answer.tolist()}
+    if scores:
+        columns |= {
+            "nearest_class": why.nearest_class.tolist(),
+            "margin": np.round(why.margin.astype(np.float64), _DIGITS).tolist(),
+            "p_value": np.round(why.p_value, _DIGITS).tolist() if "p_value" in why else [None] * len(lines),
+            "runner_up": why.runner_up.tolist(),
+        }
+    for i in range(1, n_neighbors + 1):
+        columns[f"neighbor_{i}"] = [shown(text) for text in why[f"neighbor_{i}"]]
+        columns[f"neighbor_label_{i}"] = why.get(f"neighbor_label_{i}", np.full(len(lines), None)).tolist()
+    columns["text"] = lines
+    for values in zip(*columns.values(), strict=True):
+        yield dict(zip(columns, values, strict=True))
 
 
 def _written(record: dict[str, Any], *, as_json: bool) -> str:

@@ -39,6 +39,7 @@ def write_card(estimator: Any, manifest: dict[str, Any], n_bytes: int) -> str:
         _summary(parts, classifier, manifest, n_bytes),
         _usage(parts, classifier),
         *([] if classifier is None else [_classes(classifier), _operating_point(classifier)]),
+        *_training_texts(parts),
         _parameters(parts),
         *_provenance(manifest["provenance"]),
         _bullets("Versions", {name: version for name, version in manifest["versions"].items() if version}),
@@ -104,6 +105,16 @@ def _operating_point(classifier: Any) -> str:
         named = [f"{_code(classifier.classes_[k].item())} {classifier.class_offsets_[k]:+.6g}" for k in moved]
         text += f" For some classes it is moved: {', '.join(named)}."
     return "## Operating point\n\n" + text
+
+
+def _training_texts(parts: list[tuple[str, Any]]) -> list[str]:
+    """Say that the model holds training texts, if it does."""
+    counts = [len(part.training_texts_) for _, part in parts if hasattr(part, "training_texts_")]
+    return [
+        f"## Training texts\n\nThis folder holds {count} training texts, in `skellipsoid.json`. Whoever has the folder "
+        "can read them. Train without `keep_texts` to leave them out."
+        for count in counts
+    ]
 
 
 def _parameters(parts: list[tuple[str, Any]]) -> str:

@@ -82,6 +82,25 @@ def _check_encoder(encoder: SupConTextEncoder, sizes: Sizes) -> None:
     if encoder.pooling == "model" and not len(encoder._backbone.model.after):
         msg = "pooling is 'model', but its text model has no pooling of its own"
         raise ValueError(msg)
+    is_frozen = encoder.finetune_ == "none"
+    if (encoder.weight_ is None, encoder.bias_ is None) != (is_frozen, is_frozen):
+        msg = f"finetune_ is {encoder.finetune_!r}, which does not fit weight_ and bias_"
+        raise ValueError(msg)
+    _check_kept_texts(encoder)
+
+
+def _check_kept_texts(encoder: SupConTextEncoder) -> None:
+    missing = [name for name in _KEPT_TEXTS if not hasattr(encoder, name)]
+    if len(missing) == len(_KEPT_TEXTS):
+        return
+    if missing:
+        msg = f"{missing[0]} is missing"
+        raise ValueError(msg)
+    for text in encoder.training_texts_:
+        text.encode()  # half of a character cannot be printed
+    if encoder.training_features_.shape[1] != encoder._n_features_out:
+        msg = f"training_features_ has {encoder.training_features_.shape[1]} columns, not {encoder._n_features_out}"
+        raise ValueError(msg)
 
 
 def _check_tuned(tuned: TunedOperatingPointCV, sizes: Sizes) -> None:
@@ -139,7 +158,13 @@ _ELLIPSOID = {
     "validation_scores_": or_none(NUMBERS),
     **_MOMENTS,
 }
+_KEPT_TEXTS = {
+    "training_texts_": optional(Rule("an array of strings of type object", is_array("O"), ("n_texts",))),
+    "training_labels_": optional(or_none(Rule("an array of labels", is_array("biufO"), ("n_texts",)))),
+    "training_features_": optional(floats("n_texts", "n_outputs")),
+}
 _ENCODER = {
+    "finetune_": Rule("'none', 'head' or 'full'", lambda value: str(value) in ("none", "head", "full")),
     "classes_": optional(CLASSES),
     "weight_": or_none(floats("n_components", "width")),
     "bias_": or_none(floats("n_components")),
@@ -150,6 +175,7 @@ _ENCODER = {
     "validation_scores_": or_none(NUMBERS),
     "training_data_sha256_": optional(TEXT),
     "_backbone": Rule("a text model", lambda value: isinstance(value, TextBackbone)),
+    **_KEPT_TEXTS,
 }
 _TUNED = {
     "estimator_": Rule("an estimator", lambda value: hasattr(value, "predict")),

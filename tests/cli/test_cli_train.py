@@ -30,7 +30,8 @@ def test_train_keeps_a_model_of_all_texts(tiny_model, table, texts, labels, tmp_
     assert "\r" not in err
     loaded = load(folder)
     assert loaded.classes_.tolist() == ["alarm", "balance", "light", "weather"]
-    assert (loaded["enc"].finetune, loaded["enc"].verbose) == ("head", 0)
+    assert (loaded["enc"].finetune, loaded["enc"].finetune_, loaded["enc"].verbose) == ("auto", "none", 0)
+    assert not hasattr(loaded["enc"], "training_texts_")
     assert len(loaded["clf"].groups_) == len(texts)
     assert loaded["clf"].offset_ == 0
 

@@ -16,7 +16,7 @@ import pytest
 from safetensors import SafetensorError
 from sklearn.pipeline import Pipeline
 
-from skellipsoid import EllipsoidOpenSetClassifier, __version__, explain, load, save
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, __version__, explain, load, save
 from skellipsoid.baselines import KNNOpenSetClassifier
 from skellipsoid.cli import _use, main
 from skellipsoid.metrics import open_set_report
@@ -157,12 +157,42 @@ def test_json_lines(saved, texts, give_input, capsys):
     assert short[-1].endswith('"text": "左"}')
 
 
+def test_the_nearest_training_texts_are_the_reason(tiny_model, table, texts, labels, tmp_path, give_input, capsys):
+    folder, lines = tmp_path / "with texts", [texts[5].upper(), "rain\ttomorrow"]
+    words = ["--data", table, "--model-name", tiny_model, "--save", folder, "--keep-texts", "--quiet"]
+    assert main(["train", *map(str, words)]) == 0
+    capsys.readouterr()
+    why = explain(load(folder), lines, n_axes=0, n_neighbors=2)
+    assert why.neighbor_1[0] == texts[5]
+    for line, text, i in zip(predicted(folder, lines, give_input, capsys, "--explain"), lines, (0, 1), strict=True):
+        reasons = [why.neighbor_1[i], why.neighbor_label_1[i], why.neighbor_2[i], why.neighbor_label_2[i]]
+        assert line == "\t".join([why.answer[i], *reasons, text])
+    assert why.neighbor_label_1[0] == labels[5]
+    record = json.loads(predicted(folder, lines, give_input, capsys, "--explain", "--scores", "--json")[1])
+    names = ["neighbor_1", "neighbor_label_1", "neighbor_2", "neighbor_label_2"]
+    assert list(record) == ["label", "nearest_class", "margin", "p_value", "runner_up", *names, "text"]
+    assert [record[name] for name in names] == reasons
+
+
+def test_reasons_need_a_model_that_keeps_texts(saved, give_input, capsys):
+    give_input("wake me at six\n")
+    assert main(["predict", "--model", str(saved), "--explain"]) == 2
+    sentence = f"but the model in {str(saved)!r} holds none; train it with --keep-texts.\n"
+    assert capsys.readouterr().err == f"skellipsoid: --explain prints training texts, {sentence}"
+
+
+def test_reasons_of_a_model_of_few_texts_without_labels(tiny_model, texts, labels, tmp_path, give_input, capsys):
+    encoder = SupConTextEncoder(tiny_model, finetune="none", keep_texts=True).fit(texts[:1])
+    classifier = EllipsoidOpenSetClassifier(random_state=0).fit(encoder.transform(texts), labels)
+    save(Pipeline([("enc", encoder), ("clf", classifier)]), tmp_path / "model")
+    line = predicted(tmp_path / "model", ["rain"], give_input, capsys, "--explain")[0]
+    assert line.split("\t")[1:] == [texts[0], "", "rain"]
+
+
 def test_scores_of_a_model_that_held_nothing_out_and_has_numbers_for_classes(
     tiny_model, texts, labels, tmp_path, give_input, capsys
 ):
     from sklearn.pipeline import make_pipeline
-
-    from skellipsoid import SupConTextEncoder
 
     codes = np.unique(labels, return_inverse=True)[1]
     classifier = EllipsoidOpenSetClassifier(init="identity", max_iter=2, early_stopping=False, recalibrate=False)

@@ -4,6 +4,7 @@ Whoever prepares a folder can write fitting hashes, so every attack here has the
 """
 
 import hashlib
+import io
 import json
 import os
 import pickle
@@ -13,7 +14,7 @@ import time
 import pytest
 import safetensors.torch
 import torch
-from persistence_helpers import MANIFEST, read_manifest, write_manifest
+from persistence_helpers import MANIFEST, make_pipeline, read_manifest, write_manifest
 
 from skellipsoid import load, save
 from skellipsoid.cli import main
@@ -211,6 +212,68 @@ def test_state_that_save_never_writes_is_refused(saved, canary, tmp_path, capsys
     manifest["model"]["steps"][step][group][name] = value
     write_manifest(saved, manifest)
     refused(saved, sentence, canary, tmp_path, capsys)
+
+
+KEPT = "training_texts_"
+TEXTS = {
+    "numbers for texts": (KEPT, {"array": "weight_"}, "training_texts_ .* must be an array of strings of type object"),
+    "a number among texts": (KEPT, {"strings": ["a", 1], "dtype": "O"}, "are no strings of type 'O'"),
+    "texts in rows": (KEPT, {"strings": [["a"], ["b"]], "dtype": "O"}, r"training_texts_ .* has the shape \(2, 1\)"),
+    "texts in a wide type": (KEPT, {"strings": ["a"] * 32, "dtype": "<U9999"}, "is far wider than the longest string"),
+    "texts of a fixed width": (
+        KEPT,
+        {"strings": ["a"] * 32, "dtype": "<U9"},
+        "must be an array of strings of type obj",
+    ),
+    "too few texts": (KEPT, {"strings": ["a"] * 31, "dtype": "O"}, r"training_labels_ .* must have \(31\)"),
+    "half of a character": (KEPT, {"strings": ["\ud800"] * 32, "dtype": "O"}, "surrogates not allowed"),
+    "labels of another number": ("training_labels_", {"strings": ["a"], "dtype": "O"}, r"but must have \(32\)"),
+    "no features": ("training_features_", None, "training_features_ of .* is None, but must be an array of finite"),
+    "features of other texts": ("training_features_", {"array": "weight_"}, r"has the shape \(6, 32\)"),
+    "features of another width": (
+        "training_features_",
+        {"array": "training_features_", "transposed": True},
+        r"has the shape \(6, 32\), but must have \(32, n_outputs\)",
+    ),
+    "another mode": ("finetune_", "none", "finetune_ is 'none', which does not fit weight_ and bias_"),
+    "a mode of none": ("finetune_", ["head"], "must be 'none', 'head' or 'full'"),
+}
+
+
+@pytest.fixture
+def with_texts(tiny_model, texts, labels, tmp_path):
+    """A saved model that keeps its training texts."""
+    save(make_pipeline(tiny_model).set_params(enc__keep_texts=True).fit(texts, labels), tmp_path / "model")
+    return tmp_path / "model"
+
+
+@pytest.mark.parametrize(("name", "value", "sentence"), TEXTS.values(), ids=TEXTS)
+def test_kept_texts_that_do_not_fit_are_refused(with_texts, canary, tmp_path, capsys, name, value, sentence):
+    manifest = read_manifest(with_texts)
+    manifest["model"]["steps"][0]["state"][name] = value
+    write_manifest(with_texts, manifest)
+    refused(with_texts, sentence, canary, tmp_path, capsys)
+
+
+def test_a_part_of_the_kept_texts_is_refused(with_texts, canary, tmp_path, capsys):
+    manifest = read_manifest(with_texts)
+    del manifest["model"]["steps"][0]["state"]["training_labels_"]
+    write_manifest(with_texts, manifest)
+    refused(with_texts, r"training_labels_ is missing \(SupConTextEncoder\)", canary, tmp_path, capsys)
+
+
+def test_kept_texts_are_printed_harmless_and_short(with_texts, monkeypatch, capsys):
+    manifest = read_manifest(with_texts)
+    state = manifest["model"]["steps"][0]["state"]
+    state["training_texts_"]["strings"] = ["\x1b[2J\x9b\u2028\n\tpwned" + "x" * 10**6] * 32
+    write_manifest(with_texts, manifest)
+    for options in ([], ["--json"]):
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"wake me at six\n")))
+        assert main(["predict", "--model", str(with_texts), "--explain", *options]) == 0
+        printed = capsys.readouterr().out
+        assert printed.count("pwned") == 2
+        assert len(printed) < 1000
+        assert printed.replace("\t", "").removesuffix("\n").isprintable()
 
 
 @pytest.mark.parametrize("device", ["meta", "hpu", "privateuseone"])

@@ -15,7 +15,14 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, load, save, set_operating_point
+from skellipsoid import (
+    EllipsoidOpenSetClassifier,
+    SupConTextEncoder,
+    TunedOperatingPointCV,
+    load,
+    save,
+    set_operating_point,
+)
 
 REPORT = """              precision  recall
 balance            1.00    0.75
@@ -108,6 +115,15 @@ def test_the_card_says_what_a_text_model_is(pipeline, tiny_model, tmp_path):
     found = {}
     exec(code.replace("path/to/this/folder", str(tmp_path / "model")), found)
     assert [name for name, _ in found["model"].steps] == ["enc", "clf"]
+
+
+def test_the_card_says_that_texts_are_kept(tiny_model, texts, labels, tmp_path):
+    encoder = SupConTextEncoder(tiny_model, finetune="none", keep_texts=True)
+    for keep_texts in [True, False]:
+        save(encoder.set_params(keep_texts=keep_texts).fit(texts, labels), tmp_path / "model", overwrite=True)
+        manifest, card = ((tmp_path / "model" / name).read_text() for name in ("skellipsoid.json", "README.md"))
+        assert (texts[4] in manifest) is keep_texts
+        assert ("This folder holds 32 training texts, in `skellipsoid.json`." in card) is keep_texts
 
 
 def test_the_card_shows_a_moved_operating_point(blobs, tmp_path):

@@ -220,7 +220,7 @@ def fitted_estimators(tiny_model, texts, labels, rows):
         for some in [X, X[::10], X[:, :2]]:
             yield EllipsoidOpenSetClassifier(init=init, max_iter=2, random_state=0).fit(some, y[:: 100 // len(some)])
     for finetune in ["head", "full", "none"]:
-        yield make_encoder(tiny_model, finetune, max_iter=1).fit(texts, labels)
+        yield make_encoder(tiny_model, finetune, max_iter=1, keep_texts=finetune != "full").fit(texts, labels)
     yield TunedOperatingPointCV(EllipsoidOpenSetClassifier(random_state=0), rejection_rate=0.1, cv=2).fit(X, y)
     for step in [StandardScaler(), Normalizer(), PCA(), TruncatedSVD()]:
         yield step.fit(X)
