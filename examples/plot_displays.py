@@ -3,7 +3,7 @@
 Displays
 ========
 
-Each display of :mod:`skellipsoid.plotting` answers one question. Five of them take a fitted classifier, pipeline or
+Each display of :mod:`skellipsoid.plotting` answers one question. Six of them take a fitted classifier, pipeline or
 search, and test data with open samples. The last one takes the scores of several models.
 """
 
@@ -35,6 +35,7 @@ from skellipsoid.plotting import (
     OpenSetConfusionMatrixDisplay,
     OSCRDisplay,
     ScoreHistogramDisplay,
+    TradeOffDisplay,
 )
 
 X, y = load_digits(return_X_y=True)
@@ -66,6 +67,16 @@ plt.show()
 # A larger offset rejects more samples. The dashed line is the fitted boundary, with the offset 0.
 
 CoverageDisplay.from_estimator(clf, X_test, y_test)
+plt.show()
+
+# %%
+# What does another operating point cost?
+# ---------------------------------------
+# This picture needs no test data. Training samples that were left out of the fit stand in for known samples, and
+# training samples whose whole class was left out stand in for open samples. If at most 2 % of the known samples may be
+# rejected, a third of the open samples is not noticed.
+
+TradeOffDisplay.from_estimator(clf)
 plt.show()
 
 # %%

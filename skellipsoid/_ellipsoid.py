@@ -22,13 +22,14 @@ from ._engine.samples import Gathered, Samples, find_scale
 from ._engine.settings import BoundarySettings
 from ._engine.training import auto_batch_size
 from ._fitted_axes import FittedAxes
+from ._held_out import KeepsHeldOut
 from ._validation import enumerated
 
 #: ``learning_rate="auto"``.
 _LEARNING_RATE = 2e-3
 
 
-class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
+class EllipsoidOpenSetClassifier(FittedAxes, KeepsHeldOut, BoundaryOpenSetClassifier):
     """Open-set classifier with one ellipsoid around each known class.
 
     The boundary stage of EliDecide [1]_. The region of each known class k is one ellipsoid
@@ -194,6 +195,11 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
     held_out_scores_ : ndarray of shape (n_held_out,) or None
         Scores of the known samples by boundaries that were computed without them, in ascending order. ``None`` if
         there are none.
+
+    held_out_ : Bunch of ndarray of shape (n_rows,) or None
+        The same scores with the classes of the samples, and the scores of samples whose whole class was held out. Such
+        samples stand in for open ones: :class:`~skellipsoid.plotting.TradeOffDisplay` draws what an operating point
+        costs. Columns: ``is_open``, ``label``, ``nearest_class``, ``score``, ``weight``. ``None`` if there are none.
 
     n_iter_ : int
         Number of epochs; 1 for the closed form.
@@ -504,7 +510,10 @@ class EllipsoidOpenSetClassifier(FittedAxes, BoundaryOpenSetClassifier):
             self._class_counts, self._class_freedoms = _array(moments.counts), _array(moments.freedoms)
             self._axis_scatters, self._between = _array(moments.scatters), _array(moments.between)
             self._stretches, self._off_variance = _array(moments.stretches), moments.off_span
-        self.held_out_scores_ = None if fitted.held_out_margins is None else np.sort(fitted.held_out_margins)
+        self._held_out = self.held_out_scores_ = None
+        if (left := fitted.held_out) is not None:
+            self._keep_held_out(left.margins, left.assigned, left.classes, left.weights, left.is_open)
+            self.held_out_scores_ = np.sort(left.margins[~left.is_open])
         self.n_iter_ = max(1, fitted.history.n_iter)
         self.loss_curve_ = fitted.history.losses
         self.validation_scores_ = fitted.history.scores or None

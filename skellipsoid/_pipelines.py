@@ -102,6 +102,16 @@ def read_estimator(estimator: Any, X: Any, members: Sequence[str], caller: str, 
     return classifier, X
 
 
+def less_class_offsets(classifier: Any, score: NDArray[np.floating], assigned: NDArray[Any]) -> NDArray[np.floating]:
+    """Subtract the class offsets from scores; samples below ``offset_`` are then those answered open."""
+    class_offsets = classifier.class_offsets_[np.searchsorted(classifier.classes_, assigned)]
+    offset, relative = classifier.offset_, score - class_offsets
+    # The difference rounds otherwise than the sum that predict compares with.
+    is_below = score < (offset + class_offsets).astype(score.dtype)
+    below, least = np.minimum(relative, np.nextafter(offset, -np.inf)), np.maximum(relative, offset)
+    return np.asarray(np.where(is_below, below, least))
+
+
 def fit_with_groups(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
     """Fit an estimator, and pass groups to every step that takes them."""
     if groups is None:

@@ -18,7 +18,13 @@ import skellipsoid
 from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, set_operating_point
 from skellipsoid._engine.duplicates import in_order
 from skellipsoid._operating_point import _tuned
-from skellipsoid._operating_point._offsets import acceptance_offset, difference, rejection_offset
+from skellipsoid._operating_point._offsets import (
+    acceptance_offset,
+    difference,
+    fewest_rows,
+    most_beyond,
+    rejection_offset,
+)
 from skellipsoid._pipelines import duplicate_groups, fit_with_groups
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_accuracy_scorer, open_set_f1_score, open_set_f1_scorer
@@ -86,10 +92,71 @@ def test_new_known_rows_are_rejected_at_most_at_the_rate(n_rows, rate):
     assert np.mean(rejected) == pytest.approx(wanted, abs=4 * error)
 
 
+@pytest.mark.parametrize("confidence", [None, 0.95, 0.5])
+@pytest.mark.parametrize(("n_rows", "rate"), [(5, 0.46), (59, 0.05), (100, 0.05), (100, 0.29)])
+@pytest.mark.parametrize("kind", ["known", "open"])
+def test_rates_hold_for_new_rows_on_average_or_with_the_confidence(n_rows, rate, confidence, kind):
+    rng = np.random.default_rng(0)
+    given = rng.uniform(size=(4000, n_rows))  # new scores beyond an offset are then as many as it is large
+    if kind == "known":
+        shares = np.array([rejection_offset(scores, rate, confidence) for scores in given])
+    else:
+        shares = 1 - np.array([acceptance_offset(scores, rate, confidence) for scores in given])
+    if confidence is None:
+        assert np.mean(shares) <= rate + 4 * shares.std() / np.sqrt(len(shares))
+    else:
+        held = np.mean(shares <= rate)
+        error = np.sqrt(confidence * (1 - confidence) / len(shares))
+        assert held >= confidence - 4 * error
+        # One more row beyond the offset would break it.
+        beyond = most_beyond(n_rows, rate, confidence)
+        assert beyond >= 0
+        ordered = np.sort(given, axis=1)[:, beyond + 1] if beyond + 1 < n_rows else np.ones(len(given))
+        assert np.mean(ordered <= rate) < confidence + 4 * error
+
+
+@pytest.mark.parametrize("confidence", [None, 0.95, 0.999])
+@pytest.mark.parametrize("rate", [0.001, 0.05, 0.29, 0.5, 0.99, 1.0])
+def test_the_fewest_rows_are_the_fewest(rate, confidence):
+    fewest = fewest_rows(rate, confidence)
+    assert most_beyond(fewest, rate, confidence) >= 0
+    assert fewest == 1 or most_beyond(fewest - 1, rate, confidence) < 0
+
+
+def test_few_open_rows_say_what_they_are_worth(data, fitted):
+    X, y = data
+    rows = np.flatnonzero(y == "new")[:5]
+    message = (
+        r"too few rows for open_acceptance_rate=0.05 \(of 5 open rows, 19 are needed; 5 can keep 17 % on average, "
+        r"or 45 % with a confidence of 95 %\): the offset is above their highest score"
+    )
+    with pytest.warns(UserWarning, match=message) as caught:
+        set_operating_point(fitted, X[rows], open_acceptance_rate=0.05)
+    assert caught[0].filename == __file__
+    assert (fitted.predict(X[rows]) == "-1").all()
+    with pytest.warns(UserWarning, match=r"of 5 open rows, 90 are needed; .* 60 % with a confidence of 99 %"):
+        set_operating_point(fitted, X[rows], open_acceptance_rate=0.05, confidence=0.99)
+    set_operating_point(fitted, X[rows], open_acceptance_rate=0.5, confidence=0.9)  # warnings are errors here
+
+
+def test_a_confidence_asks_for_more_than_the_mean(data, fitted):
+    X, y = data
+    for rate in ("rejection_rate", "open_acceptance_rate"):
+        plain = set_operating_point(fitted, X, y, **{rate: 0.1}).offset_
+        sure = set_operating_point(fitted, X, y, **{rate: 0.1}, confidence=0.95).offset_
+        assert (sure < plain) == (rate == "rejection_rate")
+        assert sure != plain
+    with pytest.raises(ValueError, match=r"confidence=0.9 is given without a rate"):
+        set_operating_point(fitted, X, y, confidence=0.9)
+    for wrong in (0, 1, "high"):
+        with pytest.raises(ValueError, match="is not possible; use a number between 0 and 1"):
+            set_operating_point(fitted, X, y, rejection_rate=0.1, confidence=wrong)
+
+
 def test_few_rows_take_the_lowest_score_with_a_warning(data, fitted):
     X = data[0]
     with pytest.warns(
-        UserWarning, match=r"too few rows for rejection_rate=0.05 \(of 18 known rows, 19 are needed\): the offset is"
+        UserWarning, match=r"too few rows for rejection_rate=0.05 \(of 18 known rows, 19 are needed; 18 can keep 5.3 % "
     ) as caught:
         set_operating_point(fitted, X[:18], rejection_rate=0.05)
     assert caught[0].filename == __file__
@@ -159,12 +226,13 @@ def test_rates_without_a_finite_offset_leave_class_rates_alone(data, fitted, rat
 
 @settings(deadline=None)
 @given(scores=SCORES, rate=RATES, single=st.booleans())
-def test_acceptance_offset_is_the_smallest_that_keeps_the_rate(scores, rate, single):
+def test_acceptance_offset_is_the_mirror_image_of_the_rejection_offset(scores, rate, single):
     scores = np.array(scores, dtype=np.float32 if single else np.float64)
-    offset = acceptance_offset(scores, rate)
-    assert np.mean(scores >= offset) <= rate
+    # Minus the score, an open row that is accepted is a known row that is rejected.
+    offset, mirrored = acceptance_offset(scores, rate), rejection_offset(-scores, rate)
+    assert np.sum(scores >= offset) == np.sum(-scores < mirrored)
     lower = np.nextafter(scores.dtype.type(offset), scores.dtype.type(-np.inf))
-    assert offset == -np.inf or np.mean(scores >= lower) > rate
+    assert offset == -np.inf or np.sum(scores >= lower) + 1 > max(1, rate * (len(scores) + 1))
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -174,7 +242,7 @@ def test_rates_hold_for_predictions(data, fitted, dtype):
     assert set_operating_point(fitted, X, y, rejection_rate=0.1) is fitted
     assert np.mean(fitted.predict(X[known]) == "-1") == 0.095  # 19 of 200 rows, and the 20th lowest is the offset
     set_operating_point(fitted, X, y, open_acceptance_rate=0.2)
-    assert np.mean(fitted.predict(X[~known]) != "-1") == 0.2
+    assert np.mean(fitted.predict(X[~known]) != "-1") == 0.19  # 19 of 100 rows, and the 20th highest is below
     set_operating_point(fitted, X[~known], open_acceptance_rate=0.0)
     assert (fitted.predict(X[~known]) == "-1").all()
 
@@ -397,7 +465,7 @@ def test_tuned_offset_is_live(blobs):
 
 def test_tuner_says_that_folds_have_few_rows(blobs):
     X, y = blobs
-    with pytest.warns(UserWarning, match=r"rejection_rate=0.005 \(of .* known rows, 199 are needed\)") as caught:
+    with pytest.warns(UserWarning, match=r"rejection_rate=0.005 \(of .* known rows, 199 are needed;") as caught:
         TunedOperatingPointCV(QUICK, rejection_rate=0.005, cv=3).fit(X, y)
     assert len(caught) == 1
     assert caught[0].filename == __file__

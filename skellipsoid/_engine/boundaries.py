@@ -3,11 +3,11 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from .geometry import Factors, assigned_norms, transformed_norms
+from .held_out import HeldOut
 from .training import History
 
 
@@ -94,6 +94,6 @@ class Boundaries:
     centres: Tensor  # (n_classes, n_features) m_k, from the origin
     shapes: Shapes
     degenerate: Tensor  # (n_classes,) Boolean: classes without spread
-    held_out_margins: np.ndarray | None = None  # (n_held_out,) of known samples by boundaries without them
+    held_out: HeldOut | None = None
     moments: Moments | None = None  # of the closed form
     history: History = field(default_factory=History)

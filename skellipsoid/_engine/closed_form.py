@@ -17,7 +17,16 @@ from torch import Tensor
 from .boundaries import Boundaries, Metric, Shapes, ShapeWeights
 from .covariance import LeftOutSamples, LeftOutShapes, has_background
 from .geometry import Factors, Spheres, class_spheres, class_weights
-from .held_out import BOUNDARY_TOLERANCE, NO_SAMPLES, ScoredSamples, Validation, best_scale, loss_scale, near_best
+from .held_out import (
+    BOUNDARY_TOLERANCE,
+    NO_SAMPLES,
+    HeldOut,
+    ScoredSamples,
+    Validation,
+    best_scale,
+    loss_scale,
+    near_best,
+)
 from .pseudo_open import FEWEST_SYNTHETIC, MOST_NEGATIVES, draw_synthetic_classes
 from .samples import Integers, Samples
 from .settings import BoundarySettings
@@ -79,14 +88,14 @@ def fit_closed_form(samples: Samples, real_open: Tensor, settings: BoundarySetti
     # Distances are multiples of the paper's mean radius.
     radius = float(spheres.radii[~spheres.degenerate].mean())
     radii = torch.full_like(spheres.radii, radius * scale / unit).double()
-    distances = validation.known.distances
+    left_out = None if known.other is None else samples.classes[known.other.sources]
     return Boundaries(
         origin=frame.origin,
         centroids=frame.means @ frame.back,
         centres=shapes.centres @ frame.back,
         shapes=shapes.shapes(shared, (radius / unit) ** 2, radii),
         degenerate=spheres.degenerate,
-        held_out_margins=1 - distances / scale if len(distances) else None,
+        held_out=HeldOut.of(validation, left_out, scale),
         moments=shapes.moments(ShapeWeights(frame.spherical, between, shared)),
     )
 

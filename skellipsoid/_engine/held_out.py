@@ -118,6 +118,39 @@ class Validation:
         return cls(known, classes.cpu().numpy(), effective_number(known.weights, sets), kinds, n_classes)
 
 
+@dataclass(frozen=True)
+class HeldOut:
+    """Margins of known samples by boundaries without them, and of open ones: mostly the same without their class."""
+
+    margins: NDArray[np.float64]  # (n_rows,)
+    assigned: NDArray[np.int64]  # (n_rows,) class that scores
+    classes: NDArray[np.int64]  # (n_rows,) own class; the number of classes for real open samples
+    weights: NDArray[np.float64]  # (n_rows,)
+    is_open: NDArray[np.bool_]  # (n_rows,)
+
+    @classmethod
+    def of(cls, validation: Validation, left_out: Tensor | None, scale: float = 1.0) -> "HeldOut | None":
+        """Collect the known samples and the first kind of open ones, at the radius scale; ``None`` without known ones.
+
+        ``left_out`` has the own classes of the samples whose class is held out; real open samples follow them.
+        """
+        known = validation.known
+        if not len(known):
+            return None
+        opened = validation.open[0] if validation.open else NO_SAMPLES
+        open_classes = np.full(len(opened), validation.n_classes)
+        if left_out is not None:
+            open_classes[: len(left_out)] = left_out.cpu().numpy()
+        both = known.joined(opened)
+        return cls(
+            1 - both.distances / scale,
+            both.assigned,
+            np.concatenate([validation.classes, open_classes]),
+            both.weights,
+            np.arange(len(both)) >= len(known),
+        )
+
+
 def hold_out(
     samples: Samples, real_open: Tensor, fraction: float, rng: np.random.Generator
 ) -> tuple[tuple[Samples, Tensor], tuple[Samples, Tensor]]:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .boundaries import Boundaries, Metric, Shapes
 from .geometry import Factors, class_spheres
-from .held_out import BOUNDARY_TOLERANCE, HeldOutSamples, Validation, best_scale, boundary_f1, hold_out
+from .held_out import BOUNDARY_TOLERANCE, HeldOut, HeldOutSamples, Validation, best_scale, boundary_f1, hold_out
 from .losses import (
     contraction_loss,
     contraction_slope,
@@ -37,7 +37,7 @@ class Ellipsoids:
     radii: Tensor  # (n_classes,)
     components: Tensor  # (n_classes, n_features, n_features)
     degenerate: Tensor  # (n_classes,) Boolean: classes without spread
-    held_out_margins: np.ndarray | None = None  # (n_held_out,) of known validation samples, if any
+    held_out: HeldOut | None = None
     history: History = field(default_factory=History)
 
 
@@ -53,7 +53,7 @@ def fit_paper(samples: Samples, real_open: Tensor, settings: BoundarySettings, s
             Metric.euclidean(centroids), centroids, Factors.from_components(learned.components), learned.radii
         ),
         degenerate=learned.degenerate,
-        held_out_margins=learned.held_out_margins,
+        held_out=learned.held_out,
         history=learned.history,
     )
 
@@ -85,7 +85,8 @@ def train_ellipsoids(samples: Samples, real_open: Tensor, settings: BoundarySett
         synthetic = validation_open(held_out[0], ellipsoids.centroids, ellipsoids.degenerate, settings, seed)
         scale, _ = best_scale(validate(synthetic))
         ellipsoids.radii = ellipsoids.radii * (scale * (1 + BOUNDARY_TOLERANCE))
-    ellipsoids.held_out_margins = 1 - validate().known.distances
+    left_out = None if validator.others is None else validator.known.classes
+    ellipsoids.held_out = HeldOut.of(validate(), left_out)
     return ellipsoids
 
 

@@ -32,6 +32,7 @@ def set_operating_point(
     rejection_rate: float | None = None,
     open_acceptance_rate: float | None = None,
     class_rejection_rates: Mapping[Any, float] | None = None,
+    confidence: float | None = None,
 ) -> Any:
     """Set the rejection rate of a fitted classifier.
 
@@ -54,12 +55,18 @@ def set_operating_point(
         99 samples and 0.05, the fifth lowest score. If this rank is 0, the offset is the lowest score. A rate of 0
         rejects none of the given known samples.
     open_acceptance_rate : float in [0, 1], default=None
-        Take the smallest offset that accepts at most this share of the open samples.
+        Take the smallest offset that accepts at most this share of *new* open samples, on average over draws of the m
+        given open samples: of these it accepts ⌊(m + 1) · rate⌋ − 1. If this number is negative, it accepts none of
+        them. A rate of 0 accepts none of the given open samples.
     class_rejection_rates : mapping of class to float in [0, 1], default=None
         Rejection rates of single classes, such as ``{"transfer_money": 0.02}``. The rate of a class refers to the
         samples that are assigned to the class and, if ``y`` is given, have its label. The other two rates then refer to
         the samples that are assigned to other classes. If both are ``None``, the other classes keep the fitted
         boundary.
+    confidence : float in (0, 1), default=None
+        Keep each rate not only on average over draws of the given samples, but in this share of the draws [2]_. With
+        0.95, the chance that new samples exceed the rate is at most 5 %. This needs more samples: 59 for a rate of 5 %
+        instead of 19. ``None`` keeps the rates on average.
 
     Returns
     -------
@@ -69,19 +76,30 @@ def set_operating_point(
     Raises
     ------
     ValueError
-        If both rates are given, if a rate is outside [0, 1] or of a class that is not known, or if no sample of the
-        wanted kind is there.
+        If both rates are given, if a rate is outside [0, 1] or of a class that is not known, if no sample of the wanted
+        kind is there, or if ``confidence`` is not between 0 and 1 or given without a rate.
     TypeError
         If the estimator is not an open-set classifier of this package, or a Pipeline that ends in one.
 
     Warns
     -----
     UserWarning
-        If there are fewer known samples than a rejection rate needs, 1 / rate − 1.
+        If there are fewer samples than a rate needs: 1 / rate − 1, or ln(1 − confidence) / ln(1 − rate). The warning
+        says which rates so few samples can keep.
+
+    Notes
+    -----
+    Let r of n given samples be beyond the offset, and let the offset be the score of the next one. The share of new
+    samples beyond the offset has the distribution Beta(r + 1, n − r), whatever the distribution of the scores. Its mean
+    is (r + 1) / (n + 1). With five open samples, all of them rejected, one sixth of new open samples is accepted on
+    average, and at most 45 % with a confidence of 0.95. All this is about samples that are drawn alike: it says nothing
+    about open samples of another kind.
 
     References
     ----------
     .. [1] Vovk, V., Gammerman, A., Shafer, G. "Algorithmic Learning in a Random World." Springer, 2005.
+    .. [2] Wilks, S. S. "Determination of Sample Sizes for Setting Tolerance Limits." Annals of Mathematical Statistics
+       12, 1941.
 
     Examples
     --------
@@ -96,16 +114,15 @@ def set_operating_point(
     classifier = open_set_classifier(estimator)
     check_is_fitted(classifier)
     class_rates = {} if class_rejection_rates is None else dict(class_rejection_rates)
-    check_rates(rejection_rate, open_acceptance_rate, class_rates, classifier.classes_.tolist())
+    check_rates(rejection_rate, open_acceptance_rate, class_rates, classifier.classes_.tolist(), confidence)
     if y is None and class_rates and open_acceptance_rate is not None:
         msg = "class_rejection_rates are shares of known rows and open_acceptance_rate is one of open rows; pass y."
         raise ValueError(msg)
     offset, class_offsets = 0.0, np.zeros(len(classifier.classes_))
     if class_rates or rejection_rate is not None or open_acceptance_rate is not None:
-        rows = _GivenRows(estimator, X, y)
+        rows = _GivenRows(estimator, X, y, confidence)
         offset, class_offsets = rows.offsets(rejection_rate, open_acceptance_rate, class_rates)
-        shortage = describe_shortages(rows.shortages)
-        if shortage:
+        for shortage in describe_shortages(rows.shortages):
             warn(shortage, stacklevel=2)
     classifier.offset_, classifier.class_offsets_ = offset, class_offsets
     return estimator
@@ -114,7 +131,7 @@ def set_operating_point(
 class _GivenRows:
     """Scores of the given samples, and the rate that each of them counts for."""
 
-    def __init__(self, estimator: Any, X: ArrayLike, y: ArrayLike | None) -> None:
+    def __init__(self, estimator: Any, X: ArrayLike, y: ArrayLike | None, confidence: float | None) -> None:
         members = ("score_samples", "predict_known")
         classifier, features = read_estimator(estimator, X, members, "set_operating_point")
         self.classes = classifier.classes_.tolist()
@@ -128,7 +145,7 @@ class _GivenRows:
             check_same_kind(labels, classifier.classes_, "y", "classes_")
             self.true = classifier._encode(labels)
             self.is_open = self.true == len(self.classes)
-        self.shortages: list[Shortage] = []
+        self.confidence, self.shortages = confidence, list[Shortage]()
 
     def offsets(
         self, rejection_rate: float | None, open_acceptance_rate: float | None, class_rates: dict[Any, float]
@@ -139,8 +156,10 @@ class _GivenRows:
         kind = "rows assigned to a class without a rate of its own" if codes else "rows"
         offset, class_offsets = 0.0, np.zeros(len(self.classes))
         if open_acceptance_rate is not None:
-            scores = select(self.scores, others & self.is_open, "open_acceptance_rate", f"open {kind}")
-            offset = acceptance_offset(scores, open_acceptance_rate)
+            name, rate = "open_acceptance_rate", float(open_acceptance_rate)
+            scores = select(self.scores, others & self.is_open, name, f"open {kind}")
+            self.shortages.append(Shortage(name, rate, len(scores), "open", self.confidence))
+            offset = acceptance_offset(scores, rate, self.confidence)
         elif rejection_rate is not None:
             known = others & (self.true < len(self.classes))
             offset = self._rejection_offset("rejection_rate", float(rejection_rate), known, f"known {kind}")
@@ -155,8 +174,8 @@ class _GivenRows:
 
     def _rejection_offset(self, name: str, rate: float, rows: NDArray[np.bool_], kind: str) -> float:
         scores = select(self.scores, rows, name, kind)
-        self.shortages.append(Shortage(name, rate, len(scores)))
-        return rejection_offset(scores, rate)
+        self.shortages.append(Shortage(name, rate, len(scores), confidence=self.confidence))
+        return rejection_offset(scores, rate, self.confidence)
 
 
 def open_set_classifier(estimator: Any) -> BaseOpenSetClassifier:

@@ -47,8 +47,9 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         fold's test part as in :func:`set_operating_point`.
 
     open_acceptance_rate : float in [0, 1], default=None
-        Take the smallest offset that accepts at most this share of a fold's open samples. With both rates ``None``,
-        take the offset at which the fold's macro F1 over known classes and open is best.
+        Take the smallest offset that accepts at most this share of new open samples, computed from a fold's open
+        samples as in :func:`set_operating_point`. With both rates ``None``, take the offset at which the fold's macro
+        F1 over known classes and open is best.
 
     cv : cross-validation splitter, iterable of (train, test) or int, default=None
         An integer is the number of folds of ``OpenSetKFold(cv, shuffle=True, random_state=0)`` with the estimator's
@@ -160,7 +161,7 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Warns
         -----
         UserWarning
-            If a fold has fewer known samples than the rejection rate needs, 1 / rate − 1.
+            If a fold has fewer known (or open) samples than the rate needs, 1 / rate − 1.
         """
         check_rates(self.rejection_rate, self.open_acceptance_rate)
         open_label = open_set_classifier(self.estimator).open_label
@@ -200,14 +201,13 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if self.open_acceptance_rate is not None:
             rate, name = self.open_acceptance_rate, "open_acceptance_rate"
             opened = [select(fold.scores, ~fold.is_known, name, "open rows in each fold") for fold in folds]
+            _warn_of_shortage(Shortage(name, float(rate), min(map(len, opened)), "open"))
             return np.array([acceptance_offset(scores, rate) for scores in opened])
         if self.rejection_rate is None:
             return np.array([fold.best_offset() for fold in folds])
         rate, name = float(self.rejection_rate), "rejection_rate"
         known = [select(fold.scores, fold.is_known, name, "known rows in each fold") for fold in folds]
-        shortage = describe_shortages([Shortage(name, rate, min(map(len, known)))])
-        if shortage:
-            warn(shortage, stacklevel=4)
+        _warn_of_shortage(Shortage(name, rate, min(map(len, known))))
         return np.array([rejection_offset(scores, rate) for scores in known])
 
     @property
@@ -322,6 +322,11 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _fitted(self) -> Any:
         check_is_fitted(self, "estimator_")
         return self.estimator_
+
+
+def _warn_of_shortage(shortage: Shortage) -> None:
+    for message in describe_shortages([shortage]):
+        warn(message, stacklevel=5)
 
 
 def _score_fold(estimator: Any, X: Any, labels: NDArray[Any], groups: Any, train: Any, test: Any) -> Fold:

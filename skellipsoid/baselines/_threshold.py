@@ -11,6 +11,7 @@ from sklearn.base import clone
 from .._base import BaseOpenSetClassifier
 from .._engine.held_out import F1_ERROR, ScoredSamples, Validation, expected_f1, near_best
 from .._engine.samples import Gathered, effective_number, joined
+from .._held_out import KeepsHeldOut
 
 #: Folds in which rows, and classes, are left out.
 N_FOLDS = 5
@@ -39,9 +40,10 @@ class LeftOut(NamedTuple):
     classes: Integers  # (n_rows,) true class; the number of classes stands for open
     weights: Floats  # (n_rows,)
     blocks: Integers  # (n_rows,) rows with the same number depend on each other
+    own: Integers  # (n_rows,) class before it was left out
 
 
-class ThresholdedClassifier(BaseOpenSetClassifier):
+class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
     """Template: a score of how known a sample is, less a threshold.
 
     A member writes ``_fit_scores``, ``_score``, and ``_fixed_threshold`` if there is one that a publication gives.
@@ -72,49 +74,62 @@ class ThresholdedClassifier(BaseOpenSetClassifier):
         if self.threshold == "paper":
             self.threshold_ = self._fixed_threshold()
         elif isinstance(self.threshold, str):
-            left_out = self._left_out_scores(rows, classes, real_open.astype(np.float64, copy=False), gathered)
-            self.threshold_ = self._choose(left_out)
+            self._choose(rows, classes, real_open.astype(np.float64, copy=False), gathered)
         else:
             self.threshold_ = float(self.threshold)
 
-    def _choose(self, left_out: LeftOut) -> float:
-        is_known = left_out.classes < len(self.classes_)
+    def _choose(self, X: Floats, classes: Integers, real_open: Floats, gathered: Gathered) -> None:
+        """Read the threshold off held-out rows, and keep their scores."""
+        held_out = self._left_out_scores(X, classes, real_open, gathered) if self._can_refit() else None
+        scored = self._fitted_scores(X, classes, real_open, gathered) if held_out is None else held_out
+        is_known = scored.classes < len(self.classes_)
         if self.threshold == "auto" and not is_known.all():
-            return best_threshold(left_out, len(self.classes_))
-        return quantile(left_out.scores[is_known], left_out.weights[is_known], REJECTED)
+            self.threshold_ = best_threshold(scored, len(self.classes_))
+        else:
+            self.threshold_ = quantile(scored.scores[is_known], scored.weights[is_known], REJECTED)
+        self._held_out = None
+        if held_out is not None:
+            scores = held_out.scores - self.threshold_
+            self._keep_held_out(scores, held_out.assigned, held_out.own, held_out.weights, ~is_known)
 
-    def _left_out_scores(self, X: Floats, classes: Integers, real_open: Floats, gathered: Gathered) -> LeftOut:
-        """Score every known row by a fit without its fold, and a share of the classes in each fold as open rows."""
+    def _left_out_scores(self, X: Floats, classes: Integers, real_open: Floats, gathered: Gathered) -> LeftOut | None:
+        """Score every known row by a fit without its fold, and a share of the classes in each fold as open rows.
+
+        ``None`` if no known row can be left out.
+        """
         n_classes, blocks = len(self.classes_), joined(gathered.units, gathered.groups)
         scored: list[LeftOut] = []
+        folds = fold_numbers(classes, blocks)
+        open_folds = np.arange(len(real_open)) % N_FOLDS
+        for fold in range(N_FOLDS):
+            kept = (folds != fold) & ~(self._is_left_out(classes, fold))
+            tested = np.flatnonzero(folds == fold)
+            if not kept.any() or not (len(tested) or (open_folds == fold).any()):
+                continue
+            part = self._fit_part(X[kept], classes[kept], gathered.where(kept))
+            present = np.unique(classes[kept])
+            truth = np.where(np.isin(classes[tested], present), classes[tested], n_classes)
+            known = truth, gathered.weights[tested], blocks[tested], classes[tested]
+            scored.append(part._leave_out(X[tested], *known, present))
+            opened = real_open[open_folds == fold]
+            scored.append(part._leave_out(opened, *_as_open(len(opened), n_classes), present))
+        found = _concatenated(scored) if scored else None
+        return found if found is not None and (found.classes < n_classes).any() else None
+
+    def _fitted_scores(self, X: Floats, classes: Integers, real_open: Floats, gathered: Gathered) -> LeftOut:
+        """Score the rows by the fit that has seen them, where no other is possible."""
+        blocks, everything = joined(gathered.units, gathered.groups), np.arange(len(self.classes_))
+        found = self._leave_out(X, classes, gathered.weights, blocks, classes, everything)
         if self._can_refit():
-            folds = fold_numbers(classes, blocks)
-            open_folds = np.arange(len(real_open)) % N_FOLDS
-            for fold in range(N_FOLDS):
-                kept = (folds != fold) & ~(self._is_left_out(classes, fold))
-                tested = np.flatnonzero(folds == fold)
-                if not kept.any() or not (len(tested) or (open_folds == fold).any()):
-                    continue
-                part = self._fit_part(X[kept], classes[kept], gathered.where(kept))
-                present = np.unique(classes[kept])
-                truth = np.where(np.isin(classes[tested], present), classes[tested], n_classes)
-                scored.append(part._leave_out(X[tested], truth, gathered.weights[tested], blocks[tested], present))
-                opened = real_open[open_folds == fold]
-                scored.append(part._leave_out(opened, *_as_open(len(opened), n_classes), present))
-        else:
-            everything = np.arange(n_classes)
-            scored.append(self._leave_out(X, classes, gathered.weights, blocks, everything))
-            scored.append(self._leave_out(real_open, *_as_open(len(real_open), n_classes), everything))
-        found = LeftOut(*(np.concatenate(parts) for parts in zip(*scored, strict=True))) if scored else None
-        if found is None or not (found.classes < n_classes).any():
             warn(
                 "No row of a class can be left out while another stays, so that the threshold is read off the rows "
                 "that were fitted, and is too high for new ones; give each class more, different rows, or pass a "
                 "number as threshold.",
-                stacklevel=6,
+                stacklevel=7,
             )
-            return self._leave_out(X, classes, gathered.weights, blocks, np.arange(n_classes))
-        return found
+            return found
+        opened = self._leave_out(real_open, *_as_open(len(real_open), len(everything)), everything)
+        return _concatenated([found, opened])
 
     def _is_left_out(self, classes: Integers, fold: int) -> NDArray[np.bool_]:
         """Rows of the classes that a fold does not know; at least two stay known."""
@@ -135,11 +150,13 @@ class ThresholdedClassifier(BaseOpenSetClassifier):
         """Give parameters that the fits of the folds have in place of the classifier's own."""
         return {}
 
-    def _leave_out(self, X: Floats, truth: Integers, weights: Floats, blocks: Integers, present: Integers) -> LeftOut:
+    def _leave_out(
+        self, X: Floats, truth: Integers, weights: Floats, blocks: Integers, own: Integers, present: Integers
+    ) -> LeftOut:
         if not len(X):
-            return LeftOut(np.empty(0), np.empty(0, dtype=np.int64), truth, weights, blocks)
+            return LeftOut(np.empty(0), np.empty(0, dtype=np.int64), truth, weights, blocks, own)
         scored = self._score(X)
-        return LeftOut(scored.knownness, present[scored.assigned], truth, weights, blocks)
+        return LeftOut(scored.knownness, present[scored.assigned], truth, weights, blocks, own)
 
     def _score_assigned(self, X: NDArray[Any]) -> tuple[Integers, NDArray[np.floating]]:
         scored = self._score(X.astype(np.float64, copy=False))
@@ -149,9 +166,14 @@ class ThresholdedClassifier(BaseOpenSetClassifier):
         return self._score(X.astype(np.float64, copy=False)).by_class.astype(X.dtype)
 
 
-def _as_open(n_rows: int, n_classes: int) -> tuple[Integers, Floats, Integers]:
-    """Truth, weights and blocks of real open rows."""
-    return np.full(n_rows, n_classes), np.ones(n_rows), -1 - np.arange(n_rows)
+def _concatenated(parts: list[LeftOut]) -> LeftOut:
+    return LeftOut(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
+
+def _as_open(n_rows: int, n_classes: int) -> tuple[Integers, Floats, Integers, Integers]:
+    """Truth, weights, blocks and own classes of real open rows."""
+    truth = np.full(n_rows, n_classes)
+    return truth, np.ones(n_rows), -1 - np.arange(n_rows), truth
 
 
 def fold_numbers(classes: Integers, blocks: Integers) -> Integers:

@@ -13,6 +13,7 @@ from .. import datasets, explain
 from .._text_files import shortened
 from .._texts import first_of_equal
 from ._tables import Split, split_table
+from ._trade_off import of_hundred
 from ._train import Tested, check_folder, fit_with_features, keep, print_report, read, run_test
 
 _SENTENCES = (
@@ -71,30 +72,19 @@ def summarize(truth: NDArray[Any], predicted: NDArray[Any], open_label: str) -> 
     right, to_person = (predicted == truth)[known].sum(), (predicted == open_label)[known].sum()
     parts = []
     if n_known := int(known.sum()):
-        counts = _of_hundred([right, n_known - right - to_person, to_person])
+        counts = of_hundred([right, n_known - right - to_person, to_person])
         parts.append(
             f"of {sum(counts)} known requests {counts[0]} are answered right, {counts[1]} wrong, {counts[2]} go"
         )
         parts[0] += " to a person"
     if n_open := int((~known).sum()):
         noticed = int((predicted == open_label)[~known].sum())
-        counts = _of_hundred([noticed, n_open - noticed])
+        counts = of_hundred([noticed, n_open - noticed])
         parts.append(f"of {sum(counts)} unknown {'ones' if parts else 'requests'} {counts[0]} are noticed")
     else:
         parts.append("how many unknown ones are noticed is not tested")
     sentence = "; ".join(parts)
     return f"{sentence[0].upper()}{sentence[1:]}."
-
-
-def _of_hundred(counts: Sequence[int]) -> list[int]:
-    """Scale counts to a sum of 100, if it is larger; the largest remainders are rounded up."""
-    total = sum(counts)
-    if total <= 100:
-        return [int(count) for count in counts]
-    scaled = [divmod(100 * int(count), int(total)) for count in counts]
-    missing = 100 - sum(whole for whole, _ in scaled)
-    raised = sorted(range(len(counts)), key=lambda i: -scaled[i][1])[:missing]
-    return [whole + (i in raised) for i, (whole, _) in enumerate(scaled)]
 
 
 def _check_no_columns(options: argparse.Namespace) -> None:

@@ -27,6 +27,7 @@ from .._text_files import read_table
 from ..persistence._folder import read_manifest
 from ._options import OPEN_LABEL
 from ._tables import Split, split_table
+from ._trade_off import held_out_trade_off
 from ._use import explained, report
 
 #: Share of each intent's texts that sets the operating point.
@@ -52,7 +53,10 @@ def train(options: argparse.Namespace) -> None:
         split = split_table(texts, labels, options.open_label, options.seed)
         print(split.note, *split.gaps, sep="\n", flush=True)
         print_report(run_test(split, options, facts))
-    keep(fit(texts, labels, options), options, facts)
+    pipeline = fit(texts, labels, options)
+    if not options.quiet and (table := held_out_trade_off(pipeline["clf"])):
+        print(f"\n{table}", flush=True)
+    keep(pipeline, options, facts)
 
 
 def check_folder(folder: Path | None, *, overwrite: bool) -> None:

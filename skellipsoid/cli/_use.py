@@ -17,10 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import EllipsoidOpenSetClassifier, SupConTextEncoder, explain, load
-from .._pipelines import split_estimator
+from .._pipelines import read_estimator, split_estimator
 from .._text_files import decode_lines, named, read_table
 from ..metrics import open_set_report
 from ..persistence._folder import printable, shown
+from ._trade_off import tested_trade_off
 
 #: Lines that ``predict`` labels at a time when they come from a file or a pipe.
 _LINES = 1024
@@ -62,8 +63,12 @@ def evaluate(options: argparse.Namespace) -> None:
     truth = np.array([known.get(label, classifier.open_label_) for label in labels.tolist()])
     others = Counter(label for label in labels.tolist() if label not in known)
     print(_describe(len(texts), others))
-    predicted = pipeline.predict(texts)
+    members = ("predict", "predict_known", "score_samples", "offset_", "class_offsets_")
+    classifier, features = read_estimator(pipeline, texts, members, "evaluate")
+    predicted = classifier.predict(features)
     print(f"\n{report(classifier, truth, predicted)}")
+    if not options.quiet and (table := tested_trade_off(classifier, features, truth)):
+        print(f"\n{table}")
     if options.plot is not None:
         _plot(options.plot, classifier, truth, predicted)
         print(f"\nThe confusion matrix is in {options.plot}")

@@ -22,6 +22,7 @@ from ._scorers import (
     oscr_scorer,
 )
 from ._statistics import PairedTest, holm, paired_test
+from ._trade_off import trade_off_curve
 
 __all__ = [
     "BootstrapInterval",
@@ -50,4 +51,5 @@ __all__ = [
     "oscr_score",
     "oscr_scorer",
     "paired_test",
+    "trade_off_curve",
 ]

@@ -6,12 +6,14 @@ from .. import baselines
 from ._rules import (
     CLASSIFIER,
     COUNT,
+    HELD_OUT,
     N_ITER,
     NUMBER,
     NUMBERS,
     Kind,
     Rule,
     Sizes,
+    check_held_out,
     check_open_label,
     check_starts,
     floats,
@@ -52,6 +54,7 @@ def _check_codes(name: str, codes: Any, sizes: Sizes) -> None:
 
 def _check_logits(clf: Any, sizes: Sizes) -> None:
     check_open_label(clf)
+    check_held_out(clf, sizes)
     inner = clf.logit_estimator_
     if inner is None:
         _require(clf, "_mean", "coef_", "intercept_")
@@ -71,6 +74,7 @@ def _check_openmax(clf: Any, sizes: Sizes) -> None:
 
 def _check_neighbors(clf: Any, sizes: Sizes) -> None:
     check_open_label(clf)
+    check_held_out(clf, sizes)
     _check_codes("_row_classes", clf._row_classes, sizes)
     _refuse(clf.n_neighbors_ > sizes["n_rows"], f"n_neighbors_ must be at most the number of rows, {sizes['n_rows']}")
 
@@ -83,6 +87,7 @@ def _check_lof(clf: Any, sizes: Sizes) -> None:
 
 def _check_mahalanobis(clf: Any, sizes: Sizes) -> None:
     check_open_label(clf)
+    check_held_out(clf, sizes)
     if clf.covariance == "relative":
         _require(clf, "_mean", "_all_whitener")
     if clf.covariance == "class":
@@ -93,11 +98,12 @@ def _check_mahalanobis(clf: Any, sizes: Sizes) -> None:
 
 def _check_plda(clf: Any, sizes: Sizes) -> None:
     check_open_label(clf)
+    check_held_out(clf, sizes)
     _refuse((clf.between_variances_ < 0).any(), "between_variances_ must not be negative")
     _refuse((clf._counts <= 0).any(), "_counts must be positive")
 
 
-_THRESHOLDED = {**CLASSIFIER, "threshold_": NUMBER}
+_THRESHOLDED = {**CLASSIFIER, "threshold_": NUMBER, "_held_out": optional(HELD_OUT)}
 _TRAINED = {"n_iter_": N_ITER, "loss_curve_": NUMBERS}
 _BALLS = {
     **CLASSIFIER,

@@ -21,6 +21,7 @@ from ._rules import (
     CLASSES,
     CLASSIFIER,
     COUNT,
+    HELD_OUT,
     LABEL,
     N_FEATURES,
     N_ITER,
@@ -30,6 +31,7 @@ from ._rules import (
     Kind,
     Rule,
     Sizes,
+    check_held_out,
     check_open_label,
     check_starts,
     floats,
@@ -56,6 +58,7 @@ _SHARED = {
 
 def _check_ellipsoid(clf: EllipsoidOpenSetClassifier, sizes: Sizes) -> None:
     check_open_label(clf)
+    check_held_out(clf, sizes)
     if not (clf.scale_ > 0 and (clf.radii_ >= 0).all()):
         msg = "scale_ must be positive and radii_ must not be negative"
         raise ValueError(msg)
@@ -153,6 +156,7 @@ _ELLIPSOID = {
     "between_share_": or_none(NUMBER),
     "shrinkage_": or_none(NUMBER),
     "held_out_scores_": or_none(floats("n_held_out")),
+    "_held_out": HELD_OUT,
     "n_iter_": COUNT,
     "loss_curve_": NUMBERS,
     "validation_scores_": or_none(NUMBERS),

@@ -1,7 +1,7 @@
 """Requirements of fitted state that is saved and loaded."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, NamedTuple
@@ -75,6 +75,32 @@ def _is_numbers(value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, Real) for item in value)
 
 
+#: What ``_held_out`` has, by the kinds of numbers.
+_HELD_OUT = {"scores": "f", "nearest": "iu", "classes": "iu", "weights": "f", "is_open": "b"}
+
+
+def _is_held_out(value: Any) -> bool:
+    if not isinstance(value, Mapping) or value.keys() != _HELD_OUT.keys():
+        return False
+    if not all(is_array(kind)(value[name]) for name, kind in _HELD_OUT.items()):
+        return False
+    return {array.shape for array in value.values()} == {(len(value["scores"]),)}
+
+
+def check_held_out(classifier: Any, sizes: Sizes) -> None:
+    """Raise an error if held-out scores are no numbers, or of classes that do not exist."""
+    held_out = getattr(classifier, "_held_out", None)
+    if held_out is None:
+        return
+    for name, most in (("nearest", sizes["n_classes"] - 1), ("classes", sizes["n_classes"])):
+        if ((held_out[name] < 0) | (held_out[name] > most)).any():
+            msg = f"{name} of _held_out holds numbers of no class"
+            raise ValueError(msg)
+    if np.isnan(held_out["scores"]).any() or not (np.isfinite(held_out["weights"]) & (held_out["weights"] > 0)).all():
+        msg = "_held_out holds a score that is no number, or a weight that is not positive"
+        raise ValueError(msg)
+
+
 def floats(*shape: str | int) -> Rule:
     """Require finite numbers."""
     return Rule("an array of finite numbers", _is_finite, shape)
@@ -117,6 +143,10 @@ CLASSIFIER = {
     "class_offsets_": measured("n_classes"),
     "groups_": optional(integers("n_samples")),
 }
+
+
+#: Held-out scores of those that have some.
+HELD_OUT = Rule("a mapping of arrays of equal length", _is_held_out, nullable=True)
 
 
 class Kind(NamedTuple):

@@ -11,6 +11,7 @@ from ._critical_difference import CriticalDifferenceDisplay
 from ._ellipsoid import EllipsoidDisplay
 from ._histogram import ScoreHistogramDisplay
 from ._oscr import OSCRDisplay
+from ._trade_off import TradeOffDisplay
 
 __all__ = [
     "CoverageDisplay",
@@ -19,4 +20,5 @@ __all__ = [
     "OSCRDisplay",
     "OpenSetConfusionMatrixDisplay",
     "ScoreHistogramDisplay",
+    "TradeOffDisplay",
 ]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._pipelines import read_estimator
+from .._pipelines import less_class_offsets, read_estimator
 from ._canvas import require_matplotlib
 
 #: What ``from_predictions`` calls the answers of a classifier's methods.
@@ -45,18 +45,8 @@ def read_answers(display: type, estimator: Any, X: Any, *methods: str) -> dict[s
         options["offset"] = classifier.offset_
         if classifier.class_offsets_.any():
             assigned = answers["predict_known"] if "predict_known" in methods else classifier.predict_known(features)
-            answers["score_samples"] = _less_class_offsets(classifier, answers["score_samples"], assigned)
+            answers["score_samples"] = less_class_offsets(classifier, answers["score_samples"], assigned)
     return options | {_ARGUMENTS[method]: answer for method, answer in answers.items()}
-
-
-def _less_class_offsets(classifier: Any, score: NDArray[np.floating], assigned: NDArray[Any]) -> NDArray[np.floating]:
-    """Subtract the class offsets from scores; samples below ``offset_`` are then those answered open."""
-    class_offsets = classifier.class_offsets_[np.searchsorted(classifier.classes_, assigned)]
-    offset, relative = classifier.offset_, score - class_offsets
-    # The difference rounds otherwise than the sum that predict compares with.
-    is_below = score < (offset + class_offsets).astype(score.dtype)
-    below, least = np.minimum(relative, np.nextafter(offset, -np.inf)), np.maximum(relative, offset)
-    return np.asarray(np.where(is_below, below, least))
 
 
 def require_both(is_known: NDArray[np.bool_], open_label: Any) -> None:

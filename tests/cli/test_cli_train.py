@@ -26,7 +26,11 @@ def test_train_keeps_a_model_of_all_texts(tiny_model, table, texts, labels, tmp_
     folder = tmp_path / "new" / "model"
     assert train(tiny_model, table, "--save", folder) == 0
     out, err = capsys.readouterr()
-    assert out == f"\nThe model is in {folder}; label lines with: skellipsoid predict --model {folder}\n"
+    table_, _, last = out.rpartition("\n\n")
+    assert last == f"The model is in {folder}; label lines with: skellipsoid predict --model {folder}\n"
+    title, _, *rows = table_.strip().splitlines()
+    assert title.startswith("What other limits cost, estimated with held-out texts and held-out intents")
+    assert len(rows) == 7
     assert "\r" not in err
     loaded = load(folder)
     assert loaded.classes_.tolist() == ["alarm", "balance", "light", "weather"]
@@ -34,6 +38,14 @@ def test_train_keeps_a_model_of_all_texts(tiny_model, table, texts, labels, tmp_
     assert not hasattr(loaded["enc"], "training_texts_")
     assert len(loaded["clf"].groups_) == len(texts)
     assert loaded["clf"].offset_ == 0
+    (present,) = [row for row in rows if row.endswith("<- this model")]
+    name, (right, wrong, rejected, noticed) = present[:19].strip(), map(int, present[19:].split()[:4])
+    held_out = loaded["clf"].held_out_
+    assert name == "as fitted"
+    assert right + wrong + rejected == 100
+    assert rejected == pytest.approx(100 * np.mean(held_out.score[~held_out.is_open] < 0), abs=1)
+    assert noticed == pytest.approx(100 * np.mean(held_out.score[held_out.is_open] < 0), abs=0.5)
+    assert [int(row[19:].split()[2]) for row in rows[2:]] == sorted(int(row[19:].split()[2]) for row in rows[2:])
 
 
 def test_train_takes_a_csv_file_and_every_option(tiny_model, texts, labels, open_texts, tmp_path, capsys):

@@ -277,7 +277,13 @@ def test_evaluate_reports_on_a_file(saved, test_table, texts, labels, open_texts
     expected = "38 texts, 6 of them open, because the model does not know the labels '-1' (4), 'joke' (2)"
     assert counts == expected
     predicted = load(saved).predict([*texts, *open_texts])
-    assert report == open_set_report([*labels, *["-1"] * 6], predicted, zero_division=np.nan) + "\n"
+    report, _, costs = report.partition("\n\nWhat other limits cost on these texts")
+    assert report == open_set_report([*labels, *["-1"] * 6], predicted, zero_division=np.nan)
+    (present,) = [row for row in costs.splitlines() if row.endswith("<- this model")]
+    known = predicted[: len(labels)]
+    counts = [np.mean(known == labels), np.mean((known != labels) & (known != "-1")), np.mean(known == "-1")]
+    wanted = 100 * np.array([*counts, np.mean(predicted[len(labels) :] == "-1")])
+    assert list(map(int, present[19:].split()[:4])) == pytest.approx(wanted, abs=1)
     assert err == ""
 
 
@@ -285,6 +291,7 @@ def test_evaluate_says_that_a_file_has_no_open_text(saved, table, capsys):
     assert main(["evaluate", "--model", str(saved), "--data", str(table)]) == 0
     out = capsys.readouterr().out
     assert "32 texts, all of intents that the model knows: open rejection is not measured" in out
+    assert "What other limits cost" not in out
     rate = next(line.split() for line in out.splitlines() if "open rejection rate" in line)
     assert rate[-2:] == ["nan", "0"]
 

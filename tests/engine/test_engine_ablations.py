@@ -154,7 +154,7 @@ def test_validation_works_with_every_ablation(samples, shape, loss):
     learned = learn(samples, shape=shape, negative_loss=loss, early_stopping=True, recalibrate=True, n_open=9)
     assert (learned.radii > 0).all()
     assert len(learned.history.scores) == learned.history.n_iter
-    assert learned.held_out_margins is not None
+    assert learned.held_out is not None
 
 
 def test_other_classes_are_drawn_by_weight():

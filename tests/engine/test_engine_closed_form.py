@@ -582,7 +582,7 @@ def test_of_many_samples_a_draw_of_2048_chooses_the_shapes(monkeypatch):
     for seed in (0, 0, 1):
         fitted = fit_closed_form(found.samples(), torch.empty(0, 3), SETTINGS, seed)
         # All of them choose the radius.
-        assert len(fitted.held_out_margins) == 2400
+        assert len(fitted.held_out.margins[~fitted.held_out.is_open]) == 2400
     for rows, of_weights in zip(drawn, judged, strict=True):
         assert len(torch.unique(rows)) == len(rows) == 2048
         assert torch.equal(rows, of_weights)
@@ -618,9 +618,9 @@ def test_the_radius_is_the_mean_radius_times_the_radius_scale():
     spheres = class_spheres(found.samples())
     np.testing.assert_allclose(kept.shapes.radii, float(spheres.radii.mean()))
     ratio = float(sized.shapes.radii[0] / kept.shapes.radii[0])
-    np.testing.assert_allclose(1 - sized.held_out_margins, (1 - kept.held_out_margins) / ratio, rtol=1e-6)
+    np.testing.assert_allclose(1 - sized.held_out.margins, (1 - kept.held_out.margins) / ratio, rtol=1e-6)
     # Distances are multiples of the paper's mean radius: 1 is the mean of left-out rows.
-    means = [(1 - kept.held_out_margins)[found.classes == k].mean() for k in range(5)]
+    means = [(1 - kept.held_out.margins[: len(found.rows)])[found.classes == k].mean() for k in range(5)]
     assert np.exp(np.mean(np.log(means))) == pytest.approx(1)
 
 
@@ -631,4 +631,4 @@ def test_all_numbers_of_classes_fit(n_classes, n_open):
     real_open = torch.from_numpy(np.random.default_rng(9).normal(size=(n_open, 4)))
     fitted = fit_closed_form(found.samples(), real_open, SETTINGS, 0)
     assert torch.isfinite(fitted.shapes.radii).all()
-    assert len(fitted.held_out_margins) == len(found.rows)
+    assert len(fitted.held_out.margins[~fitted.held_out.is_open]) == len(found.rows)

@@ -17,6 +17,7 @@ from skellipsoid.metrics import (
     open_set_auroc,
     oscr_curve,
     oscr_score,
+    trade_off_curve,
 )
 
 property_test = settings(deadline=None, max_examples=80)
@@ -37,7 +38,7 @@ def at_zero(y_true, score, **options):
 
 
 SCORE_METRICS = [plain(open_set_auroc), plain(open_set_aupr), plain(fpr_at_tpr), oscr_score]
-ALL = [*SCORE_METRICS, plain(at_zero), oscr_curve]
+ALL = [*SCORE_METRICS, plain(at_zero), oscr_curve, trade_off_curve]
 
 
 @st.composite
@@ -129,6 +130,23 @@ def test_oscr_curve_point_by_point(problem):
     assert fpr[-1] == 1
     assert ccr[-1] == np.mean((y_pred_known == y_true)[is_known])
     assert np.isinf(thresholds[0]) == (score[~is_known].max() == score.max())
+
+
+@property_test
+@given(problems())
+def test_trade_off_curve_point_by_point(problem):
+    y_true, y_pred_known, score = problem
+    is_known, is_wrong = y_true != -1, y_true != y_pred_known
+    known_rejected, open_noticed, wrong_class, thresholds = trade_off_curve(y_true, y_pred_known, score)
+    assert thresholds.tolist() == [*sorted(set(score.tolist())), np.inf]
+    for k, threshold in enumerate(thresholds):
+        assert known_rejected[k] == np.mean(score[is_known] < threshold)
+        assert open_noticed[k] == np.mean(score[~is_known] < threshold)
+        assert wrong_class[k] == pytest.approx(np.mean(is_wrong[is_known] & (score[is_known] >= threshold)))
+    for rising in (thresholds, known_rejected, open_noticed, -wrong_class):
+        assert (np.diff(rising) >= 0).all()
+    ends = known_rejected[[0, -1]], open_noticed[[0, -1]], wrong_class[[0, -1]]
+    assert np.stack(ends).T.tolist() == [[0, 0, np.mean(is_wrong[is_known])], [1, 1, 0]]
 
 
 @property_test
@@ -232,6 +250,10 @@ def test_one_kind_of_rows_only(metric, y_true, missing):
         assert not np.isnan(ccr if missing == "open" else fpr).any()
         assert (ccr if missing == "open" else fpr)[-1] == pytest.approx(2 / 3 if missing == "open" else 1)
         assert len(thresholds) == len(fpr)
+    elif metric is trade_off_curve:
+        known_rejected, open_noticed, wrong_class, _ = result
+        assert np.isnan(open_noticed).all() == (missing == "open")
+        assert np.isnan([known_rejected, wrong_class]).all() == (missing == "known")
     else:
         assert isnan(result)
 
@@ -279,7 +301,7 @@ def test_bad_options():
             fpr_at_tpr([0, -1], [1, 0], tpr=tpr)
     with pytest.raises(ValueError, match=r"^offset=nan is no operating point"):
         coverage_rejection([0, -1], [1, 0], offset=np.nan)
-    for function in (oscr_curve, oscr_score):
+    for function in (oscr_curve, oscr_score, trade_off_curve):
         with pytest.raises(
             ValueError, match=r"^y_pred_known holds the open label '-1' in 2 of 3 rows: .* predict_known"
         ):

@@ -194,6 +194,13 @@ def test_rows_of_weight_0_are_left_out():
         np.testing.assert_array_equal(found, wanted)
 
 
+def test_weights_of_the_trade_off_are_repetitions():
+    true, known, score, weights = [0, 0, 1, -1, -1], [0, 1, 1, 1, 0], [0.9, 0.8, 0.7, 0.6, 0.5], [2, 1, 3, 0, 2]
+    repeated = metrics.trade_off_curve(*(np.repeat(column, weights) for column in (true, known, score)))
+    for found, wanted in zip(metrics.trade_off_curve(true, known, score, sample_weight=weights), repeated, strict=True):
+        np.testing.assert_allclose(found, wanted)
+
+
 @pytest.mark.parametrize(
     ("weights", "message"),
     [

@@ -15,8 +15,9 @@ from skellipsoid.metrics import (
     open_set_f1_score,
     oscr_curve,
     oscr_score,
+    trade_off_curve,
 )
-from skellipsoid.plotting import CoverageDisplay, OSCRDisplay, ScoreHistogramDisplay
+from skellipsoid.plotting import CoverageDisplay, OSCRDisplay, ScoreHistogramDisplay, TradeOffDisplay
 
 # Histograms
 
@@ -191,3 +192,64 @@ def test_a_known_class_without_rows_warns_once(flat):
     present = np.flatnonzero(display.offsets == 0).item()
     wanted = open_set_f1_score(y[rows], clf.predict(X[rows]), labels=clf.classes_, zero_division=0)
     assert display.open_set_f1[present] == pytest.approx(wanted)
+
+
+# Trade-off
+
+
+def test_trade_off_is_the_curve_of_the_metrics_and_the_mark_is_what_predict_does(shifted):
+    clf, X, y = shifted
+    display = TradeOffDisplay.from_estimator(clf, X, y)
+    curve = trade_off_curve(y, clf.predict_known(X), clf.score_samples(X))
+    kept = np.isin(display.offsets, curve[3])
+    for name, values in zip(("known_rejected", "open_noticed", "wrong_class", "offsets"), curve, strict=True):
+        np.testing.assert_array_equal(getattr(display, name)[kept], values)
+    present = np.flatnonzero(display.offsets == clf.offset_).item()
+    predicted, known = clf.predict(X), y != -1
+    assert display.known_rejected[present] == np.mean(predicted[known] == -1)
+    assert display.open_noticed[present] == np.mean(predicted[~known] == -1)
+    wrong = (predicted != -1) & (predicted != y)
+    assert display.wrong_class[present] == pytest.approx(np.mean(wrong[known]))
+    assert display.offset_line_.get_xdata()[0] == display.known_rejected[present]
+    drawn = np.stack([display.known_rejected, display.open_noticed], axis=1)
+    np.testing.assert_array_equal(display.lines_[0].get_xydata(), drawn)
+    assert len(display.lines_) == 2
+    texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
+    assert texts[0] == f"open noticed: {display.open_noticed[present]:.1%}"
+    display.plot(x="offset", legend=False)
+    assert len(display.lines_) == 3
+    assert np.isfinite(display.lines_[2].get_xdata()).all()
+    assert display.offset_line_.get_xdata()[0] == clf.offset_
+
+
+def test_trade_off_without_samples_is_that_of_the_held_out_ones(flat):
+    clf, X, y = flat
+    clf = set_operating_point(clf, X, y, rejection_rate=0.2, class_rejection_rates={1: 0.4})
+    try:
+        display = TradeOffDisplay.from_estimator(clf)
+        rows = clf.held_out_
+        rejected = rows.score < clf.offset_ + clf.class_offsets_[np.searchsorted(clf.classes_, rows.nearest_class)]
+    finally:
+        set_operating_point(clf, X)
+    present = display.offsets == display.offset
+    for values, of in ((display.known_rejected, ~rows.is_open), (display.open_noticed, rows.is_open)):
+        assert values[present] == pytest.approx(np.average(rejected[of], weights=rows.weight[of]))
+    wrong = ~rejected & (rows.nearest_class != rows.label)
+    known = ~rows.is_open
+    assert display.wrong_class[present] == pytest.approx(np.average(wrong[known], weights=rows.weight[known]))
+
+
+def test_trade_off_of_half_of_the_samples_is_refused(flat):
+    clf, X, y = flat
+    with pytest.raises(ValueError, match="X is given without y: pass both, or none"):
+        TradeOffDisplay.from_estimator(clf, X)
+    with pytest.raises(ValueError, match="y is given without X"):
+        TradeOffDisplay.from_estimator(clf, y=y)
+
+
+@pytest.mark.parametrize("offset", [None, np.inf, -np.inf])
+def test_a_trade_off_at_an_infinite_offset_is_not_lost(offset):
+    rows = [0, 0, 1, 1, -1, -1], [0, 0, 1, 0, 0, 1], [0.9, 0.6, 0.6, 0.5, 0.6, 0.1]
+    display = TradeOffDisplay.from_predictions(*rows, offset=offset)
+    assert (display.offset_line_ is None) == (offset is None)
+    assert display.plot(x="offset").offset_line_ is None

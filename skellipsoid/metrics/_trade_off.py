@@ -1,0 +1,109 @@
+"""What each operating point costs: known samples rejected, open samples noticed, wrong classes."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._answers import ClosedSetRows, read_closed_set_rows
+from ._scores import has_both
+
+
+def trade_off_curve(
+    y_true: ArrayLike,
+    y_pred_known: ArrayLike,
+    score: ArrayLike,
+    *,
+    open_label: Any = -1,
+    labels: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    r"""Trade-off of rejection: what is rejected by mistake, noticed, and answered wrong, for every offset.
+
+    A sample is rejected if its score is below the offset. A larger offset rejects more: more open samples are noticed,
+    fewer known samples get a wrong class, and more known samples are rejected by mistake.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+        True labels, all numbers or all strings. A label outside ``labels`` is read as open.
+    y_pred_known : array-like of shape (n_samples,)
+        Closed-set answers of the same kind, as of ``predict_known``: a known class for every sample, never open.
+        Answers for open samples are not used.
+    score : array-like of shape (n_samples,)
+        Knownness, in any units: higher is more known. Infinite scores are allowed, NaN is not.
+    open_label : int or str, default=-1
+        The label for open, cast to the kind of the labels.
+    labels : array-like of shape (n_classes,), default=None
+        The known classes. None takes all that occur in ``y_true`` or ``y_pred_known`` and are not the open label.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out.
+
+    Returns
+    -------
+    known_rejected : ndarray of shape (n_thresholds,)
+        Share of known samples with a score below each threshold, rising from 0 to 1. NaN, with an
+        ``UndefinedMetricWarning``, when no sample is known.
+    open_noticed : ndarray of shape (n_thresholds,)
+        Share of open samples with a score below each threshold, rising from 0 to 1. NaN, with an
+        ``UndefinedMetricWarning``, when no sample is open.
+    wrong_class : ndarray of shape (n_thresholds,)
+        Share of known samples that are not rejected and get a wrong class, falling to 0. NaN when no sample is known.
+    thresholds : ndarray of shape (n_thresholds,)
+        The distinct scores, rising, and infinity, which rejects all samples.
+
+    Raises
+    ------
+    ValueError
+        If a score is NaN, ``y_pred_known`` holds the open label, labels mix numbers and strings, or lengths differ.
+
+    See Also
+    --------
+    skellipsoid.plotting.TradeOffDisplay : Draws the curve, also of held-out training samples.
+    oscr_curve : Correct known samples against accepted open samples.
+
+    Notes
+    -----
+    With known samples i of class y_i, answer ŷ_i and score s_i, and open samples j of score t_j, the three shares at
+    the threshold θ are #{i : s_i < θ} / n, #{j : t_j < θ} / m and #{i : s_i ≥ θ, ŷ_i ≠ y_i} / n.
+
+    Examples
+    --------
+    >>> from skellipsoid.metrics import trade_off_curve
+    >>> y_true, y_pred_known = [0, 0, 1, 1, -1, -1], [0, 0, 1, 0, 0, 1]
+    >>> known_rejected, open_noticed, wrong_class, thresholds = trade_off_curve(
+    ...     y_true, y_pred_known, [0.9, 0.6, 0.6, 0.5, 0.6, 0.1]
+    ... )
+    >>> thresholds
+    array([0.1, 0.5, 0.6, 0.9, inf])
+    >>> known_rejected
+    array([0.  , 0.  , 0.25, 0.75, 1.  ])
+    >>> open_noticed
+    array([0. , 0.5, 0.5, 1. , 1. ])
+    >>> wrong_class
+    array([0.25, 0.25, 0.  , 0.  , 0.  ])
+    """
+    rows = read_closed_set_rows(
+        y_true, y_pred_known, score, open_label=open_label, labels=labels, sample_weight=sample_weight
+    )
+    has_both(rows.is_known, "The trade-off curve", stacklevel=2)
+    thresholds = np.unique(np.append(rows.score, np.inf))
+    return (*trade_off_at(rows, thresholds), thresholds)
+
+
+def trade_off_at(
+    rows: ClosedSetRows, thresholds: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Known rejected, open noticed and wrong class at rising thresholds, (n_thresholds,) each."""
+    is_known = rows.is_known
+    is_wrong = is_known & (rows.problem.true != rows.problem.predicted)
+    place = np.searchsorted(thresholds, rows.score, side="right")  # the first threshold that rejects the row
+
+    def weight_below(counted: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Weight of the rows below each threshold, and last of all rows, (n_thresholds + 1,)."""
+        weights = rows.problem.weight[counted]
+        return np.bincount(place[counted], weights=weights, minlength=len(thresholds) + 1).cumsum()
+
+    known, opened, wrong = (weight_below(counted) for counted in (is_known, ~is_known, is_wrong))
+    n_known, n_open = (found[-1] if found[-1] > 0 else np.nan for found in (known, opened))
+    return known[:-1] / n_known, opened[:-1] / n_open, (wrong[-1] - wrong[:-1]) / n_known
