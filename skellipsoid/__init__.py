@@ -7,7 +7,7 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from . import baselines, benchmark, datasets, metrics, model_selection, plotting
-    from ._data_check import check_training_texts
+    from ._data_check import check_training_features, check_training_texts
     from ._ellipsoid import EllipsoidOpenSetClassifier
     from ._encoder import SupConTextEncoder
     from ._explain import explain
@@ -21,6 +21,7 @@ __all__ = [
     "__version__",
     "baselines",
     "benchmark",
+    "check_training_features",
     "check_training_texts",
     "datasets",
     "explain",
@@ -37,6 +38,7 @@ _MODULE_OF = {
     "EllipsoidOpenSetClassifier": "_ellipsoid",
     "SupConTextEncoder": "_encoder",
     "TunedOperatingPointCV": "_operating_point",
+    "check_training_features": "_data_check",
     "check_training_texts": "_data_check",
     "explain": "_explain",
     "load": "persistence",

@@ -16,7 +16,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._engine.samples import OUTLYING, Gathered, gather, outlying_rows
 from ._labels import as_labels, cast_open_label, check_given, check_same_kind
-from ._validation import check_groups, check_squares, enumerated, name_rows, read_features, read_weight_shares, unfit
+from ._norms import usual_norms, warn_of_unlike_norms
+from ._validation import (
+    check_groups,
+    check_squares,
+    enumerated,
+    name_rows,
+    naming_rows,
+    read_features,
+    read_weight_shares,
+    unfit,
+)
 
 
 class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
@@ -103,6 +113,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         # Before the search for duplicates: relative to one extreme outlier all other samples are near each other.
         kept = np.delete(np.arange(len(X)), self._outlying(X, codes, present))
         X, codes, present = X[kept], codes[kept], present[kept]
+        # Some methods have a parameter that makes every norm 1.
+        self._norm_range = None if getattr(self, "normalize", False) else usual_norms(X, codes)
         gathered = gather(X, codes, weights[present], None if groups is None else groups[present], self.duplicates)
         self.groups_ = np.full(len(weights), -1)
         self.groups_[present] = gathered.found
@@ -189,8 +201,16 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Returns
         -------
         labels : ndarray of shape (n_samples,)
+
+        Warns
+        -----
+        UserWarning
+            Once for each fit, if nearly all samples have norms unlike those in training: in a call of at least 20
+            samples, or in several calls together. Then the preprocessing may differ from that of training. With fewer
+            than 10 features there is no warning. Read more in the :ref:`User Guide <unlike_norms>`.
         """
         X = self._validate_scored_data(X)
+        warn_of_unlike_norms(self, X)
         assigned, scores = self._score_assigned(X)
         least = (self.offset_ + self.class_offsets_[assigned]).astype(scores.dtype)
         return self._possible_answers()[np.where(scores < least, len(self.classes_), assigned)]
@@ -299,12 +319,16 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     def _validate_training_data(self, X: ArrayLike, y: ArrayLike | None) -> tuple[NDArray[Any], NDArray[Any]]:
         check_given(y, type(self).__name__)
         y = as_labels(y, warn=True)
-        X, y = validate_data(self, read_features(X), y, dtype=(np.float64, np.float32), ensure_min_samples=1)
+        X = read_features(X)
+        with naming_rows(X):
+            X, y = validate_data(self, X, y, dtype=(np.float64, np.float32), ensure_min_samples=1)
         return np.asarray(X), np.asarray(y)
 
     def _validate_scored_data(self, X: ArrayLike) -> NDArray[Any]:
         check_is_fitted(self)
-        return np.asarray(validate_data(self, read_features(X), dtype=(np.float64, np.float32), reset=False))
+        X = read_features(X)
+        with naming_rows(X):
+            return np.asarray(validate_data(self, X, dtype=(np.float64, np.float32), reset=False))
 
     def _possible_answers(self) -> NDArray[Any]:
         """All classes and the open label in one array of a common type."""

@@ -1,6 +1,6 @@
 """Split a fitted estimator into its transformers and the classifier at the end, and read its answers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -119,12 +119,39 @@ def fit_with_groups(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
     if get_config()["enable_metadata_routing"]:
         wanted = get_routing_for_object(estimator).consumes("fit", ["groups"])
         return estimator.fit(X, y, **dict.fromkeys(wanted, groups))
+    return estimator.fit(X, y, **dict.fromkeys(_group_parameters(estimator), groups))
+
+
+def _group_parameters(estimator: Any, prefix: str = "") -> Iterator[str]:
+    """Names of the parameters of ``fit`` by which groups reach the splitters and estimators inside."""
     if isinstance(estimator, Pipeline):
-        takers = [name for name, step in estimator.steps if has_fit_parameter(step, "groups")]
-        return estimator.fit(X, y, **{f"{name}__groups": groups for name in takers})
-    if isinstance(estimator, BaseSearchCV):  # which gives them to its splitter alone
-        return estimator.fit(X, y, groups=groups)
-    return estimator.fit(X, y, **({"groups": groups} if has_fit_parameter(estimator, "groups") else {}))
+        for name, step in estimator.steps:
+            yield from _group_parameters(step, f"{prefix}{name}__")
+    elif isinstance(estimator, BaseSearchCV):  # its own parameter is for the splitter, the others for the estimator
+        yield f"{prefix}groups"
+        if isinstance(estimator.estimator, Pipeline):
+            yield from _group_parameters(estimator.estimator, prefix)
+    elif has_fit_parameter(estimator, "groups"):
+        yield f"{prefix}groups"
+
+
+def describe_lost_groups(estimator: Any) -> str | None:
+    """Describe in one sentence where an estimator has a search that cannot pass groups to its classifier."""
+    if get_config()["enable_metadata_routing"]:
+        return None
+    if isinstance(estimator, Pipeline):
+        found = [describe_lost_groups(step) for _, step in estimator.steps]
+        return next(filter(None, found), None)
+    if not isinstance(estimator, BaseSearchCV):
+        return None
+    inner = estimator.estimator
+    if isinstance(inner, Pipeline) or not has_fit_parameter(inner, "groups"):
+        return describe_lost_groups(inner)
+    return (
+        f"{type(estimator).__name__} passes groups to its splitter only, so {type(inner).__name__} is fitted without "
+        f"them; search over make_pipeline({type(inner).__name__}(...)) instead, or use metadata routing and "
+        "set_fit_request(groups=True)."
+    )
 
 
 def duplicate_groups(X: Any, y: NDArray[Any]) -> NDArray[np.int64] | None:

@@ -1,6 +1,8 @@
 """Checks of features, weights and groups, and the reset after a failed ``fit``."""
 
+import re
 from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import date, time, timedelta
 from typing import Any
 
@@ -19,6 +21,9 @@ SMALLEST_SHARE = 1e-12
 _MOST_NAMED = 10
 #: Types of dates and times; those of pandas are subclasses.
 _DATES = (date, time, timedelta, np.datetime64, np.timedelta64)
+#: Start of scikit-learn's error for missing and infinite values, which its own checks search for.
+_UNUSABLE = re.compile(r"(Input X contains (NaN|infinity[^.]*))\.")
+_NO_ROWS = np.empty(0, dtype=np.intp)
 
 
 def read_features(X: Any) -> Any:
@@ -47,6 +52,47 @@ def read_features(X: Any) -> Any:
         )
         raise ValueError(msg)
     return X
+
+
+@contextmanager
+def naming_rows(X: Any) -> Iterator[None]:
+    """Let scikit-learn's errors for missing and infinite values name the rows that hold them."""
+    try:
+        yield
+    except ValueError as error:
+        found = _UNUSABLE.match(str(error))
+        if found is None:
+            raise
+        is_missing_value = found.group(2) == "NaN"
+        rows = unusable_rows(X)[0 if is_missing_value else 1]
+        if not len(rows):
+            raise
+        remedy = "fill missing values, for instance with SimpleImputer," if is_missing_value else "correct them,"
+        msg = f"{found.group(1)} in {name_rows(rows)}; {remedy} or drop these rows."
+        raise ValueError(msg) from None
+
+
+def unusable_rows(X: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Find the rows with missing values, and the rows with infinite ones or such as are too large for a float."""
+    try:
+        with np.errstate(over="ignore"):  # of a wider type
+            table = np.asarray(with_nan(X), dtype=np.float64)
+    except (TypeError, ValueError):
+        return _NO_ROWS, _NO_ROWS
+    if table.ndim != 2:
+        return _NO_ROWS, _NO_ROWS
+    return np.flatnonzero(np.isnan(table).any(axis=1)), np.flatnonzero(np.isinf(table).any(axis=1))
+
+
+def with_nan(X: Any) -> Any:
+    """Give a table with NaN for None, ``pandas.NA`` and the like; anything else as it is."""
+    if issparse(X):
+        return X
+    table = np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X)
+    if table.dtype.kind == "O" and table.ndim == 2:
+        where = np.array([is_missing(value) for value in table.ravel()], dtype=bool).reshape(table.shape)
+        table = np.where(where, np.nan, table)
+    return table
 
 
 def unmasked(values: Any, name: str) -> Any:

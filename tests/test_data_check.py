@@ -14,8 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils import Bunch
 
-from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, TunedOperatingPointCV
-from skellipsoid._data_check import check_training_texts
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, TunedOperatingPointCV, check_training_texts
 from skellipsoid.datasets import load_assistant_intents
 
 KINDS = [

@@ -2,6 +2,7 @@ import pickle
 
 import numpy as np
 import pytest
+import sklearn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
@@ -482,6 +483,7 @@ def test_tuner_around_a_search_and_inside_one(blobs, groups):
     )
     tuned = TunedOperatingPointCV(search, rejection_rate=0.2, cv=3).fit(X, y, groups=groups)
     best = tuned.estimator_.best_estimator_
+    assert groups is None or len(np.unique(best[-1].groups_)) == 250  # the search passes them on, too
     assert tuned.offset_ == best[-1].offset_ == np.median(tuned.cv_results_["offset"]) != 0
     np.testing.assert_array_equal(tuned.predict(X), best.predict(X))
     np.testing.assert_array_equal(tuned.predict_known(X), best[-1].predict_known(best[:-1].transform(X)))
@@ -497,6 +499,48 @@ def test_tuner_around_a_search_and_inside_one(blobs, groups):
         ).fit(X, y)
         assert around.best_estimator_.offset_ != 0
         assert set_operating_point(around, X).best_estimator_.offset_ == 0
+
+
+def test_groups_reach_a_classifier_in_a_pipeline_in_a_pipeline(blobs):
+    X, y = blobs
+    groups = np.arange(500) // 2
+    estimator = make_pipeline("passthrough", make_pipeline(StandardScaler(), QUICK))
+    tuned = TunedOperatingPointCV(estimator, rejection_rate=0.2, cv=3).fit(X, y, groups=groups)
+    assert len(np.unique(tuned.estimator_[-1][-1].groups_)) == 250
+
+
+@pytest.mark.parametrize("around", [lambda search: search, lambda search: make_pipeline(StandardScaler(), search)])
+def test_a_search_that_cannot_pass_groups_on_is_named(blobs, around):
+    X, y = blobs
+    search = GridSearchCV(QUICK, {"beta": [0.5]}, cv=OpenSetKFold(2), scoring=open_set_f1_scorer)
+    tuned = TunedOperatingPointCV(around(search), rejection_rate=0.2, cv=3)
+    message = (
+        "GridSearchCV passes groups to its splitter only, so EllipsoidOpenSetClassifier is fitted without them; search "
+        "over make_pipeline(EllipsoidOpenSetClassifier(...)) instead, or use metadata routing and "
+        "set_fit_request(groups=True)."
+    )
+    with pytest.warns(UserWarning, match="passes groups to its splitter only") as caught:
+        tuned.fit(X, y, groups=np.arange(500) // 2)
+    assert [str(warning.message) for warning in caught] == [message]
+    assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("routing", [False, True])
+def test_groups_through_a_search_over_a_pipeline(blobs, routing):
+    X, y = blobs
+    groups = np.arange(500) // 2
+    with sklearn.config_context(enable_metadata_routing=routing):
+        clf = clone(QUICK).set_fit_request(groups=True) if routing else QUICK
+        search = GridSearchCV(
+            make_pipeline(StandardScaler(), clf),
+            {"ellipsoidopensetclassifier__beta": [0.5]},
+            cv=OpenSetKFold(2),
+            scoring=open_set_f1_scorer,
+        )
+        search.fit(X, y, groups=groups, **({} if routing else {"ellipsoidopensetclassifier__groups": groups}))
+        assert len(np.unique(search.best_estimator_[-1].groups_)) == 250
+        search.fit(X, y, groups=groups)  # what reaches only the splitter without routing
+        assert len(np.unique(search.best_estimator_[-1].groups_)) == (250 if routing else 500)
 
 
 def test_tuner_takes_a_column_and_needs_labels(blobs):

@@ -82,7 +82,7 @@ def find_duplicates(features: NDArray[Any], classes: Integers) -> Integers:
     error = ROUNDING_ERROR * float(np.median(np.linalg.norm(distinct - np.median(distinct, axis=0), axis=1)))
     # The density of a class with few samples is estimated from all classes together.
     everywhere = cache(lambda: _densities(distinct[:: len(distinct) // MOST_ROWS + 1], rounding))
-    for rows in _blocks(distinct, classes[first]):
+    for rows in blocks(distinct, classes[first]):
         block = distinct[rows]
         is_few = len(block) <= FEWEST_NEIGHBORS
         own = cache(partial(_densities, block, rounding))
@@ -131,23 +131,24 @@ def _rounding(distinct: Floats) -> Floats:
     return hidden
 
 
-def _blocks(distinct: Floats, classes: Integers) -> list[Integers]:
+def blocks(distinct: Floats, classes: Integers) -> list[Integers]:
     """Divide the samples of each class into pieces of at most ``MOST_ROWS``."""
-    blocks = []
+    pieces = []
     waiting = [np.flatnonzero(classes == label) for label in np.unique(classes)]
     while waiting:
         rows = waiting.pop()
         if len(rows) <= MOST_ROWS:
-            blocks.append(rows)
+            pieces.append(rows)
             continue
         part = distinct[rows] - distinct[rows].mean(axis=0)
         widest = np.linalg.svd(part[:: len(rows) // MOST_ROWS + 1], full_matrices=False)[2][0]
         along = np.argsort(part @ widest, kind="stable")
         waiting += np.array_split(rows[along], 2)
-    return blocks
+    return pieces
 
 
-def _pairwise(rows: Floats) -> Floats:
+def pairwise(rows: Floats) -> Floats:
+    """Distances of samples about a mean of 0, (n_samples, n_samples)."""
     squares = np.einsum("ij,ij->i", rows, rows)
     distances = rows @ rows.T
     distances *= -2
@@ -211,7 +212,7 @@ def _densities(block: Floats, rounding: Floats) -> list[tuple[_Density, float]]:
     spread[spread == 0] = 1
     found = []
     for unit in (np.ones(len(spread)), spread):
-        density = _density(_pairwise((block - block.mean(axis=0)) / unit))
+        density = _density(pairwise((block - block.mean(axis=0)) / unit))
         if density is not None:
             found.append((density, _hidden(block / unit, rounding / unit**2)))
     return found
@@ -243,7 +244,7 @@ def _near(
 
     In a class of a few distinct samples, which have no density, only samples that differ by less than an ``error``.
     """
-    distances, least = _pairwise(block - block.mean(axis=0)), _hidden(block, rounding)
+    distances, least = pairwise(block - block.mean(axis=0)), _hidden(block, rounding)
     condensed = squareform(distances, checks=False)
     tree = linkage(condensed, "complete")
     typical = _typical(tree, distances)

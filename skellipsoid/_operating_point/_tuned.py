@@ -14,7 +14,13 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
 from .._labels import as_labels, check_given
-from .._pipelines import duplicate_groups, fit_with_groups, read_estimator, split_estimator
+from .._pipelines import (
+    describe_lost_groups,
+    duplicate_groups,
+    fit_with_groups,
+    read_estimator,
+    split_estimator,
+)
 from ..model_selection import OpenSetKFold
 from ._offsets import (
     Fold,
@@ -142,9 +148,10 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             Labels; samples with the open label of the estimator are open.
         groups : array-like of shape (n_samples,), default=None
             Group of each sample. The default folds keep groups together, and so does every splitter that takes groups.
-            The groups are also passed to the estimator, or to the steps of a Pipeline that take groups. A search passes
-            them to its splitter only, unless metadata routing is enabled. ``None``: the default folds keep equal texts,
-            and duplicate samples of numbers, together.
+            The groups are also passed to the estimator, or to the steps of a Pipeline that take groups, also of a
+            Pipeline in a search. A search over a classifier that is in no Pipeline passes them to its splitter only,
+            unless metadata routing is enabled. ``None``: the default folds keep equal texts, and duplicate samples of
+            numbers, together.
 
         Returns
         -------
@@ -161,12 +168,16 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         Warns
         -----
         UserWarning
-            If a fold has fewer known (or open) samples than the rate needs, 1 / rate − 1.
+            If a fold has fewer known (or open) samples than the rate needs, 1 / rate − 1; or if groups are given that a
+            search cannot pass to its classifier.
         """
         check_rates(self.rejection_rate, self.open_acceptance_rate)
         open_label = open_set_classifier(self.estimator).open_label
         check_given(y, type(self).__name__)
         X, labels, groups = indexable(X, as_labels(y, warn=True), groups)
+        lost = None if groups is None else describe_lost_groups(self.estimator)
+        if lost is not None:
+            warn(lost, stacklevel=3)
         cv = 5 if self.cv is None else self.cv
         is_own = isinstance(cv, Integral)
         if isinstance(cv, Integral):

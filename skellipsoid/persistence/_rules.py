@@ -141,6 +141,7 @@ CLASSIFIER = {
     "open_label_": LABEL,
     "offset_": NUMBER,
     "class_offsets_": measured("n_classes"),
+    "_norm_range": or_none(floats(2)),
     "groups_": optional(integers("n_samples")),
 }
 

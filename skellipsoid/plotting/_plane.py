@@ -249,11 +249,12 @@ def open_region(classifier: Any, plane: Plane, limits: _Floats, resolution: int)
     steps = (np.arange(resolution) + 0.5) / resolution
     across, up = (limits[0] + steps[:, np.newaxis] * (limits[1] - limits[0])).T
     points = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)
-    # Without the names that it may have seen in fit, or it would warn that the grid has none.
-    nameless = copy(classifier)
-    vars(nameless).pop("feature_names_in_", None)
+    # Without the names and norms that it saw in fit, or it would warn that the grid has none, or others.
+    silent = copy(classifier)
+    for name in ("feature_names_in_", "_norm_range"):
+        vars(silent).pop(name, None)
     answers = [
-        np.asarray(nameless.predict(plane.lift(points[start : start + _CHUNK])) == classifier.open_label_)
+        np.asarray(silent.predict(plane.lift(points[start : start + _CHUNK])) == classifier.open_label_)
         for start in range(0, len(points), _CHUNK)
     ]
     return np.concatenate(answers).reshape(resolution, resolution)

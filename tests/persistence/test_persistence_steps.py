@@ -59,6 +59,7 @@ STEPS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:New samples have a Euclidean norm")
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 @pytest.mark.parametrize("kind", STEPS)
 def test_a_step_transforms_as_before_to_the_last_bit(rows, tmp_path, kind, dtype):

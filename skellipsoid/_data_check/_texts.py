@@ -1,38 +1,27 @@
-"""Data check: possible errors in training texts and labels; nothing is changed."""
+"""Check of training texts and labels."""
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Hashable, Iterable, Iterator
+from collections.abc import Iterator
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch, check_consistent_length
 
-from ._encoder import SupConTextEncoder
-from ._engine.tokens import Tokenizer
-from ._labels import as_labels, cast_open_label, check_given
-from ._pipelines import split_estimator
-from ._text_files import looks_like_header
-from ._texts import check_texts, is_visible, near_duplicates, normalize_text
-from ._validation import name_rows, number
+from .._encoder import SupConTextEncoder
+from .._engine.tokens import Tokenizer
+from .._labels import as_labels, cast_open_label, check_given
+from .._pipelines import split_estimator
+from .._text_files import looks_like_header
+from .._texts import check_texts, is_visible, near_duplicates, normalize_text
+from .._validation import number
+from ._findings import Finding, as_bunch, counted, grouped, listed, named_groups, named_rows
 
 #: Smallest number of different texts of a class; fewer do not determine its shape.
 FEWEST_TEXTS = 5
-#: Largest number of rows that a message names.
-MOST_NAMED = 10
 #: Usual labels of open samples, with one underscore between words.
 _OPEN = {"-1", "oos", "ood", "none", "other", "unknown", "out_of_scope", "out_of_domain", "fallback"}
-
-
-class Finding(NamedTuple):
-    """One possible error."""
-
-    kind: str
-    rows: list[int]
-    label: Any
-    message: str
 
 
 def check_training_texts(
@@ -132,7 +121,7 @@ def check_training_texts(
         *_long_texts(data, text_encoder, local=encoder is None),
         *_duplicates(data),
     ]
-    return _as_bunch(found)
+    return as_bunch(found)
 
 
 def _find_encoder(estimator: Any) -> SupConTextEncoder:
@@ -161,10 +150,10 @@ class _Data:
         self.plain = [normalize_text(text) if is_visible(text) else "" for text in texts]
         self.header = list(self._find_header())
         self.rows = range(len(self.header), len(texts))
-        self.rows_of = _grouped(self.rows, self.labels.__getitem__)
+        self.rows_of = grouped(self.rows, self.labels.__getitem__)
         #: Label by label, the spelling that is kept of similar ones.
         self.spelling = {
-            label: self._main(similar) for similar in _grouped(self.rows_of, _plain_label).values() for label in similar
+            label: self._main(similar) for similar in grouped(self.rows_of, _plain_label).values() for label in similar
         }
 
     def _find_header(self) -> Iterator[Finding]:
@@ -196,13 +185,13 @@ def _open_labels(data: _Data) -> Iterator[Finding]:
             continue
         if name == wanted and data.open_label not in data.rows_of:
             message = (
-                f"open_label={data.open_label!r} occurs nowhere, but {label!r} does, in {_name(rows)}, and is trained "
-                f"as a class; pass open_label={label!r} if these texts are of no class."
+                f"open_label={data.open_label!r} occurs nowhere, but {label!r} does, in {named_rows(rows)}, and is "
+                f"trained as a class; pass open_label={label!r} if these texts are of no class."
             )
         elif name in _OPEN and name != wanted:
             message = (
-                f"The label {label!r} in {_name(rows)} is a usual name of open rows, but is trained as a class; pass "
-                f"open_label={label!r} if these texts are of no class."
+                f"The label {label!r} in {named_rows(rows)} is a usual name of open rows, but is trained as a class; "
+                f"pass open_label={label!r} if these texts are of no class."
             )
         else:
             continue
@@ -210,40 +199,40 @@ def _open_labels(data: _Data) -> Iterator[Finding]:
 
 
 def _similar_labels(data: _Data) -> Iterator[Finding]:
-    for main, similar in sorted(_grouped(data.rows_of, data.spelling.__getitem__).items()):
+    for main, similar in sorted(grouped(data.rows_of, data.spelling.__getitem__).items()):
         if len(similar) == 1:
             continue
         rarer = sorted(set(similar) - {main})
         rows = sorted(chain(*(data.rows_of[label] for label in rarer)))
-        names = _listed([f"{label!r} ({_count(data.rows_of[label], 'row')})" for label in (main, *rarer)])
+        names = listed([f"{label!r} ({counted(data.rows_of[label], 'row')})" for label in (main, *rarer)])
         effect = "only the first is open" if main == data.open_label else f"are trained as {len(similar)} classes"
         message = (
             f"The labels {names} differ only in case, blanks or Unicode form, but {effect}; write {main!r} in "
-            f"{_name(rows)}."
+            f"{named_rows(rows)}."
         )
         yield Finding("similar_labels", rows, (main, *rarer), message)
 
 
 def _conflicting_labels(data: _Data) -> Iterator[Finding]:
     found: dict[tuple[Any, ...], list[list[int]]] = defaultdict(list)
-    for rows in _grouped((row for row in data.rows if data.plain[row]), data.plain.__getitem__).values():
+    for rows in grouped((row for row in data.rows if data.plain[row]), data.plain.__getitem__).values():
         labels = {data.label_of(row) for row in rows}
         if len(labels) > 1:
             found[tuple(sorted(labels))].append(rows)
     for names, groups in sorted(found.items()):
         message = (
-            f"Equal texts have different labels ({_listed([repr(label) for label in names])}) in "
-            f"{_name_groups(groups)}; keep one label for each text."
+            f"Equal texts have different labels ({listed([repr(label) for label in names])}) in "
+            f"{named_groups(groups)}; keep one label for each text."
         )
         yield Finding("conflicting_labels", sorted(chain(*groups)), names, message)
 
 
 def _few_texts(data: _Data) -> Iterator[Finding]:
-    for label, rows in sorted(_grouped(data.rows, data.label_of).items()):
+    for label, rows in sorted(grouped(data.rows, data.label_of).items()):
         texts = {data.plain[row] for row in rows} - {""}
         if label != data.open_label and len(texts) < FEWEST_TEXTS:
             message = (
-                f"The class {label!r} has {_count(texts, 'different text')}, in {_name(rows)}; collect at least "
+                f"The class {label!r} has {counted(texts, 'different text')}, in {named_rows(rows)}; collect at least "
                 f"{FEWEST_TEXTS}, or leave the class out."
             )
             yield Finding("few_texts", rows, label, message)
@@ -252,7 +241,7 @@ def _few_texts(data: _Data) -> Iterator[Finding]:
 def _empty_texts(data: _Data) -> Iterator[Finding]:
     rows = [row for row in data.rows if not data.plain[row]]
     if rows:
-        message = f"The texts in {_name(rows)} are empty or blank; fill them in, or drop these rows."
+        message = f"The texts in {named_rows(rows)} are empty or blank; fill them in, or drop these rows."
         yield Finding("empty_texts", rows, None, message)
 
 
@@ -264,9 +253,9 @@ def _long_texts(data: _Data, encoder: SupConTextEncoder, *, local: bool) -> Iter
     rows = [row for row, count in zip(data.rows, counts, strict=True) if count > tokenizer.longest]
     if rows:
         message = (
-            f"The texts in {_name(rows)} have more tokens (up to {counts.max()}) than the {tokenizer.longest} that the "
-            "text model reads, and their ends are cut off; shorten them, or raise max_length if the model can read "
-            "more."
+            f"The texts in {named_rows(rows)} have more tokens (up to {counts.max()}) than the {tokenizer.longest} "
+            "that the text model reads, and their ends are cut off; shorten them, or raise max_length if the model can "
+            "read more."
         )
         yield Finding("long_texts", rows, None, message)
 
@@ -284,14 +273,14 @@ def _tokenizer(encoder: SupConTextEncoder, *, local: bool) -> Tokenizer | None:
 
 def _duplicates(data: _Data) -> Iterator[Finding]:
     """Find exact and near duplicates of each label."""
-    copies = _grouped((row for row in data.rows if data.plain[row]), lambda row: (data.label_of(row), data.plain[row]))
+    copies = grouped((row for row in data.rows if data.plain[row]), lambda row: (data.label_of(row), data.plain[row]))
     exact: dict[Any, list[list[int]]] = defaultdict(list)
     for (label, _), rows in copies.items():
         if len(rows) > 1:
             exact[label].append(rows)
     for label, groups in sorted(exact.items()):
         message = (
-            f"{data.named(label)} has equal texts in {_name_groups(groups)}; by default training counts each of these "
+            f"{data.named(label)} has equal texts in {named_groups(groups)}; by default training counts each of these "
             "groups as one text: drop the copies, or pass duplicates='each' to count all."
         )
         yield Finding("exact_duplicates", sorted(chain(*groups)), label, message)
@@ -302,7 +291,7 @@ def _duplicates(data: _Data) -> Iterator[Finding]:
         near[distinct[numbers[0]][0]].append(sorted(chain(*(copies[distinct[i]] for i in numbers))))
     for label, groups in sorted(near.items()):
         message = (
-            f"{data.named(label)} has nearly equal texts in {_name_groups(sorted(groups))}; drop those that are copies "
+            f"{data.named(label)} has nearly equal texts in {named_groups(sorted(groups))}; drop those that are copies "
             "of another."
         )
         yield Finding("near_duplicates", sorted(chain(*groups)), label, message)
@@ -315,46 +304,3 @@ def _plain_label(label: Any) -> Any:
 def _folded(label: Any) -> Any:
     """Fold the spellings of ``out_of_scope``, ``Out of scope`` and ``out-of-scope`` into one."""
     return re.sub(r"(?<=\w)[\s_-]+(?=\w)", "_", normalize_text(label)) if isinstance(label, str) else label
-
-
-def _grouped(items: Iterable[Any], key: Any) -> dict[Any, list[Any]]:
-    groups: dict[Hashable, list[Any]] = defaultdict(list)
-    for item in items:
-        groups[key(item)].append(item)
-    return groups
-
-
-def _name(rows: list[int]) -> str:
-    return name_rows(np.array(rows))
-
-
-def _name_groups(groups: list[list[int]]) -> str:
-    """Name rows for a message, those that belong together in brackets."""
-    named, left = [], MOST_NAMED
-    for group in groups:
-        if left < 2:
-            break
-        more = ", …" if len(group) > left else ""
-        named.append(f"({', '.join(map(str, group[:left]))}{more})")
-        left -= min(left, len(group))
-    n_more = sum(map(len, groups)) - (MOST_NAMED - left)
-    return f"rows {', '.join(named)}" + (f" and {n_more} more" if n_more else "")
-
-
-def _count(items: Collection[Any], name: str) -> str:
-    return f"{len(items)} {name}{'s' if len(items) != 1 else ''}"
-
-
-def _listed(names: list[str]) -> str:
-    """Join names for a message: the first ones, and how many more there are."""
-    if len(names) > MOST_NAMED:
-        return f"{', '.join(names[:MOST_NAMED])} and {len(names) - MOST_NAMED} more"
-    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)
-
-
-def _as_bunch(findings: list[Finding]) -> Bunch:
-    columns = {name: np.empty(len(findings), dtype=object) for name in ("kind", "rows", "label", "message")}
-    for i, finding in enumerate(findings):
-        columns["kind"][i], columns["label"][i] = finding.kind, finding.label
-        columns["rows"][i], columns["message"][i] = tuple(finding.rows), finding.message
-    return Bunch(**columns)

@@ -1,0 +1,299 @@
+"""The check of training features: each kind of finding when it is there, none where it is not."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import torch
+from scipy import sparse
+from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.preprocessing import normalize
+from sklearn.utils import Bunch
+
+from skellipsoid import EllipsoidOpenSetClassifier, check_training_features
+
+KINDS = [
+    "missing_values",
+    "infinite_values",
+    "zero_rows",
+    "conflicting_labels",
+    "near_conflicts",
+    "few_samples",
+    "mixed_norms",
+    "constant_columns",
+    "exact_duplicates",
+    "near_duplicates",
+]
+
+
+@pytest.fixture
+def y():
+    return np.repeat(["bird", "cat", "dog"], 30)
+
+
+@pytest.fixture
+def X(y):
+    """Three clusters, none of its rows alike."""
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(90, 8)) + 4 * (y == "cat")[:, np.newaxis] - 4 * (y == "dog")[:, np.newaxis]
+
+
+def only(findings, kind):
+    """The one finding that there is, of this kind."""
+    assert findings.kind.tolist() == [kind]
+    return Bunch(**{name: values[0] for name, values in findings.items()})
+
+
+def test_clean_features_have_no_findings(X, y):
+    for features in (X, normalize(X), X + 1e6, X.astype(np.float32) * 1e25, (10 * X).astype(int)):
+        findings = check_training_features(features, y)
+        assert {name: len(values) for name, values in findings.items()} == {
+            "kind": 0,
+            "rows": 0,
+            "label": 0,
+            "message": 0,
+        }
+    assert pd.DataFrame(findings).shape == (0, 4)
+
+
+@pytest.mark.parametrize("load", [load_wine, load_breast_cancer, load_iris, load_digits])
+def test_public_tables_have_hardly_a_finding(load):
+    findings = check_training_features(*load(return_X_y=True))
+    # Some pixels of the digits are always white; the equal flowers of iris are equal by chance.
+    assert findings.kind.tolist() == (["constant_columns"] if load is load_digits else [])
+
+
+@pytest.mark.parametrize(
+    ("value", "kind", "message"),
+    [
+        (
+            np.nan,
+            "missing_values",
+            "X has missing values in rows 3, 50; fill them, for instance with SimpleImputer, or drop these rows.",
+        ),
+        (
+            np.inf,
+            "infinite_values",
+            "X has infinite values, or values beyond 1e+150, in rows 3, 50; correct them, or drop these rows.",
+        ),
+        (
+            -1e200,
+            "infinite_values",
+            "X has infinite values, or values beyond 1e+150, in rows 3, 50; correct them, or drop these rows.",
+        ),
+    ],
+)
+def test_rows_that_no_fit_takes_are_found_by_number(X, y, value, kind, message):
+    X[[3, 50], 1] = value
+    found = only(check_training_features(X, y), kind)
+    assert (found.rows, found.label, found.message) == ((3, 50), None, message)
+
+
+def test_zero_rows_are_found_and_are_no_duplicates(X, y):
+    X[[4, 5]] = 0
+    X[6] = -0.0
+    found = only(check_training_features(X, y), "zero_rows")
+    assert (found.rows, found.label) == ((4, 5, 6), None)
+    assert found.message == (
+        "All features are 0 in rows 4, 5, 6; look whether their files could be read, and drop these rows."
+    )
+
+
+def test_one_row_under_two_labels_is_found(X, y):
+    X[[40, 70]] = X[3]
+    X[41] = X[7]
+    findings = check_training_features(X, y)
+    assert findings.kind.tolist() == ["conflicting_labels"] * 2
+    assert findings.label.tolist() == [("bird", "cat"), ("bird", "cat", "dog")]
+    assert findings.rows.tolist() == [(7, 41), (3, 40, 70)]
+    assert findings.message[0] == (
+        "Equal rows have different labels ('bird' and 'cat') in rows (7, 41); keep one label for each."
+    )
+
+
+def test_a_nearly_equal_row_under_another_label_is_found(X, y):
+    X[40] = X[3] + 0.01
+    found = only(check_training_features(X, y), "near_conflicts")
+    assert (found.rows, found.label) == ((3, 40), ("bird", "cat"))
+    assert "look at these samples, and keep one label for each if they show the same." in found.message
+    X[40] = X[3] + 1.0  # as near as any other row
+    assert "near_conflicts" not in check_training_features(X, y).kind
+
+
+def test_classes_of_few_samples_or_groups_are_found(X, y):
+    rows = np.r_[:39, 60:90]
+    found = only(check_training_features(X[rows], y[rows]), "few_samples")
+    assert (found.rows, found.label) == (tuple(range(30, 39)), "cat")
+    assert found.message == (
+        "The class 'cat' has 9 different samples, in rows 30, 31, 32, 33, 34, 35, 36, 37, 38; collect at least 10, or "
+        "many new samples will be rejected."
+    )
+    videos = np.arange(90) // 3
+    assert check_training_features(X, y, groups=videos).kind.tolist() == []
+    videos[30:60] = 10 + np.arange(30) // 6
+    found = only(check_training_features(X, y, groups=videos), "few_samples")
+    assert found.message.startswith("The class 'cat' has 5 groups, in rows 30, 31")
+
+
+def test_copies_are_not_different_samples(X, y):
+    copied = np.concatenate([X[:35], np.repeat(X[30:35], 3, axis=0)])
+    findings = check_training_features(copied, [*y[:35], *["cat"] * 15])
+    assert findings.kind.tolist() == ["few_samples", "exact_duplicates"]
+    assert findings.message[0].startswith("The class 'cat' has 5 different samples, in rows 30")
+
+
+@pytest.mark.parametrize(("labels", "open_label"), [([1, -1], -1), ([1, 7], 7), (["a", "-1"], -1), (["a", "o"], "o")])
+def test_a_few_real_open_rows_are_no_small_class(X, labels, open_label):
+    y = np.repeat(labels, [30, 4])
+    assert check_training_features(X[:34], y, open_label=open_label).kind.tolist() == []
+    assert check_training_features(X[:34], y, open_label="x" if open_label == "o" else -2).kind.tolist() == [
+        "few_samples"
+    ]
+
+
+def test_unit_length_and_raw_rows_together_are_found(X, y):
+    mixed = X.copy()
+    mixed[10:22] = normalize(X[10:22])
+    found = only(check_training_features(mixed, y), "mixed_norms")
+    assert found.rows == tuple(range(10, 22))
+    assert found.message == (
+        "The norm is 1 in rows 10, 11, 12, 13, 14, 15, 16, 17, 18, 19 and 2 more, but not in most rows; normalise all "
+        "rows or none, as in the samples to predict."
+    )
+    unit = normalize(X)
+    unit[5] = X[5]
+    found = only(check_training_features(unit, y), "mixed_norms")
+    assert found.rows == (5,)
+    assert found.message.startswith("The norm is 1 in most rows, but not in row 5; normalise all rows or none")
+
+
+@pytest.mark.parametrize("factor", [255, 1 / 255])
+def test_rows_in_other_units_are_found(X, y, factor):
+    X += 10
+    X[7] *= factor
+    found = only(check_training_features(X, y), "unlike_norms")
+    assert found.rows == (7,)
+    assert "prepare all rows alike (units, range of pixels, normalisation), or drop these." in found.message
+
+
+def test_norms_that_vary_by_nature_are_no_finding(y):
+    rng = np.random.default_rng(0)
+    for features in (rng.normal(size=(90, 1)), rng.lognormal(sigma=1.5, size=(90, 2)), rng.random((90, 5)) > 0.5):
+        kinds = check_training_features(features, y).kind
+        assert not {"unlike_norms", "mixed_norms"} & {*kinds}
+
+
+def test_constant_columns_are_named(X, y):
+    X[:, 2] = 7
+    found = only(check_training_features(X, y), "constant_columns")
+    assert (found.rows, found.label) == ((), None)
+    assert found.message == "The column 2 has the same value in all rows; drop what is constant, if it should be."
+    X[:, 3] = 0
+    frame = pd.DataFrame(X, columns=list("abcdefgh"))
+    for table in (frame, pl.from_pandas(frame)):
+        assert check_training_features(table, y).message[0].startswith("The columns 'c', 'd' have the same value")
+
+
+@pytest.mark.parametrize(("noise", "kind"), [(0.0, "exact_duplicates"), (0.001, "near_duplicates")])
+def test_duplicates_are_found_unless_a_group_holds_them(X, y, noise, kind):
+    copied, labels = np.concatenate([X, X[:3] + noise]), [*y, *y[:3]]
+    found = only(check_training_features(copied, labels), kind)
+    assert (found.rows, found.label) == ((0, 1, 2, 90, 91, 92), "bird")
+    assert "rows (0, 90), (1, 91), (2, 92);" in found.message
+    groups = np.arange(93)
+    assert only(check_training_features(copied, labels, groups=groups), kind).rows == found.rows
+    groups[90:92] = [0, 1]
+    assert only(check_training_features(copied, labels, groups=groups), kind).rows == (2, 92)
+
+
+def test_all_kinds_come_in_the_documented_order(X, y):
+    X = np.concatenate([X, X[:2], X[2:3] + 1e-4, X[10:12]])
+    y = np.array([*y, "bird", "bird", "bird", "cat", "rare"])
+    X[94] += 0.01
+    X[[20, 21], 0] = np.nan, np.inf
+    X[22], X[:, 5] = 0, 0
+    X[50:54] = normalize(X[50:54])
+    findings = check_training_features(X, y)
+    assert list(dict.fromkeys(findings.kind)) == KINDS
+    for kind, rows, message in zip(findings.kind, findings.rows, findings.message, strict=True):
+        assert kind in check_training_features.__doc__
+        assert list(rows) == sorted(set(rows))
+        assert all(type(row) is int for row in rows)
+        assert message.endswith(".")
+        assert "\n" not in message
+
+
+def test_every_container_gives_the_same_findings(X, y):
+    X[3, 1] = np.nan
+    X[40] = X[5]
+    wanted = pd.DataFrame(check_training_features(X, y))
+    frame = pd.DataFrame(X)
+    containers = {
+        "list": X.tolist(),
+        "None": [[None if value != value else value for value in row] for row in X.tolist()],
+        "objects": X.astype(object),
+        "pandas": frame.set_index(np.arange(100, 190)),
+        "pandas with NA": frame.convert_dtypes(),
+        "polars": pl.from_numpy(X),
+        "tensor": torch.tensor(X, requires_grad=True),
+        "read-only": np.require(X, requirements="C"),
+    }
+    containers["read-only"].flags.writeable = False
+    for name, features in containers.items():
+        for labels in (y, y.tolist(), pd.Series(y), pl.Series(y)):
+            pd.testing.assert_frame_equal(pd.DataFrame(check_training_features(features, labels)), wanted, obj=name)
+
+
+def test_the_data_are_not_changed(X, y):
+    X[3, 1], X[5] = np.nan, 0
+    before = X.copy()
+    check_training_features(X, y)
+    np.testing.assert_array_equal(X, before)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "match"),
+    [
+        (lambda X, y: (sparse.csr_array(X), y), TypeError, "dense data is required"),
+        (lambda X, y: (X[:, 0], y), ValueError, "Expected 2D array"),
+        (lambda X, y: (X, y[:5]), ValueError, "inconsistent numbers of samples"),
+        (lambda X, y: (X, None), ValueError, "requires y to be passed"),
+        (lambda X, y: (np.where(X > 0, "a", "b"), y), ValueError, "could not convert string to float"),
+        (lambda X, y: (np.ma.masked_greater(X, 5), y), ValueError, "X has masked values in rows 30"),
+        (lambda X, y: (pd.DataFrame({"a": pd.to_datetime(["2020-01-01"])}), [0]), ValueError, "convert dates"),
+        (lambda X, y: (X[:0], []), ValueError, "y is empty"),
+        (lambda X, y: (X, [*y[:-1], 1]), ValueError, "mixes strings such as"),
+    ],
+)
+def test_what_is_no_table_is_refused(X, y, change, error, match):
+    with pytest.raises(error, match=match):
+        check_training_features(*change(X, y))
+
+
+@pytest.mark.parametrize(("groups", "match"), [([1, 2], r"shape \(2,\)"), ([None] * 90, "groups has missing values")])
+def test_groups_that_do_not_fit_are_refused(X, y, groups, match):
+    with pytest.raises(ValueError, match=match):
+        check_training_features(X, y, groups=groups)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "kinds"),
+    [
+        (np.full((3, 2), np.nan), [0, 0, 1], ["missing_values", "few_samples", "few_samples"]),
+        (np.zeros((3, 2)), [0, 0, 0], ["zero_rows", "few_samples"]),
+        ([[1.0, 2.0]], [0], ["few_samples"]),
+        (np.ones((20, 2)), np.arange(20) % 2, ["conflicting_labels", "constant_columns"]),
+    ],
+    ids=["nothing but NaN", "nothing but zeros", "one row", "one row everywhere"],
+)
+def test_tables_in_which_nothing_is_left(X, y, kinds):
+    assert check_training_features(X, y).kind.tolist() == kinds
+
+
+def test_a_table_without_findings_fits_without_a_warning(X, y):
+    assert not len(check_training_features(X, y).kind)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        EllipsoidOpenSetClassifier(random_state=0).fit(X, y)

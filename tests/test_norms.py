@@ -1,0 +1,219 @@
+"""The warning of predict for samples whose norms are unlike those in training, and errors that name rows."""
+
+import copy
+import pickle
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import Normalizer, StandardScaler, normalize
+
+import skellipsoid
+from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV
+from skellipsoid.baselines import BallClassifier, KNNOpenSetClassifier, MahalanobisClassifier
+from skellipsoid.plotting._plane import Plane, open_region
+
+
+@pytest.fixture(scope="module")
+def raw():
+    """Digits 0 to 5, to train with."""
+    X, y = load_digits(return_X_y=True)
+    known = np.flatnonzero(y <= 5)[:300]
+    return X[known], y[known]
+
+
+@pytest.fixture(scope="module")
+def new():
+    """The other digits of these classes, and open ones."""
+    X, y = load_digits(return_X_y=True)
+    known = np.flatnonzero(y <= 5)[300:]
+    return X[known], X[y > 5]
+
+
+@pytest.fixture(scope="module")
+def fitted(raw):
+    """A classifier of unit-length features."""
+    return EllipsoidOpenSetClassifier(random_state=0).fit(normalize(raw[0]), raw[1])
+
+
+@pytest.fixture
+def clf(fitted):
+    """The same, which has not warned yet."""
+    return copy.deepcopy(fitted)
+
+
+def messages(call):
+    """Messages of the warnings of a call, without filters."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    assert all(warning.filename == __file__ for warning in caught)
+    return [str(warning.message) for warning in caught]
+
+
+# The warning
+
+
+def test_raw_features_after_training_on_unit_length_warn_once(clf, new):
+    found = messages(lambda: clf.predict(new[0]))
+    assert len(found) == 1
+    assert found[0].startswith("New samples have a Euclidean norm of 53.5 to 68.3")
+    assert found[0].endswith(
+        ", but training samples had 1: prepare new samples as in training (same model, normalisation and scaling), or "
+        "most answers will be wrong."
+    )
+    assert messages(lambda: [clf.predict(new[0]) for _ in range(3)]) == []
+
+
+@pytest.mark.parametrize(
+    "change", [normalize, lambda X: 255 * X, lambda X: X / 255, StandardScaler().fit_transform], ids=range(4)
+)
+def test_other_preprocessing_than_in_training_warns(raw, new, change):
+    clf = BallClassifier().fit(*raw)
+    assert len(messages(lambda: clf.predict(change(new[0])))) == 1
+
+
+def test_known_and_open_samples_as_in_training_do_not_warn(raw, new, clf):
+    for prepare in (normalize, lambda X: X):
+        classifier = BallClassifier().fit(prepare(raw[0]), raw[1])
+        assert messages(lambda: [classifier.predict(prepare(X)) for X in new]) == []  # noqa: B023
+        assert messages(lambda: [classifier.predict(prepare(new[1][i : i + 1])) for i in range(99)]) == []  # noqa: B023
+
+
+def test_a_few_odd_samples_do_not_warn(clf, new):
+    odd, usual = new[0], normalize(new[0])
+    assert messages(lambda: [clf.predict(odd[:1]), clf.predict(odd[:18])]) == []
+    assert messages(lambda: clf.predict(usual)) == []
+    assert messages(lambda: clf.predict(np.concatenate([odd[:100], usual[:30]]))) == []
+    assert messages(lambda: [clf.predict(X) for _ in range(30) for X in (odd[:1], usual[:1])]) == []
+
+
+def test_a_service_that_predicts_one_sample_at_a_time_is_warned(clf, new):
+    warned = [len(messages(lambda: clf.predict(row[np.newaxis]))) for row in new[0][:60]]  # noqa: B023
+    assert warned == [0] * 19 + [1] + [0] * 40
+
+
+def test_threads_warn_once(clf, new):
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        with ThreadPoolExecutor(8) as pool:
+            answers = list(pool.map(lambda i: clf.predict(new[0][i : i + 5]), range(0, 200, 5)))
+    assert len(caught) == 1
+    np.testing.assert_array_equal(np.concatenate(answers), clf.predict(new[0][:200]))
+
+
+def test_the_warning_changes_neither_answers_nor_the_classifier(clf, new):
+    before = pickle.dumps(clf)
+    silent = copy.deepcopy(clf)
+    silent._norm_range = None
+    assert len(messages(lambda: np.testing.assert_array_equal(clf.predict(new[0]), silent.predict(new[0])))) == 1
+    assert pickle.dumps(clf) == before
+
+
+def test_only_predict_warns(clf, new):
+    methods = (clf.score_samples, clf.predict_known, clf.decision_function, clf.class_margins, clf.known_p_value)
+    assert messages(lambda: [method(new[0]) for method in methods]) == []
+
+
+def test_a_new_fit_forgets_and_copies_warn_for_themselves(clf, raw, new):
+    assert len(messages(lambda: clf.predict(new[0]))) == 1
+    for again in (copy.deepcopy(clf), pickle.loads(pickle.dumps(clf))):
+        assert len(messages(lambda: again.predict(new[0]))) == 1  # noqa: B023
+    assert not hasattr(clone(clf), "_norm_range")
+    ball = BallClassifier().fit(normalize(raw[0]), raw[1])
+    assert len(messages(lambda: ball.predict(new[0]))) == 1
+    assert messages(lambda: ball.fit(*raw).predict(new[0])) == []
+    assert len(messages(lambda: ball.fit(normalize(raw[0]), raw[1]).predict(new[0]))) == 1
+
+
+def test_a_saved_model_warns(clf, new, tmp_path):
+    skellipsoid.save(clf, tmp_path / "model")
+    loaded = skellipsoid.load(tmp_path / "model")
+    assert loaded._norm_range.tolist() == clf._norm_range.tolist()
+    assert len(messages(lambda: loaded.predict(new[0]))) == 1
+
+
+def test_a_pipeline_and_a_tuner_warn(raw, new):
+    pipe = make_pipeline(Normalizer(), BallClassifier()).fit(*raw)
+    with pytest.warns(UserWarning, match="New samples have a Euclidean norm of"):
+        pipe[-1].predict(new[0])
+    tuned = TunedOperatingPointCV(BallClassifier(), rejection_rate=0.2, cv=2).fit(normalize(raw[0]), raw[1])
+    with pytest.warns(UserWarning, match="New samples have a Euclidean norm of"):
+        tuned.predict(new[0])
+
+
+def test_small_trainings_few_features_and_methods_that_normalise_do_not_warn(raw, new):
+    X, y = normalize(raw[0]), raw[1]
+    few = slice(20, 29)
+    assert messages(lambda: BallClassifier().fit(X[:, few], y).predict(100 * new[0][:, few])) == []
+    for classifier in (BallClassifier().fit(X[:49], y[:49]), KNNOpenSetClassifier().fit(X, y)):
+        assert messages(lambda: classifier.predict(new[0])) == []  # noqa: B023
+        assert classifier._norm_range is None
+    assert len(messages(lambda: KNNOpenSetClassifier(normalize=False).fit(X, y).predict(new[0]))) == 1
+
+
+def test_a_rare_class_and_real_open_samples_belong_to_the_usual_norms(raw, new):
+    X, y = normalize(raw[0]), raw[1]
+    for label in (9, -1):
+        clf = MahalanobisClassifier().fit(np.concatenate([X, 40 * X[:6]]), [*y, *[label] * 6])
+        assert messages(lambda: clf.predict(40 * X)) == []  # noqa: B023
+
+
+def test_one_wrong_training_row_does_not_hide_others(raw, new):
+    X = normalize(raw[0])
+    X[7] *= 5
+    clf = BallClassifier().fit(X, raw[1])
+    assert len(messages(lambda: clf.predict(new[0]))) == 1
+
+
+def test_norms_beyond_double_precision_are_unlike(clf):
+    with np.errstate(over="ignore"):
+        found = messages(lambda: clf.predict(np.full((30, 64), 1e200)))
+    assert found[0].startswith("New samples have a Euclidean norm of inf, but training samples had 1")
+
+
+def test_a_plot_does_not_warn_of_the_points_of_its_grid(raw):
+    X, y = normalize(raw[0]), raw[1]
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
+    plane = Plane(np.zeros(64), np.eye(64)[:2], np.eye(64)[:2])
+    limits = np.array([[90.0, 90.0], [99.0, 99.0]])
+    assert messages(lambda: open_region(clf, plane, limits, 10)) == []
+    assert len(messages(lambda: clf.predict(plane.lift(limits.repeat(10, axis=0))))) == 1
+
+
+# Rows in errors
+
+
+@pytest.mark.filterwarnings("ignore:X has feature names")
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.nan, r"^Input X contains NaN in rows 3, 50; fill missing values, .* or drop these rows\.$"),
+        (np.inf, r"^Input X contains infinity or a value too large for .* in rows 3, 50; correct them, or drop"),
+    ],
+)
+def test_errors_name_the_rows_with_missing_and_infinite_values(raw, clf, value, message):
+    X = raw[0].copy()
+    X[[3, 50], 1] = value
+    frame = pd.DataFrame(X)
+    containers = [X, X.astype(np.float32), X.tolist(), frame, frame.set_index(np.arange(900, 1200)), pl.from_numpy(X)]
+    containers += [torch.tensor(X), X.astype(object)]
+    if np.isnan(value):
+        containers += [frame.convert_dtypes(), frame.astype(object).where(frame.notna(), None)]
+    for features in containers:
+        with pytest.raises(ValueError, match=message):
+            BallClassifier().fit(features, raw[1])
+        with pytest.raises(ValueError, match=message):
+            clf.predict(features)
+
+
+def test_errors_name_the_first_rows_only(raw):
+    with pytest.raises(ValueError, match=r"contains NaN in rows 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 290 more;"):
+        BallClassifier().fit(np.full_like(raw[0], np.nan), raw[1])
