@@ -17,10 +17,9 @@ from features import FETCHERS, RATIOS, embedded, known_classes
 from sklearn.preprocessing import normalize
 
 from skellipsoid import EllipsoidOpenSetClassifier
-from skellipsoid._answers import read_closed_set_rows
+from skellipsoid._answers import read_closed_set_rows, trade_off_at
 from skellipsoid._held_out import held_out_rows
 from skellipsoid.benchmark._encoders import _LookedUp
-from skellipsoid.metrics._trade_off import trade_off_at
 
 RATES = (0.02, 0.05, 0.1, 0.2)
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._answers import ClosedSetRows, read_closed_set_rows
+from .._answers import read_closed_set_rows, trade_off_at
 from ._scores import has_both
 
 
@@ -89,21 +89,3 @@ def trade_off_curve(
     has_both(rows.is_known, "The trade-off curve", stacklevel=2)
     thresholds = np.unique(np.append(rows.score, np.inf))
     return (*trade_off_at(rows, thresholds), thresholds)
-
-
-def trade_off_at(
-    rows: ClosedSetRows, thresholds: NDArray[np.float64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Known rejected, open noticed and wrong class at rising thresholds, (n_thresholds,) each."""
-    is_known = rows.is_known
-    is_wrong = is_known & (rows.problem.true != rows.problem.predicted)
-    place = np.searchsorted(thresholds, rows.score, side="right")  # the first threshold that rejects the row
-
-    def weight_below(counted: NDArray[np.bool_]) -> NDArray[np.float64]:
-        """Weight of the rows below each threshold, and last of all rows, (n_thresholds + 1,)."""
-        weights = rows.problem.weight[counted]
-        return np.bincount(place[counted], weights=weights, minlength=len(thresholds) + 1).cumsum()
-
-    known, opened, wrong = (weight_below(counted) for counted in (is_known, ~is_known, is_wrong))
-    n_known, n_open = (found[-1] if found[-1] > 0 else np.nan for found in (known, opened))
-    return known[:-1] / n_known, opened[:-1] / n_open, (wrong[-1] - wrong[:-1]) / n_known
