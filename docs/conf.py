@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from pathlib import Path
 
 from docutils import nodes
@@ -13,6 +14,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 import skellipsoid
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE / "_ext"))
 
 project = "skellipsoid"
 author = "The skellipsoid developers"
@@ -49,6 +51,11 @@ PAGES_OF_OTHERS = {
 toc_object_entries_show_parents = "hide"  # "fit", not "EllipsoidOpenSetClassifier.fit", in a narrow column
 autodoc_typehints = "none"  # numpydoc's Parameters say it in words
 autosummary_generate = True
+#: Parameters of long lists that users change, in this order; the others follow as "Other Parameters".
+OFTEN_CHANGED = {
+    "skellipsoid.EllipsoidOpenSetClassifier": ["beta", "alpha", "open_label", "duplicates", "random_state"],
+    "skellipsoid.SupConTextEncoder": ["model_name", "finetune", "open_label", "device", "random_state"],
+}
 numpydoc_show_class_members = False  # the template of classes lists them
 
 sphinx_gallery_conf = {
@@ -65,12 +72,14 @@ sphinx_gallery_conf = {
                 "text_pipeline",
                 "digits",
                 "displays",
+                "held_out",
                 "size",
                 "beta_alpha",
             )
         ]
     ),
     "doc_module": "skellipsoid",
+    "reset_modules": ("matplotlib", "seaborn", "gallery.large_letters"),
     "backreferences_dir": "generated/backreferences",
     "download_all_examples": False,
     "remove_config_comments": True,
@@ -111,6 +120,25 @@ def skip_foreign(app, what, name, obj, skip, options):
     return True if foreign or type(obj).__name__ == "_tuplegetter" else None
 
 
+def group_parameters(app, what, name, obj, options, lines):
+    """Show the parameters first that users often change. The docstring keeps the order of the signature."""
+    if what != "class" or name not in OFTEN_CHANGED:
+        return
+    first = lines.index("Parameters") + 2
+    end = next(i for i in range(first, len(lines) - 1) if set(lines[i + 1]) == {"-"})
+    entries = {}
+    for line in lines[first:end]:
+        if line and not line.startswith(" "):
+            entry = entries.setdefault(line.split(" :")[0], [])
+        entry.append(line)
+    often = [key for key in OFTEN_CHANGED[name] if key in entries]
+    others = [key for key in entries if key not in often]
+    heading = ["Other Parameters", "-" * len("Other Parameters")]
+    lines[first:end] = (
+        [line for key in often for line in entries[key]] + heading + [line for key in others for line in entries[key]]
+    )
+
+
 def link_others(app, env, node, content):
     """Link a name of another package to its page; a method has that of its class."""
     name = node.get("reftarget", "")
@@ -126,3 +154,4 @@ def setup(app):
     app.connect("missing-reference", link_others)
     app.connect("builder-inited", write_changes)
     app.connect("autodoc-skip-member", skip_foreign)
+    app.connect("autodoc-process-docstring", group_parameters, priority=100)  # before numpydoc reads it

@@ -70,7 +70,7 @@ for (row, column), value in np.ndenumerate(f1):
     label = f"{value:.1f}\n± {error[row, column]:.1f}"
     ax.text(column, row, label, ha="center", va="center", color="black" if value > middle else "white")
 ax.add_patch(plt.Rectangle((default[1] - 0.5, default[0] - 0.5), 1, 1, fill=False, edgecolor="red", linewidth=3))
-ax.set(xlabel="beta", ylabel="alpha", title="Macro F1 in percent, mean of three folds (frame: default)")
+ax.set(xlabel="beta", ylabel="alpha", title="Macro F1, percent (frame: default)")
 ax.set_xticks(range(len(grid["beta"])), grid["beta"])
 ax.set_yticks(range(len(grid["alpha"])), grid["alpha"])
 fig.colorbar(image, label="macro F1 in percent")

@@ -8,6 +8,8 @@ accepts open samples beside the class. An ellipsoid avoids both errors. This exa
 dimensions, and compares their results.
 """
 
+# sphinx_gallery_thumbnail_number = 2
+
 # %%
 # Data
 # ----
@@ -120,9 +122,9 @@ def shade_regions(ax, model):
 
 def draw_samples(ax, X, y, n_samples=400):
     X, y = X[:n_samples], y[:n_samples]
-    ax.scatter(*X[y == OPEN].T, marker="x", s=9, linewidths=0.7, color="#444444")
+    ax.scatter(*X[y == OPEN].T, marker="x", s=14, linewidths=0.9, color="#444444")
     for label, (colour, marker) in enumerate(zip(COLOURS, MARKERS, strict=True)):
-        ax.scatter(*X[y == label].T, marker=marker, s=8, color=colour, edgecolors="white", linewidths=0.3)
+        ax.scatter(*X[y == label].T, marker=marker, s=14, color=colour, edgecolors="white", linewidths=0.3)
 
 
 def draw_outline(ax, points, **style):
@@ -132,8 +134,8 @@ def draw_outline(ax, points, **style):
 circle = np.stack([np.cos(t := np.linspace(0, 2 * np.pi, 200)), np.sin(t)], axis=1)
 models = {"Balls of mean radius": mean_balls, "Balls of equal coverage": equal_balls, "Ellipsoids": clf}
 
-fig, axes = plt.subplots(1, 3, figsize=(9, 4.6), sharex=True, sharey=True, layout="constrained")
-for ax, (name, model) in zip(axes, models.items(), strict=True):
+fig, axes = plt.subplots(2, 2, figsize=(7, 8), layout="constrained")
+for ax, (name, model) in zip(axes.flat, models.items(), strict=False):
     shade_regions(ax, model)
     draw_samples(ax, X_test, y_test)
     for k, label in enumerate(clf.classes_):
@@ -149,9 +151,8 @@ for ax, (name, model) in zip(axes, models.items(), strict=True):
     predicted = model.predict(X_test)
     accepted = np.mean(predicted[y_test != OPEN] != OPEN)
     rejected = np.mean(predicted[y_test == OPEN] == OPEN)
-    ax.set_title(f"{name}\n{accepted:.0%} of known accepted\n{rejected:.0%} of open rejected", fontsize=13)
-    ax.set(xlabel="feature 1", xlim=(-FRAME, FRAME), ylim=(-FRAME, FRAME), aspect="equal")
-axes[0].set_ylabel("feature 2")
+    ax.set_title(f"{name}\n{accepted:.0%} of known accepted\n{rejected:.0%} of open rejected", fontsize=16)
+    ax.set(xticks=[], yticks=[], xlim=(-FRAME, FRAME), ylim=(-FRAME, FRAME), aspect="equal")
 handles = [
     *(
         Line2D([], [], color=colour, marker=marker, linestyle="none", label=f"known class {label}")
@@ -160,7 +161,8 @@ handles = [
     Line2D([], [], color="#444444", marker="x", linestyle="none", label="open sample"),
     Line2D([], [], color="black", linestyle="--", label="Bayes rule"),
 ]
-fig.legend(handles=handles, loc="outside lower center", ncols=3, fontsize=13, frameon=False)
+axes[1, 1].axis("off")
+axes[1, 1].legend(handles=handles, loc="center", fontsize=17, frameon=False)
 plt.show()
 
 # %%
@@ -207,6 +209,7 @@ ticks = np.linspace(-FRAME, FRAME, 400)
 grid = np.stack(np.meshgrid(ticks, ticks), axis=-1)
 margins = clf.score_samples(grid.reshape(-1, 2)).reshape(grid.shape[:2])
 
+plt.rcParams.update({"font.size": 15})
 fig, ax = plt.subplots(figsize=(7, 6), layout="constrained")
 levels = np.linspace(-4, 1, 11)
 filled = ax.contourf(ticks, ticks, margins, levels=levels, cmap="cividis", extend="min")

@@ -64,13 +64,13 @@ groups = {
     "open, far": (margins[test.open_kind == "far"], "#009E73", ".."),
 }
 
-fig, axes = plt.subplots(3, 1, figsize=(8, 6), sharex=True, sharey=True, layout="constrained")
+fig, axes = plt.subplots(3, 1, figsize=(7, 6.5), sharex=True, sharey=True, layout="constrained")
 edges = np.arange(np.floor(margins.min() * 10) / 10, 1.01, 0.1)
 for ax, (name, (values, colour, hatch)) in zip(axes, groups.items(), strict=True):
     share = np.full(len(values), 100 / len(values))
     ax.hist(values, bins=edges, weights=share, color=colour, hatch=hatch, edgecolor="white")
     ax.axvline(0, color="black", linewidth=2)
-    ax.set_title(f"{name}: {np.mean(values < 0):.0%} of {len(values)} texts are answered open", fontsize=11, loc="left")
+    ax.set_title(f"{name}: {np.mean(values < 0):.0%} of {len(values)} texts are open", loc="left")
     ax.set(ylabel="% of the texts", xlim=(edges[0], 1))
 axes[-1].set_xlabel("margin of the nearest intent (left of 0: open)")
 plt.show()

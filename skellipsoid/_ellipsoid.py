@@ -220,6 +220,10 @@ class EllipsoidOpenSetClassifier(FittedAxes, KeepsHeldOut, BoundaryOpenSetClassi
     See Also
     --------
     SupConTextEncoder : Transforms text to features for this classifier.
+    explain : After the fit: why each sample got its answer.
+    set_operating_point : After the fit: reject more samples, or fewer.
+    skellipsoid.plotting.EllipsoidDisplay : Draws the fitted boundaries.
+    save : Writes the fitted classifier to a folder, without pickle.
 
     Notes
     -----
@@ -229,24 +233,23 @@ class EllipsoidOpenSetClassifier(FittedAxes, KeepsHeldOut, BoundaryOpenSetClassi
        with its mean variance w̄ [2]_.
     2. B: the covariance of the class means about their mean μ, shrunk towards a multiple of T with the share b.
     3. Q = T + T B⁻¹ T is the common shape. Its inverse Q⁻¹ = T⁻¹ − (T + B)⁻¹ is the quadratic form of the likelihood
-       ratio of a class against a class never seen, whose mean is drawn from N(μ, B) [3]_. Its axes are short where
-       classes differ, and long where all classes vary alike. The centre of the ratio is m_k = c_k + T B⁻¹ (c_k − μ).
+       ratio of a class against a class never seen, whose mean is drawn from N(μ, B) [3]_. It is strict where
+       classes differ, and tolerant where every class varies. The centre of the ratio is m_k = c_k + T B⁻¹ (c_k − μ).
        With fewer than four classes Q = T and m_k = c_k.
     4. Σ_k = (1 − ρ) S_k + ρ Q is the shape of class k, with its own covariance S_k: A_kᵀ A_k ∝ Σ_k⁻¹.
     5. A sample is assigned to the class whose mean c_k is nearest in the metric of T.
     6. Leave-one-out validation: every known sample is scored by boundaries that were computed without its group (itself
        and its duplicates, or a group given to ``fit``). Without a group, class means, T, B and S_k change by terms of
        low rank. So the distances are exact, and nothing is refitted [4]_. Known samples should lie inside. Two kinds of
-       samples replace open samples and should lie outside. The first kind are the same samples, with their whole class
-       held out, scored by the nearest other class. The second kind are samples of synthetic classes. The mean of a
-       synthetic class lies between two known class means. Its samples deviate from this mean as samples of the nearer
-       known class deviate from theirs.
+       samples imitate open samples and should lie outside. First, a whole class is removed, and its samples are scored
+       by the nearest other class. Second, synthetic classes are made. The mean of a synthetic class lies between two
+       known class means. Its samples deviate from this mean as samples of the nearer known class deviate from theirs.
     7. The expected F1 of a radius scale is the macro F1 over the known classes and open. It is the mean over both kinds
        of open samples and over three shares of them: a quarter, a half and three quarters.
     8. The expected F1 chooses b and ρ (by the first kind of open samples only) and then the radius scale (by both).
        Each is an average over all candidates, with weights exp(F1 / standard error): the fewer groups there are, the
        more candidates count. The share a is chosen before, by the cross-entropy of the classes of held-out samples.
-       With fewer than ten groups per class in the mean, the radius scale is smaller by up to one standard deviation of
+       With fewer than ten groups per class on average, the radius scale is smaller by up to one standard deviation of
        the candidates, since too few samples judge it.
     9. The radius scale is multiplied by s*(β) / s*(0.5). Here s*(β) is the radius scale that minimises the sum of the
        paper's two losses: the mean of eq. 13 over held-out known samples, and the mean of eq. 15 over samples of
@@ -255,7 +258,7 @@ class EllipsoidOpenSetClassifier(FittedAxes, KeepsHeldOut, BoundaryOpenSetClassi
 
     With ``init="identity"`` the initialisation is a sphere with the mean distance as radius. Adam minimises eq. 16. A
     share of the samples, ``validation_fraction``, chooses the epoch and the radius scale. On text the closed form is
-    better in the mean: see :ref:`figures`.
+    better on average: see :ref:`figures`.
 
     A class is degenerate if all its samples are equal (with ``init="identity"`` also if it has two samples of which one
     is a validation sample). It takes the common shape, as large as the other classes, with one warning. With
@@ -380,7 +383,7 @@ class EllipsoidOpenSetClassifier(FittedAxes, KeepsHeldOut, BoundaryOpenSetClassi
 
         Notes
         -----
-        The guarantee holds in the mean over training sets, under two conditions. New known samples must have the
+        The guarantee holds on average over training sets, under two conditions. New known samples must have the
         distribution of the training samples, with the same proportions of the classes. And no parameter may be chosen
         with the held-out samples. The second condition is not met exactly, because the shares a, b and ρ (or the epoch)
         are chosen with them. The radius scale is too, but it does not change the order of the scores, so it does not

@@ -23,11 +23,14 @@ PAGES = {
     for path in sorted(DOCS.rglob("*.rst"))
     if not MADE_BY_SPHINX & {*path.relative_to(DOCS).parts} and path.name != "sg_execution_times.rst"
 }
+MARKDOWN = [*ROOT.glob("*.md"), *(ROOT / "benchmarks").glob("*.md")]
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 #: Pages whose console blocks are run, and how many commands each has.
 CONSOLE_PAGES = {"guide/command_line.rst": 17, "guide/benchmark_runner.rst": 6}
 #: Blocks of commands that CI runs as the README has them, or as `.ci/run` has them; benchmarks take hours.
-NOT_RUN_HERE = {"contributing.rst", "guide/benchmarks.rst", "guide/quick_start.rst", "install.rst"}
+NOT_RUN_HERE = {"contributing.rst", "guide/quick_start.rst", "install.rst"}
+#: Characters that a line of code has at most: more are cut at a window of 1,280 pixels.
+WIDEST = 68
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
@@ -69,7 +72,7 @@ def test_readme_shows_the_demo_as_the_guide_does():
     assert {*shown} <= {*guide}
 
 
-@pytest.mark.parametrize("page", sorted(path.name for path in ROOT.glob("*.md")))
+@pytest.mark.parametrize("page", sorted(str(path.relative_to(ROOT)) for path in MARKDOWN))
 def test_relative_links_of_markdown_files_lead_somewhere(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     headings = {
@@ -81,7 +84,16 @@ def test_relative_links_of_markdown_files_lead_somewhere(page):
     for target in targets:
         path, _, anchor = target.partition("#")
         if "://" not in target:
-            assert (ROOT / path).exists() if path else anchor in headings, f"{page} links to {target}"
+            assert ((ROOT / page).parent / path).exists() if path else anchor in headings, f"{page} links to {target}"
+
+
+@pytest.mark.parametrize("page", sorted({*PAGES, "README.md"}))
+def test_code_fits_a_column_of_the_page(page):
+    text = PAGES[page] if page in PAGES else (ROOT / page).read_text(encoding="utf-8")
+    code = [line.strip() for line in re.findall(r"^ *(?:>>>|\.\.\.|\$) .*", text, re.M)]
+    blocks = re.findall(r"^```(?:sh|python)\n(.*?)^```", text, re.M | re.S)
+    code += [line for block in blocks for line in block.splitlines()]
+    assert [line for line in code if len(line) > WIDEST] == []
 
 
 def test_every_code_block_is_of_a_kind_that_is_run():
@@ -124,6 +136,7 @@ def test_examples_are_there():
         "plot_displays",
         "plot_digits",
         "plot_ellipsoids_2d",
+        "plot_held_out",
         "plot_size",
         "plot_text_pipeline",
         "plot_three_answers",
@@ -158,7 +171,7 @@ def console_commands(text):
     """Commands of a page's console blocks, each with the output that the page shows."""
     commands: list[list[str]] = []
     for block in re.findall(r"^\.\. code-block:: console\n\n((?:   .*\n|\n)+)", text, re.M):
-        for line in textwrap.dedent(block).rstrip().splitlines():
+        for line in re.sub(r"\\\n *", "", textwrap.dedent(block)).rstrip().splitlines():
             if line.startswith("$ "):
                 commands.append([line.removeprefix("$ "), ""])
             else:

@@ -177,7 +177,18 @@ def test_rows_of_api_tables_are_no_higher_than_their_text(site, page):
 
 
 @pytest.mark.parametrize(
-    "word", ["novelty detection", "Mahalanobis", "out of distribution", "open set recognition", "reject option"]
+    "word",
+    [
+        "novelty detection",
+        "Mahalanobis",
+        "out of distribution",
+        "open set recognition",
+        "reject option",
+        "licence",
+        "license",
+        "language",
+        "German",
+    ],
 )
 def test_search_finds_the_words_that_people_look_for(site, browser, word):
     opened = browser.new_page()

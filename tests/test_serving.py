@@ -40,7 +40,7 @@ def free_port():
 
 def shown_command():
     """The words of the page's command, and the variables that it sets."""
-    (command,) = re.findall(r"^   \$ (.* uvicorn .*)$", PAGE, re.M)
+    (command,) = re.findall(r"^   \$ (.* uvicorn .*)$", PAGE.replace("\\\n", ""), re.M)
     words = command.split()
     program = words.index("uvicorn")
     return dict(word.split("=") for word in words[:program]), words[program:]

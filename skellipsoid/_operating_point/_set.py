@@ -50,9 +50,10 @@ def set_operating_point(
         Labels of the samples; those outside ``classes_`` are open. ``None``: every sample is known for
         ``rejection_rate`` and ``class_rejection_rates``, every sample is open for ``open_acceptance_rate``.
     rejection_rate : float in [0, 1], default=None
-        Take the offset that rejects at most this share of *new* known samples, in the mean over draws of the n given
-        known samples [1]_. The offset is the score with the rank ⌊(n + 1) · rate⌋, counted from the lowest score. If
-        this rank is 0, the offset is the lowest score. A rate of 0 rejects none of the given known samples.
+        Take the offset that rejects at most this share of *new* known samples, on average over draws of the n given
+        known samples [1]_. The offset is the score of rank (n + 1) · rate, rounded down, counted from the lowest: with
+        99 samples and 0.05, the fifth lowest score. If this rank is 0, the offset is the lowest score. A rate of 0
+        rejects none of the given known samples.
     open_acceptance_rate : float in [0, 1], default=None
         Take the smallest offset that accepts at most this share of *new* open samples, on average over draws of the m
         given open samples: of these it accepts ⌊(m + 1) · rate⌋ − 1. If this number is negative, it accepts none of

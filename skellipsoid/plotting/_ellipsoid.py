@@ -29,8 +29,8 @@ _MANY = 12
 class EllipsoidDisplay:
     r"""Ellipsoids, samples and open space on a plane.
 
-    With two features the plane is the feature space. With more features it goes through the centre of one class's
-    ellipsoid, along two axes. The ellipses are the sections of the ellipsoids with this plane, and the open space is
+    With two features the plane is the feature space. With more features it goes through a typical accepted sample
+    of one class, along two axes. The ellipses are the sections of the ellipsoids with this plane, and the open space is
     the section of the region where ``predict`` answers open (see Notes). The samples are projected onto the plane.
 
     Use :meth:`from_estimator` to make one.
@@ -91,7 +91,10 @@ class EllipsoidDisplay:
 
     Notes
     -----
-    The plane is the points :math:`o + V^\top p`, where :math:`o` is the centre of the named class's ellipsoid. A
+    The plane is the points :math:`o + V^\top p`. It is parallel to two axes of the named class's ellipsoid. In the
+    other directions it has the distance from the centre that accepted samples of the class have in the median, and
+    :math:`o` is the point in the middle of the section. (Through the centre itself, the section would be as large as if
+    samples had no distance in these directions. With many features it would be far larger than the cloud.) A
     class :math:`k` with matrix :math:`A_k`, centre :math:`m_k` and radius :math:`\Delta_k` is accepted where the norm
     is at most :math:`(1 - t) \Delta_k`, :math:`t` being the classifier's offset plus that of the class (0 unless they
     were moved). On the plane that is the ellipse
@@ -107,11 +110,10 @@ class EllipsoidDisplay:
     A sample x is drawn at its coordinates :math:`P (x - o)`. For axes of the class's own ellipsoid :math:`P = V` is
     orthonormal. Shared axes are not perpendicular in feature space: there :math:`P` holds two rows of ``shared_axes``,
     and :math:`V = (P \Sigma P^\top)^{-1} P \Sigma` with :math:`\Sigma = (A_k^\top A_k)^{-1}`, the points that lie
-    deepest inside the ellipsoid among all with the same coordinates. In both cases the section of the named class is
-    also the projection of its whole ellipsoid: a sample that is drawn outside of this ellipse is outside of the
-    ellipsoid. A sample that is drawn inside may be outside, because its other coordinates count too. So accepted
-    samples are filled, and rejected ones are not. For the other classes, the section says nothing about samples that
-    are not on the plane.
+    deepest inside the ellipsoid among all with the same coordinates. The section shows what is accepted of samples
+    whose other coordinates are typical. A sample that is drawn inside may be rejected, and one that is drawn outside
+    accepted, because its other coordinates count too. So accepted samples are filled, and rejected ones are not. For
+    the other classes, the section says nothing about samples that are not on the plane.
 
     Examples
     --------
@@ -225,8 +227,9 @@ class EllipsoidDisplay:
         outlines = cut_ellipsoids(classifier, plane)
         points = plane.project(to_floats(features))
         is_known = problem.true < len(problem.classes)
-        drawn = outlines[~np.isnan(outlines)].reshape(-1, 2)
-        limits = frame_around(points[is_known], np.concatenate([points[~is_known], drawn]))
+        drawn = outlines if label is None else outlines[problem.classes == label]
+        whole = [points[is_known], drawn[~np.isnan(drawn)].reshape(-1, 2)]
+        limits = frame_around(np.concatenate(whole) if is_known.any() else points[:0], points[~is_known])
         answers = np.append(problem.classes, np.asarray([problem.open_label]))
         display = cls(
             points=points,

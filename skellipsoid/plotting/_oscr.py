@@ -254,7 +254,7 @@ class OSCRDisplay:
             self.ax_.plot([0, 1], [0, self.ccr[-1]], color=FAINT, linestyle=":", label="scores that know nothing")
         self.ax_.set(
             xlabel="false positive rate: open samples accepted",
-            ylabel="correct classification rate: known samples accepted and right",
+            ylabel="correct classification rate:\nknown samples accepted and right",
         )
         if is_new:
             # As scikit-learn's curves: a little beyond the unit square, so that lines on its sides are seen.

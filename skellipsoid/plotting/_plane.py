@@ -72,17 +72,42 @@ def choose_plane(classifier: Any, features: Any, label: Any, axes: Any) -> tuple
     k = np.flatnonzero(classifier.classes_ == label)[0]
     centre = classifier.centers_[k]
     assigned = np.asarray(classifier.predict_known(features) == label)
-    rows = to_floats(features)
-    rows = (rows[assigned] if assigned.any() else rows) - centre
+    offsets = to_floats(features) - centre
+    rows = offsets[assigned] if assigned.any() else offsets
+    accepted = offsets[np.asarray(classifier.predict(features) == label)]
+    root = directions / lengths[:, np.newaxis]
     if isinstance(axes, str) and axes == "shared":
         shared, _, poles = classifier.shared_axes()
         if len(shared) > 1:
-            return _shared_plane(centre, directions / lengths[:, np.newaxis], rows, shared, poles)
+            plane, names = _shared_plane(centre, root, rows, shared, poles)
+            return _through_typical(plane, root, accepted), names
         axes = "contributing"
     pair, shares = choose_axes(axes, directions, lengths, rows)
     first, second = (f"axis {i} ({shares[i]:.1%} of squared distance)" for i in pair)
     chosen = directions[list(pair)]
-    return Plane(centre, chosen, chosen), (first, second)
+    return _through_typical(Plane(centre, chosen, chosen), root, accepted), (first, second)
+
+
+def _through_typical(plane: Plane, root: _Floats, offsets: _Floats) -> Plane:
+    """Move a plane, parallel to itself, from the centre of an ellipsoid to the sample with the median distance from it.
+
+    Every sample has a distance in the directions that the plane does not show. Through the centre the section is as
+    large as if there were none: with many features far larger than the cloud of the samples.
+
+    Parameters
+    ----------
+    plane : Plane
+    root : ndarray of shape (n_features, n_features)
+        The ellipsoid is { x : ‖root (x − centre)‖ ≤ 1 }.
+    offsets : ndarray of shape (n_samples, n_features)
+        The class's accepted samples less the centre; without any the plane stays.
+    """
+    if not len(offsets):
+        return plane
+    remainders = offsets - offsets @ plane.coordinates.T @ plane.directions
+    distances = np.square(remainders @ root.T).sum(axis=1)
+    typical = np.argsort(distances, kind="stable")[(len(distances) - 1) // 2]
+    return plane._replace(origin=plane.origin + remainders[typical])
 
 
 def _shared_plane(
@@ -186,8 +211,9 @@ def frame_around(known: _Floats, others: _Floats) -> _Floats:
     Parameters
     ----------
     known : ndarray of shape (n_known, 2)
+        Known samples, and outlines that are shown whole.
     others : ndarray of shape (n_others, 2)
-        Open samples and outlines. They alone make the frame if there is no known sample.
+        Open samples. They alone make the frame if there is no known sample.
 
     Returns
     -------
