@@ -63,6 +63,23 @@ def choose_columns(table: Table, path: Path, text: str | None, label: str | None
     return Columns(found_text, found_label, is_guess=None in named and not is_plain)
 
 
+def choose_text_column(table: Table, path: Path, text: str | None) -> tuple[int, bool]:
+    """Choose the column of texts of a table without labels, and say whether it was guessed; else as above."""
+    if text is not None:
+        return _find(table, path, text, "--text-column"), False
+    if table.n_columns == 1:
+        return 0, False
+    profiles = _Profiles(table)
+    found = _pick(profiles, set(), rank_text, profiles.is_textual)
+    if found is None:
+        msg = (
+            f"It is not clear which column of {str(path)!r} holds the texts; choose with --text-column from "
+            f"{_listed(table)}."
+        )
+        raise ValueError(msg)
+    return found, True
+
+
 def _find(table: Table, path: Path, wanted: str, option: str) -> int:
     """Find a column by its name, in any case if that is clear, or by its number."""
     for key in (str, str.casefold):

@@ -8,7 +8,7 @@ from warnings import warn
 import numpy as np
 from numpy.typing import NDArray
 
-from ._columns import Columns, choose_columns
+from ._columns import Columns, choose_columns, choose_text_column
 from ._decode import decode_file
 from ._delimited import read_delimited
 from ._messages import named
@@ -73,6 +73,23 @@ def read_table(
         labels = [_WHOLE.sub(r"\1", label) for label in labels]
     kept = np.array(present)
     return np.array(texts, dtype=object)[kept], np.array(labels, dtype=str)[kept]
+
+
+def read_texts(path: Path, *, text_column: str | None = None) -> list[str]:
+    """Read the texts of a file, one for each row, as ``read_table`` does; labels are not needed."""
+    table = _read(path, [text_column] if text_column is not None and not _is_number(text_column) else [])
+    if not table.n_columns or not table.rows:
+        return []
+    column, is_guess = choose_text_column(table, path, text_column)
+    if is_guess:
+        header = f"line {table.header} is the header, " if table.header else ""
+        warn(
+            f"{str(path)!r}: {header}texts from column {table.titled(column)} (guessed; --text-column chooses "
+            "another).",
+            stacklevel=2,
+        )
+    _check_scalars(table, path, column)
+    return table.cells(column)
 
 
 def _read(path: Path, wanted: list[str]) -> Table:

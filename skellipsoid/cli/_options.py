@@ -124,6 +124,15 @@ def _add_predict(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     predict.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
     predict.add_argument(
+        "--data",
+        type=Path,
+        metavar="FILE",
+        help="label the texts of a file instead: a line for each row of it",
+    )
+    predict.add_argument(
+        "--text-column", metavar="COLUMN", help="the column of the texts in --data (default: guessed, and said)"
+    )
+    predict.add_argument(
         "--scores",
         action="store_true",
         help="label, nearest class, margin (negative outside of the boundary), p-value of being known, runner-up, text",

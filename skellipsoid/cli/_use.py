@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from .. import EllipsoidOpenSetClassifier, SupConTextEncoder, explain, load
 from .._pipelines import read_estimator, split_estimator
-from .._text_files import decode_lines, named, read_table
+from .._text_files import decode_lines, named, read_table, read_texts
 from ..metrics import open_set_report
 from ..persistence._folder import printable, shown
 from ._trade_off import tested_trade_off
@@ -31,7 +32,11 @@ _N_NEIGHBORS = 2
 
 
 def predict(options: argparse.Namespace) -> None:
-    """Label lines from standard input."""
+    """Label lines from standard input, or the texts of a file."""
+    if options.text_column is not None and options.data is None:
+        msg = "--text-column names a column of the file of --data; pass a file, or leave --text-column out."
+        raise ValueError(msg)
+    texts = None if options.data is None else read_texts(options.data, text_column=options.text_column)
     pipeline = _load(options.model, verbose=0)
     for option in ("scores", "explain"):
         if getattr(options, option):
@@ -40,8 +45,10 @@ def predict(options: argparse.Namespace) -> None:
     if isinstance(sys.stdout, TextIOWrapper):
         # Whatever the locale says: no character may end the stream.
         sys.stdout.reconfigure(encoding=None if sys.stdout.isatty() else "utf-8", errors="replace")
-    size = 1 if sys.stdin.isatty() else _LINES
-    lines = (line.rstrip("\r\n") for line in decode_lines(sys.stdin.buffer, _note_damaged, "The input"))
+    size, lines = _LINES, iter(texts or ())
+    if texts is None:
+        size = 1 if sys.stdin.isatty() else _LINES
+        lines = (line.rstrip("\r\n") for line in decode_lines(sys.stdin.buffer, _note_damaged, "The input"))
     for group in _in_groups(lines, size):
         for record in _answer(pipeline, group, scores=options.scores, n_neighbors=n_neighbors):
             print(_written(record, as_json=options.json), flush=size == 1)
@@ -182,6 +189,7 @@ def _written(record: dict[str, Any], *, as_json: bool) -> str:
     if as_json:
         return json.dumps(record, ensure_ascii=False)
     *others, text = record.values()
+    text = re.sub(r"[\r\n]+", " ", text)  # a text of a file may have several lines
     return "\t".join([*("" if value is None else printable(value) for value in others), text])
 
 

@@ -478,3 +478,26 @@ def test_labels_that_a_terminal_would_obey_are_printed_harmless(saved, table, tm
     assert "[2Jalarm" in printed
     assert "\x1b" not in printed
     assert "\u2028" not in printed
+
+
+def test_predict_reads_the_texts_of_a_file(saved, tmp_path, capsys):
+    path = tmp_path / "tickets.csv"
+    path.write_text('id;message;status\n1;"wake me\nat seven";new\n2;;new\n3;lights off please;old\n', encoding="utf-8")
+    assert main(["predict", "--model", str(saved), "--data", str(path)]) == 0
+    out, err = capsys.readouterr()
+    assert "texts from column 'message' (guessed; --text-column chooses another)" in err
+    out = out.splitlines()
+    assert [line.partition("\t")[2] for line in out] == ["wake me at seven", "", "lights off please"]
+    assert main(["predict", "--model", str(saved), "--data", str(path), "--text-column", "2", "--json"]) == 0
+    records = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [record["text"] for record in records] == ["wake me\nat seven", "", "lights off please"]
+    assert [record["label"] for record in records] == [line.partition("\t")[0] for line in out]
+
+
+def test_predict_says_which_column_is_unclear(saved, tmp_path, capsys):
+    path = tmp_path / "numbers.csv"
+    path.write_text("a,b,c\n1,2,3\n4,5,6\n", encoding="utf-8")
+    assert main(["predict", "--model", str(saved), "--data", str(path)]) == 2
+    assert "It is not clear which column" in capsys.readouterr().err
+    assert main(["predict", "--model", str(saved), "--text-column", "1"]) == 2
+    assert "--text-column names a column of the file of --data" in capsys.readouterr().err
