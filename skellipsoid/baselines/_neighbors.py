@@ -175,7 +175,8 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
     r"""Open-set classifier by the local outlier factor.
 
     A sample is assigned to the class with the nearest mean. Its density is compared with that of its neighbours [1]_,
-    within this class or among all training samples (``scope``). With the distance :math:`d_k(o)` of a sample o to its k-th neighbour,
+    within this class or among all training samples (``scope``). With the distance :math:`d_k(o)` of a sample o to its
+    k-th neighbour,
 
     .. math:: \mathrm{reach}(x, o) = \max(d_k(o), \|x - o\|), \quad
        \mathrm{lrd}(x) = 1 / \mathrm{mean}_{o} \mathrm{reach}(x, o), \quad
@@ -199,9 +200,9 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
         TEXTOIR [4]_, with which the EliDecide paper made its comparisons.
 
     contamination : "auto" or float in (0, 0.5], default=0.05
-        Share of the training samples, of each class or of all, that are outliers by the threshold. A training sample is not its own
-        neighbour. The EliDecide paper tries 0.05 to 0.3; 0.05 was best. With ``"auto"``, samples with LOF > 1.5 are
-        outliers, as in scikit-learn.
+        Share of the training samples, of each class or of all, that are outliers by the threshold. A training sample is
+        not its own neighbour. The EliDecide paper tries 0.05 to 0.3; 0.05 was best. With ``"auto"``, samples with LOF >
+        1.5 are outliers, as in scikit-learn.
 
     duplicates : {"once", "off"}, default="once"
         ``"once"``: of exact and near duplicates of a sample within its class, one is kept. ``"off"``: duplicates are
@@ -329,8 +330,8 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
         distances, neighbors = nearest(rows, None, min(self.n_neighbors, len(rows) - 1))
         self._reaches[own] = distances[:, -1]
         factors, self._densities[own] = self._factors(part, distances, neighbors, None)
-        is_auto = isinstance(self.contamination, str)
-        threshold = -_AUTO_FACTOR if is_auto else np.percentile(-factors, 100 * self.contamination)
+        share = self.contamination
+        threshold = -_AUTO_FACTOR if isinstance(share, str) else np.percentile(-factors, 100 * share)
         return float(np.median(distances[:, 0])), float(threshold)
 
     def _factors(

@@ -11,18 +11,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ._identity import by_value
+
 Arrays = Mapping[str, NDArray[Any]]
 
 
 def content_key(*things: Any) -> str:
-    """SHA-256 over arrays, lists of strings and whatever JSON can hold, each with its length."""
+    """SHA-256 over arrays, lists of strings and whatever else has a value, each with its length."""
     digest = hashlib.sha256()
     for thing in things:
         if isinstance(thing, np.ndarray) and thing.dtype.kind != "O":
             content = f"{thing.dtype.str} {thing.shape} ".encode() + np.ascontiguousarray(thing).tobytes()
         else:
             plain = thing.tolist() if isinstance(thing, np.ndarray) else thing
-            content = json.dumps(plain, sort_keys=True, default=repr).encode()
+            content = json.dumps(by_value(plain), sort_keys=True).encode()
         digest.update(f"{len(content)}:".encode())
         digest.update(content)
     return digest.hexdigest()

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
 METRICS = {"f1": "F1", "accuracy": "ACC"}
 _DATA_NAMES = {"banking": "Banking", "oos": "OOS", "stackoverflow": "StackOverflow"}
 _BEST, _SECOND = 1, 2
+#: What LaTeX does not print as it is.
+_LATEX = str.maketrans(
+    {character: f"\\{character}" for character in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"}
+    | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
+    | {"α": r"$\alpha$", "β": r"$\beta$", "≤": r"$\leq$", "≥": r"$\geq$", "−": "$-$", "×": r"$\times$"}
+)
 _CELLS = (
     "Test samples, in percent: mean ± standard deviation over the seeds, in brackets the paper's mean (BERT-base, "
     "tuned as a whole). The best of a column is {}, the second best {}."
@@ -234,6 +241,4 @@ def _latex_cell(cell: "Cell | None", most_seeds: int) -> str:
 
 
 def _escape(text: str) -> str:
-    for special in ("\\", "&", "%", "$", "#", "_", "{", "}"):
-        text = text.replace(special, r"\textbackslash " if special == "\\" else f"\\{special}")
-    return text.replace("±", r"$\pm$")
+    return text.translate(_LATEX)

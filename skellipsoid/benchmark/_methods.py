@@ -1,16 +1,15 @@
 """Methods of a benchmark: short names, classes of the package and of a user, and the parameters that are searched."""
 
-import json
 from collections.abc import Mapping
 from functools import lru_cache
 from importlib import import_module
-from inspect import signature
 from typing import Any, NamedTuple
 
 from sklearn.base import clone
 from sklearn.utils._param_validation import InvalidParameterError
 
 from .. import EllipsoidOpenSetClassifier
+from ._identity import by_value, changed_params
 
 #: The boundary as the paper has it: its losses, full matrices, no size rule, its parameters (appendix).
 _PAPER = {
@@ -45,12 +44,13 @@ class MethodSpec(NamedTuple):
 
     @property
     def params(self) -> dict[str, Any]:
-        """Its parameters, as JSON holds them."""
-        return _as_json(self.estimator.get_params(deep=False))
+        """Its parameters by value, as JSON holds them."""
+        found: dict[str, Any] = by_value(self.estimator.get_params(deep=False))
+        return found
 
     @property
     def changed(self) -> dict[str, Any]:
-        """Those of its parameters that are not the defaults of its class."""
+        """Those of its parameters that are not the defaults of its class, by value."""
         return changed_params(self.estimator)
 
     def build(self, seed: int, device: str, params: Mapping[str, Any]) -> Any:
@@ -60,13 +60,6 @@ class MethodSpec(NamedTuple):
         ours = {name: seed for name, value in given.items() if _ends(name, "random_state") and value is None}
         ours |= {name: device for name, value in given.items() if _ends(name, "device") and value == "auto"}
         return estimator.set_params(**{**ours, **params})
-
-
-def changed_params(estimator: Any) -> dict[str, Any]:
-    """Give the parameters that are not the defaults of the estimator's class, as JSON holds them."""
-    defaults = _as_json({name: entry.default for name, entry in signature(type(estimator)).parameters.items()})
-    params = _as_json(estimator.get_params(deep=False))
-    return {name: value for name, value in params.items() if name not in defaults or value != defaults[name]}
 
 
 def make_method(
@@ -165,11 +158,6 @@ def _import_class(path: str) -> Any:
     if not (hasattr(found, "fit") and hasattr(found, "predict") and hasattr(found, "get_params")):
         msg = f"{path!r} is not a classifier of scikit-learn's kind; it needs fit, predict and get_params."
         raise ValueError(msg)
-    return found
-
-
-def _as_json(params: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(json.dumps(params, default=repr))
     return found
 
 

@@ -4,18 +4,21 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, wait
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
+from warnings import warn
 
+from joblib import cpu_count
 from tqdm import tqdm
 
 from .._engine.devices import resolve_device
 from .._engine.progress import progress_bar
 from ._case import Task, embed, forget, prepare, run_method
 from ._data import load_data
+from ._identity import code_of, is_other_code
 from ._methods import MethodSpec
 from ._plan import Plan, make_plan
 from ._store import Record, ResultsFile, describe, name_of, read_results
@@ -38,6 +41,7 @@ class BenchmarkError(RuntimeError):
 
 
 Todo = list[tuple[Task, list[MethodSpec]]]
+Name = tuple[Any, ...]
 
 
 def run(
@@ -54,6 +58,8 @@ def run(
     cache: str | os.PathLike[str] | None = None,
     n_jobs: int = 1,
     device: str = "auto",
+    rerun: bool = False,
+    save_predictions: str | os.PathLike[str] | None = None,
     verbose: int = 0,
 ) -> list[Record]:
     """Run each method with each encoder on each case; runs that have a result are not repeated.
@@ -96,9 +102,15 @@ def run(
         Folder of embeddings and features, stored under a hash of everything that they depend on. ``None``:
         ``~/.cache/skellipsoid/benchmark``. It can be deleted at any time.
     n_jobs : int, default=1
-        Number of processes.
+        Number of processes. Each computes with as many threads as the environment variable ``OMP_NUM_THREADS`` says;
+        without it, the CPU cores are divided among the processes.
     device : str, default="auto"
         Device of torch.
+    rerun : bool, default=False
+        Whether to run anew what was run by other code of a method. Each new result replaces the old one. ``False``: a
+        warning names the methods.
+    save_predictions : str or path-like, default=None
+        Folder for one CSV file per run, with label, score and answer of each test sample. ``None``: none is written.
     verbose : int, default=0
         1: a progress bar on a terminal. 2: one line for each run, too.
 
@@ -143,18 +155,62 @@ def run(
         data_home=data_home,
     )
     folder = Path(CACHE if cache is None else cache).expanduser().absolute()
+    predictions = None if save_predictions is None else str(Path(save_predictions).expanduser().absolute())
+    codes = {method.name: code_of(method.estimator) for method in made.methods}
     forget()
     try:
         with ResultsFile(Path(results)) as file:
             done = {name_of(record): record for record in read_results(results)}
-            wanted = list(_wanted(made, str(folder), device))
-            _run_missing(_todo(wanted, done), file, done, n_jobs, verbose)
+            wanted = list(_wanted(made, str(folder), device, predictions))
+            stale = _stale(wanted, done, codes, rerun=rerun)
+            todo = _todo(wanted, done, stale if rerun else set())
+            _run_missing(todo, file, done, codes, n_jobs, verbose)
             return [done[task.name(method)] for task, method in wanted]
     finally:
         forget()
 
 
-def _run_missing(todo: Todo, file: ResultsFile, done: dict[tuple[Any, ...], Record], n_jobs: int, verbose: int) -> None:
+def _stale(
+    wanted: list[tuple[Task, MethodSpec]], done: Mapping[Name, Record], codes: Mapping[str, Any], *, rerun: bool
+) -> set[Name]:
+    """Find the results of other code, and say what they are unless they are run anew."""
+    found = [(task.name(method), method.name, done.get(task.name(method))) for task, method in wanted]
+    there = [(name, method, record) for name, method, record in found if record is not None]
+    stale = {
+        name: method
+        for name, method, record in there
+        if record.get("code") and is_other_code(record["code"], codes[method])
+    }
+    if stale and not rerun:
+        warn(
+            f"{len(stale)} results are of other code of {', '.join(dict.fromkeys(stale.values()))} than that of today; "
+            "pass rerun=True (--rerun) to run them anew.",
+            stacklevel=3,
+        )
+    n_unknown = sum("code" not in record for _, _, record in there)
+    if n_unknown:
+        warn(
+            f"{n_unknown} results do not say which code they are of, since they were written by an earlier version; "
+            "they count as done.",
+            stacklevel=3,
+        )
+    n_missing = sum(
+        task.predictions is not None and not record.get("predictions")
+        for (task, _), record in zip(wanted, [record for *_, record in found], strict=True)
+        if record is not None
+    )
+    if n_missing:
+        warn(
+            f"{n_missing} results have no predictions, since they were run without save_predictions; use another file "
+            "of results to have them.",
+            stacklevel=3,
+        )
+    return set(stale)
+
+
+def _run_missing(
+    todo: Todo, file: ResultsFile, done: dict[Name, Record], codes: Mapping[str, Any], n_jobs: int, verbose: int
+) -> None:
     """Run everything, write each result, and say at the end what failed."""
     n_todo = sum(len(methods) for _, methods in todo)
     problems = []
@@ -165,8 +221,12 @@ def _run_missing(todo: Todo, file: ResultsFile, done: dict[tuple[Any, ...], Reco
             if outcome.record is None:
                 problems.append(f"{name}: {outcome.problem}")
             else:
-                file.append(outcome.record)
-                done[name_of(outcome.record)] = outcome.record
+                record = {**outcome.record, "code": codes[outcome.method.name]}
+                if name_of(record) in done:
+                    file.replace(record)
+                else:
+                    file.append(record)
+                done[name_of(record)] = record
             if verbose > 1:
                 tqdm.write(f"{name}: {_said(outcome)}")
     if problems:
@@ -174,30 +234,30 @@ def _run_missing(todo: Todo, file: ResultsFile, done: dict[tuple[Any, ...], Reco
         raise BenchmarkError(msg)
 
 
-def _wanted(plan: Plan, cache: str, device: str) -> Iterator[tuple[Task, MethodSpec]]:
+def _wanted(plan: Plan, cache: str, device: str, predictions: str | None) -> Iterator[tuple[Task, MethodSpec]]:
     """Every run of the plan: all methods of a case after each other, all cases of a seed before the next seed."""
     for seed, data, ratio, encoder in product(plan.seeds, plan.data, plan.ratios, plan.encoders):
         used = encoder if load_data(data, plan.data_home).is_text else None
         if used is None and encoder is not plan.encoders[0]:
             continue
-        task = Task(data, plan.data_home, ratio, seed, used, plan.n_splits, cache, device)
+        task = Task(data, plan.data_home, ratio, seed, used, plan.n_splits, cache, device, predictions)
         for method in plan.methods:
             yield task, method
 
 
-def _todo(wanted: list[tuple[Task, MethodSpec]], done: dict[tuple[Any, ...], Record]) -> Todo:
-    """Group by case what has no result; a result of the same name must be of the same run."""
+def _todo(wanted: list[tuple[Task, MethodSpec]], done: Mapping[Name, Record], again: set[Name]) -> Todo:
+    """Group by case what has no result or is run again; a result of the same name must be of the same run."""
     cases: dict[Task, list[MethodSpec]] = {}
     for task, method in wanted:
         record = done.get(task.name(method))
-        if record is None:
-            cases.setdefault(task, []).append(method)
-        elif record["spec"] != task.spec(method):
+        if record is not None and record["spec"] != task.spec(method):
             msg = (
                 f"The results hold {describe(*task.name(method))}, but of other data, parameters or text model; give "
                 "what changed another name, or use another file."
             )
             raise ValueError(msg)
+        if record is None or task.name(method) in again:
+            cases.setdefault(task, []).append(method)
     return list(cases.items())
 
 
@@ -220,8 +280,10 @@ def _in_processes(todo: Todo, n_jobs: int) -> Iterator[_Outcome]:
     """Run in several processes; a case's features are made by one of them before its methods start."""
     from joblib.externals.loky import ProcessPoolExecutor
 
-    environment = {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // n_jobs))}
-    executor = ProcessPoolExecutor(n_jobs, initializer=_end_with, initargs=(os.getpid(),), env=environment)
+    threads = os.environ.get("OMP_NUM_THREADS") or str(max(1, cpu_count() // n_jobs))
+    executor = ProcessPoolExecutor(
+        n_jobs, initializer=_end_with, initargs=(os.getpid(),), env={"OMP_NUM_THREADS": threads}
+    )
     cases, ready, running = deque(todo), deque[tuple[Task, MethodSpec]](), dict[Any, tuple[Task, Any]]()
     try:
         while cases or ready or running:
