@@ -91,7 +91,7 @@ def _pickled(thing: Any) -> Any:
         return {"object": _path_of(type(thing)), "hash": joblib.hash(thing, hash_name="sha1")}
     except Exception as error:  # whatever the object's own pickling raises
         msg = (
-            f"A {type(thing).__name__} cannot be stored ({error}), so that no result can be recognized by it; use a "
+            f"A value of the type {type(thing).__name__} cannot be stored ({error}), so that no result can be recognized by it; use a "
             "value, an array, an estimator or a function."
         )
         raise ValueError(msg) from error

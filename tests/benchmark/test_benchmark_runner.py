@@ -1,10 +1,12 @@
 """The runner: what trains, what is searched, what is run again and what is not."""
 
+import csv
 import shutil
 from typing import ClassVar
 
 import numpy as np
 import pytest
+import torch
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -15,7 +17,7 @@ from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, benchmark
 from skellipsoid.benchmark import BenchmarkError, _case, read_results, run
 from skellipsoid.benchmark._case import Task
 from skellipsoid.benchmark._plan import make_plan
-from skellipsoid.metrics import open_set_accuracy, open_set_f1_score
+from skellipsoid.metrics import open_set_accuracy, open_set_auroc, open_set_f1_score
 
 TIMES = ("fit_seconds", "predict_seconds", "encode_seconds", "peak_memory_mb", "started")
 
@@ -54,6 +56,26 @@ class Constant(ClassifierMixin, BaseEstimator):
 
     def predict(self, X):
         return np.repeat(self.classes_[0], len(X))
+
+
+class Holder(GaussianNB):
+    """Classifier that holds anything."""
+
+    def __init__(self, held=None):
+        super().__init__()
+        self.held = held
+
+
+class Opaque:
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        raise TypeError("not today")
+
+
+def make_function(times):
+    return lambda value: times * value
 
 
 class Failing(GaussianNB):
@@ -348,6 +370,62 @@ def test_several_processes_give_the_same_results(text_plan, blobs_plan, tmp_path
         for name, value in record.items():
             if name not in TIMES:
                 assert other[name] == (pytest.approx(value, abs=1e-3) if isinstance(value, float) else value)
+
+
+# What is recorded
+
+
+def test_predictions_are_kept_one_file_for_each_run(blobs_plan, tmp_path, blobs_file):
+    folder, path = tmp_path / "kept", tmp_path / "r.jsonl"
+    methods = [{"name": "naïve / Bayes", "estimator": GaussianNB()}, Constant()]
+    records = run(path, **blobs_plan, methods=methods, save_predictions=folder)
+    assert {record["predictions"] for record in records} == {file.name for file in folder.iterdir()}
+    first, constant, *_ = records
+    with (folder / first["predictions"]).open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    with np.load(blobs_file) as stored:
+        assert [row["label"] for row in rows] == stored["y_test"].astype(str).tolist()
+    truth, answers = ([row[name] for row in rows] for name in ("truth", "answer"))
+    assert truth.count("-1") == first["n_open"]
+    known = sorted({*truth} - {"-1"})
+    assert first["f1"] == round(100 * open_set_f1_score(truth, answers, labels=known, zero_division=0), 4)
+    scores = [float(row["score"]) for row in rows]
+    assert first["auroc"] == round(100 * open_set_auroc(truth, scores, labels=known), 4)
+    text = (folder / constant["predictions"]).read_text(encoding="utf-8")
+    assert text.splitlines()[0] == "label,truth,score,answer"
+    assert ",," in text.splitlines()[1]
+    assert run(path, **blobs_plan, methods=methods, save_predictions=folder) == records
+    run(tmp_path / "without.jsonl", **blobs_plan, methods=methods)
+    with pytest.warns(UserWarning, match=r"^4 results have no predictions, since they were run without save_pred"):
+        run(tmp_path / "without.jsonl", **blobs_plan, methods=methods, save_predictions=folder)
+
+
+def test_parameters_are_told_apart_by_value(blobs_plan, tmp_path):
+    blobs_plan["seeds"] = [0]
+    zeros = np.zeros((40, 40))
+    other = zeros.copy()
+    other[20, 20] = 1
+    path = tmp_path / "r.jsonl"
+    first = run(path, **blobs_plan, methods=[Holder(zeros)])
+    assert run(path, **blobs_plan, methods=[Holder(zeros.copy())]) == first
+    with pytest.raises(ValueError, match="but of other data, parameters or text model"):
+        run(path, **blobs_plan, methods=[Holder(other)])
+    path = tmp_path / "functions.jsonl"
+    first = run(path, **blobs_plan, methods=[Holder(make_function(2))])
+    assert run(path, **blobs_plan, methods=[Holder(make_function(2))]) == first
+    with pytest.raises(ValueError, match="but of other data, parameters or text model"):
+        run(path, **blobs_plan, methods=[Holder(make_function(3))])
+    with pytest.raises(ValueError, match=r"^A value of the type Opaque cannot be stored \(not today\), so that no"):
+        run(path, **blobs_plan, methods=[Holder(Opaque())])
+
+
+def test_threads_and_processor_are_recorded(blobs_plan, tmp_path, monkeypatch):
+    (record, _) = run(tmp_path / "r.jsonl", **blobs_plan, methods=[GaussianNB()])
+    assert record["threads"] == torch.get_num_threads()
+    assert record["cpu"]
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    (record, _) = run(tmp_path / "two.jsonl", **blobs_plan, methods=[GaussianNB()], n_jobs=2)
+    assert record["threads"] == 1
 
 
 # What is kept
