@@ -4,7 +4,7 @@ import hashlib
 import json
 import os
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,12 +42,13 @@ class ContentCache:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def get(self, key: str, make: Callable[[], Arrays]) -> Arrays:
-        """Give the arrays of a key, from the disk or by ``make``."""
+    def get(self, key: str, make: Callable[[], Arrays], names: Sequence[str] = ()) -> Arrays:
+        """Give the arrays of a key, from the disk or by ``make``, also if those on the disk lack a name."""
         path = self.folder / f"{key}.npz"
         try:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-                return {name: stored[name] for name in stored.files}
+                if {*names} <= {*stored.files}:
+                    return {name: stored[name] for name in stored.files}
         except FileNotFoundError:
             pass
         except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile):

@@ -19,7 +19,7 @@ from ..metrics import open_set_f1_score
 from ..model_selection import OpenSetKFold
 from ._cache import ContentCache, content_key
 from ._data import OPEN, Case, DataSet, DataSpec, draw_case, load_data
-from ._encoders import EncoderSpec, Features, FeatureSource
+from ._encoders import EncoderSpec, Features, FeatureSource, SentenceModel, takes_dev
 from ._identity import by_value, changed_params
 from ._judge import Answers, judge, read_answers
 from ._measure import measured, processor, versions
@@ -42,6 +42,7 @@ class Task(NamedTuple):
     cache: str
     device: str
     predictions: str | None = None
+    needs_dev: bool = False  # whether a method or the encoder takes development samples
 
     @property
     def encoder_name(self) -> str:
@@ -65,8 +66,10 @@ class Task(NamedTuple):
 
         Another version of the package has the same one, so that a benchmark goes on after an upgrade.
         """
-        encoder = None
-        if self.encoder is not None:
+        encoder: Any = None
+        if self.encoder is not None and self.encoder.own is not None:
+            encoder = self.source().model if isinstance(self.encoder.own, SentenceModel) else by_value(self.encoder.own)
+        elif self.encoder is not None:
             params = changed_params(self.encoder.build())
             params.pop("model_name", None)  # the files say it
             encoder = [params, self.source().model]
@@ -99,7 +102,9 @@ def run_method(task: Task, method: MethodSpec) -> Record:
     estimator = method.build(task.seed, task.device, found["chosen"] if found else {})
     # After everything that is chosen: the test samples' features are read here, and nowhere before.
     features, device = _case_features(task), resolve_device(task.device)
-    estimator, fit_cost = measured(lambda: estimator.fit(features.train, labels), device)
+    watched = {} if features.dev is None else {"X_val": features.dev, "y_val": data.labels[case.dev]}
+    watched = watched if takes_dev(estimator) else {}
+    estimator, fit_cost = measured(lambda: estimator.fit(features.train, labels, **watched), device)
     predicted, predict_cost = measured(lambda: estimator.predict(features.other), device)
     memory = [cost.memory for cost in (fit_cost, predict_cost) if cost.memory is not None]
     classes = np.unique(labels)
@@ -160,13 +165,19 @@ def _case(task: Task) -> Case:
 def _case_features(task: Task) -> Features:
     """Features of the training and the test samples, kept for the next method."""
     case = _case(task)
-    return task.source().features(case.train, case.test, task.seed)
+    dev = case.dev if task.needs_dev and len(case.dev) else None
+    return task.source().features(case.train, case.test, task.seed, dev)
 
 
 def _encoder_params(task: Task) -> dict[str, Any] | None:
     """Give the encoder's parameters and the SHA-256 of the text model's files."""
     if task.encoder is None:
         return None
+    if task.encoder.own is not None:
+        own: dict[str, Any] = by_value(task.encoder.own.get_params(deep=False))
+        kind = type(task.encoder.own)
+        model = {"model_sha256": task.source().model} if isinstance(task.encoder.own, SentenceModel) else {}
+        return {"estimator": f"{kind.__module__}:{kind.__qualname__}", **own, **model}
     ours = ("device", "open_label", "random_state", "verbose")
     params = {name: value for name, value in task.encoder.build().get_params().items() if name not in ours}
     return {**params, "model_sha256": task.source().model}

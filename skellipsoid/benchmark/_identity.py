@@ -91,8 +91,8 @@ def _pickled(thing: Any) -> Any:
         return {"object": _path_of(type(thing)), "hash": joblib.hash(thing, hash_name="sha1")}
     except Exception as error:  # whatever the object's own pickling raises
         msg = (
-            f"A value of the type {type(thing).__name__} cannot be stored ({error}), so that no result can be recognized by it; use a "
-            "value, an array, an estimator or a function."
+            f"A value of the type {type(thing).__name__} cannot be stored ({error}), so that no result can be "
+            "recognized by it; use a value, an array, an estimator or a function."
         )
         raise ValueError(msg) from error
 
@@ -125,7 +125,7 @@ def code_of(estimator: Any) -> dict[str, Any]:
 
 def is_other_code(then: Mapping[str, Any], now: Mapping[str, Any]) -> bool:
     """Whether source or version differ; a commit alone may have changed anything."""
-    return any(then[name] != now[name] for name in ("sha256", "package", "version"))
+    return any(then.get(name) != now.get(name) for name in ("sha256", "package", "version", "encoder"))
 
 
 def _kinds(thing: Any) -> Iterator[Any]:

@@ -38,7 +38,8 @@ _COMPARISONS = (
 _RANKING = (
     "How the scores rank known and open samples, in percent: means over all cases. *AUPR*: average precision with "
     "known or open samples as the positive class. *FPR at 95 %*: open samples that are accepted where 95 % of the "
-    "known ones are; the less, the better. *OSCR*: a known sample gets the right class and a higher score than an open one."
+    "known ones are; the less, the better. *OSCR*: a known sample gets the right class and a higher score than an open "
+    "one."
 )
 _RANKING_HEADING = ("Method", "AUROC", "AUPR known", "AUPR open", "FPR at 95 %", "OSCR", "Cases")
 _STATISTICS = (
@@ -125,7 +126,7 @@ def _text(table: "BenchmarkTable", style: Style) -> str:
         *section(
             _RANKING,
             _RANKING_HEADING,
-            lambda e: [_ranking_line(row, style) for row in summaries(e) if row.fpr95 is not None],
+            lambda e: _ranking_lines(summaries(e), style),
         ),
         *section(
             _COMPARISONS.format(table.reference, table.reference),
@@ -146,9 +147,16 @@ def _cell_lines(table: "BenchmarkTable", encoder: str, style: Style) -> list[lis
     ]
 
 
-def _ranking_line(row: Summary, style: Style) -> list[str]:
-    figures = row.auroc, row.aupr_known, row.aupr_open, row.fpr95, row.oscr
-    return [style.escape(row.method), *(_optional(figure, ".2f") for figure in figures), str(row.n_cases)]
+def _ranking_lines(rows: Sequence[Summary], style: Style) -> list[list[str]]:
+    """Write nothing as long as results of an earlier version are among them, which have the AUROC alone."""
+    if any(row.auroc is not None and row.fpr95 is None for row in rows):
+        return []
+    figures = {row: (row.auroc, row.aupr_known, row.aupr_open, row.fpr95, row.oscr) for row in rows}
+    return [
+        [style.escape(row.method), *(_optional(figure, ".2f") for figure in found), str(row.n_cases)]
+        for row, found in figures.items()
+        if row.fpr95 is not None
+    ]
 
 
 def _statistics_lines(table: "BenchmarkTable", encoder: str, style: Style) -> list[list[str]]:

@@ -16,8 +16,9 @@ from tqdm import tqdm
 
 from .._engine.devices import resolve_device
 from .._engine.progress import progress_bar
-from ._case import Task, embed, forget, prepare, run_method
+from ._case import NO_ENCODER, Task, embed, forget, prepare, run_method
 from ._data import load_data
+from ._encoders import takes_dev
 from ._identity import code_of, is_other_code
 from ._methods import MethodSpec
 from ._plan import Plan, make_plan
@@ -156,7 +157,7 @@ def run(
     )
     folder = Path(CACHE if cache is None else cache).expanduser().absolute()
     predictions = None if save_predictions is None else str(Path(save_predictions).expanduser().absolute())
-    codes = {method.name: code_of(method.estimator) for method in made.methods}
+    codes = _codes(made)
     forget()
     try:
         with ResultsFile(Path(results)) as file:
@@ -170,8 +171,25 @@ def run(
         forget()
 
 
+def _codes(plan: Plan) -> dict[tuple[str, str], dict[str, Any]]:
+    """Code of each method with each encoder, by their names; an encoder of one's own has code too."""
+    encoders: dict[str, str | None] = {NO_ENCODER: None}
+    for encoder in plan.encoders:
+        encoders[encoder.name] = None if encoder.own is None else code_of(encoder.own)["sha256"]
+    methods = {method.name: code_of(method.estimator) for method in plan.methods}
+    return {
+        (encoder, name): {**code, **({} if sha256 is None else {"encoder": sha256})}
+        for encoder, sha256 in encoders.items()
+        for name, code in methods.items()
+    }
+
+
 def _stale(
-    wanted: list[tuple[Task, MethodSpec]], done: Mapping[Name, Record], codes: Mapping[str, Any], *, rerun: bool
+    wanted: list[tuple[Task, MethodSpec]],
+    done: Mapping[Name, Record],
+    codes: Mapping[tuple[str, str], Any],
+    *,
+    rerun: bool,
 ) -> set[Name]:
     """Find the results of other code, and say what they are unless they are run anew."""
     found = [(task.name(method), method.name, done.get(task.name(method))) for task, method in wanted]
@@ -179,7 +197,7 @@ def _stale(
     stale = {
         name: method
         for name, method, record in there
-        if record.get("code") and is_other_code(record["code"], codes[method])
+        if record.get("code") and is_other_code(record["code"], codes[name[3], method])
     }
     if stale and not rerun:
         warn(
@@ -209,7 +227,12 @@ def _stale(
 
 
 def _run_missing(
-    todo: Todo, file: ResultsFile, done: dict[Name, Record], codes: Mapping[str, Any], n_jobs: int, verbose: int
+    todo: Todo,
+    file: ResultsFile,
+    done: dict[Name, Record],
+    codes: Mapping[tuple[str, str], Any],
+    n_jobs: int,
+    verbose: int,
 ) -> None:
     """Run everything, write each result, and say at the end what failed."""
     n_todo = sum(len(methods) for _, methods in todo)
@@ -221,7 +244,7 @@ def _run_missing(
             if outcome.record is None:
                 problems.append(f"{name}: {outcome.problem}")
             else:
-                record = {**outcome.record, "code": codes[outcome.method.name]}
+                record = {**outcome.record, "code": codes[outcome.task.encoder_name, outcome.method.name]}
                 if name_of(record) in done:
                     file.replace(record)
                 else:
@@ -240,7 +263,10 @@ def _wanted(plan: Plan, cache: str, device: str, predictions: str | None) -> Ite
         used = encoder if load_data(data, plan.data_home).is_text else None
         if used is None and encoder is not plan.encoders[0]:
             continue
-        task = Task(data, plan.data_home, ratio, seed, used, plan.n_splits, cache, device, predictions)
+        needs_dev = any(takes_dev(method.estimator) for method in plan.methods) or (
+            used is not None and used.own is not None and takes_dev(used.own)
+        )
+        task = Task(data, plan.data_home, ratio, seed, used, plan.n_splits, cache, device, predictions, needs_dev)
         for method in plan.methods:
             yield task, method
 

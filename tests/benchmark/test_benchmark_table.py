@@ -190,6 +190,8 @@ def test_figures_of_scores_have_a_table_where_all_cases_have_them(records):
     scores = {"auroc": 91.0, "aupr_known": 92.0, "aupr_open": 93.0, "fpr95": 30.0, "oscr": 85.0}
     assert "OSCR" not in make_table(records).to_markdown()
     some = [{**record, **scores} if record["method"] == "mine" else record for record in records]
+    old = [{**record, "auroc": 90.0} for record in some if record["method"] == "ellipsoid"]
+    assert "OSCR" not in make_table([*old, *some[6:]]).to_markdown()
     lines = make_table(some).to_markdown().splitlines()
     assert "| Method | AUROC | AUPR known | AUPR open | FPR at 95 % | OSCR | Cases |" in lines
     assert [line for line in lines if "93.00" in line] == ["| mine | 91.00 | 92.00 | 93.00 | 30.00 | 85.00 | 5 |"]
