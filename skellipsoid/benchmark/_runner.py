@@ -43,6 +43,8 @@ class BenchmarkError(RuntimeError):
 
 Todo = list[tuple[Task, list[MethodSpec]]]
 Name = tuple[Any, ...]
+#: Code by the names of encoder and method.
+Codes = Mapping[tuple[str, str], dict[str, Any]]
 
 
 def run(
@@ -88,10 +90,13 @@ def run(
         Each seed draws the known classes, and is the ``random_state`` of encoder and method. ``None``: 0 to 4.
     encoders : sequence, default=None
         ``"none"``, ``"head"`` or ``"full"``, the ``finetune`` of :class:`~skellipsoid.SupConTextEncoder`;
-        ``"head:MODEL"`` for another text model; or a dict of a name and parameters of the encoder. ``None``: the head.
+        ``"head:MODEL"`` for another text model; or a dict of a name and parameters of the encoder. The folder of any
+        sentence-transformers model is used as it is. ``"module:Class"``, an unfitted transformer of texts (for instance
+        a Pipeline), or a dict of ``name``, ``estimator`` and ``params`` is an encoder of your own, trained in each
+        case. ``None``: the head.
     methods : sequence, default=None
-        Names of :func:`short_names`; ``"module:Class"`` or an unfitted estimator for one of your own, which has
-        ``fit``, ``predict`` and ``classes_``; or a dict with the keys ``name``, ``estimator``, ``params`` and
+        Names of :func:`short_names`; ``"module:Class"`` or an unfitted estimator for one of your own
+        (:ref:`own_method`); or a dict with the keys ``name``, ``estimator``, ``params`` and
         ``search``. ``search`` maps parameters to lists of values. The values with the best mean F1 over the folds of
         ``OpenSetKFold``, on train and dev samples of the known classes, are chosen; the encoder is trained again in
         each fold. ``None``: ``"ellipsoid"``.
@@ -171,7 +176,7 @@ def run(
         forget()
 
 
-def _codes(plan: Plan) -> dict[tuple[str, str], dict[str, Any]]:
+def _codes(plan: Plan) -> Codes:
     """Code of each method with each encoder, by their names; an encoder of one's own has code too."""
     encoders: dict[str, str | None] = {NO_ENCODER: None}
     for encoder in plan.encoders:
@@ -185,52 +190,42 @@ def _codes(plan: Plan) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def _stale(
-    wanted: list[tuple[Task, MethodSpec]],
-    done: Mapping[Name, Record],
-    codes: Mapping[tuple[str, str], Any],
-    *,
-    rerun: bool,
+    wanted: list[tuple[Task, MethodSpec]], done: Mapping[Name, Record], codes: Codes, *, rerun: bool
 ) -> set[Name]:
-    """Find the results of other code, and say what they are unless they are run anew."""
-    found = [(task.name(method), method.name, done.get(task.name(method))) for task, method in wanted]
-    there = [(name, method, record) for name, method, record in found if record is not None]
+    """Find the results of other code, and say once what is true of results that count nevertheless."""
+    there = [(task, method, done[name]) for task, method in wanted if (name := task.name(method)) in done]
     stale = {
-        name: method
-        for name, method, record in there
-        if record.get("code") and is_other_code(record["code"], codes[name[3], method])
+        task.name(method): method.name
+        for task, method, record in there
+        if record.get("code") and is_other_code(record["code"], codes[task.encoder_name, method.name])
     }
     if stale and not rerun:
-        warn(
-            f"{len(stale)} results are of other code of {', '.join(dict.fromkeys(stale.values()))} than that of today; "
-            "pass rerun=True (--rerun) to run them anew.",
-            stacklevel=3,
+        _say(
+            f"Results of other code than that of today: {len(stale)}, of {', '.join(dict.fromkeys(stale.values()))}; "
+            "pass rerun=True (--rerun) to run them anew."
         )
-    n_unknown = sum("code" not in record for _, _, record in there)
-    if n_unknown:
-        warn(
-            f"{n_unknown} results do not say which code they are of, since they were written by an earlier version; "
-            "they count as done.",
-            stacklevel=3,
+    if n_unknown := sum("code" not in record for *_, record in there):
+        _say(
+            f"Results that do not say which code they are of, since an earlier version wrote them: {n_unknown}; they "
+            "count as done."
         )
-    n_missing = sum(
-        task.predictions is not None and not record.get("predictions")
-        for (task, _), record in zip(wanted, [record for *_, record in found], strict=True)
-        if record is not None
-    )
-    if n_missing:
-        warn(
-            f"{n_missing} results have no predictions, since they were run without save_predictions; use another file "
-            "of results to have them.",
-            stacklevel=3,
+    if n_missing := sum(task.predictions is not None and not record.get("predictions") for task, _, record in there):
+        _say(
+            f"Results without predictions, since they were run without save_predictions: {n_missing}; use another file "
+            "of results to have them."
         )
     return set(stale)
+
+
+def _say(sentence: str) -> None:
+    warn(sentence, stacklevel=4)  # where run was called
 
 
 def _run_missing(
     todo: Todo,
     file: ResultsFile,
     done: dict[Name, Record],
-    codes: Mapping[tuple[str, str], Any],
+    codes: Codes,
     n_jobs: int,
     verbose: int,
 ) -> None:

@@ -54,7 +54,11 @@ def _add_run(steps: "argparse._SubParsersAction[argparse.ArgumentParser]", seed:
     run.add_argument("--ratios", nargs="+", type=float, metavar="RATIO", help="shares of known classes")
     run.add_argument("--seeds", nargs="+", type=seed, metavar="SEED", help="each draws other known classes")
     run.add_argument(
-        "--encoders", nargs="+", metavar="ENCODER", help="none, head or full, or head:MODEL for another text model"
+        "--encoders",
+        nargs="+",
+        metavar="ENCODER",
+        help="none, head or full, or head:MODEL for another text model; a folder of sentence-transformers; module:Class "
+        "for one of your own",
     )
     run.add_argument(
         "--methods", nargs="+", metavar="METHOD", help="names of methods, or module:Class for one of your own"

@@ -233,7 +233,7 @@ def test_results_of_other_code_are_said_and_replaced_on_request(where, own_metho
     changed = {"own": OWN.replace("super().predict(X)", "super().predict(0 * X)")} if where == "own" else {}
     changed |= {"part": PART.replace("0.5", "0.25")} if where == "part" else {}
     other = own_method(**changed)
-    with pytest.warns(UserWarning, match=r"^2 results are of other code of Own than that of today; pass rerun=True"):
+    with pytest.warns(UserWarning, match=r"^Results of other code than that of today: 2, of Own; pass rerun=True"):
         assert run(path, **plan, methods=[other]) == first
     second = run(path, **plan, methods=[other], rerun=True)
     assert (second[0]["f1"] < first[0]["f1"]) == (where == "own")
@@ -247,7 +247,7 @@ def test_a_rerun_that_fails_keeps_the_old_result(own_method, tmp_path, blobs_fil
     broken = own_method(OWN.replace("return super().predict(X)", "raise ValueError('no')"))
     with pytest.raises(BenchmarkError, match="Own: ValueError: no"):
         run(path, **plan, methods=[broken], rerun=True)
-    with pytest.warns(UserWarning, match="1 results are of other code"):
+    with pytest.warns(UserWarning, match="^Results of other code than that of today: 1, of Own"):
         assert run(path, **plan, methods=[broken]) == first
 
 
@@ -256,6 +256,8 @@ def test_results_without_their_code_count_and_it_is_said(tmp_path, blobs_file):
     (first,) = run(path, **plan)
     old = {name: value for name, value in first.items() if name not in ("code", "cpu", "threads", "fpr95")}
     path.write_text(json.dumps(old) + "\n", encoding="utf-8")
-    said = r"^1 results do not say which code they are of, since they were written by an earlier version; they count"
+    said = (
+        r"^Results that do not say which code they are of, since an earlier version wrote them: 1; they count as done"
+    )
     with pytest.warns(UserWarning, match=said):
         assert run(path, **plan, rerun=True) == [old]

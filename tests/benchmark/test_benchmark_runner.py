@@ -491,7 +491,9 @@ def test_predictions_are_kept_one_file_for_each_run(blobs_plan, tmp_path, blobs_
     assert ",," in text.splitlines()[1]
     assert run(path, **blobs_plan, methods=methods, save_predictions=folder) == records
     run(tmp_path / "without.jsonl", **blobs_plan, methods=methods)
-    with pytest.warns(UserWarning, match=r"^4 results have no predictions, since they were run without save_pred"):
+    with pytest.warns(
+        UserWarning, match=r"^Results without predictions, since they were run without save_predictions: 4;"
+    ):
         run(tmp_path / "without.jsonl", **blobs_plan, methods=methods, save_predictions=folder)
 
 
