@@ -57,8 +57,8 @@ def _add_run(steps: "argparse._SubParsersAction[argparse.ArgumentParser]", seed:
         "--encoders",
         nargs="+",
         metavar="ENCODER",
-        help="none, head or full, or head:MODEL for another text model; a folder of sentence-transformers; module:Class "
-        "for one of your own",
+        help="none, head or full, or head:MODEL for another text model; a folder of sentence-transformers; "
+        "module:Class for one of your own",
     )
     run.add_argument(
         "--methods", nargs="+", metavar="METHOD", help="names of methods, or module:Class for one of your own"
