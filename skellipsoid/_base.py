@@ -356,9 +356,12 @@ class BoundaryOpenSetClassifier(BaseOpenSetClassifier):
     def _warn_of_degenerate(self, degenerate: NDArray[np.bool_], stacklevel: int) -> None:
         """Warn of the classes whose training samples say nothing about their size."""
         if degenerate.any():
+            result = "their boundaries take the typical size of the other classes"
+            if degenerate.all():
+                result = "no other class tells how large their boundaries should be"
             warn(
                 "Classes without spread, whose training samples are all equal or duplicates of one: "
                 f"{enumerated(self.classes_[degenerate])}; "
-                "their boundaries take the typical size of the other classes; add different samples of them.",
+                f"{result}; add different samples of them.",
                 stacklevel=stacklevel,
             )

@@ -636,7 +636,7 @@ def test_boundaries_of_few_samples_are_stricter():
 def test_all_classes_are_degenerate():
     X = np.repeat([[0.0, 0], [4, 0], [0, 3]], 4, axis=0)
     y = np.repeat([0, 1, 2], 4)
-    with pytest.warns(UserWarning, match="duplicates of one: 0, 1, 2; their"):
+    with pytest.warns(UserWarning, match="duplicates of one: 0, 1, 2; no other class tells"):
         clf = make().fit(X, y)
     assert_works(clf, X, y)
     np.testing.assert_allclose(clf.radii_, 1.5, rtol=1e-4)
@@ -649,7 +649,7 @@ def test_all_classes_are_degenerate():
 
 def test_two_rows_in_all():
     X, y = np.array([[0.0, 0, 0], [2, 0, 0]]), ["a", "b"]
-    with pytest.warns(UserWarning, match="duplicates of one: 'a', 'b'; their"):
+    with pytest.warns(UserWarning, match="duplicates of one: 'a', 'b'; no other class tells"):
         clf = make().fit(X, y)
     assert clf.predict([*X, [0.9, 0, 0], [-1.1, 0, 0]]).tolist() == ["a", "b", "a", "-1"]
 
@@ -670,7 +670,7 @@ def test_one_row():
 
 def test_two_rows_for_each_class_train_with_one():
     X, y = gaussians(3, rows=2, distance=20)
-    with pytest.warns(UserWarning, match="duplicates of one: 0, 1, 2; their"):
+    with pytest.warns(UserWarning, match="duplicates of one: 0, 1, 2; no other class tells"):
         clf = make(init="identity").fit(X, y)
     assert_works(clf, X, y)
     assert (clf.predict(X) == y).all()

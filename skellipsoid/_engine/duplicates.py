@@ -242,7 +242,8 @@ def _near(
 ) -> list[Linked]:
     """Find groups of near samples at each level of the linkage, smaller ones first.
 
-    In a class of a few distinct samples, which have no density, only samples that differ by less than an ``error``.
+    A class of a few distinct samples has no density to compare with. There, only samples that differ by less than an
+    ``error`` are duplicates.
     """
     distances, least = pairwise(block - block.mean(axis=0)), _hidden(block, rounding)
     condensed = squareform(distances, checks=False)

@@ -17,8 +17,7 @@ from .samples import Samples
 
 #: Candidates of a, the spherical share of the within-class covariance T = (1 − a) W + a w̄ I.
 SPHERICAL_SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
-#: Temperatures of the cross-entropy; the best of them is taken for each candidate of a, which are so compared by the
-#: metric and not by its scale.
+#: Temperatures of the cross-entropy. Each candidate of a takes its best one. So the metric is compared, not its scale.
 TEMPERATURES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 #: Smallest number of classes with a background; with fewer, too few are left when one is left out.
 FEWEST_CLASSES_OF_BACKGROUND = 4

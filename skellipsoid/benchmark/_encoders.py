@@ -24,7 +24,7 @@ from ._data import DataSet
 from ._identity import by_value, code_of
 from ._methods import seeded
 
-#: Raised when features of the same parameters come out differently, so that no kept ones are taken for new ones.
+#: We raise this number when the same parameters give other features. Then features kept from before are not used.
 _FORMAT = 1
 #: Parameters that do not change the features, or that the benchmark sets.
 _IGNORED = ("device", "verbose", "random_state", "open_label", "model_name", "keep_texts")

@@ -17,11 +17,11 @@ from sklearn.pipeline import Pipeline
 from .. import (
     EllipsoidOpenSetClassifier,
     SupConTextEncoder,
-    TunedOperatingPointCV,
     check_training_texts,
     save,
 )
 from .._engine.training import held_out_rows
+from .._operating_point._offsets import Shortage, describe_shortages, rejection_offset
 from .._pipelines import duplicate_groups
 from .._text_files import read_table
 from ..persistence._folder import read_manifest
@@ -103,10 +103,21 @@ def read(options: argparse.Namespace) -> tuple[tuple[NDArray[np.object_], NDArra
     """Read and check a user's file; the second of the results is what the saved model says of it."""
     texts, labels = read_table(options.data, text_column=options.text_column, label_column=options.label_column)
     if not (labels != options.open_label).any():
-        found = f"{len(labels)} texts, all labelled {options.open_label!r}" if len(labels) else "no text"
+        found = (
+            f"{len(labels)} texts, all labelled {options.open_label!r}"
+            if len(labels)
+            else "no row with both a text and a label"
+        )
         msg = f"{str(options.data)!r} holds {found}; give it texts of at least one intent."
         raise ValueError(msg)
     counts = _check_texts(texts, labels, options)
+    n_open = int((labels == options.open_label).sum())
+    if n_open and not options.quiet:
+        print(
+            f"{n_open} texts have the open label {options.open_label!r}: they train no intent. "
+            "If this is an intent of yours, pass another --open-label.",
+            file=sys.stderr,
+        )
     if options.open_label not in (OPEN_LABEL, *labels) and "open_label" not in counts:
         warn(
             f"No text of {str(options.data)!r} has the open label {options.open_label!r}; every label in it is a known "
@@ -147,7 +158,7 @@ def run_test(
         return None
     start, is_given = time.perf_counter(), pipeline is not None
     if pipeline is None:
-        pipeline = fit(split.train, split.train_labels, options)
+        pipeline = fit(split.train, split.train_labels, options, says=False)
     seconds = None if is_given else time.perf_counter() - start
     predicted = pipeline.predict(split.test)
     facts["report"] = report(pipeline[-1], split.test_labels, predicted)
@@ -163,11 +174,16 @@ def print_report(tested: Tested | None) -> None:
     print(f"\n{trained}On the test texts:\n\n{tested.report}", flush=True)
 
 
-def fit(texts: NDArray[np.object_], labels: NDArray[Any], options: argparse.Namespace) -> Pipeline:
-    """Fit encoder and classifier as the options say."""
+def fit(
+    texts: NDArray[np.object_], labels: NDArray[Any], options: argparse.Namespace, *, says: bool = True
+) -> Pipeline:
+    """Fit encoder and classifier as the options say; ``says``: print how the operating point was set."""
     if options.rejection_rate is None:
         return fit_with_features(texts, labels, options)[0]
-    return _fit_tuned(texts, labels, options).set_params(enc__verbose=0)
+    pipeline, told = _fit_tuned(texts, labels, options)
+    if says:
+        print(told)
+    return pipeline
 
 
 def fit_with_features(
@@ -197,28 +213,31 @@ def _encoder(options: argparse.Namespace) -> SupConTextEncoder:
     )
 
 
-def _fit_tuned(texts: NDArray[np.object_], labels: NDArray[Any], options: argparse.Namespace) -> Pipeline:
-    """Set the operating point on texts held out of a first model, then train on all of them."""
-    codes = np.unique(labels, return_inverse=True)[1]
+def _fit_tuned(texts: NDArray[np.object_], labels: NDArray[Any], options: argparse.Namespace) -> tuple[Pipeline, str]:
+    """Train, and set the operating point on texts that were held out.
+
+    Without training of the encoder these are all texts, which the fit leaves out one at a time. An encoder that is
+    trained has seen them; then a first model without some of the texts scores these.
+    """
+    codes, is_known = np.unique(labels, return_inverse=True)[1], labels != options.open_label
     copies = duplicate_groups(texts, np.zeros(len(texts)))
     held_out = held_out_rows(codes, _TUNING_SHARE, np.random.default_rng(options.seed), copies)
-    if not (held_out & (labels != options.open_label)).any():
+    if not (held_out & is_known).any():
         msg = (
             f"--rejection-rate {options.rejection_rate} needs texts to hold out, but every intent has a single text; "
             "gather more, or leave it out."
         )
         raise ValueError(msg)
-    parts = [(np.flatnonzero(~held_out), np.flatnonzero(held_out))]
-    tuned = TunedOperatingPointCV(_pipeline(options), rejection_rate=options.rejection_rate, cv=parts).fit(
-        texts, labels
-    )
-    n_known = int((labels[held_out] != options.open_label).sum())
-    print(
-        f"Operating point: of {n_known} known texts that a first model was trained without, "
-        f"{tuned.cv_results_['rejection_rate'][0]:.1%} are answered open."
-    )
-    fitted: Pipeline = tuned.estimator_
-    return fitted
+    pipeline = fit_with_features(texts, labels, options)[0]
+    scores, how = pipeline["clf"].held_out_scores_, "that were left out one at a time"
+    if scores is None or pipeline["enc"].finetune_ != "none":
+        first = fit_with_features(texts[~held_out], labels[~held_out], options)[0]
+        scores, how = first.score_samples(texts[held_out & is_known]), "that a first model was trained without"
+    for shortage in describe_shortages([Shortage("--rejection-rate", options.rejection_rate, len(scores))]):
+        warn(shortage, stacklevel=2)
+    offset = pipeline["clf"].offset_ = rejection_offset(scores, options.rejection_rate)
+    rejected = np.mean(scores < offset)
+    return pipeline, f"Operating point: of {len(scores)} known texts {how}, {rejected:.1%} are answered open."
 
 
 def keep(pipeline: Pipeline, options: argparse.Namespace, facts: dict[str, Any]) -> None:

@@ -55,7 +55,7 @@ def evaluate(options: argparse.Namespace) -> None:
         require_matplotlib("--plot")
     texts, labels = read_table(options.data, text_column=options.text_column, label_column=options.label_column)
     if not len(texts):
-        msg = f"{str(options.data)!r} holds no text; give it texts and their labels."
+        msg = f"{str(options.data)!r} holds no row with both a text and a label; give it texts and their labels."
         raise ValueError(msg)
     pipeline = _load(options.model, verbose=int(not options.quiet))
     classifier = split_estimator(pipeline)[1]

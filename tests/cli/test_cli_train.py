@@ -114,7 +114,7 @@ def test_the_rejection_rate_holds_on_texts_that_were_held_out(tiny_model, table,
     offsets = {}
     for rate in (0.25, 0.75):
         folder = tmp_path / str(rate)
-        assert train(tiny_model, table, "--save", folder, "--rejection-rate", rate) == 0
+        assert train(tiny_model, table, "--save", folder, "--rejection-rate", rate, "--finetune", "head") == 0
         # A fifth of eight texts of each of four intents are held out, two of each.
         found = capsys.readouterr().out.splitlines()[0]
         share = found.removeprefix("Operating point: of 8 known texts that a first model was trained without, ")
@@ -124,6 +124,16 @@ def test_the_rejection_rate_holds_on_texts_that_were_held_out(tiny_model, table,
         assert len(model["clf"].groups_) == len(texts)
         np.testing.assert_array_equal(model.predict(texts) == "-1", model.score_samples(texts) < offsets[rate])
     assert offsets[0.25] < offsets[0.75]
+
+
+def test_without_training_the_encoder_the_rejection_rate_holds_on_all_texts(tiny_model, table, texts, tmp_path, capsys):
+    folder = tmp_path / "model"
+    assert train(tiny_model, table, "--save", folder, "--rejection-rate", 0.25, "--finetune", "none") == 0
+    out = capsys.readouterr().out
+    assert f"Operating point: of {len(texts)} known texts that were left out one at a time, " in out
+    scores, offset = load(folder)["clf"].held_out_scores_, load(folder)["clf"].offset_
+    # With 32 texts and a quarter, the eighth lowest score is the limit, so that seven of them are below it.
+    assert int((scores < offset).sum()) == 7
 
 
 def test_a_rejection_rate_needs_texts_to_hold_out(tiny_model, tmp_path, capsys):

@@ -337,7 +337,7 @@ def test_a_table_that_cannot_be_used_is_one_sentence(tmp_path, saved, capsys, co
     for content, sentence in [
         (b"wake me\talarm\nlights off\n", f"Line 2 of {str(path)!r} is 'lights off' with 1 field, but line 1"),
         ("wake me\talarm\n".encode("utf-16") + b"x", f"{str(path)!r} begins as UTF-16 text, but is damaged"),
-        (b"", f"{str(path)!r} holds no text; give it texts"),
+        (b"", f"{str(path)!r} holds no row with both a text and a label; give it texts"),
     ]:
         path.write_bytes(content)
         assert sentence in fails(capsys, command, "--data", path, *more)
