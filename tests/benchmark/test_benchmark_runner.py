@@ -21,7 +21,7 @@ from skellipsoid.benchmark._case import Task
 from skellipsoid.benchmark._plan import make_plan
 from skellipsoid.metrics import open_set_accuracy, open_set_auroc, open_set_f1_score
 
-TIMES = ("fit_seconds", "predict_seconds", "encode_seconds", "peak_memory_mb", "started")
+TIMES = ("fit_seconds", "predict_seconds", "encode_seconds", "peak_memory_mb", "started", "threads")
 
 
 class Recorder(LogisticRegression):
