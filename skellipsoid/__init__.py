@@ -12,10 +12,12 @@ if TYPE_CHECKING:
     from ._encoder import SupConTextEncoder
     from ._explain import explain
     from ._operating_point import TunedOperatingPointCV, set_operating_point
+    from .baselines._own_score import ScoreOpenSetClassifier
     from .persistence import load, save
 
 __all__ = [
     "EllipsoidOpenSetClassifier",
+    "ScoreOpenSetClassifier",
     "SupConTextEncoder",
     "TunedOperatingPointCV",
     "__version__",
@@ -36,6 +38,7 @@ __all__ = [
 #: Modules that a name is imported from when it is first used: torch and scikit-learn take seconds to import.
 _MODULE_OF = {
     "EllipsoidOpenSetClassifier": "_ellipsoid",
+    "ScoreOpenSetClassifier": "baselines._own_score",
     "SupConTextEncoder": "_encoder",
     "TunedOperatingPointCV": "_operating_point",
     "check_training_features": "_data_check",

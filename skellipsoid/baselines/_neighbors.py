@@ -1,4 +1,4 @@
-"""Methods that look at neighbours: the distance to the k-th nearest, and the local outlier factor of each class."""
+"""Methods that look at neighbours: the distance to the k-th nearest, and the local outlier factor."""
 
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -172,10 +172,11 @@ def nearest(rows: Floats, X: Floats | None, n_neighbors: int) -> tuple[Floats, I
 
 
 class LOFOpenSetClassifier(BaseOpenSetClassifier):
-    r"""Open-set classifier by the local outlier factor within each class.
+    r"""Open-set classifier by the local outlier factor.
 
-    A sample is assigned to the class with the nearest mean, and compared with the samples of that class alone [1]_:
-    with the distance :math:`d_k(o)` of a sample o to its k-th neighbour,
+    A sample is assigned to the class with the nearest mean. Its density is compared with that of its neighbours [1]_,
+    within this class or among all training samples (``scope``). With the distance :math:`d_k(o)` of a sample o to its
+    k-th neighbour,
 
     .. math:: \mathrm{reach}(x, o) = \max(d_k(o), \|x - o\|), \quad
        \mathrm{lrd}(x) = 1 / \mathrm{mean}_{o} \mathrm{reach}(x, o), \quad
@@ -193,10 +194,15 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
         k; in a class with fewer samples, all its other samples. The EliDecide paper does not give k. 20 is the default
         of scikit-learn, and of the code that the paper used for its comparisons.
 
+    scope : {"class", "all"}, default="class"
+        ``"class"``: neighbours are samples of the assigned class, and each class has its own threshold. ``"all"``:
+        neighbours are samples of any class, and all classes have the same threshold. This is the LOF of the platform
+        TEXTOIR [4]_, with which the EliDecide paper made its comparisons.
+
     contamination : "auto" or float in (0, 0.5], default=0.05
-        Share of each class's training samples that are outliers by its threshold. A training sample is not its own
-        neighbour. The EliDecide paper tries 0.05 to 0.3; 0.05 was best. With ``"auto"``, samples with LOF > 1.5 are
-        outliers, as in scikit-learn.
+        Share of the training samples, of each class or of all, that are outliers by the threshold. A training sample is
+        not its own neighbour. The EliDecide paper tries 0.05 to 0.3; 0.05 was best. With ``"auto"``, samples with LOF >
+        1.5 are outliers, as in scikit-learn.
 
     duplicates : {"once", "off"}, default="once"
         ``"once"``: of exact and near duplicates of a sample within its class, one is kept. ``"off"``: duplicates are
@@ -221,6 +227,7 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
 
     thresholds_ : ndarray of shape (n_classes,)
         A sample is open if −LOF is below the threshold of its class; ``score_samples`` is −LOF minus the threshold.
+        All are equal with ``scope="all"``.
 
     offset_ : float
         ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which are the thresholds.
@@ -241,13 +248,16 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
     See Also
     --------
     KNNOpenSetClassifier : The distance to the k-th neighbour alone.
-    sklearn.neighbors.LocalOutlierFactor : One model for all samples.
+    sklearn.neighbors.LocalOutlierFactor : Outliers alone, without classes.
 
     Notes
     -----
     The LOF of the samples in a class of two is always 1, and a single sample has no LOF. If a class has a single
     distinct sample, LOF is replaced by the distance to this sample, in units of the median distance of the other
     classes' samples to their nearest neighbour. The threshold is the median threshold of the other classes.
+
+    The platform takes the label from a softmax classifier that was trained with the encoder. This class takes the
+    nearest mean with either ``scope``, so that it needs features only.
 
     References
     ----------
@@ -256,6 +266,8 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
     .. [2] Lin, T.-E., Xu, H. "Deep Unknown Intent Detection with Margin Loss." ACL 2019.
     .. [3] Zou, Y., Zhang, H., Xu, H., Li, S., Xiao, L. "Ellipsoid-Based Decision Boundaries for Open Intent
        Classification." AAAI 2026, Table 7.
+    .. [4] Zhang, H., Li, X., Xu, H., Zhang, P., Zhao, K., Gao, K. "TEXTOIR: An Integrated and Visualized Platform for
+       Text Open Intent Recognition." ACL 2021, demonstrations. Its method LOF.
 
     Examples
     --------
@@ -271,6 +283,7 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
     _takes_weights = False
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
+        "scope": [StrOptions({"class", "all"})],
         "contamination": [Interval(Real, 0, 0.5, closed="right"), StrOptions({"auto"})],
         "duplicates": [StrOptions({"once", "off"})],
         "open_label": [Real, str],
@@ -280,11 +293,13 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
         self,
         *,
         n_neighbors: int = 20,
+        scope: str = "class",
         contamination: str | float = 0.05,
         duplicates: str = "once",
         open_label: int | str = -1,
     ) -> None:
         self.n_neighbors = n_neighbors
+        self.scope = scope
         self.contamination = contamination
         self.duplicates = duplicates
         self.open_label = open_label
@@ -293,34 +308,37 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
         kept = _representatives(gathered, self.duplicates)
         kept = kept[np.argsort(classes[kept], kind="stable")]
         rows, classes = X[kept].astype(np.float64, copy=False), classes[kept]
-        counts = np.bincount(classes)
+        n_classes = len(self.classes_)
+        counts = np.array([len(rows)]) if self.scope == "all" else np.bincount(classes)
         self._rows, self._starts = rows, np.cumsum([0, *counts])
-        self.centroids_, _ = class_means(rows, classes, np.ones(len(rows)), len(counts))
+        self.centroids_, _ = class_means(rows, classes, np.ones(len(rows)), n_classes)
         self._reaches, self._densities = np.zeros(len(rows)), np.zeros(len(rows))
-        self.thresholds_ = np.full(len(counts), np.nan)
-        gaps = [self._fit_class(k) for k in np.flatnonzero(counts > 1).tolist()]
-        single = counts == 1
+        fitted = {part: self._fit_part(part) for part in np.flatnonzero(counts > 1).tolist()}
+        gaps, thresholds = [gap for gap, _ in fitted.values()], [threshold for _, threshold in fitted.values()]
         self._unit = float(np.median(gaps)) if gaps else self._typical_gap()
-        self.thresholds_[single] = np.median(self.thresholds_[~single]) if gaps else -_AUTO_FACTOR
+        found = np.full(len(counts), np.median(thresholds) if gaps else -_AUTO_FACTOR)  # of parts of a single row
+        found[list(fitted)] = thresholds
+        self.thresholds_ = np.broadcast_to(found, n_classes).copy()
 
-    def _fit_class(self, k: int) -> float:
-        """Densities of the rows of a class and its threshold; returns its typical distance between neighbours."""
-        own = slice(self._starts[k], self._starts[k + 1])
+    def _fit_part(self, part: int) -> tuple[float, float]:
+        """Densities of the rows of a part; gives its typical distance between neighbours, and its threshold.
+
+        A part is a class, or all rows with ``scope="all"``.
+        """
+        own = slice(self._starts[part], self._starts[part + 1])
         rows = self._rows[own]
         distances, neighbors = nearest(rows, None, min(self.n_neighbors, len(rows) - 1))
         self._reaches[own] = distances[:, -1]
-        factors, self._densities[own] = self._factors(k, distances, neighbors, None)
-        if isinstance(self.contamination, str):
-            self.thresholds_[k] = -_AUTO_FACTOR
-        else:
-            self.thresholds_[k] = np.percentile(-factors, 100 * self.contamination)
-        return float(np.median(distances[:, 0]))
+        factors, self._densities[own] = self._factors(part, distances, neighbors, None)
+        share = self.contamination
+        threshold = -_AUTO_FACTOR if isinstance(share, str) else np.percentile(-factors, 100 * share)
+        return float(np.median(distances[:, 0])), float(threshold)
 
     def _factors(
-        self, k: int, distances: Floats, neighbors: Integers, densities: Floats | None
+        self, part: int, distances: Floats, neighbors: Integers, densities: Floats | None
     ) -> tuple[Floats, Floats]:
-        """LOF of rows with these neighbours in class k, and their densities, which are the class's own if None."""
-        own = slice(self._starts[k], self._starts[k + 1])
+        """LOF of rows with these neighbours in a part, and their densities, which are the part's own if None."""
+        own = slice(self._starts[part], self._starts[part + 1])
         found = 1 / (np.maximum(distances, self._reaches[own][neighbors]).mean(axis=1) + _SMALLEST_REACH)
         known = found if densities is None else densities
         return known[neighbors].mean(axis=1) / found, found
@@ -331,23 +349,24 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
         distances = distances[distances > 0]
         return float(distances.min()) / 2 if len(distances) else 1.0
 
-    def _outlier_factors(self, k: int, X: Floats) -> Floats:
-        """LOF of new rows in class k."""
-        own = slice(self._starts[k], self._starts[k + 1])
+    def _outlier_factors(self, part: int, X: Floats) -> Floats:
+        """LOF of new rows in a part."""
+        own = slice(self._starts[part], self._starts[part + 1])
         rows = self._rows[own]
         if len(rows) == 1:
             return np.asarray(np.linalg.norm(X - rows, axis=1) / self._unit)
         distances, neighbors = nearest(rows, X, min(self.n_neighbors, len(rows) - 1))
-        return self._factors(k, distances, neighbors, self._densities[own])[0]
+        return self._factors(part, distances, neighbors, self._densities[own])[0]
 
     def _score_assigned(self, X: NDArray[Any]) -> tuple[Integers, NDArray[np.floating]]:
         rows = X.astype(np.float64, copy=False)
         assigned = cdist(rows, self.centroids_).argmin(axis=1)
+        parts = np.zeros_like(assigned) if self.scope == "all" else assigned
         scores = np.empty(len(rows))
-        for k in np.unique(assigned):
-            mine = assigned == k
-            scores[mine] = -self._outlier_factors(k, rows[mine]) - self.thresholds_[k]
-        return assigned, scores.astype(X.dtype, copy=False)
+        for part in np.unique(parts):
+            mine = parts == part
+            scores[mine] = -self._outlier_factors(part, rows[mine])
+        return assigned, (scores - self.thresholds_[assigned]).astype(X.dtype, copy=False)
 
     def _score_all(self, X: NDArray[Any]) -> NDArray[np.floating]:
         """Minus the distance to each class mean, which decides the label."""

@@ -4,25 +4,27 @@ import hashlib
 import json
 import os
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ._identity import by_value
+
 Arrays = Mapping[str, NDArray[Any]]
 
 
 def content_key(*things: Any) -> str:
-    """SHA-256 over arrays, lists of strings and whatever JSON can hold, each with its length."""
+    """SHA-256 over arrays, lists of strings and whatever else has a value, each with its length."""
     digest = hashlib.sha256()
     for thing in things:
         if isinstance(thing, np.ndarray) and thing.dtype.kind != "O":
             content = f"{thing.dtype.str} {thing.shape} ".encode() + np.ascontiguousarray(thing).tobytes()
         else:
             plain = thing.tolist() if isinstance(thing, np.ndarray) else thing
-            content = json.dumps(plain, sort_keys=True, default=repr).encode()
+            content = json.dumps(by_value(plain), sort_keys=True).encode()
         digest.update(f"{len(content)}:".encode())
         digest.update(content)
     return digest.hexdigest()
@@ -40,12 +42,13 @@ class ContentCache:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def get(self, key: str, make: Callable[[], Arrays]) -> Arrays:
-        """Give the arrays of a key, from the disk or by ``make``."""
+    def get(self, key: str, make: Callable[[], Arrays], names: Sequence[str] = ()) -> Arrays:
+        """Give the arrays of a key, from the disk or by ``make``, also if those on the disk lack a name."""
         path = self.folder / f"{key}.npz"
         try:
             with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-                return {name: stored[name] for name in stored.files}
+                if {*names} <= {*stored.files}:
+                    return {name: stored[name] for name in stored.files}
         except FileNotFoundError:
             pass
         except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile):

@@ -1,11 +1,15 @@
 """One run: features of a case, what is searched, the fit, the figures. Test samples are read once, at the end."""
 
+import csv
+import os
+import re
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.model_selection import ParameterGrid
 
@@ -15,11 +19,12 @@ from ..metrics import open_set_f1_score
 from ..model_selection import OpenSetKFold
 from ._cache import ContentCache, content_key
 from ._data import OPEN, Case, DataSet, DataSpec, draw_case, load_data
-from ._encoders import EncoderSpec, Features, FeatureSource
-from ._judge import judge
-from ._measure import measured, versions
-from ._methods import MethodSpec, changed_params
-from ._store import Record
+from ._encoders import EncoderSpec, Features, FeatureSource, SentenceModel, takes_dev
+from ._identity import by_value, changed_params
+from ._judge import Answers, judge, read_answers
+from ._measure import measured, processor, versions
+from ._methods import MethodSpec
+from ._store import NAMES, Record
 
 #: What stands for the encoder where the rows are features already.
 NO_ENCODER = "features"
@@ -36,6 +41,8 @@ class Task(NamedTuple):
     n_splits: int
     cache: str
     device: str
+    predictions: str | None = None
+    needs_dev: bool = False  # whether a method or the encoder takes development samples
 
     @property
     def encoder_name(self) -> str:
@@ -59,8 +66,10 @@ class Task(NamedTuple):
 
         Another version of the package has the same one, so that a benchmark goes on after an upgrade.
         """
-        encoder = None
-        if self.encoder is not None:
+        encoder: Any = None
+        if self.encoder is not None and self.encoder.own is not None:
+            encoder = self.source().model if isinstance(self.encoder.own, SentenceModel) else by_value(self.encoder.own)
+        elif self.encoder is not None:
             params = changed_params(self.encoder.build())
             params.pop("model_name", None)  # the files say it
             encoder = [params, self.source().model]
@@ -88,18 +97,23 @@ def run_method(task: Task, method: MethodSpec) -> Record:
     """Run one method on one case."""
     started = datetime.now(UTC).isoformat(timespec="seconds")
     data, case = task.load(), _case(task)
+    labels = data.labels[case.train]
     found = _search(task, method, data, case) if method.search else None
     estimator = method.build(task.seed, task.device, found["chosen"] if found else {})
     # After everything that is chosen: the test samples' features are read here, and nowhere before.
     features, device = _case_features(task), resolve_device(task.device)
-    estimator, fit_cost = measured(lambda: estimator.fit(features.train, data.labels[case.train]), device)
+    watched = {} if features.dev is None else {"X_val": features.dev, "y_val": data.labels[case.dev]}
+    watched = watched if takes_dev(estimator) else {}
+    estimator, fit_cost = measured(lambda: estimator.fit(features.train, labels, **watched), device)
     predicted, predict_cost = measured(lambda: estimator.predict(features.other), device)
     memory = [cost.memory for cost in (fit_cost, predict_cost) if cost.memory is not None]
+    classes = np.unique(labels)
+    answers = read_answers(estimator, features.other, predicted, classes)
     return {
-        **dict(zip(("data", "ratio", "seed", "encoder", "method"), task.name(method), strict=True)),
+        **dict(zip(NAMES, task.name(method), strict=True)),
         "spec": task.spec(method),
-        **judge(estimator, features.other, predicted, case.truth),
-        "n_classes": len(np.unique(data.labels[case.train])),
+        **judge(answers, case.truth, classes),
+        "n_classes": len(classes),
         "n_train": len(case.train),
         "n_test": len(case.test),
         "n_open": int((case.truth == OPEN).sum()),
@@ -109,14 +123,37 @@ def run_method(task: Task, method: MethodSpec) -> Record:
         "peak_memory_mb": max(memory, default=None),
         "estimator": method.path,
         "params": method.params,
-        "search": found,
+        "search": by_value(found),
         "encoder_params": _encoder_params(task),
         "device": str(device),
         "encoder_device": features.device,
+        "threads": torch.get_num_threads(),
+        "cpu": processor(),
+        "predictions": _save_predictions(task, method, answers, data.labels[case.test], case.truth),
         "data_sha256": data.sha256,
         "started": started,
         "versions": versions(),
     }
+
+
+def _save_predictions(
+    task: Task, method: MethodSpec, answers: Answers, labels: NDArray[np.str_], truth: NDArray[np.str_]
+) -> str | None:
+    """Write label, truth, score and answer of each test sample, and give the name of the file."""
+    if task.predictions is None:
+        return None
+    name = task.name(method)
+    readable = re.sub(r"[^\w.]+", "-", "_".join(map(str, name))).strip("-")
+    path = Path(task.predictions, f"{readable}_{content_key(*name)[:8]}.csv")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scores = [""] * len(truth) if answers.score is None else [repr(score) for score in answers.score.tolist()]
+    part = path.with_suffix(f".{os.getpid()}.part")
+    with part.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["label", "truth", "score", "answer"])
+        writer.writerows(zip(labels.tolist(), truth.tolist(), scores, answers.predicted.tolist(), strict=True))
+    part.replace(path)
+    return path.name
 
 
 @lru_cache(maxsize=2)
@@ -128,13 +165,19 @@ def _case(task: Task) -> Case:
 def _case_features(task: Task) -> Features:
     """Features of the training and the test samples, kept for the next method."""
     case = _case(task)
-    return task.source().features(case.train, case.test, task.seed)
+    dev = case.dev if task.needs_dev and len(case.dev) else None
+    return task.source().features(case.train, case.test, task.seed, dev)
 
 
 def _encoder_params(task: Task) -> dict[str, Any] | None:
     """Give the encoder's parameters and the SHA-256 of the text model's files."""
     if task.encoder is None:
         return None
+    if task.encoder.own is not None:
+        own: dict[str, Any] = by_value(task.encoder.own.get_params(deep=False))
+        kind = type(task.encoder.own)
+        model = {"model_sha256": task.source().model} if isinstance(task.encoder.own, SentenceModel) else {}
+        return {"estimator": f"{kind.__module__}:{kind.__qualname__}", **own, **model}
     ours = ("device", "open_label", "random_state", "verbose")
     params = {name: value for name, value in task.encoder.build().get_params().items() if name not in ours}
     return {**params, "model_sha256": task.source().model}

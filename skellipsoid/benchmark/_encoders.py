@@ -10,7 +10,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import normalize
+from sklearn.utils.validation import has_fit_parameter
 
 from .. import SupConTextEncoder
 from .._engine.devices import resolve_device
@@ -18,6 +21,8 @@ from .._engine.text import TextBackbone, packaged_model
 from .._version import __version__
 from ._cache import ContentCache, content_key
 from ._data import DataSet
+from ._identity import by_value, code_of
+from ._methods import seeded
 
 #: We raise this number when the same parameters give other features. Then features kept from before are not used.
 _FORMAT = 1
@@ -27,10 +32,15 @@ _OF_EMBEDDING = ("pooling", "max_length")
 
 
 class EncoderSpec(NamedTuple):
-    """An encoder with its name in the tables; ``params`` are those of ``SupConTextEncoder``, as sorted pairs."""
+    """An encoder with its name in the tables.
+
+    ``params`` are those of ``SupConTextEncoder``, as sorted pairs. ``own`` is an unfitted encoder of somebody else,
+    with ``fit`` and ``transform``, and takes its place.
+    """
 
     name: str
     params: tuple[tuple[str, Any], ...]
+    own: Any = None
 
     def build(self, **more: Any) -> SupConTextEncoder:
         """Make the encoder."""
@@ -42,6 +52,7 @@ class Features(NamedTuple):
 
     train: NDArray[Any]
     other: NDArray[Any]
+    dev: NDArray[Any] | None
     seconds: float
     device: str
 
@@ -63,7 +74,9 @@ class FeatureSource:
         self, data: DataSet, encoder: EncoderSpec | None, cache: ContentCache, device: str, verbose: int = 0
     ) -> None:
         self.data, self.encoder, self.cache, self.device, self.verbose = data, encoder, cache, device, verbose
-        if encoder is not None:
+        if encoder is not None and encoder.own is not None:
+            self.model = own_identity(encoder.own)
+        elif encoder is not None:
             self.blueprint = encoder.build(device=device)
             self.model = model_identity(str(self.blueprint.model_name))
 
@@ -71,16 +84,23 @@ class FeatureSource:
         """Everything that the features depend on, beside rows and seed."""
         if self.encoder is None:
             return None
+        if self.encoder.own is not None:
+            return {"own": self.model, "format": _FORMAT}
         params = {name: value for name, value in self.blueprint.get_params().items() if name not in _IGNORED}
         return {**params, "model": self.model, "format": [_FORMAT, __version__]}
 
     def prepare(self) -> None:
         """Embed all texts, if the text model stays as it is and they are not kept yet."""
-        is_frozen = self.encoder is not None and self.blueprint.finetune != "full"
+        if self.encoder is None:
+            return
+        own = self.encoder.own
+        is_frozen = self.blueprint.finetune != "full" if own is None else isinstance(own, SentenceModel)
         if is_frozen and not self.cache.holds(self._embedding_key()):
             self._embeddings()
 
-    def features(self, train: NDArray[np.int64], other: NDArray[np.int64], seed: int) -> Features:
+    def features(
+        self, train: NDArray[np.int64], other: NDArray[np.int64], seed: int, dev: NDArray[np.int64] | None = None
+    ) -> Features:
         """Features of rows; the encoder learns from ``train`` alone.
 
         Parameters
@@ -89,33 +109,64 @@ class FeatureSource:
             Numbers of rows of the data set.
         seed : int
             Of the encoder's training.
+        dev : ndarray, default=None
+            Development rows, whose features are made too. An encoder of one's own may watch them as it is trained.
         """
         rows, labels = self.data.rows, self.data.labels
+        parts = [train, other] if dev is None else [train, other, dev]
         if self.encoder is None:
-            return Features(rows[train], rows[other], 0.0, "none")
-        if self.blueprint.finetune == "none":
+            return _features([rows[part] for part in parts], 0.0, "none")
+        own = self.encoder.own
+        if isinstance(own, SentenceModel) or (own is None and self.blueprint.finetune == "none"):
             embedded = self._embeddings()
-            both = [embedded["vectors"][part] for part in (train, other)]
-            if self.blueprint.normalize:
-                both = [normalize(part) for part in both]
-            return Features(both[0], both[1], *_read_note(embedded["note"]))
-        texts = [rows[part].tolist() for part in (train, other)]
-        key = content_key("trained", self.identity(), seed, *texts, labels[train])
-        found = self.cache.get(key, lambda: self._train(texts[0], labels[train], texts[1], seed))
-        return Features(found["train"], found["other"], *_read_note(found["note"]))
+            found = [embedded["vectors"][part] for part in parts]
+            if own is None and self.blueprint.normalize:
+                found = [normalize(part) for part in found]
+            return _features(found, *_read_note(embedded["note"]))
+        texts = [rows[part].tolist() for part in parts]
+        watched = () if own is None or dev is None or not takes_dev(own) else (texts[2], labels[dev])
+        key = content_key("trained", self.identity(), seed, *texts[:2], labels[train], *watched)
+        make = self._train if own is None else self._train_own
+        names = ("train", "other", "dev")[: len(parts)]
+        found_arrays = self.cache.get(key, lambda: make(texts, labels[train], watched, seed), names)
+        return _features([found_arrays[name] for name in names], *_read_note(found_arrays["note"]))
 
     def _train(
-        self, train: list[str], labels: NDArray[np.str_], other: list[str], seed: int
+        self, texts: list[list[str]], labels: NDArray[np.str_], _watched: tuple[Any, ...], seed: int
     ) -> dict[str, NDArray[Any]]:
-        encoder = self.blueprint
+        encoder, (train, *others) = self.blueprint, texts
         if encoder.finetune != "full":
             vectors = dict(zip(self.data.rows.tolist(), self._embeddings()["vectors"], strict=True))
             encoder = _LookedUp.using(vectors)(**encoder.get_params())
         encoder.set_params(random_state=seed, verbose=self.verbose)
-        return self._timed(lambda: {"train": encoder.fit_transform(train, labels), "other": encoder.transform(other)})
+        return self._timed(lambda: _named([encoder.fit_transform(train, labels), *map(encoder.transform, others)]))
+
+    def _train_own(
+        self, texts: list[list[str]], labels: NDArray[np.str_], watched: tuple[Any, ...], seed: int
+    ) -> dict[str, NDArray[Any]]:
+        encoder = seeded(self.encoder.own, seed, self.device)  # type: ignore[union-attr]
+        train, *others = texts
+
+        def work() -> dict[str, NDArray[Any]]:
+            if watched:
+                first = encoder.fit(train, labels, X_val=watched[0], y_val=watched[1]).transform(train)
+            elif hasattr(encoder, "fit_transform"):
+                first = encoder.fit_transform(train, labels)
+            else:
+                first = encoder.fit(train, labels).transform(train)
+            arrays = [first, *map(encoder.transform, others)]
+            return _named([_checked(encoder, found, len(given)) for found, given in zip(arrays, texts, strict=True)])
+
+        return self._timed(work)
 
     def _embeddings(self) -> Mapping[str, NDArray[Any]]:
         """Pooled vectors of every row of the data set, by the text model as it was downloaded."""
+        own = None if self.encoder is None else self.encoder.own
+        if own is not None:
+            texts, model = self.data.rows.tolist(), seeded(own, 0, self.device)
+            return self.cache.get(
+                self._embedding_key(), lambda: self._timed(lambda: {"vectors": model.transform(texts)})
+            )
         params = {name: getattr(self.blueprint, name) for name in _OF_EMBEDDING}
         texts = self.data.rows.tolist()
         encoder = SupConTextEncoder(
@@ -131,6 +182,8 @@ class FeatureSource:
         )
 
     def _embedding_key(self) -> str:
+        if self.encoder is not None and self.encoder.own is not None:
+            return content_key("embedded", self.identity(), self.data.rows)
         params = {name: getattr(self.blueprint, name) for name in _OF_EMBEDDING}
         return content_key("embedded", params, self.model, [_FORMAT, __version__], self.data.rows)
 
@@ -139,6 +192,67 @@ class FeatureSource:
         arrays = work()
         note = {"seconds": time.perf_counter() - start, "device": str(resolve_device(self.device))}
         return {**arrays, "note": np.array(json.dumps(note))}
+
+
+class SentenceModel(TransformerMixin, BaseEstimator):
+    """Any folder that ``SentenceTransformer`` loads, as it is.
+
+    Parameters
+    ----------
+    folder : str
+    device : str, default="auto"
+    """
+
+    def __init__(self, folder: str = "", *, device: str = "auto") -> None:
+        self.folder = folder
+        self.device = device
+
+    def fit(self, X: Any, y: Any = None) -> "SentenceModel":
+        """Do nothing."""
+        return self
+
+    def transform(self, X: Sequence[str]) -> NDArray[Any]:
+        """Embed texts."""
+        from sentence_transformers import SentenceTransformer
+
+        model = SentenceTransformer(self.folder, device=str(resolve_device(self.device)))
+        return np.asarray(model.encode(list(X), show_progress_bar=False))
+
+
+def takes_dev(estimator: Any) -> bool:
+    """Whether ``fit`` takes development samples."""
+    return all(has_fit_parameter(estimator, name) for name in ("X_val", "y_val"))
+
+
+def own_identity(encoder: Any) -> Any:
+    """Everything that the features of an own encoder depend on: parameters, source code, files of a text model."""
+    if isinstance(encoder, SentenceModel):
+        return model_identity(encoder.folder)
+    return [by_value(encoder), code_of(encoder)["sha256"]]
+
+
+def _named(arrays: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    return dict(zip(("train", "other", "dev"), arrays, strict=False))
+
+
+def _features(arrays: Sequence[NDArray[Any]], seconds: float, device: str) -> Features:
+    return Features(arrays[0], arrays[1], arrays[2] if len(arrays) > 2 else None, seconds, device)
+
+
+def _checked(encoder: Any, found: Any, n_texts: int) -> NDArray[Any]:
+    """Check features of an own encoder."""
+    name = type(encoder).__name__
+    if issparse(found):
+        msg = f"The encoder {name} gives a sparse matrix; let it end in TruncatedSVD, or in another dense transformer."
+        raise TypeError(msg)
+    array = np.asarray(found)
+    if array.ndim != 2 or len(array) != n_texts or array.dtype.kind not in "iuf":
+        msg = (
+            f"The encoder {name} gives {array.dtype} of shape {array.shape} for {n_texts} texts, but must give numbers "
+            "of shape (n_texts, n_features)."
+        )
+        raise ValueError(msg)
+    return array
 
 
 class _LookedUp(SupConTextEncoder):

@@ -21,6 +21,9 @@ FIGURES = {
     "f1_known": "F1 of known classes",
     "f1_open": "F1 of open",
     "auroc": "AUROC",
+    "aupr_known": "AUPR of known",
+    "aupr_open": "AUPR of open",
+    "oscr": "OSCR",
     "oracle_f1": "oracle F1",
 }
 #: Largest value over smallest one, from which on a parameter's axis is logarithmic.
@@ -40,7 +43,8 @@ def plot_ranks(
     records : iterable of dict
         If there are several encoders, each pair of method and encoder is ranked as one method.
     metric : str, default="f1"
-        ``"f1"``, ``"accuracy"``, ``"f1_known"``, ``"f1_open"``, ``"auroc"`` or ``"oracle_f1"``.
+        ``"f1"``, ``"accuracy"``, ``"f1_known"``, ``"f1_open"``, ``"auroc"``, ``"aupr_known"``, ``"aupr_open"``,
+        ``"oscr"`` or ``"oracle_f1"``.
     alpha : float, default=0.05
         Level of the Nemenyi test.
     ax : matplotlib Axes, default=None
@@ -61,7 +65,7 @@ def plot_ranks(
     several = len({record["encoder"] for record in records}) > 1
     scores: dict[str, dict[tuple[Any, ...], float]] = {}
     for record in records:
-        if record[metric] is not None:
+        if record.get(metric) is not None:
             name = f"{record['method']} ({record['encoder']})" if several else record["method"]
             scores.setdefault(name, {})[record["data"], record["ratio"], record["seed"]] = record[metric]
     cases = sorted(set.intersection(*(set(found) for found in scores.values()))) if scores else []
@@ -213,7 +217,7 @@ def _compared(records: Sequence[Record], parameter: str, metric: str) -> Lines:
     groups: dict[str, tuple[Record, dict[Any, list[float]]]] = {}
     for record in records:
         for varied, reader in readers:
-            if parameter not in reader(record) or record[metric] is None:
+            if parameter not in reader(record) or record.get(metric) is None:
                 continue
             rest = [{name: v for name, v in read(record).items() if name != parameter} for _, read in readers]
             kept = record["encoder" if varied == "method" else "method"]

@@ -1,52 +1,117 @@
 """Figures of a fitted classifier on test samples, in percent."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._pipelines import closed_set_answer, knownness, open_label_of
 from ..metrics import (
+    fpr_at_tpr,
     known_f1_score,
     open_f1_score,
     open_set_accuracy,
+    open_set_aupr,
     open_set_auroc,
     open_set_f1_score,
+    oscr_score,
 )
 from ._data import OPEN
 
+#: Members that rank the classes for each sample, so that a closed-set answer follows.
+_COLUMNS = ("decision_function", "predict_proba")
 
-def judge(estimator: Any, X: NDArray[Any], predicted: NDArray[Any], truth: NDArray[np.str_]) -> dict[str, Any]:
-    """Figures of a fitted classifier whose answers to ``X`` are ``predicted``.
 
-    ``auroc`` and ``oracle_f1`` are ``None`` for a classifier that gives no score.
+class Answers(NamedTuple):
+    """What a fitted classifier says of samples."""
+
+    predicted: NDArray[np.str_]  # (n_samples,) a class, or open
+    score: NDArray[np.float64] | None  # (n_samples,) higher is more known
+    nearest: NDArray[np.str_] | None  # (n_samples,) a class
+
+
+def read_answers(estimator: Any, X: NDArray[Any], predicted: Any, classes: NDArray[np.str_]) -> Answers:
+    """Read answers, scores and closed-set answers, and check them.
+
+    Whatever the classifier raises goes on: a figure is missing only if the classifier has no member to make it of.
+
+    Parameters
+    ----------
+    estimator : classifier
+        Fitted.
+    X : ndarray
+    predicted : array-like of shape (n_samples,)
+        Its answers to ``X``.
+    classes : ndarray of shape (n_classes,)
+        The labels that it was fitted on.
+
+    Raises
+    ------
+    TypeError
+        If it has no ``classes_``.
+    ValueError
+        If an answer, a class or a score cannot be one.
     """
+    name, open_label = type(estimator).__name__, str(open_label_of(estimator))
     if not hasattr(estimator, "classes_"):
-        msg = f"{type(estimator).__name__} has no classes_ after fit; a method must be a classifier."
+        msg = f"{name} has no classes_ after fit; a method must be a classifier."
         raise TypeError(msg)
-    known = np.asarray(estimator.classes_).astype(np.str_)
-    known = known[known != str(open_label_of(estimator))]
-    predicted = np.asarray(predicted).astype(np.str_)
-    predicted = np.where(predicted == str(open_label_of(estimator)), OPEN, predicted)
-    labels: dict[str, Any] = {"labels": known, "open_label": OPEN}
+    labels = np.asarray(estimator.classes_).astype(np.str_).tolist()
+    strange = [label for label in labels if label not in {*classes.tolist(), open_label}]
+    if strange:
+        msg = f"classes_ of {name} holds {strange[0]!r}, which is no label of y; keep the labels that fit is given."
+        raise ValueError(msg)
+    given = _one_for_each(f"predict of {name}", predicted, len(X)).astype(np.str_)
+    is_open = given == open_label
+    wrong = ~(is_open | np.isin(given, classes))
+    if wrong.any():
+        msg = (
+            f"{name} answers {str(given[wrong][0])!r} to {wrong.sum()} of {len(given)} test samples, which is neither "
+            f"a class nor its open label {open_label!r}; let predict answer {open_label!r}, or set open_label_ in fit."
+        )
+        raise ValueError(msg)
+    score = nearest = None
+    if hasattr(estimator, "score_samples") or any(hasattr(estimator, member) for member in _COLUMNS):
+        score = _one_for_each(f"The score of {name}", knownness(estimator, X), len(X)).astype(np.float64)
+    if hasattr(estimator, "predict_known"):
+        nearest = _one_for_each(f"predict_known of {name}", estimator.predict_known(X), len(X)).astype(np.str_)
+    elif any(hasattr(estimator, member) for member in _COLUMNS):
+        nearest = closed_set_answer(estimator, X).astype(np.str_)
+    return Answers(np.where(is_open, OPEN, given), score, nearest)
+
+
+def _one_for_each(what: str, values: Any, n_samples: int) -> NDArray[Any]:
+    found = np.asarray(values)
+    if found.shape != (n_samples,):
+        msg = f"{what} has the shape {found.shape}, but needs one entry for each of {n_samples} samples."
+        raise ValueError(msg)
+    return found
+
+
+def judge(answers: Answers, truth: NDArray[np.str_], classes: NDArray[np.str_]) -> dict[str, Any]:
+    """Figures of answers; those of scores are ``None`` without a score, or if no test sample is open."""
+    labels: dict[str, Any] = {"labels": classes, "open_label": OPEN}
+    predicted, score, nearest = answers
     f1 = _percent(open_set_f1_score(truth, predicted, zero_division=0, **labels))
     figures = {
         "f1": f1,
         "accuracy": _percent(open_set_accuracy(truth, predicted, **labels)),
         "f1_known": _percent(known_f1_score(truth, predicted, zero_division=0, **labels)),
         "f1_open": _percent(open_f1_score(truth, predicted, zero_division=0, **labels)),
-        "auroc": None,
-        "oracle_f1": None,
+        **dict.fromkeys(("auroc", "aupr_known", "aupr_open", "fpr95", "oscr", "oracle_f1")),
         "coarse": coarse_confusion(truth, predicted),
     }
-    try:
-        score = knownness(estimator, X)
-        nearest = estimator.predict_known(X) if hasattr(estimator, "predict_known") else closed_set_answer(estimator, X)
-    except TypeError:
+    if score is None:
         return figures
     if len({*(truth == OPEN)}) == 2:
         figures["auroc"] = _percent(open_set_auroc(truth, score, **labels))
-    figures["oracle_f1"] = max(f1, _percent(oracle_f1(truth, np.asarray(nearest).astype(np.str_), score, known)))
+        figures["aupr_known"] = _percent(open_set_aupr(truth, score, **labels))
+        figures["aupr_open"] = _percent(open_set_aupr(truth, score, positive="open", **labels))
+        figures["fpr95"] = _percent(fpr_at_tpr(truth, score, **labels))
+        if nearest is not None:
+            figures["oscr"] = _percent(oscr_score(truth, nearest, score, **labels))
+    if nearest is not None:
+        figures["oracle_f1"] = max(f1, _percent(oracle_f1(truth, nearest, score, classes)))
     return figures
 
 

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
 METRICS = {"f1": "F1", "accuracy": "ACC"}
 _DATA_NAMES = {"banking": "Banking", "oos": "OOS", "stackoverflow": "StackOverflow"}
 _BEST, _SECOND = 1, 2
+#: What LaTeX does not print as it is.
+_LATEX = str.maketrans(
+    {character: f"\\{character}" for character in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"}
+    | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
+    | {"α": r"$\alpha$", "β": r"$\beta$", "≤": r"$\leq$", "≥": r"$\geq$", "−": "$-$", "×": r"$\times$"}
+)
 _CELLS = (
     "Test samples, in percent: mean ± standard deviation over the seeds, in brackets the paper's mean (BERT-base, "
     "tuned as a whole). The best of a column is {}, the second best {}."
@@ -27,6 +34,23 @@ _SUMMARY = (
 _COMPARISONS = (
     "{} minus each other method, in points: mean over all cases, and p-value of the paired t-test after Holm's "
     "correction. The last column compares {} as fitted with the other method at its best threshold."
+)
+_RANKING = (
+    "How the scores rank known and open samples, in percent: means over all cases. *AUPR*: average precision with "
+    "known or open samples as the positive class. *FPR at 95 %*: open samples that are accepted where 95 % of the "
+    "known ones are; the less, the better. *OSCR*: a known sample gets the right class and a higher score than an open "
+    "one."
+)
+_RANKING_HEADING = ("Method", "AUROC", "AUPR known", "AUPR open", "FPR at 95 %", "OSCR", "Cases")
+_STATISTICS = (
+    "The same tests as the paper reports them, and as they should be read. *t* and *p*: paired t-test over all cases, "
+    "without a correction for the number of methods. Seeds share test samples, so this p is too small. *p over cells*: "
+    "the test over data sets and ratios, each a mean over the seeds, after Holm's correction. *Variance*: mean over "
+    "data sets and ratios of the variance over the seeds."
+)
+_STATISTICS_HEADING = (
+    *("Method", "F1 t", "F1 p", "F1 p over cells", "F1 variance"),
+    *("ACC t", "ACC p", "ACC p over cells", "ACC variance"),
 )
 _SUMMARY_HEADING = [
     "Method",
@@ -88,28 +112,68 @@ def to_rst(table: "BenchmarkTable") -> str:
 
 
 def _text(table: "BenchmarkTable", style: Style) -> str:
-    parts, most_seeds = [_SUMMARY], _most_seeds(table)
-    for encoder in table.encoders:
-        lines = [_summary_line(row, style) for row in table.summaries if row.encoder == encoder]
-        parts += [style.heading(f"Encoder: {style.escape(encoder)}"), style.table(_SUMMARY_HEADING, lines)]
-    if table.comparisons:
-        parts.append(_COMPARISONS.format(table.reference, table.reference))
-    for encoder in table.encoders:
-        if lines := _comparison_lines(table, encoder, style):
-            parts += [style.heading(f"Encoder: {style.escape(encoder)}"), style.table(_COMPARISON_HEADING, lines)]
-    parts.append(_CELLS.format(*style.legend))
-    for encoder in table.encoders:
-        heading = ["Data", "Method", *map(_heading, table.columns)]
-        lines = [
-            [
-                style.escape(_data_name(data)),
-                style.escape(method),
-                *(_marked(cell, most_seeds, style) for cell in cells),
-            ]
-            for data, method, cells in table.rows(encoder)
-        ]
-        parts += [style.heading(f"Encoder: {style.escape(encoder)}"), style.table(heading, lines)]
+    def section(text: str, heading: Sequence[str], lines_of: Callable[[str], list[list[str]]]) -> list[str]:
+        found = {encoder: lines for encoder in table.encoders if (lines := lines_of(encoder))}
+        each = [[style.heading(f"Encoder: {style.escape(e)}"), style.table(heading, found[e])] for e in found]
+        return [text, *(part for parts in each for part in parts)] if found else []
+
+    def summaries(encoder: str) -> list[Summary]:
+        return [row for row in table.summaries if row.encoder == encoder]
+
+    columns = ["Data", "Method", *map(_heading, table.columns)]
+    parts = [
+        *section(_SUMMARY, _SUMMARY_HEADING, lambda e: [_summary_line(row, style) for row in summaries(e)]),
+        *section(
+            _RANKING,
+            _RANKING_HEADING,
+            lambda e: _ranking_lines(summaries(e), style),
+        ),
+        *section(
+            _COMPARISONS.format(table.reference, table.reference),
+            _COMPARISON_HEADING,
+            lambda e: _comparison_lines(table, e, style),
+        ),
+        *section(_STATISTICS, _STATISTICS_HEADING, lambda e: _statistics_lines(table, e, style)),
+        *section(_CELLS.format(*style.legend), columns, lambda e: _cell_lines(table, e, style)),
+    ]
     return "\n\n".join(parts) + "\n"
+
+
+def _cell_lines(table: "BenchmarkTable", encoder: str, style: Style) -> list[list[str]]:
+    most_seeds = _most_seeds(table)
+    return [
+        [style.escape(_data_name(data)), style.escape(method), *(_marked(cell, most_seeds, style) for cell in cells)]
+        for data, method, cells in table.rows(encoder)
+    ]
+
+
+def _ranking_lines(rows: Sequence[Summary], style: Style) -> list[list[str]]:
+    """Write nothing as long as results of an earlier version are among them, which have the AUROC alone."""
+    if any(row.auroc is not None and row.fpr95 is None for row in rows):
+        return []
+    figures = {row: (row.auroc, row.aupr_known, row.aupr_open, row.fpr95, row.oscr) for row in rows}
+    return [
+        [style.escape(row.method), *(_optional(figure, ".2f") for figure in found), str(row.n_cases)]
+        for row, found in figures.items()
+        if row.fpr95 is not None
+    ]
+
+
+def _statistics_lines(table: "BenchmarkTable", encoder: str, style: Style) -> list[list[str]]:
+    """Write nothing where each cell has one seed: there both readings are the same."""
+    tests = {(test.method, test.metric): test for test in table.comparisons if test.encoder == encoder}
+    rows = {row.method: row for row in table.summaries if row.encoder == encoder and row.f1_variance is not None}
+    lines = []
+    for method, row in rows.items():
+        if (method, "f1") not in tests:
+            continue
+        line = [style.escape(method)]
+        for metric, variance in (("f1", row.f1_variance), ("accuracy", row.accuracy_variance)):
+            test = tests[method, metric]
+            numbers = (test.t_statistic, ".2f"), (test.p_value, ".1g"), (test.cell_holm, ".1g"), (variance, ".2f")
+            line += [_optional(value, form) for value, form in numbers]
+        lines.append(line)
+    return lines
 
 
 def _summary_line(row: Summary, style: Style) -> list[str]:
@@ -234,6 +298,4 @@ def _latex_cell(cell: "Cell | None", most_seeds: int) -> str:
 
 
 def _escape(text: str) -> str:
-    for special in ("\\", "&", "%", "$", "#", "_", "{", "}"):
-        text = text.replace(special, r"\textbackslash " if special == "\\" else f"\\{special}")
-    return text.replace("±", r"$\pm$")
+    return text.translate(_LATEX)

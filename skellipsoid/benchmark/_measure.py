@@ -18,6 +18,7 @@ from .._version import __version__
 
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "torch", "sentence-transformers")
 _STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+_CPU = Path("/proc/cpuinfo")
 _MEBIBYTE = 2**20
 
 
@@ -56,6 +57,17 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             found[name] = "unknown"
     return found
+
+
+@lru_cache(maxsize=1)
+def processor() -> str:
+    """Model of the CPU."""
+    try:
+        lines = _CPU.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    named = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    return named or platform.processor() or platform.machine()
 
 
 def _forget_peak() -> float | None:

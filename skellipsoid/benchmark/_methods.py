@@ -1,16 +1,15 @@
 """Methods of a benchmark: short names, classes of the package and of a user, and the parameters that are searched."""
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib import import_module
-from inspect import signature
 from typing import Any, NamedTuple
 
 from sklearn.base import clone
 from sklearn.utils._param_validation import InvalidParameterError
 
 from .. import EllipsoidOpenSetClassifier
+from ._identity import by_value, changed_params
 
 #: The boundary as the paper has it: its losses, full matrices, no size rule, its parameters (appendix).
 _PAPER = {
@@ -45,28 +44,27 @@ class MethodSpec(NamedTuple):
 
     @property
     def params(self) -> dict[str, Any]:
-        """Its parameters, as JSON holds them."""
-        return _as_json(self.estimator.get_params(deep=False))
+        """Its parameters by value, as JSON holds them."""
+        found: dict[str, Any] = by_value(self.estimator.get_params(deep=False))
+        return found
 
     @property
     def changed(self) -> dict[str, Any]:
-        """Those of its parameters that are not the defaults of its class."""
+        """Those of its parameters that are not the defaults of its class, by value."""
         return changed_params(self.estimator)
 
     def build(self, seed: int, device: str, params: Mapping[str, Any]) -> Any:
         """Make an estimator to fit; its seed and its device are those of the run unless the plan says otherwise."""
-        estimator = clone(self.estimator)
-        given = estimator.get_params()
-        ours = {name: seed for name, value in given.items() if _ends(name, "random_state") and value is None}
-        ours |= {name: device for name, value in given.items() if _ends(name, "device") and value == "auto"}
-        return estimator.set_params(**{**ours, **params})
+        return seeded(self.estimator, seed, device).set_params(**params)
 
 
-def changed_params(estimator: Any) -> dict[str, Any]:
-    """Give the parameters that are not the defaults of the estimator's class, as JSON holds them."""
-    defaults = _as_json({name: entry.default for name, entry in signature(type(estimator)).parameters.items()})
-    params = _as_json(estimator.get_params(deep=False))
-    return {name: value for name, value in params.items() if name not in defaults or value != defaults[name]}
+def seeded(estimator: Any, seed: int, device: str) -> Any:
+    """Make an estimator to fit, with the seed and the device of the run where it has none."""
+    estimator = clone(estimator)
+    given = estimator.get_params()
+    ours = {name: seed for name, value in given.items() if _ends(name, "random_state") and value is None}
+    ours |= {name: device for name, value in given.items() if _ends(name, "device") and value == "auto"}
+    return estimator.set_params(**ours)
 
 
 def make_method(
@@ -151,25 +149,26 @@ def _short_names() -> dict[str, tuple[Any, dict[str, Any]]]:
 
 
 def _import_class(path: str) -> Any:
-    module, separator, name = path.partition(":")
-    if not separator:
+    if ":" not in path:
         msg = (
             f"{path!r} is not a method; use {', '.join(_short_names())}, or module:Class for an estimator of your own."
         )
         raise ValueError(msg)
+    return import_class(path, "method", "classifier", ("fit", "predict", "get_params"))
+
+
+def import_class(path: str, what: str, kind: str, members: Sequence[str]) -> Any:
+    """Import ``module:Class``, which must have some members."""
+    module, _, name = path.partition(":")
     try:
         found = getattr(import_module(module), name)
     except (ImportError, AttributeError) as error:
-        msg = f"The method {path!r} cannot be imported ({error}); check the name, and that Python finds the module."
+        msg = f"The {what} {path!r} cannot be imported ({error}); check the name, and that Python finds the module."
         raise ValueError(msg) from error
-    if not (hasattr(found, "fit") and hasattr(found, "predict") and hasattr(found, "get_params")):
-        msg = f"{path!r} is not a classifier of scikit-learn's kind; it needs fit, predict and get_params."
+    if not all(hasattr(found, member) for member in members):
+        listed = f"{', '.join(members[:-1])} and {members[-1]}"
+        msg = f"{path!r} is not a {kind} of scikit-learn's kind; it needs {listed}."
         raise ValueError(msg)
-    return found
-
-
-def _as_json(params: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(json.dumps(params, default=repr))
     return found
 
 

@@ -8,10 +8,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from sklearn.base import clone
+
 from .. import SupConTextEncoder
 from ._data import NAMED, OPEN, DataSpec
-from ._encoders import EncoderSpec
-from ._methods import MethodSpec, check_params, make_method
+from ._encoders import EncoderSpec, SentenceModel
+from ._methods import MethodSpec, check_params, import_class, make_method
 
 _FINETUNE = ("none", "head", "full")
 _DEFAULTS: dict[str, Any] = {
@@ -115,8 +117,14 @@ def _beside(home: Path, entry: Any, key: str) -> Any:
         return {**entry, key: _absolute(home, str(entry[key]))} if key in entry else entry
     if key == "path":
         return _absolute(home, entry) if isinstance(entry, str) and entry not in NAMED else entry
-    start, separator, model = str(entry).partition(":")
-    return f"{start}:{_absolute(home, model)}" if separator else entry
+    if not isinstance(entry, str):
+        return entry
+    start, separator, model = entry.partition(":")
+    return f"{start}:{_absolute(home, model)}" if separator else _model_folder(home, entry)
+
+
+def _model_folder(home: Path, entry: str) -> str:
+    return str(home / entry) if (home / entry / "modules.json").exists() else entry
 
 
 def _absolute(home: Path, name: str) -> str:
@@ -175,10 +183,19 @@ def _seed(value: Any) -> int:
 
 
 def _encoder(entry: Any) -> EncoderSpec:
+    if not isinstance(entry, str | Mapping):
+        return _own_encoder(None, entry, {})
     if isinstance(entry, str):
-        finetune, _, model = entry.partition(":")
+        finetune, separator, model = entry.partition(":")
+        if Path(entry, "modules.json").exists():
+            return EncoderSpec(Path(entry).resolve().name, (), SentenceModel(str(Path(entry).resolve())))
+        if separator and finetune not in _FINETUNE:
+            return _own_encoder(None, entry, {})
         params = {"finetune": finetune, **({"model_name": model} if model else {})}
         name = entry
+    elif "estimator" in entry:
+        fields = _fields("encoders", entry, "estimator", ("name", "estimator", "params"))
+        return _own_encoder(fields.get("name"), fields["estimator"], dict(fields.get("params", {})))
     else:
         allowed = {*inspect.signature(SupConTextEncoder).parameters} - {"random_state", "device", "verbose"}
         fields = _fields("encoders", entry, "name", ("name", *sorted(allowed)))
@@ -188,11 +205,26 @@ def _encoder(entry: Any) -> EncoderSpec:
             msg = f"encoders has {dict(entry)!r} without a name; give it one for the tables."
             raise ValueError(msg)
     if params["finetune"] not in _FINETUNE:
-        msg = f"encoders has {params['finetune']!r}; use {', '.join(_FINETUNE)}, each with :MODEL if you like."
+        msg = (
+            f"encoders has {params['finetune']!r}; use {', '.join(_FINETUNE)}, each with :MODEL if you like, a folder "
+            "of sentence-transformers, or module:Class."
+        )
         raise ValueError(msg)
     spec = EncoderSpec(str(name), tuple(sorted(params.items())))
     check_params(f"The encoder {name!r}", spec.build())
     return spec
+
+
+def _own_encoder(name: str | None, estimator: Any, params: Mapping[str, Any]) -> EncoderSpec:
+    """Make an encoder of ``module:Class``, or of an unfitted transformer of texts, for instance a Pipeline."""
+    label = estimator.rpartition(":")[2] if isinstance(estimator, str) else type(estimator).__name__
+    members = ("fit", "transform", "get_params")
+    if isinstance(estimator, str):
+        estimator = import_class(estimator, "encoder", "transformer", members)()
+    elif not all(hasattr(estimator, member) for member in members):
+        msg = f"encoders has {estimator!r}, which is not a transformer; it needs fit, transform and get_params."
+        raise ValueError(msg)
+    return EncoderSpec(name or label, (), clone(estimator).set_params(**params))
 
 
 def _method(entry: Any) -> MethodSpec:

@@ -4,18 +4,22 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, wait
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
+from warnings import warn
 
+from joblib import cpu_count
 from tqdm import tqdm
 
 from .._engine.devices import resolve_device
 from .._engine.progress import progress_bar
-from ._case import Task, embed, forget, prepare, run_method
+from ._case import NO_ENCODER, Task, embed, forget, prepare, run_method
 from ._data import load_data
+from ._encoders import takes_dev
+from ._identity import code_of, is_other_code
 from ._methods import MethodSpec
 from ._plan import Plan, make_plan
 from ._store import Record, ResultsFile, describe, name_of, read_results
@@ -38,6 +42,9 @@ class BenchmarkError(RuntimeError):
 
 
 Todo = list[tuple[Task, list[MethodSpec]]]
+Name = tuple[Any, ...]
+#: Code by the names of encoder and method.
+Codes = Mapping[tuple[str, str], dict[str, Any]]
 
 
 def run(
@@ -54,6 +61,8 @@ def run(
     cache: str | os.PathLike[str] | None = None,
     n_jobs: int = 1,
     device: str = "auto",
+    rerun: bool = False,
+    save_predictions: str | os.PathLike[str] | None = None,
     verbose: int = 0,
 ) -> list[Record]:
     """Run each method with each encoder on each case; runs that have a result are not repeated.
@@ -81,10 +90,13 @@ def run(
         Each seed draws the known classes, and is the ``random_state`` of encoder and method. ``None``: 0 to 4.
     encoders : sequence, default=None
         ``"none"``, ``"head"`` or ``"full"``, the ``finetune`` of :class:`~skellipsoid.SupConTextEncoder`;
-        ``"head:MODEL"`` for another text model; or a dict of a name and parameters of the encoder. ``None``: the head.
+        ``"head:MODEL"`` for another text model; or a dict of a name and parameters of the encoder. The folder of any
+        sentence-transformers model is used as it is. ``"module:Class"``, an unfitted transformer of texts (for instance
+        a Pipeline), or a dict of ``name``, ``estimator`` and ``params`` is an encoder of your own, trained in each
+        case. ``None``: the head.
     methods : sequence, default=None
-        Names of :func:`short_names`; ``"module:Class"`` or an unfitted estimator for one of your own, which has
-        ``fit``, ``predict`` and ``classes_``; or a dict with the keys ``name``, ``estimator``, ``params`` and
+        Names of :func:`short_names`; ``"module:Class"`` or an unfitted estimator for one of your own
+        (:ref:`own_method`); or a dict with the keys ``name``, ``estimator``, ``params`` and
         ``search``. ``search`` maps parameters to lists of values. The values with the best mean F1 over the folds of
         ``OpenSetKFold``, on train and dev samples of the known classes, are chosen; the encoder is trained again in
         each fold. ``None``: ``"ellipsoid"``.
@@ -96,9 +108,15 @@ def run(
         Folder of embeddings and features, stored under a hash of everything that they depend on. ``None``:
         ``~/.cache/skellipsoid/benchmark``. It can be deleted at any time.
     n_jobs : int, default=1
-        Number of processes.
+        Number of processes. Each computes with as many threads as the environment variable ``OMP_NUM_THREADS`` says;
+        without it, the CPU cores are divided among the processes.
     device : str, default="auto"
         Device of torch.
+    rerun : bool, default=False
+        Whether to run anew what was run by other code of a method. Each new result replaces the old one. ``False``: a
+        warning names the methods.
+    save_predictions : str or path-like, default=None
+        Folder for one CSV file per run, with label, score and answer of each test sample. ``None``: none is written.
     verbose : int, default=0
         1: a progress bar on a terminal. 2: one line for each run, too.
 
@@ -143,18 +161,74 @@ def run(
         data_home=data_home,
     )
     folder = Path(CACHE if cache is None else cache).expanduser().absolute()
+    predictions = None if save_predictions is None else str(Path(save_predictions).expanduser().absolute())
+    codes = _codes(made)
     forget()
     try:
         with ResultsFile(Path(results)) as file:
             done = {name_of(record): record for record in read_results(results)}
-            wanted = list(_wanted(made, str(folder), device))
-            _run_missing(_todo(wanted, done), file, done, n_jobs, verbose)
+            wanted = list(_wanted(made, str(folder), device, predictions))
+            stale = _stale(wanted, done, codes, rerun=rerun)
+            todo = _todo(wanted, done, stale if rerun else set())
+            _run_missing(todo, file, done, codes, n_jobs, verbose)
             return [done[task.name(method)] for task, method in wanted]
     finally:
         forget()
 
 
-def _run_missing(todo: Todo, file: ResultsFile, done: dict[tuple[Any, ...], Record], n_jobs: int, verbose: int) -> None:
+def _codes(plan: Plan) -> Codes:
+    """Code of each method with each encoder, by their names; an encoder of one's own has code too."""
+    encoders: dict[str, str | None] = {NO_ENCODER: None}
+    for encoder in plan.encoders:
+        encoders[encoder.name] = None if encoder.own is None else code_of(encoder.own)["sha256"]
+    methods = {method.name: code_of(method.estimator) for method in plan.methods}
+    return {
+        (encoder, name): {**code, **({} if sha256 is None else {"encoder": sha256})}
+        for encoder, sha256 in encoders.items()
+        for name, code in methods.items()
+    }
+
+
+def _stale(
+    wanted: list[tuple[Task, MethodSpec]], done: Mapping[Name, Record], codes: Codes, *, rerun: bool
+) -> set[Name]:
+    """Find the results of other code, and say once what is true of results that count nevertheless."""
+    there = [(task, method, done[name]) for task, method in wanted if (name := task.name(method)) in done]
+    stale = {
+        task.name(method): method.name
+        for task, method, record in there
+        if record.get("code") and is_other_code(record["code"], codes[task.encoder_name, method.name])
+    }
+    if stale and not rerun:
+        _say(
+            f"Results of other code than that of today: {len(stale)}, of {', '.join(dict.fromkeys(stale.values()))}; "
+            "pass rerun=True (--rerun) to run them anew."
+        )
+    if n_unknown := sum("code" not in record for *_, record in there):
+        _say(
+            f"Results that do not say which code they are of, since an earlier version wrote them: {n_unknown}; they "
+            "count as done."
+        )
+    if n_missing := sum(task.predictions is not None and not record.get("predictions") for task, _, record in there):
+        _say(
+            f"Results without predictions, since they were run without save_predictions: {n_missing}; use another file "
+            "of results to have them."
+        )
+    return set(stale)
+
+
+def _say(sentence: str) -> None:
+    warn(sentence, stacklevel=4)  # where run was called
+
+
+def _run_missing(
+    todo: Todo,
+    file: ResultsFile,
+    done: dict[Name, Record],
+    codes: Codes,
+    n_jobs: int,
+    verbose: int,
+) -> None:
     """Run everything, write each result, and say at the end what failed."""
     n_todo = sum(len(methods) for _, methods in todo)
     problems = []
@@ -165,8 +239,12 @@ def _run_missing(todo: Todo, file: ResultsFile, done: dict[tuple[Any, ...], Reco
             if outcome.record is None:
                 problems.append(f"{name}: {outcome.problem}")
             else:
-                file.append(outcome.record)
-                done[name_of(outcome.record)] = outcome.record
+                record = {**outcome.record, "code": codes[outcome.task.encoder_name, outcome.method.name]}
+                if name_of(record) in done:
+                    file.replace(record)
+                else:
+                    file.append(record)
+                done[name_of(record)] = record
             if verbose > 1:
                 tqdm.write(f"{name}: {_said(outcome)}")
     if problems:
@@ -174,30 +252,33 @@ def _run_missing(todo: Todo, file: ResultsFile, done: dict[tuple[Any, ...], Reco
         raise BenchmarkError(msg)
 
 
-def _wanted(plan: Plan, cache: str, device: str) -> Iterator[tuple[Task, MethodSpec]]:
+def _wanted(plan: Plan, cache: str, device: str, predictions: str | None) -> Iterator[tuple[Task, MethodSpec]]:
     """Every run of the plan: all methods of a case after each other, all cases of a seed before the next seed."""
     for seed, data, ratio, encoder in product(plan.seeds, plan.data, plan.ratios, plan.encoders):
         used = encoder if load_data(data, plan.data_home).is_text else None
         if used is None and encoder is not plan.encoders[0]:
             continue
-        task = Task(data, plan.data_home, ratio, seed, used, plan.n_splits, cache, device)
+        needs_dev = any(takes_dev(method.estimator) for method in plan.methods) or (
+            used is not None and used.own is not None and takes_dev(used.own)
+        )
+        task = Task(data, plan.data_home, ratio, seed, used, plan.n_splits, cache, device, predictions, needs_dev)
         for method in plan.methods:
             yield task, method
 
 
-def _todo(wanted: list[tuple[Task, MethodSpec]], done: dict[tuple[Any, ...], Record]) -> Todo:
-    """Group by case what has no result; a result of the same name must be of the same run."""
+def _todo(wanted: list[tuple[Task, MethodSpec]], done: Mapping[Name, Record], again: set[Name]) -> Todo:
+    """Group by case what has no result or is run again; a result of the same name must be of the same run."""
     cases: dict[Task, list[MethodSpec]] = {}
     for task, method in wanted:
         record = done.get(task.name(method))
-        if record is None:
-            cases.setdefault(task, []).append(method)
-        elif record["spec"] != task.spec(method):
+        if record is not None and record["spec"] != task.spec(method):
             msg = (
                 f"The results hold {describe(*task.name(method))}, but of other data, parameters or text model; give "
                 "what changed another name, or use another file."
             )
             raise ValueError(msg)
+        if record is None or task.name(method) in again:
+            cases.setdefault(task, []).append(method)
     return list(cases.items())
 
 
@@ -220,8 +301,10 @@ def _in_processes(todo: Todo, n_jobs: int) -> Iterator[_Outcome]:
     """Run in several processes; a case's features are made by one of them before its methods start."""
     from joblib.externals.loky import ProcessPoolExecutor
 
-    environment = {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // n_jobs))}
-    executor = ProcessPoolExecutor(n_jobs, initializer=_end_with, initargs=(os.getpid(),), env=environment)
+    threads = os.environ.get("OMP_NUM_THREADS") or str(max(1, cpu_count() // n_jobs))
+    executor = ProcessPoolExecutor(
+        n_jobs, initializer=_end_with, initargs=(os.getpid(),), env={"OMP_NUM_THREADS": threads}
+    )
     cases, ready, running = deque(todo), deque[tuple[Task, MethodSpec]](), dict[Any, tuple[Task, Any]]()
     try:
         while cases or ready or running:

@@ -3,8 +3,10 @@
 import json
 import os
 from collections.abc import Iterable
+from io import FileIO
 from pathlib import Path
 from typing import Any, Self
+from warnings import warn
 
 Record = dict[str, Any]
 #: What tells one run from another within a file.
@@ -39,10 +41,25 @@ class ResultsFile:
 
     def append(self, record: Record) -> None:
         """Write a line, and wait until it is on the disk."""
-        line = memoryview((json.dumps(record, ensure_ascii=False) + "\n").encode())
-        while line:
-            line = line[self._file.write(line) or 0 :]
-        os.fsync(self._file.fileno())
+        _write(self._file, _line(record))
+
+    def replace(self, record: Record) -> None:
+        """Put a result in the place of the one of the same run; a kill leaves the file as it was, or as it will be."""
+        self._file.seek(0)
+        lines = self._file.read().splitlines(keepends=True)
+        lines = [_line(record) if name_of(json.loads(line)) == name_of(record) else line for line in lines]
+        part = self.path.with_name(f"{self.path.name}.{os.getpid()}.part")
+        replacement = part.open("wb+", buffering=0)
+        try:
+            _lock(replacement.fileno(), self.path)  # before another process can see it
+            _write(replacement, b"".join(lines))
+            part.replace(self.path)
+        except BaseException:
+            replacement.close()
+            part.unlink(missing_ok=True)
+            raise
+        self._file.close()
+        self._file = replacement
 
     def _mend(self) -> None:
         """Cut off a last line that was not written to its end; a line that lacks its line break alone is whole."""
@@ -54,6 +71,7 @@ class ResultsFile:
         if _is_record(content[start:]):
             self._file.write(b"\n")
         else:
+            _say_torn(self.path)
             self._file.truncate(start)
 
 
@@ -63,7 +81,7 @@ def read_results(*paths: str | os.PathLike[str]) -> list[Record]:
     Parameters
     ----------
     *paths : str or path-like
-        Files of JSON lines. A last line that is still being written is left out.
+        Files of JSON lines. A last line that was not written to its end is left out, with a warning.
 
     Returns
     -------
@@ -85,7 +103,7 @@ def read_results(*paths: str | os.PathLike[str]) -> list[Record]:
     records: list[Record] = []
     for path in map(Path, paths):
         try:
-            *lines, _ = path.read_bytes().split(b"\n")
+            *lines, rest = path.read_bytes().split(b"\n")
         except OSError as error:
             msg = f"{str(path)!r} cannot be read ({error.strerror}); pass a file that bench run wrote."
             raise OSError(msg) from error
@@ -94,8 +112,29 @@ def read_results(*paths: str | os.PathLike[str]) -> list[Record]:
                 msg = f"Line {number} of {str(path)!r} is not a result of a benchmark; delete it or use another file."
                 raise ValueError(msg)
             records.append(json.loads(line))
+        if rest:
+            _say_torn(path)
     _check_distinct(records)
     return records
+
+
+def _line(record: Record) -> bytes:
+    return json.dumps(record, ensure_ascii=False).encode() + b"\n"
+
+
+def _write(file: FileIO, content: bytes) -> None:
+    """Write everything, and wait until it is on the disk."""
+    left = memoryview(content)
+    while left:
+        left = left[file.write(left) or 0 :]
+    os.fsync(file.fileno())
+
+
+def _say_torn(path: Path) -> None:
+    warn(
+        f"The last line of {str(path)!r} was not written to its end; it is left out, and its run counts as not done.",
+        stacklevel=3,
+    )
 
 
 def name_of(record: Record) -> tuple[Any, ...]:

@@ -1,11 +1,11 @@
 """Each method over all cases: means, costs, and its difference from the reference method."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..metrics import holm, paired_test
+from ..metrics import PairedTest, holm, paired_test
 from ._paper import paper_figures
 from ._store import Record
 
@@ -13,6 +13,8 @@ from ._store import Record
 _PAPER_METHOD = "EliDecide"
 #: What is compared: the reference's figure, and that of the other method.
 COMPARED = {"f1": "f1", "accuracy": "accuracy", "oracle_f1": "f1"}
+_Case = tuple[str, float, int]
+_Pair = tuple[float, ...]
 
 
 class Summary(NamedTuple):
@@ -29,6 +31,11 @@ class Summary(NamedTuple):
         the seeds do not have the same cases.
     auroc, oracle_f1 : float or None
         Means; F1 at the threshold that is best on the test samples. ``None`` if a case has none.
+    aupr_known, aupr_open, fpr95, oscr : float or None
+        Means: average precision with known and with open as the positive class, share of open samples that are accepted
+        where 95 % of the known ones are, area under the OSCR curve. ``None`` if a case has none.
+    f1_variance, accuracy_variance : float or None
+        Mean over data sets and ratios of the variance over the seeds (n − 1); ``None`` if one has a single seed.
     false_rejection_rate, open_rejection_rate : float or None
         Mean shares of the known and of the open test samples that are rejected. ``None`` if a case has no such samples.
     n_reached, n_compared : int
@@ -51,6 +58,12 @@ class Summary(NamedTuple):
     accuracy_std: float | None
     auroc: float | None
     oracle_f1: float | None
+    aupr_known: float | None
+    aupr_open: float | None
+    fpr95: float | None
+    oscr: float | None
+    f1_variance: float | None
+    accuracy_variance: float | None
     false_rejection_rate: float | None
     open_rejection_rate: float | None
     n_reached: int
@@ -76,6 +89,9 @@ class Comparison(NamedTuple):
         Of the paired t-test.
     holm : float
         The p-value after Holm's correction over the methods of this encoder and metric.
+    cell_holm : float or None
+        Likewise, of the test on the means over the seeds: seeds share test samples, so that cases of several seeds are
+        not independent. ``None`` with fewer than two cells of data set and ratio.
     """
 
     encoder: str
@@ -86,6 +102,7 @@ class Comparison(NamedTuple):
     t_statistic: float
     p_value: float
     holm: float
+    cell_holm: float | None
 
 
 def summarize(records: Sequence[Record]) -> list[Summary]:
@@ -110,6 +127,12 @@ def _summary(encoder: str, method: str, records: Sequence[Record]) -> Summary:
         _spread(records, "accuracy"),
         _over(records, "auroc", np.mean),
         _over(records, "oracle_f1", np.mean),
+        _over(records, "aupr_known", np.mean),
+        _over(records, "aupr_open", np.mean),
+        _over(records, "fpr95", np.mean),
+        _over(records, "oscr", np.mean),
+        _variance(records, "f1"),
+        _variance(records, "accuracy"),
         _rejected(records, is_open=False),
         _rejected(records, is_open=True),
         n_reached,
@@ -127,7 +150,7 @@ def _rejected(records: Sequence[Record], *, is_open: bool) -> float | None:
 
 
 def _over(records: Sequence[Record], name: str, function: Callable[[Any], Any]) -> float | None:
-    values = [record[name] for record in records]
+    values = [record.get(name) for record in records]
     return None if None in values else float(function(values))
 
 
@@ -140,6 +163,15 @@ def _spread(records: Sequence[Record], metric: str) -> float | None:
     if len(seeds) < 2 or any(found != cases[0] for found in cases):
         return None
     return float(np.std([np.mean(list(found.values())) for found in seeds.values()], ddof=1))
+
+
+def _variance(records: Sequence[Record], metric: str) -> float | None:
+    cells: dict[tuple[str, float], list[float]] = {}
+    for record in records:
+        cells.setdefault((record["data"], record["ratio"]), []).append(record[metric])
+    if any(len(values) < 2 for values in cells.values()):
+        return None
+    return float(np.mean([np.var(values, ddof=1) for values in cells.values()]))
 
 
 def _reached(records: Sequence[Record]) -> tuple[int, int]:
@@ -155,7 +187,7 @@ def _reached(records: Sequence[Record]) -> tuple[int, int]:
 
 def compare(records: Sequence[Record], reference: str) -> list[Comparison]:
     """Compare the reference with every other method, for each encoder and metric."""
-    found: dict[tuple[str, str], dict[tuple[str, float, int], Record]] = {}
+    found: dict[tuple[str, str], dict[_Case, Record]] = {}
     for record in records:
         case = record["data"], record["ratio"], record["seed"]
         found.setdefault((record["encoder"], record["method"]), {})[case] = record
@@ -165,16 +197,31 @@ def compare(records: Sequence[Record], reference: str) -> list[Comparison]:
         others = {method: rows for (other, method), rows in found.items() if other == encoder and method != reference}
         for metric, our_metric in COMPARED.items():
             pairs = {
-                method: [
-                    (ours[case][our_metric], rows[case][metric])
+                method: {
+                    case: (ours[case][our_metric], rows[case][metric])
                     for case in sorted(ours.keys() & rows.keys())
                     if rows[case][metric] is not None
-                ]
+                }
                 for method, rows in others.items()
             }
-            tests = {method: paired_test(*zip(*each, strict=True)) for method, each in pairs.items() if len(each) > 1}
-            corrected = holm([test.t_pvalue for test in tests.values()]).tolist() if tests else []
-            for (method, test), p_value in zip(tests.items(), corrected, strict=True):
-                numbers = test.mean_difference, test.t_statistic, test.t_pvalue, p_value
+            tests, corrected = _tests(pairs)
+            _, by_cell = _tests({method: _over_seeds(each) for method, each in pairs.items()})
+            for method, test in tests.items():
+                numbers = test.mean_difference, test.t_statistic, test.t_pvalue, corrected[method], by_cell.get(method)
                 comparisons.append(Comparison(encoder, method, metric, test.n_pairs, *numbers))
     return comparisons
+
+
+def _over_seeds(pairs: Mapping[_Case, _Pair]) -> dict[tuple[Any, ...], _Pair]:
+    """Mean over the seeds of each data set and ratio."""
+    cells: dict[tuple[str, float], list[_Pair]] = {}
+    for (data, ratio, _), pair in pairs.items():
+        cells.setdefault((data, ratio), []).append(pair)
+    return {cell: tuple(np.mean(found, axis=0).tolist()) for cell, found in cells.items()}
+
+
+def _tests(pairs: Mapping[str, Mapping[Any, _Pair]]) -> tuple[dict[str, PairedTest], dict[str, float]]:
+    """Test each method that has two pairs, and correct the p-values for their number."""
+    tests = {method: paired_test(*zip(*each.values(), strict=True)) for method, each in pairs.items() if len(each) > 1}
+    corrected = holm([test.t_pvalue for test in tests.values()]).tolist() if tests else []
+    return tests, dict(zip(tests, corrected, strict=True))

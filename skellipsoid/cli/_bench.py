@@ -38,6 +38,8 @@ def _run(options: argparse.Namespace) -> None:
             cache=options.cache,
             n_jobs=options.jobs,
             device=options.device,
+            rerun=options.rerun,
+            save_predictions=options.save_predictions,
             verbose=0 if options.quiet else 2,
         )
     except BenchmarkError as error:

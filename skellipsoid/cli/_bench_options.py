@@ -5,7 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 _TABLE_FORMATS = (".md", ".rst", ".csv", ".tex")
-_METRICS = ("f1", "accuracy", "f1_known", "f1_open", "auroc", "oracle_f1")
+_METRICS = (
+    *("f1", "accuracy", "f1_known", "f1_open", "oracle_f1"),
+    *("auroc", "aupr_known", "aupr_open", "oscr"),
+)
 
 
 def add_bench(
@@ -51,7 +54,11 @@ def _add_run(steps: "argparse._SubParsersAction[argparse.ArgumentParser]", seed:
     run.add_argument("--ratios", nargs="+", type=float, metavar="RATIO", help="shares of known classes")
     run.add_argument("--seeds", nargs="+", type=seed, metavar="SEED", help="each draws other known classes")
     run.add_argument(
-        "--encoders", nargs="+", metavar="ENCODER", help="none, head or full, or head:MODEL for another text model"
+        "--encoders",
+        nargs="+",
+        metavar="ENCODER",
+        help="none, head or full, or head:MODEL for another text model; a folder of sentence-transformers; "
+        "module:Class for one of your own",
     )
     run.add_argument(
         "--methods", nargs="+", metavar="METHOD", help="names of methods, or module:Class for one of your own"
@@ -59,6 +66,8 @@ def _add_run(steps: "argparse._SubParsersAction[argparse.ArgumentParser]", seed:
     run.add_argument("--data-home", metavar="FOLDER", help="folder of the public data sets")
     run.add_argument("--cache", metavar="FOLDER", help="folder of embeddings (default: ~/.cache/skellipsoid/benchmark)")
     run.add_argument("--jobs", type=_count, default=1, metavar="NUMBER", help="processes (default: 1)")
+    run.add_argument("--rerun", action="store_true", help="run anew what was run by other code of a method")
+    run.add_argument("--save-predictions", metavar="FOLDER", help="one CSV file per run: label, score, answer")
     run.add_argument("--device", default="auto", help="where torch computes: auto, cpu, cuda (default: auto)")
 
 

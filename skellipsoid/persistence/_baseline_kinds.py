@@ -81,6 +81,8 @@ def _check_neighbors(clf: Any, sizes: Sizes) -> None:
 
 def _check_lof(clf: Any, sizes: Sizes) -> None:
     check_open_label(clf)
+    n_parts = 1 if clf.scope == "all" else sizes["n_classes"]
+    _refuse(len(clf._starts) != n_parts + 1, f"_starts must hold {n_parts + 1} numbers")
     check_starts("_starts", clf._starts, sizes["n_rows"], smallest=1)
     _refuse(not clf._unit > 0, "_unit must be positive")
 
@@ -144,7 +146,7 @@ _LOF = {
     **CLASSIFIER,
     "centroids_": floats("n_classes", "n_features"),
     "_rows": floats("n_rows", "n_features"),
-    "_starts": integers("n_classes + 1"),
+    "_starts": integers("n_starts"),
     "_reaches": floats("n_rows"),
     "_densities": floats("n_rows"),
     "thresholds_": floats("n_classes"),

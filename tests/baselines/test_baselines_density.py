@@ -182,6 +182,27 @@ def test_lof_is_scikit_learns_in_each_class():
         np.testing.assert_allclose(clf.score_samples(rows)[mine], theirs.decision_function(rows[mine]), rtol=1e-7)
 
 
+def test_lof_of_all_samples_is_scikit_learns_on_all_of_them():
+    X, y = gaussian_classes()
+    rows = 6 * np.random.default_rng(1).normal(size=(200, 4))
+    clf = LOFOpenSetClassifier(n_neighbors=7, scope="all", duplicates="off").fit(X, y)
+    theirs = LocalOutlierFactor(7, novelty=True, contamination=0.05).fit(X)
+    np.testing.assert_allclose(clf.thresholds_, np.full(6, theirs.offset_))
+    np.testing.assert_allclose(clf.score_samples(rows), theirs.decision_function(rows), rtol=1e-7)
+    np.testing.assert_array_equal(clf.predict(rows) == -1, theirs.predict(rows) == -1)
+    per_class = clf.predict_known(rows)
+    np.testing.assert_array_equal(clf.set_params(scope="class").fit(X, y).predict_known(rows), per_class)
+    assert len(np.unique(clf.thresholds_)) == 6
+
+
+def test_lof_of_all_samples_takes_classes_of_one_row_and_a_single_row():
+    X = np.append(np.random.default_rng(0).normal(size=(50, 2)), [[30.0, 30.0]], axis=0)
+    clf = LOFOpenSetClassifier(scope="all").fit(X, [0] * 50 + [1])
+    assert clf.predict([[30.0, 30.0], [0.0, 0.0]]).tolist() == [-1, 0]  # far from all its neighbours
+    single = LOFOpenSetClassifier(scope="all").fit([[2.0, 2.0]], [0])
+    assert single.predict([[2.0, 2.0], [9.0, 9.0]]).tolist() == [0, -1]
+
+
 def test_lof_does_not_change_with_shift_rotation_and_scale():
     X, y = gaussian_classes()
     rng = np.random.default_rng(1)

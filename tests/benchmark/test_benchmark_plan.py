@@ -123,7 +123,20 @@ def test_the_shipped_corpus_is_a_data_set():
         ({"seeds": [-1]}, r"^seeds has -1, but a seed must be a whole number from 0 to 4294967295\.$"),
         ({"seeds": [0, 0]}, r"^seeds names 0 twice"),
         ({"n_splits": 1}, r"^n_splits is 1, but must be a whole number from 2 on\.$"),
-        ({"encoders": ["tuned"]}, r"^encoders has 'tuned'; use none, head, full, each with :MODEL if you like\.$"),
+        (
+            {"encoders": ["tuned"]},
+            r"^encoders has 'tuned'; use none, head, full, each with :MODEL if you like, a folder of sentence-"
+            r"transformers, or module:Class\.$",
+        ),
+        (
+            {"encoders": ["no.such:Thing"]},
+            r"^The encoder 'no\.such:Thing' cannot be imported \(No module named 'no'\);",
+        ),
+        (
+            {"encoders": ["sklearn.svm:SVC"]},
+            r"^'sklearn\.svm:SVC' is not a transformer of scikit-learn's kind; it needs fit, transform and ",
+        ),
+        ({"encoders": [3]}, r"^encoders has 3, which is not a transformer; it needs fit, transform and get_params\.$"),
         ({"encoders": [{"loss": "softmax"}]}, r"^encoders has \{'loss': 'softmax'\} without a name; give it one"),
         ({"encoders": [{"name": "e", "seed": 1}]}, r"^encoders has a table with 'seed', which is unknown; use name, "),
         ({"encoders": [{"name": "e", "loss": "x"}]}, r"^The encoder 'e' cannot be used: The 'loss' parameter of Sup"),

@@ -1,16 +1,20 @@
 """A benchmark that is killed, at any moment, goes on where it was: nothing is lost and nothing is run twice."""
 
+import importlib
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 
 import pytest
+from sklearn.naive_bayes import GaussianNB
 
-from skellipsoid.benchmark import _store, read_results, run
+from skellipsoid.benchmark import BenchmarkError, _store, read_results, run
 from skellipsoid.benchmark._store import ResultsFile
 
 #: A user's estimator that says in a file when it is fitted, and takes its time.
@@ -115,8 +119,10 @@ def test_a_torn_last_line_is_cut_off_and_a_whole_one_is_kept(position, tmp_path,
     first, last = make_record(seed=0), make_record(seed=1, method="façade")
     lines = [json.dumps(record, ensure_ascii=False).encode() for record in (first, last)]
     path.write_bytes(lines[0] + b"\n" + lines[1][:position])
-    assert read_results(path) == [first]  # as a table reads a file that is being written
-    with ResultsFile(path) as file:
+    said = r"^The last line of '.*r\.jsonl' was not written to its end; it is left out, and its run counts as not done"
+    with pytest.warns(UserWarning, match=said):
+        assert read_results(path) == [first]  # as a table reads a file that is being written
+    with pytest.warns(UserWarning, match=said) if position else nullcontext(), ResultsFile(path) as file:
         whole = [first, last] if position is None else [first]
         assert read_results(path) == whole
         file.append(make_record(seed=2))
@@ -128,7 +134,7 @@ def test_a_file_of_nothing_but_a_torn_line_is_empty(tmp_path):
     with ResultsFile(path):
         assert path.read_bytes() == b""
     path.write_bytes(b'{"data": "ba')
-    with ResultsFile(path):
+    with pytest.warns(UserWarning, match="was not written to its end"), ResultsFile(path):
         assert path.read_bytes() == b""
 
 
@@ -170,3 +176,88 @@ def test_a_line_is_on_the_disk_before_the_next_run(tmp_path, make_record, monkey
         file.append(make_record())
         file.append(make_record(seed=1))
     assert synced == [len(json.dumps(make_record())) + 1, len(json.dumps([make_record(), make_record(seed=1)])) - 2]
+
+
+def test_a_result_is_replaced_whole_and_the_file_stays_locked(tmp_path, make_record):
+    path = tmp_path / "r.jsonl"
+    with ResultsFile(path) as file:
+        for seed in range(3):
+            file.append(make_record(seed=seed))
+        file.replace(make_record(seed=1, f1=70.0))
+        file.append(make_record(seed=3))
+        if os.name == "posix":
+            with pytest.raises(OSError, match="Another benchmark is writing"), ResultsFile(path):
+                pass
+    assert [(record["seed"], record["f1"]) for record in read_results(path)] == [(0, 50), (1, 70), (2, 50), (3, 50)]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+#: A user's module, and the one beside it that it takes a number from.
+OWN = """
+from sklearn.naive_bayes import GaussianNB
+from own_part import half
+
+class Own(GaussianNB):
+    def predict(self, X):
+        return super().predict(X)
+"""
+PART = "def half():\n    return 0.5\n"
+
+
+@pytest.fixture
+def own_method(tmp_path, monkeypatch):
+    """Write the user's modules and import them anew: ``own_method(own, part)`` gives the class."""
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def write(own=OWN, part=PART):
+        (tmp_path / "own_method.py").write_text(own, encoding="utf-8")
+        (tmp_path / "own_part.py").write_text(part, encoding="utf-8")
+        for name in ("own_method", "own_part"):
+            sys.modules.pop(name, None)
+        shutil.rmtree(tmp_path / "__pycache__", ignore_errors=True)
+        importlib.invalidate_caches()
+        return importlib.import_module("own_method").Own()
+
+    yield write
+    for name in ("own_method", "own_part"):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("where", ["own", "part"])
+def test_results_of_other_code_are_said_and_replaced_on_request(where, own_method, tmp_path, blobs_file):
+    path, plan = tmp_path / "r.jsonl", {"data": [blobs_file], "ratios": [0.5], "seeds": [0, 1]}
+    first = run(path, **plan, methods=[own_method()])
+    assert len(first[0]["code"]["sha256"]) == 64
+    same = own_method(OWN.replace("class Own", "# a comment\nclass Own"), '"""A docstring."""\n' + PART)
+    assert run(path, **plan, methods=[same]) == first
+    changed = {"own": OWN.replace("super().predict(X)", "super().predict(0 * X)")} if where == "own" else {}
+    changed |= {"part": PART.replace("0.5", "0.25")} if where == "part" else {}
+    other = own_method(**changed)
+    with pytest.warns(UserWarning, match=r"^Results of other code than that of today: 2, of Own; pass rerun=True"):
+        assert run(path, **plan, methods=[other]) == first
+    second = run(path, **plan, methods=[other], rerun=True)
+    assert (second[0]["f1"] < first[0]["f1"]) == (where == "own")
+    assert read_results(path) == second
+    assert run(path, **plan, methods=[other], rerun=True) == second
+
+
+def test_a_rerun_that_fails_keeps_the_old_result(own_method, tmp_path, blobs_file):
+    path, plan = tmp_path / "r.jsonl", {"data": [blobs_file], "ratios": [0.5], "seeds": [0]}
+    first = run(path, **plan, methods=[own_method()])
+    broken = own_method(OWN.replace("return super().predict(X)", "raise ValueError('no')"))
+    with pytest.raises(BenchmarkError, match="Own: ValueError: no"):
+        run(path, **plan, methods=[broken], rerun=True)
+    with pytest.warns(UserWarning, match="^Results of other code than that of today: 1, of Own"):
+        assert run(path, **plan, methods=[broken]) == first
+
+
+def test_results_without_their_code_count_and_it_is_said(tmp_path, blobs_file):
+    path, plan = tmp_path / "r.jsonl", {"data": [blobs_file], "ratios": [0.5], "seeds": [0], "methods": [GaussianNB()]}
+    (first,) = run(path, **plan)
+    old = {name: value for name, value in first.items() if name not in ("code", "cpu", "threads", "fpr95")}
+    path.write_text(json.dumps(old) + "\n", encoding="utf-8")
+    said = (
+        r"^Results that do not say which code they are of, since an earlier version wrote them: 1; they count as done"
+    )
+    with pytest.warns(UserWarning, match=said):
+        assert run(path, **plan, rerun=True) == [old]

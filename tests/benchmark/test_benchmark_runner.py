@@ -1,11 +1,15 @@
 """The runner: what trains, what is searched, what is run again and what is not."""
 
+import csv
 import shutil
 from typing import ClassVar
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -15,9 +19,9 @@ from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, benchmark
 from skellipsoid.benchmark import BenchmarkError, _case, read_results, run
 from skellipsoid.benchmark._case import Task
 from skellipsoid.benchmark._plan import make_plan
-from skellipsoid.metrics import open_set_accuracy, open_set_f1_score
+from skellipsoid.metrics import open_set_accuracy, open_set_auroc, open_set_f1_score
 
-TIMES = ("fit_seconds", "predict_seconds", "encode_seconds", "peak_memory_mb", "started")
+TIMES = ("fit_seconds", "predict_seconds", "encode_seconds", "peak_memory_mb", "started", "threads")
 
 
 class Recorder(LogisticRegression):
@@ -54,6 +58,26 @@ class Constant(ClassifierMixin, BaseEstimator):
 
     def predict(self, X):
         return np.repeat(self.classes_[0], len(X))
+
+
+class Holder(GaussianNB):
+    """Classifier that holds anything."""
+
+    def __init__(self, held=None):
+        super().__init__()
+        self.held = held
+
+
+class Opaque:
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        raise TypeError("not today")
+
+
+def make_function(times):
+    return lambda value: times * value
 
 
 class Failing(GaussianNB):
@@ -348,6 +372,157 @@ def test_several_processes_give_the_same_results(text_plan, blobs_plan, tmp_path
         for name, value in record.items():
             if name not in TIMES:
                 assert other[name] == (pytest.approx(value, abs=1e-3) if isinstance(value, float) else value)
+
+
+# Encoders and development samples
+
+
+class Watching(TransformerMixin, BaseEstimator):
+    """Encoder that counts letters, and keeps what it is given."""
+
+    seen: ClassVar[list] = []
+
+    def __init__(self, letters="aeiou", random_state=None):
+        self.letters = letters
+        self.random_state = random_state
+
+    def fit(self, X, y, X_val=None, y_val=None):
+        self.seen.append((self.random_state, list(X), X_val, None if y_val is None else list(y_val)))
+        return self
+
+    def transform(self, X):
+        return np.array([[text.count(letter) for letter in self.letters] for text in X], dtype=float)
+
+
+class WatchingClassifier(GaussianNB):
+    seen: ClassVar[list] = []
+
+    def fit(self, X, y, X_val=None, y_val=None):
+        self.seen.append((X_val, None if y_val is None else list(y_val)))
+        return super().fit(X, y)
+
+
+def test_an_encoder_of_ones_own_is_trained_once_per_case_and_watches_development_rows(
+    text_plan, intents_folder, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(Watching, "seen", [])
+    monkeypatch.setattr(WatchingClassifier, "seen", [])
+    text_plan |= {"encoders": [f"{__name__}:Watching"], "seeds": [0, 3]}
+    records = run(tmp_path / "r.jsonl", **text_plan, methods=[WatchingClassifier(var_smoothing=0.1), Constant()])
+    assert [record["encoder"] for record in records] == ["Watching"] * 4
+    assert [seed for seed, *_ in Watching.seen] == [0, 3]
+    known = {label for _, label in rows_of(intents_folder, "dev")} & {*Watching.seen[0][3]}
+    assert len(known) == 2
+    dev = [(text, label) for text, label in rows_of(intents_folder, "dev") if label in known]
+    assert list(zip(*Watching.seen[0][2:], strict=True)) == dev
+    features, labels = WatchingClassifier.seen[0]
+    np.testing.assert_array_equal(features, Watching().transform([text for text, _ in dev]))
+    assert labels == [label for _, label in dev]
+    assert records[0]["encoder_params"]["letters"] == "aeiou"
+    run(tmp_path / "again.jsonl", **text_plan, methods=[Constant()])
+    assert len(Watching.seen) == 2  # also a method that takes no development rows has the kept features
+    other = [{"name": "Watching", "estimator": Watching(), "params": {"letters": "xyz"}}]
+    with pytest.raises(ValueError, match="but of other data, parameters or text model"):
+        run(tmp_path / "r.jsonl", **{**text_plan, "encoders": other}, methods=[Constant()])
+
+
+def test_development_rows_of_features_reach_a_method_and_a_search_has_none(
+    blobs_plan, blobs_file, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(WatchingClassifier, "seen", [])
+    searched = {"estimator": WatchingClassifier(), "search": {"var_smoothing": [0.1]}}
+    run(tmp_path / "r.jsonl", **{**blobs_plan, "seeds": [0]}, methods=[searched], n_splits=2)
+    assert [X is None for X, _ in WatchingClassifier.seen] == [True, True, False]
+    with np.load(blobs_file) as stored:
+        arrays = {name: stored[name] for name in stored.files if "dev" not in name}
+    np.savez(tmp_path / "without.npz", **arrays)
+    run(tmp_path / "w.jsonl", **{**blobs_plan, "data": [tmp_path / "without.npz"]}, methods=[WatchingClassifier()])
+    assert WatchingClassifier.seen[-1] == (None, None)
+
+
+def test_pipelines_and_folders_of_sentence_transformers_are_encoders(text_plan, tiny_model, tmp_path):
+    from sentence_transformers import SentenceTransformer
+
+    pipeline = make_pipeline(TfidfVectorizer(), TruncatedSVD(3))
+    folder = tmp_path / "small"
+    SentenceTransformer(str(tiny_model), device="cpu").save(str(folder))
+    text_plan["encoders"] = [{"name": "svd", "estimator": pipeline}, str(folder)]
+    records = run(tmp_path / "r.jsonl", **text_plan, methods=[GaussianNB()])
+    assert [record["encoder"] for record in records] == ["svd", "small"]
+    assert len(records[1]["encoder_params"]["model_sha256"]) == 64
+    made = make_plan(None, data=text_plan["data"], encoders=[str(folder)])
+    task = Task(made.data[0], None, 0.5, 0, made.encoders[0], 5, str(text_plan["cache"]), "cpu")
+    texts = task.load().rows[_case._case(task).test].tolist()
+    wanted = SentenceTransformer(str(folder), device="cpu").encode(texts, show_progress_bar=False)
+    np.testing.assert_allclose(_case._case_features(task).other, wanted, atol=1e-5)
+    text_plan["encoders"] = [TfidfVectorizer()]
+    with pytest.raises(BenchmarkError, match="TfidfVectorizer gives a sparse matrix; let it end in TruncatedSVD"):
+        run(tmp_path / "sparse.jsonl", **text_plan, methods=[GaussianNB()])
+
+
+def test_features_without_development_rows_are_made_anew_with_them(text_plan, tmp_path, monkeypatch):
+    monkeypatch.setattr(WatchingClassifier, "seen", [])
+    run(tmp_path / "a.jsonl", **text_plan, methods=[GaussianNB()])
+    run(tmp_path / "b.jsonl", **text_plan, methods=[WatchingClassifier(var_smoothing=0.1)])
+    assert WatchingClassifier.seen[0][0].shape == (2, 32)
+
+
+# What is recorded
+
+
+def test_predictions_are_kept_one_file_for_each_run(blobs_plan, tmp_path, blobs_file):
+    folder, path = tmp_path / "kept", tmp_path / "r.jsonl"
+    methods = [{"name": "naïve / Bayes", "estimator": GaussianNB()}, Constant()]
+    records = run(path, **blobs_plan, methods=methods, save_predictions=folder)
+    assert {record["predictions"] for record in records} == {file.name for file in folder.iterdir()}
+    first, constant, *_ = records
+    with (folder / first["predictions"]).open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    with np.load(blobs_file) as stored:
+        assert [row["label"] for row in rows] == stored["y_test"].astype(str).tolist()
+    truth, answers = ([row[name] for row in rows] for name in ("truth", "answer"))
+    assert truth.count("-1") == first["n_open"]
+    known = sorted({*truth} - {"-1"})
+    assert first["f1"] == round(100 * open_set_f1_score(truth, answers, labels=known, zero_division=0), 4)
+    scores = [float(row["score"]) for row in rows]
+    assert first["auroc"] == round(100 * open_set_auroc(truth, scores, labels=known), 4)
+    text = (folder / constant["predictions"]).read_text(encoding="utf-8")
+    assert text.splitlines()[0] == "label,truth,score,answer"
+    assert ",," in text.splitlines()[1]
+    assert run(path, **blobs_plan, methods=methods, save_predictions=folder) == records
+    run(tmp_path / "without.jsonl", **blobs_plan, methods=methods)
+    with pytest.warns(
+        UserWarning, match=r"^Results without predictions, since they were run without save_predictions: 4;"
+    ):
+        run(tmp_path / "without.jsonl", **blobs_plan, methods=methods, save_predictions=folder)
+
+
+def test_parameters_are_told_apart_by_value(blobs_plan, tmp_path):
+    blobs_plan["seeds"] = [0]
+    zeros = np.zeros((40, 40))
+    other = zeros.copy()
+    other[20, 20] = 1
+    path = tmp_path / "r.jsonl"
+    first = run(path, **blobs_plan, methods=[Holder(zeros)])
+    assert run(path, **blobs_plan, methods=[Holder(zeros.copy())]) == first
+    with pytest.raises(ValueError, match="but of other data, parameters or text model"):
+        run(path, **blobs_plan, methods=[Holder(other)])
+    path = tmp_path / "functions.jsonl"
+    first = run(path, **blobs_plan, methods=[Holder(make_function(2))])
+    assert run(path, **blobs_plan, methods=[Holder(make_function(2))]) == first
+    with pytest.raises(ValueError, match="but of other data, parameters or text model"):
+        run(path, **blobs_plan, methods=[Holder(make_function(3))])
+    with pytest.raises(ValueError, match=r"^A value of the type Opaque cannot be stored \(not today\), so that no"):
+        run(path, **blobs_plan, methods=[Holder(Opaque())])
+
+
+def test_threads_and_processor_are_recorded(blobs_plan, tmp_path, monkeypatch):
+    (record, _) = run(tmp_path / "r.jsonl", **blobs_plan, methods=[GaussianNB()])
+    assert record["threads"] == torch.get_num_threads()
+    assert record["cpu"]
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    (record, _) = run(tmp_path / "two.jsonl", **blobs_plan, methods=[GaussianNB()], n_jobs=2)
+    assert record["threads"] == 1
 
 
 # What is kept

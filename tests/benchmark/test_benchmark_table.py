@@ -53,6 +53,10 @@ def test_markdown(records):
     assert lines[start - 2].startswith("ellipsoid minus each other method, in points")
     assert lines[start + 2] == "| Method | F1 | ACC | F1, other at best threshold |"
     assert lines[start + 4].startswith("| mine | +1.00 (p = 0.")
+    start = lines.index("### Encoder: head", start + 1)
+    assert lines[start - 2].startswith("The same tests as the paper reports them, and as they should be read.")
+    # The means over the seeds differ by 1 at both ratios; the variances are 1 and 0.5.
+    assert lines[start + 4] == "| mine | 1.12 | 0.3 | 0 | 0.75 | 1.12 | 0.3 | 0 | 0.75 |"
     assert lines[-4:] == [
         "| Data | Method | 25% F1 | 25% ACC | 50% F1 | 50% ACC | Average F1 | Average ACC |",
         "| --- | --- | --- | --- | --- | --- | --- | --- |",
@@ -70,10 +74,10 @@ def test_restructured_text_is_a_page(records):
     text = make_table(records).to_rst()
     page = core.publish_doctree(text, settings_overrides={"halt_level": 2, "report_level": 2})
     tables = list(page.findall(nodes.table))
-    assert [len(list(table.findall(nodes.row))) for table in tables] == [3, 2, 3]
-    cells = [entry.astext() for entry in tables[2].findall(nodes.entry)]
+    assert [len(list(table.findall(nodes.row))) for table in tables] == [3, 2, 2, 3]
+    cells = [entry.astext() for entry in tables[3].findall(nodes.entry)]
     assert cells[8:11] == ["Banking", "ellipsoid", "72.00 ± 2.00 (77.75)"]
-    assert [strong.astext() for strong in tables[2].findall(nodes.strong)][:2] == ["72.00 ± 2.00", "82.00 ± 2.00"]
+    assert [strong.astext() for strong in tables[3].findall(nodes.strong)][:2] == ["72.00 ± 2.00", "82.00 ± 2.00"]
     assert not list(page.findall(nodes.section))
 
 
@@ -127,7 +131,7 @@ def test_names_that_mean_something_to_a_format_are_escaped(make_record):
     table = make_table(records)
     assert r"| a_b | x\|y |" in table.to_markdown()
     assert r"a\_b  x\|y" in table.to_rst()
-    assert r"\multirow{2}{*}{a\_b} & x|y &" in table.to_latex()
+    assert r"\multirow{2}{*}{a\_b} & x\textbar{}y &" in table.to_latex()
     assert r" & 50\%\_\{ &" in table.to_latex()
 
 
@@ -166,11 +170,47 @@ def test_comparisons_are_paired_by_case_and_corrected(make_record):
     assert found[high, "f1"].holm == pytest.approx(max(2 * raw[low].pvalue, raw[high].pvalue))
 
 
+def test_the_test_over_cells_takes_means_over_the_seeds(make_record):
+    f1 = np.random.default_rng(0).normal(70, 5, size=(2, 3, 4))
+    records = [
+        make_record(ratio=ratio, seed=seed, f1=f1[i, j, seed], method="ab"[i])
+        for i in range(2)
+        for j, ratio in enumerate((0.25, 0.5, 0.75))
+        for seed in range(4)
+    ]
+    found = {test.metric: test for test in make_table(records, reference="a").comparisons}
+    assert found["f1"].n_cases == 12
+    assert found["f1"].cell_holm == pytest.approx(ttest_rel(*f1.mean(axis=2)).pvalue)
+    assert found["f1"].p_value == pytest.approx(ttest_rel(f1[0].ravel(), f1[1].ravel()).pvalue)
+    one_cell = [record for record in records if record["ratio"] == 0.25]
+    assert {test.cell_holm for test in make_table(one_cell).comparisons} == {None}
+
+
+def test_figures_of_scores_have_a_table_where_all_cases_have_them(records):
+    scores = {"auroc": 91.0, "aupr_known": 92.0, "aupr_open": 93.0, "fpr95": 30.0, "oscr": 85.0}
+    assert "OSCR" not in make_table(records).to_markdown()
+    some = [{**record, **scores} if record["method"] == "mine" else record for record in records]
+    old = [{**record, "auroc": 90.0} for record in some if record["method"] == "ellipsoid"]
+    assert "OSCR" not in make_table([*old, *some[6:]]).to_markdown()
+    lines = make_table(some).to_markdown().splitlines()
+    assert "| Method | AUROC | AUPR known | AUPR open | FPR at 95 % | OSCR | Cases |" in lines
+    assert [line for line in lines if "93.00" in line] == ["| mine | 91.00 | 92.00 | 93.00 | 30.00 | 85.00 | 5 |"]
+
+
+def test_latex_prints_names_as_they_are(make_record):
+    name = r"a\b_{c} ~ 50 % & x^2 < y #1 $ α ± β"
+    table = make_table([make_record(method=name)]).to_latex()
+    assert (
+        r"a\textbackslash{}b\_\{c\} \textasciitilde{} 50 \% \& x\textasciicircum{}2 \textless{} y \#1 \$ "
+        r"$\alpha$ $\pm$ $\beta$ &"
+    ) in table
+
+
 def test_encoders_have_tables_of_their_own(records, make_record):
     both = [*records, *({**record, "encoder": "none", "f1": record["f1"] - 5} for record in records)]
     table = make_table(both)
     assert table.encoders == ["head", "none"]
-    assert table.to_markdown().count("### Encoder: ") == 6
+    assert table.to_markdown().count("### Encoder: ") == 8
     assert table.to_latex().count(r"\begin{table*}") == 2
     assert table.cells["none", "banking", "ellipsoid", 0.25, "f1"].mean == 67
     assert {(test.encoder, test.method) for test in table.comparisons} == {("head", "mine"), ("none", "mine")}

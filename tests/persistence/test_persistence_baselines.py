@@ -24,6 +24,7 @@ OTHERS = [
     ("DOCClassifier", {"threshold": "auto"}),
     ("KNNOpenSetClassifier", {"normalize": False, "threshold": "auto"}),
     ("LOFOpenSetClassifier", {"contamination": "auto", "duplicates": "off"}),
+    ("LOFOpenSetClassifier", {"scope": "all"}),
     ("MOGBClassifier", {"split_purity": 0.0, "radius": "mean"}),
     ("MOGBClassifier", {"min_size": 1000}),  # no ball is left
     ("MahalanobisClassifier", {"covariance": "class"}),
@@ -226,6 +227,12 @@ def test_state_that_could_not_score_is_refused(rows, tmp_path, name, parameters,
 
     with pytest.raises(ValueError, match=sentence):
         altered(tmp_path / "model", change)
+
+
+def test_lof_of_another_scope_is_refused(rows, tmp_path):
+    save(make("LOFOpenSetClassifier").fit(*rows).set_params(scope="all"), tmp_path / "model")
+    with pytest.raises(ValueError, match="_starts must hold 2 numbers"):
+        load(tmp_path / "model")
 
 
 ARRAYS = [

@@ -1,0 +1,139 @@
+"""Base of a method of one's own: a score for each class, and the threshold that the package chooses."""
+
+from abc import abstractmethod
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils._param_validation import StrOptions
+
+from .._engine.samples import Gathered
+from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
+
+
+class ScoreOpenSetClassifier(ThresholdedClassifier):
+    """Base class of an open-set classifier by a score of your own.
+
+    A subclass writes :meth:`fit_scores` and :meth:`class_scores`. A sample is assigned to the class with the highest
+    score, and is open if this score is below ``threshold_``. The base class checks the data, finds duplicates, chooses
+    the threshold, and has all other methods of an open-set classifier.
+
+    The parameters are those that the subclass's ``__init__`` names. ``threshold`` must be one of them. ``duplicates``
+    and ``open_label`` have their default otherwise.
+
+    Read more in the :ref:`User Guide <own_method>`.
+
+    Parameters
+    ----------
+    threshold : {"auto", "quantile"} or float, default="auto"
+        ``"quantile"`` rejects 5 % of the held-out known samples (five folds; groups are never divided). ``"auto"`` also
+        holds out a fifth of the classes in each fold, and their samples are open. It chooses the threshold by the
+        expected F1 (:ref:`thresholds`). With fewer than three classes and no samples of ``open_label`` it is
+        ``"quantile"``. A number is the smallest score that is known.
+
+    duplicates : {"once", "each", "off"}, default="once"
+        Weight of exact and near duplicates of a sample within its class. ``"once"``: together they have the weight of
+        one sample. ``"each"``: each has its own weight. ``"off"``: duplicates are not searched.
+
+    open_label : int or str, default=-1
+        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The known classes.
+
+    open_label_ : int, float or str
+        The open label, in the kind of ``classes_``.
+
+    threshold_ : float
+        Samples with a lower score are open; ``score_samples`` is the score minus ``threshold_``.
+
+    offset_ : float
+        ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which is the threshold.
+
+    class_offsets_ : ndarray of shape (n_classes,)
+        Added to ``offset_`` for each class. Zeros after ``fit``.
+
+    groups_ : ndarray of shape (n_samples,)
+        Samples with the same number were held out together: the ``groups`` given to ``fit``, else the duplicates found.
+        −1 for samples of weight 0 and outliers.
+
+    n_features_in_ : int
+        Number of features seen in ``fit``.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Names of the features, if X has names that are all strings.
+
+    See Also
+    --------
+    skellipsoid.benchmark.run : Compares it with other methods.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skellipsoid import ScoreOpenSetClassifier
+    >>> class NearestMedian(ScoreOpenSetClassifier):
+    ...     def __init__(self, *, threshold="auto"):
+    ...         self.threshold = threshold
+    ...     def fit_scores(self, X, classes, sample_weight):
+    ...         self.medians_ = [np.median(X[classes == k], axis=0) for k in range(classes.max() + 1)]
+    ...     def class_scores(self, X):
+    ...         return -np.column_stack([abs(X - median).sum(axis=1) for median in self.medians_])
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(centre, 1, size=(50, 2)) for centre in (0, 10, 20)])
+    >>> clf = NearestMedian().fit(X, np.repeat(["left", "middle", "right"], 50))
+    >>> clf.predict([[0, 0], [20, 20], [0, 20]]).tolist()
+    ['left', 'right', '-1']
+    """
+
+    threshold: str | float = "auto"
+    duplicates: str = "once"
+    open_label: Any = -1
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "threshold": [Real, StrOptions({"quantile", "auto"})],
+        "duplicates": [StrOptions({"once", "each", "off"})],
+        "open_label": [Real, str],
+    }
+
+    @abstractmethod
+    def fit_scores(self, X: Floats, classes: Integers, sample_weight: Floats) -> None:
+        """Learn the scores. Called once for the training samples, and for the folds that choose the threshold.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+            Known samples in double precision.
+        classes : ndarray of shape (n_samples,)
+            Class of each, 0 to n_classes − 1. Each class has at least one sample.
+        sample_weight : ndarray of shape (n_samples,)
+            Positive weights.
+        """
+
+    @abstractmethod
+    def class_scores(self, X: Floats) -> Floats:
+        """Score samples for each class.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples, n_classes)
+            Higher is more known, comparable between classes. Never NaN.
+        """
+
+    def _fit_scores(self, X: Floats, classes: Integers, gathered: Gathered) -> None:
+        self.fit_scores(X, classes, gathered.weights)
+
+    def _score(self, X: Floats) -> Scored:
+        by_class: NDArray[np.float64] = np.asarray(self.class_scores(X), dtype=np.float64)
+        wanted = (len(X), len(self.classes_))
+        if by_class.shape != wanted or np.isnan(by_class).any():
+            found = "holds NaN" if by_class.shape == wanted else f"has the shape {by_class.shape}"
+            msg = f"class_scores of {type(self).__name__} {found}; return numbers of the shape {wanted}."
+            raise ValueError(msg)
+        assigned = by_class.argmax(axis=1)
+        return Scored(assigned, by_class[np.arange(len(X)), assigned], by_class)

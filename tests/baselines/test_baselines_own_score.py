@@ -1,0 +1,103 @@
+"""A score of one's own: the base class that finds its threshold and checks what it is given."""
+
+import pickle
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from skellipsoid import ScoreOpenSetClassifier
+from skellipsoid.baselines import MahalanobisClassifier
+from skellipsoid.datasets import make_open_blobs
+from skellipsoid.metrics import open_set_f1_score
+
+GUIDE = Path(__file__).parents[2] / "docs" / "guide"
+
+
+class Nearest(ScoreOpenSetClassifier):
+    """Minus the distance to the weighted class mean."""
+
+    def __init__(self, *, threshold="auto", duplicates="once", open_label=-1):
+        self.threshold = threshold
+        self.duplicates = duplicates
+        self.open_label = open_label
+
+    def fit_scores(self, X, classes, sample_weight):
+        self.means_ = [
+            np.average(X[classes == k], axis=0, weights=sample_weight[classes == k]) for k in range(classes.max() + 1)
+        ]
+
+    def class_scores(self, X):
+        return -np.column_stack([np.linalg.norm(X - mean, axis=1) for mean in self.means_])
+
+
+class Broken(Nearest):
+    def class_scores(self, X):
+        return super().class_scores(X)[:, :1]
+
+
+class Empty(Nearest):
+    def class_scores(self, X):
+        return np.nan * super().class_scores(X)
+
+
+@pytest.fixture
+def blobs():
+    X, y = make_open_blobs(600, 4, n_known=6, open_share=0.3, random_state=0)
+    is_train = (np.arange(len(X)) % 2 == 0) & (y != -1)
+    return X[is_train], y[is_train], X[1::2], y[1::2]
+
+
+def test_the_threshold_of_any_score_is_chosen_without_open_rows(blobs):
+    X, y, test, truth = blobs
+    clf = Nearest().fit(X, y)
+    accepting = Nearest(threshold=-np.inf).fit(X, y)
+    f1, of_all = (open_set_f1_score(truth, each.predict(test), labels=clf.classes_) for each in (clf, accepting))
+    assert f1 > of_all
+    assert accepting.predict(test).tolist() == clf.predict_known(test).tolist()
+    np.testing.assert_allclose(clf.score_samples(test), clf._score(test).knownness - clf.threshold_)
+    assert {*clf.predict(test)} <= {*clf.classes_, -1}
+    assert clf.held_out_.is_open.any()
+    loaded = pickle.loads(pickle.dumps(clf))
+    np.testing.assert_array_equal(loaded.predict(test), clf.predict(test))
+
+
+def test_the_quantile_rejects_its_share_and_labels_may_be_strings(blobs):
+    X, y, *_ = blobs
+    labels = np.array(list("abcdef"))[y]
+    clf = Nearest(threshold="quantile", open_label="none").fit(X, labels)
+    held_out = clf.held_out_
+    assert np.mean(held_out.score[~held_out.is_open] < 0) <= 0.05
+    assert clf.predict(1000 + X[:1]).tolist() == ["none"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        (Broken, r"^class_scores of Broken has the shape \(\d+, 1\); return numbers of the shape \(\d+, \d\)\.$"),
+        (Empty, r"^class_scores of Empty holds NaN; return numbers of the shape"),
+    ],
+)
+def test_scores_that_cannot_be_compared_are_refused(kind, message, blobs):
+    with pytest.raises(ValueError, match=message):
+        kind().fit(*blobs[:2])
+
+
+def test_a_threshold_that_is_none_is_refused(blobs):
+    with pytest.raises(ValueError, match="The 'threshold' parameter of Nearest must be"):
+        Nearest(threshold="paper").fit(*blobs[:2])
+
+
+def test_the_mixture_of_the_guide_is_short_and_near_the_density_of_the_package(blobs, monkeypatch):
+    monkeypatch.syspath_prepend(GUIDE)
+    assert len((GUIDE / "mixture.py").read_text(encoding="utf-8").splitlines()) <= 40
+    from mixture import Mixture
+
+    X, y, test, truth = blobs
+    ours = MahalanobisClassifier(covariance="class", threshold="auto").fit(X, y).predict(test)
+    theirs = Mixture(random_state=0).fit(X, y).predict(test)
+    f1 = [open_set_f1_score(truth, answers, labels=np.unique(y)) for answers in (ours, theirs)]
+    assert f1[1] > f1[0] - 0.1
+    assert Mixture(random_state=0).fit(X[y < 3][:7], y[y < 3][:7]).predict(X[:1])[0] in {-1, *y}
+    sys.modules.pop("mixture")
