@@ -32,6 +32,8 @@ from ._use import explained, report
 
 #: Share of each intent's texts that sets the operating point.
 _TUNING_SHARE = 0.2
+#: The kind of finding that needs nothing to be done: equal texts count once.
+_COPIES = "exact_duplicates"
 #: Findings of one kind that are printed at most.
 _MOST_SHOWN = 5
 
@@ -131,19 +133,25 @@ def _check_texts(texts: NDArray[np.object_], labels: NDArray[Any], options: argp
     """Say what may be wrong with the texts, one sentence a line, and count it by kind."""
     found = check_training_texts(texts, labels, encoder=_encoder(options), open_label=options.open_label)
     counts = dict(Counter(found.kind.tolist()))
-    if counts and not options.quiet:
+    copies = counts.get(_COPIES, 0)
+    if len(counts) > bool(copies) and not options.quiet:
         print(
             "Look at these texts (rows count from 0, without the header and the rows that are left out):",
             file=sys.stderr,
         )
         for kind, count in counts.items():
+            if kind == _COPIES:
+                continue
             print(*found.message[found.kind == kind][:_MOST_SHOWN], sep="\n", file=sys.stderr)
             if count > _MOST_SHOWN:
                 print(
                     f"({count - _MOST_SHOWN} more of this kind; skellipsoid.check_training_texts gives all.)",
                     file=sys.stderr,
                 )
-        sys.stderr.flush()
+    if copies and not options.quiet:
+        whose = "1 label has" if copies == 1 else f"{copies} labels have"
+        print(f"{whose} equal texts, each of which counts once: nothing to do.", file=sys.stderr)
+    sys.stderr.flush()
     return counts
 
 

@@ -128,7 +128,7 @@ def test_demo_of_copies_does_not_flatter_itself(tiny_command, texts, labels, tmp
     out, err = capsys.readouterr()
     # Two of the eight texts of each of four intents, in three copies each.
     assert "3 known intents, 54 training texts, 24 test texts (6 open)" in out
-    assert "The class 'alarm' has equal texts in rows (0, 32, 64)" in err
+    assert "4 labels have equal texts, each of which counts once: nothing to do." in err
     # Nor is one text shown twice as the reason of an answer.
     first, second = out.splitlines()[1:3]
     assert first == "    nearest training text: 'alarm' (alarm)"
