@@ -25,8 +25,8 @@ class EliDecide(BaseEstimator):
     ----------
     n_mix : int or tuple of (int, int), default=(2, 3)
         P, number of samples with distinct labels that are mixed into a pseudo-open sample. A tuple gives the smallest
-        and the largest P; each pseudo-open sample draws its own, all equally likely. If fewer classes are known, P is at
-        most their number. If a batch has fewer labels than P, it has no pseudo-open sample of this P.
+        and the largest P; each pseudo-open sample draws its own, all equally likely. If fewer classes are known, P is
+        at most their number. If a batch has fewer labels than P, it has no pseudo-open sample of this P.
 
     learning_rate : float, default=0.001
         Step size of Adam.
@@ -145,19 +145,21 @@ class EliDecide(BaseEstimator):
 
     def _validate_params(self) -> None:
         super()._validate_params()
-        if isinstance(self.n_mix, Integral):
-            return
-        pair = list(self.n_mix)
-        if len(pair) != 2 or not all(isinstance(n, Integral) and n >= 2 for n in pair) or pair[0] > pair[1]:
+        pair: tuple[Any, ...] = self._range_of_p()
+        if len(pair) != 2 or not all(isinstance(n, Integral) for n in pair) or not 2 <= pair[0] <= pair[1]:
             msg = (
                 f"n_mix of EliDecide is {self.n_mix!r}, but must be an integer of at least 2, or the smallest and the "
                 "largest of them; pass for instance n_mix=(2, 3)."
             )
             raise ValueError(msg)
 
+    def _range_of_p(self) -> tuple[int, ...]:
+        given: Any = self.n_mix
+        return tuple(given) if isinstance(given, tuple | list) else (given, given)
+
     def _settings(self, alpha: float, beta: float, n_classes: int) -> TrainingSettings:
-        """Settings of the engine; P is at most the number of known classes."""
-        fewest, most = (self.n_mix, self.n_mix) if isinstance(self.n_mix, Integral) else self.n_mix
+        """Give the settings of the engine; P is at most the number of known classes."""
+        fewest, most = self._range_of_p()
         ours = {name: value for name, value in self.get_params().items() if name not in ("n_mix", "rescale")}
         n_mix = (min(fewest, n_classes), min(most, n_classes))
         return TrainingSettings(alpha=alpha, beta=beta, n_mix=n_mix, **ours)

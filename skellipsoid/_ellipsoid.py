@@ -67,9 +67,9 @@ class EllipsoidOpenSetClassifier(FittedAxes, KeepsHeldOut, BoundaryOpenSetClassi
         with the settings of this object. It takes much longer.
 
     duplicates : {"once", "each", "off"}, default="once"
-        Treatment of exact and near duplicates of a sample within its class, which are frequent in real logs. ``"once"``:
-        duplicates are held out together, and together have the weight of one sample. ``"each"``: they are held out
-        together, and each has its own weight. ``"off"``: duplicates are not searched. Read more in the
+        Treatment of exact and near duplicates of a sample within its class, which are frequent in real logs.
+        ``"once"``: duplicates are held out together, and together have the weight of one sample. ``"each"``: they are
+        held out together, and each has its own weight. ``"off"``: duplicates are not searched. Read more in the
         :ref:`User Guide <repeated>`.
 
     outliers : {"drop", "keep"}, default="drop"

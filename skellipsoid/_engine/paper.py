@@ -221,7 +221,7 @@ class BoundaryTrainer:
         return loss + self._contract(matrices, shifts, negatives) if len(negatives) else loss
 
     def _map(self, matrices: Tensor, batch: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
-        """‖A_k (z − c_k)‖ of every sample for the class given with it, (n_batch,), and A_k c_k, (n_classes, n_features).
+        """Give ‖A_k (z − c_k)‖ of every sample and its class, (n_batch,), and all A_k c_k, (n_classes, n_features).
 
         Samples are arranged class by class, padded to the most frequent class of the batch; the centroids come last.
         """

@@ -5,7 +5,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-
 from paper_helpers import SETTINGS as PAPER
 
 from skellipsoid._engine.paper import BoundaryTrainer, start_ellipsoids, train_ellipsoids

@@ -86,7 +86,7 @@ ALTERED = {
         setting(2, "parameters", "alpha", "x"),
         "The 'alpha' parameter of EllipsoidOpenSetClassif",
     ),
-    "a choice of none": (setting(2, "parameters", "init", "best"), "The 'init' parameter of EllipsoidOpenSetClassif"),
+    "a choice of none": (setting(2, "parameters", "outliers", "best"), "The 'outliers' parameter of EllipsoidOpenSet"),
     "a negative count": (setting(1, "parameters", "n_components", -1), "The 'n_components' parameter of PCA must be"),
     "no device": (setting(2, "parameters", "device", "gpu"), "device='gpu' is not available"),
     "a foreign parameter": (setting(0, "parameters", "gamma", 1), "StandardScaler has no parameter 'gamma'"),
