@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import Pipeline
@@ -154,6 +155,17 @@ def test_finetune_and_the_trainer_are_ordinary_parameters(tiny_model, texts, lab
     search = GridSearchCV(pipeline, grid, cv=2, refit=False, error_score="raise").fit(texts, labels)
     assert len(search.cv_results_["params"]) == 12
     assert n_fits() == 2 * 3 * 2
+
+
+def test_the_encoder_transforms_the_validation_texts(tiny_model, texts, labels):
+    clf = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=3), random_state=0)
+    encoder = SupConTextEncoder(tiny_model, finetune="head", max_iter=3, random_state=0)
+    with config_context(enable_metadata_routing=True):
+        clf.set_fit_request(X_val=True, y_val=True)
+        pipeline = Pipeline([("enc", encoder), ("clf", clf)], transform_input=["X_val"])
+        pipeline.fit(texts, labels, X_val=texts[::2], y_val=labels[::2])
+    held_out = np.sort(pipeline[-1].score_samples(pipeline[0].transform(texts[::2])))
+    np.testing.assert_allclose(pipeline[-1].held_out_scores_, held_out, atol=1e-4)
 
 
 def test_cross_validation_of_the_whole_pipeline(tiny_model, texts, labels):
