@@ -229,7 +229,7 @@ def test_feature_names_are_on_the_axes_and_raise_no_warning(flat):
 
 @pytest.mark.parametrize("n_known", [8, 77])
 def test_names_of_many_classes_do_not_cover_one_another(n_known):
-    clf, X, y = fit_blobs(2, n_known, max_iter=1)
+    clf, X, y = fit_blobs(2, n_known)
     clf.classes_ = LONG_NAMES[:n_known]
     clf.open_label_ = "-1"
     y = np.append(LONG_NAMES[:n_known], "-1")[y]
