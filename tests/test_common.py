@@ -50,6 +50,7 @@ from skellipsoid.baselines import (
 QUICK_HEAD = {"max_iter": 20, "learning_rate": 0.05}
 #: Each classifier, with parameters that make it quick for this package's own checks.
 CLASSIFIERS = {
+    EllipsoidOpenSetClassifier: {},
     BallClassifier: {"coverage": 1.0},
     ADBClassifier: {},
     # The median distance, where half of the rows are outside, made larger by negatives far away.
