@@ -15,14 +15,13 @@ from sklearn.datasets import load_digits, load_wine
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import scale
 
-from skellipsoid import EllipsoidOpenSetClassifier
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier
 from skellipsoid.metrics import open_set_accuracy, open_set_auroc, open_set_f1_score
 from skellipsoid.model_selection import KnownClassSplit
 
-LETTER = {"init": "identity", "early_stopping": False, "max_iter": 20}
 SETTINGS = {
-    "paper": {**LETTER, "recalibrate": False, "rescale": False},
-    "size rule alone": LETTER,
+    "EliDecide": {"trainer": EliDecide()},
+    "EliDecide, our radius scale": {"trainer": EliDecide(recalibrate=True)},
     "default": {},
 }
 N_SEEDS = 20

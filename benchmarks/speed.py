@@ -31,7 +31,7 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 from sklearn.pipeline import Pipeline
 
-from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, datasets, load, save
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder, datasets, load, save
 from skellipsoid._engine import text as text_engine
 from skellipsoid._engine.contrastive import TokenRows
 
@@ -88,12 +88,12 @@ def boundary():
     """
     for name, size in SIZES.items():
         X, y = class_like_features(*size)
-        letter = {"init": "identity", "early_stopping": False, "recalibrate": False, "batch_size": 128, "max_iter": 1}
+        trained = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=1))
         part = 1 if size[0] < 100 else 8
         few = X[: size[2] // part], y[: size[2] // part]
         works = {
             f"plain, 1/{part} epoch": lambda few=few: plain_fit(*few, n_epochs=1),
-            "init='identity', 1 epoch": lambda X=X, y=y, letter=letter: EllipsoidOpenSetClassifier(**letter).fit(X, y),
+            "EliDecide, 1 epoch": lambda X=X, y=y, trained=trained: trained.fit(X, y),
             "defaults, whole fit": lambda X=X, y=y: EllipsoidOpenSetClassifier(random_state=0).fit(X, y),
         }
         print(f"  {name}")
@@ -104,7 +104,7 @@ def predict():
     """Label 20,000 rows by 112 classes of 768 features, beside detectors of scikit-learn that give no label."""
     X, y = class_like_features(112, 768, 11250)
     rows = class_like_features(112, 768, 20_000, seed=1)[0]
-    full = EllipsoidOpenSetClassifier(init="identity", max_iter=1, early_stopping=False)
+    full = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=1))
     # One fitted envelope stands for those of all classes, whose work is the same: fitting one takes half a minute.
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it has fewer rows than features

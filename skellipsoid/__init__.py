@@ -8,6 +8,7 @@ from ._version import __version__
 if TYPE_CHECKING:
     from . import baselines, benchmark, datasets, metrics, model_selection, plotting
     from ._data_check import check_training_features, check_training_texts
+    from ._elidecide import EliDecide
     from ._ellipsoid import EllipsoidOpenSetClassifier
     from ._encoder import SupConTextEncoder
     from ._explain import explain
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from .persistence import load, save
 
 __all__ = [
+    "EliDecide",
     "EllipsoidOpenSetClassifier",
     "ScoreOpenSetClassifier",
     "SupConTextEncoder",
@@ -37,6 +39,7 @@ __all__ = [
 
 #: Modules that a name is imported from when it is first used: torch and scikit-learn take seconds to import.
 _MODULE_OF = {
+    "EliDecide": "_elidecide",
     "EllipsoidOpenSetClassifier": "_ellipsoid",
     "ScoreOpenSetClassifier": "baselines._own_score",
     "SupConTextEncoder": "_encoder",

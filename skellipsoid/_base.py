@@ -34,6 +34,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     open_label: Any
     duplicates: str
+    #: Whether outliers are left out of the fit: ``"drop"`` or ``"keep"``.
+    outliers: str = "drop"
     #: Whether rows may weigh differently.
     _takes_weights: ClassVar[bool] = True
 
@@ -92,8 +94,14 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return self
 
     def _fit_rows(
-        self, X: NDArray[Any], y: NDArray[Any], weights: NDArray[np.float64], groups: NDArray[np.int64] | None
+        self,
+        X: NDArray[Any],
+        y: NDArray[Any],
+        weights: NDArray[np.float64],
+        groups: NDArray[np.int64] | None,
+        **more: Any,
     ) -> None:
+        """Fit to valid rows; ``more`` is what the method's own ``_fit_boundaries`` takes besides."""
         self.open_label_ = cast_open_label(self.open_label, y)
         present = np.flatnonzero(weights > 0)
         if not self._takes_weights and np.ptp(weights[present]) > 0:
@@ -122,7 +130,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         is_known = codes < n_classes
         known = self._check_single_groups(gathered.where(is_known), codes[is_known])
         self.offset_, self.class_offsets_ = 0.0, np.zeros(n_classes)
-        self._fit_boundaries(X[is_known], codes[is_known], X[~is_known], known)
+        self._fit_boundaries(X[is_known], codes[is_known], X[~is_known], known, **more)
 
     def _check_single_groups(self, known: Gathered, codes: NDArray[np.int64]) -> Gathered:
         """Warn of classes that are one group; where all are, their duplicates are the groups."""
@@ -149,6 +157,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     def _outlying(self, X: NDArray[Any], codes: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Find outliers to leave out, with a warning that names them."""
+        if self.outliers == "keep":
+            return np.empty(0, dtype=np.int64)
         known = np.flatnonzero(codes < len(self.classes_))
         rows = known[outlying_rows(X[known].astype(np.float64), codes[known])]
         if len(rows):

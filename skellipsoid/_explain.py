@@ -40,7 +40,7 @@ def explain(
         Features, or texts for a text Pipeline.
     n_axes : int, default=3
         Number of axes to name for each sample, the largest contribution first. There are at most n_classes − 1 shared
-        axes. With ``init="identity"`` they are the axes of the class's own ellipsoid, one per feature.
+        axes. With a trainer they are the axes of the class's own ellipsoid, one per feature.
     n_neighbors : int, default=0
         Number of nearest samples of ``reference`` to name for each sample.
     reference : array-like, default=None

@@ -121,7 +121,7 @@ class FittedAxes:
         -------
         directions : ndarray of shape (n_axes, n_features)
             ``X @ directions.T`` are coordinates in units of the standard deviation within classes, uncorrelated within
-            classes and between class means. At most one axis less than classes, and none with ``init="identity"``.
+            classes and between class means. At most one axis less than classes, and none with a trainer.
         variances : ndarray of shape (n_axes,)
             Variance of the class means along each axis, largest first.
         poles : ndarray of shape (n_axes, 2)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skellipsoid import EllipsoidOpenSetClassifier
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier
 from skellipsoid._engine import devices
 
 #: Axes are kept in single precision.
@@ -44,11 +44,11 @@ def new_rows(X, n_samples=200):
     training_data(),
     st.floats(-6, 6).map(lambda exponent: 10**exponent),
     st.floats(-1000, 1000),
-    st.sampled_from(["covariance", "identity"]),
+    st.sampled_from([None, EliDecide(max_iter=4)]),
 )
-def test_decisions_are_the_same_after_shift_and_scaling(data, scale, shift, init):
+def test_decisions_are_the_same_after_shift_and_scaling(data, scale, shift, trainer):
     X, y = data
-    clf = EllipsoidOpenSetClassifier(init=init, max_iter=4, random_state=0)
+    clf = EllipsoidOpenSetClassifier(trainer=trainer, random_state=0)
     offset = shift * np.cos(np.arange(X.shape[1]))
     rows = new_rows(X)
     margins, answers = clf.fit(X, y).class_margins(rows), clf.predict(rows)

@@ -5,7 +5,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, explain
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder, explain
 from skellipsoid.datasets import load_assistant_intents, make_open_blobs
 
 
@@ -17,7 +17,7 @@ def blobs():
 @pytest.fixture(scope="module")
 def clf(blobs):
     X, y = blobs
-    return EllipsoidOpenSetClassifier(max_iter=10, random_state=0).fit(X[y >= 0], y[y >= 0])
+    return EllipsoidOpenSetClassifier(random_state=0).fit(X[y >= 0], y[y >= 0])
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def test_shares_add_up_to_the_whole(blobs, clf):
 
 def test_the_axes_of_learned_ellipsoids_explain_the_whole_distance(blobs):
     X, y = blobs
-    clf = EllipsoidOpenSetClassifier(init="identity", max_iter=10, random_state=0).fit(X[y >= 0], y[y >= 0])
+    clf = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=10), random_state=0).fit(X[y >= 0], y[y >= 0])
     why, _, deviations = shares_and_deviations(clf, X, n_axes=5)  # of five features
     np.testing.assert_allclose(why["shared_share"], 1, atol=1e-4)
     np.testing.assert_allclose((deviations**2).sum(axis=1), (1 - why["margin"]) ** 2, rtol=1e-4)
@@ -130,7 +130,7 @@ def test_neighbours_come_from_the_reference(blobs, clf):
 
 def test_text_pipeline_names_texts(tiny_model, texts, labels):
     model = make_pipeline(
-        SupConTextEncoder(tiny_model, finetune="none"), EllipsoidOpenSetClassifier(max_iter=3, random_state=0)
+        SupConTextEncoder(tiny_model, finetune="none"), EllipsoidOpenSetClassifier(random_state=0)
     ).fit(texts, labels)
     why = pd.DataFrame(explain(model, pd.Series(texts[:4]), n_neighbors=1, reference=texts))
     assert why["text"].tolist() == list(texts[:4])
@@ -140,7 +140,7 @@ def test_text_pipeline_names_texts(tiny_model, texts, labels):
 
 @pytest.mark.parametrize("output", ["default", "pandas"])
 def test_kept_texts_are_the_reference(tiny_model, texts, labels, output):
-    classifier = EllipsoidOpenSetClassifier(max_iter=3, random_state=0)
+    classifier = EllipsoidOpenSetClassifier(random_state=0)
     encoder = SupConTextEncoder(tiny_model, finetune="none", keep_texts=True)
     model = make_pipeline(encoder, StandardScaler(), classifier).set_output(transform=output).fit(texts, labels)
     queries = ["wake me at six", "lights off", "a rainy morning"]
@@ -161,13 +161,13 @@ def test_kept_texts_are_the_reference(tiny_model, texts, labels, output):
 def test_frames_pipelines_and_single_classes(blobs):
     X, y = blobs
     frame = pd.DataFrame(X, columns=list("abcde"))
-    model = make_pipeline(StandardScaler(), EllipsoidOpenSetClassifier(max_iter=3, random_state=0))
+    model = make_pipeline(StandardScaler(), EllipsoidOpenSetClassifier(random_state=0))
     model.set_output(transform="pandas").fit(frame[y >= 0], y[y >= 0])
     assert "text" not in explain(model, frame)
-    single = EllipsoidOpenSetClassifier(
-        init="identity", early_stopping=False, recalibrate=False, max_iter=3, random_state=0
-    )
-    why = explain(single.fit(frame[y == 0], y[y == 0]), frame)
+    single = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=3), random_state=0)
+    single.fit(frame[y == 0], y[y == 0])
+    single.held_out_scores_ = None
+    why = explain(single, frame)
     assert (why.runner_up == 0).all()
     np.testing.assert_array_equal(why.runner_up_margin, why.margin)
     assert "p_value" not in why

@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import skellipsoid
-from skellipsoid import EllipsoidOpenSetClassifier
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier
 from skellipsoid._held_out import held_out_rows
 from skellipsoid.baselines import BallClassifier, MahalanobisClassifier, SoftmaxOpenSetClassifier
 from skellipsoid.datasets import make_open_blobs
@@ -53,11 +53,11 @@ def test_held_out_scores_survive_and_a_fit_clears_them(fitted, tmp_path):
     assert len(other.held_out_.score) <= 12
 
 
-@pytest.mark.parametrize("init", ["covariance", "identity"])
-def test_real_open_samples_are_open(init):
+@pytest.mark.parametrize("trainer", [None, EliDecide(max_iter=3, validation_fraction=0.5)])
+def test_real_open_samples_are_open(trainer):
     X, y = blobs(300, 3)
     X, y = np.concatenate([X, np.full((4, 6), 40.0) + np.arange(4)[:, np.newaxis]]), np.append(y, [-1] * 4)
-    clf = EllipsoidOpenSetClassifier(init=init, max_iter=3, validation_fraction=0.5, random_state=0).fit(X, y)
+    clf = EllipsoidOpenSetClassifier(trainer=trainer, random_state=0).fit(X, y)
     rows = clf.held_out_
     assert 0 < np.sum(rows.label == -1) <= 4
     assert rows.is_open[rows.label == -1].all()

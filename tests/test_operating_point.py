@@ -48,7 +48,7 @@ def data():
 @pytest.fixture
 def fitted(data):
     X, y = data
-    return EllipsoidOpenSetClassifier(max_iter=5, random_state=0).fit(X[y != "new"][::2], y[y != "new"][::2])
+    return EllipsoidOpenSetClassifier(random_state=0).fit(X[y != "new"][::2], y[y != "new"][::2])
 
 
 @settings(deadline=None)
@@ -272,7 +272,7 @@ def test_survives_pickle_and_save_and_a_refit_resets_it(data, fitted, tmp_path):
 
 def test_takes_a_pipeline(data):
     X, y = data
-    model = make_pipeline(StandardScaler(), EllipsoidOpenSetClassifier(max_iter=3, random_state=0)).fit(X, y)
+    model = make_pipeline(StandardScaler(), EllipsoidOpenSetClassifier(random_state=0)).fit(X, y)
     set_operating_point(model, X, rejection_rate=0.25)
     assert np.sum(model.predict(X) == "-1") == 74
 
@@ -311,7 +311,7 @@ def test_foreign_estimators_are_refused(data):
         set_operating_point(LogisticRegression().fit(X, y), X, y, rejection_rate=0.1)
 
 
-QUICK = EllipsoidOpenSetClassifier(max_iter=5, random_state=0)
+QUICK = EllipsoidOpenSetClassifier(random_state=0)
 
 
 @pytest.fixture(scope="module")
@@ -325,7 +325,7 @@ def test_tuner_repeats_what_its_folds_say(blobs, rates):
     tuned = TunedOperatingPointCV(QUICK, cv=3, **rates).fit(X, y)
     offsets = []
     for i, (train, test) in enumerate(OpenSetKFold(3, shuffle=True, random_state=0).split(X, y)):
-        fold = EllipsoidOpenSetClassifier(max_iter=5, random_state=0).fit(X[train], y[train])
+        fold = EllipsoidOpenSetClassifier(random_state=0).fit(X[train], y[train])
 
         def measured(clf, test=test):
             answers = clf.predict(X[test])
@@ -348,7 +348,7 @@ def test_tuner_repeats_what_its_folds_say(blobs, rates):
             assert tuned.cv_results_[name][i] == pytest.approx(value)
     np.testing.assert_allclose(tuned.cv_results_["offset"], offsets)
     assert tuned.offset_ == tuned.estimator_.offset_ == np.median(offsets)
-    whole = EllipsoidOpenSetClassifier(max_iter=5, random_state=0).fit(X, y)
+    whole = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
     whole.offset_ = tuned.offset_
     np.testing.assert_array_equal(tuned.predict(X), whole.predict(X))
     np.testing.assert_array_equal(tuned.score_samples(X), whole.score_samples(X))
@@ -379,7 +379,7 @@ def test_tuner_goes_where_estimators_go(blobs, tmp_path):
 def test_tuner_takes_real_open_rows_and_text(tiny_model, texts, labels, open_texts):
     model = make_pipeline(
         skellipsoid.SupConTextEncoder(tiny_model, finetune="none"),
-        EllipsoidOpenSetClassifier(max_iter=3, open_label="open", random_state=0),
+        EllipsoidOpenSetClassifier(open_label="open", random_state=0),
     )
     both, truth = [*texts, *open_texts], [*labels, *["open"] * len(open_texts)]
     tuned = TunedOperatingPointCV(model, cv=2, open_acceptance_rate=0.5).fit(both, truth)

@@ -7,11 +7,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import Pipeline
 
-from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder
 from skellipsoid.datasets import load_assistant_intents
 
 
@@ -36,7 +37,7 @@ def make(model, memory=None, encoder=SupConTextEncoder, **parameters):
     # So small a model must learn its words: a head on it tells little apart.
     settings = {"finetune": "full", "temperature": 0.3, "learning_rate": 3e-3, "batch_size": 16, "max_iter": 20}
     enc = encoder(model, random_state=0, **settings)
-    clf = EllipsoidOpenSetClassifier(random_state=0, max_iter=20)
+    clf = EllipsoidOpenSetClassifier(random_state=0)
     return Pipeline([("enc", enc), ("clf", clf)], memory=memory).set_params(**parameters)
 
 
@@ -124,7 +125,7 @@ def test_pickle_and_joblib_keep_the_pipeline(fitted, queries, tmp_path):
 def test_grid_search_fits_the_encoder_once_per_fold_if_there_is_a_memory(
     tiny_model, texts, labels, tmp_path, n_fits, cached
 ):
-    pipeline = make(tiny_model, str(tmp_path) if cached else None, CountingEncoder, enc__max_iter=3, clf__max_iter=3)
+    pipeline = make(tiny_model, str(tmp_path) if cached else None, CountingEncoder, enc__max_iter=3)
     grid = {"clf__beta": [0.1, 0.5], "clf__alpha": [0.3, 0.6, 1.0]}
     search = GridSearchCV(pipeline, grid, cv=2, error_score="raise").fit(texts, labels)
     # Two folds of six settings, and the best once more on everything.
@@ -144,12 +145,27 @@ def test_a_memory_changes_no_result(tiny_model, texts, labels, fitted, queries, 
     assert n_fits() == 2
 
 
-def test_finetune_and_n_mix_are_ordinary_parameters(tiny_model, texts, labels, tmp_path, n_fits):
-    pipeline = make(tiny_model, str(tmp_path), CountingEncoder, enc__max_iter=3, clf__max_iter=3)
-    grid = {"enc__finetune": ["head", "full", "none"], "clf__n_mix": [2, 3], "enc__loss": ["supcon", "softmax"]}
+def test_finetune_and_the_trainer_are_ordinary_parameters(tiny_model, texts, labels, tmp_path, n_fits):
+    pipeline = make(tiny_model, str(tmp_path), CountingEncoder, enc__max_iter=3, clf__trainer=EliDecide(max_iter=3))
+    grid = {
+        "enc__finetune": ["head", "full", "none"],
+        "clf__trainer__weight_decay": [0.0, 0.01],
+        "enc__loss": ["supcon", "softmax"],
+    }
     search = GridSearchCV(pipeline, grid, cv=2, refit=False, error_score="raise").fit(texts, labels)
     assert len(search.cv_results_["params"]) == 12
     assert n_fits() == 2 * 3 * 2
+
+
+def test_the_encoder_transforms_the_validation_texts(tiny_model, texts, labels):
+    clf = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=3), random_state=0)
+    encoder = SupConTextEncoder(tiny_model, finetune="head", max_iter=3, random_state=0)
+    with config_context(enable_metadata_routing=True):
+        clf.set_fit_request(X_val=True, y_val=True)
+        pipeline = Pipeline([("enc", encoder), ("clf", clf)], transform_input=["X_val"])
+        pipeline.fit(texts, labels, X_val=texts[::2], y_val=labels[::2])
+    held_out = np.sort(pipeline[-1].score_samples(pipeline[0].transform(texts[::2])))
+    np.testing.assert_allclose(pipeline[-1].held_out_scores_, held_out, atol=1e-4)
 
 
 def test_cross_validation_of_the_whole_pipeline(tiny_model, texts, labels):

@@ -60,7 +60,6 @@ def fit_closed_form(samples: Samples, real_open: Tensor, settings: BoundarySetti
     real_open : Tensor of shape (n_open, n_features)
         Samples that are known to be open; may be empty.
     settings : BoundarySettings
-        ``recalibrate``, ``alpha`` and ``beta`` are used.
     seed : int
     """
     spheres = class_spheres(samples)
@@ -82,10 +81,8 @@ def fit_closed_form(samples: Samples, real_open: Tensor, settings: BoundarySetti
     synthetic = validator.synthetic(sources, settings.alpha, rng)
     validation = validator.validate(shapes, known, synthetic, [shared])[0]
     unit = _mean_distance(validation)
-    scale = unit
-    if settings.recalibrate:
-        scale = best_scale(validation, validation.strictness)[0] * (1 + BOUNDARY_TOLERANCE)
-        scale *= loss_scale(validation, settings.beta) / loss_scale(validation, 0.5)
+    scale = best_scale(validation, validation.strictness)[0] * (1 + BOUNDARY_TOLERANCE)
+    scale *= loss_scale(validation, settings.beta) / loss_scale(validation, 0.5)
     # Distances are multiples of the paper's mean radius.
     radius = float(spheres.radii[~spheres.degenerate].mean())
     radii = radius * scale / unit * validator.units(validation.mean_error)

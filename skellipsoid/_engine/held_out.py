@@ -307,10 +307,3 @@ def near_best(scores: NDArray[np.float64], error: float) -> NDArray[np.float64]:
     With few samples many candidates count, which reduces the variance; with many only the best.
     """
     return np.asarray(np.exp((scores - scores.max()) / max(error, SMALLEST_ERROR)))
-
-
-def boundary_f1(validation: Validation, *, rescales: bool) -> float:
-    """Give the expected F1 of boundaries: at the best radius scale if the fit ``rescales`` the radii, else at 1."""
-    if not len(validation.known):
-        return 0.0
-    return best_scale(validation)[1] if rescales else float(expected_f1(validation, np.ones(1))[0])

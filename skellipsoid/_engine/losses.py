@@ -1,7 +1,6 @@
 """The paper's losses, on tensors: expansion and contraction of a boundary, and the contrastive loss of features.
 
-Every boundary loss takes r = ‖A_k (z − c_k)‖₂ and Δ_k, in any shapes that broadcast, and has its derivative beside it:
-the training computes its gradient directly, without autograd.
+Every boundary loss takes r = ‖A_k (z − c_k)‖₂ and Δ_k, in any shapes that broadcast.
 """
 
 import torch
@@ -17,11 +16,6 @@ def expansion_loss(norms: Tensor, radii: Tensor) -> Tensor:
     return (norms - radii).clamp_min(0)
 
 
-def expansion_slope(norms: Tensor, radii: Tensor) -> Tensor:
-    """dL_p/dr."""
-    return (norms > radii).to(norms.dtype)
-
-
 def contraction_loss(norms: Tensor, radii: Tensor, beta: float) -> Tensor:
     """L_n of a pseudo-open sample (eq. 15).
 
@@ -29,12 +23,6 @@ def contraction_loss(norms: Tensor, radii: Tensor, beta: float) -> Tensor:
     """
     depth = radii - norms
     return torch.where(depth > 0, depth + beta, beta * torch.exp(depth.clamp_max(0)))
-
-
-def contraction_slope(norms: Tensor, radii: Tensor, beta: float) -> Tensor:
-    """dL_n/dr: −1 inside the boundary, −β exp(Δ − r) on it and outside."""
-    depth = radii - norms
-    return torch.where(depth > 0, -1.0, -beta * torch.exp(depth.clamp_max(0)))
 
 
 def inside_loss(norms: Tensor, radii: Tensor) -> Tensor:
@@ -45,23 +33,12 @@ def inside_loss(norms: Tensor, radii: Tensor) -> Tensor:
     return (radii - norms).clamp_min(0)
 
 
-def inside_slope(norms: Tensor, radii: Tensor) -> Tensor:
-    """dL_ADB/dr."""
-    return -(norms < radii).to(norms.dtype)
-
-
 def other_class_loss(
     norms: Tensor, radii: Tensor, eta: float = CLAB_WEIGHT, shrink: float = CLAB_SHRINK, expand: float = CLAB_EXPAND
 ) -> Tensor:
     """η max(Δ + s − r, 0) + η max(r − Δ − e, 0): the term of L_CLAB of a sample of another class (paper's appendix)."""
     shrinking, expanding = (radii + shrink - norms).clamp_min(0), (norms - radii - expand).clamp_min(0)
     return eta * (shrinking + expanding)
-
-
-def other_class_slope(norms: Tensor, radii: Tensor) -> Tensor:
-    """Differentiate ``other_class_loss`` by r."""
-    shrinking, expanding = norms < radii + CLAB_SHRINK, norms > radii + CLAB_EXPAND
-    return CLAB_WEIGHT * (expanding.to(norms.dtype) - shrinking.to(norms.dtype))
 
 
 def supervised_contrastive_loss(features: Tensor, classes: Tensor, temperature: float) -> Tensor:

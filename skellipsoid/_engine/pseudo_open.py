@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .samples import Samples
-from .settings import BoundarySettings
+from .settings import TrainingSettings
 
 #: Largest number of synthetic open samples in validation.
 MOST_NEGATIVES = 8192
@@ -38,17 +38,25 @@ def draw_negatives(
     classes: np.ndarray,
     real_open: Tensor,
     n_wanted: int,
-    settings: BoundarySettings,
+    settings: TrainingSettings,
     rng: np.random.Generator,
     weights: np.ndarray | None = None,
 ) -> Tensor:
-    """Draw open samples: up to half of them real ones, the others mixtures of ``rows`` (see ``draw_mixtures``).
+    """Draw open samples: up to half of them real ones, the others pseudo-open samples, mixtures of ``rows``.
 
-    Samples of a single class cannot be mixed: then only real ones are drawn, as many as there are.
+    The number of labels P is uniform for each pseudo-open sample, and so are the labels among those of ``rows``. A
+    sample that needs more labels than there are is not made. If none is made, only real ones are drawn, as many as
+    there are.
     """
     n_real = min(len(real_open), n_wanted // 2)
-    mixture = draw_mixtures(classes, n_wanted - n_real, settings.n_mix, settings.alpha, rng, weights)
-    mixed = rows[:0] if mixture is None else mixture.of(rows)
+    fewest, most = settings.n_mix
+    numbers = rng.integers(fewest, most + 1, size=n_wanted - n_real)
+    n_labels = len(np.unique(classes))
+    mixtures = [
+        draw_mixtures(classes, int((numbers == n_mix).sum()), n_mix, settings.alpha, rng, weights, uniform_labels=True)
+        for n_mix in range(fewest, min(most, n_labels) + 1)
+    ]
+    mixed = torch.cat([rows[:0], *(mixture.of(rows) for mixture in mixtures if mixture is not None)])
     chosen = rng.permutation(len(real_open))[: n_real if len(mixed) else n_wanted]
     return torch.cat([mixed, real_open[torch.from_numpy(chosen).to(real_open.device)]])
 
@@ -112,12 +120,14 @@ def draw_mixtures(
     alpha: float,
     rng: np.random.Generator,
     weights: np.ndarray | None = None,
+    *,
+    uniform_labels: bool = False,
 ) -> Mixture | None:
     """Draw ``n_mixtures`` pseudo-open samples from samples with the given classes.
 
     The first sample is drawn uniformly, each further one uniformly among the samples whose class is not yet in the
-    mixture. Gumbel noise on the classes' log counts does that for all mixtures at once. With fewer than ``n_mix``
-    classes, all of them are mixed.
+    mixture. Gumbel noise on the classes' log counts does that for all mixtures at once. With ``uniform_labels`` the
+    classes are drawn uniformly, and then one sample of each. With fewer than ``n_mix`` classes, all of them are mixed.
 
     Parameters
     ----------
@@ -131,6 +141,8 @@ def draw_mixtures(
         Random numbers come from the CPU, so that every device sees the same mixtures.
     weights : ndarray of shape (n_rows,), optional
         Weights in the draws; equal without it.
+    uniform_labels : bool, default=False
+        Whether every class is equally likely, however many samples it has.
 
     Returns
     -------
@@ -146,7 +158,7 @@ def draw_mixtures(
     ends = np.cumsum(np.ones(len(classes)) if weights is None else weights[by_class])
     last = np.cumsum(np.bincount(inverse)) - 1
     totals = np.diff(ends[last], prepend=0.0)
-    keys = np.log(totals) + rng.gumbel(size=(n_mixtures, len(labels)))
+    keys = rng.gumbel(size=(n_mixtures, len(labels))) + (0.0 if uniform_labels else np.log(totals))
     chosen = np.argpartition(-keys, n_mix - 1, axis=1)[:, :n_mix]  # (n_mixtures, n_mix) positions in labels
     drawn = (ends[last] - totals)[chosen] + rng.random(chosen.shape) * totals[chosen]
     places = np.minimum(np.searchsorted(ends, drawn, side="right"), last[chosen])

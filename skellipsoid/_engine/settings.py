@@ -5,19 +5,25 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class BoundarySettings:
-    """Parameters of ``EllipsoidOpenSetClassifier``, by the same names."""
+    """Parameters of ``EllipsoidOpenSetClassifier`` that act with every kind of fit, by the same names."""
 
     alpha: float
     beta: float
-    n_mix: int
-    shape: str
-    negative_loss: str
+
+
+@dataclass(frozen=True)
+class TrainingSettings(BoundarySettings):
+    """Parameters of ``EliDecide``, by the same names."""
+
+    n_mix: tuple[int, int]  # smallest and largest P
     learning_rate: float
+    weight_decay: float
     batch_size: int
     max_iter: int
-    early_stopping: bool
+    n_iter_no_change: int
+    shape: str
+    negative_loss: str
     recalibrate: bool
     validation_fraction: float
-    n_iter_no_change: int
-    tol: float
+    restore_best: bool
     verbose: int | bool

@@ -33,6 +33,7 @@ def run_epochs(
     n_iter_no_change: int,
     tol: float,
     score: Callable[[], float] | None = None,
+    loss_breaks_ties: bool = True,
     keep_best: Callable[[], object] | None = None,
     label: str = "",
     verbose: int | bool = 0,
@@ -52,6 +53,8 @@ def run_epochs(
     tol : float
     score : callable, optional
         Score of the validation samples, higher is better; called after each epoch.
+    loss_breaks_ties : bool
+        Whether an epoch with an equal score and a smaller loss is better.
     keep_best : callable, optional
         Called when the score is the best so far, to copy the model.
     label : str
@@ -67,8 +70,9 @@ def run_epochs(
             history.losses.append(loss)
             if score is not None:
                 history.scores.append(score())
-            # Epochs with equal scores are compared by the loss.
-            signal = (history.scores[-1], -loss) if score is not None else (0.0, -loss)
+            signal = (0.0, -loss)
+            if score is not None:
+                signal = (history.scores[-1], -loss if loss_breaks_ties else 0.0)
             if signal > best:
                 best, history.best_epoch = signal, epoch
                 if keep_best is not None:

@@ -8,21 +8,11 @@ from typing import Any, NamedTuple
 from sklearn.base import clone
 from sklearn.utils._param_validation import InvalidParameterError
 
-from .. import EllipsoidOpenSetClassifier
+from .. import EliDecide, EllipsoidOpenSetClassifier
 from ._identity import by_value, changed_params
 
-#: The boundary as the paper has it: its losses, full matrices, no size rule, its parameters (appendix).
-_PAPER = {
-    "init": "identity",
-    "alpha": 0.6,
-    "beta": 0.5,
-    "n_mix": 3,
-    "recalibrate": False,
-    "rescale": False,
-    "early_stopping": False,
-    "max_iter": 10,
-    "duplicates": "off",
-}
+#: The boundary stage of the paper as its authors released it, on features as they are.
+_PAPER = {"trainer": EliDecide(rescale=False), "duplicates": "off", "outliers": "keep"}
 _SHORT: dict[str, tuple[Any, dict[str, Any]]] = {
     "ellipsoid": (EllipsoidOpenSetClassifier, {}),
     "paper": (EllipsoidOpenSetClassifier, _PAPER),
@@ -89,6 +79,8 @@ def make_method(
                 "default, or pass an estimator in Python."
             )
             raise ValueError(msg) from error
+    # A clone of its own settings: a nested estimator is not shared.
+    estimator = clone(clone(estimator).set_params(**own))
     allowed = sorted(estimator.get_params())
     for parameter in (*params, *search):
         if parameter not in allowed:
@@ -98,7 +90,7 @@ def make_method(
         if not isinstance(values, list | tuple) or not values:
             msg = f"search of {label!r} has {parameter} = {values!r}, but needs a list of values to try."
             raise ValueError(msg)
-    estimator = clone(estimator).set_params(**{**own, **params})
+    estimator = clone(estimator).set_params(**params)
     _check_values(label, estimator, search)
     return MethodSpec(name or label, estimator, {key: list(values) for key, values in search.items()})
 

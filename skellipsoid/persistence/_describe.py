@@ -98,6 +98,8 @@ class _Part:
             return value
         if isinstance(value, np.generic):
             return self.encode(value.item(), name, what)
+        if isinstance(value, tuple):
+            return {"tuple": self.encode(list(value), name, what)}
         if isinstance(value, list):
             return [self.encode(item, f"{name}.{i}", what) for i, item in enumerate(value)]
         if isinstance(value, dict) and all(isinstance(key, str) for key in value):

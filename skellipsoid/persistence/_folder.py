@@ -22,7 +22,7 @@ except ImportError:  # Windows
 
 MANIFEST = "skellipsoid.json"
 CARD = "README.md"
-FORMAT, FORMAT_VERSION = "skellipsoid", 4
+FORMAT, FORMAT_VERSION = "skellipsoid", 5
 #: What ``save`` writes into the manifest, the hash of everything else first.
 _KEYS = {
     *("manifest_sha256", "format", "format_version", "skellipsoid_version", "saved", "versions", "provenance"),

@@ -11,6 +11,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.preprocessing import Normalizer, StandardScaler
 
+from .._elidecide import EliDecide
 from .._ellipsoid import EllipsoidOpenSetClassifier
 from .._encoder import SupConTextEncoder
 from .._engine.text import TextBackbone
@@ -217,6 +218,7 @@ KINDS: dict[str, Kind] = {
     kind.cls.__name__: kind
     for kind in (
         Kind(EllipsoidOpenSetClassifier, _ELLIPSOID, _check_ellipsoid),
+        Kind(EliDecide, {}),
         Kind(SupConTextEncoder, _ENCODER, _check_encoder),
         Kind(TunedOperatingPointCV, _TUNED, _check_tuned),
         Kind(StandardScaler, _SCALER, _check_scaler),

@@ -189,6 +189,9 @@ class _Source:
         if "mapping" in value:
             _check_keys(value, "mapping")
             return {name: self.decode(item, fitted=fitted) for name, item in value["mapping"].items()}
+        if "tuple" in value:
+            _check_keys(value, "tuple")
+            return tuple(self.decode(value["tuple"], fitted=fitted))
         if "array" in value:
             _check_keys(value, "array", optional=("transposed", "flipped"))
             return self._array(value)

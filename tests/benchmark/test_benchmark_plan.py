@@ -153,7 +153,7 @@ def test_the_shipped_corpus_is_a_data_set():
         ({"methods": [{"name": "x"}]}, r"^methods has \{'name': 'x'\} without an estimator; name a method or module"),
         (
             {"methods": [{"estimator": "ellipsoid", "params": {"betta": 1}}]},
-            r"^The method 'ellipsoid' has no parameter 'betta'; its parameters are alpha, batch_size, beta, ",
+            r"^The method 'ellipsoid' has no parameter 'betta'; its parameters are alpha, beta, device, ",
         ),
         (
             {"methods": [{"estimator": "ellipsoid", "search": {"beta": 0.5}}]},

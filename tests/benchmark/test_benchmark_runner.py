@@ -235,7 +235,7 @@ def test_a_record_says_what_ran_and_what_it_took(text_plan, tmp_path):
     assert (record["data"], record["ratio"], record["seed"]) == ("intents", 0.5, 0)
     assert (record["encoder"], record["method"]) == ("head", "mine")
     assert record["estimator"] == "skellipsoid._ellipsoid:EllipsoidOpenSetClassifier"
-    paper = {"init": "identity", "alpha": 0.6, "beta": 0.5, "n_mix": 3, "recalibrate": False, "rescale": False}
+    paper = {"trainer": "EliDecide(rescale=False)", "alpha": 0.6, "beta": 0.5, "duplicates": "off", "outliers": "keep"}
     assert paper.items() <= record["params"].items()
     assert record["encoder_params"]["max_iter"] == 2
     assert len(record["encoder_params"]["model_sha256"]) == 64

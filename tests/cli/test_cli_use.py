@@ -195,8 +195,9 @@ def test_scores_of_a_model_that_held_nothing_out_and_has_numbers_for_classes(
     from sklearn.pipeline import make_pipeline
 
     codes = np.unique(labels, return_inverse=True)[1]
-    classifier = EllipsoidOpenSetClassifier(init="identity", max_iter=2, early_stopping=False, recalibrate=False)
+    classifier = EllipsoidOpenSetClassifier()
     pipeline = make_pipeline(SupConTextEncoder(tiny_model, finetune="none"), classifier).fit(texts, codes)
+    classifier.held_out_scores_ = classifier._held_out = None
     save(pipeline, tmp_path / "model")
     record = json.loads(predicted(tmp_path / "model", ["alarm"], give_input, capsys, "--scores", "--json")[0])
     assert record["p_value"] is None
@@ -362,7 +363,7 @@ def test_a_model_that_cannot_be_used_is_one_sentence(tmp_path, saved, table, cap
     assert "There is no folder" in fails(capsys, "evaluate", "--model", tmp_path / "missing", "--data", table)
     assert "is not a saved model: it holds no skellipsoid.json" in fails(capsys, "predict", "--model", tmp_path)
     X = np.random.default_rng(0).normal(size=(20, 2))
-    save(EllipsoidOpenSetClassifier(max_iter=1).fit(X, [0, 1] * 10), tmp_path / "alone")
+    save(EllipsoidOpenSetClassifier().fit(X, [0, 1] * 10), tmp_path / "alone")
     save(load(saved)[:-1], tmp_path / "half")
     save(load(saved)[-1:], tmp_path / "other half")
     for name in ["alone", "half", "other half"]:

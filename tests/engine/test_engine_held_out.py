@@ -13,7 +13,6 @@ from skellipsoid._engine.held_out import (
     ScoredSamples,
     Validation,
     best_scale,
-    boundary_f1,
     expected_f1,
     loss_scale,
 )
@@ -134,13 +133,6 @@ def test_the_scale_lies_in_the_gap_between_known_and_open_samples():
     classes = np.arange(50) % 2
     validation = unweighted(known, classes, classes, [(np.linspace(4, 9, 30), np.arange(30) % 2)], 2)
     assert 0.9 < best_scale(validation)[0] <= 1.0
-
-
-def test_boundaries_without_validation_samples_have_an_f1_of_0():
-    none = np.empty(0, dtype=np.int64)
-    for rescales in (False, True):
-        nothing = unweighted(np.empty(0), none, none, [(np.ones(1), np.zeros(1, dtype=np.int64))], 2)
-        assert boundary_f1(nothing, rescales=rescales) == 0
 
 
 def test_synthetic_classes_keep_the_scale_from_covering_stray_samples():

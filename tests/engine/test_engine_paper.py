@@ -1,250 +1,132 @@
-"""The boundary learner against the paper's formulas, written out as loops over classes and samples."""
+"""The paper's training against its formulas and the facts of the released code, written out as loops."""
 
-import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-
-from skellipsoid._engine.geometry import Factors
-from skellipsoid._engine.held_out import HeldOutSamples, best_scale, expected_f1
-from skellipsoid._engine.paper import (
-    Ellipsoids,
-    _BoundaryTrainer,
-    _hold_out,
-    start_ellipsoids,
-    train_ellipsoids,
-    validation_open,
+from paper_helpers import (
+    SETTINGS,
+    known_rows,
+    literal_loss,
+    norms_of,
+    open_rows,
+    some_ellipsoids,
+    start,
+    trainer_of,
 )
-from skellipsoid._engine.pseudo_open import draw_mixtures, draw_negatives
+from sklearn.metrics import f1_score
+
+from skellipsoid._engine.boundaries import Shapes
+from skellipsoid._engine.geometry import Factors
+from skellipsoid._engine.held_out import HeldOutSamples, ScoredSamples, Validation, best_scale
+from skellipsoid._engine.paper import BoundaryTrainer, fit_paper, known_f1, train_ellipsoids, validation_open
+from skellipsoid._engine.pseudo_open import draw_negatives
 from skellipsoid._engine.samples import Samples
-from skellipsoid._engine.settings import BoundarySettings
 from skellipsoid._engine.training import held_out_rows, shuffled_batches
 
-BETA = 0.4
-
-SETTINGS = BoundarySettings(
-    alpha=0.6,
-    beta=BETA,
-    n_mix=3,
-    shape="full",
-    negative_loss="contraction",
-    learning_rate=1e-2,
-    batch_size=8,
-    max_iter=3,
-    early_stopping=False,
-    recalibrate=False,
-    validation_fraction=0.25,
-    n_iter_no_change=100,
-    tol=0.0,
-    verbose=0,
-)
+# The loss: means over samples, sums over classes.
 
 
-def known_rows(n_classes=4, n_rows=30, n_features=5, *, spread=2.0, dtype=torch.float64, seed=0):
-    rng = np.random.default_rng(seed)
-    classes = rng.permutation(np.append(np.arange(n_classes), rng.choice(n_classes, size=n_rows - n_classes)))
-    rows = rng.normal(size=(n_rows, n_features)) + rng.normal(scale=spread, size=(n_classes, n_features))[classes]
-    return torch.tensor(rows / math.sqrt(2 * n_features), dtype=dtype), torch.from_numpy(classes)
-
-
-def open_rows(n_rows=9, n_features=5, *, dtype=torch.float64):
-    return torch.tensor(np.random.default_rng(5).normal(size=(n_rows, n_features)), dtype=dtype)
-
-
-def start(known, classes):
-    return start_ellipsoids(Samples.of(known, classes))
-
-
-def some_ellipsoids(known, classes, *, seed=1):
-    """Ellipsoids that are no spheres, with known rows and open rows on both sides of each boundary."""
-    ellipsoids = start(known, classes)
-    noise = np.random.default_rng(seed).normal(size=ellipsoids.components.shape)
-    ellipsoids.components += 0.2 * torch.from_numpy(noise)
-    return ellipsoids
-
-
-def literal_loss(components, centroids, radii, batch, classes, negatives, weights=None):
-    """eq. 16: for each class, eq. 13 over its own rows of the batch and eq. 15 over all negatives."""
-    total = torch.zeros((), dtype=torch.float64)
-    weights = torch.ones(len(batch)) if weights is None else weights
-    for k, (component, centroid, radius) in enumerate(zip(components, centroids, radii, strict=True)):
-        for row, label, weight in zip(batch, classes.tolist(), weights, strict=True):
-            if label == k:
-                norm = (component @ (row - centroid)).square().sum().sqrt()
-                total = total + weight * torch.maximum(norm - radius, torch.zeros_like(norm))
-        for row in negatives:
-            norm = (component @ (row - centroid)).square().sum().sqrt()
-            total = total + ((radius - norm) + BETA if norm < radius else BETA * torch.exp(radius - norm))
-    return total
-
-
-def literal_gradient(ellipsoids, batch, classes, negatives, weights=None):
-    components = ellipsoids.components.detach().clone().requires_grad_()
-    loss = literal_loss(components, ellipsoids.centroids, ellipsoids.radii, batch, classes, negatives, weights)
-    (gradient,) = torch.autograd.grad(loss, components)
+def gradient_of(trainer, rows, monkeypatch, negatives):
+    monkeypatch.setattr("skellipsoid._engine.paper.draw_negatives", lambda *arguments: negatives)
+    loss = trainer.loss(np.arange(len(trainer.known))[rows])
+    (gradient,) = torch.autograd.grad(loss, trainer.entries)
     return loss.item(), gradient
 
 
-def trainer_of(ellipsoids, known, classes, real_open=None, *, seed=0, **changes):
-    real_open = known[:0] if real_open is None else real_open
-    settings = replace(SETTINGS, **changes)
-    return _BoundaryTrainer(ellipsoids, Samples.of(known, classes), real_open, settings, np.random.default_rng(seed))
-
-
 @pytest.mark.parametrize("rows", [slice(0, 30), slice(3, 11), slice(4, 5)], ids=["all", "eight", "one"])
-def test_the_gradient_is_that_of_the_literal_loss(rows):
+@pytest.mark.parametrize("n_negatives", [0, 1, 13])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_loss_and_its_gradient_are_the_literal_ones(rows, n_negatives, weighted, monkeypatch):
     known, classes = known_rows()
+    weights = np.random.default_rng(0).gamma(2, size=30) if weighted else np.ones(30)
+    negatives = torch.cat([open_rows(), known[:4] * 0.9])[:n_negatives]
+    ellipsoids = some_ellipsoids(known, classes, weights=weights)
+    trainer = trainer_of(ellipsoids, known, classes, weights=1e-3 * weights)
+    found, gradient = gradient_of(trainer, rows, monkeypatch, negatives)
+    components = ellipsoids.components.detach().clone().requires_grad_()
+    relative = torch.from_numpy(weights / weights.mean())[rows]
+    expected = literal_loss(components, ellipsoids, known[rows], classes[rows], negatives, relative)
+    assert found == pytest.approx(expected.item(), rel=1e-12)
+    (wanted,) = torch.autograd.grad(expected, components)
+    np.testing.assert_allclose(gradient, wanted, rtol=1e-10, atol=1e-12)
+
+
+def test_the_rows_above_see_every_branch_of_the_losses():
+    known, classes = known_rows()
+    ellipsoids = some_ellipsoids(known, classes)
+    parts = ellipsoids.components, ellipsoids.centroids
     negatives = torch.cat([open_rows(), known[:4] * 0.9])
-    ellipsoids = some_ellipsoids(known, classes)
-    trainer = trainer_of(ellipsoids, known, classes)
-    expected_loss, expected = literal_gradient(ellipsoids, known[rows], classes[rows], negatives)
-    loss = trainer._contract(negatives) + trainer._expand(known[rows], classes[rows], trainer.weights[rows])
-    assert loss.item() == pytest.approx(expected_loss, rel=1e-12)
-    np.testing.assert_allclose(trainer.gradient, expected, rtol=1e-10, atol=1e-12)
-    assert abs(expected).max() > 0.1
-
-
-@pytest.mark.parametrize("factor", [1.0, 1e-3])
-def test_known_rows_count_by_their_weights(factor):
-    known, classes = known_rows()
-    negatives, rows = open_rows(), slice(3, 20)
-    weights = torch.from_numpy(np.random.default_rng(0).gamma(2, size=30))
-    ellipsoids = some_ellipsoids(known, classes)
-    samples = Samples.of(known, classes, None, factor * weights.numpy())
-    trainer = _BoundaryTrainer(ellipsoids, samples, known[:0], SETTINGS, np.random.default_rng(0))
-    relative = weights / weights.mean()
-    np.testing.assert_allclose(trainer.weights, relative)
-    expected_loss, expected = literal_gradient(ellipsoids, known[rows], classes[rows], negatives, relative[rows])
-    loss = trainer._contract(negatives) + trainer._expand(known[rows], classes[rows], trainer.weights[rows])
-    assert loss.item() == pytest.approx(expected_loss, rel=1e-12)
-    np.testing.assert_allclose(trainer.gradient, expected, rtol=1e-10, atol=1e-12)
-
-
-def test_mixtures_are_drawn_from_rows_by_their_weights(monkeypatch):
-    known, classes = known_rows()
-    weights = np.random.default_rng(0).gamma(2, size=30)
-    given = []
-    monkeypatch.setattr(
-        "skellipsoid._engine.paper.draw_negatives",
-        lambda *arguments: (given.append(arguments), draw_negatives(*arguments))[1],
-    )
-    ellipsoids = some_ellipsoids(known, classes)
-    trainer = _BoundaryTrainer(
-        ellipsoids, Samples.of(known, classes, None, weights), known[:0], SETTINGS, np.random.default_rng(0)
-    )
-    rows = np.array([4, 9, 21, 3, 17])
-    trainer._step(rows)
-    assert torch.equal(given[0][0], known[rows])
-    np.testing.assert_array_equal(given[0][-1], weights[rows])
-    every = torch.eye(30)
-    for known_weights in (None, np.where(np.arange(30) < 15, 1e-12, 1.0)):
-        mixed = draw_negatives(
-            every, classes.numpy(), every[:0], 300, SETTINGS, np.random.default_rng(0), known_weights
-        )
-        assert bool((mixed[:, :15] > 0).any()) == (known_weights is None)
-
-
-def test_the_gradient_sees_every_branch_of_the_losses():
-    """The rows of the test above lie inside and outside of boundaries, as known and as open ones."""
-    known, classes = known_rows()
-    ellipsoids = some_ellipsoids(known, classes)
-    negatives = torch.cat([open_rows(), known[:4] * 0.9])
-    inside = [
-        bool((component @ (row - centroid)).norm() < radius)
-        for component, centroid, radius in zip(
-            ellipsoids.components, ellipsoids.centroids, ellipsoids.radii, strict=True
-        )
-        for row in negatives
-    ]
-    own = [
-        bool((ellipsoids.components[k] @ (row - ellipsoids.centroids[k])).norm() < ellipsoids.radii[k])
-        for row, k in zip(known, classes, strict=True)
-    ]
+    inside = [norm < ellipsoids.radii[k] for k in range(4) for norm in norms_of(*parts, negatives, k)]
+    own = [norms_of(*parts, [row], k)[0] < ellipsoids.radii[k] for row, k in zip(known, classes, strict=True)]
     assert 0 < np.mean(inside) < 1
     assert 0 < np.mean(own) < 1
 
 
-def test_without_negatives_only_the_expansion_is_left():
+def test_rows_on_a_centroid_have_no_direction(monkeypatch):
     known, classes = known_rows()
+    known[classes == 0] = 0
     ellipsoids = some_ellipsoids(known, classes)
     trainer = trainer_of(ellipsoids, known, classes)
-    trainer.gradient.fill_(np.nan)  # whatever an earlier step left
-    expected_loss, expected = literal_gradient(ellipsoids, known, classes, known[:0])
-    loss = trainer._contract(known[:0]) + trainer._expand(known, classes, trainer.weights)
-    assert loss.item() == pytest.approx(expected_loss, rel=1e-12)
-    np.testing.assert_allclose(trainer.gradient, expected, rtol=1e-10, atol=1e-12)
+    loss, gradient = gradient_of(trainer, slice(0, 30), monkeypatch, torch.zeros(1, 5, dtype=torch.float64))
+    assert np.isfinite(loss)
+    assert gradient.isfinite().all()
+    np.testing.assert_allclose(gradient[0], 0, atol=1e-12)
 
 
-def test_rows_on_a_centroid_have_no_direction():
-    known, classes = known_rows()
-    ellipsoids = some_ellipsoids(known, classes)
-    ellipsoids.centroids[0] = 0  # A z - A c is then exactly 0
-    trainer = trainer_of(ellipsoids, known, classes)
-    centres = ellipsoids.centroids.clone()
-    loss = trainer._contract(centres[:1]) + trainer._expand(centres, torch.arange(4), trainer.weights[:4])
-    assert loss.isfinite()
-    assert trainer.gradient.isfinite().all()
-    np.testing.assert_allclose(trainer.gradient[0], 0, atol=1e-12)
+# Pseudo-open samples.
 
 
-def literal_epochs(ellipsoids, known, classes, real_open, settings, seed):
-    """Train by autograd on the literal loss and torch's plain Adam, with the same random draws."""
-    rng = np.random.default_rng(seed)
-    components = ellipsoids.components.clone().requires_grad_()
-    optimizer = torch.optim.Adam([components], lr=settings.learning_rate)
-    losses = []
-    for _ in range(settings.max_iter):
-        total = 0.0
-        for rows in shuffled_batches(len(known), settings.batch_size, rng):
-            batch, labels = known[rows], classes[rows]
-            n_real = min(len(real_open), len(rows) // 2)
-            mixture = draw_mixtures(
-                labels.numpy(), len(rows) - n_real, n_mix=settings.n_mix, alpha=settings.alpha, rng=rng
-            )
-            negatives = torch.cat([mixture.of(batch), real_open[rng.permutation(len(real_open))[:n_real]]])
-            loss = literal_loss(components, ellipsoids.centroids, ellipsoids.radii, batch, labels, negatives)
-            total += loss.item()
-            optimizer.zero_grad()
-            (loss / len(rows)).backward()  # the total loss is divided by the batch size
-            optimizer.step()
-        losses.append(total / len(known))
-    return components.detach(), losses
+def draw(classes, n_mix=(2, 3), n_wanted=20_000, weights=None, real_open=None):
+    """Negatives of rows that are unit vectors, so that a mixture shows its weights."""
+    rows = torch.eye(len(classes), dtype=torch.float64)
+    real_open = rows[:0] if real_open is None else real_open
+    settings = replace(SETTINGS, n_mix=n_mix)
+    return draw_negatives(rows, np.asarray(classes), real_open, n_wanted, settings, np.random.default_rng(0), weights)
 
 
-@pytest.mark.parametrize("n_open", [0, 2, 9])
-def test_training_is_the_literal_training(n_open):
-    known, classes = known_rows()
-    real_open = open_rows()[:n_open]
+def test_the_number_of_labels_is_uniform_and_so_are_the_labels_and_the_rows_of_each():
+    classes = np.repeat([0, 1, 2, 3], [1, 2, 5, 20])
+    mixed = (draw(classes) > 0).numpy()
+    assert len(mixed) == 20_000
+    labels = np.stack([mixed[:, classes == k].sum(axis=1) for k in range(4)])
+    assert labels.max() == 1  # distinct labels
+    assert np.mean(labels.sum(axis=0) == 2) == pytest.approx(0.5, abs=0.015)
+    assert set(labels.sum(axis=0)) <= {1, 2, 3}  # a weight may round to 0
+    np.testing.assert_allclose(labels.mean(axis=1), 2.5 / 4, atol=0.02)  # a class of one row as often as one of twenty
+    for k in range(4):
+        shares = mixed[:, classes == k].sum(axis=0) / labels[k].sum()
+        np.testing.assert_allclose(shares, 1 / (classes == k).sum(), atol=0.02)
+
+
+def test_a_batch_with_fewer_labels_than_p_has_no_sample_of_this_p():
+    assert len(draw([0, 0, 1], n_mix=(3, 3), n_wanted=50)) == 0
+    assert len(draw([0, 0, 0], n_mix=(2, 3), n_wanted=50)) == 0
+    both = draw([0, 0, 1], n_wanted=1000)
+    assert len(both) == pytest.approx(500, abs=60)
+    assert ((both > 0).sum(1) <= 2).all()
+    known, classes = known_rows(n_classes=2)
     ellipsoids = start(known, classes)
-    components, losses = literal_epochs(ellipsoids, known, classes, real_open, SETTINGS, seed=3)
-    history = trainer_of(ellipsoids, known, classes, real_open, seed=3).run()
-    np.testing.assert_allclose(history.losses, losses, rtol=1e-9)
-    np.testing.assert_allclose(ellipsoids.components, components, rtol=1e-8, atol=1e-8)
-    assert abs(components - torch.eye(5)).max() > 0.02
+    trainer_of(ellipsoids, known, classes, n_mix=(3, 3), weight_decay=0.0, max_iter=200).run()
+    norms = [max(norms_of(ellipsoids.components, ellipsoids.centroids, known[classes == k], k)) for k in range(2)]
+    assert all(norm < 1.05 * radius for norm, radius in zip(norms, ellipsoids.radii, strict=True))  # nothing contracts
 
 
-def test_single_precision_follows_double_precision():
-    known, classes = known_rows()
-    single, double = (start(known.to(dtype), classes) for dtype in (torch.float32, torch.float64))
-    trainer_of(single, known.float(), classes).run()
-    trainer_of(double, known, classes).run()
-    np.testing.assert_allclose(single.components, double.components, atol=1e-3)
-
-
-def negatives_of(known, classes, real_open):
-    rng = np.random.default_rng(0)
-    return draw_negatives(known, classes.numpy(), real_open, len(known), SETTINGS, rng)
+def test_rows_are_drawn_by_their_weights():
+    weights = np.where(np.arange(30) % 2, 1e-12, 1.0)
+    mixed = draw(np.arange(30) // 10, weights=weights, n_wanted=300)
+    assert not (mixed[:, 1::2] > 0).any()
 
 
 @pytest.mark.parametrize(
     ("n_batch", "n_open", "expected_real"), [(8, 0, 0), (8, 3, 3), (8, 9, 4), (7, 9, 3), (2, 9, 1)]
 )
 def test_negatives_are_as_many_as_the_batch(n_batch, n_open, expected_real):
-    known, classes = known_rows(n_rows=n_batch, n_classes=2)
+    rng, (known, classes) = np.random.default_rng(0), known_rows(n_rows=n_batch, n_classes=2)
     real_open = 100 + open_rows()[:n_open]
-    negatives = negatives_of(known, classes, real_open)
+    settings = replace(SETTINGS, n_mix=(2, 2))
+    negatives = draw_negatives(known, classes.numpy(), real_open, len(known), settings, rng)
     assert len(negatives) == n_batch
     real = negatives[negatives[:, 0] > 50]
     assert len(real) == len(np.unique(real, axis=0)) == expected_real
@@ -253,11 +135,69 @@ def test_negatives_are_as_many_as_the_batch(n_batch, n_open, expected_real):
 
 @pytest.mark.parametrize(("n_open", "expected"), [(0, 0), (3, 3), (20, 8)])
 def test_one_class_has_real_negatives_alone(n_open, expected):
-    known, classes = known_rows(n_classes=1, n_rows=8)
+    known, _ = known_rows(n_classes=1, n_rows=8)
     real_open = open_rows(n_open)
-    negatives = negatives_of(known, classes, real_open)
+    negatives = draw_negatives(known, np.zeros(8), real_open, 8, SETTINGS, np.random.default_rng(0))
     assert len(negatives) == expected
     assert all((row == real_open).all(dim=1).any() for row in negatives)
+
+
+# Steps: Adam with L2 weight decay on every entry.
+
+
+def literal_epochs(ellipsoids, known, classes, real_open, settings, seed):
+    """Adam's formulas by hand on the literal loss, with the same random draws."""
+    rng = np.random.default_rng(seed)
+    components = ellipsoids.components.clone().requires_grad_()
+    first, second, step, losses = torch.zeros_like(components), torch.zeros_like(components), 0, []
+    for _ in range(settings.max_iter):
+        of_epoch = []
+        for rows in shuffled_batches(len(known), settings.batch_size, rng):
+            batch, labels = known[rows], classes[rows]
+            negatives = draw_negatives(batch, labels.numpy(), real_open, len(rows), settings, rng, np.ones(len(rows)))
+            loss = literal_loss(components, ellipsoids, batch, labels, negatives)
+            of_epoch.append(loss.item())
+            (gradient,) = torch.autograd.grad(loss, components)
+            gradient = gradient + settings.weight_decay * components.detach()
+            step += 1
+            first = 0.9 * first + 0.1 * gradient
+            second = 0.999 * second + 0.001 * gradient.square()
+            change = first / (1 - 0.9**step) / ((second / (1 - 0.999**step)).sqrt() + 1e-8)
+            components = (components.detach() - settings.learning_rate * change).requires_grad_()
+        losses.append(np.mean(of_epoch))
+    return components.detach(), losses
+
+
+@pytest.mark.parametrize("n_open", [0, 2, 9])
+@pytest.mark.parametrize("weight_decay", [0.0, 0.05])
+def test_training_is_the_literal_training(n_open, weight_decay):
+    known, classes = known_rows()
+    real_open = open_rows()[:n_open]
+    ellipsoids = start(known, classes)
+    settings = replace(SETTINGS, weight_decay=weight_decay)
+    components, losses = literal_epochs(ellipsoids, known, classes, real_open, settings, seed=3)
+    history = trainer_of(ellipsoids, known, classes, real_open, seed=3, weight_decay=weight_decay).run()
+    np.testing.assert_allclose(history.losses, losses, rtol=1e-8)
+    np.testing.assert_allclose(ellipsoids.components, components, rtol=1e-7, atol=1e-7)
+    assert abs(components - torch.eye(5)).max() > 0.02
+
+
+def test_weight_decay_enlarges_the_ellipsoids():
+    known, classes = known_rows()
+    sizes = []
+    for weight_decay in (0.0, 0.1, 1.0):
+        ellipsoids = start(known, classes)
+        trainer_of(ellipsoids, known, classes, max_iter=30, weight_decay=weight_decay).run()
+        sizes.append(ellipsoids.components.square().sum().item())
+    assert sizes[0] > sizes[1] > sizes[2]
+
+
+def test_single_precision_follows_double_precision():
+    known, classes = known_rows()
+    single, double = (start(known.to(dtype), classes) for dtype in (torch.float32, torch.float64))
+    trainer_of(single, known.float(), classes).run()
+    trainer_of(double, known, classes).run()
+    np.testing.assert_allclose(single.components, double.components, atol=1e-3)
 
 
 def test_one_class_without_open_rows_grows_until_it_covers_its_rows():
@@ -294,56 +234,105 @@ def test_points_alone_reach_half_way_to_the_nearest_other():
         assert start(rows, torch.arange(len(rows))).radii.tolist() == [1] * len(rows)
 
 
+# The stop rule, and which matrices are kept.
+
+
 def split(known, classes, seed, fraction):
     held = held_out_rows(classes.numpy(), fraction, np.random.default_rng(seed))
     return (known[~held], classes[~held]), (known[held], classes[held])
 
 
-def learn(settings, *, n_open=0, seed=0, n_classes=4):
-    known, classes = known_rows(n_classes=n_classes, n_rows=80, spread=0.7)
-    return known, classes, train_ellipsoids(Samples.of(known, classes), open_rows(n_open), settings, seed)
-
-
-@pytest.mark.parametrize("option", ["early_stopping", "recalibrate"])
-def test_rows_that_are_held_out_do_not_learn(option):
-    known, classes = known_rows(n_rows=80)
-    real_open = open_rows(100)
-    settings = replace(SETTINGS, **{option: True})
+def learn(settings, *, n_open=0, seed=0, validation=None):
+    known, classes = known_rows(n_rows=80, spread=0.7)
     samples = Samples.of(known, classes)
-    learning, held_out = _hold_out(samples, real_open, settings, np.random.default_rng(0))
-    for rows, parts in ((known, (learning[0].rows, held_out[0].rows)), (real_open, (learning[1], held_out[1]))):
-        assert sorted(torch.cat(parts).tolist()) == sorted(rows.tolist())
-        assert len(parts[1]) == pytest.approx(0.25 * len(rows), abs=10)
-    for part, _ in (learning, held_out):
-        for row, label in zip(part.rows, part.classes, strict=True):
-            assert classes[(known == row).all(dim=1)] == label
-    assert _hold_out(samples, real_open, SETTINGS, np.random.default_rng(0))[1] is None
+    return known, classes, train_ellipsoids(samples, open_rows(n_open), settings, seed, validation)
 
 
-def test_without_validation_all_samples_are_trained_on():
+def test_the_score_is_the_macro_f1_of_the_known_classes_with_open_as_an_error():
+    distances, assigned = np.array([0.5, 0.9, 1.0, 0.2, 0.4, 1.5]), np.array([0, 0, 0, 1, 0, 2])
+    classes = np.array([0, 0, 0, 1, 1, 2])
+    weights = np.array([1.0, 2, 1, 1, 1, 1])
+    known = ScoredSamples(distances, assigned, weights)
+    answers = [0, 0, 9, 1, 0, 9]  # r = Δ is open
+    expected = f1_score(classes, answers, labels=[0, 1, 2], average="macro", sample_weight=weights)
+    assert known_f1(Validation(known, classes, 6, [], 4)) == pytest.approx(expected)
+
+
+def stop_after(monkeypatch, scores, **changes):
+    """Train with given scores: the components after each epoch, and what is learned."""
+    left, seen, run_epoch = list(scores), [], BoundaryTrainer._run_epoch
+
+    def noted(trainer):
+        loss = run_epoch(trainer)
+        seen.append(trainer.ellipsoids.components.clone())
+        return loss
+
+    monkeypatch.setattr("skellipsoid._engine.paper.known_f1", lambda validation: left.pop(0))
+    monkeypatch.setattr(BoundaryTrainer, "_run_epoch", noted)
+    return seen, learn(replace(SETTINGS, max_iter=len(scores), **changes))[2]
+
+
+@pytest.mark.parametrize("restore_best", [False, True])
+def test_training_stops_without_a_better_score_and_keeps_the_last_or_the_best_epoch(restore_best, monkeypatch):
+    scores = [0.5, 0.6, 0.6, 0.55, 0.6, 0.7, 0.8]  # equal scores are not better, whatever the loss
+    seen, learned = stop_after(monkeypatch, scores, n_iter_no_change=3, restore_best=restore_best)
+    assert learned.history.scores == scores[:5]
+    assert learned.history.best_epoch == 1
+    assert torch.equal(learned.components, seen[1 if restore_best else 4])
+    assert not torch.equal(seen[1], seen[4])
+
+
+def test_training_ends_after_the_largest_number_of_epochs():
+    assert learn(replace(SETTINGS, max_iter=4))[2].history.n_iter == 4
+
+
+def test_rows_that_are_held_out_do_not_learn():
     known, classes, learned = learn(SETTINGS)
-    started = start(known, classes)
+    (rows, labels), (held, held_labels) = split(known, classes, 0, SETTINGS.validation_fraction)
+    started = start(rows, labels)
     np.testing.assert_array_equal(learned.centroids, started.centroids)
     np.testing.assert_array_equal(learned.radii, started.radii)
-    assert learned.history.scores == []
+    assert len(learned.history.scores) == learned.history.n_iter
+    assert sorted(learned.held_out.classes[~learned.held_out.is_open]) == sorted(held_labels.tolist())
+    assert len(held) == pytest.approx(20, abs=3)
 
 
-@pytest.mark.parametrize("recalibrate", [False, True])
-def test_the_matrices_of_the_best_epoch_are_kept(recalibrate):
-    settings = replace(
-        SETTINGS, early_stopping=True, recalibrate=recalibrate, max_iter=40, n_iter_no_change=8, learning_rate=0.03
-    )
-    known, classes, learned = learn(settings)
-    _, (held, labels) = split(known, classes, 0, settings.validation_fraction)
-    validator = HeldOutSamples(
-        Samples.of(held, labels, 4), known[:0], learned.centroids, torch.zeros(4, dtype=torch.bool)
-    )
-    validation = validator.validate(Factors.from_components(learned.components), learned.radii)
-    history = learned.history
-    score = best_scale(validation)[1] if recalibrate else expected_f1(validation, np.ones(1))[0]
-    assert score == pytest.approx(max(history.scores))
-    assert history.scores[history.best_epoch] == max(history.scores) > history.scores[-1]
-    assert len(history.scores) == history.n_iter < 40
+def test_given_validation_rows_stop_the_training_and_every_other_row_learns():
+    held, held_labels = known_rows(n_rows=24, spread=0.7, seed=8)
+    known, classes, learned = learn(SETTINGS, validation=(Samples.of(held, held_labels), held[:0]))
+    started = start(known, classes)
+    np.testing.assert_array_equal(learned.centroids, started.centroids)
+    parts = learned.components, learned.centroids
+    nearest = torch.cdist(held, learned.centroids).argmin(1).tolist()
+    answers = [
+        k if norms_of(*parts, [row], k)[0] < learned.radii[k] else 9 for row, k in zip(held, nearest, strict=True)
+    ]
+    expected = f1_score(held_labels, answers, labels=range(4), average="macro", zero_division=0)
+    assert learned.history.scores[-1] == pytest.approx(expected)
+
+
+def test_a_sample_on_the_boundary_is_open():
+    # Two rows of a class are both at its mean distance from the mean; the matrices stay identities.
+    rows = torch.tensor([[3.0, 4], [-3, -4], [30, 4], [24, -4]])
+    samples = Samples.of(rows, torch.tensor([0, 0, 1, 1]))
+    settings = replace(SETTINGS, learning_rate=1e-30, max_iter=1)
+    fitted = fit_paper(samples, rows[:0], settings, 0, (samples, rows[:0]))
+    np.testing.assert_allclose(fitted.shapes.radii, [5, 5], rtol=1e-6)
+    for dtype in (torch.float32, torch.float64):
+        shapes = fitted.shapes
+        metric = replace(
+            shapes.metric, labels=shapes.metric.labels.to(dtype), constants=shapes.metric.constants.to(dtype)
+        )
+        factors = Factors.from_components(torch.eye(2, dtype=dtype).repeat(2, 1, 1))
+        shapes = Shapes(metric, shapes.centres.to(dtype), factors, shapes.radii.to(dtype))
+        assert (shapes.assigned(rows.to(dtype))[1] < 0).all()
+        inside = shapes.centres + (rows[::2].to(dtype) - shapes.centres) * (1 - 1e-6)
+        assert (shapes.assigned(inside)[1] > 0).all()
+    assert (fitted.held_out.margins[~fitted.held_out.is_open] < 0).all()
+    assert fitted.history.scores == [0.0]
+
+
+# The radius scale, which is not part of the paper.
 
 
 @pytest.mark.parametrize(("alpha", "least", "most"), [(0.05, 0.9, 1.0), (100.0, 0.5, 0.6)])
@@ -359,11 +348,10 @@ def test_samples_of_synthetic_classes_validate_the_scale(alpha, least, most):
     assert least < found.max(dim=1).values.mean() < most
 
 
-@pytest.mark.parametrize("early_stopping", [False, True])
 @pytest.mark.parametrize("n_open", [0, 9])
-def test_recalibration_multiplies_all_radii_by_the_best_scale(early_stopping, n_open):
-    settings = replace(SETTINGS, early_stopping=early_stopping)
-    known, classes, learned = learn(replace(settings, recalibrate=True), n_open=n_open)
+def test_recalibration_multiplies_all_radii_by_the_best_scale(n_open):
+    settings = replace(SETTINGS, recalibrate=True)
+    known, classes, learned = learn(settings, n_open=n_open)
     (rows, labels), (held, held_labels) = split(known, classes, 0, settings.validation_fraction)
     started = start(rows, labels)
     ratios = learned.radii / started.radii
@@ -379,7 +367,7 @@ def test_recalibration_multiplies_all_radii_by_the_best_scale(early_stopping, n_
 
 
 def test_the_same_seed_learns_the_same():
-    settings = replace(SETTINGS, early_stopping=True, recalibrate=True)
+    settings = replace(SETTINGS, recalibrate=True)
     one, again, other = (learn(settings, n_open=5, seed=seed)[2] for seed in (0, 0, 1))
     assert torch.equal(one.components, again.components)
     assert torch.equal(one.radii, again.radii)
@@ -389,9 +377,7 @@ def test_the_same_seed_learns_the_same():
 
 def test_degenerate_classes_alone_are_not_validated():
     rows = torch.tensor([[0.0, 0], [0, 0], [2, 0], [2, 0]])
-    settings = replace(SETTINGS, early_stopping=True, recalibrate=True)
-    learned = train_ellipsoids(Samples.of(rows, torch.tensor([0, 0, 1, 1])), rows[:0], settings, 0)
-    assert isinstance(learned, Ellipsoids)
+    learned = train_ellipsoids(Samples.of(rows, torch.tensor([0, 0, 1, 1])), rows[:0], SETTINGS, 0)
     assert learned.radii.tolist() == [1, 1]
     assert torch.equal(learned.components, torch.eye(2).repeat(2, 1, 1))
     assert learned.history.scores == []

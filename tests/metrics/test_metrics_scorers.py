@@ -40,7 +40,7 @@ def blobs():
 def fitted(blobs):
     X, y = blobs
     known = ~np.isin(y, ["e", "f"])
-    return EllipsoidOpenSetClassifier(max_iter=5, random_state=0).fit(X[known], y[known])
+    return EllipsoidOpenSetClassifier(random_state=0).fit(X[known], y[known])
 
 
 def test_unknown_classes_are_read_as_open(blobs, fitted):
@@ -59,7 +59,7 @@ def test_unknown_classes_are_read_as_open(blobs, fitted):
 def test_scorers_work_in_cross_validation_and_survive_pickle(name, blobs):
     X, y = blobs
     scorer = pickle.loads(pickle.dumps(SCORERS[name]))
-    model = make_pipeline(StandardScaler(), EllipsoidOpenSetClassifier(max_iter=3, random_state=0))
+    model = make_pipeline(StandardScaler(), EllipsoidOpenSetClassifier(random_state=0))
     scores = cross_val_score(model, X, y, cv=OpenSetKFold(3), scoring=scorer, error_score="raise")
     assert scores.shape == (3,)
     assert np.isfinite(scores).all()
@@ -83,7 +83,7 @@ def test_two_classes_rank_by_the_distance_to_the_border():
 def test_multi_metric_search_refits_by_an_open_set_scorer(blobs):
     X, y = blobs
     search = GridSearchCV(
-        EllipsoidOpenSetClassifier(max_iter=3, random_state=0),
+        EllipsoidOpenSetClassifier(random_state=0),
         {"beta": [0.1, 0.5], "alpha": [0.6]},
         cv=OpenSetKFold(3),
         scoring=SCORERS,

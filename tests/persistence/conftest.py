@@ -33,7 +33,7 @@ def blobs():
 @pytest.fixture(scope="module")
 def classifier(blobs):
     X, y = blobs
-    return EllipsoidOpenSetClassifier(random_state=0, max_iter=5).fit(X, y)
+    return EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
 
 
 @pytest.fixture

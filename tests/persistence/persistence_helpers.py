@@ -37,7 +37,7 @@ def make_pipeline(model, seed=0):
     return Pipeline(
         [
             ("enc", make_encoder(model, n_components=6, random_state=seed)),
-            ("clf", EllipsoidOpenSetClassifier(random_state=seed, max_iter=5)),
+            ("clf", EllipsoidOpenSetClassifier(random_state=seed)),
         ]
     )
 

@@ -24,7 +24,7 @@ _CORNERS = np.random.default_rng(0).normal(size=(40, 2)) + np.repeat([[0, 0], [9
 
 
 def _refused(tiny_model, classifier, pipeline):
-    scaled = Pipeline([("scale", MinMaxScaler()), ("clf", EllipsoidOpenSetClassifier(max_iter=1))])
+    scaled = Pipeline([("scale", MinMaxScaler()), ("clf", EllipsoidOpenSetClassifier())])
     unfitted = Pipeline([("enc", pipeline["enc"]), ("clf", EllipsoidOpenSetClassifier())])
     random_state = pickle.loads(pickle.dumps(classifier)).set_params(random_state=np.random.RandomState(0))
     return {
@@ -134,7 +134,7 @@ def test_what_is_no_saved_model_is_left_alone(classifier, tmp_path, content, ove
                 "notes": "mine",
                 "damaged manifest": '{"format": "skel',
                 "foreign manifest": '{"name": "my-app"}',
-                "newer manifest": '{"format": "skellipsoid", "format_version": 5}',
+                "newer manifest": '{"format": "skellipsoid", "format_version": 6}',
             }[content]
         )
     before = snapshot(tmp_path)

@@ -51,7 +51,7 @@ KINDS = {
 def test_a_classifier_comes_back_with_labels_of_every_kind(blobs, tmp_path, kind):
     X, codes = blobs
     y = np.array(KINDS[kind], dtype=None if kind == "U" else kind)[codes]
-    classifier = EllipsoidOpenSetClassifier(random_state=0, max_iter=5).fit(X, y)
+    classifier = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
     save(classifier, tmp_path / "model")
     loaded = load(tmp_path / "model")
     assert_same_state(classifier, loaded)
@@ -66,7 +66,7 @@ def test_a_classifier_comes_back_with_labels_of_every_kind(blobs, tmp_path, kind
 def test_features_with_names_keep_them(blobs, tmp_path):
     X, y = blobs
     frame = pd.DataFrame(X, columns=["a", "b", "c", "é"])
-    classifier = EllipsoidOpenSetClassifier(random_state=0, max_iter=2).fit(frame, y)
+    classifier = EllipsoidOpenSetClassifier(random_state=0).fit(frame, y)
     save(classifier, tmp_path / "model")
     loaded = load(tmp_path / "model")
     assert_same_state(classifier, loaded)

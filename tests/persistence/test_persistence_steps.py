@@ -15,6 +15,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import Normalizer, StandardScaler
 
 from skellipsoid import (
+    EliDecide,
     EllipsoidOpenSetClassifier,
     SupConTextEncoder,
     TunedOperatingPointCV,
@@ -202,6 +203,7 @@ def test_only_classes_of_the_table_are_ever_imported(rows, tmp_path, monkeypatch
     load(tmp_path / "model")
     assert set(sys.modules) - before == set()
     assert {*_kinds.KINDS} == {
+        "EliDecide",
         "EllipsoidOpenSetClassifier",
         "FrozenEstimator",
         "Normalizer",
@@ -217,9 +219,9 @@ def test_only_classes_of_the_table_are_ever_imported(rows, tmp_path, monkeypatch
 def fitted_estimators(tiny_model, texts, labels, rows):
     """One of each class and of each way to fit it that brings other state."""
     X, y = rows
-    for init in ["covariance", "identity"]:
+    for trainer in [None, EliDecide(max_iter=2)]:
         for some in [X, X[::10], X[:, :2]]:
-            yield EllipsoidOpenSetClassifier(init=init, max_iter=2, random_state=0).fit(some, y[:: 100 // len(some)])
+            yield EllipsoidOpenSetClassifier(trainer=trainer, random_state=0).fit(some, y[:: 100 // len(some)])
     for finetune in ["head", "full", "none"]:
         yield make_encoder(tiny_model, finetune, max_iter=1, keep_texts=finetune != "full").fit(texts, labels)
     yield TunedOperatingPointCV(EllipsoidOpenSetClassifier(random_state=0), rejection_rate=0.1, cv=2).fit(X, y)

@@ -6,7 +6,7 @@ import pytest
 from matplotlib import pyplot as plt
 from plotting_helpers import LONG_NAMES, assert_one_sentence, fit_blobs, inside_figure, margins_on_outline
 
-from skellipsoid import EllipsoidOpenSetClassifier
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.plotting import EllipsoidDisplay
 
@@ -158,7 +158,7 @@ def test_shared_axes_are_named_by_their_poles(deep):
 
 def test_without_shared_axes_the_class_has_its_own():
     X, y = make_open_blobs(200, 4, n_known=3, open_share=0.0, random_state=0)
-    clf = EllipsoidOpenSetClassifier(init="identity", max_iter=2, random_state=0).fit(X, y)
+    clf = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=2), random_state=0).fit(X, y)
     assert len(clf.shared_axes()[0]) == 0
     display = EllipsoidDisplay.from_estimator(clf, X, y, label=1, grid_resolution=10)
     own = EllipsoidDisplay.from_estimator(clf, X, y, label=1, axes="contributing", grid_resolution=10)
@@ -221,7 +221,7 @@ def test_a_single_row_or_open_rows_alone_can_be_drawn(flat, rows):
 def test_feature_names_are_on_the_axes_and_raise_no_warning(flat):
     _, X, y = flat
     frame = pd.DataFrame(X, columns=["length", "width"])
-    clf = EllipsoidOpenSetClassifier(max_iter=2, random_state=0).fit(frame[y != -1], y[y != -1])
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(frame[y != -1], y[y != -1])
     display = EllipsoidDisplay.from_estimator(clf, frame, y, grid_resolution=10)
     assert (display.ax_.get_xlabel(), display.ax_.get_ylabel()) == ("length", "width")
     assert list(clf.feature_names_in_) == ["length", "width"]
@@ -229,7 +229,7 @@ def test_feature_names_are_on_the_axes_and_raise_no_warning(flat):
 
 @pytest.mark.parametrize("n_known", [8, 77])
 def test_names_of_many_classes_do_not_cover_one_another(n_known):
-    clf, X, y = fit_blobs(2, n_known, max_iter=1)
+    clf, X, y = fit_blobs(2, n_known)
     clf.classes_ = LONG_NAMES[:n_known]
     clf.open_label_ = "-1"
     y = np.append(LONG_NAMES[:n_known], "-1")[y]
@@ -254,7 +254,7 @@ def test_the_legend_and_all_names_lie_within_the_figure(deep):
 def test_names_with_signs_that_matplotlib_reads_are_shown_as_they_are(flat):
     _, X, y = flat
     names = np.array(["$a_b$ and $c", "_hidden", "two\nlines"])
-    named = EllipsoidOpenSetClassifier(max_iter=1, random_state=0).fit(X[y != -1], names[y[y != -1]])
+    named = EllipsoidOpenSetClassifier(random_state=0).fit(X[y != -1], names[y[y != -1]])
     display = EllipsoidDisplay.from_estimator(named, X, np.append(names, "-1")[y], grid_resolution=10)
     texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert texts[:3] == [r"\$a_b\$ and \$c", " _hidden", "two lines"]
@@ -292,7 +292,7 @@ def test_what_cannot_be_drawn_is_said_in_one_sentence(deep, X, options, message)
 
 def test_one_feature_cannot_be_drawn():
     X, y = np.arange(20.0)[:, np.newaxis], np.repeat([0, 1], 10)
-    clf = EllipsoidOpenSetClassifier(max_iter=1, random_state=0).fit(X, y)
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
     with pytest.raises(ValueError, match="X has 1 feature, but the picture has two dimensions") as error:
         EllipsoidDisplay.from_estimator(clf, X, y)
     assert_one_sentence(error)

@@ -60,7 +60,7 @@ def test_from_estimator_is_from_predictions(shifted, display):
 @pytest.mark.parametrize("display", [*DISPLAYS, EllipsoidDisplay])
 def test_pipelines_and_searches_are_read(display):
     X, y = make_open_blobs(200, 4, n_known=2, random_state=0)
-    clf = EllipsoidOpenSetClassifier(max_iter=2, random_state=0)
+    clf = EllipsoidOpenSetClassifier(random_state=0)
     inner = Pipeline([("nothing", "passthrough"), ("reduce", PCA(2)), ("clf", clf)])
     pipe = make_pipeline(StandardScaler(), FunctionTransformer(), inner)
     known = y != -1
@@ -85,7 +85,7 @@ def test_split_estimator_takes_pipelines_apart():
 def test_text_pipeline_is_drawn(tiny_model, texts, labels, open_texts):
     pipe = make_pipeline(
         SupConTextEncoder(tiny_model, finetune="none", random_state=0),
-        EllipsoidOpenSetClassifier(max_iter=3, random_state=0),
+        EllipsoidOpenSetClassifier(random_state=0),
     ).fit(texts, labels)
     rows, y = [*texts, *open_texts], np.append(labels, ["-1"] * 6)
     for display in DISPLAYS:
@@ -140,7 +140,7 @@ def test_unsigned_and_boolean_labels(flat):
     X, y = X[y != 2], y[y != 2]
     for kind in (np.uint8, bool):
         known = y != -1
-        clf = EllipsoidOpenSetClassifier(max_iter=1, random_state=0).fit(X[known], y[known].astype(kind))
+        clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[known], y[known].astype(kind))
         for display in draw_all(clf, X, y):
             plt.close(display.figure_)
         assert display.y_true.tolist() == y.tolist()

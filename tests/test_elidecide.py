@@ -1,0 +1,261 @@
+"""EliDecide through the classifier: its settings, its validation samples, and a Pipeline that transforms them."""
+
+import sys
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier
+
+
+def make(*, beta=0.5, alpha=0.6, **settings):
+    trainer = EliDecide(**{"max_iter": 10, **settings})
+    return EllipsoidOpenSetClassifier(alpha=alpha, beta=beta, trainer=trainer, random_state=0)
+
+
+def gaussians(n_classes=3, rows=40, n_features=3, *, distance=7.0, seed=0):
+    """Round classes in a row, with their labels."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(n_classes), rows)
+    return rng.normal(size=(len(y), n_features)) + distance * y[:, np.newaxis], y
+
+
+def mean_distances(X, y):
+    """The paper's Δ of each class."""
+    groups = [X[y == label] for label in np.unique(y)]
+    return np.array([np.linalg.norm(group - group.mean(axis=0), axis=1).mean() for group in groups])
+
+
+def test_the_defaults_are_those_of_the_released_code():
+    assert EliDecide().get_params() == {
+        "n_mix": (2, 3),
+        "learning_rate": 1e-3,
+        "weight_decay": 0.01,
+        "batch_size": 128,
+        "max_iter": 100,
+        "n_iter_no_change": 10,
+        "shape": "full",
+        "negative_loss": "contraction",
+        "rescale": True,
+        "recalibrate": False,
+        "validation_fraction": 0.1,
+        "restore_best": False,
+        "verbose": 0,
+    }
+
+
+def test_centroids_and_radii_are_those_of_the_paper():
+    X, y = gaussians()
+    clf = make().fit(X, y, X_val=X, y_val=y)
+    np.testing.assert_allclose(clf.centroids_, [X[y == k].mean(axis=0) for k in range(3)], atol=1e-5)
+    np.testing.assert_allclose(clf.radii_, mean_distances(X, y), rtol=1e-5)
+    assert clf.scale_ == pytest.approx(np.sqrt(((X - X.mean(axis=0)) ** 2).sum(axis=1).mean()))
+    nearest = np.linalg.norm(X[:, np.newaxis] - clf.centroids_, axis=2).argmin(axis=1)
+    np.testing.assert_array_equal(clf.predict_known(X), nearest)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("n_mix", 1),
+        ("n_mix", 2.5),
+        ("learning_rate", 0),
+        ("weight_decay", -0.1),
+        ("shape", "box"),
+        ("negative_loss", "hinge"),
+        ("batch_size", 0),
+        ("max_iter", 0),
+        ("recalibrate", None),
+        ("validation_fraction", 0),
+        ("validation_fraction", 1.0),
+        ("n_iter_no_change", 0),
+        ("rescale", 2),
+        ("restore_best", "yes"),
+        ("verbose", -1),
+    ],
+)
+def test_a_setting_out_of_its_range_is_named(name, value):
+    with pytest.raises(ValueError, match=f"The '{name}' parameter of EliDecide must be"):
+        make(**{name: value}).fit(*gaussians())
+
+
+@pytest.mark.parametrize("n_mix", [(2,), (3, 2), (1, 3), (2, 3, 4), (2, 2.5)])
+def test_a_range_of_p_that_is_none_is_an_error(n_mix):
+    with pytest.raises(ValueError, match=r"n_mix of EliDecide is .*smallest and the largest"):
+        make(n_mix=n_mix).fit(*gaussians())
+
+
+ACTING = [
+    ("n_mix", (2, 4), {}),
+    ("n_mix", ((2, 3), (2, 4)), {"negative_loss": "adb_gen"}),
+    ("alpha", (0.1, 5.0), {"negative_loss": "adb_gen"}),
+    ("beta", (0.1, 2.0), {}),
+    ("learning_rate", (1e-3, 1e-2), {}),
+    ("weight_decay", (0.0, 0.1), {}),
+    ("batch_size", (8, 64), {}),
+    ("max_iter", (1, 5), {}),
+    ("n_iter_no_change", (1, 60), {"max_iter": 60}),
+    ("shape", ("full", "diagonal"), {}),
+    ("shape", ("full", "ball"), {}),
+    ("negative_loss", ("contraction", "adb"), {}),
+    ("negative_loss", ("adb_gen", "clab"), {}),
+    ("rescale", (False, True), {}),
+    ("recalibrate", (False, True), {}),
+    ("validation_fraction", (0.1, 0.5), {}),
+    ("restore_best", (False, True), {"max_iter": 40, "learning_rate": 0.03}),
+]
+
+
+@pytest.mark.parametrize(("name", "values", "settings"), ACTING, ids=lambda value: str(value)[:20])
+def test_each_setting_acts_where_its_docstring_says_so(name, values, settings):
+    X, y = gaussians(5, distance=1.5, n_features=4)
+    one, other = (make(**{**settings, name: value}).fit(X, y) for value in values)
+    assert (one.class_margins(X) != other.class_margins(X)).any()
+
+
+@pytest.mark.parametrize("loss", ["adb", "clab", "adb_gen"])
+def test_the_losses_of_the_ablations_do_not_see_beta_nor_mixtures_of_known_samples(loss):
+    X, y = gaussians(5, distance=1.5, n_features=4)
+    changes = {"beta": 2.0} if loss == "adb_gen" else {"beta": 2.0, "n_mix": 2, "alpha": 5.0}
+    one, other = (make(negative_loss=loss, **some).fit(X, y) for some in ({}, changes))
+    np.testing.assert_array_equal(one.class_margins(X), other.class_margins(X))
+
+
+@pytest.mark.parametrize("loss", ["contraction", "adb", "clab", "adb_gen"])
+@pytest.mark.parametrize("shape", ["diagonal", "ball"])
+def test_a_shape_is_what_its_name_says(shape, loss):
+    X, y = gaussians(4, distance=2, n_features=4)
+    clf = make(shape=shape, negative_loss=loss, learning_rate=0.01).fit(X, y)
+    assert not (clf.components_ * (1 - np.eye(4))).any()
+    diagonals = np.diagonal(clf.components_, axis1=1, axis2=2)
+    assert ((np.ptp(diagonals, axis=1) > 1e-3) == (shape == "diagonal")).all()
+    np.testing.assert_allclose(np.diagonal(clf.class_margins(clf.centers_)), 1, atol=1e-6)
+
+
+def test_a_larger_beta_gives_tighter_boundaries():
+    X, y = gaussians(distance=3, rows=80)
+    new, _ = gaussians(distance=3, rows=80, seed=1)
+    loose, tight = (
+        make(beta=beta, max_iter=30, learning_rate=0.01, n_iter_no_change=30).fit(X, y).score_samples(new).mean()
+        for beta in (0.05, 2.0)
+    )
+    assert tight < loose - 0.05
+
+
+def test_more_to_mix_than_classes_mixes_all_of_them():
+    X, y = gaussians(3)
+    three, nine = (make(n_mix=n_mix).fit(X, y) for n_mix in (3, 9))
+    np.testing.assert_array_equal(three.components_, nine.components_)
+    two_classes = gaussians(2)
+    default, two = (make(n_mix=n_mix).fit(*two_classes) for n_mix in ((2, 3), 2))
+    np.testing.assert_array_equal(default.components_, two.components_)
+    assert (default.components_ != np.eye(3)).any()
+
+
+def test_rescale_off_takes_features_as_they_are():
+    X, y = gaussians()
+    plain, scaled = (make(rescale=rescale).fit(100 * X, y) for rescale in (False, True))
+    assert plain.scale_ == 1
+    # At another scale the paper's exp(Δ - r) means something else.
+    assert (abs(plain.components_ - scaled.components_) > 1e-3).any()
+
+
+def test_one_class_grows_until_it_covers_its_rows():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    clf = make(max_iter=200, n_iter_no_change=200, learning_rate=0.01).fit(X, np.zeros(60, dtype=int))
+    assert (clf.predict(X) == 0).mean() > 0.9
+    ball = make(max_iter=1, learning_rate=1e-9).fit(X, np.zeros(60, dtype=int))
+    assert (ball.predict(X) == 0).mean() < 0.7
+
+
+def test_the_bar_is_shown_on_request_alone(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    make(max_iter=3).fit(*gaussians())
+    assert capsys.readouterr() == ("", "")
+    make(verbose=1, max_iter=3).fit(*gaussians())
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "ellipsoids" in err
+    assert "3/3" in err
+
+
+def test_settings_are_not_changed_by_a_fit_and_are_searched_through_the_classifier():
+    trainer = EliDecide(max_iter=2)
+    before = dict(vars(trainer))
+    X, y = gaussians(distance=2)
+    clf = EllipsoidOpenSetClassifier(trainer=trainer, random_state=0)
+    grid = {"trainer__weight_decay": [0.0, 0.1], "beta": [0.1, 1.0]}
+    search = GridSearchCV(clf, grid, cv=StratifiedKFold(2), error_score="raise").fit(X, y)
+    assert len(search.cv_results_["params"]) == 4
+    assert vars(trainer) == before
+    assert clone(clf).trainer is not trainer
+    assert EllipsoidOpenSetClassifier().get_params() == EllipsoidOpenSetClassifier(trainer=None).get_params()
+
+
+# Validation samples.
+
+
+def test_given_validation_samples_stop_the_training_and_all_training_samples_learn():
+    X, y = gaussians(distance=3)
+    new, labels = gaussians(distance=3, seed=1)
+    names = np.array(["a", "b", "c", "else"])
+    given = make().fit(X, names[y], X_val=new, y_val=names[labels])
+    np.testing.assert_allclose(given.centroids_, [X[y == k].mean(axis=0) for k in range(3)], atol=1e-5)
+    assert len(given.held_out_scores_) == len(new)
+    np.testing.assert_allclose(np.sort(given.score_samples(new)), given.held_out_scores_, atol=1e-5)
+    right = given.predict(new) == names[labels]
+    assert given.validation_scores_[-1] < 1
+    assert abs(given.validation_scores_[-1] - right.mean()) < 0.2
+    own = make().fit(X, names[y])
+    assert (abs(own.centroids_ - given.centroids_) > 1e-3).any()
+    # Labels that are no class are open, and say nothing about when to stop.
+    more = make().fit(
+        X, names[y], X_val=np.append(new, new + 50, axis=0), y_val=np.append(names[labels], ["else"] * 120)
+    )
+    np.testing.assert_array_equal(more.components_, given.components_)
+    assert more.validation_scores_ == given.validation_scores_
+
+
+def test_the_closed_form_does_not_read_validation_samples():
+    X, y = gaussians()
+    plain, given = (
+        EllipsoidOpenSetClassifier(random_state=0).fit(X, y, **some) for some in ({}, {"X_val": X, "y_val": y})
+    )
+    np.testing.assert_array_equal(plain.class_margins(X), given.class_margins(X))
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"X_val": gaussians()[0]}, "X_val is given without y_val"),
+        ({"y_val": gaussians()[1]}, "y_val is given without X_val"),
+        ({"X_val": gaussians()[0], "y_val": [0, 1]}, "X_val has 120 rows, but y_val has 2 labels"),
+        ({"X_val": gaussians()[0][:, :2], "y_val": gaussians()[1]}, "2 features, but .* expecting 3"),
+        ({"X_val": np.full((1, 3), np.nan), "y_val": [0]}, "NaN"),
+        ({"X_val": gaussians()[0], "y_val": ["a"] * 120}, "y_val holds strings .* and y holds numbers"),
+    ],
+    ids=["no labels", "no features", "lengths", "columns", "missing", "kinds"],
+)
+def test_validation_samples_that_do_not_fit_are_an_error(given, message):
+    clf = make().fit(*gaussians())
+    with pytest.raises(ValueError, match=message):
+        clf.fit(*gaussians(), **given)
+    assert not hasattr(clf, "radii_")
+
+
+def test_a_pipeline_transforms_the_validation_samples():
+    X, y = gaussians(distance=3)
+    new, labels = gaussians(distance=3, seed=1)
+    scaler = StandardScaler().fit(100 * X)
+    alone = make().fit(scaler.transform(100 * X), y, X_val=scaler.transform(100 * new), y_val=labels)
+    with config_context(enable_metadata_routing=True):
+        clf = make().set_fit_request(X_val=True, y_val=True)
+        pipeline = Pipeline([("scale", StandardScaler()), ("clf", clf)], transform_input=["X_val"])
+        pipeline.fit(100 * X, y, X_val=100 * new, y_val=labels)
+    np.testing.assert_array_equal(pipeline[-1].components_, alone.components_)
+    np.testing.assert_array_equal(pipeline[-1].held_out_scores_, alone.held_out_scores_)
