@@ -82,7 +82,7 @@ class EliDecide(BaseEstimator):
     ----------
     .. [1] Zou, Y., Zhang, H., Xu, H., Li, S., Xiao, L. "Ellipsoid-Based Decision Boundaries for Open Intent
        Classification." AAAI 2026.
-    .. [2] TEXTOIR, method EliDecide. https://github.com/thuiar/TEXTOIR
+    .. [2] The platform TEXTOIR, repository thuiar/TEXTOIR, method EliDecide.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """The paper's boundaries: one matrix per class, trained by autograd on two losses, all classes at once.
 
-The procedure is that of the authors' published code: github.com/thuiar/TEXTOIR, folder
+The procedure is that of the authors' published code: repository thuiar/TEXTOIR, folder
 ``open_intent_detection/methods/EliDecide``.
 """
 
