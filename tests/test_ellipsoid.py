@@ -474,7 +474,7 @@ def test_two_rows_of_one_class():
 
 
 def test_one_row():
-    with pytest.warns(UserWarning, match="duplicates of one: 5; their"):
+    with pytest.warns(UserWarning, match="duplicates of one: 5; no other class tells"):
         clf = make().fit([[3.0, 4.0]], [5])
     assert clf.scale_ == 1
     assert clf.predict([[3.0, 4.0], [3.5, 4.0], [30.0, 4.0]]).tolist() == [5, 5, -1]
@@ -518,7 +518,7 @@ def test_constant_features_change_nothing(constant):
 
 
 def test_only_constant_features():
-    with pytest.warns(UserWarning, match="duplicates of one: 0, 1; their"):
+    with pytest.warns(UserWarning, match="duplicates of one: 0, 1; no other class tells"):
         clf = make().fit(np.full((20, 3), 0.1), np.repeat([0, 1], 10))
     assert clf.scale_ == 1
     assert np.isfinite(clf.class_margins(np.full((2, 3), 0.1))).all()

@@ -319,8 +319,8 @@ def test_in_a_table_of_a_few_rows_copies_agree_in_two_columns_that_never_repeat(
 @pytest.mark.parametrize("jitter", [0.0, 1e-4])
 def test_large_classes_are_compared_piece_by_piece(monkeypatch, jitter):
     rows, classes, units = with_copies("some twice", jitter=jitter, n_rows=200)
-    sizes, pairwise = [], duplicates._pairwise
-    monkeypatch.setattr(duplicates, "_pairwise", lambda block: (sizes.append(len(block)), pairwise(block))[1])
+    sizes, pairwise = [], duplicates.pairwise
+    monkeypatch.setattr(duplicates, "pairwise", lambda block: (sizes.append(len(block)), pairwise(block))[1])
     monkeypatch.setattr(duplicates, "MOST_ROWS", 64)
     found = find_duplicates(rows, classes)
     assert 32 < max(sizes) <= 64
@@ -333,7 +333,7 @@ def test_large_classes_are_compared_piece_by_piece(monkeypatch, jitter):
 def test_large_classes_are_cut_across_their_longest_direction(monkeypatch):
     monkeypatch.setattr(duplicates, "MOST_ROWS", 64)
     rows = np.random.default_rng(0).normal(size=(300, 5)) * [1, 1, 100, 1, 1]
-    pieces = sorted((rows[piece, 2] for piece in duplicates._blocks(rows, np.zeros(300))), key=np.mean)
+    pieces = sorted((rows[piece, 2] for piece in duplicates.blocks(rows, np.zeros(300))), key=np.mean)
     assert sorted(map(len, pieces)) == [37] * 4 + [38] * 4
     # Rows of different pieces lie far apart along the third feature.
     assert all(left.max() < right.min() for left, right in pairwise(pieces))
@@ -348,6 +348,6 @@ def test_pieces_of_large_classes_have_no_more_duplicates(monkeypatch):
 
 def test_pairwise_distances_are_symmetric():
     rows = np.random.default_rng(0).normal(size=(30, 5))
-    found = duplicates._pairwise(rows)
+    found = duplicates.pairwise(rows)
     np.testing.assert_allclose(found, squareform(pdist(rows)), atol=1e-7)
     np.testing.assert_array_equal(found, found.T)
