@@ -10,7 +10,9 @@ from ._engine.settings import TrainingSettings
 
 
 class EliDecide(BaseEstimator):
-    """Training of the boundary matrices as in EliDecide, for ``EllipsoidOpenSetClassifier(trainer=EliDecide())``.
+    """Settings to train the boundary matrices as in the paper.
+
+    Pass it to the classifier: ``EllipsoidOpenSetClassifier(trainer=EliDecide())``.
 
     The ellipsoid of class k is { z : ‖A_k (z − c_k)‖₂ < Δ_k }, with the class mean c_k and the mean distance Δ_k of
     the class's samples to it. Every A_k starts at the identity. Adam trains all matrices: known samples outside expand
