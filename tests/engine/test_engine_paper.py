@@ -307,7 +307,7 @@ def test_given_validation_rows_stop_the_training_and_every_other_row_learns():
     answers = [
         k if norms_of(*parts, [row], k)[0] < learned.radii[k] else 9 for row, k in zip(held, nearest, strict=True)
     ]
-    expected = f1_score(held_labels, answers, labels=range(4), average="macro", zero_division=0)
+    expected = f1_score(np.asarray(held_labels), np.asarray(answers), labels=range(4), average="macro", zero_division=0)
     assert learned.history.scores[-1] == pytest.approx(expected)
 
 
