@@ -22,8 +22,8 @@ from sklearn.preprocessing import normalize
 from torch.nn import functional
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, datasets
-from skellipsoid._engine import contrastive
-from skellipsoid._engine.duplicates import find_duplicates
+from skellipsoid._engine.common.duplicates import find_duplicates
+from skellipsoid._engine.text import contrastive
 from skellipsoid.metrics import open_set_f1_score
 
 RESULTS = Path(__file__).parent / "results" / "cross_fit.jsonl"

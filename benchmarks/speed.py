@@ -32,8 +32,8 @@ from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder, datasets, load, save
-from skellipsoid._engine import text as text_engine
-from skellipsoid._engine.contrastive import TokenRows
+from skellipsoid._engine.text import backbone as text_engine
+from skellipsoid._engine.text.contrastive import TokenRows
 
 REPEATS = 5
 

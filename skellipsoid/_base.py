@@ -14,7 +14,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ._engine.samples import OUTLYING, Gathered, gather, outlying_rows
+from ._engine.common.samples import OUTLYING, Gathered, gather, outlying_rows
 from ._labels import as_labels, cast_open_label, check_given, check_same_kind
 from ._norms import usual_norms, warn_of_unlike_norms
 from ._validation import (

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ._engine.settings import TrainingSettings
+from ._engine.boundary.settings import TrainingSettings
 
 
 class EliDecide(BaseEstimator):

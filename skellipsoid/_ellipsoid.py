@@ -15,14 +15,14 @@ from torch import Tensor
 
 from ._base import BoundaryOpenSetClassifier
 from ._elidecide import EliDecide
-from ._engine.boundaries import Boundaries, Metric, Shapes
-from ._engine.closed_form import fit_closed_form
-from ._engine.devices import explain_out_of_memory, resolve_device, resolve_seed
-from ._engine.geometry import Factors, scoring_chunks
-from ._engine.held_out import FEWEST_OF_CLASS
-from ._engine.paper import fit_paper
-from ._engine.samples import Gathered, Samples, find_scale
-from ._engine.settings import BoundarySettings
+from ._engine.boundary.boundaries import Boundaries, Metric, Shapes
+from ._engine.boundary.closed_form import fit_closed_form
+from ._engine.boundary.geometry import Factors, scoring_chunks
+from ._engine.boundary.held_out import FEWEST_OF_CLASS
+from ._engine.boundary.paper import fit_paper
+from ._engine.boundary.settings import BoundarySettings
+from ._engine.common.devices import explain_out_of_memory, resolve_device, resolve_seed
+from ._engine.common.samples import Gathered, Samples, find_scale
 from ._fitted_axes import FittedAxes
 from ._held_out import KeepsHeldOut
 from ._labels import as_labels, check_same_kind

@@ -14,7 +14,12 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 from torch.nn import functional
 
-from ._engine.contrastive import (
+from ._engine.common.devices import explain_out_of_memory, resolve_device, resolve_seed
+from ._engine.common.duplicates import find_duplicates, in_order
+from ._engine.common.samples import joined
+from ._engine.common.training import History
+from ._engine.text.backbone import TextBackbone, export
+from ._engine.text.contrastive import (
     ContrastiveSettings,
     FrozenRows,
     TokenRows,
@@ -22,11 +27,6 @@ from ._engine.contrastive import (
     start_projection,
     train_projection,
 )
-from ._engine.devices import explain_out_of_memory, resolve_device, resolve_seed
-from ._engine.duplicates import find_duplicates, in_order
-from ._engine.samples import joined
-from ._engine.text import TextBackbone, export
-from ._engine.training import History
 from ._labels import as_labels, cast_open_label, check_given, is_text
 from ._texts import check_texts, equal_texts, first_of_equal, hash_table
 from ._validation import check_groups, number, unfit

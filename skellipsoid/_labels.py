@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
-from ._engine.devices import to_numpy
+from ._engine.common.devices import to_numpy
 from ._validation import is_missing, masked_rows, name_rows
 
 #: Allowed labels, for error messages.

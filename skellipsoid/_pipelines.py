@@ -13,8 +13,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from ._engine.devices import to_numpy
-from ._engine.duplicates import find_duplicates
+from ._engine.common.devices import to_numpy
+from ._engine.common.duplicates import find_duplicates
 from ._labels import cast_open_label
 from ._texts import equal_texts
 

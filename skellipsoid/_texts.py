@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 
-from ._engine.duplicates import find_duplicates
+from ._engine.common.duplicates import find_duplicates
 from ._validation import number
 
 #: Unicode categories of blanks, control characters and format characters.

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.utils.validation import _check_sample_weight
 
-from ._engine.devices import to_numpy
+from ._engine.common.devices import to_numpy
 
 #: Squares of larger values, summed over the features, may overflow.
 LARGEST_VALUE = 1e150

@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_sco
 from sklearn.utils._param_validation import InvalidParameterError
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, explain
-from skellipsoid._engine.held_out import Validation
+from skellipsoid._engine.boundary.held_out import Validation
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_f1_score
 
@@ -577,7 +577,7 @@ def test_prediction_needs_a_bounded_amount_of_memory(fresh_python):
 import resource, sys
 import numpy as np
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, explain
-from skellipsoid._engine import devices
+from skellipsoid._engine.common import devices
 
 devices.CHUNK_BYTES = 2**20
 rng = np.random.default_rng(0)

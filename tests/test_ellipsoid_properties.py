@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier
-from skellipsoid._engine import devices
+from skellipsoid._engine.common import devices
 
 #: Axes are kept in single precision.
 SINGLE = 1e-5

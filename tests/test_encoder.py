@@ -23,8 +23,8 @@ from sklearn.utils.fixes import parse_version
 
 from skellipsoid import SupConTextEncoder
 from skellipsoid import _encoder as shell
-from skellipsoid._engine import text as engine
-from skellipsoid._engine.text import TextBackbone
+from skellipsoid._engine.text import backbone as engine
+from skellipsoid._engine.text.backbone import TextBackbone
 
 MODES = ["head", "full", "none"]
 

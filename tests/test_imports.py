@@ -22,7 +22,7 @@ def test_import_loads_nothing_that_takes_long(fresh_python):
 
 def test_the_estimators_load_nothing_that_only_some_need(fresh_python):
     script = (
-        "import sys, skellipsoid, skellipsoid._engine.text\n"
+        "import sys, skellipsoid, skellipsoid._engine.text.backbone\n"
         "every = [getattr(skellipsoid, name) for name in skellipsoid.__all__]\n"
         "heavy = ['sentence_transformers', 'transformers', 'matplotlib', 'pooch']\n"
         "print([name for name in heavy if name in sys.modules], skellipsoid.EllipsoidOpenSetClassifier.__name__)"

@@ -17,7 +17,7 @@ from sklearn.utils import get_tags
 
 import skellipsoid
 from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, set_operating_point
-from skellipsoid._engine.duplicates import in_order
+from skellipsoid._engine.common.duplicates import in_order
 from skellipsoid._operating_point import _tuned
 from skellipsoid._operating_point._offsets import (
     acceptance_offset,

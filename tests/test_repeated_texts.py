@@ -7,8 +7,8 @@ from sklearn.pipeline import Pipeline
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
 from skellipsoid import _encoder as shell
-from skellipsoid._engine import contrastive
-from skellipsoid._engine.text import TextBackbone
+from skellipsoid._engine.text import contrastive
+from skellipsoid._engine.text.backbone import TextBackbone
 from skellipsoid._texts import equal_texts
 from skellipsoid.datasets import load_assistant_intents
 from skellipsoid.metrics import open_set_f1_score

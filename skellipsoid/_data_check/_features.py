@@ -12,8 +12,8 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from sklearn.utils import Bunch, check_array, check_consistent_length
 
-from .._engine.duplicates import blocks, equal_rows, find_duplicates, pairwise
-from .._engine.held_out import FEWEST_OF_CLASS
+from .._engine.boundary.held_out import FEWEST_OF_CLASS
+from .._engine.common.duplicates import blocks, equal_rows, find_duplicates, pairwise
 from .._labels import as_labels, cast_open_label, check_given
 from .._norms import norms
 from .._validation import LARGEST_VALUE, check_groups, enumerated, read_features, with_nan

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch, check_consistent_length
 
 from .._encoder import SupConTextEncoder
-from .._engine.tokens import Tokenizer
+from .._engine.text.tokens import Tokenizer
 from .._labels import as_labels, cast_open_label, check_given
 from .._pipelines import split_estimator
 from .._text_files import looks_like_header

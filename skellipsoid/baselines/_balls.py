@@ -12,11 +12,11 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
 from .._base import BoundaryOpenSetClassifier
-from .._engine.devices import resolve_device, resolve_seed
-from .._engine.geometry import class_spheres
-from .._engine.radii import LearnedRadii, RadiusSettings, learn_radii
-from .._engine.samples import Gathered, Samples, find_scale
-from .._engine.training import auto_batch_size
+from .._engine.boundary.geometry import class_spheres
+from .._engine.boundary.radii import LearnedRadii, RadiusSettings, learn_radii
+from .._engine.common.devices import resolve_device, resolve_seed
+from .._engine.common.samples import Gathered, Samples, find_scale
+from .._engine.common.training import auto_batch_size
 
 #: A quotient such as 0.29 · 100 = 28.999… is rounded down too far without it.
 _ROUNDING = 1e-9

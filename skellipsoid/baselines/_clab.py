@@ -10,9 +10,9 @@ from sklearn.preprocessing import normalize
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
-from .._engine.devices import resolve_device, resolve_seed
-from .._engine.radii import RadiusSettings, learn_radii
-from .._engine.training import auto_batch_size
+from .._engine.boundary.radii import RadiusSettings, learn_radii
+from .._engine.common.devices import resolve_device, resolve_seed
+from .._engine.common.training import auto_batch_size
 from ._balls import CentroidBallClassifier, Floats, Integers, on_device, store_radii
 
 

@@ -13,10 +13,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import has_fit_parameter
 
-from .._engine.devices import resolve_device, resolve_seed
-from .._engine.heads import HeadSettings, train_head
-from .._engine.samples import Gathered, Samples, find_scale
-from .._engine.training import auto_batch_size
+from .._engine.boundary.heads import HeadSettings, train_head
+from .._engine.common.devices import resolve_device, resolve_seed
+from .._engine.common.samples import Gathered, Samples, find_scale
+from .._engine.common.training import auto_batch_size
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
 #: Probabilities nearer to 0 or 1 count as this near: their logits stay finite.

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._engine.samples import Gathered
+from .._engine.common.samples import Gathered
 from ._covariance import SMALLEST_VARIANCE, class_means, shrunk_covariance, whitener
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 

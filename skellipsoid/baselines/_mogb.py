@@ -11,8 +11,8 @@ from scipy.spatial.distance import cdist
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._base import BoundaryOpenSetClassifier
-from .._engine.devices import resolve_seed
-from .._engine.samples import Gathered, find_scale
+from .._engine.common.devices import resolve_seed
+from .._engine.common.samples import Gathered, find_scale
 from .._validation import enumerated
 from ._covariance import class_means
 

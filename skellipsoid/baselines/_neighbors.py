@@ -11,7 +11,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._base import BaseOpenSetClassifier
-from .._engine.samples import Gathered
+from .._engine.common.samples import Gathered
 from ._covariance import class_means
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 

@@ -11,7 +11,7 @@ from scipy.special import softmax
 from scipy.stats import gumbel_l
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._engine.samples import Gathered
+from .._engine.common.samples import Gathered
 from ._logit_classifier import LogitClassifier, centred
 from ._threshold import Floats, Integers, Scored
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
-from .._engine.samples import Gathered
+from .._engine.common.samples import Gathered
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
 

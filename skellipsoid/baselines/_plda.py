@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from .._engine.samples import Gathered
+from .._engine.common.samples import Gathered
 from ._covariance import class_means, shrunk_covariance, whitener
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from .._base import BaseOpenSetClassifier
-from .._engine.held_out import F1_ERROR, ScoredSamples, Validation, expected_f1, near_best
-from .._engine.samples import Gathered, effective_number, joined
+from .._engine.boundary.held_out import F1_ERROR, ScoredSamples, Validation, expected_f1, near_best
+from .._engine.common.samples import Gathered, effective_number, joined
 from .._held_out import KeepsHeldOut
 
 #: Folds in which rows, and classes, are left out.

@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.model_selection import ParameterGrid
 
-from .._engine.devices import resolve_device
+from .._engine.common.devices import resolve_device
 from .._pipelines import duplicate_groups
 from ..metrics import open_set_f1_score
 from ..model_selection import OpenSetKFold

@@ -16,8 +16,8 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.validation import has_fit_parameter
 
 from .. import SupConTextEncoder
-from .._engine.devices import resolve_device
-from .._engine.text import TextBackbone, packaged_model
+from .._engine.common.devices import resolve_device
+from .._engine.text.backbone import TextBackbone, packaged_model
 from .._version import __version__
 from ._cache import ContentCache, content_key
 from ._data import DataSet

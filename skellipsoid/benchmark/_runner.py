@@ -14,8 +14,8 @@ from warnings import warn
 from joblib import cpu_count
 from tqdm import tqdm
 
-from .._engine.devices import resolve_device
-from .._engine.progress import progress_bar
+from .._engine.common.devices import resolve_device
+from .._engine.common.progress import progress_bar
 from ._case import NO_ENCODER, Task, embed, forget, prepare, run_method
 from ._data import load_data
 from ._encoders import takes_dev

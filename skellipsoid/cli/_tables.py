@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine.training import held_out_rows
+from .._engine.common.training import held_out_rows
 from .._pipelines import duplicate_groups
 from .._text_files import named
 

@@ -20,7 +20,7 @@ from .. import (
     check_training_texts,
     save,
 )
-from .._engine.training import held_out_rows
+from .._engine.common.training import held_out_rows
 from .._operating_point._offsets import Shortage, describe_shortages, rejection_offset
 from .._pipelines import duplicate_groups
 from .._text_files import read_table

@@ -13,7 +13,7 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._engine.text import TextBackbone
+from .._engine.text.backbone import TextBackbone
 from ._folder import Files
 from ._kinds import KINDS, SPLITTERS
 

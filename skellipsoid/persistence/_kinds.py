@@ -14,7 +14,7 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 from .._elidecide import EliDecide
 from .._ellipsoid import EllipsoidOpenSetClassifier
 from .._encoder import SupConTextEncoder
-from .._engine.text import TextBackbone
+from .._engine.text.backbone import TextBackbone
 from .._operating_point import TunedOperatingPointCV
 from ..model_selection import KnownClassSplit, OpenSetKFold, OpenSetShuffleSplit, RealOpenKFold
 from ._baseline_kinds import BASELINES

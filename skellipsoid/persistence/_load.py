@@ -18,9 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._ellipsoid import EllipsoidOpenSetClassifier
 from .._encoder import SupConTextEncoder
-from .._engine.devices import resolve_device
-from .._engine.stored_text_model import FILES, StoredTextModel, restore
-from .._engine.text import TextBackbone
+from .._engine.common.devices import resolve_device
+from .._engine.text.backbone import TextBackbone
+from .._engine.text.stored_text_model import FILES, StoredTextModel, restore
 from .._operating_point import TunedOperatingPointCV
 from ._describe import ARRAYS, BACKBONE
 from ._folder import Files, read_model, shown

@@ -6,9 +6,9 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from skellipsoid._engine.paper import BoundaryTrainer, start_ellipsoids
-from skellipsoid._engine.samples import Samples
-from skellipsoid._engine.settings import TrainingSettings
+from skellipsoid._engine.boundary.paper import BoundaryTrainer, start_ellipsoids
+from skellipsoid._engine.boundary.settings import TrainingSettings
+from skellipsoid._engine.common.samples import Samples
 
 BETA = 0.4
 SETTINGS = TrainingSettings(

@@ -7,9 +7,9 @@ import pytest
 import torch
 from paper_helpers import SETTINGS as PAPER
 
-from skellipsoid._engine.paper import BoundaryTrainer, start_ellipsoids, train_ellipsoids
-from skellipsoid._engine.pseudo_open import draw_others
-from skellipsoid._engine.samples import Samples
+from skellipsoid._engine.boundary.paper import BoundaryTrainer, start_ellipsoids, train_ellipsoids
+from skellipsoid._engine.boundary.pseudo_open import draw_others
+from skellipsoid._engine.common.samples import Samples
 
 SETTINGS = replace(PAPER, max_iter=5, n_mix=(3, 3))
 SHAPES = ["full", "diagonal", "ball"]
@@ -87,7 +87,7 @@ def test_clab_without_another_class_in_the_batch_is_adb_without_the_number_of_cl
 
 @pytest.mark.parametrize("loss", ["adb", "clab"])
 def test_losses_of_known_samples_see_no_open_ones(samples, loss, monkeypatch):
-    monkeypatch.setattr("skellipsoid._engine.paper.draw_negatives", None)
+    monkeypatch.setattr("skellipsoid._engine.boundary.paper.draw_negatives", None)
     assert torch.equal(*(learn(samples, negative_loss=loss, n_open=n).components for n in (0, 9)))
     assert torch.equal(*(learn(samples, negative_loss=loss, beta=beta).components for beta in (0.1, 2.0)))
 

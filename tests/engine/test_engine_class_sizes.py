@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from skellipsoid import EllipsoidOpenSetClassifier
-from skellipsoid._engine.class_sizes import ERRORS, mean_error, units
+from skellipsoid._engine.boundary.class_sizes import ERRORS, mean_error, units
 
 
 def squares_of(sizes, error, rng, spread=0.0):

@@ -7,15 +7,21 @@ import numpy as np
 import pytest
 import torch
 
-from skellipsoid._engine import closed_form
-from skellipsoid._engine.boundaries import ShapeWeights
-from skellipsoid._engine.closed_form import _choose_weights, _Validator, fit_closed_form
-from skellipsoid._engine.covariance import LeftOutShapes
-from skellipsoid._engine.geometry import class_spheres
-from skellipsoid._engine.held_out import best_scale
-from skellipsoid._engine.samples import Samples
-from skellipsoid._engine.settings import BoundarySettings
-from skellipsoid._engine.shared_shapes import _entropies, label_distances, principal_frame, rotated, shared_frame
+from skellipsoid._engine.boundary import closed_form
+from skellipsoid._engine.boundary.boundaries import ShapeWeights
+from skellipsoid._engine.boundary.closed_form import _choose_weights, _Validator, fit_closed_form
+from skellipsoid._engine.boundary.covariance import LeftOutShapes
+from skellipsoid._engine.boundary.geometry import class_spheres
+from skellipsoid._engine.boundary.held_out import best_scale
+from skellipsoid._engine.boundary.settings import BoundarySettings
+from skellipsoid._engine.boundary.shared_shapes import (
+    _entropies,
+    label_distances,
+    principal_frame,
+    rotated,
+    shared_frame,
+)
+from skellipsoid._engine.common.samples import Samples
 
 #: Candidates of a, and temperatures of the cross-entropy that compares them.
 SPHERICAL_SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)

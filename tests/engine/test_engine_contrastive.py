@@ -8,16 +8,16 @@ import pytest
 import torch
 from torch.nn import functional
 
-from skellipsoid._engine import contrastive
-from skellipsoid._engine.contrastive import (
+from skellipsoid._engine.common.training import held_out_rows
+from skellipsoid._engine.text import contrastive
+from skellipsoid._engine.text.backbone import TextBackbone
+from skellipsoid._engine.text.contrastive import (
     ContrastiveSettings,
     FrozenRows,
     TokenRows,
     start_projection,
     train_projection,
 )
-from skellipsoid._engine.text import TextBackbone
-from skellipsoid._engine.training import held_out_rows
 
 
 def settings(**changed):

@@ -7,8 +7,8 @@ import pytest
 from scipy.spatial.distance import pdist, squareform
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 
-from skellipsoid._engine import duplicates
-from skellipsoid._engine.duplicates import equal_rows, find_duplicates, in_order
+from skellipsoid._engine.common import duplicates
+from skellipsoid._engine.common.duplicates import equal_rows, find_duplicates, in_order
 
 N_ROWS = 60  # of each of three classes, before they are copied
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
-from skellipsoid._engine.held_out import Validation
+from skellipsoid._engine.boundary.held_out import Validation
 from skellipsoid.datasets import load_assistant_intents
 
 SEEDS = range(4)

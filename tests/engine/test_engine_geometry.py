@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from skellipsoid._engine import devices
-from skellipsoid._engine.geometry import (
+from skellipsoid._engine.boundary.geometry import (
     Factors,
     assigned_norms,
     class_centroids,
@@ -17,7 +16,8 @@ from skellipsoid._engine.geometry import (
     scoring_chunks,
     transformed_norms,
 )
-from skellipsoid._engine.samples import Samples
+from skellipsoid._engine.common import devices
+from skellipsoid._engine.common.samples import Samples
 
 TOLERANCE = {torch.float32: 2e-5, torch.float64: 1e-13}
 

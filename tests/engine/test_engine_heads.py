@@ -5,8 +5,8 @@ import pytest
 import torch
 from sklearn.linear_model import LogisticRegression
 
-from skellipsoid._engine.heads import HeadSettings, head_loss, head_slope, train_head
-from skellipsoid._engine.samples import Samples
+from skellipsoid._engine.boundary.heads import HeadSettings, head_loss, head_slope, train_head
+from skellipsoid._engine.common.samples import Samples
 
 
 def settings(loss, **changed):

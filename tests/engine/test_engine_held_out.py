@@ -7,8 +7,8 @@ import pytest
 import torch
 from sklearn.metrics import f1_score
 
-from skellipsoid._engine.geometry import Factors, assigned_norms
-from skellipsoid._engine.held_out import (
+from skellipsoid._engine.boundary.geometry import Factors, assigned_norms
+from skellipsoid._engine.boundary.held_out import (
     HeldOutSamples,
     ScoredSamples,
     Validation,
@@ -16,7 +16,7 @@ from skellipsoid._engine.held_out import (
     expected_f1,
     loss_scale,
 )
-from skellipsoid._engine.samples import Samples
+from skellipsoid._engine.common.samples import Samples
 
 
 def unweighted(known, classes, assigned, opened, n_classes):

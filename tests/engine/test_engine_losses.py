@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn.functional import normalize
 
-from skellipsoid._engine.losses import (
+from skellipsoid._engine.common.losses import (
     contraction_loss,
     expansion_loss,
     inside_loss,

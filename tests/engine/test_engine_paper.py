@@ -17,19 +17,19 @@ from paper_helpers import (
 )
 from sklearn.metrics import f1_score
 
-from skellipsoid._engine.boundaries import Shapes
-from skellipsoid._engine.geometry import Factors
-from skellipsoid._engine.held_out import HeldOutSamples, ScoredSamples, Validation, best_scale
-from skellipsoid._engine.paper import BoundaryTrainer, fit_paper, known_f1, train_ellipsoids, validation_open
-from skellipsoid._engine.pseudo_open import draw_negatives
-from skellipsoid._engine.samples import Samples
-from skellipsoid._engine.training import held_out_rows, shuffled_batches
+from skellipsoid._engine.boundary.boundaries import Shapes
+from skellipsoid._engine.boundary.geometry import Factors
+from skellipsoid._engine.boundary.held_out import HeldOutSamples, ScoredSamples, Validation, best_scale
+from skellipsoid._engine.boundary.paper import BoundaryTrainer, fit_paper, known_f1, train_ellipsoids, validation_open
+from skellipsoid._engine.boundary.pseudo_open import draw_negatives
+from skellipsoid._engine.common.samples import Samples
+from skellipsoid._engine.common.training import held_out_rows, shuffled_batches
 
 # The loss: means over samples, sums over classes.
 
 
 def gradient_of(trainer, rows, monkeypatch, negatives):
-    monkeypatch.setattr("skellipsoid._engine.paper.draw_negatives", lambda *arguments: negatives)
+    monkeypatch.setattr("skellipsoid._engine.boundary.paper.draw_negatives", lambda *arguments: negatives)
     loss = trainer.loss(np.arange(len(trainer.known))[rows])
     (gradient,) = torch.autograd.grad(loss, trainer.entries)
     return loss.item(), gradient
@@ -267,7 +267,7 @@ def stop_after(monkeypatch, scores, **changes):
         seen.append(trainer.ellipsoids.components.clone())
         return loss
 
-    monkeypatch.setattr("skellipsoid._engine.paper.known_f1", lambda validation: left.pop(0))
+    monkeypatch.setattr("skellipsoid._engine.boundary.paper.known_f1", lambda validation: left.pop(0))
     monkeypatch.setattr(BoundaryTrainer, "_run_epoch", noted)
     return seen, learn(replace(SETTINGS, max_iter=len(scores), **changes))[2]
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 from scipy import stats
 
-from skellipsoid._engine.pseudo_open import Mixture, draw_mixtures, synthetic_samples
-from skellipsoid._engine.samples import Samples
+from skellipsoid._engine.boundary.pseudo_open import Mixture, draw_mixtures, synthetic_samples
+from skellipsoid._engine.common.samples import Samples
 
 #: Unequal classes, their rows mixed; labels need not start at 0.
 CLASSES = np.random.default_rng(9).permutation(np.repeat([2, 3, 5, 8], [1, 3, 6, 10]))

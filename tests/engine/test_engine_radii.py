@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from skellipsoid._engine.radii import RadiusSettings, learn_radii, radius_loss, radius_slope
+from skellipsoid._engine.boundary.radii import RadiusSettings, learn_radii, radius_loss, radius_slope
 
 CLAB = RadiusSettings(0.05, 16, 300, expand=0.5, shrink=0.1, eta=0.1)
 ADB = RadiusSettings(0.05, 16, 300)

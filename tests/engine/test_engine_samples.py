@@ -6,12 +6,12 @@ import torch
 from scipy import stats
 from sklearn.datasets import load_digits, load_iris
 
-from skellipsoid._engine.duplicates import find_duplicates
-from skellipsoid._engine.geometry import class_centroids, class_spheres, mean_radii
-from skellipsoid._engine.held_out import hold_out
-from skellipsoid._engine.pseudo_open import draw_mixtures, synthetic_samples
-from skellipsoid._engine.samples import Samples, effective_number, gather, outlying_rows
-from skellipsoid._engine.training import held_out_rows
+from skellipsoid._engine.boundary.geometry import class_centroids, class_spheres, mean_radii
+from skellipsoid._engine.boundary.held_out import hold_out
+from skellipsoid._engine.boundary.pseudo_open import draw_mixtures, synthetic_samples
+from skellipsoid._engine.common.duplicates import find_duplicates
+from skellipsoid._engine.common.samples import Samples, effective_number, gather, outlying_rows
+from skellipsoid._engine.common.training import held_out_rows
 
 
 def samples(classes, weights=None, units=None, groups=None, n_features=3):
@@ -122,7 +122,7 @@ def test_rows_that_are_equal_by_chance_stay_apart():
 
 def test_equal_rows_of_one_group_are_one_row_only_if_they_are_duplicates(monkeypatch):
     units = np.array([0, 1, 1, 2])
-    monkeypatch.setattr("skellipsoid._engine.samples.find_duplicates", lambda features, classes: units)
+    monkeypatch.setattr("skellipsoid._engine.common.samples.find_duplicates", lambda features, classes: units)
     no_groups = np.zeros(4, dtype=np.int64)
     found = gather(np.ones((4, 2)), no_groups, np.ones(4), no_groups, "each")
     assert found.rows.tolist() == [0, 1, 3]

@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 from skellipsoid import SupConTextEncoder, load, save
-from skellipsoid._engine.stored_text_model import CLASSES, FILES, TextModel, _declared_settings, restore, store
-from skellipsoid._engine.text import TextBackbone
+from skellipsoid._engine.text.backbone import TextBackbone
+from skellipsoid._engine.text.stored_text_model import CLASSES, FILES, TextModel, _declared_settings, restore, store
 
 TEXTS = ["wake me at six", "Wake ME", "", "what is the weather ☔ déjà 漢字", "rain " * 100]
 SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}

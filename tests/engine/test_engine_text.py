@@ -18,14 +18,14 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skellipsoid._engine import text as engine
-from skellipsoid._engine.stored_text_model import TextModel
-from skellipsoid._engine.text import (
+from skellipsoid._engine.text import backbone as engine
+from skellipsoid._engine.text.backbone import (
     TextBackbone,
     find_model,
     length_sorted_pieces,
     packaged_model,
 )
+from skellipsoid._engine.text.stored_text_model import TextModel
 
 
 @pytest.fixture(scope="module")
@@ -403,7 +403,7 @@ def test_bars_that_the_environment_decides_bring_no_warning(tiny_model, fresh_py
     monkeypatch.setenv("HF_HUB_DISABLE_PROGRESS_BARS", bars)
     done = fresh_python(
         "import sys, warnings; warnings.simplefilter('error')\n"
-        "from skellipsoid._engine.text import find_model; find_model(sys.argv[1])",
+        "from skellipsoid._engine.text.backbone import find_model; find_model(sys.argv[1])",
         tiny_model,
     )
     assert done.returncode == 0, done.stderr

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from transformers import BertTokenizerFast
 
-from skellipsoid._engine.text import TextBackbone, export
-from skellipsoid._engine.tokens import Tokenizer
+from skellipsoid._engine.text.backbone import TextBackbone, export
+from skellipsoid._engine.text.tokens import Tokenizer
 
 TEXTS = ["", "alarm", "wake me at six", "Wake Me At Six", "rain " * 40, "rain " * 400, "☔ déjà 漢字"]
 
@@ -118,7 +118,7 @@ def test_local_never_asks_the_hub(monkeypatch):
     def asked():
         raise AssertionError
 
-    monkeypatch.setattr("skellipsoid._engine.tokens.hub_is_reachable", asked)
+    monkeypatch.setattr("skellipsoid._engine.text.tokens.hub_is_reachable", asked)
     with pytest.raises(OSError, match="no/such-model"):
         Tokenizer.load("no/such-model", local=True)
     with pytest.raises(AssertionError):

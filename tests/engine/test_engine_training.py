@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-from skellipsoid._engine.devices import (
+from skellipsoid._engine.common.devices import (
     explain_out_of_memory,
     resolve_device,
     resolve_seed,
     seeded_torch,
     to_numpy,
 )
-from skellipsoid._engine.training import held_out_rows, run_epochs, shuffled_batches
+from skellipsoid._engine.common.training import held_out_rows, run_epochs, shuffled_batches
 
 
 def run(losses, scores=None, *, n_iter_no_change=2, tol=0.0, keep_best=None, max_iter=None, verbose=0):
@@ -109,7 +109,7 @@ def test_a_notebook_shows_the_bar_without_a_warning(fresh_python):
         "shell = types.SimpleNamespace(config={'IPKernelApp': {}})\n"
         "sys.modules['IPython'] = types.SimpleNamespace(get_ipython=lambda: shell, version_info=(8, 0))\n"
         "sys.stderr, kept = OutStream(), sys.stderr\n"
-        "from skellipsoid._engine.training import run_epochs\n"
+        "from skellipsoid._engine.common.training import run_epochs\n"
         "run_epochs(lambda: 1.0, max_iter=3, n_iter_no_change=9, tol=0, label='bar', verbose=1)\n"
         "print('bar: 100%' in sys.stderr.getvalue())"
     )

@@ -35,7 +35,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .samples import Integers, Samples, padded
+from ..common.samples import Integers, Samples, padded
 
 #: Largest number of elements of one chunk.
 MOST_NUMBERS = 2**20

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ..common.training import History
 from .geometry import Factors, assigned_norms, transformed_norms
 from .held_out import HeldOut
-from .training import History
 
 
 @dataclass(frozen=True)

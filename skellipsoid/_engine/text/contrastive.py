@@ -11,10 +11,10 @@ from scipy.linalg import orthogonal_procrustes
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .devices import seeded_torch
-from .losses import prototype_loss, supervised_contrastive_loss
-from .text import TextBackbone
-from .training import History, held_out_rows, run_epochs, shuffled_batches
+from ..common.devices import seeded_torch
+from ..common.losses import prototype_loss, supervised_contrastive_loss
+from ..common.training import History, held_out_rows, run_epochs, shuffled_batches
+from .backbone import TextBackbone
 
 #: Dropout of frozen embeddings for their two views (full fine-tuning uses the dropout of the text model).
 HEAD_DROPOUT = 0.4

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .text import WINDOW, TextBackbone, hub_is_reachable, not_found, packaged_model
+from .backbone import WINDOW, TextBackbone, hub_is_reachable, not_found, packaged_model
 
 #: Files of a text model that are not its weights.
 _WITHOUT_WEIGHTS = ("*.json", "*.txt", "*.model", "*.jinja")

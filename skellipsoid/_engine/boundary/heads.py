@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy, one_hot
 
-from .samples import Samples
-from .training import History, held_out_rows, run_epochs, shuffled_batches
+from ..common.samples import Samples
+from ..common.training import History, held_out_rows, run_epochs, shuffled_batches
 
 #: Share of each class's rows that decides when training ends.
 HELD_OUT = 0.2

@@ -16,8 +16,8 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from .devices import kept_torch_state
-from .progress import quiet_libraries
+from ..common.devices import kept_torch_state
+from ..common.progress import quiet_libraries
 
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
 #: Names of both files of a stored text model.

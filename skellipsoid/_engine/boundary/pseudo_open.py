@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .samples import Samples
+from ..common.samples import Samples
 from .settings import TrainingSettings
 
 #: Largest number of synthetic open samples in validation.

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..common.samples import Integers, Samples
 from . import class_sizes
 from .boundaries import Boundaries, Metric, Shapes, ShapeWeights
 from .covariance import LeftOutSamples, LeftOutShapes, has_background
@@ -29,7 +30,6 @@ from .held_out import (
     near_best,
 )
 from .pseudo_open import FEWEST_SYNTHETIC, MOST_NEGATIVES, draw_synthetic_classes
-from .samples import Integers, Samples
 from .settings import BoundarySettings
 from .shared_shapes import Frame, label_distances, principal_frame, shared_frame
 

@@ -11,14 +11,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..common.losses import contraction_loss, expansion_loss, inside_loss, other_class_loss
+from ..common.samples import Samples
+from ..common.training import History, run_epochs, shuffled_batches
 from .boundaries import Boundaries, Metric, Shapes
 from .geometry import Factors, class_spheres
 from .held_out import BOUNDARY_TOLERANCE, HeldOut, HeldOutSamples, Validation, best_scale, expected_f1, hold_out
-from .losses import contraction_loss, expansion_loss, inside_loss, other_class_loss
 from .pseudo_open import FEWEST_SYNTHETIC, MOST_NEGATIVES, draw_negatives, draw_others, synthetic_samples
-from .samples import Samples
 from .settings import TrainingSettings
-from .training import History, run_epochs, shuffled_batches
 
 #: The released code answers open on the boundary itself, r = Δ. So radii are smaller by four units of single precision.
 OPEN_ON_BOUNDARY = 1 - 2.0**-21

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from .devices import row_chunks
+from ..common.devices import row_chunks
+from ..common.samples import Samples
 from .geometry import by_class, class_weights
 from .left_out import LeftOutSets, Sets
-from .samples import Samples
 
 #: Candidates of a, the spherical share of the within-class covariance T = (1 − a) W + a w̄ I.
 SPHERICAL_SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from .losses import CLAB_EXPAND, CLAB_SHRINK, other_class_loss
-from .training import History, run_epochs, shuffled_batches
+from ..common.losses import CLAB_EXPAND, CLAB_SHRINK, other_class_loss
+from ..common.training import History, run_epochs, shuffled_batches
 
 #: Epochs without a smaller loss that end the training.
 N_ITER_NO_CHANGE = 10

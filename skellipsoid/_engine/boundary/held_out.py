@@ -18,10 +18,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..common.losses import contraction_loss, expansion_loss
+from ..common.samples import Samples, effective_number
+from ..common.training import held_out_rows
 from .geometry import Factors, assigned_norms, nearest_centroid, nearest_other
-from .losses import contraction_loss, expansion_loss
-from .samples import Samples, effective_number
-from .training import held_out_rows
 
 #: Open samples per known sample. The true ratio is unknown, so the expected F1 is the mean over a quarter, a half and
 #: three quarters of open samples.

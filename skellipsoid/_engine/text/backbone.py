@@ -21,8 +21,8 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 from tqdm.std import tqdm
 
-from .devices import PROCESS_STATE, kept_torch_state
-from .progress import progress_bar, quiet_libraries
+from ..common.devices import PROCESS_STATE, kept_torch_state
+from ..common.progress import progress_bar, quiet_libraries
 from .stored_text_model import StoredTextModel, TextModel, restore, restore_tokenizer, store
 
 #: Models in installable packages: the package, the folder in it, the SHA-256 of the weights.

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .devices import row_chunks
-from .samples import Samples
+from ..common.devices import row_chunks
+from ..common.samples import Samples
 
 #: A class whose mean radius is below this (features have unit scale) has no spread.
 DEGENERATE_RADIUS = 1e-6
