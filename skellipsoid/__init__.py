@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ._ellipsoid import EllipsoidOpenSetClassifier
     from ._encoder import SupConTextEncoder
     from ._explain import explain
+    from ._monitor import OpenShareMonitor
     from ._operating_point import TunedOperatingPointCV, set_operating_point
     from .baselines._own_score import ScoreOpenSetClassifier
     from .persistence import load, save
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "EliDecide",
     "EllipsoidOpenSetClassifier",
+    "OpenShareMonitor",
     "ScoreOpenSetClassifier",
     "SupConTextEncoder",
     "TunedOperatingPointCV",
@@ -41,6 +43,7 @@ __all__ = [
 _MODULE_OF = {
     "EliDecide": "_elidecide",
     "EllipsoidOpenSetClassifier": "_ellipsoid",
+    "OpenShareMonitor": "_monitor",
     "ScoreOpenSetClassifier": "baselines._own_score",
     "SupConTextEncoder": "_encoder",
     "TunedOperatingPointCV": "_operating_point",

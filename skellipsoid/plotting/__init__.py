@@ -10,6 +10,7 @@ from ._coverage import CoverageDisplay
 from ._critical_difference import CriticalDifferenceDisplay
 from ._ellipsoid import EllipsoidDisplay
 from ._histogram import ScoreHistogramDisplay
+from ._monitor import MonitorDisplay
 from ._oscr import OSCRDisplay
 from ._trade_off import TradeOffDisplay
 
@@ -17,6 +18,7 @@ __all__ = [
     "CoverageDisplay",
     "CriticalDifferenceDisplay",
     "EllipsoidDisplay",
+    "MonitorDisplay",
     "OSCRDisplay",
     "OpenSetConfusionMatrixDisplay",
     "ScoreHistogramDisplay",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
+    from matplotlib.lines import Line2D
 
 #: The colours of Okabe and Ito, which colour-blind people can tell apart; without black, and yellow, faint on white.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
@@ -53,9 +54,10 @@ def make_axes(
     return ax, ax.figure
 
 
-def legend_above(ax: "Axes", *, ncols: int = 1) -> None:
-    """Draw the legend above the axes, where it covers nothing."""
-    ax.legend(loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncols=ncols, frameon=False)
+def legend_above(ax: "Axes", *, ncols: int = 1, handles: "list[Line2D] | None" = None) -> None:
+    """Draw the legend above the axes, where it covers nothing; of these lines, or of all that the axes have."""
+    given = {} if handles is None else {"handles": handles}
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncols=ncols, frameon=False, **given)
 
 
 def styled(defaults: dict[str, Any], chosen: dict[str, Any] | None, artist: Any) -> dict[str, Any]:

@@ -1,0 +1,143 @@
+"""What the monitor of traffic promises: few false alarms, an alarm after a change, any batches."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skellipsoid import EllipsoidOpenSetClassifier, OpenShareMonitor
+from skellipsoid.datasets import make_open_blobs
+from skellipsoid.plotting import MonitorDisplay
+
+N_CLASSES = 4
+
+
+@pytest.fixture(scope="module")
+def traffic():
+    """A fitted classifier, and a function that draws traffic with a share of open samples."""
+    X, y = make_open_blobs(20_000, 4, n_known=N_CLASSES, open_share=0.3, random_state=0)
+    known, new = X[y != -1], X[y == -1]
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(known[:400], y[y != -1][:400])
+
+    def draw(rng, n, open_share):
+        is_open = rng.random(n) < open_share
+        return np.where(is_open[:, None], new[rng.integers(len(new), size=n)], known[rng.integers(400, len(known), n)])
+
+    return clf, draw
+
+
+def streams(traffic, n_streams, *parts):
+    clf, draw = traffic
+    for seed in range(n_streams):
+        rng = np.random.default_rng(seed)
+        monitor = OpenShareMonitor(clf, false_alarm_rate=0.2, random_state=seed).fit(draw(rng, 300, 0.1))
+        yield monitor.update(np.concatenate([draw(rng, n, share) for n, share in parts]))
+
+
+def test_unchanged_traffic_raises_no_more_alarms_than_stated(traffic):
+    alarms = [monitor.alarm_ for monitor in streams(traffic, 200, (600, 0.1))]
+    # At the stated rate of 0.2, 200 streams have more than 57 alarms with a chance of 0.2 %.
+    assert sum(alarms) <= 57
+
+
+@pytest.mark.parametrize(("share", "delay"), [(0.2, 600), (0.3, 200), (0.5, 80)])
+def test_new_traffic_raises_an_alarm_soon(traffic, share, delay):
+    at = [monitor.alarm_at_ or np.inf for monitor in streams(traffic, 20, (1000, 0.1), (800, share))]
+    assert np.median(at) < 1000 + delay
+
+
+def test_an_alarm_names_the_class_that_new_samples_come_to(traffic):
+    clf, draw = traffic
+    rng = np.random.default_rng(0)
+    monitor = OpenShareMonitor(clf).fit(draw(rng, 2000, 0.0))
+    far = clf.centers_[2] + 3 * (clf.centers_[2] - clf.centers_.mean(axis=0))
+    mixed = draw(rng, 400, 0.0)
+    mixed[::8] = far + rng.normal(size=mixed[::8].shape)
+    monitor.update(mixed)
+    assert monitor.alarm_
+    assert clf.predict_known([far]) == clf.classes_[2]
+    np.testing.assert_array_equal(monitor.class_alarm_at_ > 0, np.arange(N_CLASSES) == 2)
+
+
+def test_batches_give_the_evidence_of_one_update(traffic):
+    clf, draw = traffic
+    rng = np.random.default_rng(0)
+    reference, X = draw(rng, 200, 0.1), draw(rng, 90, 0.4)
+    X[40:50] = X[3]  # ties
+    one = OpenShareMonitor(clf).fit(reference).update(X)
+    many = OpenShareMonitor(clf).fit(reference)
+    for rows in np.split(X, [1, 2, 30, 45, 89]):
+        many.update(rows)
+    assert_allclose(many.log10_evidence_, one.log10_evidence_)
+    assert (many.alarm_at_, many.n_seen_, many.open_share_) == (one.alarm_at_, 90, one.open_share_)
+    np.testing.assert_array_equal(many.class_alarm_at_, one.class_alarm_at_)
+
+
+def test_copies_alone_are_no_evidence(traffic):
+    clf, draw = traffic
+    sample = draw(np.random.default_rng(0), 1, 0.0)
+    monitor = OpenShareMonitor(clf).fit(np.repeat(sample, 100, axis=0)).update(np.repeat(sample, 500, axis=0))
+    assert not monitor.alarm_
+
+
+def test_pipelines_are_watched_as_their_classifier(traffic):
+    _, draw = traffic
+    rng = np.random.default_rng(0)
+    X, y = make_open_blobs(300, 4, n_known=N_CLASSES, open_share=0.0, random_state=1)
+    pipe = make_pipeline(StandardScaler(), EllipsoidOpenSetClassifier(random_state=0)).fit(X, y)
+    reference, new = draw(rng, 100, 0.1), draw(rng, 50, 0.5)
+    whole = OpenShareMonitor(pipe).fit(reference).update(new)
+    inner = OpenShareMonitor(pipe[-1]).fit(pipe[0].transform(reference)).update(pipe[0].transform(new))
+    assert whole.log10_evidence_ == inner.log10_evidence_
+
+
+def test_fit_forgets_what_was_seen(traffic):
+    clf, draw = traffic
+    rng = np.random.default_rng(0)
+    reference = draw(rng, 100, 0.0)
+    monitor = OpenShareMonitor(clf).fit(reference).update(draw(rng, 200, 1.0))
+    assert monitor.alarm_
+    assert monitor.class_alarm_at_.max() > 0
+    monitor.fit(reference)
+    assert not monitor.alarm_
+    assert (monitor.n_seen_, monitor.class_alarm_at_.max()) == (0, -1)
+    assert np.isnan(monitor.open_share_)
+
+
+def test_bad_input_changes_nothing(traffic):
+    clf, draw = traffic
+    rng = np.random.default_rng(0)
+    with pytest.raises(NotFittedError):
+        OpenShareMonitor(clf).update(draw(rng, 5, 0.0))
+    with pytest.raises(NotFittedError):
+        OpenShareMonitor(EllipsoidOpenSetClassifier()).fit(draw(rng, 5, 0.0))
+    with pytest.raises(TypeError, match="score_samples"):
+        OpenShareMonitor(StandardScaler().fit(draw(rng, 5, 0.0))).fit(draw(rng, 5, 0.0))
+    for settings in ({"false_alarm_rate": 0}, {"false_alarm_rate": 1.0}, {"random_state": None}, {"random_state": -1}):
+        with pytest.raises(ValueError, match="is not allowed: pass"):
+            OpenShareMonitor(clf, **settings).fit(draw(rng, 100, 0.0))
+    with pytest.warns(UserWarning, match="The reference has 1 samples"):
+        monitor = OpenShareMonitor(clf).fit(draw(rng, 1, 0.0))
+    monitor.update(draw(rng, 1, 0.0))
+    before = monitor.log10_evidence_
+    for wrong in (np.zeros((0, 4)), np.full((2, 4), np.nan), np.zeros((2, 3)), ["a text"]):
+        with pytest.raises(ValueError, match=r"\w"):
+            monitor.update(wrong)
+    assert (monitor.n_seen_, monitor.log10_evidence_) == (1, before)
+
+
+def test_the_picture_shows_the_history(traffic):
+    clf, draw = traffic
+    rng = np.random.default_rng(0)
+    monitor = OpenShareMonitor(clf).fit(draw(rng, 200, 0.1))
+    with pytest.raises(ValueError, match="no update"):
+        MonitorDisplay.from_monitor(monitor)
+    for _ in range(10):
+        monitor.update(draw(rng, 20, 0.6))
+    display = MonitorDisplay.from_monitor(monitor)
+    np.testing.assert_array_equal(display.n_seen, np.arange(20, 201, 20))
+    assert_allclose((display.open_share * 20).sum(), monitor.open_share_ * 200)
+    assert display.line_.get_ydata()[-1] == monitor.log10_evidence_
+    assert display.alarm_line_.get_xdata()[0] == monitor.alarm_at_
