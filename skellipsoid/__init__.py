@@ -7,6 +7,7 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from . import baselines, benchmark, datasets, metrics, model_selection, plotting
+    from ._compare import compare
     from ._data_check import check_training_features, check_training_texts
     from ._elidecide import EliDecide
     from ._ellipsoid import EllipsoidOpenSetClassifier
@@ -29,6 +30,7 @@ __all__ = [
     "benchmark",
     "check_training_features",
     "check_training_texts",
+    "compare",
     "datasets",
     "explain",
     "load",
@@ -49,6 +51,7 @@ _MODULE_OF = {
     "TunedOperatingPointCV": "_operating_point",
     "check_training_features": "_data_check",
     "check_training_texts": "_data_check",
+    "compare": "_compare",
     "explain": "_explain",
     "load": "persistence",
     "save": "persistence",

@@ -79,6 +79,10 @@ def _run(options: argparse.Namespace) -> None:
         from ._train import train
 
         train(options)
+    elif options.command == "compare":
+        from ._compare import compare
+
+        compare(options)
     elif options.command == "bench":
         from ._bench import bench
 

@@ -16,11 +16,14 @@ def build_parser() -> argparse.ArgumentParser:
     """Build the parser of all commands."""
     parser = argparse.ArgumentParser(prog="skellipsoid", description="Open-set classification of text.")
     parser.add_argument("--version", action="version", version=__version__)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="demo | train | evaluate | predict | bench")
+    commands = parser.add_subparsers(
+        dest="command", required=True, metavar="demo | train | evaluate | predict | compare | bench"
+    )
     _add_demo(commands)
     _add_train(commands)
     _add_evaluate(commands)
     _add_predict(commands)
+    _add_compare(commands)
     add_bench(commands, _seed, _plot_file)
     for command in commands.choices.values():
         command.add_argument("--quiet", action="store_true", help="no progress bars and no notes, only results")
@@ -123,15 +126,7 @@ def _add_predict(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "predict", help="label lines from standard input: label<TAB>text on standard output, in UTF-8"
     )
     predict.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
-    predict.add_argument(
-        "--data",
-        type=Path,
-        metavar="FILE",
-        help="label the texts of a file instead: a line for each row of it",
-    )
-    predict.add_argument(
-        "--text-column", metavar="COLUMN", help="the column of the texts in --data (default: guessed, and said)"
-    )
+    _add_lines(predict, "label the texts of a file instead: a line for each row of it")
     predict.add_argument(
         "--scores",
         action="store_true",
@@ -144,6 +139,25 @@ def _add_predict(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--keep-texts",
     )
     predict.add_argument("--json", action="store_true", help="one JSON object a line, instead of tabs")
+
+
+def _add_lines(command: argparse.ArgumentParser, help_of_data: str) -> None:
+    command.add_argument("--data", type=Path, metavar="FILE", help=help_of_data)
+    command.add_argument(
+        "--text-column", metavar="COLUMN", help="the column of the texts in --data (default: guessed, and said)"
+    )
+
+
+def _add_compare(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    compare = commands.add_parser(
+        "compare", help="report which answers to lines from standard input change from one model to the next"
+    )
+    for name, what in (("before", "the present model"), ("after", "the model that is to replace it")):
+        compare.add_argument(f"--{name}", type=Path, required=True, metavar="FOLDER", help=f"{what}: {_MODEL}")
+    _add_lines(compare, "take the texts of a file instead")
+    compare.add_argument(
+        "--save", type=Path, metavar="FILE.tsv", help="write the changed answers with margins and texts to a file"
+    )
 
 
 _TABLE = "CSV or tab-separated text, JSON lines or parquet, with a column of texts and one of labels"

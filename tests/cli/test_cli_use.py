@@ -460,7 +460,7 @@ def test_a_wrong_command_line_names_the_option(arguments, sentence, capsys):
     assert sentence in err
 
 
-@pytest.mark.parametrize("command", ["demo", "train", "evaluate", "predict"])
+@pytest.mark.parametrize("command", ["demo", "train", "evaluate", "predict", "compare"])
 def test_every_command_has_help_and_quiet(command, capsys):
     with pytest.raises(SystemExit) as caught:
         main([command, "--help"])

@@ -1,0 +1,41 @@
+"""What ``skellipsoid compare`` prints and writes."""
+
+import csv
+
+import pytest
+
+from skellipsoid import load, save, set_operating_point
+from skellipsoid.cli import main
+
+
+@pytest.fixture
+def stricter(saved, texts, tmp_path):
+    """The saved model with another operating point."""
+    save(set_operating_point(load(saved), texts, rejection_rate=0.5), tmp_path / "stricter")
+    return tmp_path / "stricter"
+
+
+def test_changed_answers_are_reported_and_written(saved, stricter, texts, tmp_path, give_input, capsys):
+    before, after = (load(folder).predict(texts).tolist() for folder in (saved, stricter))
+    changed = [(old, new, text) for old, new, text in zip(before, after, texts, strict=True) if old != new]
+    assert changed
+    give_input("\n".join([*texts, ""]))
+    file = tmp_path / "changed.tsv"
+    assert main(["compare", "--before", str(saved), "--after", str(stricter), "--save", str(file)]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith(f"{len(changed)} of {len(texts)} answers changed")
+    rows = list(csv.DictReader(file.read_text(encoding="utf-8").splitlines(), delimiter="\t"))
+    assert sorted((row["before"], row["after"], row["text"]) for row in rows) == sorted(changed)
+    assert all(float(row["margin_after"]) < 0 for row in rows)
+
+
+def test_a_model_changes_nothing_against_itself(saved, table, capsys):
+    assert main(["compare", "--before", str(saved), "--after", str(saved), "--data", str(table), "--quiet"]) == 0
+    assert capsys.readouterr().out == "0 of 32 answers changed (0.00%).\n"
+
+
+@pytest.mark.parametrize("content", ["", "\n\n"])
+def test_no_lines_are_one_sentence(saved, give_input, capsys, content):
+    give_input(content)
+    assert main(["compare", "--before", str(saved), "--after", str(saved)]) == 2
+    assert "There are no texts to compare" in capsys.readouterr().err
