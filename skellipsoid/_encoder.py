@@ -2,46 +2,34 @@
 
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 from warnings import warn
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
-from sklearn.utils import check_consistent_length
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
-from torch.nn import functional
 
+from ._encoder_training import choose_mode, cross_fitted, read_settings, train_layer
 from ._engine.common.devices import explain_out_of_memory, resolve_device, resolve_seed
-from ._engine.common.duplicates import find_duplicates, in_order
-from ._engine.common.samples import joined
 from ._engine.common.training import History
-from ._engine.text.backbone import TextBackbone, export
-from ._engine.text.contrastive import (
-    ContrastiveSettings,
-    FrozenRows,
-    TokenRows,
-    cross_fit,
-    start_projection,
-    train_projection,
+from ._engine.text.backbone import TextBackbone
+from ._labels import as_labels
+from ._text_features import REMEDIES, TextFeatures
+from ._texts import check_texts, first_of_equal, hash_table
+from ._training_texts import (
+    TrainingTexts,
+    ValidationTexts,
+    find_training_texts,
+    read_classes,
+    read_kept_labels,
+    read_validation,
 )
-from ._labels import as_labels, cast_open_label, check_given, is_text
-from ._texts import check_texts, equal_texts, first_of_equal, hash_table
-from ._validation import check_groups, number, unfit
-
-#: What ``"auto"`` stands for. Full fine-tuning moves millions of pretrained weights, a head one matrix.
-_AUTO = {
-    "head": {"learning_rate": 1e-3, "batch_size": 256, "max_iter": 60},
-    "full": {"learning_rate": 5e-5, "batch_size": 64, "max_iter": 4},
-}
-#: Distinct texts per class from which ``finetune="auto"`` trains a head, see benchmarks/texts_per_class.py.
-_HEAD_FROM = 25
-_REMEDIES = "reduce batch_size or max_length, use a smaller text model, or device='cpu'"
+from ._validation import check_groups, unfit
 
 
-class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class SupConTextEncoder(TextFeatures):
     """Text encoder trained with the supervised contrastive loss.
 
     The representation stage of EliDecide [1]_. The features of a text are z = (W x + b) / ‖W x + b‖₂ (eq. 1 of the
@@ -101,18 +89,21 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Weight decay of AdamW.
 
     early_stopping : bool, default=False
-        Whether to hold out ``validation_fraction`` of each class's texts as validation texts, and to stop when their
-        cross-entropy against the class means has not improved by more than ``tol`` for ``n_iter_no_change`` epochs. The
-        weights of the best epoch are kept.
+        Whether validation texts decide when to stop: when their accuracy has not improved by more than ``tol`` for
+        ``n_iter_no_change`` epochs. A validation text counts as correct if the nearest class mean is that of its class;
+        the means are those of the training texts, without dropout. The weights of the best epoch are kept, of several
+        the first. Validation texts are ``X_val`` of ``fit``, or else ``validation_fraction`` of the training texts.
+        Without effect if nothing is trained (``finetune="none"``).
 
     validation_fraction : float, default=0.1
-        Share of each class's texts that are validation texts, with ``early_stopping``.
+        Share of each class's texts that are validation texts, with ``early_stopping`` and without ``X_val``. They are
+        not trained on. Copies of a text are held out together.
 
     n_iter_no_change : int, default=5
         Number of epochs without improvement after which training stops, with ``early_stopping``.
 
     tol : float, default=0.0001
-        Smallest improvement that counts, with ``early_stopping``.
+        Smallest improvement of the accuracy that counts, with ``early_stopping``.
 
     duplicates : {"once", "each", "off"}, default="once"
         Treatment of exact and near duplicates of a text within its class. Exact duplicates are equal after case
@@ -167,7 +158,8 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
 
     groups_ : ndarray of shape (n_samples,)
         Texts with the same number are held out together: the ``groups`` given to ``fit``, else the duplicates found
-        (with ``finetune="full"`` near ones only with ``early_stopping``). Not with ``finetune="none"``.
+        (with ``finetune="full"`` near ones only if the encoder holds out validation texts). Not with
+        ``finetune="none"``.
 
     n_iter_ : int
         Number of epochs.
@@ -176,7 +168,7 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         Mean loss per text in each epoch.
 
     validation_scores_ : list of float or None
-        The negative cross-entropy of the validation texts after each epoch; ``None`` without early stopping.
+        Accuracy of the nearest class mean on the validation texts after each epoch; ``None`` without early stopping.
 
     training_texts_ : ndarray of shape (n_texts,), of objects
         The training texts, each once; with ``keep_texts``.
@@ -249,9 +241,6 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         "verbose": ["verbose"],
     }
 
-    weight_: NDArray[np.float32] | None
-    bias_: NDArray[np.float32] | None
-
     def __init__(
         self,
         model_name: str = "sentence-transformers/all-MiniLM-L6-v2",
@@ -303,7 +292,14 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+    ) -> Self:
         """Train the encoder on labelled texts.
 
         An interrupted fit leaves the encoder unfitted; invalid input keeps the previous fit.
@@ -317,6 +313,11 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         groups : array-like of shape (n_samples,), default=None
             Group of each text: conversation, author, template. Texts of one group are held out together. ``None``: the
             duplicates found are the groups. Read more in the :ref:`User Guide <repeated>`.
+        X_val : sequence of str of shape (n_val,), default=None
+            Validation texts, with ``early_stopping=True``. They are not trained on. With ``finetune="none"`` they are
+            not read. In a Pipeline see the :ref:`User Guide <full_as_released>`.
+        y_val : array-like of shape (n_val,), default=None
+            Their labels, of the classes in ``y``. Texts with the label ``open_label`` are left out.
 
         Returns
         -------
@@ -328,14 +329,22 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         ValueError
             If ``X`` is not a sequence of strings or is empty, if ``y`` or a label in it is missing, if the numbers of
             texts and labels differ, if labels mix numbers and strings, if groups are missing, or if every text is open.
+            If only one of ``X_val`` and ``y_val`` is given, if ``X_val`` is empty, if a label in ``y_val`` is not in
+            ``y``, or if they are given with ``early_stopping=False``.
         OSError
             If the text model is not found.
         """
-        self._fit(X, y, groups)
+        self._fit(X, y, groups, X_val, y_val)
         return self
 
     def fit_transform(
-        self, X: ArrayLike, y: ArrayLike | None = None, groups: ArrayLike | None = None, **fit_params: Any
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+        **fit_params: Any,
     ) -> NDArray[np.float32]:
         """Train the encoder and return the features of the same texts.
 
@@ -347,6 +356,8 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         X : sequence of str of shape (n_samples,)
         y : array-like of shape (n_samples,), default=None
         groups : array-like of shape (n_samples,), default=None
+        X_val : sequence of str of shape (n_val,), default=None
+        y_val : array-like of shape (n_val,), default=None
             As in ``fit``.
         **fit_params : dict
             Not used; present for scikit-learn's interface.
@@ -356,81 +367,32 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         features : ndarray of shape (n_samples, n_components), float32
         """
         if fit_params:
-            msg = f"SupConTextEncoder.fit_transform takes X, y and groups, got {sorted(fit_params)}; leave these out."
+            taken = "X, y, groups, X_val and y_val"
+            msg = f"SupConTextEncoder.fit_transform takes {taken}, got {sorted(fit_params)}; leave these out."
             raise TypeError(msg)
-        texts, training, embeddings = self._fit(X, y, groups)
+        texts, training, embeddings = self._fit(X, y, groups, X_val, y_val)
         if embeddings is None:
             return self._embed(texts)
         features = self._project(embeddings)
         if training is None:
             return features
         if self.cross_fit:
-            features[training.rows] = self._cross_fit(embeddings, training, features[training.rows])
+            device, n_classes = resolve_device(self.device), len(self.classes_)
+            known = features[training.rows]
+            features[training.rows] = cross_fitted(embeddings, training, known, n_classes, read_settings(self), device)
         # Matrix products round differently from row to row; the features of duplicates must be exactly equal.
         _, first, equal = np.unique(training.equal, return_index=True, return_inverse=True)
         return features[first[equal]]
 
-    def transform(self, X: ArrayLike) -> NDArray[np.float32]:
-        """Embed texts.
-
-        Parameters
-        ----------
-        X : sequence of str of shape (n_samples,)
-
-        Returns
-        -------
-        features : ndarray of shape (n_samples, n_components), float32
-
-        Raises
-        ------
-        ValueError
-            If ``X`` is not a sequence of strings or is empty.
-        """
-        check_is_fitted(self)
-        return self._embed(check_texts(X))
-
-    def export(self, folder: str | Path) -> None:
-        """Write a sentence-transformers model with the same features.
-
-        Parameters
-        ----------
-        folder : str or Path
-            A new or empty folder.
-
-        Raises
-        ------
-        FileExistsError
-            If the folder is not empty.
-        """
-        check_is_fitted(self)
-        target = Path(folder)
-        if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            msg = f"{str(target)!r} exists and is not an empty folder; export into a new folder."
-            raise FileExistsError(msg)
-        target.mkdir(parents=True, exist_ok=True)
-        export(self._backbone, target, self.pooling, self.weight_, self.bias_, normalize=self.normalize)
-
-    def __sklearn_tags__(self) -> Any:
-        """Tags: texts as input, labels required unless nothing is trained."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        tags.input_tags.one_d_array = True
-        tags.target_tags.required = self.finetune != "none"
-        return tags
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Tell ``check_is_fitted`` without building the text model."""
-        return hasattr(self, "n_iter_")
-
-    @property
-    def _n_features_out(self) -> int:
-        return self._width if self.weight_ is None else len(self.weight_)
-
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def _fit(
-        self, X: ArrayLike, y: ArrayLike | None, groups: ArrayLike | None
-    ) -> tuple[list[str], "_TrainingTexts | None", torch.Tensor | None]:
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None,
+        groups: ArrayLike | None,
+        X_val: ArrayLike | None,
+        y_val: ArrayLike | None,
+    ) -> tuple[list[str], TrainingTexts | None, torch.Tensor | None]:
         """Fit; returns the checked texts, the known ones if a layer was trained, and embeddings of a frozen model."""
         if self.finetune == "none" and self.n_components is not None:
             msg = (
@@ -438,10 +400,13 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
                 "finetune='head' or n_components=None."
             )
             raise ValueError(msg)
-        texts = check_texts(X)
-        labels = None if self.finetune == "none" else self._check_labels(texts, y)
+        texts, trains = check_texts(X), self.finetune != "none"
+        labels = self._check_labels(texts, y) if trains else None
+        validation = None
+        if labels is not None:
+            validation = read_validation(X_val, y_val, labels[0], self.open_label, reads=self.early_stopping)
         given = check_groups(groups, len(texts))
-        kept = self._kept_labels(texts, y)
+        kept = read_kept_labels(texts, y) if self.keep_texts else None
         device = resolve_device(self.device)
         backbone = TextBackbone.load(str(self.model_name), self.max_length, self.pooling).to(device)
         # Unfitted until the end: an interrupted fit must not mix the weights of one fit with the text model of another.
@@ -449,41 +414,26 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         self._backbone = backbone
         self.training_data_sha256_ = hash_table(texts, None if labels is None else as_labels(y).tolist())
         what = f"{self.finetune!r} training of {self.model_name!r} on {len(texts)} texts"
-        with explain_out_of_memory(what, _REMEDIES):
+        with explain_out_of_memory(what, REMEDIES):
             embeddings = None if self.finetune == "full" else self._pooled(texts)
-            training, history = self._train(texts, labels, given, embeddings, device)
+            training, history = self._train(texts, labels, given, embeddings, validation, device)
             if self.keep_texts:
                 self._keep_texts(texts, kept, embeddings)
-        self._keep_history(history)
+        self.n_iter_ = history.n_iter
+        self.loss_curve_ = history.losses
+        self.validation_scores_ = history.scores or None
         return texts, training, embeddings
 
     def _check_labels(self, texts: list[str], y: ArrayLike | None) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Give the classes, and the class index of each text, −1 for open texts."""
-        check_given(y, f"SupConTextEncoder with finetune={self.finetune!r}", ", or finetune='none'")
-        labels = as_labels(y)
-        check_consistent_length(texts, labels)
-        known = labels != cast_open_label(self.open_label, labels)
-        if not known.any():
-            msg = f"All {len(texts)} texts have the open label {self.open_label!r}; y needs at least one known class."
-            raise ValueError(msg)
-        names, codes = np.unique(labels[known], return_inverse=True)
+        names, classes = read_classes(texts, y, self.open_label, self.finetune)
         if len(names) < 2 and (self.finetune != "auto" or self.n_components is not None):
             warn(
                 f"y has the single known class {names.tolist()[0]!r}, which the contrastive loss cannot separate from "
                 "another; add a second class, or use finetune='none'.",
                 stacklevel=5,
             )
-        classes = np.full(len(texts), -1, dtype=np.int64)
-        classes[known] = codes
         return names, classes
-
-    def _kept_labels(self, texts: list[str], y: ArrayLike | None) -> NDArray[Any] | None:
-        """Check the labels that are kept with the texts, if there are any."""
-        if not self.keep_texts or y is None:
-            return None
-        labels = as_labels(y)
-        check_consistent_length(texts, labels)
-        return labels.astype(object) if is_text(labels) else labels
 
     def _keep_texts(self, texts: list[str], labels: NDArray[Any] | None, embeddings: torch.Tensor | None) -> None:
         """Keep what names the nearest training texts; a copy of a text says nothing more."""
@@ -499,8 +449,9 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
         labels: tuple[NDArray[Any], NDArray[np.int64]] | None,
         groups: NDArray[np.int64] | None,
         embeddings: torch.Tensor | None,
+        validation: ValidationTexts | None,
         device: torch.device,
-    ) -> tuple["_TrainingTexts | None", History]:
+    ) -> tuple[TrainingTexts | None, History]:
         """Train what is to be trained; without a trained layer there are no training texts."""
         self.finetune_, self.weight_, self.bias_ = "none", None, None
         if embeddings is not None:
@@ -509,135 +460,27 @@ class SupConTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseE
             return None, History()
         self.classes_, classes = labels
         seed = resolve_seed(self.random_state)
-        training = self._training_texts(texts, classes, groups, embeddings, seed)
-        self.groups_ = training.groups
-        self.finetune_ = self._mode(training)
+        holds_out, near = self.early_stopping and validation is None, embeddings
+        if near is None and holds_out and self.duplicates != "off":  # near duplicates matter only if texts are held out
+            near = self._pooled(texts)
+        if embeddings is not None and validation is not None:
+            validation = validation._replace(embeddings=self._pooled(validation.texts))
+        training = find_training_texts(texts, classes, groups, near, self.duplicates, holds_out=holds_out)
+        training = training._replace(validation=validation, seed=seed)
+        self.groups_, n_classes = training.groups, len(self.classes_)
+        self.finetune_ = choose_mode(self.finetune, self.n_components, training, n_classes)
         if self.finetune_ == "none":
             return None, History()
-        learns = training.rows[training.learns]
-        rows: FrozenRows | TokenRows
-        if embeddings is None:
-            rows = TokenRows(self._backbone, [texts[i] for i in learns], self.pooling)
-            self._width = rows.plain(np.array([0])).shape[1]
-        else:
-            rows = FrozenRows(embeddings[torch.from_numpy(learns)].to(device))
-        projection = start_projection(self._width, self.n_components or self._width, seed).to(device)
-        history = train_projection(
-            rows,
-            training.classes[training.learns],
-            len(self.classes_),
-            projection,
-            self._settings(),
-            seed,
-            training.blocks[training.learns],
+        self.weight_, self.bias_, history = train_layer(
+            self._backbone,
+            texts,
+            training,
+            embeddings,
+            n_classes,
+            self.n_components,
+            self.pooling,
+            read_settings(self),
+            device,
         )
-        self._backbone.model.eval()
-        self.weight_ = projection.weight.detach().cpu().numpy()
-        self.bias_ = projection.bias.detach().cpu().numpy()
+        self._width = self.weight_.shape[1]
         return training, history
-
-    def _mode(self, training: "_TrainingTexts") -> str:
-        """Choose what is trained; a single class has nothing to be separated from."""
-        if self.finetune != "auto":
-            return self.finetune
-        n_classes = len(self.classes_)
-        trains = training.learns.sum() >= _HEAD_FROM * n_classes and n_classes > 1
-        return "head" if trains or self.n_components is not None else "none"
-
-    def _training_texts(
-        self,
-        texts: list[str],
-        classes: NDArray[np.int64],
-        groups: NDArray[np.int64] | None,
-        embeddings: torch.Tensor | None,
-        seed: int,
-    ) -> "_TrainingTexts":
-        """Find duplicates, and the texts that the encoder is trained on."""
-        units = np.arange(len(texts))
-        learns = np.ones(len(texts), dtype=bool)
-        if self.duplicates != "off":
-            equal = equal_texts(texts, classes)
-            units = equal
-            if embeddings is None and self.early_stopping:  # near duplicates matter only if texts are held out
-                embeddings = self._pooled(texts)
-            if embeddings is not None:
-                directions = functional.normalize(embeddings, dim=1).numpy()
-                units = joined(equal, find_duplicates(directions, classes))
-            if self.duplicates == "once":
-                learns = np.isin(np.arange(len(texts)), np.unique(equal, return_index=True)[1])
-        found = units if groups is None else in_order(groups)
-        known = np.flatnonzero(classes >= 0)
-        blocks = joined(units, found)
-        same = number(zip(texts, blocks.tolist(), strict=True))
-        return _TrainingTexts(known, classes[known], learns[known], blocks[known], found, same, seed)
-
-    def _cross_fit(
-        self, embeddings: torch.Tensor, training: "_TrainingTexts", features: NDArray[np.float32]
-    ) -> NDArray[np.float32]:
-        """Features of the known training texts, distributed as those of new texts."""
-        device = resolve_device(self.device)
-        mixed = cross_fit(
-            embeddings[torch.from_numpy(training.rows)].to(device),
-            training.classes,
-            len(self.classes_),
-            torch.from_numpy(features).to(device),
-            self._settings(),
-            training.seed,
-            training.learns,
-            training.blocks,
-        )
-        return np.asarray(mixed.cpu().numpy(), dtype=np.float32)
-
-    def _settings(self) -> ContrastiveSettings:
-        auto = _AUTO[self.finetune_]
-        chosen: dict[str, Any] = {
-            name: auto[name] if isinstance(getattr(self, name), str) else getattr(self, name) for name in auto
-        }
-        return ContrastiveSettings(
-            loss=self.loss,
-            normalize=self.normalize,
-            temperature=self.temperature,
-            weight_decay=self.weight_decay,
-            early_stopping=self.early_stopping,
-            validation_fraction=self.validation_fraction,
-            n_iter_no_change=self.n_iter_no_change,
-            tol=self.tol,
-            verbose=self.verbose,
-            **chosen,
-        )
-
-    def _keep_history(self, history: History) -> None:
-        self.n_iter_ = history.n_iter
-        self.loss_curve_ = history.losses
-        self.validation_scores_ = history.scores or None
-
-    def _pooled(self, texts: list[str]) -> torch.Tensor:
-        """Pooled vectors of the text model, on the CPU, before W; equal texts are embedded once."""
-        backbone = self._backbone.to(resolve_device(self.device, fallback=True))
-        distinct = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        vectors = torch.cat([part.cpu() for part in backbone.embed(list(distinct), self.pooling, verbose=self.verbose)])
-        return vectors if len(distinct) == len(texts) else vectors[[distinct[text] for text in texts]]
-
-    def _embed(self, texts: list[str]) -> NDArray[np.float32]:
-        with explain_out_of_memory(f"embedding {len(texts)} texts with {self.model_name!r}", _REMEDIES):
-            return self._project(self._pooled(texts))
-
-    def _project(self, embeddings: torch.Tensor) -> NDArray[np.float32]:
-        features = embeddings
-        if self.weight_ is not None:
-            features = functional.linear(features, torch.from_numpy(self.weight_), torch.from_numpy(self.bias_))
-        if self.normalize:
-            features = functional.normalize(features, dim=1)
-        return np.asarray(features.numpy(), dtype=np.float32)
-
-
-class _TrainingTexts(NamedTuple):
-    """The known texts, and which of them are trained on."""
-
-    rows: NDArray[np.int64]  # (n_known,) positions among all texts
-    classes: NDArray[np.int64]  # (n_known,)
-    learns: NDArray[np.bool_]  # (n_known,) texts that are trained on: one of several exact duplicates
-    blocks: NDArray[np.int64]  # (n_known,) texts that are held out together
-    groups: NDArray[np.int64]  # (n_samples,)
-    equal: NDArray[np.int64]  # (n_samples,) texts with the same features
-    seed: int  # of the whole fit

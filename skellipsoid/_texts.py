@@ -25,8 +25,8 @@ _N_DIRECTIONS = 128
 _ALIKE = 0.75
 
 
-def check_texts(X: Any) -> list[str]:
-    """Check that ``X`` is a non-empty sequence of strings, and give it as a list.
+def check_texts(X: Any, name: str = "X") -> list[str]:
+    """Check that ``X``, which messages call ``name``, is a non-empty sequence of strings, and give it as a list.
 
     Raises
     ------
@@ -34,30 +34,35 @@ def check_texts(X: Any) -> list[str]:
         One sentence that names what was found and what to pass.
     """
     if isinstance(X, str | bytes):
-        msg = f"X is one {type(X).__name__}, but must be a sequence of strings; pass [text] for a single text."
+        msg = f"{name} is one {type(X).__name__}, but must be a sequence of strings; pass [text] for a single text."
         raise ValueError(msg)  # noqa: TRY004 - the contract of all input errors here
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape) != 1:
-        msg = f"X has the shape {tuple(shape)}, but texts must be one-dimensional; pass one column, such as X['text']."
+        msg = (
+            f"{name} has the shape {tuple(shape)}, but texts must be one-dimensional; pass one column, such as "
+            f"{name}['text']."
+        )
         raise ValueError(msg)
     if shape is None and not isinstance(X, Sequence):
-        msg = f"X is a {type(X).__name__}, but must be a list, tuple, array or Series of strings; pass list(X)."
+        msg = (
+            f"{name} is a {type(X).__name__}, but must be a list, tuple, array or Series of strings; pass list({name})."
+        )
         raise ValueError(msg)
     texts = list(X)
     if not texts:
-        msg = "X is empty, but must hold at least one text; check how the texts were selected."
+        msg = f"{name} is empty, but must hold at least one text; check how the texts were selected."
         raise ValueError(msg)
     for position, text in enumerate(texts):
         if not isinstance(text, str):
             msg = (
-                f"X[{position}] is {text!r} of type {type(text).__name__}, but every text must be a str; "
+                f"{name}[{position}] is {text!r} of type {type(text).__name__}, but every text must be a str; "
                 "drop or fill missing texts and decode bytes first."
             )
             raise ValueError(msg)  # noqa: TRY004
         if not _is_unicode(text):
             msg = (
-                f"X[{position}] is {text[:80]!r}, which holds half of a character (a lone surrogate) and is no valid "
-                'Unicode; decode it correctly, or replace it with text.encode("utf-8", "replace").decode().'
+                f"{name}[{position}] is {text[:80]!r}, which holds half of a character (a lone surrogate) and is no "
+                'valid Unicode; decode it correctly, or replace it with text.encode("utf-8", "replace").decode().'
             )
             raise ValueError(msg)
     # Plain str: NumPy's subclass is refused by fast tokenisers.

@@ -22,7 +22,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.fixes import parse_version
 
 from skellipsoid import SupConTextEncoder
-from skellipsoid import _encoder as shell
+from skellipsoid import _encoder_training as training
 from skellipsoid._engine.text import backbone as engine
 from skellipsoid._engine.text.backbone import TextBackbone
 
@@ -371,7 +371,7 @@ def many_texts(texts, labels, n_each):
     )
 
 
-@pytest.mark.parametrize(("n_each", "mode"), [(shell._HEAD_FROM - 1, "none"), (shell._HEAD_FROM, "head")])
+@pytest.mark.parametrize(("n_each", "mode"), [(training.HEAD_FROM - 1, "none"), (training.HEAD_FROM, "head")])
 def test_the_automatic_mode_is_chosen_by_texts_per_class(tiny_model, texts, labels, open_texts, n_each, mode):
     many, truth = many_texts(texts, labels, n_each)
     # Neither copies of a text nor open texts count.
@@ -389,7 +389,7 @@ def test_the_automatic_mode_is_chosen_by_texts_per_class(tiny_model, texts, labe
 def test_the_automatic_mode_does_what_was_asked_for(tiny_model, texts, labels):
     assert make(tiny_model, "auto", n_components=5, max_iter=1).fit(texts, labels).transform(texts).shape[1] == 5
     # A single class has nothing to be separated from, so that nothing is trained, without a warning.
-    many = many_texts(texts, labels, shell._HEAD_FROM)[0]
+    many = many_texts(texts, labels, training.HEAD_FROM)[0]
     assert make(tiny_model, "auto").fit(many, np.repeat("a", len(many))).finetune_ == "none"
     with pytest.warns(UserWarning, match="y has the single known class 'a'"):
         make(tiny_model, "auto", n_components=5, max_iter=1).fit(texts, np.repeat("a", len(texts)))
@@ -479,7 +479,7 @@ def test_a_fit_that_was_interrupted_leaves_an_unfitted_encoder(tiny_model, texts
     encoder = make(tiny_model, finetune)
     if again:
         encoder.fit(texts, labels)
-    monkeypatch.setattr(shell, "train_projection", interrupt)
+    monkeypatch.setattr(training, "train_projection", interrupt)
     monkeypatch.setattr(TextBackbone, "embed", interrupt)
     with pytest.raises(KeyboardInterrupt):
         encoder.fit(texts, labels)

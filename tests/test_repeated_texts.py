@@ -6,7 +6,7 @@ import sklearn
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
-from skellipsoid import _encoder as shell
+from skellipsoid import _encoder_training as training
 from skellipsoid._engine.text import contrastive
 from skellipsoid._engine.text.backbone import TextBackbone
 from skellipsoid._texts import equal_texts
@@ -170,7 +170,7 @@ def test_an_interrupted_fit_leaves_no_fitted_attribute(tiny_model, texts, labels
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(shell, "train_projection", interrupt)
+    monkeypatch.setattr(training, "train_projection", interrupt)
     with pytest.raises(KeyboardInterrupt):
         encoder.fit(texts, np.array(labels) == "alarm")
     monkeypatch.undo()

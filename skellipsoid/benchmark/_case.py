@@ -120,6 +120,7 @@ def run_method(task: Task, method: MethodSpec) -> Record:
         "fit_seconds": round(fit_cost.seconds, 4),
         "predict_seconds": round(predict_cost.seconds, 4),
         "encode_seconds": round(features.seconds, 2),
+        "encoder_epochs": features.epochs,
         "peak_memory_mb": max(memory, default=None),
         "estimator": method.path,
         "params": method.params,

@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
@@ -46,6 +47,11 @@ class EncoderSpec(NamedTuple):
         """Make the encoder."""
         return SupConTextEncoder(**{**dict(self.params), **more})
 
+    @property
+    def takes_dev(self) -> bool:
+        """Whether development samples decide when its training stops."""
+        return takes_dev(self.build() if self.own is None else self.own)
+
 
 class Features(NamedTuple):
     """Features to learn from and others to predict on, and what making them took."""
@@ -55,6 +61,7 @@ class Features(NamedTuple):
     dev: NDArray[Any] | None
     seconds: float
     device: str
+    epochs: int | None  # of the encoder's training, if it says so
 
 
 class FeatureSource:
@@ -110,12 +117,12 @@ class FeatureSource:
         seed : int
             Of the encoder's training.
         dev : ndarray, default=None
-            Development rows, whose features are made too. An encoder of one's own may watch them as it is trained.
+            Development rows, whose features are made too. An encoder that takes them watches them as it is trained.
         """
         rows, labels = self.data.rows, self.data.labels
         parts = [train, other] if dev is None else [train, other, dev]
         if self.encoder is None:
-            return _features([rows[part] for part in parts], 0.0, "none")
+            return _features([rows[part] for part in parts], 0.0, "none", None)
         own = self.encoder.own
         if isinstance(own, SentenceModel) or (own is None and self.blueprint.finetune == "none"):
             embedded = self._embeddings()
@@ -124,7 +131,7 @@ class FeatureSource:
                 found = [normalize(part) for part in found]
             return _features(found, *_read_note(embedded["note"]))
         texts = [rows[part].tolist() for part in parts]
-        watched = () if own is None or dev is None or not takes_dev(own) else (texts[2], labels[dev])
+        watched = () if dev is None or not self.encoder.takes_dev else (texts[2], labels[dev])
         key = content_key("trained", self.identity(), seed, *texts[:2], labels[train], *watched)
         make = self._train if own is None else self._train_own
         names = ("train", "other", "dev")[: len(parts)]
@@ -132,14 +139,17 @@ class FeatureSource:
         return _features([found_arrays[name] for name in names], *_read_note(found_arrays["note"]))
 
     def _train(
-        self, texts: list[list[str]], labels: NDArray[np.str_], _watched: tuple[Any, ...], seed: int
+        self, texts: list[list[str]], labels: NDArray[np.str_], watched: tuple[Any, ...], seed: int
     ) -> dict[str, NDArray[Any]]:
         encoder, (train, *others) = self.blueprint, texts
         if encoder.finetune != "full":
             vectors = dict(zip(self.data.rows.tolist(), self._embeddings()["vectors"], strict=True))
             encoder = _LookedUp.using(vectors)(**encoder.get_params())
         encoder.set_params(random_state=seed, verbose=self.verbose)
-        return self._timed(lambda: _named([encoder.fit_transform(train, labels), *map(encoder.transform, others)]))
+        given = dict(zip(("X_val", "y_val"), watched, strict=False))
+        return self._timed(
+            lambda: _named([encoder.fit_transform(train, labels, **given), *map(encoder.transform, others)]), encoder
+        )
 
     def _train_own(
         self, texts: list[list[str]], labels: NDArray[np.str_], watched: tuple[Any, ...], seed: int
@@ -157,7 +167,7 @@ class FeatureSource:
             arrays = [first, *map(encoder.transform, others)]
             return _named([_checked(encoder, found, len(given)) for found, given in zip(arrays, texts, strict=True)])
 
-        return self._timed(work)
+        return self._timed(work, encoder)
 
     def _embeddings(self) -> Mapping[str, NDArray[Any]]:
         """Pooled vectors of every row of the data set, by the text model as it was downloaded."""
@@ -187,10 +197,15 @@ class FeatureSource:
         params = {name: getattr(self.blueprint, name) for name in _OF_EMBEDDING}
         return content_key("embedded", params, self.model, [_FORMAT, __version__], self.data.rows)
 
-    def _timed(self, work: Callable[[], dict[str, NDArray[Any]]]) -> dict[str, NDArray[Any]]:
+    def _timed(self, work: Callable[[], dict[str, NDArray[Any]]], encoder: Any = None) -> dict[str, NDArray[Any]]:
         start = time.perf_counter()
         arrays = work()
-        note = {"seconds": time.perf_counter() - start, "device": str(resolve_device(self.device))}
+        seconds, epochs = time.perf_counter() - start, getattr(encoder, "n_iter_", None)
+        note = {
+            "seconds": seconds,
+            "device": str(resolve_device(self.device)),
+            "epochs": int(epochs) if isinstance(epochs, Integral) else None,
+        }
         return {**arrays, "note": np.array(json.dumps(note))}
 
 
@@ -220,8 +235,9 @@ class SentenceModel(TransformerMixin, BaseEstimator):
 
 
 def takes_dev(estimator: Any) -> bool:
-    """Whether ``fit`` takes development samples."""
-    return all(has_fit_parameter(estimator, name) for name in ("X_val", "y_val"))
+    """Whether ``fit`` takes development samples; with ``early_stopping=False`` nothing would read them."""
+    takes = all(has_fit_parameter(estimator, name) for name in ("X_val", "y_val"))
+    return takes and getattr(estimator, "early_stopping", True) is not False
 
 
 def own_identity(encoder: Any) -> Any:
@@ -235,8 +251,8 @@ def _named(arrays: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
     return dict(zip(("train", "other", "dev"), arrays, strict=False))
 
 
-def _features(arrays: Sequence[NDArray[Any]], seconds: float, device: str) -> Features:
-    return Features(arrays[0], arrays[1], arrays[2] if len(arrays) > 2 else None, seconds, device)
+def _features(arrays: Sequence[NDArray[Any]], seconds: float, device: str, epochs: int | None) -> Features:
+    return Features(arrays[0], arrays[1], arrays[2] if len(arrays) > 2 else None, seconds, device, epochs)
 
 
 def _checked(encoder: Any, found: Any, n_texts: int) -> NDArray[Any]:
@@ -321,6 +337,6 @@ def _hash_files(folder: str, files: tuple[tuple[str, int, int], ...]) -> str:
     return digest.hexdigest()
 
 
-def _read_note(note: NDArray[Any]) -> tuple[float, str]:
+def _read_note(note: NDArray[Any]) -> tuple[float, str, int | None]:
     read = json.loads(str(note))
-    return read["seconds"], read["device"]
+    return read["seconds"], read["device"], read.get("epochs")  # earlier versions kept none

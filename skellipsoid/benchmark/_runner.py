@@ -258,9 +258,7 @@ def _wanted(plan: Plan, cache: str, device: str, predictions: str | None) -> Ite
         used = encoder if load_data(data, plan.data_home).is_text else None
         if used is None and encoder is not plan.encoders[0]:
             continue
-        needs_dev = any(takes_dev(method.estimator) for method in plan.methods) or (
-            used is not None and used.own is not None and takes_dev(used.own)
-        )
+        needs_dev = any(takes_dev(method.estimator) for method in plan.methods) or (used is not None and used.takes_dev)
         task = Task(data, plan.data_home, ratio, seed, used, plan.n_splits, cache, device, predictions, needs_dev)
         for method in plan.methods:
             yield task, method

@@ -245,10 +245,52 @@ def test_held_out_rows_do_not_train_and_are_scored_against_those_that_do(blobs):
     held_out = held_out_rows(classes, 0.25, np.random.default_rng(3))
     directions = functional.normalize(rows.double(), dim=1).numpy()
     means = np.stack([directions[~held_out & (classes == k)].mean(axis=0) for k in range(4)])
-    means /= np.linalg.norm(means, axis=1, keepdims=True)
-    scores = directions[held_out] @ means.T / 0.1
-    right = scores[np.arange(held_out.sum()), classes[held_out]]
-    assert history.scores[0] == pytest.approx((right - np.log(np.exp(scores).sum(axis=1))).mean(), rel=1e-4)
+    distances = np.linalg.norm(directions[held_out, np.newaxis] - means, axis=2)
+    assert history.scores == [pytest.approx((distances.argmin(axis=1) == classes[held_out]).mean())]
+    assert 0.5 < history.scores[0] < 1
+
+
+def test_given_validation_rows_are_the_last_ones_and_do_not_train(blobs):
+    rows, classes = blobs
+    chosen = settings(early_stopping=True, max_iter=4, n_iter_no_change=4, learning_rate=0.1)
+
+    def train(new, labels):
+        projection, seed = start_projection(8, 8, 0), 0
+        both = FrozenRows(torch.cat([rows, new]))
+        known = np.append(classes, labels)
+        history = train_projection(both, known, 4, projection, chosen, seed, n_validation=len(new))
+        return projection.weight.detach(), history
+
+    _, one = train(rows[::4], classes[::4])
+    _, other = train(rows[1::4] + 100, classes[1::4])
+    assert one.losses == other.losses
+    assert one.scores != other.scores
+    # Without early stopping all forty rows train; here too.
+    plain = train_projection(
+        FrozenRows(rows), classes, 4, start_projection(8, 8, 0), settings(max_iter=4, learning_rate=0.1), 0
+    )
+    assert plain.losses == one.losses
+
+
+def test_of_equally_good_epochs_the_first_is_kept(blobs):
+    rows, classes = blobs
+    apart = rows + 50 * torch.eye(8)[classes]  # every epoch has an accuracy of 1
+    chosen = settings(early_stopping=True, max_iter=30, n_iter_no_change=3)
+    stopped = start_projection(8, 8, 0)
+    history = train_projection(FrozenRows(apart), classes, 4, stopped, chosen, 0)
+    assert history.scores == [1.0] * 4
+    assert history.best_epoch == 0
+
+
+def test_a_class_without_training_texts_is_nobodys_nearest(blobs):
+    rows, classes = blobs
+    chosen = settings(early_stopping=True, max_iter=1, learning_rate=1e-12, normalize=False)
+    some = classes < 3
+    both = FrozenRows(torch.cat([rows[torch.from_numpy(some)], rows[torch.from_numpy(~some)], 0 * rows[:10]]))
+    # Rows at 0, where the mean of a class without texts would be.
+    labels = np.concatenate([classes[some], np.full(20, 3)])
+    history = train_projection(both, labels, 4, start_projection(8, 8, 0), chosen, 0, n_validation=20)
+    assert history.scores == [0.0]
 
 
 def test_without_early_stopping_every_epoch_runs_whatever_the_loss_does(blobs):

@@ -12,7 +12,6 @@ from skellipsoid._engine.common.losses import (
     expansion_loss,
     inside_loss,
     other_class_loss,
-    prototype_loss,
     supervised_contrastive_loss,
 )
 
@@ -178,14 +177,3 @@ def test_contrastive_loss_prefers_classes_that_lie_together():
     classes, wrong = torch.tensor([0, 0, 1, 1]), torch.tensor([0, 1, 0, 1])
     good = supervised_contrastive_loss(together, classes, 0.1)
     assert good < 1e-3 < 4 < supervised_contrastive_loss(together, wrong, 0.1)
-
-
-def test_prototype_loss_is_the_literal_cross_entropy():
-    features, centroids = unit_rows(7, 3) * 5, unit_rows(4, 3, seed=1) * 2
-    classes = [0, 1, 2, 3, 3, 0, 1]
-    expected = []
-    for row, k in zip(features.numpy() / 5, classes, strict=True):
-        shares = np.exp(centroids.numpy() / 2 @ row / 0.3)
-        expected.append(-math.log(shares[k] / shares.sum()))
-    loss = prototype_loss(features, torch.tensor(classes), centroids, 0.3)
-    assert loss.item() == pytest.approx(np.mean(expected))

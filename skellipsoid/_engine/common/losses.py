@@ -5,7 +5,6 @@ Every boundary loss takes r = ‖A_k (z − c_k)‖₂ and Δ_k, in any shapes t
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 #: CLAB's η, s and e, the settings of the paper's appendix.
 CLAB_WEIGHT, CLAB_SHRINK, CLAB_EXPAND = 0.1, 0.1, 0.5
@@ -62,12 +61,3 @@ def supervised_contrastive_loss(features: Tensor, classes: Tensor, temperature: 
     # Selected, not multiplied by 0: the shares of a sample that is alone in its batch are not finite.
     per_anchor = -log_shares.where(positives, 0.0).sum(1) / n_positives.clamp_min(1)
     return per_anchor.sum() / (n_positives > 0).sum().clamp_min(1)
-
-
-def prototype_loss(features: Tensor, classes: Tensor, centroids: Tensor, temperature: float) -> Tensor:
-    """Mean cross-entropy of samples against the directions of the class centroids, at the contrastive temperature.
-
-    It scores validation samples, for which the batch has no other sample of the class.
-    """
-    directions = functional.normalize(centroids, dim=1)
-    return functional.cross_entropy(functional.normalize(features, dim=1) @ directions.T / temperature, classes)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ..common.devices import seeded_torch
-from ..common.losses import prototype_loss, supervised_contrastive_loss
+from ..common.losses import supervised_contrastive_loss
 from ..common.training import History, held_out_rows, run_epochs, shuffled_batches
 from .backbone import TextBackbone
 
@@ -142,8 +142,14 @@ def train_projection(
     settings: ContrastiveSettings,
     seed: int,
     blocks: np.ndarray | None = None,
+    n_validation: int = 0,
 ) -> History:
     """Train the linear layer, and the parameters of ``rows``, in place.
+
+    With early stopping the weights of the epoch with the best accuracy are kept: the share of validation texts whose
+    nearest class mean is that of their own class. The means are those of the training texts, without dropout. Of epochs
+    with the same accuracy the first is kept, as in the authors' code: later ones fit the training texts more closely,
+    with no gain on the others.
 
     Parameters
     ----------
@@ -157,10 +163,13 @@ def train_projection(
         The caller's random state is not touched.
     blocks : ndarray of shape (n_texts,), optional
         Texts with the same number are held out together.
+    n_validation : int
+        The last so many texts are validation texts, which are not trained on. 0: with early stopping, a share of each
+        class's blocks.
     """
     device = projection.weight.device
     with seeded_torch(seed, device), torch.enable_grad():
-        return _ContrastiveTrainer(rows, classes, n_classes, projection, settings, seed, blocks).run()
+        return _ContrastiveTrainer(rows, classes, n_classes, projection, settings, seed, blocks, n_validation).run()
 
 
 def cross_fit(
@@ -172,6 +181,7 @@ def cross_fit(
     seed: int,
     trains: np.ndarray | None = None,
     blocks: np.ndarray | None = None,
+    validation: tuple[Tensor, np.ndarray] | None = None,
 ) -> Tensor:
     """Features of training samples that are distributed as those of new samples, (n_texts, n_components).
 
@@ -195,12 +205,15 @@ def cross_fit(
         Boolean: samples that heads are trained on; all without it.
     blocks : ndarray of shape (n_texts,), optional
         Samples with the same number are in the same fold.
+    validation : tuple of (Tensor, ndarray), optional
+        Embeddings and classes of the validation samples of every head, with early stopping.
     """
     trains = np.ones(len(classes), dtype=bool) if trains is None else trains
     blocks = np.arange(len(classes)) if blocks is None else blocks
     folds = _folds(classes, blocks, np.random.default_rng(seed))
     features = final.clone()
     width, n_components = embeddings.shape[1], final.shape[1]
+    watched, watched_classes = (embeddings[:0], classes[:0]) if validation is None else validation
     share = min(CROSS_FIT_MOST, CROSS_FIT_HALF / (CROSS_FIT_HALF + trains.sum() / n_classes))
     for fold in range(CROSS_FIT_FOLDS):
         learns = trains & (folds != fold)
@@ -209,13 +222,14 @@ def cross_fit(
             continue
         head = start_projection(width, n_components, seed).to(embeddings.device)
         train_projection(
-            FrozenRows(embeddings[rest]),
-            classes[learns],
+            FrozenRows(torch.cat([embeddings[rest], watched])),
+            np.concatenate([classes[learns], watched_classes]),
             n_classes,
             head,
             replace(settings, verbose=0),
             seed,
             blocks[learns],
+            len(watched),
         )
         with torch.no_grad():
             unseen = _shown(head(embeddings), settings)
@@ -255,19 +269,19 @@ class _ContrastiveTrainer:
         settings: ContrastiveSettings,
         seed: int,
         blocks: np.ndarray | None,
+        n_validation: int,
     ) -> None:
         self.rows, self.projection, self.settings = rows, projection, settings
         self.rng = np.random.default_rng(seed)
         self.n_classes, self.device = n_classes, projection.weight.device
-        held = np.zeros(len(classes), dtype=bool)
-        if settings.early_stopping:
+        held = np.arange(len(classes)) >= len(classes) - n_validation
+        if settings.early_stopping and not n_validation:
             held = held_out_rows(classes, settings.validation_fraction, self.rng, blocks)
         self.training, self.held_out = np.flatnonzero(~held), np.flatnonzero(held)
         self.classes = torch.from_numpy(classes).to(self.device)
         self.modules: list[nn.Module] = [projection, *rows.modules_to_keep()]
         # The softmax loss needs class weights, which are dropped after training.
         self.class_weights = nn.Linear(projection.out_features, n_classes).to(self.device)
-        self.class_sums = torch.zeros(n_classes, projection.out_features, device=self.device)
         parameters = [*projection.parameters(), *rows.parameters()]
         if settings.loss == "softmax":
             parameters += list(self.class_weights.parameters())
@@ -293,6 +307,7 @@ class _ContrastiveTrainer:
             n_iter_no_change=self.settings.n_iter_no_change if with_score else self.settings.max_iter,
             tol=self.settings.tol,
             score=self._score if with_score else None,
+            loss_breaks_ties=False,
             keep_best=keep_best if with_score else None,
             label="encoder",
             verbose=self.settings.verbose,
@@ -302,7 +317,6 @@ class _ContrastiveTrainer:
         return history
 
     def _run_epoch(self) -> float:
-        self.class_sums.zero_()
         total = 0.0
         for batch in shuffled_batches(len(self.training), self.settings.batch_size, self.rng):
             total += self._step(self.training[batch]) * len(batch)
@@ -321,16 +335,24 @@ class _ContrastiveTrainer:
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
         self.schedule.step()
-        self.class_sums.index_add_(0, classes, directions.detach())
         return loss.item()
 
     def _score(self) -> float:
-        """Give the negative cross-entropy of the validation texts against the epoch's class means."""
+        """Give the accuracy of the nearest class mean on the validation texts."""
         with torch.no_grad():
-            features = self.projection(self.rows.plain(self.held_out))
-            classes = self.classes[torch.from_numpy(self.held_out).to(self.device)]
-            loss = prototype_loss(features, classes, self.class_sums, self.settings.temperature)
-            return -loss.item()
+            features, classes = self._without_dropout(self.training)
+            sums = features.new_zeros(self.n_classes, features.shape[1]).index_add_(0, classes, features)
+            counts = torch.bincount(classes, minlength=self.n_classes)
+            new, truth = self._without_dropout(self.held_out)
+            distances = torch.cdist(new, sums / counts.unsqueeze(1).clamp_min(1))
+            # A fold may have no text of a class.
+            distances[:, counts == 0] = torch.inf
+            return (distances.argmin(1) == truth).double().mean().item()
+
+    def _without_dropout(self, chosen: np.ndarray) -> tuple[Tensor, Tensor]:
+        """Features of texts, as ``transform`` gives them, and their classes."""
+        features = _shown(self.projection(self.rows.plain(chosen)), self.settings)
+        return features, self.classes[torch.from_numpy(chosen).to(self.device)]
 
 
 def _warmup_then_cosine(optimizer: torch.optim.Optimizer, n_steps: int) -> torch.optim.lr_scheduler.LambdaLR:

@@ -1,0 +1,109 @@
+"""What a fitted text encoder does: a text model, a linear layer behind it, unit length."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+from torch.nn import functional
+
+from ._engine.common.devices import explain_out_of_memory, resolve_device
+from ._engine.text.backbone import TextBackbone, export
+from ._texts import check_texts
+
+#: What to do if the memory does not suffice.
+REMEDIES = "reduce batch_size or max_length, use a smaller text model, or device='cpu'"
+
+
+class TextFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Base of a text encoder: everything after the fit."""
+
+    model_name: str
+    finetune: str
+    pooling: str
+    normalize: bool
+    device: str | torch.device
+    verbose: int | bool
+    weight_: NDArray[np.float32] | None
+    bias_: NDArray[np.float32] | None
+    _backbone: TextBackbone
+    _width: int
+
+    def transform(self, X: ArrayLike) -> NDArray[np.float32]:
+        """Embed texts.
+
+        Parameters
+        ----------
+        X : sequence of str of shape (n_samples,)
+
+        Returns
+        -------
+        features : ndarray of shape (n_samples, n_components), float32
+
+        Raises
+        ------
+        ValueError
+            If ``X`` is not a sequence of strings or is empty.
+        """
+        check_is_fitted(self)
+        return self._embed(check_texts(X))
+
+    def export(self, folder: str | Path) -> None:
+        """Write a sentence-transformers model with the same features.
+
+        Parameters
+        ----------
+        folder : str or Path
+            A new or empty folder.
+
+        Raises
+        ------
+        FileExistsError
+            If the folder is not empty.
+        """
+        check_is_fitted(self)
+        target = Path(folder)
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+            msg = f"{str(target)!r} exists and is not an empty folder; export into a new folder."
+            raise FileExistsError(msg)
+        target.mkdir(parents=True, exist_ok=True)
+        export(self._backbone, target, self.pooling, self.weight_, self.bias_, normalize=self.normalize)
+
+    def __sklearn_tags__(self) -> Any:
+        """Tags: texts as input, labels required unless nothing is trained."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.one_d_array = True
+        tags.target_tags.required = self.finetune != "none"
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Tell ``check_is_fitted`` without building the text model."""
+        return hasattr(self, "n_iter_")
+
+    @property
+    def _n_features_out(self) -> int:
+        return self._width if self.weight_ is None else len(self.weight_)
+
+    def _pooled(self, texts: list[str]) -> torch.Tensor:
+        """Pooled vectors of the text model, on the CPU, before W; equal texts are embedded once."""
+        backbone = self._backbone.to(resolve_device(self.device, fallback=True))
+        distinct = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+        vectors = torch.cat([part.cpu() for part in backbone.embed(list(distinct), self.pooling, verbose=self.verbose)])
+        return vectors if len(distinct) == len(texts) else vectors[[distinct[text] for text in texts]]
+
+    def _embed(self, texts: list[str]) -> NDArray[np.float32]:
+        with explain_out_of_memory(f"embedding {len(texts)} texts with {self.model_name!r}", REMEDIES):
+            return self._project(self._pooled(texts))
+
+    def _project(self, embeddings: torch.Tensor) -> NDArray[np.float32]:
+        features = embeddings
+        if self.weight_ is not None:
+            features = functional.linear(features, torch.from_numpy(self.weight_), torch.from_numpy(self.bias_))
+        if self.normalize:
+            features = functional.normalize(features, dim=1)
+        return np.asarray(features.numpy(), dtype=np.float32)
