@@ -400,8 +400,8 @@ class SupConTextEncoder(TextFeatures):
                 "finetune='head' or n_components=None."
             )
             raise ValueError(msg)
-        texts, trains = check_texts(X), self.finetune != "none"
-        labels = self._check_labels(texts, y) if trains else None
+        texts = check_texts(X)
+        labels = None if self.finetune == "none" else self._check_labels(texts, y)
         validation = None
         if labels is not None:
             validation = read_validation(X_val, y_val, labels[0], self.open_label, reads=self.early_stopping)
