@@ -46,8 +46,6 @@ from skellipsoid.baselines import (
     SoftmaxOpenSetClassifier,
 )
 
-#: A head that learns in a few steps: with the defaults all the checks take half an hour.
-QUICK_HEAD = {"max_iter": 20, "learning_rate": 0.05}
 #: Each classifier, with parameters that make it quick for this package's own checks.
 CLASSIFIERS = {
     EllipsoidOpenSetClassifier: {},
@@ -60,11 +58,11 @@ CLASSIFIERS = {
     LOFOpenSetClassifier: {},
     MahalanobisClassifier: {},
     PLDAClassifier: {},
-    SoftmaxOpenSetClassifier: QUICK_HEAD,
-    MaxLogitClassifier: QUICK_HEAD,
-    EnergyClassifier: QUICK_HEAD,
-    DOCClassifier: QUICK_HEAD,
-    OpenMaxClassifier: QUICK_HEAD | {"tail_size": 3},
+    SoftmaxOpenSetClassifier: {},
+    MaxLogitClassifier: {},
+    EnergyClassifier: {},
+    DOCClassifier: {},
+    OpenMaxClassifier: {"tail_size": 3},
 }
 #: Of classes far apart every draw of seeds gives the same balls.
 SEEDLESS = {MOGBClassifier}
@@ -126,10 +124,9 @@ def sklearn_instance(classifier):
     With a seed where there is one: ``check_classifiers_one_label`` sets none.
     """
     seed = {"random_state": 0} if "random_state" in classifier().get_params() else {}
-    quick = QUICK_HEAD if CLASSIFIERS[classifier].keys() >= QUICK_HEAD.keys() else {}
-    if classifier is MOGBClassifier:  # the checks' classes have less than the five rows of a ball
-        quick = CLASSIFIERS[classifier]
-    return classifier(open_label=-999, **seed, **quick)
+    # The checks' classes have less than the five rows of a ball.
+    more = CLASSIFIERS[classifier] if classifier is MOGBClassifier else {}
+    return classifier(open_label=-999, **seed, **more)
 
 
 def tuned_instance():
