@@ -18,6 +18,7 @@ from .._engine.common.devices import resolve_device, resolve_seed
 from .._engine.common.samples import Gathered, Samples, find_scale
 from .._engine.common.training import auto_batch_size
 from .._shared_docs import shared_docs
+from .._state_rules import CLASSIFIER, NUMBER, TRAINED, Rule, floats
 
 #: A quotient such as 0.29 · 100 = 28.999… is rounded down too far without it.
 _ROUNDING = 1e-9
@@ -28,6 +29,13 @@ Integers = NDArray[np.int64]
 
 class CentroidBallClassifier(BoundaryOpenSetClassifier):
     """Template: nearest class mean in Euclidean distance, then that class's ball. A member writes ``_find_radii``."""
+
+    _state: ClassVar[dict[str, Rule]] = {
+        **CLASSIFIER,
+        "scale_": NUMBER,
+        "centroids_": floats("n_classes", "n_features"),
+        "radii_": floats("n_classes", least=0),
+    }
 
     centroids_: Floats
     radii_: Floats
@@ -260,6 +268,7 @@ class ADBClassifier(CentroidBallClassifier):
     ['left', 'right', '-1']
     """
 
+    _state: ClassVar[dict[str, Rule]] = {**CentroidBallClassifier._state, **TRAINED}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],

@@ -14,6 +14,7 @@ from .._engine.boundary.radii import RadiusSettings, learn_radii
 from .._engine.common.devices import resolve_device, resolve_seed
 from .._engine.common.training import auto_batch_size
 from .._shared_docs import shared_docs
+from .._state_rules import TRAINED, Rule
 from ._balls import CentroidBallClassifier, Floats, Integers, on_device, store_radii
 
 
@@ -119,6 +120,7 @@ class CLABClassifier(CentroidBallClassifier):
     ['up', 'right', '-1']
     """
 
+    _state: ClassVar[dict[str, Rule]] = {**CentroidBallClassifier._state, **TRAINED}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "expand": [Interval(Real, 0, None, closed="left")],
         "shrink": [Interval(Real, 0, None, closed="left")],

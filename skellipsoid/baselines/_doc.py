@@ -8,6 +8,7 @@ from scipy.special import expit
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._shared_docs import shared_docs
+from .._state_rules import Rule, floats
 from ._logit_classifier import LogitClassifier
 from ._threshold import Floats, Integers, Scored
 
@@ -94,6 +95,7 @@ class DOCClassifier(LogitClassifier):
     """
 
     _loss = "sigmoid"
+    _state: ClassVar[dict[str, Rule]] = {**LogitClassifier._state, "thresholds_": floats("n_classes")}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LogitClassifier._parameter_constraints,
         "alpha": [Interval(Real, 0, None, closed="left")],

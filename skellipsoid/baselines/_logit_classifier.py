@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import has_fit_parameter
 
 from .._engine.common.samples import Gathered, find_scale
+from .._state_rules import ESTIMATOR, THRESHOLDED, Rule, Sizes, floats, optional, or_none, refuse, require
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
 #: Probabilities nearer to 0 or 1 count as this near: their logits stay finite.
@@ -39,6 +40,14 @@ class LogitClassifier(ThresholdedClassifier):
         "open_label": [Real, str],
     }
 
+    _state: ClassVar[dict[str, Rule]] = {
+        **THRESHOLDED,
+        "logit_estimator_": or_none(ESTIMATOR),
+        "coef_": or_none(floats("n_classes", "n_features")),
+        "intercept_": or_none(floats("n_classes")),
+        "_mean": optional(floats("n_features")),  # only of the logistic regression
+    }
+
     logit_estimator_: Any
     coef_: Any
     intercept_: Any
@@ -55,6 +64,18 @@ class LogitClassifier(ThresholdedClassifier):
         self.threshold = threshold
         self.duplicates = duplicates
         self.open_label = open_label
+
+    def _check_state(self, sizes: Sizes) -> None:
+        inner = self.logit_estimator_
+        if inner is None:
+            require(self, "_mean", "coef_", "intercept_")
+            return
+        scores = hasattr(inner, "decision_function") or hasattr(inner, "predict_proba")
+        is_alike = scores and list(getattr(inner, "classes_", [])) == list(self.classes_)
+        found = type(inner).__name__
+        refuse(not is_alike, f"logit_estimator_ is a {found}, but must be a classifier of the same classes_")
+        n_features = getattr(inner, "n_features_in_", sizes["n_features"])
+        refuse(n_features != sizes["n_features"], f"logit_estimator_ takes {n_features} features")
 
     @abstractmethod
     def _from_logits(self, logits: Floats) -> Scored:

@@ -8,6 +8,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._engine.common.samples import Gathered
 from .._shared_docs import shared_docs
+from .._state_rules import NUMBER, THRESHOLDED, Rule, Sizes, floats, integers, optional, require
 from ._covariance import SMALLEST_VARIANCE, class_means, shrunk_covariance, whitener
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
@@ -101,6 +102,20 @@ class MahalanobisClassifier(ThresholdedClassifier):
     ['left', 'right', '-1']
     """
 
+    _state: ClassVar[dict[str, Rule]] = {
+        **THRESHOLDED,
+        "centroids_": floats("n_classes", "n_features"),
+        "shrinkage_": NUMBER,
+        "_whitener": floats("n_features", "n_features"),
+        "_log_det": NUMBER,
+        # Only with covariance="relative".
+        "_mean": optional(floats("n_features")),
+        "_all_whitener": optional(floats("n_features", "n_features")),
+        # Only with covariance="class".
+        "_axes": optional(floats("n_axes", "n_features")),
+        "_axis_variances": optional(floats("n_axes", above=0)),
+        "_axis_starts": optional(integers("n_classes + 1", rises_to="n_axes")),
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "covariance": [StrOptions({"shared", "class", "relative"})],
         "shrinkage": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
@@ -126,6 +141,12 @@ class MahalanobisClassifier(ThresholdedClassifier):
         self.threshold = threshold
         self.duplicates = duplicates
         self.open_label = open_label
+
+    def _check_state(self, sizes: Sizes) -> None:
+        if self.covariance == "relative":
+            require(self, "_mean", "_all_whitener")
+        if self.covariance == "class":
+            require(self, "_axes", "_axis_variances", "_axis_starts")
 
     def _fit_scores(self, X: Floats, classes: Integers, gathered: Gathered) -> None:
         weights = gathered.weights

@@ -14,6 +14,7 @@ from .._base import BoundaryOpenSetClassifier
 from .._engine.common.devices import resolve_seed
 from .._engine.common.samples import Gathered, find_scale
 from .._shared_docs import shared_docs
+from .._state_rules import CLASSIFIER, POSITIVE, Rule, floats, integers
 from .._validation import enumerated
 from ._covariance import class_means
 
@@ -158,6 +159,14 @@ class MOGBClassifier(BoundaryOpenSetClassifier):
     [0, -1]
     """
 
+    _state: ClassVar[dict[str, Rule]] = {
+        **CLASSIFIER,
+        "_smallest": POSITIVE,
+        "_means": floats("n_classes", "n_features"),
+        "ball_classes_": integers("n_balls", below="n_classes"),
+        "centers_": floats("n_balls", "n_features"),
+        "radii_": floats("n_balls", least=0),
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "split_purity": [Interval(Real, 0, 1, closed="both")],
         "split_size": [Interval(Integral, 1, None, closed="left")],

@@ -13,6 +13,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from .._base import BaseOpenSetClassifier
 from .._engine.common.samples import Gathered
 from .._shared_docs import shared_docs
+from .._state_rules import CLASSIFIER, COUNT, POSITIVE, THRESHOLDED, Rule, Sizes, floats, integers, refuse, rises
 from ._covariance import class_means
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
@@ -95,6 +96,12 @@ class KNNOpenSetClassifier(ThresholdedClassifier):
     """
 
     _takes_weights = False
+    _state: ClassVar[dict[str, Rule]] = {
+        **THRESHOLDED,
+        "_rows": floats("n_rows", "n_features"),
+        "_row_classes": integers("n_rows", below="n_classes"),
+        "n_neighbors_": COUNT,
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "normalize": ["boolean"],
@@ -117,6 +124,9 @@ class KNNOpenSetClassifier(ThresholdedClassifier):
         self.threshold = threshold
         self.duplicates = duplicates
         self.open_label = open_label
+
+    def _check_state(self, sizes: Sizes) -> None:
+        refuse(self.n_neighbors_ > sizes["n_rows"], f"n_neighbors_ is above the number of rows, {sizes['n_rows']}")
 
     def _fit_scores(self, X: Floats, classes: Integers, gathered: Gathered) -> None:
         kept = _representatives(gathered, self.duplicates)
@@ -248,6 +258,16 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
     """
 
     _takes_weights = False
+    _state: ClassVar[dict[str, Rule]] = {
+        **CLASSIFIER,
+        "centroids_": floats("n_classes", "n_features"),
+        "_rows": floats("n_rows", "n_features"),
+        "_starts": integers("n_starts", rises_to="n_rows"),
+        "_reaches": floats("n_rows"),
+        "_densities": floats("n_rows"),
+        "thresholds_": floats("n_classes"),
+        "_unit": POSITIVE,
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "scope": [StrOptions({"class", "all"})],
@@ -270,6 +290,11 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
         self.contamination = contamination
         self.duplicates = duplicates
         self.open_label = open_label
+
+    def _check_state(self, sizes: Sizes) -> None:
+        n_parts = 1 if self.scope == "all" else sizes["n_classes"]
+        refuse(len(self._starts) != n_parts + 1, f"_starts must hold {n_parts + 1} numbers")
+        refuse(not rises(self._starts, sizes["n_rows"], smallest=1), "_starts holds a part without rows")
 
     def _fit_boundaries(self, X: NDArray[Any], classes: Integers, real_open: NDArray[Any], gathered: Gathered) -> None:
         kept = _representatives(gathered, self.duplicates)

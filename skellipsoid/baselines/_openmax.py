@@ -12,6 +12,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._engine.common.samples import Gathered
 from .._shared_docs import shared_docs
+from .._state_rules import Rule, floats, measured
 from ._logit_classifier import LogitClassifier, centred
 from ._threshold import Floats, Integers, Scored
 
@@ -116,6 +117,12 @@ class OpenMaxClassifier(LogitClassifier):
     [0, 1, 2, -1]
     """
 
+    _state: ClassVar[dict[str, Rule]] = {
+        **LogitClassifier._state,
+        "mean_logits_": floats("n_classes", "n_classes"),
+        "tail_locations_": measured("n_classes"),
+        "tail_scales_": floats("n_classes", least=0),
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LogitClassifier._parameter_constraints,
         "tail_size": [Interval(Integral, 0, None, closed="left")],

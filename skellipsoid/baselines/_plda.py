@@ -9,6 +9,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._engine.common.samples import Gathered
 from .._shared_docs import shared_docs
+from .._state_rules import NUMBER, THRESHOLDED, Rule, floats
 from ._covariance import class_means, shrunk_covariance, whitener
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
@@ -100,6 +101,15 @@ class PLDAClassifier(ThresholdedClassifier):
     [0, 1, 2, 3, 4, -1]
     """
 
+    _state: ClassVar[dict[str, Rule]] = {
+        **THRESHOLDED,
+        "centroids_": floats("n_classes", "n_features"),
+        "shrinkage_": NUMBER,
+        "_mean": floats("n_features"),
+        "between_variances_": floats("n_axes", least=0),
+        "_axes": floats("n_features", "n_axes"),
+        "_counts": floats("n_classes", above=0),
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "shrinkage": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
         "threshold": [Real, StrOptions({"quantile", "auto"})],
