@@ -1,4 +1,4 @@
-"""Held-out scores that a fit keeps: what they hold, what they say of new samples, which methods have them."""
+"""Promise: held-out scores that a fit keeps are of samples and classes that the scoring fit did not see."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""Scores of logits, on cases that were worked out by hand."""
+"""Promise: scores of logits are the formulas', whatever classifier the logits come from; weights are respected."""
 
 import numpy as np
 import pytest

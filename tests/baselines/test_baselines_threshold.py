@@ -1,4 +1,4 @@
-"""Thresholds by left-out rows and classes, and what every method must do better than a constant answer."""
+"""Promise: no sample chooses its own threshold, and every method beats a constant answer."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Every classifier of ``skellipsoid.baselines`` on disk without pickle."""
+"""Promise: every classifier of ``skellipsoid.baselines`` comes back from disk with the same answers, without pickle."""
 
 import pickle
 import warnings
