@@ -51,6 +51,7 @@ PAGES_OF_OTHERS = {
 toc_object_entries_show_parents = "hide"  # "fit", not "EllipsoidOpenSetClassifier.fit", in a narrow column
 autodoc_typehints = "none"  # numpydoc's Parameters say it in words
 autosummary_generate = True
+autosummary_ignore_module_all = False  # the page of a module lists its public names
 #: Parameters of long lists that users change, in this order; the others follow as "Other Parameters".
 OFTEN_CHANGED = {
     "skellipsoid.EllipsoidOpenSetClassifier": ["beta", "alpha", "open_label", "duplicates", "random_state"],

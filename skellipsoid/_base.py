@@ -5,7 +5,7 @@ is its own; those of a ``BoundaryOpenSetClassifier`` are margins, distances in u
 """
 
 from abc import ABCMeta, abstractmethod
-from typing import Any, ClassVar, NoReturn, Self
+from typing import Any, ClassVar, Self
 from warnings import warn
 
 import numpy as np
@@ -189,15 +189,6 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
                 "open, label them -2 and pass open_label=-2.",
                 stacklevel=5,
             )
-
-    @property
-    def predict_proba(self) -> NoReturn:
-        """Not available: raises an AttributeError, so that ``hasattr`` is false as for any classifier without it."""
-        msg = (
-            f"{type(self).__name__} has no predict_proba: probabilities of the known classes leave no room for open. "
-            "Use score_samples or known_p_value; what needs probabilities cannot wrap an open-set classifier."
-        )
-        raise AttributeError(msg)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Label each sample with a known class, or with ``open_label_`` if its score is too low.

@@ -1,3 +1,5 @@
+"""Promise: an explanation repeats the answer of predict, and its parts add up to the score."""
+
 import numpy as np
 import pandas as pd
 import pytest

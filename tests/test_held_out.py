@@ -1,4 +1,4 @@
-"""Held-out scores that a fit keeps: what they hold, what they say of new samples, which methods have them."""
+"""Promise: held-out scores that a fit keeps are of samples and classes that the scoring fit did not see."""
 
 import pickle
 
@@ -88,7 +88,7 @@ def test_held_out_samples_and_classes_cost_what_new_ones_do():
 @pytest.mark.parametrize("threshold", ["auto", "quantile", "paper", 0.5])
 def test_methods_with_a_threshold_have_them_where_something_was_held_out(threshold, tmp_path):
     X, y = blobs()
-    clf = SoftmaxOpenSetClassifier(threshold=threshold, max_iter=20, random_state=0).fit(X, y)
+    clf = SoftmaxOpenSetClassifier(threshold=threshold).fit(X, y)
     if threshold in ("paper", 0.5):
         assert not hasattr(clf, "held_out_")
         with pytest.raises(TypeError, match="reads held_out_, which this SoftmaxOpenSetClassifier does not have: pass"):

@@ -1,4 +1,4 @@
-"""What importing the package costs, and which room may know which."""
+"""Promise: importing the package is cheap and changes nothing, and the engine knows no estimator."""
 
 import ast
 from pathlib import Path

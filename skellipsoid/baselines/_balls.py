@@ -17,6 +17,8 @@ from .._engine.boundary.radii import LearnedRadii, RadiusSettings, learn_radii
 from .._engine.common.devices import resolve_device, resolve_seed
 from .._engine.common.samples import Gathered, Samples, find_scale
 from .._engine.common.training import auto_batch_size
+from .._shared_docs import shared_docs
+from .._state_rules import CLASSIFIER, NUMBER, TRAINED, Rule, floats
 
 #: A quotient such as 0.29 · 100 = 28.999… is rounded down too far without it.
 _ROUNDING = 1e-9
@@ -27,6 +29,13 @@ Integers = NDArray[np.int64]
 
 class CentroidBallClassifier(BoundaryOpenSetClassifier):
     """Template: nearest class mean in Euclidean distance, then that class's ball. A member writes ``_find_radii``."""
+
+    _state: ClassVar[dict[str, Rule]] = {
+        **CLASSIFIER,
+        "scale_": NUMBER,
+        "centroids_": floats("n_classes", "n_features"),
+        "radii_": floats("n_classes", least=0),
+    }
 
     centroids_: Floats
     radii_: Floats
@@ -82,6 +91,7 @@ class CentroidBallClassifier(BoundaryOpenSetClassifier):
         return np.asarray(margins.astype(X.dtype, copy=False))
 
 
+@shared_docs
 class BallClassifier(CentroidBallClassifier):
     """Open-set classifier with a ball around each class that covers a given share of its samples.
 
@@ -97,22 +107,13 @@ class BallClassifier(CentroidBallClassifier):
         CF, the share of each class's samples (by weight) inside its ball. The paper tries 0.8, 0.9, 0.95, 0.975, 0.9875
         and 1. On CLINC150, 0.975 was best with a quarter of the classes known, and 1 with a half or more.
 
-    duplicates : {"once", "each", "off"}, default="once"
-        Weight of exact and near duplicates of a sample within its class. ``"once"``: together they have the weight of
-        one sample. ``"each"``: each has its own weight. ``"off"``: duplicates are not searched. Read more in the
-        :ref:`User Guide <repeated>`.
+    {duplicates}
 
-    open_label : int or str, default=-1
-        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
-        this label in ``y`` are not used.
+    {unused_open_label}
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The known classes.
-
-    open_label_ : int, float or str
-        The open label, in the kind of ``classes_``.
+    {classes}
 
     centroids_ : ndarray of shape (n_classes, n_features)
         c_k, the class means.
@@ -124,21 +125,11 @@ class BallClassifier(CentroidBallClassifier):
     scale_ : float
         Root mean squared distance of the known samples to their mean.
 
-    offset_ : float
-        ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which is the boundary of the balls.
+    {offset}
 
-    class_offsets_ : ndarray of shape (n_classes,)
-        Added to ``offset_`` for each class. Zeros after ``fit``.
+    {unused_groups}
 
-    groups_ : ndarray of shape (n_samples,)
-        The ``groups`` given to ``fit``, else the duplicates found. Groups have no effect on this method. −1 for samples
-        of weight 0 and outliers.
-
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X has names that are all strings.
+    {features}
 
     See Also
     --------
@@ -183,6 +174,7 @@ class BallClassifier(CentroidBallClassifier):
         return radii
 
 
+@shared_docs
 class ADBClassifier(CentroidBallClassifier):
     r"""Open-set classifier with a ball of learned radius around each class (ADB).
 
@@ -211,14 +203,9 @@ class ADBClassifier(CentroidBallClassifier):
         grows by ‖x‖² q / (1 − q) on average. So the origin of the features matters: centre features that lie far from
         it. With 0 the radius converges to the median distance of the class's samples, so that half of them lie outside.
 
-    duplicates : {"once", "each", "off"}, default="once"
-        Weight of exact and near duplicates of a sample within its class. ``"once"``: together they have the weight of
-        one sample. ``"each"``: each has its own weight. ``"off"``: duplicates are not searched. Read more in the
-        :ref:`User Guide <repeated>`.
+    {duplicates}
 
-    open_label : int or str, default=-1
-        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
-        this label in ``y`` are not used.
+    {unused_open_label}
 
     device : str, default="auto"
         Device of torch: ``"auto"`` is CUDA if it is available, else the CPU.
@@ -228,11 +215,7 @@ class ADBClassifier(CentroidBallClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The known classes.
-
-    open_label_ : int, float or str
-        The open label, in the kind of ``classes_``.
+    {classes}
 
     centroids_ : ndarray of shape (n_classes, n_features)
         The class means, in the units of X.
@@ -245,15 +228,9 @@ class ADBClassifier(CentroidBallClassifier):
         Root mean squared distance of the known samples to their mean. Radii are learned in this unit, since θ starts at
         N(0, 1) and moves by the learning rate in each step.
 
-    offset_ : float
-        ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which is the boundary of the balls.
+    {offset}
 
-    class_offsets_ : ndarray of shape (n_classes,)
-        Added to ``offset_`` for each class. Zeros after ``fit``.
-
-    groups_ : ndarray of shape (n_samples,)
-        The ``groups`` given to ``fit``, else the duplicates found. Groups have no effect on this method. −1 for samples
-        of weight 0 and outliers.
+    {unused_groups}
 
     n_iter_ : int
         Number of epochs that ran.
@@ -261,11 +238,7 @@ class ADBClassifier(CentroidBallClassifier):
     loss_curve_ : list of float
         Mean loss per sample after each epoch, in units of ``scale_``.
 
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X has names that are all strings.
+    {features}
 
     See Also
     --------
@@ -295,6 +268,7 @@ class ADBClassifier(CentroidBallClassifier):
     ['left', 'right', '-1']
     """
 
+    _state: ClassVar[dict[str, Rule]] = {**CentroidBallClassifier._state, **TRAINED}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],

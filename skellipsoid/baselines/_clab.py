@@ -13,9 +13,12 @@ from torch import Tensor
 from .._engine.boundary.radii import RadiusSettings, learn_radii
 from .._engine.common.devices import resolve_device, resolve_seed
 from .._engine.common.training import auto_batch_size
+from .._shared_docs import shared_docs
+from .._state_rules import TRAINED, Rule
 from ._balls import CentroidBallClassifier, Floats, Integers, on_device, store_radii
 
 
+@shared_docs
 class CLABClassifier(CentroidBallClassifier):
     r"""Open-set classifier with a ball around each class that shrinks and expands (CLAB's boundary).
 
@@ -55,14 +58,9 @@ class CLABClassifier(CentroidBallClassifier):
     max_iter : int, default=100
         Largest number of epochs. Training stops earlier if the loss does not improve for ten epochs.
 
-    duplicates : {"once", "each", "off"}, default="once"
-        Weight of exact and near duplicates of a sample within its class. ``"once"``: together they have the weight of
-        one sample. ``"each"``: each has its own weight. ``"off"``: duplicates are not searched. Read more in the
-        :ref:`User Guide <repeated>`.
+    {duplicates}
 
-    open_label : int or str, default=-1
-        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
-        this label in ``y`` are not used.
+    {unused_open_label}
 
     device : str, default="auto"
         Device of torch: ``"auto"`` is CUDA if it is available, else the CPU.
@@ -72,11 +70,7 @@ class CLABClassifier(CentroidBallClassifier):
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The known classes.
-
-    open_label_ : int, float or str
-        The open label, in the kind of ``classes_``.
+    {classes}
 
     centroids_ : ndarray of shape (n_classes, n_features)
         The class means of the (normalised) samples.
@@ -88,15 +82,9 @@ class CLABClassifier(CentroidBallClassifier):
     scale_ : float
         Root mean squared distance of the (normalised) known samples to their mean.
 
-    offset_ : float
-        ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which is the boundary of the balls.
+    {offset}
 
-    class_offsets_ : ndarray of shape (n_classes,)
-        Added to ``offset_`` for each class. Zeros after ``fit``.
-
-    groups_ : ndarray of shape (n_samples,)
-        The ``groups`` given to ``fit``, else the duplicates found. Groups have no effect on this method. −1 for samples
-        of weight 0 and outliers.
+    {unused_groups}
 
     n_iter_ : int
         Number of epochs that ran.
@@ -104,11 +92,7 @@ class CLABClassifier(CentroidBallClassifier):
     loss_curve_ : list of float
         Mean loss per sample after each epoch.
 
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X has names that are all strings.
+    {features}
 
     See Also
     --------
@@ -136,6 +120,7 @@ class CLABClassifier(CentroidBallClassifier):
     ['up', 'right', '-1']
     """
 
+    _state: ClassVar[dict[str, Rule]] = {**CentroidBallClassifier._state, **TRAINED}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "expand": [Interval(Real, 0, None, closed="left")],
         "shrink": [Interval(Real, 0, None, closed="left")],

@@ -1,32 +1,34 @@
-"""One logit for each class, by a linear head that is trained here or by a user's classifier."""
+"""One logit for each class, by logistic regression or by a user's classifier."""
 
 from abc import abstractmethod
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.special import logit
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.linear_model import LogisticRegression
+from sklearn.multiclass import OneVsRestClassifier
+from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import has_fit_parameter
 
-from .._engine.boundary.heads import HeadSettings, train_head
-from .._engine.common.devices import resolve_device, resolve_seed
-from .._engine.common.samples import Gathered, Samples, find_scale
-from .._engine.common.training import auto_batch_size
+from .._engine.common.samples import Gathered, find_scale
+from .._state_rules import ESTIMATOR, THRESHOLDED, Rule, Sizes, floats, optional, or_none, refuse, require
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
 #: Probabilities nearer to 0 or 1 count as this near: their logits stay finite.
 _SMALLEST_PROBABILITY = 1e-15
+#: The logistic regression of ``estimator=None``, for features whose root mean squared distance to their mean is 1.
+_LOGISTIC = {"C": 3.0, "max_iter": 1000}
 
 
 class LogitClassifier(ThresholdedClassifier):
-    """Template: one logit for each class, by a linear head or a user's classifier. A member writes ``_from_logits``."""
+    """Template: one logit for each class, linear or of a user's classifier. A member writes ``_from_logits``."""
 
-    #: How the head is trained, and what the logits mean.
+    #: What the logits mean: one softmax, or a sigmoid for each class.
     _loss: ClassVar[str] = "softmax"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [
@@ -34,12 +36,16 @@ class LogitClassifier(ThresholdedClassifier):
             HasMethods(["fit", "predict", "predict_proba"]),
             None,
         ],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
         "duplicates": [StrOptions({"once", "each", "off"})],
         "open_label": [Real, str],
-        "device": [str, torch.device],
-        "random_state": ["random_state"],
+    }
+
+    _state: ClassVar[dict[str, Rule]] = {
+        **THRESHOLDED,
+        "logit_estimator_": or_none(ESTIMATOR),
+        "coef_": or_none(floats("n_classes", "n_features")),
+        "intercept_": or_none(floats("n_classes")),
+        "_mean": optional(floats("n_features")),  # only of the logistic regression
     }
 
     logit_estimator_: Any
@@ -51,21 +57,25 @@ class LogitClassifier(ThresholdedClassifier):
         estimator: Any = None,
         *,
         threshold: str | float = "quantile",
-        learning_rate: float = 0.002,
-        max_iter: int = 200,
         duplicates: str = "once",
         open_label: int | str = -1,
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.estimator = estimator
         self.threshold = threshold
-        self.learning_rate = learning_rate
-        self.max_iter = max_iter
         self.duplicates = duplicates
         self.open_label = open_label
-        self.device = device
-        self.random_state = random_state
+
+    def _check_state(self, sizes: Sizes) -> None:
+        inner = self.logit_estimator_
+        if inner is None:
+            require(self, "_mean", "coef_", "intercept_")
+            return
+        scores = hasattr(inner, "decision_function") or hasattr(inner, "predict_proba")
+        is_alike = scores and list(getattr(inner, "classes_", [])) == list(self.classes_)
+        found = type(inner).__name__
+        refuse(not is_alike, f"logit_estimator_ is a {found}, but must be a classifier of the same classes_")
+        n_features = getattr(inner, "n_features_in_", sizes["n_features"])
+        refuse(n_features != sizes["n_features"], f"logit_estimator_ takes {n_features} features")
 
     @abstractmethod
     def _from_logits(self, logits: Floats) -> Scored:
@@ -76,9 +86,6 @@ class LogitClassifier(ThresholdedClassifier):
 
     def _can_refit(self) -> bool:
         return not isinstance(self.estimator, FrozenEstimator)
-
-    def _part_parameters(self) -> dict[str, Any]:
-        return {"random_state": self._seed}
 
     def _fit_boundaries(self, X: NDArray[Any], classes: Integers, real_open: NDArray[Any], gathered: Gathered) -> None:
         if self.threshold == "auto" and not self._can_refit() and not len(real_open):
@@ -91,33 +98,40 @@ class LogitClassifier(ThresholdedClassifier):
 
     def _fit_scores(self, X: Floats, classes: Integers, gathered: Gathered) -> None:
         if self.estimator is None:
-            self._seed = resolve_seed(self.random_state)
-            self._fit_head(X, classes, gathered)
+            self._fit_linear(X, classes, gathered.weights)
         else:
-            self._seed = 0
             self._fit_estimator(X, classes, gathered.weights)
         self._after_logits(self._logits(X), classes, gathered.weights)
 
-    def _fit_head(self, X: Floats, classes: Integers, gathered: Gathered) -> None:
-        device = resolve_device(self.device)
-        weights = gathered.weights / gathered.weights.sum()
-        self._mean = weights @ X
-        # Features have unit variance on average, and keep their directions.
-        unit = find_scale(X, self._mean, weights) / np.sqrt(X.shape[1])
-        samples = Samples.of(
-            torch.from_numpy(((X - self._mean) / unit).astype(np.float32)).to(device),
-            torch.from_numpy(classes).to(device),
-            len(self.classes_),
-            gathered.weights,
-            gathered.units,
-            gathered.groups,
-        )
-        settings = HeadSettings(self._loss, self.learning_rate, auto_batch_size(len(X)), self.max_iter)
-        head = train_head(samples, settings, self._seed)
+    def _fit_linear(self, X: Floats, classes: Integers, weights: Floats) -> None:
+        shares = weights / weights.sum()
+        self._mean = shares @ X
+        unit = find_scale(X, self._mean, shares)
+        coef, intercept = self._logistic_regression((X - self._mean) / unit, classes, weights)
         self.logit_estimator_ = None
-        self.coef_ = head.weights.double().cpu().numpy() / unit
-        self.intercept_ = head.bias.double().cpu().numpy()
-        self.n_iter_, self.loss_curve_ = head.history.n_iter, head.history.losses
+        self.coef_, self.intercept_ = coef / unit, intercept
+
+    def _logistic_regression(self, rows: Floats, classes: Integers, weights: Floats) -> tuple[Floats, Floats]:
+        """Weights and intercepts of the logits, one row for each class."""
+        if len(self.classes_) == 1:  # scikit-learn needs two
+            certain = 0.0 if self._loss == "softmax" else logit(1 - _SMALLEST_PROBABILITY)
+            return np.zeros((1, rows.shape[1])), np.full(1, certain)
+        if self._loss == "softmax":
+            model = LogisticRegression(**_LOGISTIC).fit(rows, classes, weights)
+            coef, intercept = model.coef_, model.intercept_
+        else:
+            with config_context(enable_metadata_routing=True):  # OneVsRestClassifier passes weights on in no other way
+                one = LogisticRegression(**_LOGISTIC).set_fit_request(sample_weight=True)
+                models = OneVsRestClassifier(one).fit(rows, classes, sample_weight=weights).estimators_
+            coef = np.concatenate([model.coef_ for model in models])
+            intercept = np.concatenate([model.intercept_ for model in models])
+        if len(self.classes_) == 2:
+            return self._pair(coef[0]), self._pair(intercept[0])
+        return coef, intercept
+
+    def _pair(self, one: NDArray[np.float64]) -> Floats:
+        """Logits of two classes from the one of the second class, along a new first axis."""
+        return np.stack([-one, one]) * (0.5 if self._loss == "softmax" else 1.0)
 
     def _fit_estimator(self, X: Floats, classes: Integers, weights: Floats) -> None:
         estimator = clone(self.estimator)
@@ -131,7 +145,6 @@ class LogitClassifier(ThresholdedClassifier):
             )
             raise ValueError(msg)
         self.coef_ = self.intercept_ = None
-        self.n_iter_, self.loss_curve_ = 0, []
 
     def _logits(self, X: Floats) -> Floats:
         """Logits of rows, (n_samples, n_classes)."""
@@ -143,7 +156,7 @@ class LogitClassifier(ThresholdedClassifier):
             return np.asarray(np.log(shares) if self._loss == "softmax" else logit(shares))
         logits = np.asarray(self.logit_estimator_.decision_function(X), dtype=np.float64)
         if logits.ndim == 1:  # two classes
-            logits = np.column_stack([-logits, logits]) * (0.5 if self._loss == "softmax" else 1.0)
+            logits = self._pair(logits).T
         if logits.shape[1] != len(self.classes_):
             msg = (
                 f"decision_function of {type(self.logit_estimator_).__name__} has {logits.shape[1]} columns for "

@@ -4,14 +4,15 @@ from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from scipy.special import log_softmax, logsumexp
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from .._shared_docs import shared_docs
 from ._logit_classifier import LogitClassifier, centred
 from ._threshold import Floats, Scored
 
 
+@shared_docs
 class SoftmaxOpenSetClassifier(LogitClassifier):
     r"""Open-set classifier by the largest softmax probability (MSP).
 
@@ -23,89 +24,39 @@ class SoftmaxOpenSetClassifier(LogitClassifier):
 
     Parameters
     ----------
-    estimator : classifier, default=None
-        Source of the logits: any scikit-learn classifier with ``decision_function`` (logits) or ``predict_proba``
-        (their logarithms are the logits). It is cloned and fitted, with ``sample_weight`` if its ``fit`` takes it. A
-        fitted classifier in a :class:`~sklearn.frozen.FrozenEstimator` is not fitted again; its classes must be those
-        of ``y``. ``None``: a linear head is trained with softmax cross-entropy.
+    {estimator}
 
     threshold : {"paper", "quantile", "auto"} or float, default="paper"
-        ``"paper"`` is 0.5, the setting of the EliDecide paper, which never rejects with two classes. ``"quantile"``
-        rejects 5 % of the held-out known samples (five folds; groups are never divided). ``"auto"`` also holds out a
-        fifth of the classes in each fold, and their samples are open. It chooses the threshold by the expected F1, as
-        the size of the ellipsoids is chosen (:ref:`thresholds`). With fewer than three classes and no samples of
-        ``open_label`` it is ``"quantile"``. A frozen estimator cannot be fitted without a fold. So pass samples that it
-        was not fitted on, and for ``"auto"`` also samples of ``open_label``.
+        ``"paper"`` is 0.5, the setting of the EliDecide paper, which never rejects with two classes.
+        {chosen_threshold}
+        {frozen_estimator}
 
-    learning_rate : float, default=0.002
-        Step size of the Adam optimiser of the head, for features scaled to unit variance. Only with ``estimator=None``.
-        (The 2e-5 of the EliDecide paper is for a whole text model.)
+    {duplicates}
 
-    max_iter : int, default=200
-        Largest number of epochs of the head. Training stops earlier if the loss of held-out samples, a fifth of each
-        class, does not improve for ten epochs. Only with ``estimator=None``.
-
-    duplicates : {"once", "each", "off"}, default="once"
-        Weight of exact and near duplicates of a sample within its class. ``"once"``: together they have the weight of
-        one sample. ``"each"``: each has its own weight. ``"off"``: duplicates are not searched. Read more in the
-        :ref:`User Guide <repeated>`.
-
-    open_label : int or str, default=-1
-        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
-        this label in ``y`` are used by ``threshold="auto"`` only.
-
-    device : str, default="auto"
-        Device on which torch trains the head: ``"auto"`` is CUDA if it is available, else the CPU.
-
-    random_state : int, RandomState instance or None, default=None
-        Determines the held-out samples and the batches of the head. Only with ``estimator=None``.
+    {open_label}
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The known classes.
+    {classes}
 
-    open_label_ : int, float or str
-        The open label, in the kind of ``classes_``.
+    {logits}
 
-    logit_estimator_ : classifier or None
-        The fitted source of the logits; ``None`` with ``estimator=None``.
+    {threshold}
 
-    coef_ : ndarray of shape (n_classes, n_features) or None
-        Weights of the head, in the units of X; ``None`` with an ``estimator``.
+    {offset}
 
-    intercept_ : ndarray of shape (n_classes,) or None
-        Logits of the head at the mean of the training samples; ``None`` with an ``estimator``.
+    {groups}
 
-    threshold_ : float
-        Samples with a lower score are open; ``score_samples`` is the score minus ``threshold_``.
-
-    offset_ : float
-        ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which is the threshold.
-
-    class_offsets_ : ndarray of shape (n_classes,)
-        Added to ``offset_`` for each class. Zeros after ``fit``.
-
-    groups_ : ndarray of shape (n_samples,)
-        Samples with the same number were held out together: the ``groups`` given to ``fit``, else the duplicates found.
-        −1 for samples of weight 0 and outliers.
-
-    n_iter_ : int
-        Number of epochs of the head; 0 with an ``estimator``.
-
-    loss_curve_ : list of float
-        Mean loss per sample of the head in each epoch; empty with an ``estimator``.
-
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X has names that are all strings.
+    {features}
 
     See Also
     --------
     MaxLogitClassifier : The largest logit instead of its probability.
     EnergyClassifier : All logits together.
+
+    Notes
+    -----
+    {logistic_regression}
 
     References
     ----------
@@ -134,23 +85,10 @@ class SoftmaxOpenSetClassifier(LogitClassifier):
         estimator: Any = None,
         *,
         threshold: str | float = "paper",
-        learning_rate: float = 0.002,
-        max_iter: int = 200,
         duplicates: str = "once",
         open_label: int | str = -1,
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
     ) -> None:
-        super().__init__(
-            estimator,
-            threshold=threshold,
-            learning_rate=learning_rate,
-            max_iter=max_iter,
-            duplicates=duplicates,
-            open_label=open_label,
-            device=device,
-            random_state=random_state,
-        )
+        super().__init__(estimator, threshold=threshold, duplicates=duplicates, open_label=open_label)
 
     def _fixed_threshold(self) -> float:
         return 0.5
@@ -160,6 +98,7 @@ class SoftmaxOpenSetClassifier(LogitClassifier):
         return Scored(logits.argmax(axis=1), by_class.max(axis=1), by_class)
 
 
+@shared_docs
 class MaxLogitClassifier(LogitClassifier):
     r"""Open-set classifier by the largest logit.
 
@@ -171,83 +110,29 @@ class MaxLogitClassifier(LogitClassifier):
 
     Parameters
     ----------
-    estimator : classifier, default=None
-        Source of the logits: any scikit-learn classifier with ``decision_function`` (logits) or ``predict_proba``
-        (their logarithms are the logits). It is cloned and fitted, with ``sample_weight`` if its ``fit`` takes it. A
-        fitted classifier in a :class:`~sklearn.frozen.FrozenEstimator` is not fitted again; its classes must be those
-        of ``y``. ``None``: a linear head is trained with softmax cross-entropy.
+    {estimator}
 
     threshold : {"quantile", "auto"} or float, default="quantile"
-        ``"quantile"`` rejects 5 % of the held-out known samples (five folds; groups are never divided). ``"auto"`` also
-        holds out a fifth of the classes in each fold, and their samples are open. It chooses the threshold by the
-        expected F1, as the size of the ellipsoids is chosen (:ref:`thresholds`). With fewer than three classes and no
-        samples of ``open_label`` it is ``"quantile"``. A frozen estimator cannot be fitted without a fold. So pass
-        samples that it was not fitted on, and for ``"auto"`` also samples of ``open_label``.
+        {chosen_threshold}
+        {frozen_estimator}
 
-    learning_rate : float, default=0.002
-        Step size of the Adam optimiser of the head, for features scaled to unit variance. Only with ``estimator=None``.
-        (The 2e-5 of the EliDecide paper is for a whole text model.)
+    {duplicates}
 
-    max_iter : int, default=200
-        Largest number of epochs of the head. Training stops earlier if the loss of held-out samples, a fifth of each
-        class, does not improve for ten epochs. Only with ``estimator=None``.
-
-    duplicates : {"once", "each", "off"}, default="once"
-        Weight of exact and near duplicates of a sample within its class. ``"once"``: together they have the weight of
-        one sample. ``"each"``: each has its own weight. ``"off"``: duplicates are not searched. Read more in the
-        :ref:`User Guide <repeated>`.
-
-    open_label : int or str, default=-1
-        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
-        this label in ``y`` are used by ``threshold="auto"`` only.
-
-    device : str, default="auto"
-        Device on which torch trains the head: ``"auto"`` is CUDA if it is available, else the CPU.
-
-    random_state : int, RandomState instance or None, default=None
-        Determines the held-out samples and the batches of the head. Only with ``estimator=None``.
+    {open_label}
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The known classes.
+    {classes}
 
-    open_label_ : int, float or str
-        The open label, in the kind of ``classes_``.
+    {logits}
 
-    logit_estimator_ : classifier or None
-        The fitted source of the logits; ``None`` with ``estimator=None``.
+    {threshold}
 
-    coef_ : ndarray of shape (n_classes, n_features) or None
-        Weights of the head, in the units of X; ``None`` with an ``estimator``.
+    {offset}
 
-    intercept_ : ndarray of shape (n_classes,) or None
-        Logits of the head at the mean of the training samples; ``None`` with an ``estimator``.
+    {groups}
 
-    threshold_ : float
-        Samples with a lower score are open; ``score_samples`` is the score minus ``threshold_``.
-
-    offset_ : float
-        ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which is the threshold.
-
-    class_offsets_ : ndarray of shape (n_classes,)
-        Added to ``offset_`` for each class. Zeros after ``fit``.
-
-    groups_ : ndarray of shape (n_samples,)
-        Samples with the same number were held out together: the ``groups`` given to ``fit``, else the duplicates found.
-        −1 for samples of weight 0 and outliers.
-
-    n_iter_ : int
-        Number of epochs of the head; 0 with an ``estimator``.
-
-    loss_curve_ : list of float
-        Mean loss per sample of the head in each epoch; empty with an ``estimator``.
-
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X has names that are all strings.
+    {features}
 
     See Also
     --------
@@ -256,6 +141,8 @@ class MaxLogitClassifier(LogitClassifier):
 
     Notes
     -----
+    {logistic_regression}
+
     A common shift of all logits of a sample does not change the cross-entropy, but it changes their maximum. So the
     logits of each sample are centred. For two classes, a classifier with a single logit g gives −g / 2 and g / 2.
 
@@ -286,6 +173,7 @@ class MaxLogitClassifier(LogitClassifier):
         return Scored(by_class.argmax(axis=1), by_class.max(axis=1), by_class)
 
 
+@shared_docs
 class EnergyClassifier(LogitClassifier):
     r"""Open-set classifier by the energy of the logits.
 
@@ -297,86 +185,32 @@ class EnergyClassifier(LogitClassifier):
 
     Parameters
     ----------
-    estimator : classifier, default=None
-        Source of the logits: any scikit-learn classifier with ``decision_function`` (logits) or ``predict_proba``
-        (their logarithms are the logits). It is cloned and fitted, with ``sample_weight`` if its ``fit`` takes it. A
-        fitted classifier in a :class:`~sklearn.frozen.FrozenEstimator` is not fitted again; its classes must be those
-        of ``y``. ``None``: a linear head is trained with softmax cross-entropy.
+    {estimator}
 
     temperature : float, default=1.0
         T, as in the publication. With a small T the score is nearly the largest logit.
 
     threshold : {"quantile", "auto"} or float, default="quantile"
-        ``"quantile"`` rejects 5 % of the held-out known samples (five folds; groups are never divided). ``"auto"`` also
-        holds out a fifth of the classes in each fold, and their samples are open. It chooses the threshold by the
-        expected F1, as the size of the ellipsoids is chosen (:ref:`thresholds`). With fewer than three classes and no
-        samples of ``open_label`` it is ``"quantile"``. A frozen estimator cannot be fitted without a fold. So pass
-        samples that it was not fitted on, and for ``"auto"`` also samples of ``open_label``.
+        {chosen_threshold}
+        {frozen_estimator}
 
-    learning_rate : float, default=0.002
-        Step size of the Adam optimiser of the head, for features scaled to unit variance. Only with ``estimator=None``.
-        (The 2e-5 of the EliDecide paper is for a whole text model.)
+    {duplicates}
 
-    max_iter : int, default=200
-        Largest number of epochs of the head. Training stops earlier if the loss of held-out samples, a fifth of each
-        class, does not improve for ten epochs. Only with ``estimator=None``.
-
-    duplicates : {"once", "each", "off"}, default="once"
-        Weight of exact and near duplicates of a sample within its class. ``"once"``: together they have the weight of
-        one sample. ``"each"``: each has its own weight. ``"off"``: duplicates are not searched. Read more in the
-        :ref:`User Guide <repeated>`.
-
-    open_label : int or str, default=-1
-        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
-        this label in ``y`` are used by ``threshold="auto"`` only.
-
-    device : str, default="auto"
-        Device on which torch trains the head: ``"auto"`` is CUDA if it is available, else the CPU.
-
-    random_state : int, RandomState instance or None, default=None
-        Determines the held-out samples and the batches of the head. Only with ``estimator=None``.
+    {open_label}
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The known classes.
+    {classes}
 
-    open_label_ : int, float or str
-        The open label, in the kind of ``classes_``.
+    {logits}
 
-    logit_estimator_ : classifier or None
-        The fitted source of the logits; ``None`` with ``estimator=None``.
+    {threshold}
 
-    coef_ : ndarray of shape (n_classes, n_features) or None
-        Weights of the head, in the units of X; ``None`` with an ``estimator``.
+    {offset}
 
-    intercept_ : ndarray of shape (n_classes,) or None
-        Logits of the head at the mean of the training samples; ``None`` with an ``estimator``.
+    {groups}
 
-    threshold_ : float
-        Samples with a lower score are open; ``score_samples`` is the score minus ``threshold_``.
-
-    offset_ : float
-        ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which is the threshold.
-
-    class_offsets_ : ndarray of shape (n_classes,)
-        Added to ``offset_`` for each class. Zeros after ``fit``.
-
-    groups_ : ndarray of shape (n_samples,)
-        Samples with the same number were held out together: the ``groups`` given to ``fit``, else the duplicates found.
-        −1 for samples of weight 0 and outliers.
-
-    n_iter_ : int
-        Number of epochs of the head; 0 with an ``estimator``.
-
-    loss_curve_ : list of float
-        Mean loss per sample of the head in each epoch; empty with an ``estimator``.
-
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X has names that are all strings.
+    {features}
 
     See Also
     --------
@@ -384,6 +218,8 @@ class EnergyClassifier(LogitClassifier):
 
     Notes
     -----
+    {logistic_regression}
+
     The logits of each sample are centred, because a common shift does not change the cross-entropy. The publication
     also trains with open samples; this variant is not implemented.
 
@@ -415,23 +251,10 @@ class EnergyClassifier(LogitClassifier):
         *,
         temperature: float = 1.0,
         threshold: str | float = "quantile",
-        learning_rate: float = 0.002,
-        max_iter: int = 200,
         duplicates: str = "once",
         open_label: int | str = -1,
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
     ) -> None:
-        super().__init__(
-            estimator,
-            threshold=threshold,
-            learning_rate=learning_rate,
-            max_iter=max_iter,
-            duplicates=duplicates,
-            open_label=open_label,
-            device=device,
-            random_state=random_state,
-        )
+        super().__init__(estimator, threshold=threshold, duplicates=duplicates, open_label=open_label)
         self.temperature = temperature
 
     def _from_logits(self, logits: Floats) -> Scored:

@@ -7,6 +7,8 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._engine.common.samples import Gathered
+from .._shared_docs import shared_docs
+from .._state_rules import NUMBER, THRESHOLDED, Rule, Sizes, floats, integers, optional, require
 from ._covariance import SMALLEST_VARIANCE, class_means, shrunk_covariance, whitener
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
@@ -18,6 +20,7 @@ class _OwnAxes(NamedTuple):
     variances: Floats  # (n_axes,)
 
 
+@shared_docs
 class MahalanobisClassifier(ThresholdedClassifier):
     r"""Open-set classifier by the Mahalanobis distance to the nearest class.
 
@@ -49,27 +52,16 @@ class MahalanobisClassifier(ThresholdedClassifier):
         there are features. Only with ``covariance="class"``.
 
     threshold : {"quantile", "auto"} or float, default="quantile"
-        The publications set none. ``"quantile"`` rejects 5 % of the held-out known samples (five folds; groups are
-        never divided). ``"auto"`` also holds out a fifth of the classes in each fold, and their samples are open. It
-        chooses the threshold by the expected F1, as the size of the ellipsoids is chosen (:ref:`thresholds`). With
-        fewer than three classes and no samples of ``open_label`` it is ``"quantile"``.
+        The publications set none.
+        {chosen_threshold}
 
-    duplicates : {"once", "each", "off"}, default="once"
-        Weight of exact and near duplicates of a sample within its class. ``"once"``: together they have the weight of
-        one sample. ``"each"``: each has its own weight. ``"off"``: duplicates are not searched. Read more in the
-        :ref:`User Guide <repeated>`.
+    {duplicates}
 
-    open_label : int or str, default=-1
-        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
-        this label in ``y`` are used by ``threshold="auto"`` only.
+    {open_label}
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The known classes.
-
-    open_label_ : int, float or str
-        The open label, in the kind of ``classes_``.
+    {classes}
 
     centroids_ : ndarray of shape (n_classes, n_features)
         c_k, the class means.
@@ -77,24 +69,13 @@ class MahalanobisClassifier(ThresholdedClassifier):
     shrinkage_ : float
         Share of a sphere in the covariance within classes.
 
-    threshold_ : float
-        Samples with a lower score are open; ``score_samples`` is the score minus ``threshold_``.
+    {threshold}
 
-    offset_ : float
-        ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which is the threshold.
+    {offset}
 
-    class_offsets_ : ndarray of shape (n_classes,)
-        Added to ``offset_`` for each class. Zeros after ``fit``.
+    {groups}
 
-    groups_ : ndarray of shape (n_samples,)
-        Samples with the same number were held out together: the ``groups`` given to ``fit``, else the duplicates found.
-        −1 for samples of weight 0 and outliers.
-
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X has names that are all strings.
+    {features}
 
     See Also
     --------
@@ -121,6 +102,20 @@ class MahalanobisClassifier(ThresholdedClassifier):
     ['left', 'right', '-1']
     """
 
+    _state: ClassVar[dict[str, Rule]] = {
+        **THRESHOLDED,
+        "centroids_": floats("n_classes", "n_features"),
+        "shrinkage_": NUMBER,
+        "_whitener": floats("n_features", "n_features"),
+        "_log_det": NUMBER,
+        # Only with covariance="relative".
+        "_mean": optional(floats("n_features")),
+        "_all_whitener": optional(floats("n_features", "n_features")),
+        # Only with covariance="class".
+        "_axes": optional(floats("n_axes", "n_features")),
+        "_axis_variances": optional(floats("n_axes", above=0)),
+        "_axis_starts": optional(integers("n_classes + 1", rises_to="n_axes")),
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "covariance": [StrOptions({"shared", "class", "relative"})],
         "shrinkage": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
@@ -146,6 +141,12 @@ class MahalanobisClassifier(ThresholdedClassifier):
         self.threshold = threshold
         self.duplicates = duplicates
         self.open_label = open_label
+
+    def _check_state(self, sizes: Sizes) -> None:
+        if self.covariance == "relative":
+            require(self, "_mean", "_all_whitener")
+        if self.covariance == "class":
+            require(self, "_axes", "_axis_variances", "_axis_starts")
 
     def _fit_scores(self, X: Floats, classes: Integers, gathered: Gathered) -> None:
         weights = gathered.weights

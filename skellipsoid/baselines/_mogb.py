@@ -13,6 +13,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from .._base import BoundaryOpenSetClassifier
 from .._engine.common.devices import resolve_seed
 from .._engine.common.samples import Gathered, find_scale
+from .._shared_docs import shared_docs
+from .._state_rules import CLASSIFIER, POSITIVE, Rule, floats, integers
 from .._validation import enumerated
 from ._covariance import class_means
 
@@ -67,6 +69,7 @@ def granular_balls(
             yield ball
 
 
+@shared_docs
 class MOGBClassifier(BoundaryOpenSetClassifier):
     """Open-set classifier with several balls around each class (MOGB's boundary).
 
@@ -103,25 +106,16 @@ class MOGBClassifier(BoundaryOpenSetClassifier):
         Whether the largest distance of a ball's samples to its centre is its radius, as the EliDecide paper says, or
         the mean, as in the authors' code.
 
-    duplicates : {"once", "each", "off"}, default="once"
-        Weight of exact and near duplicates of a sample within its class. ``"once"``: together they have the weight of
-        one sample. ``"each"``: each has its own weight. ``"off"``: duplicates are not searched. Read more in the
-        :ref:`User Guide <repeated>`.
+    {duplicates}
 
-    open_label : int or str, default=-1
-        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
-        this label in ``y`` are not used.
+    {unused_open_label}
 
     random_state : int, RandomState instance or None, default=None
         Determines the seed samples.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The known classes.
-
-    open_label_ : int, float or str
-        The open label, in the kind of ``classes_``.
+    {classes}
 
     centers_ : ndarray of shape (n_balls, n_features)
         Centres of the balls that were kept.
@@ -132,21 +126,11 @@ class MOGBClassifier(BoundaryOpenSetClassifier):
     ball_classes_ : ndarray of shape (n_balls,)
         Index in ``classes_`` of the class of each.
 
-    offset_ : float
-        ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which is the boundary of the balls.
+    {offset}
 
-    class_offsets_ : ndarray of shape (n_classes,)
-        Added to ``offset_`` for each class. Zeros after ``fit``.
+    {unused_groups}
 
-    groups_ : ndarray of shape (n_samples,)
-        The ``groups`` given to ``fit``, else the duplicates found. Groups have no effect on this method. −1 for samples
-        of weight 0 and outliers.
-
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X has names that are all strings.
+    {features}
 
     See Also
     --------
@@ -175,6 +159,14 @@ class MOGBClassifier(BoundaryOpenSetClassifier):
     [0, -1]
     """
 
+    _state: ClassVar[dict[str, Rule]] = {
+        **CLASSIFIER,
+        "_smallest": POSITIVE,
+        "_means": floats("n_classes", "n_features"),
+        "ball_classes_": integers("n_balls", below="n_classes"),
+        "centers_": floats("n_balls", "n_features"),
+        "radii_": floats("n_balls", least=0),
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "split_purity": [Interval(Real, 0, 1, closed="both")],
         "split_size": [Interval(Integral, 1, None, closed="left")],

@@ -12,6 +12,8 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._base import BaseOpenSetClassifier
 from .._engine.common.samples import Gathered
+from .._shared_docs import shared_docs
+from .._state_rules import CLASSIFIER, COUNT, POSITIVE, THRESHOLDED, Rule, Sizes, floats, integers, refuse, rises
 from ._covariance import class_means
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
@@ -28,6 +30,7 @@ def _representatives(gathered: Gathered, duplicates: str) -> Integers:
     return np.sort(np.unique(gathered.units, return_index=True)[1])
 
 
+@shared_docs
 class KNNOpenSetClassifier(ThresholdedClassifier):
     """Open-set classifier by the distance to the k-th nearest training sample.
 
@@ -48,50 +51,30 @@ class KNNOpenSetClassifier(ThresholdedClassifier):
         measurements.
 
     threshold : {"quantile", "auto"} or float, default="quantile"
-        ``"quantile"``, as in the publication, accepts 95 % of the held-out known samples (five folds; groups are never
-        divided). ``"auto"`` also holds out a fifth of the classes in each fold, and their samples are open. It chooses
-        the threshold by the expected F1, as the size of the ellipsoids is chosen (:ref:`thresholds`). With fewer than
-        three classes and no samples of ``open_label`` it is ``"quantile"``. A number is minus the largest accepted
-        distance.
+        ``"quantile"`` is the setting of the publication. A number is minus the largest accepted distance.
+        {chosen_threshold}
 
     duplicates : {"once", "off"}, default="once"
         ``"once"``: of exact and near duplicates of a sample within its class, one is kept. ``"off"``: duplicates are
         not searched. Read more in the :ref:`User Guide <repeated>`. This method has no weights: a ``sample_weight`` of
         0 leaves a sample out, and all others count the same.
 
-    open_label : int or str, default=-1
-        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
-        this label in ``y`` are used by ``threshold="auto"`` only.
+    {open_label}
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The known classes.
-
-    open_label_ : int, float or str
-        The open label, in the kind of ``classes_``.
+    {classes}
 
     n_neighbors_ : int
         k as used.
 
-    threshold_ : float
-        Samples with a lower score are open; ``score_samples`` is the score minus ``threshold_``.
+    {threshold}
 
-    offset_ : float
-        ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which is the threshold.
+    {offset}
 
-    class_offsets_ : ndarray of shape (n_classes,)
-        Added to ``offset_`` for each class. Zeros after ``fit``.
+    {groups}
 
-    groups_ : ndarray of shape (n_samples,)
-        Samples with the same number were held out together: the ``groups`` given to ``fit``, else the duplicates found.
-        −1 for samples of weight 0 and outliers.
-
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X has names that are all strings.
+    {features}
 
     See Also
     --------
@@ -113,6 +96,12 @@ class KNNOpenSetClassifier(ThresholdedClassifier):
     """
 
     _takes_weights = False
+    _state: ClassVar[dict[str, Rule]] = {
+        **THRESHOLDED,
+        "_rows": floats("n_rows", "n_features"),
+        "_row_classes": integers("n_rows", below="n_classes"),
+        "n_neighbors_": COUNT,
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "normalize": ["boolean"],
@@ -135,6 +124,9 @@ class KNNOpenSetClassifier(ThresholdedClassifier):
         self.threshold = threshold
         self.duplicates = duplicates
         self.open_label = open_label
+
+    def _check_state(self, sizes: Sizes) -> None:
+        refuse(self.n_neighbors_ > sizes["n_rows"], f"n_neighbors_ is above the number of rows, {sizes['n_rows']}")
 
     def _fit_scores(self, X: Floats, classes: Integers, gathered: Gathered) -> None:
         kept = _representatives(gathered, self.duplicates)
@@ -171,6 +163,7 @@ def nearest(rows: Floats, X: Floats | None, n_neighbors: int) -> tuple[Floats, I
     return np.take_along_axis(distances, order, axis=1), np.take_along_axis(neighbors, order, axis=1)
 
 
+@shared_docs
 class LOFOpenSetClassifier(BaseOpenSetClassifier):
     r"""Open-set classifier by the local outlier factor.
 
@@ -210,17 +203,11 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
         <repeated>`. This method has no weights: a ``sample_weight`` of 0 leaves a sample out, and all others count the
         same.
 
-    open_label : int or str, default=-1
-        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
-        this label in ``y`` are not used.
+    {unused_open_label}
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The known classes.
-
-    open_label_ : int, float or str
-        The open label, in the kind of ``classes_``.
+    {classes}
 
     centroids_ : ndarray of shape (n_classes, n_features)
         The class means, which decide the label.
@@ -229,21 +216,11 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
         A sample is open if −LOF is below the threshold of its class; ``score_samples`` is −LOF minus the threshold.
         All are equal with ``scope="all"``.
 
-    offset_ : float
-        ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which are the thresholds.
+    {offset}
 
-    class_offsets_ : ndarray of shape (n_classes,)
-        Added to ``offset_`` for each class. Zeros after ``fit``.
+    {unused_groups}
 
-    groups_ : ndarray of shape (n_samples,)
-        The ``groups`` given to ``fit``, else the duplicates found. Groups have no effect on this method. −1 for samples
-        of weight 0 and outliers.
-
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X has names that are all strings.
+    {features}
 
     See Also
     --------
@@ -281,6 +258,16 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
     """
 
     _takes_weights = False
+    _state: ClassVar[dict[str, Rule]] = {
+        **CLASSIFIER,
+        "centroids_": floats("n_classes", "n_features"),
+        "_rows": floats("n_rows", "n_features"),
+        "_starts": integers("n_starts", rises_to="n_rows"),
+        "_reaches": floats("n_rows"),
+        "_densities": floats("n_rows"),
+        "thresholds_": floats("n_classes"),
+        "_unit": POSITIVE,
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "scope": [StrOptions({"class", "all"})],
@@ -303,6 +290,11 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
         self.contamination = contamination
         self.duplicates = duplicates
         self.open_label = open_label
+
+    def _check_state(self, sizes: Sizes) -> None:
+        n_parts = 1 if self.scope == "all" else sizes["n_classes"]
+        refuse(len(self._starts) != n_parts + 1, f"_starts must hold {n_parts + 1} numbers")
+        refuse(not rises(self._starts, sizes["n_rows"], smallest=1), "_starts holds a part without rows")
 
     def _fit_boundaries(self, X: NDArray[Any], classes: Integers, real_open: NDArray[Any], gathered: Gathered) -> None:
         kept = _representatives(gathered, self.duplicates)

@@ -5,13 +5,14 @@ from typing import Any, ClassVar
 from warnings import warn
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.special import softmax
 from scipy.stats import gumbel_l
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._engine.common.samples import Gathered
+from .._shared_docs import shared_docs
+from .._state_rules import Rule, floats, measured
 from ._logit_classifier import LogitClassifier, centred
 from ._threshold import Floats, Integers, Scored
 
@@ -20,6 +21,7 @@ _LARGEST_EXPONENT = 100.0
 _MOST_LOST = 0.5
 
 
+@shared_docs
 class OpenMaxClassifier(LogitClassifier):
     r"""Open-set classifier by softmax logits with a class for the unknown (OpenMax).
 
@@ -39,11 +41,7 @@ class OpenMaxClassifier(LogitClassifier):
 
     Parameters
     ----------
-    estimator : classifier, default=None
-        Source of the logits: any scikit-learn classifier with ``decision_function`` (logits) or ``predict_proba``
-        (their logarithms are the logits). It is cloned and fitted, with ``sample_weight`` if its ``fit`` takes it. A
-        fitted classifier in a :class:`~sklearn.frozen.FrozenEstimator` is not fitted again; its classes must be those
-        of ``y``. ``None``: a linear head is trained with softmax cross-entropy.
+    {estimator}
 
     tail_size : int, default=20
         Number of the largest distances of a class (by weight) that the extreme-value distribution is fitted to (the
@@ -52,55 +50,22 @@ class OpenMaxClassifier(LogitClassifier):
     n_ranked : int, default=10
         α, the number of the largest logits that are revised (the setting of the EliDecide paper); at most the number of
         classes. The reductions add up. If the logits of ranks 2 to α are large too, nearly all samples become unknown,
-        and a warning says so. This happens for a linear head on frozen features with many classes. Then use 2 or 3.
+        and a warning says so. This happens on frozen features of a text model with many classes. Then use 2 or 3.
 
     threshold : {"paper", "quantile", "auto"} or float, default="paper"
-        The probability below which samples are open. ``"paper"`` is 0.5. ``"quantile"`` rejects 5 % of the held-out
-        known samples (five folds; groups are never divided). ``"auto"`` also holds out a fifth of the classes in each
-        fold, and their samples are open. It chooses the threshold by the expected F1, as the size of the ellipsoids is
-        chosen (:ref:`thresholds`). With fewer than three classes and no samples of ``open_label`` it is ``"quantile"``.
-        A frozen estimator cannot be fitted without a fold. So pass samples that it was not fitted on, and for
-        ``"auto"`` also samples of ``open_label``.
+        The probability below which samples are open. ``"paper"`` is 0.5.
+        {chosen_threshold}
+        {frozen_estimator}
 
-    learning_rate : float, default=0.002
-        Step size of the Adam optimiser of the head, for features scaled to unit variance. Only with ``estimator=None``.
-        (The 2e-5 of the EliDecide paper is for a whole text model.)
+    {duplicates}
 
-    max_iter : int, default=200
-        Largest number of epochs of the head. Training stops earlier if the loss of held-out samples, a fifth of each
-        class, does not improve for ten epochs. Only with ``estimator=None``.
-
-    duplicates : {"once", "each", "off"}, default="once"
-        Weight of exact and near duplicates of a sample within its class. ``"once"``: together they have the weight of
-        one sample. ``"each"``: each has its own weight. ``"off"``: duplicates are not searched. Read more in the
-        :ref:`User Guide <repeated>`.
-
-    open_label : int or str, default=-1
-        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
-        this label in ``y`` are used by ``threshold="auto"`` only.
-
-    device : str, default="auto"
-        Device on which torch trains the head: ``"auto"`` is CUDA if it is available, else the CPU.
-
-    random_state : int, RandomState instance or None, default=None
-        Determines the held-out samples and the batches of the head. Only with ``estimator=None``.
+    {open_label}
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The known classes.
+    {classes}
 
-    open_label_ : int, float or str
-        The open label, in the kind of ``classes_``.
-
-    logit_estimator_ : classifier or None
-        The fitted source of the logits; ``None`` with ``estimator=None``.
-
-    coef_ : ndarray of shape (n_classes, n_features) or None
-        Weights of the head, in the units of X; ``None`` with an ``estimator``.
-
-    intercept_ : ndarray of shape (n_classes,) or None
-        Logits of the head at the mean of the training samples; ``None`` with an ``estimator``.
+    {logits}
 
     mean_logits_ : ndarray of shape (n_classes, n_classes)
         μ_k, a row for each class.
@@ -115,27 +80,11 @@ class OpenMaxClassifier(LogitClassifier):
         Samples with a lower probability are open. ``score_samples`` is the probability of the assigned class, minus
         ``threshold_`` or the probability of *unknown*, whichever is larger.
 
-    offset_ : float
-        ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which is the threshold.
+    {offset}
 
-    class_offsets_ : ndarray of shape (n_classes,)
-        Added to ``offset_`` for each class. Zeros after ``fit``.
+    {groups}
 
-    groups_ : ndarray of shape (n_samples,)
-        Samples with the same number were held out together: the ``groups`` given to ``fit``, else the duplicates found.
-        −1 for samples of weight 0 and outliers.
-
-    n_iter_ : int
-        Number of epochs of the head; 0 with an ``estimator``.
-
-    loss_curve_ : list of float
-        Mean loss per sample of the head in each epoch; empty with an ``estimator``.
-
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X has names that are all strings.
+    {features}
 
     See Also
     --------
@@ -143,6 +92,8 @@ class OpenMaxClassifier(LogitClassifier):
 
     Notes
     -----
+    {logistic_regression}
+
     The reference code fits a Weibull distribution to the distances after shifting them to about 10,000. To four digits
     this is the Gumbel distribution of minima, :math:`w(D) = 1 - \exp(-\exp((D - a) / b))`. Here the Gumbel distribution
     is fitted directly, by maximum likelihood. In two points this class follows the code and not the publication: the
@@ -166,6 +117,12 @@ class OpenMaxClassifier(LogitClassifier):
     [0, 1, 2, -1]
     """
 
+    _state: ClassVar[dict[str, Rule]] = {
+        **LogitClassifier._state,
+        "mean_logits_": floats("n_classes", "n_classes"),
+        "tail_locations_": measured("n_classes"),
+        "tail_scales_": floats("n_classes", least=0),
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LogitClassifier._parameter_constraints,
         "tail_size": [Interval(Integral, 0, None, closed="left")],
@@ -180,23 +137,10 @@ class OpenMaxClassifier(LogitClassifier):
         tail_size: int = 20,
         n_ranked: int = 10,
         threshold: str | float = "paper",
-        learning_rate: float = 0.002,
-        max_iter: int = 200,
         duplicates: str = "once",
         open_label: int | str = -1,
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
     ) -> None:
-        super().__init__(
-            estimator,
-            threshold=threshold,
-            learning_rate=learning_rate,
-            max_iter=max_iter,
-            duplicates=duplicates,
-            open_label=open_label,
-            device=device,
-            random_state=random_state,
-        )
+        super().__init__(estimator, threshold=threshold, duplicates=duplicates, open_label=open_label)
         self.tail_size = tail_size
         self.n_ranked = n_ranked
 

@@ -9,9 +9,11 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import StrOptions
 
 from .._engine.common.samples import Gathered
+from .._shared_docs import shared_docs
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
 
+@shared_docs
 class ScoreOpenSetClassifier(ThresholdedClassifier):
     """Base class of an open-set classifier by a score of your own.
 
@@ -27,44 +29,25 @@ class ScoreOpenSetClassifier(ThresholdedClassifier):
     Parameters
     ----------
     threshold : {"auto", "quantile"} or float, default="auto"
-        ``"quantile"`` rejects 5 % of the held-out known samples (five folds; groups are never divided). ``"auto"`` also
-        holds out a fifth of the classes in each fold, and their samples are open. It chooses the threshold by the
-        expected F1 (:ref:`thresholds`). With fewer than three classes and no samples of ``open_label`` it is
-        ``"quantile"``. A number is the smallest score that is known.
+        {chosen_threshold}
+        A number is the smallest score that is known.
 
-    duplicates : {"once", "each", "off"}, default="once"
-        Weight of exact and near duplicates of a sample within its class. ``"once"``: together they have the weight of
-        one sample. ``"each"``: each has its own weight. ``"off"``: duplicates are not searched.
+    {duplicates}
 
     open_label : int or str, default=-1
         The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The known classes.
+    {classes}
 
-    open_label_ : int, float or str
-        The open label, in the kind of ``classes_``.
+    {threshold}
 
-    threshold_ : float
-        Samples with a lower score are open; ``score_samples`` is the score minus ``threshold_``.
+    {offset}
 
-    offset_ : float
-        ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which is the threshold.
+    {groups}
 
-    class_offsets_ : ndarray of shape (n_classes,)
-        Added to ``offset_`` for each class. Zeros after ``fit``.
-
-    groups_ : ndarray of shape (n_samples,)
-        Samples with the same number were held out together: the ``groups`` given to ``fit``, else the duplicates found.
-        −1 for samples of weight 0 and outliers.
-
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X has names that are all strings.
+    {features}
 
     See Also
     --------

@@ -8,6 +8,8 @@ from numpy.typing import NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._engine.common.samples import Gathered
+from .._shared_docs import shared_docs
+from .._state_rules import NUMBER, THRESHOLDED, Rule, floats
 from ._covariance import class_means, shrunk_covariance, whitener
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
@@ -15,6 +17,7 @@ from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 _SMALLEST_BETWEEN = 1e-10
 
 
+@shared_docs
 class PLDAClassifier(ThresholdedClassifier):
     r"""Open-set classifier by the two-covariance model (probabilistic linear discriminant analysis).
 
@@ -37,28 +40,17 @@ class PLDAClassifier(ThresholdedClassifier):
         features does not change the decisions.
 
     threshold : {"quantile", "auto"} or float, default="quantile"
-        The publications set none. ``"quantile"`` rejects 5 % of the held-out known samples (five folds; groups are
-        never divided). ``"auto"`` also holds out a fifth of the classes in each fold, and their samples are open. It
-        chooses the threshold by the expected F1, as the size of the ellipsoids is chosen (:ref:`thresholds`). With
-        fewer than three classes and no samples of ``open_label`` it is ``"quantile"``. 0 accepts what a known class
-        explains better than a class never seen does.
+        The publications set none.
+        {chosen_threshold}
+        0 accepts what a known class explains better than a class never seen does.
 
-    duplicates : {"once", "each", "off"}, default="once"
-        Weight of exact and near duplicates of a sample within its class. ``"once"``: together they have the weight of
-        one sample. ``"each"``: each has its own weight. ``"off"``: duplicates are not searched. Read more in the
-        :ref:`User Guide <repeated>`.
+    {duplicates}
 
-    open_label : int or str, default=-1
-        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
-        this label in ``y`` are used by ``threshold="auto"`` only.
+    {open_label}
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The known classes.
-
-    open_label_ : int, float or str
-        The open label, in the kind of ``classes_``.
+    {classes}
 
     centroids_ : ndarray of shape (n_classes, n_features)
         c_k, the class means.
@@ -69,24 +61,13 @@ class PLDAClassifier(ThresholdedClassifier):
     shrinkage_ : float
         Share of a sphere in W.
 
-    threshold_ : float
-        Samples with a lower score are open; ``score_samples`` is the score minus ``threshold_``.
+    {threshold}
 
-    offset_ : float
-        ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which is the threshold.
+    {offset}
 
-    class_offsets_ : ndarray of shape (n_classes,)
-        Added to ``offset_`` for each class. Zeros after ``fit``.
+    {groups}
 
-    groups_ : ndarray of shape (n_samples,)
-        Samples with the same number were held out together: the ``groups`` given to ``fit``, else the duplicates found.
-        −1 for samples of weight 0 and outliers.
-
-    n_features_in_ : int
-        Number of features seen in ``fit``.
-
-    feature_names_in_ : ndarray of shape (`n_features_in_`,)
-        Names of the features, if X has names that are all strings.
+    {features}
 
     See Also
     --------
@@ -120,6 +101,15 @@ class PLDAClassifier(ThresholdedClassifier):
     [0, 1, 2, 3, 4, -1]
     """
 
+    _state: ClassVar[dict[str, Rule]] = {
+        **THRESHOLDED,
+        "centroids_": floats("n_classes", "n_features"),
+        "shrinkage_": NUMBER,
+        "_mean": floats("n_features"),
+        "between_variances_": floats("n_axes", least=0),
+        "_axes": floats("n_features", "n_axes"),
+        "_counts": floats("n_classes", above=0),
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "shrinkage": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
         "threshold": [Real, StrOptions({"quantile", "auto"})],

@@ -139,16 +139,12 @@ class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
 
     def _fit_part(self, X: Floats, classes: Integers, gathered: Gathered) -> "ThresholdedClassifier":
         """Fit the score of a copy to some of the rows."""
-        part: ThresholdedClassifier = clone(self).set_params(threshold=0.0, **self._part_parameters())
+        part: ThresholdedClassifier = clone(self).set_params(threshold=0.0)
         present, codes = np.unique(classes, return_inverse=True)
         part.classes_ = self.classes_[present]
         part.n_features_in_ = X.shape[1]
         part._fit_scores(X, codes, gathered)
         return part
-
-    def _part_parameters(self) -> dict[str, Any]:
-        """Give parameters that the fits of the folds have in place of the classifier's own."""
-        return {}
 
     def _leave_out(
         self, X: Floats, truth: Integers, weights: Floats, blocks: Integers, own: Integers, present: Integers

@@ -1,9 +1,13 @@
-"""Classes that can be saved, and the fitted state that each needs."""
+"""Classes that can be saved, and the fitted state that each needs.
 
-from collections.abc import Mapping
+A classifier of ``skellipsoid.baselines`` declares its state itself (``_state`` and ``_check_state``); what all others
+need is here.
+"""
+
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from numbers import Real
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.decomposition import PCA, TruncatedSVD
@@ -11,30 +15,29 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.preprocessing import Normalizer, StandardScaler
 
+from .. import baselines
 from .._elidecide import EliDecide
 from .._ellipsoid import EllipsoidOpenSetClassifier
 from .._encoder import SupConTextEncoder
 from .._engine.text.backbone import TextBackbone
 from .._operating_point import TunedOperatingPointCV
-from ..model_selection import KnownClassSplit, OpenSetKFold, OpenSetShuffleSplit, RealOpenKFold
-from ._baseline_kinds import BASELINES
-from ._rules import (
+from .._state_rules import (
     CLASSES,
     CLASSIFIER,
     COUNT,
+    ESTIMATOR,
     HELD_OUT,
     LABEL,
     N_FEATURES,
     N_ITER,
     NUMBER,
     NUMBERS,
+    POSITIVE,
     TEXT,
-    Kind,
     Rule,
     Sizes,
     check_held_out,
     check_open_label,
-    check_starts,
     floats,
     integers,
     is_array,
@@ -43,6 +46,20 @@ from ._rules import (
     optional,
     or_none,
 )
+from ..model_selection import KnownClassSplit, OpenSetKFold, OpenSetShuffleSplit, RealOpenKFold
+
+
+class Kind(NamedTuple):
+    """A class that can be saved."""
+
+    cls: type
+    state: dict[str, Rule]
+    check: Callable[[Any, Sizes], None] | None = None
+
+    @classmethod
+    def of(cls, declared: Any) -> "Kind":
+        """Make it of a class that declares its state itself."""
+        return cls(declared, declared._state, getattr(declared, "_check_state", None))
 
 
 def _is_output_config(value: Any) -> bool:
@@ -58,12 +75,6 @@ _SHARED = {
 
 
 def _check_ellipsoid(clf: EllipsoidOpenSetClassifier, sizes: Sizes) -> None:
-    check_open_label(clf)
-    check_held_out(clf, sizes)
-    if not (clf.scale_ > 0 and (clf.radii_ >= 0).all()):
-        msg = "scale_ must be positive and radii_ must not be negative"
-        raise ValueError(msg)
-    check_starts("_axis_starts", clf._axis_starts, sizes["n_axes"])
     if clf.held_out_scores_ is not None and (np.diff(clf.held_out_scores_) < 0).any():
         msg = "held_out_scores_ must be in ascending order"
         raise ValueError(msg)
@@ -138,11 +149,11 @@ _MOMENTS = {
 }
 _ELLIPSOID = {
     **CLASSIFIER,
-    "scale_": NUMBER,
+    "scale_": POSITIVE,
     "_mean": floats("n_features"),
     "centroids_": floats("n_classes", "n_features"),
     "centers_": floats("n_classes", "n_features"),
-    "radii_": floats("n_classes"),
+    "radii_": floats("n_classes", least=0),
     "_centers": floats("n_classes", "n_coordinates"),
     "_metric_axes": or_none(floats("n_features", "n_metric")),
     "_metric_products": or_none(floats("n_metric", "n_metric")),
@@ -151,7 +162,7 @@ _ELLIPSOID = {
     "_label_constants": floats("n_classes"),
     "_axes": floats("n_axes", "n_coordinates"),
     "_axis_weights": floats("n_axes"),
-    "_axis_starts": Rule("an array of integers", is_array("iu"), ("n_classes + 1",)),
+    "_axis_starts": integers("n_classes + 1", rises_to="n_axes"),
     "_residual_weights": floats("n_classes"),
     "spherical_share_": or_none(NUMBER),
     "between_share_": or_none(NUMBER),
@@ -183,7 +194,7 @@ _ENCODER = {
     **_KEPT_TEXTS,
 }
 _TUNED = {
-    "estimator_": Rule("an estimator", lambda value: hasattr(value, "predict")),
+    "estimator_": ESTIMATOR,
     "classes_": CLASSES,
     "open_label_": LABEL,
     "cv_results_": Rule("a mapping of arrays", lambda value: isinstance(value, Mapping)),
@@ -226,7 +237,7 @@ KINDS: dict[str, Kind] = {
         Kind(PCA, _PCA),
         Kind(TruncatedSVD, _SVD),
         Kind(FrozenEstimator, {}, _check_frozen),
-        *BASELINES,
+        *(Kind.of(getattr(baselines, name)) for name in baselines.__all__),
     )
 }
 #: Splitters, which are parameters of an estimator.
@@ -262,9 +273,12 @@ def check_state(estimator: Any) -> None:
         elif rule.required:
             msg = f"{attribute} {name} is missing"
             raise ValueError(msg)
-    if kind.check is not None:
-        try:
+    try:
+        if "open_label_" in rules:
+            check_open_label(estimator)
+            check_held_out(estimator, sizes)
+        if kind.check is not None:
             kind.check(estimator, sizes)
-        except ValueError as error:
-            msg = f"{error} ({type(estimator).__name__})"
-            raise ValueError(msg) from error
+    except ValueError as error:
+        msg = f"{error} ({type(estimator).__name__})"
+        raise ValueError(msg) from error

@@ -1,4 +1,4 @@
-"""Balls about class means, on cases that were worked out by hand."""
+"""Promise: balls about class means are those of the publications, on cases that were worked out by hand."""
 
 import numpy as np
 import pytest

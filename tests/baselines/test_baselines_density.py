@@ -1,4 +1,4 @@
-"""Gaussian classes and neighbours, on cases that were worked out by hand."""
+"""Promise: scores of Gaussian classes and of neighbours are the formulas', on cases that were worked out by hand."""
 
 import numpy as np
 import pytest

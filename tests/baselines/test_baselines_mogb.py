@@ -1,4 +1,4 @@
-"""Granular balls, on cases that were worked out by hand."""
+"""Promise: granular balls are a partition, split and kept by the publication's rules."""
 
 import numpy as np
 import pytest

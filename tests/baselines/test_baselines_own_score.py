@@ -1,4 +1,4 @@
-"""A score of one's own: the base class that finds its threshold and checks what it is given."""
+"""Promise: a score of one's own gets its threshold as all others do, and a wrong score is refused by name."""
 
 import pickle
 import sys

@@ -1,3 +1,5 @@
+"""Promise: scorers give scikit-learn's searches the metrics' values, and refuse what loses the open answer."""
+
 import pickle
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Saved models whose manifest or arrays were altered by hand: refused at load, or as good as any."""
+"""Promise: a manifest or an array that was altered by hand is refused at load, or the model is as good as any."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What a saved model says about itself: the manifest for programs, the model card for people."""
+"""Promise: a saved model says what it is, in the manifest for programs and in the model card for people."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""Saves that end early: they fail and clean up, or are killed and leave the old model whole."""
+"""Promise: a save that fails or is killed at any moment leaves the old model whole, or the new one."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What is refused before anything is written, and folders that exist."""
+"""Promise: what cannot be saved is refused before anything is written, and foreign folders are left alone."""
 
 import pickle
 

@@ -1,4 +1,4 @@
-"""Models on disk without pickle: the round trip."""
+"""Promise: a saved model comes back with the same answers to the last bit, without pickle."""
 
 import json
 import pickle

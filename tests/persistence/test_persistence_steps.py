@@ -1,4 +1,4 @@
-"""Steps of scikit-learn and tuned operating points on disk: nothing but numbers, the same result to the last bit."""
+"""Promise: steps of scikit-learn and tuned operating points come back as numbers, the same to the last bit."""
 
 import pickle
 import sys

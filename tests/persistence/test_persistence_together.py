@@ -1,4 +1,4 @@
-"""Several processes and threads at one folder: readers beside a writer, saves that run, saves that were killed."""
+"""Promise: readers beside a writer, and several saves at once, see one whole model, the old or the new."""
 
 import os
 import shutil

@@ -1,10 +1,14 @@
-"""Requirements of fitted state that is saved and loaded."""
+"""Rules of fitted state that is saved and loaded.
+
+A class that can be saved declares its state beside its code: ``_state`` maps each fitted attribute to a ``Rule``, and
+``_check_state`` raises an error for what no single rule says. Only these attributes are ever saved and loaded.
+"""
 
 import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -19,6 +23,8 @@ class Rule:
     accepts: Callable[[Any], bool]
     shape: tuple[str | int, ...] | None = None  # of an array; names stand for sizes that must agree within an estimator
     size: str | None = None  # the size that this number is
+    below: str | None = None  # the size that every number is below
+    rises_to: str | None = None  # the size to which numbers rise from 0
     nullable: bool = False
     required: bool = True
 
@@ -41,15 +47,17 @@ class Rule:
                 msg = f"{name} has the shape {value.shape}, but must have ({', '.join(map(str, wanted))})"
                 raise ValueError(msg)
             sizes.update({side: n for side, n in zip(wanted, value.shape, strict=True) if isinstance(side, str)})
+        if self.below is not None and ((value < 0) | (value >= sizes[self.below])).any():
+            msg = f"{name} holds numbers below 0 or above {sizes[self.below] - 1}"
+            raise ValueError(msg)
+        if self.rises_to in sizes and not rises(value, sizes[self.rises_to]):
+            msg = f"{name} must rise from 0 to {sizes[self.rises_to]}"
+            raise ValueError(msg)
 
 
 def is_array(kinds: str) -> Callable[[Any], bool]:
     """Whether a value is an array of one of these kinds of dtype."""
     return lambda value: isinstance(value, np.ndarray) and value.dtype.kind in kinds
-
-
-def _is_finite(value: Any) -> bool:
-    return is_array("f")(value) and bool(np.isfinite(value).all())
 
 
 def is_number(value: Any) -> bool:
@@ -101,9 +109,14 @@ def check_held_out(classifier: Any, sizes: Sizes) -> None:
         raise ValueError(msg)
 
 
-def floats(*shape: str | int) -> Rule:
-    """Require finite numbers."""
-    return Rule("an array of finite numbers", _is_finite, shape)
+def floats(*shape: str | int, least: float = -np.inf, above: float = -np.inf) -> Rule:
+    """Require finite numbers, of at least one number or above another."""
+
+    def accepts(value: Any) -> bool:
+        return is_array("f")(value) and bool((np.isfinite(value) & (value >= least) & (value > above)).all())
+
+    limit = f" above {above}" if above > -np.inf else f" of at least {least}" if least > -np.inf else ""
+    return Rule(f"an array of finite numbers{limit}", accepts, shape)
 
 
 def measured(*shape: str | int) -> Rule:
@@ -111,9 +124,15 @@ def measured(*shape: str | int) -> Rule:
     return Rule("an array of numbers", is_array("f"), shape)
 
 
-def integers(*shape: str | int) -> Rule:
-    """Require integers."""
-    return Rule("an array of integers", is_array("iu"), shape)
+def integers(*shape: str | int, below: str | None = None, rises_to: str | None = None) -> Rule:
+    """Require integers: from 0 to below a size, or places that rise from 0 to a size."""
+    return Rule("an array of integers", is_array("iu"), shape, below=below, rises_to=rises_to)
+
+
+def rises(places: Any, end: int, smallest: int = 0) -> bool:
+    """Whether places rise from 0 to an end in steps of at least the smallest size."""
+    steps = np.diff(places.astype(np.int64))
+    return bool(len(places) and places[0] == 0 and places[-1] == end and (steps >= smallest).all())
 
 
 def optional(rule: Rule) -> Rule:
@@ -127,6 +146,7 @@ def or_none(rule: Rule) -> Rule:
 
 
 NUMBER = Rule("a number", is_number)
+POSITIVE = Rule("a positive number", lambda value: is_number(value) and value > 0)
 COUNT = Rule("a positive integer", is_count)
 N_FEATURES = replace(COUNT, size="n_features")
 CLASSES = Rule("an array of different labels in ascending order", _is_classes, ("n_classes",))
@@ -134,6 +154,9 @@ LABEL = Rule("a number or a string", lambda value: isinstance(value, str | bool)
 NUMBERS = Rule("a list of numbers", _is_numbers)
 TEXT = Rule("a string", lambda value: isinstance(value, str))
 N_ITER = Rule("an integer of at least 0", lambda value: value == 0 or is_count(value))
+ESTIMATOR = Rule("an estimator", lambda value: hasattr(value, "predict"))
+#: Held-out scores of those that have some.
+HELD_OUT = Rule("a mapping of arrays of equal length", _is_held_out, nullable=True)
 #: What every open-set classifier has.
 CLASSIFIER = {
     "n_features_in_": N_FEATURES,
@@ -144,18 +167,10 @@ CLASSIFIER = {
     "_norm_range": or_none(floats(2)),
     "groups_": optional(integers("n_samples")),
 }
-
-
-#: Held-out scores of those that have some.
-HELD_OUT = Rule("a mapping of arrays of equal length", _is_held_out, nullable=True)
-
-
-class Kind(NamedTuple):
-    """A class that can be saved."""
-
-    cls: type
-    state: dict[str, Rule]
-    check: Callable[[Any, Sizes], None] | None = None
+#: What a classifier has whose threshold is a number.
+THRESHOLDED = {**CLASSIFIER, "threshold_": NUMBER, "_held_out": optional(HELD_OUT)}
+#: What learning in epochs leaves.
+TRAINED = {"n_iter_": N_ITER, "loss_curve_": NUMBERS}
 
 
 def check_open_label(classifier: Any) -> None:
@@ -165,8 +180,13 @@ def check_open_label(classifier: Any) -> None:
         raise ValueError(msg)
 
 
-def check_starts(name: str, starts: Any, end: int, smallest: int = 0) -> None:
-    """Raise an error if parts of this smallest size do not start there."""
-    if starts[0] != 0 or starts[-1] != end or (np.diff(starts.astype(np.int64)) < smallest).any():
-        msg = f"{name} must rise from 0 to {end}"
+def require(estimator: Any, *names: str) -> None:
+    """Raise an error if an attribute that only some parameters need is missing."""
+    for name in names:
+        refuse(getattr(estimator, name, None) is None, f"{name} is missing")
+
+
+def refuse(is_wrong: Any, msg: str) -> None:
+    """Raise an error if something is wrong."""
+    if is_wrong:
         raise ValueError(msg)

@@ -1,0 +1,105 @@
+"""Paragraphs that are the same in the docstrings of several classes, written once."""
+
+import re
+import textwrap
+from typing import TypeVar
+
+Class = TypeVar("Class", bound=type)
+
+#: What a line ``{name}`` of a docstring stands for.
+PARAGRAPHS = {
+    "estimator": """
+        estimator : classifier, default=None
+            Source of the logits: any scikit-learn classifier with ``decision_function`` (logits) or ``predict_proba``
+            (probabilities, which are turned into logits). It is cloned and fitted, with ``sample_weight`` if its
+            ``fit`` takes it. A fitted classifier in a :class:`~sklearn.frozen.FrozenEstimator` is not fitted again; its
+            classes must be those of ``y``. ``None``: logistic regression, see Notes.
+        """,
+    "chosen_threshold": """
+        ``"quantile"`` rejects 5 % of the held-out known samples (five folds; groups are never divided). ``"auto"`` also
+        holds out a fifth of the classes in each fold, and their samples are open. It chooses the threshold by the
+        expected F1, as the size of the ellipsoids is chosen (:ref:`thresholds`). With fewer than three classes and no
+        samples of ``open_label`` it is ``"quantile"``.
+        """,
+    "frozen_estimator": """
+        A frozen estimator cannot be fitted without a fold. So pass samples that it was not fitted on, and for
+        ``"auto"`` also samples of ``open_label``.
+        """,
+    "duplicates": """
+        duplicates : {"once", "each", "off"}, default="once"
+            Weight of exact and near duplicates of a sample within its class. ``"once"``: together they have the weight
+            of one sample. ``"each"``: each has its own weight. ``"off"``: duplicates are not searched. Read more in the
+            :ref:`User Guide <repeated>`.
+        """,
+    "open_label": """
+        open_label : int or str, default=-1
+            The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples
+            with this label in ``y`` are used by ``threshold="auto"`` only.
+        """,
+    "unused_open_label": """
+        open_label : int or str, default=-1
+            The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples
+            with this label in ``y`` are not used.
+        """,
+    "classes": """
+        classes_ : ndarray of shape (n_classes,)
+            The known classes.
+
+        open_label_ : int, float or str
+            The open label, in the kind of ``classes_``.
+        """,
+    "logits": """
+        logit_estimator_ : classifier or None
+            The fitted source of the logits; ``None`` with ``estimator=None``.
+
+        coef_ : ndarray of shape (n_classes, n_features) or None
+            Weights of the logistic regression, in the units of X; ``None`` with an ``estimator``.
+
+        intercept_ : ndarray of shape (n_classes,) or None
+            Logits of the logistic regression at the mean of the training samples; ``None`` with an ``estimator``.
+        """,
+    "threshold": """
+        threshold_ : float
+            Samples with a lower score are open; ``score_samples`` is the score minus ``threshold_``.
+        """,
+    "offset": """
+        offset_ : float
+            ``predict`` answers open if ``score_samples`` is below it. 0 after ``fit``, which is the fitted boundary.
+
+        class_offsets_ : ndarray of shape (n_classes,)
+            Added to ``offset_`` for each class. Zeros after ``fit``.
+        """,
+    "groups": """
+        groups_ : ndarray of shape (n_samples,)
+            Samples with the same number were held out together: the ``groups`` given to ``fit``, else the duplicates
+            found. −1 for samples of weight 0 and outliers.
+        """,
+    "unused_groups": """
+        groups_ : ndarray of shape (n_samples,)
+            The ``groups`` given to ``fit``, else the duplicates found. Groups have no effect on this method. −1 for
+            samples of weight 0 and outliers.
+        """,
+    "features": """
+        n_features_in_ : int
+            Number of features seen in ``fit``.
+
+        feature_names_in_ : ndarray of shape (`n_features_in_`,)
+            Names of the features, if X has names that are all strings.
+        """,
+    "logistic_regression": """
+        With ``estimator=None`` the logits are those of scikit-learn's :class:`~sklearn.linear_model.LogisticRegression`
+        with ``C=3``. Its features are centred, and divided by their root mean squared distance to the mean. To choose
+        another strength of the regularisation, pass an ``estimator``.
+        """,
+}
+
+
+def shared_docs(cls: Class) -> Class:
+    """Replace each line ``{name}`` of a class's docstring by the paragraph of that name."""
+
+    def paragraph(line: re.Match[str]) -> str:
+        return textwrap.indent(textwrap.dedent(PARAGRAPHS[line[2]]).strip("\n"), line[1])
+
+    if cls.__doc__ is not None:  # python -OO
+        cls.__doc__ = re.sub(r"^( *)\{(\w+)\}$", paragraph, cls.__doc__, flags=re.MULTILINE)
+    return cls

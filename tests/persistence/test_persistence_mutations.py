@@ -1,0 +1,100 @@
+"""Promise: a folder that was changed at random is refused by one sentence, or answers as the saved model does.
+
+Never a crash, never a hang, never other answers. ``SKELLIPSOID_DAMAGES=10000`` tries as many changes.
+"""
+
+import os
+import shutil
+import time
+
+import numpy as np
+import pytest
+from persistence_helpers import MANIFEST
+
+from skellipsoid import load, save
+
+N_DAMAGES = int(os.environ.get("SKELLIPSOID_DAMAGES", "300"))
+#: A folder that takes longer to load hangs; it takes milliseconds.
+LONGEST = 20.0
+
+
+def _flip(content, rng):
+    changed = np.frombuffer(content, np.uint8).copy()
+    for _ in range(rng.choice([1, 1, 1, 8])):
+        changed[rng.integers(len(changed))] ^= 1 << rng.integers(8)
+    return changed.tobytes()
+
+
+def _cut(content, rng):
+    first, last = np.sort(rng.integers(len(content) + 1, size=2))
+    return content[:first] if rng.random() < 0.5 else content[:first] + content[last:]
+
+
+def _swap_blocks(content, rng):
+    first, middle, last = np.sort(rng.integers(len(content) + 1, size=3))
+    return content[:first] + content[middle:last] + content[first:middle] + content[last:]
+
+
+def _insert(content, rng):
+    place, size = rng.integers(len(content) + 1), rng.integers(1, 100)
+    return content[:place] + rng.bytes(size) + content[place:]
+
+
+def _damage(folder, other, rng):
+    """Change one file of a model, or two; says what was done."""
+    paths = sorted(path for path in folder.rglob("*") if path.is_file())
+    path = folder / MANIFEST if rng.random() < 0.4 else paths[rng.integers(len(paths))]
+    kind = rng.choice(["bits", "bits", "cut", "blocks", "insert", "swap", "other model", "delete", "folder", "link"])
+    if kind in {"bits", "cut", "blocks", "insert"}:
+        change = {"bits": _flip, "cut": _cut, "blocks": _swap_blocks, "insert": _insert}[kind]
+        path.write_bytes(change(path.read_bytes(), rng))
+    elif kind == "swap":
+        second = paths[rng.integers(len(paths))]
+        contents = path.read_bytes(), second.read_bytes()
+        second.write_bytes(contents[0])
+        path.write_bytes(contents[1])
+    elif kind == "other model":
+        theirs = sorted(each for each in other.rglob(path.name) if each.is_file())
+        path.write_bytes(theirs[rng.integers(len(theirs))].read_bytes())
+    elif kind == "delete":
+        victims = [path, *(parent for parent in path.parents if parent.is_relative_to(folder))]
+        victim = victims[rng.integers(len(victims))]
+        victim.unlink() if victim.is_file() else shutil.rmtree(victim)
+    else:
+        path.unlink()
+        path.mkdir() if kind == "folder" else path.symlink_to(path.with_name("elsewhere"))
+    return f"{kind} in {path.relative_to(folder)}"
+
+
+@pytest.fixture
+def models(pipeline, classifier, other, queries, blobs, tmp_path):
+    """Two saved models with what they are asked and what they answer, and a third to take files from."""
+    save(pipeline, tmp_path / "texts")
+    save(classifier, tmp_path / "features")
+    save(other, tmp_path / "other")
+    probes = {"texts": queries, "features": blobs[0]}
+    answers = {name: load(tmp_path / name).score_samples(probes[name]) for name in probes}
+    return {name: (tmp_path / name, probes[name], answers[name]) for name in probes}
+
+
+def test_a_folder_that_was_changed_is_refused_or_answers_as_before(models, tmp_path):
+    n_refused = 0
+    for seed in range(N_DAMAGES):
+        rng = np.random.default_rng(seed)
+        source, probes, answers = models["texts" if seed % 3 == 0 else "features"]
+        folder = tmp_path / "damaged"
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(source, folder)
+        what = f"seed {seed}: {_damage(folder, tmp_path / 'other', rng)}"
+        start = time.monotonic()
+        try:
+            loaded = load(folder)
+        except (ValueError, FileNotFoundError) as error:
+            message = str(error)
+            assert message.isprintable(), what  # one line, that is
+            assert message.endswith("."), f"{what}: {message}"
+            n_refused += 1
+        else:
+            np.testing.assert_array_equal(loaded.score_samples(probes), answers, err_msg=what)
+        assert time.monotonic() - start < LONGEST, what
+    assert n_refused > N_DAMAGES / 2
