@@ -80,18 +80,14 @@ class Fit:
         """Distances without the samples' sets, before classes of unlike sizes are made comparable."""
         found = self.validator.validate(self.shapes, self.known, synthetic, [self.weights.shared])[0]
         units = self.validator.units(found.mean_error)
-        known = in_features(found.known, self.validator.units(found.mean_error, self.validator._sizes_left(self.known)))
-        kinds = [in_features(kind, units[kind.assigned]) for kind in found.open]
-        return replace(found, known=known, open=kinds)
+        of_known = self.validator.units(found.mean_error, self.validator._sizes_left(self.known))
+        others = units[found.assigned[found.is_open]]
+        return replace(found, distances=found.distances * torch.cat([of_known, others]).numpy())
 
     def norms(self, rows):
         """Distances of new rows to all classes."""
         radii = torch.ones(len(self.frame.means), dtype=torch.float64)
         return 1 - self.shapes.shapes(self.weights.shared, 1.0, radii).all(torch.from_numpy(rows) - self.frame.origin)
-
-
-def in_features(samples, units):
-    return replace(samples, distances=samples.distances * units.numpy())
 
 
 def table(rows, classes, weights=None, units=None, groups=None):
@@ -289,7 +285,7 @@ def check_against(fit, refits, step=1, rtol=2 * RTOL, of_class=0.4, slack=1.5):
     distances = np.array([refits.to_means(i) for i in rows])
     found_distances = label_distances(fit.frame, fit.known.sources).sqrt().numpy()[checked]
     np.testing.assert_array_equal(np.isfinite(found_distances), np.isfinite(distances))
-    np.testing.assert_array_equal(validation.classes, found.classes[fit.known.sources])
+    np.testing.assert_array_equal(validation.known.classes, found.classes[fit.known.sources])
     np.testing.assert_array_equal(validation.known.weights, found.weights[fit.known.sources])
     numbers, shares = np.arange(len(rows)), slack * (refits.gone[rows] @ found.weights) / found.weights.sum()
     near = 1 + np.maximum(RTOL, shares)

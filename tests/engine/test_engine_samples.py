@@ -7,7 +7,7 @@ from scipy import stats
 from sklearn.datasets import load_digits, load_iris
 
 from skellipsoid._engine.boundary.geometry import class_centroids, class_spheres, mean_radii
-from skellipsoid._engine.boundary.held_out import hold_out
+from skellipsoid._engine.boundary.paper import hold_out
 from skellipsoid._engine.boundary.pseudo_open import draw_mixtures, synthetic_samples
 from skellipsoid._engine.common.duplicates import find_duplicates
 from skellipsoid._engine.common.samples import Samples, effective_number, gather, outlying_rows

@@ -21,10 +21,11 @@ from .covariance import LeftOutSamples, LeftOutShapes, has_background
 from .geometry import Factors, Spheres, class_spheres, class_weights
 from .held_out import (
     BOUNDARY_TOLERANCE,
-    NO_SAMPLES,
+    KNOWN,
+    OF_OTHER_CLASS,
+    REAL,
+    SYNTHETIC,
     HeldOut,
-    ScoredSamples,
-    Validation,
     best_scale,
     loss_scale,
     near_best,
@@ -79,21 +80,20 @@ def fit_closed_form(samples: Samples, real_open: Tensor, settings: BoundarySetti
     known = validator.known(scored)
     sources = known.sources if known.other is None else known.other.sources
     synthetic = validator.synthetic(sources, settings.alpha, rng)
-    validation = validator.validate(shapes, known, synthetic, [shared])[0]
-    unit = _mean_distance(validation)
-    scale = best_scale(validation, validation.strictness)[0] * (1 + BOUNDARY_TOLERANCE)
-    scale *= loss_scale(validation, settings.beta) / loss_scale(validation, 0.5)
+    held_out = validator.validate(shapes, known, synthetic, [shared])[0]
+    unit = _mean_distance(held_out)
+    scale = best_scale(held_out, held_out.strictness)[0] * (1 + BOUNDARY_TOLERANCE)
+    scale *= loss_scale(held_out, settings.beta) / loss_scale(held_out, 0.5)
     # Distances are multiples of the paper's mean radius.
     radius = float(spheres.radii[~spheres.degenerate].mean())
-    radii = radius * scale / unit * validator.units(validation.mean_error)
-    left_out = None if known.other is None else samples.classes[known.other.sources]
+    radii = radius * scale / unit * validator.units(held_out.mean_error)
     return Boundaries(
         origin=frame.origin,
         centroids=frame.means @ frame.back,
         centres=shapes.centres @ frame.back,
         shapes=shapes.shapes(shared, (radius / unit) ** 2, radii),
         degenerate=spheres.degenerate,
-        held_out=HeldOut.of(validation, left_out, scale),
+        held_out=held_out.kept(scale),
         moments=shapes.moments(ShapeWeights(frame.spherical, between, shared)),
     )
 
@@ -191,33 +191,31 @@ class _Validator:
 
     def validate(
         self, shapes: LeftOutShapes, known: _KnownSamples, synthetic: LeftOutSamples | None, shares: Sequence[float]
-    ) -> list[Validation]:
+    ) -> list[HeldOut]:
         """Give the distances of all validation samples for each share ρ."""
-        found = shapes.distances(known.nearest, shares)
-        kinds: list[tuple[Tensor, Tensor, Tensor | None]] = []
+        n_classes, classes, weights = len(self.frame.means), self.samples.classes, self.samples.weights
+        sources, sets = known.sources, self.samples.sets[known.sources.cpu().numpy()]
+        nearest = shapes.distances(known.nearest, shares)
+        opened: list[tuple[int, LeftOutSamples, Tensor]] = []
         if known.other is not None:
             others = LeftOutShapes(self.frame, shapes.between, without_class=True)
-            weights = self.samples.weights[known.other.sources]
-            kinds.append((others.distances(known.other, shares), known.other.assigned, weights))
+            opened.append((OF_OTHER_CLASS, known.other, others.distances(known.other, shares)))
         if synthetic is not None:
-            kinds.append((shapes.distances(synthetic, shares), synthetic.assigned, None))
-        validations = []
+            opened.append((SYNTHETIC, synthetic, shapes.distances(synthetic, shares)))
+        found = []
         for i, share in enumerate(shares):
-            error = self._mean_error(known, found[i])
-            units = self.units(error)
-            nearest = found[i] / self.units(error, self._sizes_left(known))
-            validations.append(
-                Validation.of(
-                    ScoredSamples.of(nearest, known.nearest.assigned, self.samples.weights[known.sources]),
-                    self.samples.classes[known.sources],
-                    self.samples.sets[known.sources.cpu().numpy()],
-                    [ScoredSamples.of(kind[i] / units[labels], labels, weights) for kind, labels, weights in kinds],
-                    self._real(shapes, share, units),
-                    len(self.frame.means),
-                    error,
-                )
-            )
-        return validations
+            error = self._mean_error(known, nearest[i])
+            units, distances = self.units(error), nearest[i] / self.units(error, self._sizes_left(known))
+            columns = known.nearest.assigned, classes[sources], weights[sources], sets
+            parts = [HeldOut.of(n_classes, KNOWN, distances, *columns)]
+            for kind, samples, of_share in opened:
+                own = (classes[samples.sources], weights[samples.sources]) if kind == OF_OTHER_CLASS else ()
+                parts.append(HeldOut.of(n_classes, kind, of_share[i] / units[samples.assigned], samples.assigned, *own))
+            if len(self.real_open):
+                assigned, margins = shapes.shapes(share, 1.0, units).assigned(self.real_open)
+                parts.append(HeldOut.of(n_classes, REAL, 1 - margins, assigned))
+            found.append(HeldOut.joined(parts, error))
+        return found
 
     def units(self, error: float, sizes: Tensor | None = None) -> Tensor:
         """Units of the distances and radii of classes: by default of all of them, (n_classes,)."""
@@ -236,12 +234,6 @@ class _Validator:
         columns = (distances[own].square(), self.samples.classes[sources], left, self.samples.weights[sources])
         return class_sizes.mean_error(*(column.cpu().numpy() for column in columns))
 
-    def _real(self, shapes: LeftOutShapes, share: float, units: Tensor) -> ScoredSamples:
-        if not len(self.real_open):
-            return NO_SAMPLES
-        assigned, margins = shapes.shapes(share, 1.0, units).assigned(self.real_open)
-        return ScoredSamples.of(1 - margins, assigned)
-
 
 def _choose_weights(validator: _Validator, known: _KnownSamples) -> tuple[float | None, float]:
     """Average all candidates of b and ρ, weighted by exp(F1 / standard error) at their best radius scale.
@@ -257,8 +249,8 @@ def _choose_weights(validator: _Validator, known: _KnownSamples) -> tuple[float 
     n_independent = 1.0
     for i, between in enumerate(candidates):
         shapes = LeftOutShapes(frame, between)
-        for j, validation in enumerate(validator.validate(shapes, known, None, SHARED_SHARES)):
-            scores[i, j], n_independent = best_scale(validation)[1], validation.n_independent
+        for j, held_out in enumerate(validator.validate(shapes, known, None, SHARED_SHARES)):
+            scores[i, j], n_independent = best_scale(held_out)[1], held_out.n_independent
     scores = np.minimum(scores.ravel(), 1.0)  # weighted shares may round to more than 1
     # The standard error of a share of samples.
     weights = near_best(scores, np.sqrt(scores.max() * (1 - scores.max()) / max(1.0, n_independent)))
@@ -289,10 +281,10 @@ def _mean_share(shares: Sequence[float], weights: np.ndarray) -> float:
     return float(odds / (1 + odds))
 
 
-def _mean_distance(validation: Validation) -> float:
-    """Geometric mean over the classes of the mean distance of their validation samples."""
-    known, classes = validation.known, validation.classes
-    weights = np.bincount(classes, known.weights, minlength=validation.n_classes)
-    sums = np.bincount(classes, known.weights * known.distances, minlength=validation.n_classes)
+def _mean_distance(held_out: HeldOut) -> float:
+    """Geometric mean over the classes of the mean distance of their held-out samples."""
+    known = held_out.known
+    weights = np.bincount(known.classes, known.weights, minlength=held_out.n_classes)
+    sums = np.bincount(known.classes, known.weights * known.distances, minlength=held_out.n_classes)
     means = sums[weights > 0] / weights[weights > 0]
     return float(np.exp(np.log(means[means > 0]).mean())) if (means > 0).any() else 1.0
