@@ -25,18 +25,19 @@ from ..common.samples import effective_number
 #: Kinds of held-out samples: known; known, without their class; of synthetic classes; really open.
 KNOWN, OF_OTHER_CLASS, SYNTHETIC, REAL = range(4)
 #: Open samples per known sample. The true ratio is unknown, so the expected F1 is the mean over a quarter, a half and
-#: three quarters of open samples.
+#: three quarters of open samples. With a trained encoder other means lose 0.7 to 9 points
+#: (benchmarks/TRIED.md, *Before*).
 OPEN_PER_KNOWN = (1 / 3, 1.0, 3.0)
-#: Standard error of the expected F1 of m samples, times √m, where nine in ten are right.
+#: Standard error of the expected F1 of m samples, times √m, where nine in ten are right: √(0.9 · 0.1).
 F1_ERROR = 0.3
-SMALLEST_ERROR = 1e-9
-TINY = 1e-12
+#: Rounding: smaller errors and denominators are taken as these.
+SMALLEST_ERROR, TINY = 1e-9, 1e-12
 #: Relative tolerance: a sample on the boundary stays inside after its distance was rounded to single precision.
 BOUNDARY_TOLERANCE = 1e-5
 #: Smallest number of sets per class that judge a boundary well. With fewer, in hundreds of dimensions, held-out and new
 #: samples are rejected at rates that differ by 5 to 24 points, and up to 70 % of open samples are accepted.
 FEWEST_OF_CLASS = 10
-#: Largest number of candidates of the radius scale.
+#: Largest number of candidates of the radius scale, for speed alone; the scale is an average of them.
 N_SCALES = 500
 
 

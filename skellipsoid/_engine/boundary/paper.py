@@ -18,7 +18,8 @@ from ..common.training import History, held_out_rows, run_epochs, shuffled_batch
 from .boundaries import Boundaries, Metric, Shapes
 from .geometry import Factors, assigned_norms, class_spheres, nearest_centroid, nearest_other
 from .held_out import BOUNDARY_TOLERANCE, KNOWN, OF_OTHER_CLASS, REAL, SYNTHETIC, HeldOut, best_scale, expected_f1
-from .pseudo_open import FEWEST_SYNTHETIC, MOST_NEGATIVES, draw_negatives, draw_others, synthetic_samples
+from .mixtures import FEWEST_SYNTHETIC, MOST_NEGATIVES
+from .pseudo_open import draw_negatives, draw_others, synthetic_samples
 from .settings import TrainingSettings
 
 #: The released code answers open on the boundary itself, r = Δ. So radii are smaller by four units of single precision.
