@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import product
+from typing import Any
 
 import numpy as np
 import torch
@@ -80,12 +81,14 @@ class HeldOut:
             n_classes,
         )
 
-    @classmethod
-    def joined(cls, parts: Iterable["HeldOut"], mean_error: float = 0.0) -> "HeldOut":
+    @staticmethod
+    def joined(parts: Iterable["HeldOut"], mean_error: float = 0.0) -> "HeldOut":
         """Append samples to each other."""
         first, *more = parts
-        columns = [np.concatenate([getattr(part, name) for part in (first, *more)]) for name in _COLUMNS]
-        return cls(*columns, first.n_classes, mean_error)
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(part, name) for part in (first, *more)]) for name in _COLUMNS
+        }
+        return replace(first, mean_error=mean_error, **columns)
 
     def __len__(self) -> int:
         """Return the number of samples."""
@@ -110,7 +113,7 @@ class HeldOut:
     @property
     def is_open(self) -> NDArray[np.bool_]:
         """Whether a sample is open, or stands in for an open one."""
-        return self.kinds != KNOWN
+        return np.asarray(self.kinds != KNOWN)
 
     @property
     def margins(self) -> NDArray[np.float64]:
