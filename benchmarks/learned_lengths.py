@@ -17,7 +17,7 @@ from features import FETCHERS, RATIOS, embedded, known_classes
 from sklearn.preprocessing import normalize
 
 from skellipsoid import EllipsoidOpenSetClassifier
-from skellipsoid._engine.boundary.pseudo_open import draw_synthetic_classes
+from skellipsoid._engine.boundary.mixtures import draw_synthetic_classes
 from skellipsoid._engine.common.losses import contraction_loss, expansion_loss
 from skellipsoid.metrics import open_set_auroc, open_set_f1_score, paired_test
 

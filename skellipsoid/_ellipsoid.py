@@ -442,9 +442,9 @@ class EllipsoidOpenSetClassifier(FittedAxes, KeepsHeldOut, BoundaryOpenSetClassi
         if (left := fitted.held_out) is not None:
             self._keep_held_out(left.margins, left.assigned, left.classes, left.weights, left.is_open)
             self.held_out_scores_ = np.sort(left.margins[~left.is_open])
-        self.n_iter_ = max(1, fitted.history.n_iter)
-        self.loss_curve_ = fitted.history.losses
-        self.validation_scores_ = fitted.history.scores or None
+        self.n_iter_ = max(1, len(fitted.losses))
+        self.loss_curve_ = fitted.losses
+        self.validation_scores_ = fitted.scores or None
         self._warn_of_degenerate(fitted.degenerate.cpu().numpy(), stacklevel=7)
 
     def _standardize(self, X: NDArray[Any], dtype: Any) -> Tensor:

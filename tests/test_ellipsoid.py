@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_sco
 from sklearn.utils._param_validation import InvalidParameterError
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, explain
-from skellipsoid._engine.boundary.held_out import Validation
+from skellipsoid._engine.boundary.held_out import HeldOut
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_f1_score
 
@@ -435,7 +435,7 @@ def test_boundaries_of_few_samples_are_stricter():
     X, y = gaussians(n_classes=6, rows=10, n_features=8, distance=1.5)
     clf = make().fit(X, y)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Validation, "strictness", 0.0)
+        patch.setattr(HeldOut, "strictness", 0.0)
         np.testing.assert_array_equal(clf.radii_, make().fit(X, y).radii_)
         few = np.arange(len(y)) % 10 < 5
         with pytest.warns(UserWarning, match=FEW):

@@ -129,6 +129,39 @@ def test_a_package_reads_only_the_public_names_of_another(package):
             assert not (is_foreign and any(part.startswith("_") for part in inner)), (path.name, name)
 
 
+def test_no_module_takes_a_public_name_from_the_top_of_the_package():
+    """``skellipsoid/__init__`` stands on the modules: each takes a name from the module that has it."""
+    root = Path(skellipsoid.__file__).parent
+    public = {f"skellipsoid.{name}" for name in skellipsoid._MODULE_OF}
+    for path in sorted(root.rglob("*.py")):
+        if path != root / "__init__.py":
+            package = ["skellipsoid", *path.relative_to(root).parts[:-1]]
+            names = set(imported_names(path.read_text(encoding="utf-8"), package))
+            assert not names & {*public, "skellipsoid"}, path
+
+
+def modules_of(folder):
+    """Modules of a folder that each of its modules imports, also for type checkers."""
+    root = Path(skellipsoid.__file__).parent
+    package = ["skellipsoid", *folder.split(".")]
+    files = {path.stem: path for path in root.joinpath(*package[1:]).glob("*.py") if path.stem != "__init__"}
+    found = {}
+    for name, path in files.items():
+        imported = imported_names(path.read_text(encoding="utf-8"), package)
+        inner = [[*there.split("."), ""][len(package)] for there in imported if there.startswith(".".join(package))]
+        found[name] = files.keys() & {*inner}
+    return found
+
+
+@pytest.mark.parametrize("folder", ["benchmark", "_engine.boundary", "_engine.common", "_engine.text"])
+def test_no_modules_import_each_other_in_a_circle(folder):
+    waiting = modules_of(folder)
+    while waiting:
+        last = {name for name, imported in waiting.items() if not imported & {*waiting}}
+        assert last, f"a circle among {sorted(waiting)}"
+        waiting = {name: imported for name, imported in waiting.items() if name not in last}
+
+
 def test_the_public_names_are_those_listed():
     assert list(skellipsoid.__all__) == sorted(skellipsoid.__all__)
     for name in skellipsoid.__all__:

@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import connected_components
 from sklearn.utils import Bunch, check_array, check_consistent_length
 
 from .._engine.boundary.held_out import FEWEST_OF_CLASS
-from .._engine.common.duplicates import blocks, equal_rows, find_duplicates, pairwise
+from .._engine.common.duplicates import equal_rows, find_duplicates, pairwise, pieces
 from .._labels import as_labels, cast_open_label, check_given
 from .._norms import norms
 from .._validation import LARGEST_VALUE, check_groups, enumerated, read_features, with_nan
@@ -228,7 +228,7 @@ def _near_pairs(data: _Data) -> Iterator[Integers]:
     """Pairs of different rows with different labels that are much nearer to each other than neighbours are."""
     first = np.unique(data.equal, return_index=True)[1]
     distinct, classes = data.X[first], data.classes[first]
-    for block in blocks(distinct, np.zeros(len(distinct), dtype=np.int64)):
+    for block in pieces(distinct, np.zeros(len(distinct), dtype=np.int64)):
         nearer, farther = _NEIGHBORS
         if len(block) <= farther:
             continue

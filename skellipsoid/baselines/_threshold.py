@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from .._base import BaseOpenSetClassifier
-from .._engine.boundary.held_out import F1_ERROR, ScoredSamples, Validation, expected_f1, near_best
-from .._engine.common.samples import Gathered, effective_number, joined
+from .._engine.boundary.held_out import F1_ERROR, KNOWN, OF_OTHER_CLASS, REAL, HeldOut, expected_f1, near_best
+from .._engine.common.samples import Gathered, joined
 from .._held_out import KeepsHeldOut
 
 #: Folds in which rows, and classes, are left out.
@@ -30,17 +30,6 @@ class Scored(NamedTuple):
     assigned: Integers  # (n_samples,) class
     knownness: Floats  # (n_samples,) the method's own score, higher is more known
     by_class: Floats  # (n_samples, n_classes) in whose largest entry the assigned class is, up to ties
-
-
-class LeftOut(NamedTuple):
-    """Scores of samples that were left out of the fit that scored them."""
-
-    scores: Floats  # (n_rows,)
-    assigned: Integers  # (n_rows,)
-    classes: Integers  # (n_rows,) true class; the number of classes stands for open
-    weights: Floats  # (n_rows,)
-    blocks: Integers  # (n_rows,) rows with the same number depend on each other
-    own: Integers  # (n_rows,) class before it was left out
 
 
 class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
@@ -82,23 +71,22 @@ class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
         """Read the threshold off held-out rows, and keep their scores."""
         held_out = self._left_out_scores(X, classes, real_open, gathered) if self._can_refit() else None
         scored = self._fitted_scores(X, classes, real_open, gathered) if held_out is None else held_out
-        is_known = scored.classes < len(self.classes_)
-        if self.threshold == "auto" and not is_known.all():
-            self.threshold_ = best_threshold(scored, len(self.classes_))
+        if self.threshold == "auto" and scored.is_open.any():
+            self.threshold_ = best_threshold(scored)
         else:
-            self.threshold_ = quantile(scored.scores[is_known], scored.weights[is_known], REJECTED)
+            self.threshold_ = quantile(-scored.known.distances, scored.known.weights, REJECTED)
         self._held_out = None
         if held_out is not None:
-            scores = held_out.scores - self.threshold_
-            self._keep_held_out(scores, held_out.assigned, held_out.own, held_out.weights, ~is_known)
+            scores = -held_out.distances - self.threshold_
+            self._keep_held_out(scores, held_out.assigned, held_out.classes, held_out.weights, held_out.is_open)
 
-    def _left_out_scores(self, X: Floats, classes: Integers, real_open: Floats, gathered: Gathered) -> LeftOut | None:
+    def _left_out_scores(self, X: Floats, classes: Integers, real_open: Floats, gathered: Gathered) -> HeldOut | None:
         """Score every known row by a fit without its fold, and a share of the classes in each fold as open rows.
 
         ``None`` if no known row can be left out.
         """
         n_classes, blocks = len(self.classes_), joined(gathered.units, gathered.groups)
-        scored: list[LeftOut] = []
+        scored: list[HeldOut] = []
         folds = fold_numbers(classes, blocks)
         open_folds = np.arange(len(real_open)) % N_FOLDS
         for fold in range(N_FOLDS):
@@ -108,18 +96,19 @@ class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
                 continue
             part = self._fit_part(X[kept], classes[kept], gathered.where(kept))
             present = np.unique(classes[kept])
-            truth = np.where(np.isin(classes[tested], present), classes[tested], n_classes)
-            known = truth, gathered.weights[tested], blocks[tested], classes[tested]
-            scored.append(part._leave_out(X[tested], *known, present))
+            kinds = np.where(np.isin(classes[tested], present), KNOWN, OF_OTHER_CLASS)
+            known = kinds, classes[tested], gathered.weights[tested], blocks[tested]
+            scored.append(part._hold_out(X[tested], *known, present, n_classes))
             opened = real_open[open_folds == fold]
-            scored.append(part._leave_out(opened, *_as_open(len(opened), n_classes), present))
-        found = _concatenated(scored) if scored else None
-        return found if found is not None and (found.classes < n_classes).any() else None
+            scored.append(part._hold_out(opened, *_as_open(len(opened), n_classes), present, n_classes))
+        found = HeldOut.joined(scored) if scored else None
+        return found if found is not None and len(found.known) else None
 
-    def _fitted_scores(self, X: Floats, classes: Integers, real_open: Floats, gathered: Gathered) -> LeftOut:
+    def _fitted_scores(self, X: Floats, classes: Integers, real_open: Floats, gathered: Gathered) -> HeldOut:
         """Score the rows by the fit that has seen them, where no other is possible."""
-        blocks, everything = joined(gathered.units, gathered.groups), np.arange(len(self.classes_))
-        found = self._leave_out(X, classes, gathered.weights, blocks, classes, everything)
+        blocks, everything = joined(gathered.units, gathered.groups), np.arange(n_classes := len(self.classes_))
+        kinds = np.full(len(X), KNOWN)
+        found = self._hold_out(X, kinds, classes, gathered.weights, blocks, everything, n_classes)
         if self._can_refit():
             warn(
                 "No row of a class can be left out while another stays, so that the threshold is read off the rows "
@@ -128,8 +117,8 @@ class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
                 stacklevel=7,
             )
             return found
-        opened = self._leave_out(real_open, *_as_open(len(real_open), len(everything)), everything)
-        return _concatenated([found, opened])
+        opened = self._hold_out(real_open, *_as_open(len(real_open), n_classes), everything, n_classes)
+        return HeldOut.joined([found, opened])
 
     def _is_left_out(self, classes: Integers, fold: int) -> NDArray[np.bool_]:
         """Rows of the classes that a fold does not know; at least two stay known."""
@@ -146,13 +135,22 @@ class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
         part._fit_scores(X, codes, gathered)
         return part
 
-    def _leave_out(
-        self, X: Floats, truth: Integers, weights: Floats, blocks: Integers, own: Integers, present: Integers
-    ) -> LeftOut:
-        if not len(X):
-            return LeftOut(np.empty(0), np.empty(0, dtype=np.int64), truth, weights, blocks, own)
-        scored = self._score(X)
-        return LeftOut(scored.knownness, present[scored.assigned], truth, weights, blocks, own)
+    def _hold_out(
+        self,
+        X: Floats,
+        kinds: Integers,
+        classes: Integers,
+        weights: Floats,
+        blocks: Integers,
+        present: Integers,
+        n_classes: int,
+    ) -> HeldOut:
+        """Score rows by this fit, which knows the ``present`` classes: a distance is a score times −1."""
+        distances, assigned = np.empty(0), np.empty(0, dtype=np.int64)
+        if len(X):
+            scored = self._score(X)
+            distances, assigned = -scored.knownness, present[scored.assigned]
+        return HeldOut(kinds, distances, assigned, classes, weights, blocks, n_classes)
 
     def _score_assigned(self, X: NDArray[Any]) -> tuple[Integers, NDArray[np.floating]]:
         scored = self._score(X.astype(np.float64, copy=False))
@@ -162,14 +160,9 @@ class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
         return self._score(X.astype(np.float64, copy=False)).by_class.astype(X.dtype)
 
 
-def _concatenated(parts: list[LeftOut]) -> LeftOut:
-    return LeftOut(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
-
-
-def _as_open(n_rows: int, n_classes: int) -> tuple[Integers, Floats, Integers, Integers]:
-    """Truth, weights, blocks and own classes of real open rows."""
-    truth = np.full(n_rows, n_classes)
-    return truth, np.ones(n_rows), -1 - np.arange(n_rows), truth
+def _as_open(n_rows: int, n_classes: int) -> tuple[Integers, Integers, Floats, Integers]:
+    """Kinds, classes, weights and blocks of real open rows."""
+    return np.full(n_rows, REAL), np.full(n_rows, n_classes), np.ones(n_rows), -1 - np.arange(n_rows)
 
 
 def fold_numbers(classes: Integers, blocks: Integers) -> Integers:
@@ -192,18 +185,12 @@ def quantile(scores: Floats, weights: Floats, share: float) -> float:
     return float(scores[order][int((below <= share * weights.sum() * (1 + 1e-12)).sum()) - 1])
 
 
-def best_threshold(left_out: LeftOut, n_classes: int) -> float:
+def best_threshold(held_out: HeldOut) -> float:
     """Threshold by the expected macro F1 over known classes and open, as the ellipsoids' size is chosen.
 
     The mean of all candidates, weighted by ``near_best``: with few rows it is chance which candidate is best.
     """
-    is_known = left_out.classes < n_classes
-    scored = ScoredSamples(-left_out.scores, left_out.assigned, left_out.weights)
-    known = scored.where(is_known)
-    n_independent = effective_number(known.weights, left_out.blocks[is_known])
-    classes = left_out.classes[is_known]
-    validation = Validation(known, classes, n_independent, [scored.where(~is_known)], n_classes)
     shares = np.linspace(0, 1, _N_CANDIDATES)
-    candidates = np.unique(np.quantile(known.distances, shares, method="closest_observation"))
-    f1 = expected_f1(validation, candidates)
-    return -float(np.average(candidates, weights=near_best(f1, F1_ERROR / n_independent**0.5)))
+    candidates = np.unique(np.quantile(held_out.known.distances, shares, method="closest_observation"))
+    f1 = expected_f1(held_out, candidates)
+    return -float(np.average(candidates, weights=near_best(f1, F1_ERROR / held_out.n_independent**0.5)))

@@ -16,7 +16,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import normalize
 from sklearn.utils.validation import has_fit_parameter
 
-from .. import SupConTextEncoder
+from .._encoder import SupConTextEncoder
 from .._engine.common.devices import resolve_device
 from .._engine.text.backbone import TextBackbone, packaged_model
 from .._version import __version__

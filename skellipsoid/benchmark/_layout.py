@@ -3,15 +3,11 @@
 import csv
 import io
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
-from ._summary import COMPARED, Summary
+from ._cell import METRICS, Cell, Column
+from ._summary import COMPARED, Comparison, Summary
 
-if TYPE_CHECKING:
-    from ._table import BenchmarkTable, Cell, Column
-
-#: Figures of the table, with their headings.
-METRICS = {"f1": "F1", "accuracy": "ACC"}
 _DATA_NAMES = {"banking": "Banking", "oos": "OOS", "stackoverflow": "StackOverflow"}
 _BEST, _SECOND = 1, 2
 #: What LaTeX does not print as it is.
@@ -68,6 +64,23 @@ _SUMMARY_HEADING = [
 _COMPARISON_HEADING = ("Method", "F1", "ACC", "F1, other at best threshold")
 
 
+class Table(Protocol):
+    """What a layout reads of a ``BenchmarkTable``."""
+
+    encoders: list[str]
+    reference: str
+    cells: dict[tuple[str, str, str, float | None, str], Cell]
+    summaries: list[Summary]
+    comparisons: list[Comparison]
+
+    @property
+    def columns(self) -> list[Column]:
+        """Ratios with their metrics."""
+
+    def rows(self, encoder: str) -> list[tuple[str, str, list[Cell | None]]]:
+        """Give data set, method and cells of each row."""
+
+
 class Style(NamedTuple):
     """How a format writes a heading, a table and the best two numbers of a column."""
 
@@ -101,17 +114,17 @@ _MARKDOWN = Style("### {}".format, _pipes, _escaper("|"), "**{}**", "<u>{}</u>",
 _RST = Style("**{}**".format, _simple_table, _escaper("\\*`|_"), "**{}**", "*{}*", ("bold", "italic"))
 
 
-def to_markdown(table: "BenchmarkTable") -> str:
+def to_markdown(table: Table) -> str:
     """Write all tables as Markdown."""
     return _text(table, _MARKDOWN)
 
 
-def to_rst(table: "BenchmarkTable") -> str:
+def to_rst(table: Table) -> str:
     """Write all tables as reStructuredText, without section headings, so that any page can include them."""
     return _text(table, _RST)
 
 
-def _text(table: "BenchmarkTable", style: Style) -> str:
+def _text(table: Table, style: Style) -> str:
     def section(text: str, heading: Sequence[str], lines_of: Callable[[str], list[list[str]]]) -> list[str]:
         found = {encoder: lines for encoder in table.encoders if (lines := lines_of(encoder))}
         each = [[style.heading(f"Encoder: {style.escape(e)}"), style.table(heading, found[e])] for e in found]
@@ -139,7 +152,7 @@ def _text(table: "BenchmarkTable", style: Style) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _cell_lines(table: "BenchmarkTable", encoder: str, style: Style) -> list[list[str]]:
+def _cell_lines(table: Table, encoder: str, style: Style) -> list[list[str]]:
     most_seeds = _most_seeds(table)
     return [
         [style.escape(_data_name(data)), style.escape(method), *(_marked(cell, most_seeds, style) for cell in cells)]
@@ -159,7 +172,7 @@ def _ranking_lines(rows: Sequence[Summary], style: Style) -> list[list[str]]:
     ]
 
 
-def _statistics_lines(table: "BenchmarkTable", encoder: str, style: Style) -> list[list[str]]:
+def _statistics_lines(table: Table, encoder: str, style: Style) -> list[list[str]]:
     """Write nothing where each cell has one seed: there both readings are the same."""
     tests = {(test.method, test.metric): test for test in table.comparisons if test.encoder == encoder}
     rows = {row.method: row for row in table.summaries if row.encoder == encoder and row.f1_variance is not None}
@@ -193,7 +206,7 @@ def _summary_line(row: Summary, style: Style) -> list[str]:
     ]
 
 
-def _comparison_lines(table: "BenchmarkTable", encoder: str, style: Style) -> list[list[str]]:
+def _comparison_lines(table: Table, encoder: str, style: Style) -> list[list[str]]:
     found = {(test.method, test.metric): test for test in table.comparisons if test.encoder == encoder}
     lines = []
     for method in dict.fromkeys(method for method, _ in found):
@@ -215,7 +228,7 @@ def _optional(value: float | None, form: str) -> str:
     return "" if value is None else format(value, form)
 
 
-def to_csv(table: "BenchmarkTable") -> str:
+def to_csv(table: Table) -> str:
     """Write the cells as comma-separated values, each number in a column of its own."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
@@ -230,12 +243,12 @@ def to_csv(table: "BenchmarkTable") -> str:
     return stream.getvalue()
 
 
-def to_latex(table: "BenchmarkTable") -> str:
+def to_latex(table: Table) -> str:
     """Write one ``table*`` for each encoder, with the packages ``booktabs`` and ``multirow``."""
     return "\n".join(_latex(table, encoder) for encoder in table.encoders)
 
 
-def _latex(table: "BenchmarkTable", encoder: str) -> str:
+def _latex(table: Table, encoder: str) -> str:
     columns, width, most_seeds = table.columns, len(METRICS), _most_seeds(table)
     groups = [columns[i][0] for i in range(0, len(columns), width)]
     tops = ["Average" if ratio is None else rf"KCR={ratio:.0%}".replace("%", r"\%") for ratio in groups]
@@ -262,11 +275,11 @@ def _latex(table: "BenchmarkTable", encoder: str) -> str:
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", caption, r"\end{table*}", ""])
 
 
-def _most_seeds(table: "BenchmarkTable") -> int:
+def _most_seeds(table: Table) -> int:
     return max(cell.n_seeds for cell in table.cells.values())
 
 
-def _heading(column: "Column") -> str:
+def _heading(column: Column) -> str:
     ratio, metric = column
     return f"Average {METRICS[metric]}" if ratio is None else f"{ratio:.0%} {METRICS[metric]}"
 
@@ -275,21 +288,21 @@ def _data_name(data: str) -> str:
     return _DATA_NAMES.get(data, data)
 
 
-def _figure(cell: "Cell", most_seeds: int, plus_minus: str) -> tuple[str, str]:
+def _figure(cell: Cell, most_seeds: int, plus_minus: str) -> tuple[str, str]:
     """Write mean and spread, and what follows: the seeds where some are missing, the paper's number."""
     number = f"{cell.mean:.2f}" + ("" if cell.std is None else f" {plus_minus} {cell.std:.2f}")
     missing = "" if cell.n_seeds == most_seeds else f" [{cell.n_seeds} of {most_seeds} seeds]"
     return number, missing + ("" if cell.paper is None else f" ({cell.paper:.2f})")
 
 
-def _marked(cell: "Cell | None", most_seeds: int, style: Style) -> str:
+def _marked(cell: Cell | None, most_seeds: int, style: Style) -> str:
     if cell is None:
         return ""
     number, rest = _figure(cell, most_seeds, "±")
     return {_BEST: style.best, _SECOND: style.second}.get(cell.rank, "{}").format(number) + rest
 
 
-def _latex_cell(cell: "Cell | None", most_seeds: int) -> str:
+def _latex_cell(cell: Cell | None, most_seeds: int) -> str:
     if cell is None:
         return ""
     number, rest = _figure(cell, most_seeds, r"$\pm$")

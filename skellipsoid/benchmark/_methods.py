@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 from sklearn.base import clone
 from sklearn.utils._param_validation import InvalidParameterError
 
-from .. import EliDecide, EllipsoidOpenSetClassifier
+from .._elidecide import EliDecide
+from .._ellipsoid import EllipsoidOpenSetClassifier
 from ._identity import by_value, changed_params
 
 #: The boundary stage of the paper as its authors released it, on features as they are.

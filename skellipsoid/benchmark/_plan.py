@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from sklearn.base import clone
 
-from .. import SupConTextEncoder
+from .._encoder import SupConTextEncoder
 from ._data import NAMED, OPEN, DataSpec
 from ._encoders import EncoderSpec, SentenceModel
 from ._methods import MethodSpec, check_params, import_class, make_method

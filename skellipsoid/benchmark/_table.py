@@ -1,44 +1,16 @@
 """Results as a table: means of every method, tests, and the layout of the paper's Table 1 with the paper's numbers."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from . import _layout
-from ._layout import METRICS
+from ._cell import METRICS, Cell, Column
 from ._paper import paper_figures, paper_row
 from ._store import Record
 from ._summary import compare, summarize
 
 _SECOND = 2
-
-
-class Cell(NamedTuple):
-    """One figure of a table, in percent.
-
-    Attributes
-    ----------
-    mean : float
-        Mean over the seeds. In the average column, the mean over the ratios.
-    std : float or None
-        Standard deviation over the seeds (n − 1); ``None`` for one seed and for averages.
-    n_seeds : int
-    paper : float or None
-        The figure of this method in Table 1 of the paper.
-    rank : int
-        1 for the best of the column, 2 for the second best, else 0.
-    """
-
-    mean: float
-    std: float | None
-    n_seeds: int
-    paper: float | None
-    rank: int
-
-
-#: A column: a ratio, or ``None`` for the average over the ratios; and the metric.
-Column = tuple[float | None, str]
 
 
 class BenchmarkTable:

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from .. import datasets, explain
+from .. import datasets
+from .._explain import explain
 from .._text_files import shortened
 from .._texts import first_of_equal
 from ._tables import Split, split_table

@@ -14,16 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from .. import (
-    EllipsoidOpenSetClassifier,
-    SupConTextEncoder,
-    check_training_texts,
-    save,
-)
+from .._data_check import check_training_texts
+from .._ellipsoid import EllipsoidOpenSetClassifier
+from .._encoder import SupConTextEncoder
 from .._engine.common.training import held_out_rows
 from .._operating_point._offsets import Shortage, describe_shortages, rejection_offset
 from .._pipelines import duplicate_groups
 from .._text_files import read_table
+from ..persistence import save
 from ..persistence._folder import read_manifest
 from ._options import OPEN_LABEL
 from ._tables import Split, split_table

@@ -1,10 +1,13 @@
 """Promise: no sample chooses its own threshold, and every method beats a constant answer."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import skellipsoid
 from skellipsoid import baselines
+from skellipsoid._engine.boundary.held_out import KNOWN, OF_OTHER_CLASS, HeldOut
 from skellipsoid.baselines import (
     KNNOpenSetClassifier,
     MahalanobisClassifier,
@@ -12,7 +15,7 @@ from skellipsoid.baselines import (
     PLDAClassifier,
     SoftmaxOpenSetClassifier,
 )
-from skellipsoid.baselines._threshold import LeftOut, best_threshold, fold_numbers, quantile
+from skellipsoid.baselines._threshold import best_threshold, fold_numbers, quantile
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_f1_score
 
@@ -156,12 +159,12 @@ def test_quantile_is_the_largest_score_with_at_most_the_share_below():
 
 def test_best_threshold_is_where_the_expected_f1_is_best():
     known, opened = np.linspace(2, 3, 200), np.linspace(0, 1, 50)
-    truth = np.repeat([0, 1], [200, 50])
-    left_out = LeftOut(np.append(known, opened), np.zeros(250, dtype=int), truth, np.ones(250), np.arange(250), truth)
-    assert 1 < best_threshold(left_out, 1) < 2.1
+    kinds, zeros = np.repeat([KNOWN, OF_OTHER_CLASS], [200, 50]), np.zeros(250, dtype=int)
+    held_out = HeldOut(kinds, -np.append(known, opened), zeros, zeros, np.ones(250), np.arange(250), 1)
+    assert 1 < best_threshold(held_out) < 2.1
     # A monotone map of the scores, such as minus a distance, takes the threshold along.
-    moved = left_out._replace(scores=10 * left_out.scores - 50)
-    assert best_threshold(moved, 1) == pytest.approx(10 * best_threshold(left_out, 1) - 50)
+    moved = replace(held_out, distances=10 * held_out.distances + 50)
+    assert best_threshold(moved) == pytest.approx(10 * best_threshold(held_out) - 50)
 
 
 @pytest.mark.parametrize("name", baselines.__all__)

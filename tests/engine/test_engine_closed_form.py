@@ -78,20 +78,15 @@ class Fit:
 
     def validate(self, synthetic=None):
         """Distances without the samples' sets, before classes of unlike sizes are made comparable."""
-        found = self.validator.validate(self.shapes, self.known, synthetic, [self.weights.shared])[0]
-        units = self.validator.units(found.mean_error)
-        known = in_features(found.known, self.validator.units(found.mean_error, self.validator._sizes_left(self.known)))
-        kinds = [in_features(kind, units[kind.assigned]) for kind in found.open]
-        return replace(found, known=known, open=kinds)
+        samples = [*self.known, synthetic] if synthetic else self.known
+        found = self.validator.validate(self.shapes, samples, [self.weights.shared])[0]
+        sizes = torch.cat([self.validator._sizes(part) for part in samples])
+        return replace(found, distances=found.distances * self.validator.units(found.mean_error, sizes).numpy())
 
     def norms(self, rows):
         """Distances of new rows to all classes."""
         radii = torch.ones(len(self.frame.means), dtype=torch.float64)
         return 1 - self.shapes.shapes(self.weights.shared, 1.0, radii).all(torch.from_numpy(rows) - self.frame.origin)
-
-
-def in_features(samples, units):
-    return replace(samples, distances=samples.distances * units.numpy())
 
 
 def table(rows, classes, weights=None, units=None, groups=None):
@@ -284,13 +279,13 @@ def check_against(fit, refits, step=1, rtol=2 * RTOL, of_class=0.4, slack=1.5):
     samples where that is more; where a class is held out, by a quarter of the class's share of all classes.
     """
     found, validation = refits.found, fit.validate()
-    checked = np.arange(0, len(fit.known.sources), step)
-    rows = fit.known.sources.numpy()[checked]
+    checked = np.arange(0, len(fit.known[0].sources), step)
+    rows = fit.known[0].sources.numpy()[checked]
     distances = np.array([refits.to_means(i) for i in rows])
-    found_distances = label_distances(fit.frame, fit.known.sources).sqrt().numpy()[checked]
+    found_distances = label_distances(fit.frame, fit.known[0].sources).sqrt().numpy()[checked]
     np.testing.assert_array_equal(np.isfinite(found_distances), np.isfinite(distances))
-    np.testing.assert_array_equal(validation.classes, found.classes[fit.known.sources])
-    np.testing.assert_array_equal(validation.known.weights, found.weights[fit.known.sources])
+    np.testing.assert_array_equal(validation.known.classes, found.classes[fit.known[0].sources])
+    np.testing.assert_array_equal(validation.known.weights, found.weights[fit.known[0].sources])
     numbers, shares = np.arange(len(rows)), slack * (refits.gone[rows] @ found.weights) / found.weights.sum()
     near = 1 + np.maximum(RTOL, shares)
     assert (distances[numbers, validation.known.assigned[checked]] <= near * distances.min(axis=1)).all()
@@ -328,7 +323,7 @@ def test_with_a_spherical_metric_and_without_a_background_nothing_is_kept(kind):
     fit, refits = found.fit(weights), Refits(found, weights)
     validation = fit.validate()
     literal = [
-        refits.distance(i, k) for i, k in zip(fit.known.sources.tolist(), validation.known.assigned, strict=True)
+        refits.distance(i, k) for i, k in zip(fit.known[0].sources.tolist(), validation.known.assigned, strict=True)
     ]
     rtol = 3e-2 if kind == "degenerate class" else 1e-6  # its typical size is kept
     np.testing.assert_allclose(validation.known.distances, literal, rtol=rtol)
@@ -391,7 +386,7 @@ def test_a_class_that_is_one_group_is_not_counted():
     is_whole = found.classes == 1
     found = found._replace(groups=np.where(is_whole, 999, found.groups))
     fit = found.fit(WEIGHTS[0])
-    np.testing.assert_array_equal(fit.known.sources, np.flatnonzero(~is_whole))
+    np.testing.assert_array_equal(fit.known[0].sources, np.flatnonzero(~is_whole))
     validation = check_against(fit, Refits(found, WEIGHTS[0]))
     assert 1 in validation.open[0].assigned  # it still scores others
 
@@ -427,9 +422,9 @@ def test_a_degenerate_class_scores_samples_but_its_own_are_not_validated():
     found.rows[outsider] = [-1, 2, 0, 1.1]
     found.groups[np.flatnonzero(is_point)[0]] = found.groups[outsider]
     fit = found.fit(WEIGHTS[0])
-    np.testing.assert_array_equal(fit.known.sources, np.flatnonzero(~is_point))
+    np.testing.assert_array_equal(fit.known[0].sources, np.flatnonzero(~is_point))
     validation = fit.validate()
-    row = int(np.flatnonzero(fit.known.sources == outsider)[0])
+    row = int(np.flatnonzero(fit.known[0].sources == outsider)[0])
     assert validation.open[0].assigned[row] == 2
     assert np.isfinite(validation.open[0].distances).all()
 
@@ -449,7 +444,7 @@ def test_single_precision_is_enough():
 def test_samples_of_synthetic_classes_lie_between_classes_and_are_scored_without_their_source():
     found = groups_of_four_sizes()
     fit = found.fit(WEIGHTS[0])
-    synthetic = fit.validator.synthetic(fit.known.sources, 0.6, np.random.default_rng(0))
+    synthetic = fit.validator.synthetic(fit.known[0].sources, 0.6, np.random.default_rng(0))
     means, classes = fit.frame.means, fit.samples.classes[synthetic.sources]
     weights = fit.samples.weights
     totals = torch.zeros(5, dtype=torch.float64).index_add_(0, fit.samples.classes, weights)
@@ -527,7 +522,7 @@ def test_the_shares_are_the_mean_of_those_with_the_best_f1_of_left_out_samples(n
     for between in (smallest, 0.4, 0.6):
         for shared in SHARED_SHARES:
             fit = found.fit(ShapeWeights(0.3, between, shared))
-            validation = fit.validator.validate(fit.shapes, fit.known, None, [shared])[0]
+            validation = fit.validator.validate(fit.shapes, fit.known, [shared])[0]
             scores[between, shared] = best_scale(validation)[1]
     best = max(scores.values())
     assert sorted(scores.values())[-2] < best
@@ -546,7 +541,7 @@ def test_few_samples_of_a_set_are_open_samples(monkeypatch):
     fit = found.fit(WEIGHTS[0])
     validation = fit.validate()
     assert len(validation.known) == len(found.rows)
-    counts = np.bincount(found.groups[fit.known.other.sources])
+    counts = np.bincount(found.groups[fit.known[1].sources])
     np.testing.assert_array_equal(counts, np.minimum(np.bincount(found.groups), 4))
     assert len(validation.open[0]) == counts.sum()
 
@@ -572,7 +567,7 @@ def test_of_many_samples_a_draw_of_2048_chooses_the_shapes(monkeypatch):
     frame_of, weights_of = closed_form.shared_frame, closed_form._choose_weights
     monkeypatch.setattr(closed_form, "shared_frame", lambda *given: (drawn.append(given[1]), frame_of(*given))[1])
     monkeypatch.setattr(
-        closed_form, "_choose_weights", lambda *given: (judged.append(given[1].sources), weights_of(*given))[1]
+        closed_form, "_choose_weights", lambda *given: (judged.append(given[1][0].sources), weights_of(*given))[1]
     )
     for seed in (0, 0, 1):
         fitted = fit_closed_form(found.samples(), torch.empty(0, 3), SETTINGS, seed)
@@ -589,7 +584,7 @@ def test_the_likelihood_is_that_of_rows_by_the_class_of_the_others():
     for n_features in (4, 40):
         found = weighted(groups_of_four_sizes(n_features=n_features))
         fit, refits = found.fit(ShapeWeights(0.3, None, 0.4)), Refits(found, ShapeWeights(0.3, None, 0.4))
-        own = fit.known.nearest._replace(assigned=fit.samples.classes[fit.known.sources])
+        own = fit.known[0]._replace(assigned=fit.samples.classes[fit.known[0].sources])
         likelihood = 0.0
         for i in range(len(found.rows)):
             mean, matrix = refits.without(i).ellipsoid(found.classes[i])

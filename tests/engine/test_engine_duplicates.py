@@ -333,7 +333,7 @@ def test_large_classes_are_compared_piece_by_piece(monkeypatch, jitter):
 def test_large_classes_are_cut_across_their_longest_direction(monkeypatch):
     monkeypatch.setattr(duplicates, "MOST_ROWS", 64)
     rows = np.random.default_rng(0).normal(size=(300, 5)) * [1, 1, 100, 1, 1]
-    pieces = sorted((rows[piece, 2] for piece in duplicates.blocks(rows, np.zeros(300))), key=np.mean)
+    pieces = sorted((rows[piece, 2] for piece in duplicates.pieces(rows, np.zeros(300))), key=np.mean)
     assert sorted(map(len, pieces)) == [37] * 4 + [38] * 4
     # Rows of different pieces lie far apart along the third feature.
     assert all(left.max() < right.min() for left, right in pairwise(pieces))

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
-from skellipsoid._engine.boundary.held_out import Validation
+from skellipsoid._engine.boundary.held_out import HeldOut
 from skellipsoid.datasets import load_assistant_intents
 
 SEEDS = range(4)
@@ -108,7 +108,7 @@ def test_with_a_handful_of_samples_boundaries_are_strict(own, monkeypatch):
         return np.mean(accepted), np.mean(rejected)
 
     accepted, rejected = shares()
-    monkeypatch.setattr(Validation, "strictness", 0.0)
+    monkeypatch.setattr(HeldOut, "strictness", 0.0)
     accepted_else, rejected_else = shares()
     assert accepted < accepted_else - 0.05
     assert accepted + rejected < accepted_else + rejected_else + 0.02

@@ -9,20 +9,30 @@ from sklearn.metrics import f1_score
 
 from skellipsoid._engine.boundary.geometry import Factors, assigned_norms
 from skellipsoid._engine.boundary.held_out import (
-    HeldOutSamples,
-    ScoredSamples,
-    Validation,
+    KNOWN,
+    OF_OTHER_CLASS,
+    SYNTHETIC,
+    HeldOut,
     best_scale,
     expected_f1,
     loss_scale,
 )
+from skellipsoid._engine.boundary.paper import HeldOutSamples
 from skellipsoid._engine.common.samples import Samples
 
 
 def unweighted(known, classes, assigned, opened, n_classes):
     """Samples of weight 1 that are independent; ``opened`` are pairs of distances and classes."""
-    kinds = [ScoredSamples(distances, scoring, np.ones(len(distances))) for distances, scoring in opened]
-    return Validation(ScoredSamples(known, assigned, np.ones(len(known))), classes, len(known), kinds, n_classes)
+
+    def part(kind, distances, scoring, own):
+        n_samples = len(distances)
+        return HeldOut(
+            np.full(n_samples, kind), distances, scoring, own, np.ones(n_samples), np.arange(n_samples), n_classes
+        )
+
+    kinds = zip((OF_OTHER_CLASS, SYNTHETIC), opened, strict=False)
+    others = [part(kind, *scored, np.full(len(scored[0]), n_classes)) for kind, scored in kinds]
+    return HeldOut.joined([part(KNOWN, known, assigned, classes), *others])
 
 
 def some_validation(n_known=40, n_open=(15,), n_classes=4, seed=0):
@@ -38,11 +48,9 @@ def some_validation(n_known=40, n_open=(15,), n_classes=4, seed=0):
 
 
 def weighted(validation):
-    """Give samples weights, also the open ones; they are not independent of each other."""
-    rng = np.random.default_rng(8)
-    opened = [replace(kind, weights=rng.gamma(2, 3, len(kind))) for kind in validation.open]
-    known = replace(validation.known, weights=rng.gamma(2, 3, len(validation.known)))
-    return replace(validation, known=known, n_independent=11.5, open=opened)
+    """Give samples weights, also the open ones; every third known sample depends on the same ones."""
+    weights = np.random.default_rng(8).gamma(2, 3, len(validation))
+    return replace(validation, weights=weights, sets=np.arange(len(validation)) // 3)
 
 
 def brute_force_f1(validation, scale):
@@ -50,16 +58,16 @@ def brute_force_f1(validation, scale):
     known = np.where(validation.known.distances <= scale, validation.known.assigned, validation.n_classes)
     if not validation.open:
         return f1_score(
-            validation.classes,
+            validation.known.classes,
             known,
-            labels=np.unique(validation.classes),
+            labels=np.unique(validation.known.classes),
             average="macro",
             sample_weight=validation.known.weights,
             zero_division=0,
         )
     values = []
     for kind in validation.open:
-        truth = np.append(validation.classes, np.full(len(kind.distances), validation.n_classes))
+        truth = np.append(validation.known.classes, np.full(len(kind.distances), validation.n_classes))
         answers = np.append(known, np.where(kind.distances <= scale, kind.assigned, validation.n_classes))
         for per_known in (1 / 3, 1, 3):  # a quarter, a half and three quarters of all rows are open
             weight = per_known * validation.known.weights.sum() / kind.weights.sum()
@@ -97,8 +105,10 @@ def test_a_class_without_held_out_rows_does_not_count():
 @pytest.mark.parametrize("weigh", [False, True])
 def test_best_scale_is_the_mean_of_the_good_ones(seed, weigh):
     validation = some_validation(seed=seed)
-    n_independent = 11.5 if weigh else len(validation.known)
     validation = weighted(validation) if weigh else validation
+    totals = np.bincount(validation.known.sets, validation.known.weights)
+    n_independent = totals.sum() ** 2 / np.square(totals).sum()
+    assert weigh or n_independent == pytest.approx(40)
     candidates = np.sort(validation.known.distances)
     values = np.array([brute_force_f1(validation, scale) for scale in candidates])
     error = 0.3 / np.sqrt(n_independent)
@@ -224,9 +234,8 @@ def test_the_scale_of_the_losses_minimises_them_and_falls_with_beta():
     rng = np.random.default_rng(0)
     known, opened = 3 * rng.gamma(4, 0.25, size=80), 3 * rng.gamma(4, 0.4, size=60)
     zeros = np.zeros(80, dtype=np.int64)
-    open_samples = ScoredSamples(opened, zeros[:60], rng.gamma(2, size=60))
-    scored = ScoredSamples(known, zeros, rng.gamma(2, size=80))
-    validation = Validation(scored, zeros, 80.0, [open_samples], 1)
+    validation = unweighted(known, zeros, zeros, [(opened, zeros[:60])], 1)
+    validation = replace(validation, weights=rng.gamma(2, size=140))
     unit = np.sqrt(np.cov(known, aweights=validation.known.weights, ddof=0))
     betas = [0, 0.1, 0.5, 1, 5, 50]
     scales = [loss_scale(validation, beta) for beta in betas]
@@ -235,20 +244,27 @@ def test_the_scale_of_the_losses_minimises_them_and_falls_with_beta():
         assert scale == pytest.approx(known[np.argmin(losses)])
     assert (np.diff(scales) <= 0).all()
     assert scales[-1] < scales[2] < scales[0]
-    alone = replace(validation, open=[])
-    assert loss_scale(alone, 0.5) == 1
+    assert loss_scale(validation.known, 0.5) == 1
 
 
-def test_real_open_samples_stand_alone_without_synthetic_ones():
-    nothing, some = (ScoredSamples.of(torch.arange(n) * 1.0, torch.zeros(n, dtype=torch.int64)) for n in (0, 3))
+def test_real_open_samples_join_every_kind_and_stand_alone_without_one():
+    def sizes(*numbers):
+        zeros = torch.zeros(max(numbers), dtype=torch.int64)
+        parts = [HeldOut.of(1, kind, zeros[:n].double(), zeros[:n]) for kind, n in enumerate(numbers)]
+        return [len(kind) for kind in HeldOut.joined(parts).open]
 
-    def sizes(synthetic, real):
-        classes = torch.zeros(3, dtype=torch.int64)
-        return [len(kind) for kind in Validation.of(some, classes, np.arange(3), synthetic, real, 1).open]
+    assert sizes(3, 0, 0, 0) == []
+    assert sizes(3, 0, 0, 4) == [4]
+    assert sizes(3, 1, 2, 4) == [5, 6]
 
-    assert sizes([nothing], nothing) == []
-    assert sizes([nothing], some) == [3]
-    assert sizes([some, nothing, some], some) == [6, 6]
+
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def test_a_fit_keeps_all_but_synthetic_classes_at_the_radius_scale(scale):
+    validation = some_validation(n_open=(15, 7))
+    kept = validation.kept(scale)
+    np.testing.assert_array_equal(kept.margins, 1 - validation.distances[:55] / scale)
+    assert kept.is_open.tolist() == [False] * 40 + [True] * 15
+    assert validation.where(validation.is_open).kept(scale) is None
 
 
 def test_held_out_rows_of_one_class_are_never_open():

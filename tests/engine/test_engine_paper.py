@@ -19,8 +19,15 @@ from sklearn.metrics import f1_score
 
 from skellipsoid._engine.boundary.boundaries import Shapes
 from skellipsoid._engine.boundary.geometry import Factors
-from skellipsoid._engine.boundary.held_out import HeldOutSamples, ScoredSamples, Validation, best_scale
-from skellipsoid._engine.boundary.paper import BoundaryTrainer, fit_paper, known_f1, train_ellipsoids, validation_open
+from skellipsoid._engine.boundary.held_out import KNOWN, HeldOut, best_scale
+from skellipsoid._engine.boundary.paper import (
+    BoundaryTrainer,
+    HeldOutSamples,
+    fit_paper,
+    known_f1,
+    train_ellipsoids,
+    validation_open,
+)
 from skellipsoid._engine.boundary.pseudo_open import draw_negatives
 from skellipsoid._engine.common.samples import Samples
 from skellipsoid._engine.common.training import held_out_rows, shuffled_batches
@@ -252,10 +259,10 @@ def test_the_score_is_the_macro_f1_of_the_known_classes_with_open_as_an_error():
     distances, assigned = np.array([0.5, 0.9, 1.0, 0.2, 0.4, 1.5]), np.array([0, 0, 0, 1, 0, 2])
     classes = np.array([0, 0, 0, 1, 1, 2])
     weights = np.array([1.0, 2, 1, 1, 1, 1])
-    known = ScoredSamples(distances, assigned, weights)
+    known = HeldOut(np.full(6, KNOWN), distances, assigned, classes, weights, np.arange(6), 4)
     answers = [0, 0, 9, 1, 0, 9]  # r = Δ is open
     expected = f1_score(classes, answers, labels=[0, 1, 2], average="macro", sample_weight=weights)
-    assert known_f1(Validation(known, classes, 6, [], 4)) == pytest.approx(expected)
+    assert known_f1(known) == pytest.approx(expected)
 
 
 def stop_after(monkeypatch, scores, **changes):
@@ -329,7 +336,7 @@ def test_a_sample_on_the_boundary_is_open():
         inside = shapes.centres + (rows[::2].to(dtype) - shapes.centres) * (1 - 1e-6)
         assert (shapes.assigned(inside)[1] > 0).all()
     assert (fitted.held_out.margins[~fitted.held_out.is_open] < 0).all()
-    assert fitted.history.scores == [0.0]
+    assert fitted.scores == [0.0]
 
 
 # The radius scale, which is not part of the paper.

@@ -7,7 +7,8 @@ import pytest
 import torch
 from scipy import stats
 
-from skellipsoid._engine.boundary.pseudo_open import Mixture, draw_mixtures, synthetic_samples
+from skellipsoid._engine.boundary.mixtures import Mixture, draw_mixtures
+from skellipsoid._engine.boundary.pseudo_open import synthetic_samples
 from skellipsoid._engine.common.samples import Samples
 
 #: Unequal classes, their rows mixed; labels need not start at 0.

@@ -7,8 +7,9 @@ from scipy import stats
 from sklearn.datasets import load_digits, load_iris
 
 from skellipsoid._engine.boundary.geometry import class_centroids, class_spheres, mean_radii
-from skellipsoid._engine.boundary.held_out import hold_out
-from skellipsoid._engine.boundary.pseudo_open import draw_mixtures, synthetic_samples
+from skellipsoid._engine.boundary.mixtures import draw_mixtures
+from skellipsoid._engine.boundary.paper import hold_out
+from skellipsoid._engine.boundary.pseudo_open import synthetic_samples
 from skellipsoid._engine.common.duplicates import find_duplicates
 from skellipsoid._engine.common.samples import Samples, effective_number, gather, outlying_rows
 from skellipsoid._engine.common.training import held_out_rows
@@ -186,7 +187,7 @@ def test_a_set_is_a_group_and_the_duplicates_of_the_row_wherever_they_are():
     alone, one, other, last = found.sets[0], found.sets[2], found.sets[4], found.sets[5]
     assert found.sets.tolist() == [alone, alone, one, found.sets[3], other, last, last]
     assert len({alone, one, other, found.sets[3], last}) == 5
-    runs = found.removals()
+    runs = found.set_runs()
     members = [sorted(runs.members[a : a + n].tolist()) for a, n in zip(runs.starts, runs.sizes, strict=True)]
     assert [members[number] for number in runs.numbers] == [
         [0, 1, 2],
@@ -205,8 +206,8 @@ def test_duplicates_that_are_each_their_own_group_are_one_set():
     assert found.sets[2] == found.sets[3]
     assert len({*found.sets.tolist()}) == 3
     # The squared sum of three weights over the sum of their squares: 2, 2 and 1.
-    assert found.n_independent == pytest.approx(25 / 9)
-    assert samples([0] * 5, units=[0, 0, 1, 1, 2]).n_independent == pytest.approx(25 / 9)
+    assert effective_number(np.ones(5), found.sets) == pytest.approx(25 / 9)
+    assert effective_number(np.ones(5), samples([0] * 5, units=[0, 0, 1, 1, 2]).sets) == pytest.approx(25 / 9)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -217,7 +218,7 @@ def test_every_row_is_scored_once_without_its_group_and_its_duplicates(seed):
     units = units + 100 * classes
     found = samples(classes, units=units, groups=groups)
     gone = (groups[:, np.newaxis] == groups) | (units[:, np.newaxis] == units)
-    runs = found.removals()
+    runs = found.set_runs()
     for row, number in enumerate(runs.numbers):
         members = runs.members[runs.starts[number] :][: runs.sizes[number]]
         assert sorted(members) == np.flatnonzero(gone[row]).tolist()
@@ -252,9 +253,8 @@ def test_effective_number_is_that_of_kish():
     assert effective_number(np.full(12, 0.3), np.repeat([5, 9, 2], 4)) == pytest.approx(3)
     assert effective_number(np.array([3.0, 1, 1, 1]), np.arange(4)) == pytest.approx(36 / 12)
     assert effective_number(np.empty(0), np.empty(0, dtype=np.int64)) == 0
-    assert samples([0] * 6, weights=[1, 1, 2, 4, 1, 1], groups=[3, 3, 3, 1, 0, 0]).n_independent == pytest.approx(
-        100 / (16 + 16 + 4)
-    )
+    weights, sets = np.array([1.0, 1, 2, 4, 1, 1]), np.array([3, 3, 3, 1, 0, 0])
+    assert effective_number(weights, sets) == pytest.approx(100 / (16 + 16 + 4))
 
 
 def test_centroids_and_radii_are_weighted_means():

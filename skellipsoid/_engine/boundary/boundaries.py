@@ -6,7 +6,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ..common.training import History
 from .geometry import Factors, assigned_norms, transformed_norms
 from .held_out import HeldOut
 
@@ -96,4 +95,5 @@ class Boundaries:
     degenerate: Tensor  # (n_classes,) Boolean: classes without spread
     held_out: HeldOut | None = None
     moments: Moments | None = None  # of the closed form
-    history: History = field(default_factory=History)
+    losses: list[float] = field(default_factory=list)  # of a trainer, one for each epoch
+    scores: list[float] = field(default_factory=list)  # of the validation samples of a trainer

@@ -7,7 +7,6 @@ classes, each between two known ones.
 
 from collections.abc import Sequence
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -21,25 +20,28 @@ from .covariance import LeftOutSamples, LeftOutShapes, has_background
 from .geometry import Factors, Spheres, class_spheres, class_weights
 from .held_out import (
     BOUNDARY_TOLERANCE,
-    NO_SAMPLES,
+    KNOWN,
+    OF_OTHER_CLASS,
+    REAL,
+    SYNTHETIC,
     HeldOut,
-    ScoredSamples,
-    Validation,
     best_scale,
     loss_scale,
     near_best,
 )
-from .pseudo_open import FEWEST_SYNTHETIC, MOST_NEGATIVES, draw_synthetic_classes
+from .mixtures import FEWEST_SYNTHETIC, MOST_NEGATIVES, draw_synthetic_classes
 from .settings import BoundarySettings
 from .shared_shapes import Frame, label_distances, principal_frame, shared_frame
 
-#: Candidates of ρ, the share of the shared shape in that of a class.
+#: Candidates of ρ, the share of the shared shape in that of a class. With 0.99 and 0.999 besides, F1 changes by +0.1 to
+#: −0.4 (benchmarks/TRIED.md, *Before*).
 SHARED_SHARES = (0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
 #: Candidates of b, the share of T in the covariance of the class means, with up to ten classes. With a trained encoder,
-#: smaller shares are better for held-out classes only: its training has seen them.
+#: smaller shares are better for held-out classes only, since its training has seen them: F1 −0.7 to −4 (TRIED.md,
+#: *Weights*).
 BETWEEN_SHARES = (0.2, 0.4, 0.6)
 #: With more than ten classes, the smallest candidate of b times the number of classes. More class means give a better
-#: estimate of their covariance, so it needs less of T.
+#: estimate of their covariance, so it needs less of T: frozen F1 +0.3 and +0.7 (TRIED.md, *The present shape*, *Kept*).
 SMALLEST_BETWEEN = 2.0
 #: Largest number of samples that choose the shapes: with more the choice stays the same.
 MOST_VALIDATION = 2048
@@ -77,23 +79,21 @@ def fit_closed_form(samples: Samples, real_open: Tensor, settings: BoundarySetti
     between, shared = _choose_weights(validator, validator.known(subset))
     shapes = LeftOutShapes(frame, between)
     known = validator.known(scored)
-    sources = known.sources if known.other is None else known.other.sources
-    synthetic = validator.synthetic(sources, settings.alpha, rng)
-    validation = validator.validate(shapes, known, synthetic, [shared])[0]
-    unit = _mean_distance(validation)
-    scale = best_scale(validation, validation.strictness)[0] * (1 + BOUNDARY_TOLERANCE)
-    scale *= loss_scale(validation, settings.beta) / loss_scale(validation, 0.5)
+    synthetic = validator.synthetic(known[-1].sources, settings.alpha, rng)
+    held_out = validator.validate(shapes, [*known, synthetic] if synthetic else known, [shared])[0]
+    unit = _mean_distance(held_out)
+    scale = best_scale(held_out, held_out.strictness)[0] * (1 + BOUNDARY_TOLERANCE)
+    scale *= loss_scale(held_out, settings.beta) / loss_scale(held_out, 0.5)
     # Distances are multiples of the paper's mean radius.
     radius = float(spheres.radii[~spheres.degenerate].mean())
-    radii = radius * scale / unit * validator.units(validation.mean_error)
-    left_out = None if known.other is None else samples.classes[known.other.sources]
+    radii = radius * scale / unit * validator.units(held_out.mean_error)
     return Boundaries(
         origin=frame.origin,
         centroids=frame.means @ frame.back,
         centres=shapes.centres @ frame.back,
         shapes=shapes.shapes(shared, (radius / unit) ** 2, radii),
         degenerate=spheres.degenerate,
-        held_out=HeldOut.of(validation, left_out, scale),
+        held_out=held_out.kept(scale),
         moments=shapes.moments(ShapeWeights(frame.spherical, between, shared)),
     )
 
@@ -120,15 +120,6 @@ def _fit_degenerate(spheres: Spheres) -> Boundaries:
     )
 
 
-class _KnownSamples(NamedTuple):
-    """Known validation samples, and the same samples as synthetic open ones."""
-
-    sources: Tensor  # (n_known,)
-    nearest: LeftOutSamples
-    #: A few of each set by the nearest other class, without the own class; None with a single class.
-    other: LeftOutSamples | None
-
-
 class _Validator:
     """Validation samples of the closed form: which class scores each of them, and at what distance.
 
@@ -146,30 +137,29 @@ class _Validator:
         self.sizes = torch.where(frame.degenerate, self.typical_size, frame.sets.freedoms + 1)
         self.real_open = real_open.double() - frame.origin
 
-    def known(self, rows: Tensor) -> _KnownSamples:
-        """Assign known samples to the nearest class and to the nearest other one, both without the sample's set.
+    def known(self, rows: Tensor) -> list[LeftOutSamples]:
+        """Assign known samples to the nearest class and, a few of each set, to the nearest other class.
 
-        A sample is used if its own class, and any other class, has samples outside the sample's set.
+        Both are without the sample's set, the other class also without the sample's class; with a single class there is
+        none. A sample is used if its own class, and any other class, has samples outside the sample's set.
         """
         classes, frame = self.samples.classes, self.frame
-        nearest, others, used = [], [], []
+        nearest, used = [], []
         for part in torch.split(rows, MOST_VALIDATION):
             squares = label_distances(frame, part)
             own = classes[part].unsqueeze(1)
-            is_left = squares.gather(1, own).squeeze(1).isfinite()
-            nearest.append(squares.argmin(1))
+            is_left, assigned = squares.gather(1, own).squeeze(1).isfinite(), [squares.argmin(1)]
             if len(frame.means) > 1:
                 squares.scatter_(1, own, torch.inf)
                 is_left &= squares.amin(1).isfinite()
-            others.append(squares.argmin(1))
+                assigned.append(squares.argmin(1))
+            nearest.append(torch.stack(assigned))
             used.append(is_left)
         kept = torch.cat(used)
-        sources = rows[kept]
-        known = LeftOutSamples(sources, torch.cat(nearest)[kept])
-        if len(frame.means) < 2:
-            return _KnownSamples(sources, known, None)
+        sources, (known, *others) = rows[kept], torch.cat(nearest, dim=1)[:, kept]
         few = torch.from_numpy(_few_of_sets(self.samples.sets[sources.cpu().numpy()])).to(kept.device)
-        return _KnownSamples(sources, known, LeftOutSamples(sources[few], torch.cat(others)[kept][few]))
+        of_other = [LeftOutSamples(OF_OTHER_CLASS, sources[few], other[few]) for other in others]
+        return [LeftOutSamples(KNOWN, sources, known), *of_other]
 
     def synthetic(self, rows: Tensor, alpha: float, rng: np.random.Generator) -> LeftOutSamples | None:
         """Draw samples of synthetic classes, with the leave-one-out deviations of known ``rows`` from their mean."""
@@ -187,63 +177,58 @@ class _Validator:
         deviations = self.frame.offsets[sources].double() / left.clamp_min(0.5).sqrt().unsqueeze(1)
         positions = drawn.means.of(self.frame.means) + deviations
         assigned = torch.cdist(positions, self.frame.means).argmin(1)
-        return LeftOutSamples(sources, assigned, rows=positions)
+        return LeftOutSamples(SYNTHETIC, sources, assigned, positions)
 
     def validate(
-        self, shapes: LeftOutShapes, known: _KnownSamples, synthetic: LeftOutSamples | None, shares: Sequence[float]
-    ) -> list[Validation]:
-        """Give the distances of all validation samples for each share ρ."""
-        found = shapes.distances(known.nearest, shares)
-        kinds: list[tuple[Tensor, Tensor, Tensor | None]] = []
-        if known.other is not None:
-            others = LeftOutShapes(self.frame, shapes.between, without_class=True)
-            weights = self.samples.weights[known.other.sources]
-            kinds.append((others.distances(known.other, shares), known.other.assigned, weights))
-        if synthetic is not None:
-            kinds.append((shapes.distances(synthetic, shares), synthetic.assigned, None))
-        validations = []
+        self, shapes: LeftOutShapes, samples: Sequence[LeftOutSamples], shares: Sequence[float]
+    ) -> list[HeldOut]:
+        """Give the distances of all validation samples, known ones first, for each share ρ."""
+        distances = []
+        for part in samples:
+            without_class = part.kind == OF_OTHER_CLASS
+            of_kind = LeftOutShapes(self.frame, shapes.between, without_class=True) if without_class else shapes
+            distances.append(of_kind.distances(part, shares))
+        found = []
         for i, share in enumerate(shares):
-            error = self._mean_error(known, found[i])
-            units = self.units(error)
-            nearest = found[i] / self.units(error, self._sizes_left(known))
-            validations.append(
-                Validation.of(
-                    ScoredSamples.of(nearest, known.nearest.assigned, self.samples.weights[known.sources]),
-                    self.samples.classes[known.sources],
-                    self.samples.sets[known.sources.cpu().numpy()],
-                    [ScoredSamples.of(kind[i] / units[labels], labels, weights) for kind, labels, weights in kinds],
-                    self._real(shapes, share, units),
-                    len(self.frame.means),
-                    error,
-                )
-            )
-        return validations
+            error = self._mean_error(samples[0], distances[0][i])
+            parts = [
+                self._held_out(part, of_part[i] / self.units(error, self._sizes(part)))
+                for part, of_part in zip(samples, distances, strict=True)
+            ]
+            if len(self.real_open):
+                assigned, margins = shapes.shapes(share, 1.0, self.units(error)).assigned(self.real_open)
+                parts.append(HeldOut.of(len(self.frame.means), REAL, 1 - margins, assigned))
+            found.append(HeldOut.joined(parts, error))
+        return found
+
+    def _held_out(self, part: LeftOutSamples, distances: Tensor) -> HeldOut:
+        """Give rows of the table; samples of synthetic classes have no class, and all weigh the same."""
+        scored = len(self.frame.means), part.kind, distances, part.assigned
+        if part.kind == SYNTHETIC:
+            return HeldOut.of(*scored)
+        sets = self.samples.sets[part.sources.cpu().numpy()]
+        return HeldOut.of(*scored, self.samples.classes[part.sources], self.samples.weights[part.sources], sets)
 
     def units(self, error: float, sizes: Tensor | None = None) -> Tensor:
         """Units of the distances and radii of classes: by default of all of them, (n_classes,)."""
         return class_sizes.units(error, self.sizes if sizes is None else sizes, self.typical_size)
 
-    def _sizes_left(self, known: _KnownSamples) -> Tensor:
-        """Effective number of samples of the class that scores each sample, without its set, (n_known,)."""
-        own, left = self.samples.classes[known.sources], self.frame.sets.own_freedoms(known.sources) + 1
-        assigned = known.nearest.assigned
-        return torch.where(assigned == own, left, self.sizes[assigned])
+    def _sizes(self, part: LeftOutSamples) -> Tensor:
+        """Effective number of samples of the class that scores each sample; of its own class without its set."""
+        sizes = self.sizes[part.assigned]
+        if part.kind == SYNTHETIC:
+            return sizes
+        is_own = part.assigned == self.samples.classes[part.sources]
+        return torch.where(is_own, self.frame.sets.own_freedoms[part.sources] + 1, sizes)
 
-    def _mean_error(self, known: _KnownSamples, distances: Tensor) -> float:
+    def _mean_error(self, known: LeftOutSamples, distances: Tensor) -> float:
         """Estimate e from the known samples that their own class scores."""
-        own = known.nearest.assigned == self.samples.classes[known.sources]
-        sources, left = known.sources[own], self.frame.sets.own_freedoms(known.sources[own]) + 1
-        columns = (distances[own].square(), self.samples.classes[sources], left, self.samples.weights[sources])
-        return class_sizes.mean_error(*(column.cpu().numpy() for column in columns))
-
-    def _real(self, shapes: LeftOutShapes, share: float, units: Tensor) -> ScoredSamples:
-        if not len(self.real_open):
-            return NO_SAMPLES
-        assigned, margins = shapes.shapes(share, 1.0, units).assigned(self.real_open)
-        return ScoredSamples.of(1 - margins, assigned)
+        classes = self.samples.classes[known.sources]
+        columns = distances.square(), classes, self._sizes(known), self.samples.weights[known.sources]
+        return class_sizes.mean_error(*(column[known.assigned == classes].cpu().numpy() for column in columns))
 
 
-def _choose_weights(validator: _Validator, known: _KnownSamples) -> tuple[float | None, float]:
+def _choose_weights(validator: _Validator, known: Sequence[LeftOutSamples]) -> tuple[float | None, float]:
     """Average all candidates of b and ρ, weighted by exp(F1 / standard error) at their best radius scale.
 
     Samples of synthetic classes are not used here: they deviate from their class as known samples do, and say nothing
@@ -257,8 +242,8 @@ def _choose_weights(validator: _Validator, known: _KnownSamples) -> tuple[float 
     n_independent = 1.0
     for i, between in enumerate(candidates):
         shapes = LeftOutShapes(frame, between)
-        for j, validation in enumerate(validator.validate(shapes, known, None, SHARED_SHARES)):
-            scores[i, j], n_independent = best_scale(validation)[1], validation.n_independent
+        for j, held_out in enumerate(validator.validate(shapes, known, SHARED_SHARES)):
+            scores[i, j], n_independent = best_scale(held_out)[1], held_out.n_independent
     scores = np.minimum(scores.ravel(), 1.0)  # weighted shares may round to more than 1
     # The standard error of a share of samples.
     weights = near_best(scores, np.sqrt(scores.max() * (1 - scores.max()) / max(1.0, n_independent)))
@@ -266,8 +251,8 @@ def _choose_weights(validator: _Validator, known: _KnownSamples) -> tuple[float 
     if tied.sum() > 1:
         if candidates != (None,):
             shapes = LeftOutShapes(frame, None)
-        own = known.nearest._replace(assigned=classes[known.sources])
-        likelihoods = shapes.log_likelihoods(own, SHARED_SHARES, validator.samples.weights[known.sources])
+        own = known[0]._replace(assigned=classes[known[0].sources])
+        likelihoods = shapes.log_likelihoods(own, SHARED_SHARES, validator.samples.weights[own.sources])
         of_pair = np.tile(likelihoods.cpu().numpy(), len(candidates))
         weights[tied & (of_pair < of_pair[tied].max())] = 0
     shared = _mean_share([share for _, share in pairs], weights)
@@ -289,10 +274,10 @@ def _mean_share(shares: Sequence[float], weights: np.ndarray) -> float:
     return float(odds / (1 + odds))
 
 
-def _mean_distance(validation: Validation) -> float:
-    """Geometric mean over the classes of the mean distance of their validation samples."""
-    known, classes = validation.known, validation.classes
-    weights = np.bincount(classes, known.weights, minlength=validation.n_classes)
-    sums = np.bincount(classes, known.weights * known.distances, minlength=validation.n_classes)
+def _mean_distance(held_out: HeldOut) -> float:
+    """Geometric mean over the classes of the mean distance of their held-out samples."""
+    known = held_out.known
+    weights = np.bincount(known.classes, known.weights, minlength=held_out.n_classes)
+    sums = np.bincount(known.classes, known.weights * known.distances, minlength=held_out.n_classes)
     means = sums[weights > 0] / weights[weights > 0]
     return float(np.exp(np.log(means[means > 0]).mean())) if (means > 0).any() else 1.0

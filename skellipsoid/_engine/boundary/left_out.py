@@ -1,11 +1,11 @@
 """Leave-one-out: the exact change of class means and scatters when a set of samples is left out.
 
-A class has the mean c and the total weight W. A set has samples z of the weight w in it, together W_R. Without them,
-and with W' = W − W_R:
+A class has the mean c and the weight w_k of all its samples. A set has samples z of the weight w in it, together w_R.
+Without them, and with w' = w_k − w_R:
 
-- the scatter is less by VᵀV, where V has a row √w (z − c + γ Σ w (z − c)) for each sample of the set, with
-  γ = (√(W / W') − 1) / W_R;
-- the mean moves by −Σ w (z − c) / W' = σV, where σ = −√w / √(W W').
+- the scatter is less by VᵀV, where V has a row √w (z − c + δ Σ w (z − c)) for each sample of the set, with
+  δ = (√(w_k / w') − 1) / w_R;
+- the mean moves by −Σ w (z − c) / w' = σV, where σ = −√w / √(w_k w').
 
 So every covariance of scatters and means changes by a term of low rank, and quadratic forms of its inverse follow from
 the Woodbury identity. A set may have samples of several classes: then V has the rows of all of them.
@@ -17,10 +17,10 @@ measured on 12 to 16 classes of 26 samples in 4, 40 and 330 dimensions, with set
 class means, μ, scatters, degrees of freedom         change
 T, w̄                                                 change; a w̄ I shrinks as T does in the mean over the axes:
                                                      0.7 % with sets of up to 6 % of all samples
-B₀, its target b β T, β, classes that are gone       change; along the axes of B by one factor
-span                                                 kept, without the set's axes in the mean β: 0.001 %
+B₀, its target b γ T, γ, classes that lose all       change; along the axes of B by one factor
+span                                                 kept, without the set's axes in the mean γ: 0.001 %
 typical variance (classes without spread alone)      kept: 3 %
-class held out: B₀, μ, β, number of classes          change: a quarter of the class's share of all classes
+class held out: B₀, μ, γ, number of classes          change: a quarter of the class's share of all classes
 class held out: T                                    loses the set, and keeps the rest of the class: 0.8 % in the
                                                      mean of 16 classes, 0.2 % of 40
 origin and unit of the features, outliers, copies    kept: distances do not depend on the first two
@@ -35,11 +35,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..common.samples import Integers, Samples, padded
+from ..common.samples import Integers, Samples
 
-#: Largest number of elements of one chunk.
+#: Largest number of elements of one chunk; it changes the memory and not the result.
 MOST_NUMBERS = 2**20
-#: Sets above this size are computed once rather than once for each class that scores.
+#: Sets above this size are computed once rather than once for each class that scores: for speed alone.
 LARGE = 32
 #: A share of a class's weight below this is rounding.
 SMALLEST_SHARE = 1e-9
@@ -56,7 +56,7 @@ class Sets(NamedTuple):
     touched: Tensor  # (n_sets, n_touched) classes
     places: Tensor  # (n_sets, size) of the members' classes in ``touched``
     roots: Tensor  # (n_sets, size) √w; 0 where padded, and in degenerate classes
-    pulls: Tensor  # (n_sets, n_touched) γ
+    pulls: Tensor  # (n_sets, n_touched) δ
     moves: Tensor  # (n_sets, size) σ
     freedoms: Tensor  # (n_sets, n_touched) remaining degrees of freedom
     exists: Tensor  # (n_sets, n_touched) Boolean: whether any sample is left
@@ -66,7 +66,7 @@ class Sets(NamedTuple):
         """Select sets."""
         return Sets(*(part[numbers] for part in self))
 
-    def taken(self, offsets: Tensor) -> "Taken":
+    def left_out(self, offsets: Tensor) -> "LeftOut":
         """Compute V, given the ``offsets`` z − c of all samples."""
         n_touched, n_axes = self.touched.shape[1], offsets.shape[1]
         places = torch.arange(n_touched, device=self.places.device).view(1, -1, 1)
@@ -77,16 +77,16 @@ class Sets(NamedTuple):
         rows = weighted + roots * sums.gather(1, self.places.unsqueeze(2).expand(-1, -1, n_axes))
         moves = inside * self.moves.unsqueeze(1)
         if len(roots[0]) <= n_touched * n_axes:
-            return Taken(rows, moves, inside)
+            return LeftOut(rows, moves, inside)
         # More rows than axes: fewer have the same products.
         turns, rows = torch.linalg.qr(rows.unsqueeze(1) * inside.unsqueeze(3))
         moves = torch.eye(n_touched).to(moves).unsqueeze(2) * (moves.unsqueeze(2) @ turns)
         inside = torch.eye(n_touched).to(moves).unsqueeze(2).expand(moves.shape)
-        return Taken(rows.flatten(1, 2), moves.flatten(2), inside.flatten(2))
+        return LeftOut(rows.flatten(1, 2), moves.flatten(2), inside.flatten(2))
 
 
-class Taken(NamedTuple):
-    """What sets take from the scatters and means of the touched classes."""
+class LeftOut(NamedTuple):
+    """What the scatters and means of the touched classes lose with the sets."""
 
     rows: Tensor  # (n_sets, size, n_axes) V
     moves: Tensor  # (n_sets, n_touched, size) σ of the class's rows, 0 for others
@@ -117,50 +117,43 @@ class LeftOutSets:
     def __init__(self, samples: Samples, degenerate: Tensor, offsets: Tensor) -> None:
         self.weights = _ClassWeights(samples)
         self.freedoms = torch.where(degenerate, 0.0, self.weights.freedoms)
-        classes = samples.classes.cpu().numpy()
-        runs = samples.removals()
-        of_size = np.ceil(np.log2(runs.sizes))
+        runs = samples.set_runs()
+        #: Where the set of each sample stands: its number in ``of_size``, and its row there.
         self.place = torch.empty(len(samples), 2, dtype=torch.long, device=degenerate.device)
+        #: Degrees of freedom of each sample's own class without its set.
+        self.own_freedoms = torch.empty_like(samples.weights)
         self.of_size: list[Sets] = []
-        for size in np.unique(of_size):
-            mine = np.flatnonzero(of_size == size)
-            places = np.full(len(of_size), -1)
-            places[mine] = np.arange(len(mine))
-            scored = np.flatnonzero(places[runs.numbers] >= 0)
-            found = np.stack([np.full(len(scored), len(self.of_size)), places[runs.numbers[scored]]], axis=1)
-            self.place[torch.from_numpy(scored)] = torch.from_numpy(found).to(self.place)
-            members = padded(runs.members, runs.starts[mine], runs.sizes[mine])
-            sets = self._sets(samples, members, classes, runs.classes[mine], degenerate)
-            traces = [
-                sets.at(part).taken(offsets).rows.square().sum((1, 2))
-                for part in torch.split(torch.arange(len(mine)), _at_once(sets, offsets.shape[1]))
-            ]
+        powers = np.ceil(np.log2(runs.sizes))
+        for power in np.unique(powers):
+            mine = np.flatnonzero(powers == power)
+            sets = self._sets(samples, runs.table(mine), runs.classes[mine], degenerate)
+            at_once = max(1, MOST_NUMBERS // (offsets.shape[1] * sets.members.shape[1]))
+            parts = torch.split(torch.arange(len(mine)), at_once)
+            traces = [sets.at(part).left_out(offsets).rows.square().sum((1, 2)) for part in parts]
+            scored = np.flatnonzero(powers[runs.numbers] == power)
+            rows = torch.from_numpy(np.searchsorted(mine, runs.numbers[scored])).to(self.place)
+            of_samples = torch.from_numpy(scored).to(self.place)
+            self.place[of_samples] = torch.stack([torch.full_like(rows, len(self.of_size)), rows], dim=1)
+            self.own_freedoms[of_samples] = sets.freedoms[rows, 0]
             self.of_size.append(sets._replace(spreads=torch.cat(traces)))
 
-    def _sets(self, samples: Samples, members: Integers, classes: Integers, own: Integers, degenerate: Tensor) -> Sets:
-        """Compute what the sets take from their classes."""
+    def _sets(self, samples: Samples, members: Integers, own: Integers, degenerate: Tensor) -> Sets:
+        """Compute what the classes of the ``members`` lose with each set, but for ``spreads``."""
+        classes = samples.classes.cpu().numpy()
         touched, places = (torch.from_numpy(found).to(degenerate.device) for found in _touched(members, classes, own))
         rows = torch.from_numpy(members).to(degenerate.device)
         weights = samples.weights[rows] * (rows >= 0)
         totals = self.weights.totals[touched] * (touched >= 0)
-        removed = torch.zeros_like(totals).scatter_add_(1, places, weights)
-        exists = totals - removed > SMALLEST_SHARE * totals
-        remaining = torch.where(exists, totals - removed, torch.inf)
+        lost = torch.zeros_like(totals).scatter_add_(1, places, weights)
+        exists = totals - lost > SMALLEST_SHARE * totals
+        remaining = torch.where(exists, totals - lost, torch.inf)
         freedoms = remaining - self.weights.squares(rows, weights, touched, places) / remaining
         has_spread = exists & (freedoms > SMALLEST_SHARE * remaining) & ~degenerate[touched]
         roots = torch.where(degenerate[touched].gather(1, places), 0.0, weights.sqrt())
-        pulls = torch.where(exists, ((totals / remaining).sqrt() - 1) / removed.clamp_min(1e-300), 0.0)
+        pulls = torch.where(exists, ((totals / remaining).sqrt() - 1) / lost.clamp_min(1e-300), 0.0)
         moves = -roots * (totals * remaining).rsqrt().gather(1, places)
         freedoms = torch.where(has_spread, freedoms, 0.0)
         return Sets(rows, touched, places, roots, pulls, moves.nan_to_num(), freedoms, exists, totals[:, 0])
-
-    def own_freedoms(self, sources: Tensor) -> Tensor:
-        """Degrees of freedom of the samples' own classes without their sets, (n_sources,)."""
-        place, found = self.place[sources], self.freedoms.new_empty(len(sources))
-        for number, sets in enumerate(self.of_size):
-            mine = place[:, 0] == number
-            found[mine] = sets.freedoms[place[mine, 1], 0]
-        return found
 
     def chunks(self, sources: Tensor, labels: Tensor, n_numbers: int) -> Iterator[Chunk]:
         """Give the samples ``sources``, scored by the classes ``labels``, with their sets.
@@ -193,11 +186,6 @@ class LeftOutSets:
                     yield Chunk(sets.at(used), numbers, labels[first], positions)
 
 
-def _at_once(sets: Sets, n_numbers: int) -> int:
-    """How many sets have about as many rows as a chunk has."""
-    return max(1, MOST_NUMBERS // (n_numbers * sets.members.shape[1]))
-
-
 class _ClassWeights:
     """Weights of the classes and of the units in them."""
 
@@ -210,8 +198,8 @@ class _ClassWeights:
         zeros = weights.new_zeros(samples.n_classes)
         self.totals = zeros.index_add(0, classes, weights)
         of_class = torch.from_numpy(found // n_units).to(classes.device)
-        self.squared_units = zeros.index_add(0, of_class, self.of_unit.square())  # Σ W_u²
-        #: W − Σ W_u² / W for the weights W_u of the units; for n units of weight 1 this is n − 1.
+        self.squared_units = zeros.index_add(0, of_class, self.of_unit.square())  # Σ w_u²
+        #: w_k − Σ w_u² / w_k for the weights w_u of the units; for n units of weight 1 this is n − 1.
         self.freedoms = self.totals - self.squared_units / self.totals
 
     def of_units(self, rows: Tensor) -> Tensor:
@@ -219,7 +207,7 @@ class _ClassWeights:
         return self.of_unit[self.units[rows]]
 
     def squares(self, members: Tensor, weights: Tensor, touched: Tensor, places: Tensor) -> Tensor:
-        """Σ W_u² of the touched classes without the sets, (n_sets, n_touched)."""
+        """Σ w_u² of the touched classes without the sets, (n_sets, n_touched)."""
         units, of_unit = self.units[members], weights
         if members.shape[1] > 1:
             numbers = torch.arange(len(units), device=units.device).unsqueeze(1) * len(self.of_unit) + units

@@ -5,7 +5,8 @@ The procedure is that of the authors' published code: repository thuiar/TEXTOIR,
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,11 +14,12 @@ from torch import Tensor
 
 from ..common.losses import contraction_loss, expansion_loss, inside_loss, other_class_loss
 from ..common.samples import Samples
-from ..common.training import History, run_epochs, shuffled_batches
+from ..common.training import History, held_out_rows, run_epochs, shuffled_batches
 from .boundaries import Boundaries, Metric, Shapes
-from .geometry import Factors, class_spheres
-from .held_out import BOUNDARY_TOLERANCE, HeldOut, HeldOutSamples, Validation, best_scale, expected_f1, hold_out
-from .pseudo_open import FEWEST_SYNTHETIC, MOST_NEGATIVES, draw_negatives, draw_others, synthetic_samples
+from .geometry import Factors, assigned_norms, class_spheres, nearest_centroid, nearest_other
+from .held_out import BOUNDARY_TOLERANCE, KNOWN, OF_OTHER_CLASS, REAL, SYNTHETIC, HeldOut, best_scale, expected_f1
+from .mixtures import FEWEST_SYNTHETIC, MOST_NEGATIVES
+from .pseudo_open import draw_negatives, draw_others, synthetic_samples
 from .settings import TrainingSettings
 
 #: The released code answers open on the boundary itself, r = Δ. So radii are smaller by four units of single precision.
@@ -57,7 +59,8 @@ def fit_paper(
         ),
         degenerate=learned.degenerate,
         held_out=learned.held_out,
-        history=learned.history,
+        losses=learned.history.losses,
+        scores=learned.history.scores,
     )
 
 
@@ -79,7 +82,7 @@ def train_ellipsoids(
         ellipsoids.history = trainer.run()
         return ellipsoids
 
-    def validate(synthetic: Tensor | None = None) -> Validation:
+    def validate(synthetic: Tensor | None = None) -> HeldOut:
         return validator.validate(Factors.from_components(ellipsoids.components), ellipsoids.radii, synthetic)
 
     best = ellipsoids.components.clone()
@@ -90,15 +93,64 @@ def train_ellipsoids(
         synthetic = validation_open(validation[0], ellipsoids.centroids, ellipsoids.degenerate, settings, seed)
         scale, _ = best_scale(validate(synthetic))
         ellipsoids.radii = ellipsoids.radii * (scale * (1 + BOUNDARY_TOLERANCE))
-    left_out = None if validator.others is None else validator.known.classes
-    ellipsoids.held_out = HeldOut.of(validate(), left_out, OPEN_ON_BOUNDARY)
+    ellipsoids.held_out = validate().kept(OPEN_ON_BOUNDARY)
     return ellipsoids
 
 
-def known_f1(validation: Validation) -> float:
+def hold_out(
+    samples: Samples, real_open: Tensor, fraction: float, rng: np.random.Generator
+) -> tuple[tuple[Samples, Tensor], tuple[Samples, Tensor]]:
+    """Split known and real open samples into training and validation samples; groups stay together."""
+    classes = samples.classes.cpu().numpy()
+    held = torch.from_numpy(held_out_rows(classes, fraction, rng, samples.blocks)).to(samples.rows.device)
+    open_held = torch.from_numpy(rng.random(len(real_open)) < fraction).to(real_open.device)
+    return (samples.where(~held), real_open[~open_held]), (samples.where(held), real_open[open_held])
+
+
+class HeldOutSamples:
+    """Validation samples, known and really open, with everything that does not change while matrices are learned.
+
+    Parameters
+    ----------
+    samples : Samples
+        Known samples.
+    real_open : Tensor of shape (n_open, n_features)
+    centroids : Tensor of shape (n_classes, n_features)
+    degenerate : Tensor of shape (n_classes,)
+        Classes without spread, Boolean. Their samples are left out of the validation.
+    """
+
+    def __init__(self, samples: Samples, real_open: Tensor, centroids: Tensor, degenerate: Tensor) -> None:
+        self.centroids, self.real_open = centroids, real_open
+        self.known = samples.of_classes(~degenerate)
+        rows, classes = self.known.rows, self.known.classes
+        self.assigned, self.real_assigned = nearest_centroid(rows, centroids), nearest_centroid(real_open, centroids)
+        self.others = nearest_other(rows, classes, centroids) if len(centroids) > 1 else None
+
+    def __len__(self) -> int:
+        """Return the number of known validation samples."""
+        return len(self.known)
+
+    def validate(self, shapes: Factors, radii: Tensor, synthetic: Tensor | None = None) -> HeldOut:
+        """Give the relative distances of all samples, and of those of ``synthetic`` classes if there are any."""
+
+        def scored(kind: int, rows: Tensor, assigned: Tensor, *columns: Any) -> HeldOut:
+            norms = assigned_norms(rows, assigned, self.centroids, shapes)
+            return HeldOut.of(len(self.centroids), kind, norms / radii[assigned], assigned, *columns)
+
+        known, own = self.known.rows, (self.known.classes, self.known.weights, self.known.sets)
+        parts = [scored(KNOWN, known, self.assigned, *own)]
+        if self.others is not None:
+            parts.append(scored(OF_OTHER_CLASS, known, self.others, *own))
+        if synthetic is not None:
+            parts.append(scored(SYNTHETIC, synthetic, nearest_centroid(synthetic, self.centroids)))
+        return HeldOut.joined([*parts, scored(REAL, self.real_open, self.real_assigned)])
+
+
+def known_f1(held_out: HeldOut) -> float:
     """Macro F1 over the known classes of known validation samples: the answer open, from r = Δ on, is an error."""
     below_1 = np.array([np.nextafter(1.0, 0.0)])
-    return float(expected_f1(replace(validation, open=[]), below_1)[0])
+    return float(expected_f1(held_out.known, below_1)[0])
 
 
 def validation_open(

@@ -15,9 +15,11 @@ from ..common.samples import Samples
 from .geometry import by_class, class_weights
 from .left_out import LeftOutSets, Sets
 
-#: Candidates of a, the spherical share of the within-class covariance T = (1 − a) W + a w̄ I.
+#: Candidates of a, the spherical share of the within-class covariance T = (1 − a) W + a w̄ I. On text the choice is
+#: 0.1 to 0.9 (benchmarks/TRIED.md, *Weights*).
 SPHERICAL_SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
 #: Temperatures of the cross-entropy. Each candidate of a takes its best one. So the metric is compared, not its scale.
+#: With the temperature 1 alone, F1 is +0.2 frozen, −0.3 and −0.5 with a trained head (TRIED.md, *Weights*).
 TEMPERATURES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 #: Smallest number of classes with a background; with fewer, too few are left when one is left out.
 FEWEST_CLASSES_OF_BACKGROUND = 4
@@ -79,10 +81,10 @@ class Frame:
         """
         lost = torch.where(sets.touched < 0, 0.0, self.sets.freedoms[sets.touched] - sets.freedoms).sum(1)
         of_sphere = float((self.spherical * self.mean_variance * self.units(self.spherical).square()).mean())
-        removed, n_axes = (sets.members >= 0).sum(1), len(self.within)
-        left = (len(self.samples) - 1 - removed).clamp(1, n_axes)
+        size, n_axes = (sets.members >= 0).sum(1), len(self.within)
+        left = (len(self.samples) - 1 - size).clamp(1, n_axes)
         if n_axes < self.n_varying:  # without a sample nothing but the sphere is left along it
-            of_sphere, left = 1.0, (n_axes - removed).clamp_min(1)
+            of_sphere, left = 1.0, (n_axes - size).clamp_min(1)
         shrunk = of_sphere * sets.spreads / (self.freedom * self.mean_variance * self.n_varying)
         return (1 - shrunk) * self.freedom / (self.freedom - lost).clamp_min(1), left
 
@@ -209,11 +211,11 @@ def label_distances(frame: Frame, validation: Tensor, units: Tensor | None = Non
     means, classes = frame.means * units, frame.samples.classes
     squares = means.new_empty(len(validation), len(means))
     for chunk in frame.sets.chunks(validation, classes[validation], len(means) + len(units)):
-        taken, touched, exists = chunk.sets.taken(frame.offsets), chunk.sets.touched, chunk.sets.exists
-        removed = taken.rows * units
-        capacity = identity(removed.shape[1], removed) - frame.pooled * removed @ removed.transpose(1, 2)
-        roots = torch.linalg.solve_triangular(torch.linalg.cholesky(capacity), removed, upper=False)
-        moved = means[touched] + taken.moves @ removed
+        left_out, touched, exists = chunk.sets.left_out(frame.offsets), chunk.sets.touched, chunk.sets.exists
+        lost = left_out.rows * units
+        capacity = identity(lost.shape[1], lost) - frame.pooled * lost @ lost.transpose(1, 2)
+        roots = torch.linalg.solve_triangular(torch.linalg.cholesky(capacity), lost, upper=False)
+        moved = means[touched] + left_out.moves @ lost
         along = (roots @ means.T).transpose(1, 2)  # (n_sets, n_classes, size)
         rows = frame.rows(validation[chunk.positions]) * units  # (n_pairs, n_scored, n_axes)
         near = _squares(rows.flatten(0, 1), means).view(*rows.shape[:2], -1)

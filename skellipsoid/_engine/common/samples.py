@@ -33,14 +33,21 @@ SMALLEST_RATIO = 1e-12
 FEWEST_OF_CLASS = 8
 
 
-class Removals(NamedTuple):
-    """Sets of samples to leave out, each with one class of the samples that are scored without it."""
+class SetRuns(NamedTuple):
+    """The sets that are left out, each with one class of the samples that are scored without it."""
 
     members: Integers  # samples of all sets, one set after another
     starts: Integers  # (n_sets,) where a set begins in ``members``
     sizes: Integers  # (n_sets,)
     classes: Integers  # (n_sets,)
     numbers: Integers  # (n_samples,) of the set that is left out when a sample is scored
+
+    def table(self, chosen: Integers) -> Integers:
+        """Members of ``chosen`` sets, (n_chosen, size of the largest); −1 pads."""
+        sizes = self.sizes[chosen][:, np.newaxis]
+        columns = np.arange(sizes.max(initial=0))
+        places = np.where(columns < sizes, self.starts[chosen][:, np.newaxis] + columns, 0)
+        return np.where(columns < sizes, self.members[places], -1)
 
 
 @dataclass(frozen=True)
@@ -132,26 +139,13 @@ class Samples:
         """Number of the set that is left out when a sample is scored, (n_samples,)."""
         return self._left_out[0]
 
-    @property
-    def n_independent(self) -> float:
-        """Effective number of independent sets (Kish)."""
-        return effective_number(self.weights.cpu().numpy(), self.sets)
-
-    def removals(self) -> Removals:
+    def set_runs(self) -> SetRuns:
         """List the sets to leave out. A set with samples of several classes is listed once for each."""
         sets, numbers, members = self._left_out
         order = np.argsort(numbers, kind="stable")
         keys, of_sample = np.unique(sets * self.n_classes + self.classes.cpu().numpy(), return_inverse=True)
         starts, ends = (np.searchsorted(numbers[order], keys // self.n_classes, side) for side in ("left", "right"))
-        return Removals(members[order], starts, ends - starts, keys % self.n_classes, of_sample)
-
-
-def padded(values: Integers, starts: Integers, sizes: Integers) -> Integers:
-    """Arrange runs of ``values`` as the rows of a table, padded with −1."""
-    columns = np.arange(sizes.max(initial=0))
-    inside = columns < sizes[:, np.newaxis]
-    places = np.where(inside, starts[:, np.newaxis] + columns, 0)
-    return np.where(inside, values[places], -1)
+        return SetRuns(members[order], starts, ends - starts, keys % self.n_classes, of_sample)
 
 
 def joined(units: Integers, groups: Integers) -> Integers:
