@@ -384,6 +384,23 @@ class SupConTextEncoder(TextFeatures):
         _, first, equal = np.unique(training.equal, return_index=True, return_inverse=True)
         return features[first[equal]]
 
+    def get_metadata_routing(self) -> Any:
+        """Get metadata routing of this object.
+
+        Without early stopping nothing reads validation texts. So in a Pipeline they pass the encoder by, unless
+        ``set_fit_request`` says otherwise.
+
+        Returns
+        -------
+        routing : MetadataRequest
+        """
+        routing = super().get_metadata_routing()
+        if not self.early_stopping or self.finetune == "none":
+            for name in ("X_val", "y_val"):
+                if routing.fit.requests.get(name) is None:
+                    routing.fit.add_request(param=name, alias=False)
+        return routing
+
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def _fit(
         self,
