@@ -3,33 +3,17 @@
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
-from warnings import warn
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ._encoder_training import choose_mode, cross_fitted, read_settings, train_layer
-from ._engine.common.devices import explain_out_of_memory, resolve_device, resolve_seed
-from ._engine.common.training import History
-from ._engine.text.backbone import TextBackbone
-from ._labels import as_labels
-from ._text_features import REMEDIES, TextFeatures
-from ._texts import check_texts, first_of_equal, hash_table
-from ._training_texts import (
-    TrainingTexts,
-    ValidationTexts,
-    find_training_texts,
-    read_classes,
-    read_kept_labels,
-    read_validation,
-)
-from ._validation import check_groups, unfit
+from ._encoder_training import TrainedTextFeatures, cross_fitted, read_settings
+from ._engine.common.devices import resolve_device
 
 
-class SupConTextEncoder(TextFeatures):
+class SupConTextEncoder(TrainedTextFeatures):
     """Text encoder trained with the supervised contrastive loss.
 
     The representation stage of EliDecide [1]_. The features of a text are z = (W x + b) / ‖W x + b‖₂ (eq. 1 of the
@@ -384,103 +368,19 @@ class SupConTextEncoder(TextFeatures):
         _, first, equal = np.unique(training.equal, return_index=True, return_inverse=True)
         return features[first[equal]]
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
-    def _fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None,
-        groups: ArrayLike | None,
-        X_val: ArrayLike | None,
-        y_val: ArrayLike | None,
-    ) -> tuple[list[str], TrainingTexts | None, torch.Tensor | None]:
-        """Fit; returns the checked texts, the known ones if a layer was trained, and embeddings of a frozen model."""
-        if self.finetune == "none" and self.n_components is not None:
-            msg = (
-                f"n_components={self.n_components} needs a linear layer, but finetune='none' has none; use "
-                "finetune='head' or n_components=None."
-            )
-            raise ValueError(msg)
-        texts = check_texts(X)
-        labels = None if self.finetune == "none" else self._check_labels(texts, y)
-        validation = None
-        if labels is not None:
-            validation = read_validation(X_val, y_val, labels[0], self.open_label, reads=self.early_stopping)
-        given = check_groups(groups, len(texts))
-        kept = read_kept_labels(texts, y) if self.keep_texts else None
-        device = resolve_device(self.device)
-        backbone = TextBackbone.load(str(self.model_name), self.max_length, self.pooling).to(device)
-        # Unfitted until the end: an interrupted fit must not mix the weights of one fit with the text model of another.
-        unfit(self)
-        self._backbone = backbone
-        self.training_data_sha256_ = hash_table(texts, None if labels is None else as_labels(y).tolist())
-        what = f"{self.finetune!r} training of {self.model_name!r} on {len(texts)} texts"
-        with explain_out_of_memory(what, REMEDIES):
-            embeddings = None if self.finetune == "full" else self._pooled(texts)
-            training, history = self._train(texts, labels, given, embeddings, validation, device)
-            if self.keep_texts:
-                self._keep_texts(texts, kept, embeddings)
-        self.n_iter_ = history.n_iter
-        self.loss_curve_ = history.losses
-        self.validation_scores_ = history.scores or None
-        return texts, training, embeddings
+    def get_metadata_routing(self) -> Any:
+        """Get metadata routing of this object.
 
-    def _check_labels(self, texts: list[str], y: ArrayLike | None) -> tuple[NDArray[Any], NDArray[np.int64]]:
-        """Give the classes, and the class index of each text, −1 for open texts."""
-        names, classes = read_classes(texts, y, self.open_label, self.finetune)
-        if len(names) < 2 and (self.finetune != "auto" or self.n_components is not None):
-            warn(
-                f"y has the single known class {names.tolist()[0]!r}, which the contrastive loss cannot separate from "
-                "another; add a second class, or use finetune='none'.",
-                stacklevel=5,
-            )
-        return names, classes
+        Without early stopping nothing reads validation texts. So in a Pipeline they pass the encoder by, unless
+        ``set_fit_request`` says otherwise.
 
-    def _keep_texts(self, texts: list[str], labels: NDArray[Any] | None, embeddings: torch.Tensor | None) -> None:
-        """Keep what names the nearest training texts; a copy of a text says nothing more."""
-        rows = first_of_equal(texts)
-        chosen = [texts[i] for i in rows]
-        self.training_texts_ = np.array(chosen, dtype=object)
-        self.training_labels_ = None if labels is None else labels[rows]
-        self.training_features_ = self._embed(chosen) if embeddings is None else self._project(embeddings[rows])
-
-    def _train(
-        self,
-        texts: list[str],
-        labels: tuple[NDArray[Any], NDArray[np.int64]] | None,
-        groups: NDArray[np.int64] | None,
-        embeddings: torch.Tensor | None,
-        validation: ValidationTexts | None,
-        device: torch.device,
-    ) -> tuple[TrainingTexts | None, History]:
-        """Train what is to be trained; without a trained layer there are no training texts."""
-        self.finetune_, self.weight_, self.bias_ = "none", None, None
-        if embeddings is not None:
-            self._width = embeddings.shape[1]
-        if labels is None:
-            return None, History()
-        self.classes_, classes = labels
-        seed = resolve_seed(self.random_state)
-        holds_out, near = self.early_stopping and validation is None, embeddings
-        if near is None and holds_out and self.duplicates != "off":  # near duplicates matter only if texts are held out
-            near = self._pooled(texts)
-        if embeddings is not None and validation is not None:
-            validation = validation._replace(embeddings=self._pooled(validation.texts))
-        training = find_training_texts(texts, classes, groups, near, self.duplicates, holds_out=holds_out)
-        training = training._replace(validation=validation, seed=seed)
-        self.groups_, n_classes = training.groups, len(self.classes_)
-        self.finetune_ = choose_mode(self.finetune, self.n_components, training, n_classes)
-        if self.finetune_ == "none":
-            return None, History()
-        self.weight_, self.bias_, history = train_layer(
-            self._backbone,
-            texts,
-            training,
-            embeddings,
-            n_classes,
-            self.n_components,
-            self.pooling,
-            read_settings(self),
-            device,
-        )
-        self._width = self.weight_.shape[1]
-        return training, history
+        Returns
+        -------
+        routing : MetadataRequest
+        """
+        routing = super().get_metadata_routing()
+        if not self.early_stopping or self.finetune == "none":
+            for name in ("X_val", "y_val"):
+                if routing.fit.requests.get(name) is None:
+                    routing.fit.add_request(param=name, alias=False)
+        return routing

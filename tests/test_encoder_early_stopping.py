@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from sklearn import config_context
+from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder
@@ -198,3 +199,18 @@ def test_a_pipeline_hands_the_texts_to_both_steps(tiny_model, parts):
         pipeline = Pipeline(steps, transform_input=["X_val"]).fit(X, y, X_val=X_val, y_val=y_val)
     assert pipeline["enc"].validation_scores_ == alone.validation_scores_
     np.testing.assert_allclose(pipeline["clf"].held_out_scores_, clf.held_out_scores_, atol=1e-5)
+
+
+def test_only_an_encoder_that_stops_early_must_say_whether_it_wants_the_texts(tiny_model, parts):
+    X, y, X_val, y_val = parts
+    clf = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=1), random_state=0)
+    encoder = make(tiny_model, "head", max_iter=1)
+    with config_context(enable_metadata_routing=True):
+        clf.set_fit_request(X_val=True, y_val=True)
+        pipeline = Pipeline([("enc", encoder), ("clf", clf)], transform_input=["X_val"])
+        with pytest.raises(UnsetMetadataPassedError, match="X_val"):
+            pipeline.fit(X, y, X_val=X_val, y_val=y_val)
+        pipeline.set_params(enc__early_stopping=False).fit(X, y, X_val=X_val, y_val=y_val)
+        encoder.set_fit_request(X_val=True, y_val=True)
+        with pytest.raises(ValueError, match="early_stopping=False does not read it"):
+            pipeline.fit(X, y, X_val=X_val, y_val=y_val)
