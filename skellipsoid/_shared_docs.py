@@ -6,7 +6,7 @@ from typing import TypeVar
 
 Class = TypeVar("Class", bound=type)
 
-#: What a line ``{name}`` of a docstring stands for.
+#: What a name in a line ``{name}`` of a docstring stands for.
 PARAGRAPHS = {
     "estimator": """
         estimator : classifier, default=None
@@ -95,11 +95,12 @@ PARAGRAPHS = {
 
 
 def shared_docs(cls: Class) -> Class:
-    """Replace each line ``{name}`` of a class's docstring by the paragraph of that name."""
+    """Replace each line ``{name other_name}`` of a class's docstring by the paragraphs of these names."""
 
-    def paragraph(line: re.Match[str]) -> str:
-        return textwrap.indent(textwrap.dedent(PARAGRAPHS[line[2]]).strip("\n"), line[1])
+    def paragraphs(line: re.Match[str]) -> str:
+        found = [textwrap.dedent(PARAGRAPHS[name]).strip("\n") for name in line[2].split()]
+        return textwrap.indent("\n\n".join(found), line[1])
 
     if cls.__doc__ is not None:  # python -OO
-        cls.__doc__ = re.sub(r"^( *)\{(\w+)\}$", paragraph, cls.__doc__, flags=re.MULTILINE)
+        cls.__doc__ = re.sub(r"^( *)\{(\w+(?: \w+)*)\}$", paragraphs, cls.__doc__, flags=re.MULTILINE)
     return cls

@@ -107,9 +107,7 @@ class BallClassifier(CentroidBallClassifier):
         CF, the share of each class's samples (by weight) inside its ball. The paper tries 0.8, 0.9, 0.95, 0.975, 0.9875
         and 1. On CLINC150, 0.975 was best with a quarter of the classes known, and 1 with a half or more.
 
-    {duplicates}
-
-    {unused_open_label}
+    {duplicates unused_open_label}
 
     Attributes
     ----------
@@ -125,11 +123,7 @@ class BallClassifier(CentroidBallClassifier):
     scale_ : float
         Root mean squared distance of the known samples to their mean.
 
-    {offset}
-
-    {unused_groups}
-
-    {features}
+    {offset unused_groups features}
 
     See Also
     --------
@@ -203,9 +197,7 @@ class ADBClassifier(CentroidBallClassifier):
         grows by ‖x‖² q / (1 − q) on average. So the origin of the features matters: centre features that lie far from
         it. With 0 the radius converges to the median distance of the class's samples, so that half of them lie outside.
 
-    {duplicates}
-
-    {unused_open_label}
+    {duplicates unused_open_label}
 
     device : str, default="auto"
         Device of torch: ``"auto"`` is CUDA if it is available, else the CPU.
@@ -228,9 +220,7 @@ class ADBClassifier(CentroidBallClassifier):
         Root mean squared distance of the known samples to their mean. Radii are learned in this unit, since θ starts at
         N(0, 1) and moves by the learning rate in each step.
 
-    {offset}
-
-    {unused_groups}
+    {offset unused_groups}
 
     n_iter_ : int
         Number of epochs that ran.

@@ -58,9 +58,7 @@ class CLABClassifier(CentroidBallClassifier):
     max_iter : int, default=100
         Largest number of epochs. Training stops earlier if the loss does not improve for ten epochs.
 
-    {duplicates}
-
-    {unused_open_label}
+    {duplicates unused_open_label}
 
     device : str, default="auto"
         Device of torch: ``"auto"`` is CUDA if it is available, else the CPU.
@@ -82,9 +80,7 @@ class CLABClassifier(CentroidBallClassifier):
     scale_ : float
         Root mean squared distance of the (normalised) known samples to their mean.
 
-    {offset}
-
-    {unused_groups}
+    {offset unused_groups}
 
     n_iter_ : int
         Number of epochs that ran.

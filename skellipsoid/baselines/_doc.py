@@ -44,15 +44,11 @@ class DOCClassifier(LogitClassifier):
         {chosen_threshold}
         {frozen_estimator}
 
-    {duplicates}
-
-    {open_label}
+    {duplicates open_label}
 
     Attributes
     ----------
-    {classes}
-
-    {logits}
+    {classes logits}
 
     thresholds_ : ndarray of shape (n_classes,)
         t_k; zeros with any other ``threshold`` than ``"paper"``.
@@ -60,11 +56,7 @@ class DOCClassifier(LogitClassifier):
     threshold_ : float
         Samples with a lower probability are open. 0 with ``threshold="paper"``, which uses ``thresholds_`` instead.
 
-    {offset}
-
-    {groups}
-
-    {features}
+    {offset groups features}
 
     See Also
     --------
@@ -73,6 +65,7 @@ class DOCClassifier(LogitClassifier):
     Notes
     -----
     {logistic_regression}
+    There is one for each class (:class:`~sklearn.multiclass.OneVsRestClassifier`).
 
     The publication probably rejects a sample if p_k is below t_k for every class (its text was not available to the
     authors of this package). The public codes and this class use the threshold of the most probable class only. A

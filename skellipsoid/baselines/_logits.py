@@ -31,23 +31,11 @@ class SoftmaxOpenSetClassifier(LogitClassifier):
         {chosen_threshold}
         {frozen_estimator}
 
-    {duplicates}
-
-    {open_label}
+    {duplicates open_label}
 
     Attributes
     ----------
-    {classes}
-
-    {logits}
-
-    {threshold}
-
-    {offset}
-
-    {groups}
-
-    {features}
+    {classes logits threshold offset groups features}
 
     See Also
     --------
@@ -116,23 +104,11 @@ class MaxLogitClassifier(LogitClassifier):
         {chosen_threshold}
         {frozen_estimator}
 
-    {duplicates}
-
-    {open_label}
+    {duplicates open_label}
 
     Attributes
     ----------
-    {classes}
-
-    {logits}
-
-    {threshold}
-
-    {offset}
-
-    {groups}
-
-    {features}
+    {classes logits threshold offset groups features}
 
     See Also
     --------
@@ -194,23 +170,11 @@ class EnergyClassifier(LogitClassifier):
         {chosen_threshold}
         {frozen_estimator}
 
-    {duplicates}
-
-    {open_label}
+    {duplicates open_label}
 
     Attributes
     ----------
-    {classes}
-
-    {logits}
-
-    {threshold}
-
-    {offset}
-
-    {groups}
-
-    {features}
+    {classes logits threshold offset groups features}
 
     See Also
     --------

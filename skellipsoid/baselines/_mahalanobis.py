@@ -55,9 +55,7 @@ class MahalanobisClassifier(ThresholdedClassifier):
         The publications set none.
         {chosen_threshold}
 
-    {duplicates}
-
-    {open_label}
+    {duplicates open_label}
 
     Attributes
     ----------
@@ -69,13 +67,7 @@ class MahalanobisClassifier(ThresholdedClassifier):
     shrinkage_ : float
         Share of a sphere in the covariance within classes.
 
-    {threshold}
-
-    {offset}
-
-    {groups}
-
-    {features}
+    {threshold offset groups features}
 
     See Also
     --------

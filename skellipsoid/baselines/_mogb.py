@@ -106,9 +106,7 @@ class MOGBClassifier(BoundaryOpenSetClassifier):
         Whether the largest distance of a ball's samples to its centre is its radius, as the EliDecide paper says, or
         the mean, as in the authors' code.
 
-    {duplicates}
-
-    {unused_open_label}
+    {duplicates unused_open_label}
 
     random_state : int, RandomState instance or None, default=None
         Determines the seed samples.
@@ -126,11 +124,7 @@ class MOGBClassifier(BoundaryOpenSetClassifier):
     ball_classes_ : ndarray of shape (n_balls,)
         Index in ``classes_`` of the class of each.
 
-    {offset}
-
-    {unused_groups}
-
-    {features}
+    {offset unused_groups features}
 
     See Also
     --------

@@ -68,13 +68,7 @@ class KNNOpenSetClassifier(ThresholdedClassifier):
     n_neighbors_ : int
         k as used.
 
-    {threshold}
-
-    {offset}
-
-    {groups}
-
-    {features}
+    {threshold offset groups features}
 
     See Also
     --------
@@ -216,11 +210,7 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
         A sample is open if −LOF is below the threshold of its class; ``score_samples`` is −LOF minus the threshold.
         All are equal with ``scope="all"``.
 
-    {offset}
-
-    {unused_groups}
-
-    {features}
+    {offset unused_groups features}
 
     See Also
     --------

@@ -57,15 +57,11 @@ class OpenMaxClassifier(LogitClassifier):
         {chosen_threshold}
         {frozen_estimator}
 
-    {duplicates}
-
-    {open_label}
+    {duplicates open_label}
 
     Attributes
     ----------
-    {classes}
-
-    {logits}
+    {classes logits}
 
     mean_logits_ : ndarray of shape (n_classes, n_classes)
         μ_k, a row for each class.
@@ -80,11 +76,7 @@ class OpenMaxClassifier(LogitClassifier):
         Samples with a lower probability are open. ``score_samples`` is the probability of the assigned class, minus
         ``threshold_`` or the probability of *unknown*, whichever is larger.
 
-    {offset}
-
-    {groups}
-
-    {features}
+    {offset groups features}
 
     See Also
     --------

@@ -39,15 +39,7 @@ class ScoreOpenSetClassifier(ThresholdedClassifier):
 
     Attributes
     ----------
-    {classes}
-
-    {threshold}
-
-    {offset}
-
-    {groups}
-
-    {features}
+    {classes threshold offset groups features}
 
     See Also
     --------

@@ -44,9 +44,7 @@ class PLDAClassifier(ThresholdedClassifier):
         {chosen_threshold}
         0 accepts what a known class explains better than a class never seen does.
 
-    {duplicates}
-
-    {open_label}
+    {duplicates open_label}
 
     Attributes
     ----------
@@ -61,13 +59,7 @@ class PLDAClassifier(ThresholdedClassifier):
     shrinkage_ : float
         Share of a sphere in W.
 
-    {threshold}
-
-    {offset}
-
-    {groups}
-
-    {features}
+    {threshold offset groups features}
 
     See Also
     --------
