@@ -8,6 +8,7 @@ from ._version import __version__
 if TYPE_CHECKING:
     from . import baselines, benchmark, datasets, metrics, model_selection, plotting
     from ._data_check import check_training_features, check_training_texts
+    from ._discovery import DiscoveredClasses, discover_classes
     from ._elidecide import EliDecide
     from ._ellipsoid import EllipsoidOpenSetClassifier
     from ._encoder import SupConTextEncoder
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from .persistence import load, save
 
 __all__ = [
+    "DiscoveredClasses",
     "EliDecide",
     "EllipsoidOpenSetClassifier",
     "ScoreOpenSetClassifier",
@@ -28,6 +30,7 @@ __all__ = [
     "check_training_features",
     "check_training_texts",
     "datasets",
+    "discover_classes",
     "explain",
     "load",
     "metrics",
@@ -39,6 +42,7 @@ __all__ = [
 
 #: Modules that a name is imported from when it is first used: torch and scikit-learn take seconds to import.
 _MODULE_OF = {
+    "DiscoveredClasses": "_discovery",
     "EliDecide": "_elidecide",
     "EllipsoidOpenSetClassifier": "_ellipsoid",
     "ScoreOpenSetClassifier": "baselines._own_score",
@@ -46,6 +50,7 @@ _MODULE_OF = {
     "TunedOperatingPointCV": "_operating_point",
     "check_training_features": "_data_check",
     "check_training_texts": "_data_check",
+    "discover_classes": "_discovery",
     "explain": "_explain",
     "load": "persistence",
     "save": "persistence",
