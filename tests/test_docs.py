@@ -133,6 +133,7 @@ def test_examples_run_without_a_warning(example, tmp_path):
 def test_examples_are_there():
     assert {path.stem for path in EXAMPLES} == {
         "plot_beta_alpha",
+        "plot_discovery",
         "plot_displays",
         "plot_digits",
         "plot_ellipsoids_2d",

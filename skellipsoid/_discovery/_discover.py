@@ -79,7 +79,7 @@ def discover_classes(
     Equal texts (after case folding and white space), or without texts equal features, count once for the groups.
     The order of X has no influence on the groups, up to their numbers if groups are equally large. Memory is bounded:
     more than 2,000 different samples are divided in halves along the widest axis, and the groups of the halves are
-    merged. The largest effective number of samples of a group, 15, and the factor by which classes vary more than the
+    merged. The largest effective number of samples of a group, 20, and the factor by which classes vary more than the
     known ones were chosen on development data.
 
     References

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 #: Largest effective number of samples of a group.
-MOST_EVIDENCE = 15.0
+MOST_EVIDENCE = 20.0
 #: Factor of the covariance within known classes: new classes vary more than those that were defined and cleaned.
-INFLATION = 4.0
+INFLATION = 3.0
 #: Weight of the traffic's own covariance in B, if there is much traffic; the rest is that of the known class means.
 TRAFFIC_SHARE = 0.5
 #: Weight of a sphere in the covariance of the known class means where the classifier has chosen none.

@@ -10,9 +10,9 @@ from sklearn.feature_extraction.text import CountVectorizer
 def telling_words(texts: Sequence[str], groups: NDArray[np.int64], n_words: int) -> list[list[str]]:
     """Most telling words of each group, the best first.
 
-    The weight of a word is the share of the group's texts that have it, times ln(1 + A / f) [1]_. f is the number of
-    texts with the word in all groups, and A the mean number of words of a group, each counted once in a text. Texts in
-    no group count as one more group.
+    The weight of a word is the share of the group's texts that have it, times ln(1 + (A − f + ½) / (f + ½)) [1]_. f is
+    the number of texts with the word in all groups, and A the mean number of words of a group, each counted once in a
+    text. Texts in no group count as one more group. Words with f > A have no weight.
 
     Parameters
     ----------
@@ -38,7 +38,8 @@ def telling_words(texts: Sequence[str], groups: NDArray[np.int64], n_words: int)
         return [[] for _ in range(n_groups)]
     names = vectorizer.get_feature_names_out()
     everywhere = np.asarray(present.sum(axis=0)).ravel()
-    weights = np.log1p(everywhere.sum() / (n_groups + 1) / everywhere)
+    mean = everywhere.sum() / (n_groups + 1)
+    weights = np.log1p(np.maximum(mean - everywhere + 0.5, 0) / (everywhere + 0.5))
     found = []
     for group in range(n_groups):
         share = np.asarray(present[groups == group].mean(axis=0)).ravel()

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: Height of the line of one group, and of all that is not a line, in inches.
-_LINE, _MARGIN = 0.32, 1.3
+_LINE, _MARGIN = 0.3, 1.5
 
 
 class DiscoveryDisplay:
@@ -177,7 +177,7 @@ class DiscoveryDisplay:
             for group in shown.tolist()
         ]
         self.ax_.set_yticks(shown, [shorten(result.names[group], 34) for group in shown.tolist()])
-        self.ax_.set(xlabel=self._below(len(shown)), xlim=(0, 1.9 * widest), ylim=(len(shown) - 0.4, -0.6))
+        self.ax_.set(xlabel=self._below(len(shown)), xlim=(0, 1.7 * widest), ylim=(len(shown) - 0.4, -0.6))
         self.ax_.spines[["top", "right"]].set_visible(False)
         if not len(shown):
             self.ax_.text(0.5, 0.5, "no group", transform=self.ax_.transAxes, ha="center", va="center", color=FAINT)
@@ -195,8 +195,8 @@ class DiscoveryDisplay:
 
     def _below(self, n_shown: int) -> str:
         result = self.result
-        more = f"; {result.n_groups - n_shown} smaller groups not shown" if n_shown < result.n_groups else ""
-        return f"samples (beside the bar: coherence); {int(result.is_noise.sum())} open samples in no group{more}"
+        more = f"; {result.n_groups - n_shown} smaller groups are not shown" if n_shown < result.n_groups else ""
+        return f"samples (beside the bar: coherence)\n{int(result.is_noise.sum())} open samples are in no group{more}"
 
     def _draw_legend(self, is_part: Any) -> None:
         from matplotlib.patches import Patch
