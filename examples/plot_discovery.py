@@ -70,6 +70,7 @@ for group in range(min(6, found.n_groups)):
     where = found.distinct_sizes[group], found.coherence[group]
     ax.annotate(found.names[group], where, xytext=(-8, 8), textcoords="offset points", ha="right", fontsize=8)
 fig.colorbar(points, label="share of texts of hidden intents")
+ax.margins(y=0.12)
 ax.set(xlabel="different texts of the group", ylabel="coherence")
 plt.show()
 

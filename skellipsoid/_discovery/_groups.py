@@ -24,7 +24,7 @@ class _Groups(NamedTuple):
 
     def merged(self, labels: Integers) -> "_Groups":
         """Join groups by labels from 0."""
-        counts = np.bincount(labels, self.counts)
+        counts = np.bincount(labels, self.counts).astype(np.float64)
         sums = np.zeros((len(counts), self.means.shape[1]))
         np.add.at(sums, labels, self.means * self.counts[:, np.newaxis])
         return _Groups(sums / counts[:, np.newaxis], counts, labels[self.labels])

@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 #: Largest effective number of samples of a group.
 MOST_EVIDENCE = 20.0
-#: Factor of the covariance within known classes: new classes vary more than those that were defined and cleaned.
+#: Factor of the covariance within known classes. Without it, classes are found in many parts.
 INFLATION = 3.0
 #: Weight of the traffic's own covariance in B, if there is much traffic; the rest is that of the known class means.
 TRAFFIC_SHARE = 0.5

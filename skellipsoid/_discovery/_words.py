@@ -10,9 +10,9 @@ from sklearn.feature_extraction.text import CountVectorizer
 def telling_words(texts: Sequence[str], groups: NDArray[np.int64], n_words: int) -> list[list[str]]:
     """Most telling words of each group, the best first.
 
-    The weight of a word is the share of the group's texts that have it, times ln(1 + (A − f + ½) / (f + ½)) [1]_. f is
-    the number of texts with the word in all groups, and A the mean number of words of a group, each counted once in a
-    text. Texts in no group count as one more group. Words with f > A have no weight.
+    The weight of a word is the share p of the group's texts that have it, times ln(1 + 1 / q) [1]_. q is the mean of
+    these shares over all groups, so that a large group has the same weight as a small one. The texts in no group are
+    one more group.
 
     Parameters
     ----------
@@ -37,13 +37,10 @@ def telling_words(texts: Sequence[str], groups: NDArray[np.int64], n_words: int)
     except ValueError:  # there is no word
         return [[] for _ in range(n_groups)]
     names = vectorizer.get_feature_names_out()
-    everywhere = np.asarray(present.sum(axis=0)).ravel()
-    mean = everywhere.sum() / (n_groups + 1)
-    weights = np.log1p(np.maximum(mean - everywhere + 0.5, 0) / (everywhere + 0.5))
+    shares = np.stack([np.asarray(present[groups == group].mean(axis=0)).ravel() for group in np.unique(groups)])
+    scores = (shares * np.log1p(1 / shares.mean(axis=0)))[len(shares) - n_groups :]
     found = []
-    for group in range(n_groups):
-        share = np.asarray(present[groups == group].mean(axis=0)).ravel()
-        score = share * weights
+    for score in scores:
         best = np.argsort(-score, kind="stable")[:n_words]
         found.append(names[best[score[best] > 0]].tolist())
     return found
