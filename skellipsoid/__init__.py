@@ -7,8 +7,9 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from . import baselines, benchmark, datasets, metrics, model_selection, plotting
-    from ._compare import compare
+    from ._compare import Comparison, compare
     from ._data_check import check_training_features, check_training_texts
+    from ._discovery import DiscoveredClasses, discover_classes
     from ._elidecide import EliDecide
     from ._ellipsoid import EllipsoidOpenSetClassifier
     from ._encoder import SupConTextEncoder
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from .persistence import load, save
 
 __all__ = [
+    "Comparison",
+    "DiscoveredClasses",
     "EliDecide",
     "EllipsoidOpenSetClassifier",
     "OpenShareMonitor",
@@ -32,6 +35,7 @@ __all__ = [
     "check_training_texts",
     "compare",
     "datasets",
+    "discover_classes",
     "explain",
     "load",
     "metrics",
@@ -43,6 +47,8 @@ __all__ = [
 
 #: Modules that a name is imported from when it is first used: torch and scikit-learn take seconds to import.
 _MODULE_OF = {
+    "Comparison": "_compare",
+    "DiscoveredClasses": "_discovery",
     "EliDecide": "_elidecide",
     "EllipsoidOpenSetClassifier": "_ellipsoid",
     "OpenShareMonitor": "_monitor",
@@ -52,6 +58,7 @@ _MODULE_OF = {
     "check_training_features": "_data_check",
     "check_training_texts": "_data_check",
     "compare": "_compare",
+    "discover_classes": "_discovery",
     "explain": "_explain",
     "load": "persistence",
     "save": "persistence",

@@ -8,6 +8,7 @@ arrays of any model (``from_predictions``), or from the caller (the constructor)
 from ._confusion import OpenSetConfusionMatrixDisplay
 from ._coverage import CoverageDisplay
 from ._critical_difference import CriticalDifferenceDisplay
+from ._discovery import DiscoveryDisplay
 from ._ellipsoid import EllipsoidDisplay
 from ._histogram import ScoreHistogramDisplay
 from ._monitor import MonitorDisplay
@@ -17,6 +18,7 @@ from ._trade_off import TradeOffDisplay
 __all__ = [
     "CoverageDisplay",
     "CriticalDifferenceDisplay",
+    "DiscoveryDisplay",
     "EllipsoidDisplay",
     "MonitorDisplay",
     "OSCRDisplay",

@@ -1,0 +1,136 @@
+r"""The two-covariance model of groups: the likelihood ratio that samples share a class.
+
+A class mean is drawn from N(0, B) and a sample from N(mean, T), in coordinates where T is the identity and B is
+diagonal with entries b. A group of n samples has the mean c. Up to a constant of the samples, its log-likelihood is
+
+    L(n, c) = ½ Σ [ n² c² b / (1 + n b) − ln(1 + n b) ]        (a sum over the axes)
+
+so the log-likelihood ratio of "one class" against "two classes" is L of the union less L of both. Real classes are not
+Gaussian: a class has variants of its own, and many samples of one variant do not say where the others are. So n is
+replaced by the effective number n / (1 + n / ``MOST_EVIDENCE``), which never exceeds ``MOST_EVIDENCE``.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+#: Largest effective number of samples of a group.
+MOST_EVIDENCE = 20.0
+#: Factor of the covariance within known classes. Without it, classes are found in many parts.
+INFLATION = 3.0
+#: Weight of the traffic's own covariance in B, if there is much traffic; the rest is that of the known class means.
+TRAFFIC_SHARE = 0.5
+#: Weight of a sphere in the covariance of the known class means where the classifier has chosen none.
+SPHERICAL_SHARE = 0.5
+#: Axes with less variance between classes say nothing; of the others the widest are kept.
+SMALLEST_BETWEEN, MOST_AXES = 0.01, 100
+#: Variances within classes below this share of the largest are 0.
+SMALLEST_WITHIN = 1e-9
+
+
+class Coordinates(NamedTuple):
+    """Axes along which samples vary with variance 1 within classes, and class means with the variances b."""
+
+    origin: Floats  # (n_features,)
+    axes: Floats  # (n_features, n_axes)
+    between: Floats  # (n_axes,) b
+
+    def of(self, rows: NDArray[Any]) -> Floats:
+        """Coordinates of samples, (n_samples, n_axes)."""
+        return np.asarray((rows - self.origin) @ self.axes)
+
+
+def fit_coordinates(classifier: Any, rows: NDArray[Any]) -> Coordinates:
+    """Estimate T from the known classes, and B from the known classes and the open samples.
+
+    Without labels the covariance of the samples is T + B. So B is a weighted mean of the known class means' covariance
+    and of the samples' covariance less T. The weight of the samples grows with their number.
+
+    Parameters
+    ----------
+    classifier : EllipsoidOpenSetClassifier
+        Fitted.
+    rows : ndarray of shape (n_samples, n_features)
+        Distinct open samples, at least two.
+    """
+    centroids = classifier.centroids_
+    white = _whitener(classifier)
+    n_axes = white.shape[1]
+    known_mean, open_mean = centroids.mean(axis=0), rows.mean(axis=0)
+    means, found = (centroids - known_mean) @ white, (rows - open_mean) @ white
+    of_known = means.T @ means / max(1, len(means) - 1)
+    share = classifier.between_share_
+    share = SPHERICAL_SHARE if share is None else share
+    of_known = (1 - share) * of_known + share * np.trace(of_known) / n_axes * np.eye(n_axes)
+    of_traffic = found.T @ found / (len(found) - 1) - np.eye(n_axes)
+    weight = TRAFFIC_SHARE * len(rows) / (len(rows) + n_axes)
+    between, directions = np.linalg.eigh((1 - weight) * of_known + weight * of_traffic)
+    order = np.argsort(-between, kind="stable")[:MOST_AXES]
+    kept = order[between[order] > SMALLEST_BETWEEN]
+    origin = (1 - weight) * known_mean + weight * open_mean
+    return Coordinates(origin, white @ directions[:, kept], between[kept])
+
+
+def _whitener(classifier: Any) -> Floats:
+    """Axes in units of the standard deviation within classes, (n_features, n_axes)."""
+    within, n_features = classifier.within_covariance_, classifier.n_features_in_
+    if within is None:  # the Euclidean metric
+        radius = float(np.median(classifier.radii_))
+        variances, directions = np.full(n_features, radius**2 / n_features if radius > 0 else 1.0), np.eye(n_features)
+    else:
+        variances, directions = np.linalg.eigh(within)
+    varies = variances > SMALLEST_WITHIN * variances.max()
+    return np.asarray(directions[:, varies] / np.sqrt(INFLATION * variances[varies]))
+
+
+def effective(counts: Floats) -> Floats:
+    """Effective numbers of samples."""
+    return np.asarray(counts / (1 + counts / MOST_EVIDENCE))
+
+
+def evidence(sums: Floats, numbers: Floats, between: Floats) -> Floats:
+    """Log-likelihood L of groups, (n_groups,), from effective numbers, and means times these."""
+    spread = 1 + numbers[:, np.newaxis] * between
+    return np.asarray(0.5 * (np.square(sums) * (between / spread) - np.log(spread)).sum(axis=1))
+
+
+def log_ratios(rows: Floats, means: Floats, counts: Floats, between: Floats) -> Floats:
+    """Log-likelihood ratio that a sample is of the class of each group.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_axes)
+        Single samples.
+    means : ndarray of shape (n_groups, n_axes)
+    counts : ndarray of shape (n_groups,)
+    between : ndarray of shape (n_axes,)
+
+    Returns
+    -------
+    ratios : ndarray of shape (n_samples, n_groups)
+    """
+    numbers, one = effective(counts), effective(np.ones(1))[0]
+    sums = means * numbers[:, np.newaxis]
+    spread = 1 + (numbers + one)[:, np.newaxis] * between
+    weights = between / spread
+    own = 0.5 * ((np.square(sums) * weights).sum(axis=1) - np.log(spread).sum(axis=1)) - evidence(
+        sums, numbers, between
+    )
+    alone = evidence(rows * one, np.full(len(rows), one), between)
+    crossed = one * rows @ (sums * weights).T + 0.5 * one**2 * np.square(rows) @ weights.T
+    return np.asarray(crossed + own - alone[:, np.newaxis])
+
+
+def mean_ratios(means: Floats, counts: Floats, known: Floats, between: Floats) -> Floats:
+    """Log-likelihood ratio that a group is of a known class with many samples, (n_groups, n_classes)."""
+    numbers = effective(counts)
+    sums, of_known = means * numbers[:, np.newaxis], known * MOST_EVIDENCE
+    many = np.full(len(known), MOST_EVIDENCE)
+    alone, other = evidence(sums, numbers, between), evidence(of_known, many, between)
+    ratios = np.empty((len(means), len(known)))
+    for k, mean in enumerate(of_known):
+        ratios[:, k] = evidence(sums + mean, numbers + MOST_EVIDENCE, between) - alone - other[k]
+    return ratios

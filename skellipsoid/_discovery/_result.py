@@ -1,0 +1,144 @@
+"""What was discovered: groups of open samples, as tables and as a file."""
+
+import csv
+import os
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Columns of the file that ``to_tsv`` writes.
+COLUMNS = ("group", "proposed_name", "label", "text", "score")
+
+
+@dataclass(frozen=True, eq=False)
+class DiscoveredClasses:
+    """Groups of the samples that a classifier answers open. :func:`skellipsoid.discover_classes` makes it.
+
+    Groups are numbered from 0, the one with the most different samples first.
+
+    Attributes
+    ----------
+    labels : ndarray of shape (n_samples,)
+        Group of each sample; −1 if it is in none. These samples are known (``is_open`` is false) or noise.
+    is_open : ndarray of shape (n_samples,)
+        Whether ``predict`` answers open.
+    scores : ndarray of shape (n_samples,)
+        How typical each sample is of its group: the cosine between the sample and the mean of the group's other
+        samples, both relative to the middle of all classes. NaN for samples in no group.
+    texts : ndarray of shape (n_samples,), of objects, or None
+        The texts, as given.
+    names : list of str of length n_groups
+        Proposed name of each group: its most telling words, or ``"group 1"`` and so on without texts.
+    sizes, distinct_sizes : ndarray of shape (n_groups,)
+        Number of samples of each group, and of different ones. Repeated samples form no group by being many.
+    coherence : ndarray of shape (n_groups,)
+        Mean score of the different samples of each group: 1 if they are equal, about 0 if they have nothing in common.
+    words : list of list of str of length n_groups
+        Most telling words of each group, the best first; empty without texts.
+    representatives : list of ndarray of length n_groups
+        Rows of the most typical different samples of each group, the best first.
+    nearest_class : ndarray of shape (n_groups,)
+        Known class that is most likely to be the same class as the group.
+    log_ratio : ndarray of shape (n_groups,)
+        Log-likelihood ratio of "the group is of its nearest class" against "it is another class".
+    is_part : ndarray of shape (n_groups,)
+        Whether ``log_ratio`` is positive: then the group is rather a part of that class than something new.
+    first_rows : ndarray of shape (n_samples,)
+        The row that each open sample repeats; its own number if it repeats none, −1 for samples that are not open.
+
+    See Also
+    --------
+    discover_classes : Makes it from a fitted classifier.
+    skellipsoid.plotting.DiscoveryDisplay : Draws it.
+    """
+
+    labels: NDArray[np.int64]
+    is_open: NDArray[np.bool_]
+    scores: NDArray[np.float64]
+    texts: NDArray[Any] | None
+    names: list[str]
+    sizes: NDArray[np.int64]
+    distinct_sizes: NDArray[np.int64]
+    coherence: NDArray[np.float64]
+    words: list[list[str]]
+    representatives: list[NDArray[np.int64]]
+    nearest_class: NDArray[Any]
+    log_ratio: NDArray[np.float64]
+    is_part: NDArray[np.bool_]
+    first_rows: NDArray[np.int64]
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return len(self.names)
+
+    @property
+    def is_noise(self) -> NDArray[np.bool_]:
+        """Samples that are open and in no group, (n_samples,)."""
+        return np.asarray(self.is_open & (self.labels < 0))
+
+    def __repr__(self) -> str:
+        return (
+            f"<DiscoveredClasses: {self.n_groups} groups of {int(self.sizes.sum())} rows, "
+            f"{int(self.is_noise.sum())} rows of noise, {int((~self.is_open).sum())} rows known>"
+        )
+
+    def table(self) -> dict[str, list[Any]]:
+        """Columns of one line per group, which ``pandas.DataFrame`` accepts.
+
+        Returns
+        -------
+        columns : dict of list
+            ``group``, ``proposed_name``, ``rows``, ``distinct``, ``coherence``, ``words``, ``example`` (a text, or a
+            row number), ``nearest_class`` and ``is_part``.
+        """
+        first = [int(rows[0]) for rows in self.representatives]
+        return {
+            "group": list(range(self.n_groups)),
+            "proposed_name": list(self.names),
+            "rows": self.sizes.tolist(),
+            "distinct": self.distinct_sizes.tolist(),
+            "coherence": self.coherence.tolist(),
+            "words": [" ".join(words) for words in self.words],
+            "example": first if self.texts is None else [self.texts[row] for row in first],
+            "nearest_class": self.nearest_class.tolist(),
+            "is_part": self.is_part.tolist(),
+        }
+
+    def to_tsv(self, path: str | os.PathLike[str]) -> None:
+        """Write the different samples of all groups to a tab-separated file, to be labelled.
+
+        The columns are ``group``, ``proposed_name``, ``label`` (empty: fill it in), ``text`` (or the row number) and
+        ``score``. The most typical text of a group is its first line. Every run of white space in a text becomes one
+        blank. A cell that contains a quotation mark is quoted, as the module ``csv`` and pandas expect.
+
+        Parameters
+        ----------
+        path : str or path-like
+            An existing file is replaced once the new one is complete.
+        """
+        path = Path(path)
+        rows = np.flatnonzero((self.labels >= 0) & (self.first_rows == np.arange(len(self.labels))))
+        rows = rows[np.lexsort((rows, -self.scores[rows], self.labels[rows]))]
+        handle, partial = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+        try:
+            with open(handle, "w", encoding="utf-8", newline="") as file:
+                writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+                writer.writerow(COLUMNS)
+                for row in rows.tolist():
+                    group = int(self.labels[row])
+                    text = str(row) if self.texts is None else _one_line(self.texts[row])
+                    writer.writerow([group, _one_line(self.names[group]), "", text, f"{self.scores[row]:.4f}"])
+            Path(partial).replace(path)
+        except BaseException:
+            Path(partial).unlink(missing_ok=True)
+            raise
+
+
+def _one_line(text: str) -> str:
+    """Make every run of white space and control characters one blank."""
+    return " ".join("".join(character if character.isprintable() else " " for character in text).split())
