@@ -1,7 +1,7 @@
 """Watch whether the share of new samples has risen since a reference stretch of the traffic."""
 
 from bisect import bisect_left, bisect_right
-from copy import deepcopy
+from itertools import product
 from typing import Any, NamedTuple, Self
 from warnings import warn
 
@@ -16,7 +16,8 @@ from ._pipelines import less_class_offsets, read_estimator
 #: Suspicions that are bet on: a share of the traffic is new, and its p-values lie below a level.
 _SHARES = (0.05, 0.1, 0.2, 0.4)
 _LEVELS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.35)
-_SHARE, _LEVEL = (grid.ravel() for grid in np.meshgrid(_SHARES, _LEVELS))
+SUSPICIONS = np.array(list(product(_SHARES, _LEVELS)))
+_SHARE, _LEVEL = SUSPICIONS.T
 _LOG_GAIN = np.log(_SHARE / _LEVEL + 1 - _SHARE)  # of a p-value at or below the level
 _LOG_LOSS = np.log(1 - _SHARE)  # of one above it
 #: The idle capital lasts: after t bets the part 1 / (2 (t + _DELAY)) of it is staked, so that late changes count too.
@@ -149,7 +150,9 @@ class OpenShareMonitor(BaseEstimator):
         self.n_reference_ = len(scores)
         self._scores, self._codes = scores, codes
         n_tests = len(classes) + 1  # the last one is that of all samples
-        self._capital = _Capital(np.zeros(n_tests), np.full((n_tests, len(_LEVEL)), -np.inf), np.zeros(n_tests, int))
+        self._idle = np.zeros(n_tests)
+        self._stakes = np.full((n_tests, len(_LEVEL)), -np.inf)
+        self._n_bets = np.zeros(n_tests, dtype=np.int64)
         self.alarm_at_: int | None = None
         self.class_alarm_at_ = np.full(len(classes), -1, dtype=np.int64)
         self.history_ = np.zeros((0, 3))
@@ -177,7 +180,8 @@ class OpenShareMonitor(BaseEstimator):
         check_is_fitted(self)
         _, scores, codes, is_open = self._read(X)
         n_seen, last = self.n_seen_, len(self.classes_)
-        capital = deepcopy(self._capital)  # an interruption leaves the old one
+        # Of copies: an interruption leaves the old ones.
+        capital = _Capital(self._idle.copy(), self._stakes.copy(), self._n_bets.copy())
         uniform = np.random.Generator(np.random.PCG64(self.random_state).advance(n_seen)).random(len(scores))
         log_class_capital = np.tile(capital.log_total()[:last], (len(scores), 1))
         for code in np.unique(codes):
@@ -188,7 +192,7 @@ class OpenShareMonitor(BaseEstimator):
         log_capital = capital.bet(last, _p_values(self._scores, scores, uniform))
         log_mean = logsumexp(log_class_capital, axis=1) - np.log(last)
         evidence = (np.maximum(log_capital, log_mean) - np.log(2)) / np.log(10)
-        self._capital = capital
+        self._idle, self._stakes, self._n_bets = capital
         self._note_alarms(evidence, (log_class_capital - np.log(2 * last)) / np.log(10))
         self._scores, self._codes = np.append(self._scores, scores), np.append(self._codes, codes)
         n_open = (self.history_[-1, 1] if len(self.history_) else 0) + is_open.sum()

@@ -7,7 +7,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skellipsoid import EllipsoidOpenSetClassifier, OpenShareMonitor
+from skellipsoid import EllipsoidOpenSetClassifier, OpenShareMonitor, load, save
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.plotting import MonitorDisplay
 
@@ -73,6 +73,19 @@ def test_batches_give_the_evidence_of_one_update(traffic):
     assert_allclose(many.log10_evidence_, one.log10_evidence_)
     assert (many.alarm_at_, many.n_seen_, many.open_share_) == (one.alarm_at_, 90, one.open_share_)
     np.testing.assert_array_equal(many.class_alarm_at_, one.class_alarm_at_)
+
+
+def test_a_saved_monitor_goes_on_where_it_was(traffic, tmp_path):
+    clf, draw = traffic
+    rng = np.random.default_rng(0)
+    monitor = OpenShareMonitor(clf).fit(draw(rng, 200, 0.1))
+    save(monitor, tmp_path / "new")
+    assert load(tmp_path / "new").update(draw(rng, 5, 0.5)).n_seen_ == 5
+    save(monitor.update(draw(rng, 60, 0.5)), tmp_path / "seen")
+    found, rows = load(tmp_path / "seen"), draw(rng, 100, 0.5)
+    np.testing.assert_array_equal(found.update(rows).history_, monitor.update(rows).history_)
+    assert found.alarm_at_ == monitor.alarm_at_
+    np.testing.assert_array_equal(found.class_alarm_at_, monitor.class_alarm_at_)
 
 
 def test_copies_alone_are_no_evidence(traffic):

@@ -10,6 +10,7 @@ from sklearn.pipeline import Pipeline
 
 from .._base import BaseOpenSetClassifier
 from .._encoder import SupConTextEncoder
+from .._monitor import OpenShareMonitor
 from .._operating_point import TunedOperatingPointCV
 
 #: Classes that are named at most.
@@ -22,6 +23,8 @@ def parts_of(estimator: Any, name: str = "") -> list[tuple[str, Any]]:
         return [part for step_name, step in estimator.steps for part in parts_of(step, _dotted(name, step_name))]
     if isinstance(estimator, FrozenEstimator):
         return parts_of(estimator.estimator, name)
+    if isinstance(estimator, OpenShareMonitor):
+        return [(name, estimator), *parts_of(estimator.estimator, _dotted(name, "estimator"))]
     if isinstance(estimator, TunedOperatingPointCV):
         return [(name, estimator), *parts_of(estimator.estimator_, _dotted(name, "estimator_"))]
     return [(name, estimator)] if hasattr(estimator, "get_params") else []
@@ -121,7 +124,8 @@ def _parameters(parts: list[tuple[str, Any]]) -> str:
     """Parameters that differ from their defaults, by part."""
     lines = []
     for name, part in parts:
-        defaults = type(part)().get_params(deep=False) if not isinstance(part, TunedOperatingPointCV) else {}
+        wraps = isinstance(part, OpenShareMonitor | TunedOperatingPointCV)
+        defaults = {} if wraps else type(part)().get_params(deep=False)
         for key, value in part.get_params(deep=False).items():
             if isinstance(part, TunedOperatingPointCV) and (key == "estimator" or value is None):
                 continue

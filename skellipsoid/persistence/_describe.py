@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 import safetensors.numpy
 from sklearn.base import BaseEstimator
-from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .._engine.text.backbone import TextBackbone
 from ._folder import Files
-from ._kinds import KINDS, SPLITTERS
+from ._kinds import HOLD_FITTED, KINDS, SPLITTERS
 
 ARRAYS = "arrays.safetensors"
 BACKBONE = "text_model"
@@ -57,8 +56,8 @@ def _describe_part(estimator: Any, folder: str, what: str, *, fitted: bool) -> t
     parameters = estimator.get_params(deep=False)
     if fitted:
         check_is_fitted(estimator)
-    # What is frozen is fitted, wherever it is.
-    part = _Part(folder, fitted=isinstance(estimator, FrozenEstimator))
+    # What is frozen or watched is fitted, wherever it is.
+    part = _Part(folder, fitted=isinstance(estimator, HOLD_FITTED))
     described: dict[str, dict[str, Any]] = {"parameters": {}, "state": {}}
     for name, value in vars(estimator).items():
         what = f"{name} of {type(estimator).__name__}"

@@ -20,7 +20,9 @@ from .._elidecide import EliDecide
 from .._ellipsoid import EllipsoidOpenSetClassifier
 from .._encoder import SupConTextEncoder
 from .._engine.text.backbone import TextBackbone
+from .._monitor import SUSPICIONS, OpenShareMonitor
 from .._operating_point import TunedOperatingPointCV
+from .._pipelines import split_estimator
 from .._state_rules import (
     CLASSES,
     CLASSIFIER,
@@ -223,7 +225,40 @@ _SCALER = {
     "n_samples_seen_": Rule("a number or an array", lambda value: is_number(value) or is_array("iuf")(value)),
 }
 
+_MONITOR = {
+    "classes_": CLASSES,
+    "n_reference_": COUNT,
+    "reference_open_share_": NUMBER,
+    "alarm_at_": replace(COUNT, nullable=True),
+    "class_alarm_at_": integers("n_classes"),
+    "history_": floats("n_updates", 3),
+    "_scores": floats("n_scored"),
+    "_codes": integers("n_scored"),
+    "_idle": floats("n_tests"),
+    "_stakes": measured("n_tests", "n_suspicions"),
+    "_n_bets": integers("n_tests"),
+}
 
+
+def _check_monitor(monitor: OpenShareMonitor, sizes: Sizes) -> None:
+    n_classes, n_reference = sizes["n_classes"], monitor.n_reference_
+    seen = monitor.history_[-1, 0] if len(monitor.history_) else 0
+    problems = {
+        "_idle": sizes["n_tests"] != n_classes + 1 or (monitor._idle > 0).any(),
+        "_stakes": sizes["n_suspicions"] != len(SUSPICIONS) or np.isnan(monitor._stakes).any(),
+        "_codes": ((monitor._codes < 0) | (monitor._codes >= n_classes)).any(),
+        "_n_bets": (monitor._n_bets < 0).any() or monitor._n_bets[-1] != seen,
+        "history_": sizes["n_scored"] != n_reference + seen or (np.diff(monitor.history_[:, 0], prepend=0) <= 0).any(),
+        "estimator": list(getattr(split_estimator(monitor.estimator)[1], "classes_", [])) != list(monitor.classes_),
+    }
+    for name, is_wrong in problems.items():
+        if is_wrong:
+            msg = f"{name} does not fit the samples that it has seen"
+            raise ValueError(msg)
+
+
+#: Estimators whose parameter is a fitted estimator.
+HOLD_FITTED = (FrozenEstimator, OpenShareMonitor)
 #: Nothing else is ever made from a saved model. Their fitted state was compared with scikit-learn 1.6.0 and 1.9.1.
 KINDS: dict[str, Kind] = {
     kind.cls.__name__: kind
@@ -237,6 +272,7 @@ KINDS: dict[str, Kind] = {
         Kind(PCA, _PCA),
         Kind(TruncatedSVD, _SVD),
         Kind(FrozenEstimator, {}, _check_frozen),
+        Kind(OpenShareMonitor, _MONITOR, _check_monitor),
         *(Kind.of(getattr(baselines, name)) for name in baselines.__all__),
     )
 }

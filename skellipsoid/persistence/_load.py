@@ -24,7 +24,7 @@ from .._engine.text.stored_text_model import FILES, StoredTextModel, restore
 from .._operating_point import TunedOperatingPointCV
 from ._describe import ARRAYS, BACKBONE
 from ._folder import Files, read_model, shown
-from ._kinds import KINDS, SPLITTERS, check_state
+from ._kinds import HOLD_FITTED, KINDS, SPLITTERS, check_state
 
 _STRINGS = re.compile(r"[<>=|]?U[0-9]{1,5}|O|T", re.ASCII)
 #: Letters by which a type of strings may be wider than twice the longest of them.
@@ -138,8 +138,8 @@ def _build_part(model: dict[str, Any], files: Files, *, fitted: bool) -> Any:
     if unknown:
         msg = f"{cls.__name__} has no parameter {unknown[0]!r}"
         raise ValueError(msg)
-    is_frozen = cls is FrozenEstimator
-    estimator = cls(**{k: source.decode(v, fitted=is_frozen) for k, v in model["parameters"].items()})
+    holds_fitted = issubclass(cls, HOLD_FITTED)
+    estimator = cls(**{k: source.decode(v, fitted=holds_fitted) for k, v in model["parameters"].items()})
     if hasattr(cls, "_parameter_constraints"):
         estimator._validate_params()
     if hasattr(estimator, "device"):

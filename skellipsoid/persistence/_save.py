@@ -47,9 +47,10 @@ def save(
     ----------
     estimator : estimator or Pipeline
         Fitted: an :class:`EllipsoidOpenSetClassifier`, :class:`SupConTextEncoder`, :class:`TunedOperatingPointCV`, a
-        classifier of :mod:`skellipsoid.baselines`, or a Pipeline of them, ``"passthrough"`` and scikit-learn's
-        ``StandardScaler``, ``Normalizer``, ``PCA``, ``TruncatedSVD`` and ``FrozenEstimator`` (around any of these). The
-        cache of a Pipeline (``memory``) is not part of the model.
+        classifier of :mod:`skellipsoid.baselines`, an :class:`OpenShareMonitor` with all that it has seen, or a
+        Pipeline of these classifiers and encoders, ``"passthrough"`` and scikit-learn's ``StandardScaler``,
+        ``Normalizer``, ``PCA``, ``TruncatedSVD`` and ``FrozenEstimator`` (around any of these). The cache of a Pipeline
+        (``memory``) is not part of the model.
     folder : str or Path
         Folder of the model. An interrupted save does not change an earlier model in it.
     overwrite : bool, default=False

@@ -17,6 +17,7 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 from skellipsoid import (
     EliDecide,
     EllipsoidOpenSetClassifier,
+    OpenShareMonitor,
     SupConTextEncoder,
     TunedOperatingPointCV,
     baselines,
@@ -207,6 +208,7 @@ def test_only_classes_of_the_table_are_ever_imported(rows, tmp_path, monkeypatch
         "EllipsoidOpenSetClassifier",
         "FrozenEstimator",
         "Normalizer",
+        "OpenShareMonitor",
         "PCA",
         "StandardScaler",
         "SupConTextEncoder",
@@ -225,6 +227,7 @@ def fitted_estimators(tiny_model, texts, labels, rows):
     for finetune in ["head", "full", "none"]:
         yield make_encoder(tiny_model, finetune, max_iter=1, keep_texts=finetune != "full").fit(texts, labels)
     yield TunedOperatingPointCV(EllipsoidOpenSetClassifier(random_state=0), rejection_rate=0.1, cv=2).fit(X, y)
+    yield OpenShareMonitor(EllipsoidOpenSetClassifier(random_state=0).fit(X, y)).fit(X).update(X[:5])
     for step in [StandardScaler(), Normalizer(), PCA(), TruncatedSVD()]:
         yield step.fit(X)
 
