@@ -190,6 +190,14 @@ def test_pipelines_and_trained_ellipsoids(traffic):
     assert adjusted_rand_score(y[rows], result.labels[rows]) > 0.9
 
 
+def test_tables_with_named_columns(traffic, found):
+    clf, X, _ = traffic
+    with pytest.warns(UserWarning, match="X has feature names"):
+        result = discover_classes(clf, pd.DataFrame(X, columns=[f"x{i}" for i in range(N_FEATURES)]))
+    assert result.texts is None
+    np.testing.assert_array_equal(result.labels, found.labels)
+
+
 @pytest.mark.parametrize("n_classes", [1, 2])
 def test_few_known_classes(traffic, n_classes):
     _, X, y = traffic

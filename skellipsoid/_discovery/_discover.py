@@ -163,7 +163,8 @@ def _read(
     classifier, features = read_estimator(estimator, X, ("predict",), "discover_classes")
     rows = classifier._validate_scored_data(features).astype(np.float64)
     check_squares(rows)
-    if texts is None and all(isinstance(row, str) for row in X):
+    # A table with named columns yields their names.
+    if texts is None and len(getattr(X, "shape", (0,))) == 1 and all(isinstance(row, str) for row in X):
         texts = X
     given = None if texts is None else np.array(check_texts(texts), dtype=object)
     if given is not None and len(given) != len(rows):
