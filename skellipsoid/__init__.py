@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ._encoder import SupConTextEncoder
     from ._explain import explain
     from ._operating_point import TunedOperatingPointCV, set_operating_point
+    from ._traffic import estimate_open_share
     from .baselines._own_score import ScoreOpenSetClassifier
     from .persistence import load, save
 
@@ -28,6 +29,7 @@ __all__ = [
     "check_training_features",
     "check_training_texts",
     "datasets",
+    "estimate_open_share",
     "explain",
     "load",
     "metrics",
@@ -46,6 +48,7 @@ _MODULE_OF = {
     "TunedOperatingPointCV": "_operating_point",
     "check_training_features": "_data_check",
     "check_training_texts": "_data_check",
+    "estimate_open_share": "_traffic",
     "explain": "_explain",
     "load": "persistence",
     "save": "persistence",
