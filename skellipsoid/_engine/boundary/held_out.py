@@ -203,10 +203,12 @@ class HeldOutSamples:
         return Validation.of(known, self.known.classes, self.known.sets, kinds, real, len(self.centroids))
 
 
-def expected_f1(validation: Validation, scales: NDArray[np.float64]) -> NDArray[np.float64]:
+def expected_f1(
+    validation: Validation, scales: NDArray[np.float64], open_per_known: Sequence[float] = OPEN_PER_KNOWN
+) -> NDArray[np.float64]:
     """Macro F1 over the known classes and open if all radii are multiplied by each of ``scales``.
 
-    The mean over the kinds of open samples and over ``OPEN_PER_KNOWN``, for which the open samples are weighted.
+    The mean over the kinds of open samples and over ``open_per_known``, for which the open samples are weighted.
     Without open samples it is the macro F1 of the known classes.
 
     Parameters
@@ -214,6 +216,7 @@ def expected_f1(validation: Validation, scales: NDArray[np.float64]) -> NDArray[
     validation : Validation
     scales : ndarray of shape (n_scales,)
         Ascending.
+    open_per_known : sequence of float
 
     Returns
     -------
@@ -229,7 +232,7 @@ def expected_f1(validation: Validation, scales: NDArray[np.float64]) -> NDArray[
     n_known = known.weights.sum()
     falsely_rejected = n_known - answered.sum(axis=1)
     values = []
-    for kind, per_known in product(validation.open, OPEN_PER_KNOWN):
+    for kind, per_known in product(validation.open, open_per_known):
         accepted, n_open = _accepted(kind, scales, n_classes), kind.weights.sum()
         n_rejected = n_open - accepted.sum(axis=1)
         weight = per_known * n_known / n_open
