@@ -198,7 +198,7 @@ def test_class_rates_alone_leave_the_others_at_the_learned_boundary(data, fitted
     set_operating_point(fitted, X, y, rejection_rate=0.3)
     assert fitted.class_offsets_.tolist() == [0, 0]
     set_operating_point(fitted, X, y, class_rejection_rates={"b": 0.5})
-    set_operating_point(fitted, X)
+    set_operating_point(fitted)
     assert fitted.class_offsets_.tolist() == [0, 0]
     np.testing.assert_array_equal(fitted.predict(X), learned)
 
@@ -253,7 +253,7 @@ def test_moving_the_offset_is_scaling_every_radius(data, fitted):
     set_operating_point(fitted, X, y, rejection_rate=0.3)
     moved = fitted.predict(X)
     fitted.radii_ = fitted.radii_ * (1 - fitted.offset_)
-    set_operating_point(fitted, X)
+    set_operating_point(fitted)
     assert fitted.offset_ == 0
     assert np.mean(fitted.predict(X) == moved) > 0.99  # the row on the boundary may round to either side
 
@@ -461,7 +461,7 @@ def test_tuned_offset_is_live(blobs):
     set_operating_point(tuned, X, y, rejection_rate=0.5, class_rejection_rates={0: 0.1})
     assert tuned.offset_ == tuned.estimator_.offset_ != chosen
     assert tuned.class_offsets_[0] == tuned.estimator_.class_offsets_[0] < 0
-    assert set_operating_point(tuned, X).offset_ == 0
+    assert set_operating_point(tuned).offset_ == 0
 
 
 def test_tuner_says_that_folds_have_few_rows(blobs):
@@ -498,7 +498,7 @@ def test_tuner_around_a_search_and_inside_one(blobs, groups):
             scoring=open_set_f1_scorer,
         ).fit(X, y)
         assert around.best_estimator_.offset_ != 0
-        assert set_operating_point(around, X).best_estimator_.offset_ == 0
+        assert set_operating_point(around).best_estimator_.offset_ == 0
 
 
 def test_groups_reach_a_classifier_in_a_pipeline_in_a_pipeline(blobs):

@@ -1,5 +1,7 @@
 """The offset for a given share of open samples, from held-out samples and classes."""
 
+from typing import Any
+
 import numpy as np
 
 from .._engine.boundary.held_out import ScoredSamples, Validation, expected_f1, near_best
@@ -10,6 +12,39 @@ SMALLEST_SHARE, LARGEST_SHARE = 0.01, 0.99
 #: Standard error of the expected F1, or of the cost, times √(number of held-out samples).
 ERROR = 1.0
 _N_CANDIDATES = 500
+
+
+def check_share_options(
+    open_share: Any, cost_open: Any, cost_reject: Any, *, has_X: bool, has_y: bool, has_rate: bool
+) -> None:
+    """Raise an error unless the options of a share fit together."""
+    costs = {"cost_open": cost_open, "cost_reject": cost_reject}
+    given = [name for name, value in {"open_share": open_share, **costs}.items() if value is not None]
+    for name, cost in costs.items():
+        if cost is not None and not (isinstance(cost, int | float | np.number) and 0 < cost < np.inf):
+            msg = f"{name}={cost!r} is not a cost; use a positive number."
+            raise ValueError(msg)
+    if has_rate:
+        if given:
+            msg = f"{given[0]} and a rate are both given; set one of them and leave the other None."
+            raise ValueError(msg)
+        if not has_X:
+            msg = "A rate is a share of samples, but there are none; pass X."
+            raise ValueError(msg)
+        return
+    if has_y:
+        msg = "y is given without a rate that refers to it; set rejection_rate, or pass X alone as unlabelled traffic."
+        raise ValueError(msg)
+    is_number = isinstance(open_share, int | float | np.number) and not isinstance(open_share, bool)
+    if open_share is not None and open_share != "auto" and not (is_number and 0 <= open_share <= 1):
+        msg = f"open_share={open_share!r} is not a share; use a number from 0 to 1, or 'auto' with unlabelled X."
+        raise ValueError(msg)
+    if has_X and is_number:
+        msg = f"open_share={open_share!r} says how much of X is open; leave X out, or pass open_share='auto'."
+        raise ValueError(msg)
+    if given and not has_X and not is_number:
+        msg = f"{given[0]} needs the open share; pass unlabelled traffic as X, or open_share as a number."
+        raise ValueError(msg)
 
 
 def offset_of_share(
