@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ._encoder import SupConTextEncoder
     from ._explain import explain
     from ._operating_point import TunedOperatingPointCV, set_operating_point
-    from ._traffic import estimate_open_share
+    from ._traffic import estimate_open_share, predict_open_proba
     from .baselines._own_score import ScoreOpenSetClassifier
     from .persistence import load, save
 
@@ -35,6 +35,7 @@ __all__ = [
     "metrics",
     "model_selection",
     "plotting",
+    "predict_open_proba",
     "save",
     "set_operating_point",
 ]
@@ -51,6 +52,7 @@ _MODULE_OF = {
     "estimate_open_share": "_traffic",
     "explain": "_explain",
     "load": "persistence",
+    "predict_open_proba": "_traffic",
     "save": "persistence",
     "set_operating_point": "_operating_point",
 }

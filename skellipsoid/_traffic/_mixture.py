@@ -94,7 +94,7 @@ def _open_shares(shares: Floats) -> Floats:
 def _interval(posterior: Floats) -> tuple[float, float]:
     """Interval with equal tails; it reaches to 0 or 1 if these cannot be excluded."""
     tail, total = (1 - CONFIDENCE) / 2, np.cumsum(posterior)
-    low, high = np.searchsorted(total, tail), np.searchsorted(total, 1 - tail)
+    low, high = (int(np.searchsorted(total, limit)) for limit in (tail, 1 - tail))
     return float(SHARES[low]), float(SHARES[min(high, len(SHARES) - 1)])
 
 

@@ -16,11 +16,14 @@ def build_parser() -> argparse.ArgumentParser:
     """Build the parser of all commands."""
     parser = argparse.ArgumentParser(prog="skellipsoid", description="Open-set classification of text.")
     parser.add_argument("--version", action="version", version=__version__)
-    commands = parser.add_subparsers(dest="command", required=True, metavar="demo | train | evaluate | predict | bench")
+    commands = parser.add_subparsers(
+        dest="command", required=True, metavar="demo | train | evaluate | predict | traffic | bench"
+    )
     _add_demo(commands)
     _add_train(commands)
     _add_evaluate(commands)
     _add_predict(commands)
+    _add_traffic(commands)
     add_bench(commands, _seed, _plot_file)
     for command in commands.choices.values():
         command.add_argument("--quiet", action="store_true", help="no progress bars and no notes, only results")
@@ -144,6 +147,17 @@ def _add_predict(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--keep-texts",
     )
     predict.add_argument("--json", action="store_true", help="one JSON object a line, instead of tabs")
+
+
+def _add_traffic(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    traffic = commands.add_parser(
+        "traffic", help="how much of a log is new, without labels, and the limit for it; lines from standard input"
+    )
+    traffic.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
+    traffic.add_argument("--data", type=Path, metavar="FILE", help="read the texts of a file instead")
+    traffic.add_argument(
+        "--text-column", metavar="COLUMN", help="the column of the texts in --data (default: guessed, and said)"
+    )
 
 
 _TABLE = "CSV or tab-separated text, JSON lines or parquet, with a column of texts and one of labels"
