@@ -155,7 +155,7 @@ def set_operating_point(
             warn(shortage, stacklevel=2)
     elif X is not None or open_share is not None:
         held = HeldOutScores.of(classifier, "set_operating_point")
-        share, reason = _share(estimator, X, held) if X is not None else (open_share, None)
+        share, reason = (float(open_share), None) if X is None else _share(estimator, X, held)  # type: ignore[arg-type]
         if reason is not None:
             warn(f"The operating point stays at {classifier.offset_:.3g}. {reason}", stacklevel=2)
             return estimator

@@ -15,6 +15,8 @@ from ._share import MEMBERS, open_share_of, score
 #: Open share if none is given, which is the middle of those that the size of the boundaries is chosen for.
 USUAL_SHARE = 0.5
 SMALLEST_SHARE, LARGEST_SHARE = 0.001, 0.999
+#: Quantile of the held-out known scores below which the probability of the assigned class does not fall.
+LOWEST = 0.05
 
 
 def predict_open_proba(
@@ -129,6 +131,8 @@ def _class_probabilities(held: HeldOutScores, scores: Floats, assigned: NDArray[
     if columns.shape[1] == 1:
         return np.ones_like(columns)
     rows, right = np.arange(len(scores)), held.assigned == held.classes
+    # Farther out there are too few held-out samples to tell.
+    scores = np.maximum(scores, np.quantile(held.known, LOWEST))
     # One right and one wrong answer more, so that no answer is certain.
     log_odds = _log_odds(
         np.append(held.known, [held.known.mean()] * 2),

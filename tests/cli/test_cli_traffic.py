@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from skellipsoid import load, set_operating_point
+from skellipsoid import EllipsoidOpenSetClassifier, load, set_operating_point
 from skellipsoid._traffic._held import HeldOutScores
 from skellipsoid.cli import main
 from skellipsoid.cli._traffic import describe
+from skellipsoid.datasets import make_open_blobs
 
 
 def test_few_lines_say_that_the_share_is_not_known(saved, texts, capsys, give_input):
@@ -36,9 +37,6 @@ def test_an_empty_log_is_one_sentence(saved, capsys, give_input, content):
 
 
 def test_the_limit_is_that_of_set_operating_point():
-    from skellipsoid import EllipsoidOpenSetClassifier
-    from skellipsoid.datasets import make_open_blobs
-
     X, y = make_open_blobs(3000, 6, n_known=6, open_share=0.3, random_state=0)
     train = (y != -1) & (np.arange(len(y)) < 1500)
     clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[train], y[train])
