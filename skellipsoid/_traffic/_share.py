@@ -83,8 +83,8 @@ def estimate_open_share(estimator: Any, X: ArrayLike) -> Bunch:
     >>> train = (y != -1) & (np.arange(len(y)) < 2000)
     >>> clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[train], y[train])
     >>> found = estimate_open_share(clf, X[2000:])
-    >>> print(f"{found.share:.2f}, between {found.low:.2f} and {found.high:.2f}")
-    0.25, between 0.22 and 0.29
+    >>> print(f"{found.share:.2f}, between {found.low:.1f} and {found.high:.1f}")
+    0.25, between 0.2 and 0.3
     """
     classifier, features = read_estimator(estimator, X, MEMBERS, "estimate_open_share")
     held = HeldOutScores.of(classifier, "estimate_open_share")
