@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ._explain import explain
     from ._monitor import OpenShareMonitor
     from ._operating_point import TunedOperatingPointCV, set_operating_point
+    from ._traffic import estimate_open_share, predict_open_proba
     from .baselines._own_score import ScoreOpenSetClassifier
     from .persistence import load, save
 
@@ -36,11 +37,13 @@ __all__ = [
     "compare",
     "datasets",
     "discover_classes",
+    "estimate_open_share",
     "explain",
     "load",
     "metrics",
     "model_selection",
     "plotting",
+    "predict_open_proba",
     "save",
     "set_operating_point",
 ]
@@ -59,8 +62,10 @@ _MODULE_OF = {
     "check_training_texts": "_data_check",
     "compare": "_compare",
     "discover_classes": "_discovery",
+    "estimate_open_share": "_traffic",
     "explain": "_explain",
     "load": "persistence",
+    "predict_open_proba": "_traffic",
     "save": "persistence",
     "set_operating_point": "_operating_point",
 }

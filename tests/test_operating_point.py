@@ -198,7 +198,7 @@ def test_class_rates_alone_leave_the_others_at_the_learned_boundary(data, fitted
     set_operating_point(fitted, X, y, rejection_rate=0.3)
     assert fitted.class_offsets_.tolist() == [0, 0]
     set_operating_point(fitted, X, y, class_rejection_rates={"b": 0.5})
-    set_operating_point(fitted, X)
+    set_operating_point(fitted)
     assert fitted.class_offsets_.tolist() == [0, 0]
     np.testing.assert_array_equal(fitted.predict(X), learned)
 
@@ -253,7 +253,7 @@ def test_moving_the_offset_is_scaling_every_radius(data, fitted):
     set_operating_point(fitted, X, y, rejection_rate=0.3)
     moved = fitted.predict(X)
     fitted.radii_ = fitted.radii_ * (1 - fitted.offset_)
-    set_operating_point(fitted, X)
+    set_operating_point(fitted)
     assert fitted.offset_ == 0
     assert np.mean(fitted.predict(X) == moved) > 0.99  # the row on the boundary may round to either side
 
@@ -461,7 +461,7 @@ def test_tuned_offset_is_live(blobs):
     set_operating_point(tuned, X, y, rejection_rate=0.5, class_rejection_rates={0: 0.1})
     assert tuned.offset_ == tuned.estimator_.offset_ != chosen
     assert tuned.class_offsets_[0] == tuned.estimator_.class_offsets_[0] < 0
-    assert set_operating_point(tuned, X).offset_ == 0
+    assert set_operating_point(tuned).offset_ == 0
 
 
 def test_tuner_says_that_folds_have_few_rows(blobs):
@@ -498,7 +498,7 @@ def test_tuner_around_a_search_and_inside_one(blobs, groups):
             scoring=open_set_f1_scorer,
         ).fit(X, y)
         assert around.best_estimator_.offset_ != 0
-        assert set_operating_point(around, X).best_estimator_.offset_ == 0
+        assert set_operating_point(around).best_estimator_.offset_ == 0
 
 
 def test_groups_reach_a_classifier_in_a_pipeline_in_a_pipeline(blobs):
@@ -578,4 +578,70 @@ def test_labels_of_another_kind_are_refused_instead_of_read_as_open():
     clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, y.astype(str))
     with pytest.raises(ValueError, match=r"y holds numbers such as .* and classes_ holds strings"):
         set_operating_point(clf, X, y, rejection_rate=0.1)
+    assert clf.offset_ == 0
+
+
+# The share of open samples
+
+
+@pytest.fixture(scope="module")
+def traffic():
+    X, y = make_open_blobs(4000, 6, n_known=6, open_share=0.3, random_state=1)
+    train = (y != -1) & (np.arange(len(y)) < 2500)
+    return EllipsoidOpenSetClassifier(random_state=0).fit(X[train], y[train]), X[2500:], y[2500:]
+
+
+def test_the_line_rises_with_the_open_share_and_with_its_cost(traffic):
+    clf = traffic[0]
+    by_share = [set_operating_point(clf, open_share=share).offset_ for share in (0, 0.05, 0.3, 0.6, 0.95, 1)]
+    assert (np.diff(by_share[1:-1]) > 0).all()
+    assert np.isfinite(by_share).all()
+    by_cost = [set_operating_point(clf, open_share=0.3, cost_open=cost).offset_ for cost in (0.1, 1, 10)]
+    assert (np.diff(by_cost) > 0).all()
+    one = set_operating_point(clf, open_share=0.3, cost_open=2).offset_
+    assert set_operating_point(clf, open_share=0.3, cost_open=10, cost_reject=5).offset_ == pytest.approx(one)
+    assert set_operating_point(clf, open_share=0.3, cost_reject=0.5).offset_ == pytest.approx(one)
+    assert set_operating_point(clf).offset_ == 0
+
+
+def test_traffic_sets_the_line_of_its_share(traffic):
+    clf, X, y = traffic
+    share = skellipsoid.estimate_open_share(clf, X).share
+    told = set_operating_point(clf, open_share=share).offset_
+    assert set_operating_point(clf, X).offset_ == told == set_operating_point(clf, X, open_share="auto").offset_ != 0
+    moved = open_set_f1_score(y, clf.predict(X))
+    assert moved >= open_set_f1_score(y, set_operating_point(clf).predict(X)) - 0.02
+
+
+def test_the_line_stays_if_the_share_cannot_be_known(traffic):
+    clf, X, y = traffic
+    set_operating_point(clf, X, y, rejection_rate=0.2, class_rejection_rates={0: 0.5})
+    before = clf.offset_, clf.class_offsets_.tolist()
+    with pytest.warns(UserWarning, match=r"The operating point stays at -?\d.*\. 3 samples are too few") as caught:
+        set_operating_point(clf, X[:3])
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert (clf.offset_, clf.class_offsets_.tolist()) == before
+    set_operating_point(clf)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"open_share": 1.2}, "is not a share"),
+        ({"open_share": "all"}, "is not a share"),
+        ({"open_share": "auto"}, "open_share needs the open share; pass unlabelled traffic"),
+        ({"cost_open": 2}, "cost_open needs the open share; pass unlabelled traffic"),
+        ({"open_share": 0.2, "cost_open": -1}, "is not a cost; use a positive number"),
+        ({"X": True, "open_share": 0.2}, "says how much of X is open; leave X out"),
+        ({"X": True, "y": True}, "y is given without a rate"),
+        ({"X": True, "rejection_rate": 0.1, "open_share": 0.2}, "open_share and a rate are both given"),
+        ({"rejection_rate": 0.1}, "A rate is a share of samples, but there are none; pass X"),
+    ],
+)
+def test_options_of_a_share_that_do_not_fit_are_refused(traffic, options, message):
+    clf, X, y = traffic
+    given = options | ({"X": X} if "X" in options else {}) | ({"y": y} if "y" in options else {})
+    with pytest.raises(ValueError, match=message):
+        set_operating_point(clf, **given)
     assert clf.offset_ == 0

@@ -1,7 +1,7 @@
 """The operating point from given samples."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 from warnings import warn
 
 import numpy as np
@@ -12,6 +12,9 @@ from sklearn.utils.validation import check_is_fitted
 from .._base import BaseOpenSetClassifier
 from .._labels import as_labels, check_same_kind
 from .._pipelines import read_estimator, split_estimator
+from .._traffic._held import HeldOutScores
+from .._traffic._share import MEMBERS, open_share_of, score
+from ._of_share import check_share_options, offset_of_share
 from ._offsets import (
     Shortage,
     acceptance_offset,
@@ -26,13 +29,16 @@ from ._offsets import (
 
 def set_operating_point(
     estimator: Any,
-    X: ArrayLike,
+    X: ArrayLike | None = None,
     y: ArrayLike | None = None,
     *,
     rejection_rate: float | None = None,
     open_acceptance_rate: float | None = None,
     class_rejection_rates: Mapping[Any, float] | None = None,
     confidence: float | None = None,
+    open_share: float | Literal["auto"] | None = None,
+    cost_open: float | None = None,
+    cost_reject: float | None = None,
 ) -> Any:
     """Set the rejection rate of a fitted classifier.
 
@@ -40,14 +46,21 @@ def set_operating_point(
     each class. For balls and ellipsoids, an offset of o multiplies the radius by 1 − o. Nothing else changes. Each call
     sets all offsets again. Use samples that were not used in training.
 
+    There are four ways to call it:
+
+    - with a rate, and samples that it refers to;
+    - with unlabelled traffic alone, ``set_operating_point(clf, X)``: the open share is estimated;
+    - with the open share alone, ``set_operating_point(clf, open_share=0.2)``;
+    - with nothing else, ``set_operating_point(clf)``: back to the fitted boundary.
+
     Parameters
     ----------
     estimator : open-set classifier or Pipeline that ends in one
         Fitted. It is changed in place; a later ``fit`` resets it.
-    X : array-like
+    X : array-like, default=None
         Features, or texts for a text Pipeline.
     y : array-like of shape (n_samples,), default=None
-        Labels of the samples; those outside ``classes_`` are open. ``None``: every sample is known for
+        Labels of the samples, for a rate; those outside ``classes_`` are open. ``None``: every sample is known for
         ``rejection_rate`` and ``class_rejection_rates``, every sample is open for ``open_acceptance_rate``.
     rejection_rate : float in [0, 1], default=None
         Take the offset that rejects at most this share of *new* known samples, on average over draws of the n given
@@ -67,25 +80,35 @@ def set_operating_point(
         Keep each rate not only on average over draws of the given samples, but in this share of the draws [2]_. With
         0.95, the chance that new samples exceed the rate is at most 5 %. This needs more samples: 59 for a rate of 5 %
         instead of 19. ``None`` keeps the rates on average.
+    open_share : float in [0, 1] or "auto", default=None
+        Share of open samples in the traffic to come. The offset is the one with the best expected F1 at this share, on
+        the held-out samples and classes of the fit (``held_out_``). ``"auto"`` estimates the share from ``X``
+        (:func:`estimate_open_share`), and is the default if ``X`` is given without ``y`` and without a rate. If the
+        share cannot be known, the offsets stay as they are, and a warning says why.
+    cost_open, cost_reject : float, default=None
+        Cost of an open sample that is accepted, and of a known sample that is rejected. If one of them is given, the
+        offset has the lowest expected cost in place of the best F1; the other is 1 by default.
 
     Returns
     -------
     estimator : object
-        The same estimator. If all rates are ``None``, its offsets are 0 again, which is the fitted boundary.
+        The same estimator. Without ``X``, a rate and a share, its offsets are 0 again, which is the fitted boundary.
 
     Raises
     ------
     ValueError
         If both rates are given, if a rate is outside [0, 1] or of a class that is not known, if no sample of the wanted
-        kind is there, or if ``confidence`` is not between 0 and 1 or given without a rate.
+        kind is there, or if ``confidence`` is not between 0 and 1 or given without a rate. If options of the share and
+        of a rate are mixed, or a cost is not positive. If nothing was held out of the fit that a share needs.
     TypeError
-        If the estimator is not an open-set classifier of this package, or a Pipeline that ends in one.
+        If the estimator is not an open-set classifier of this package, or a Pipeline that ends in one. If a share is
+        used and the classifier has no ``held_out_``.
 
     Warns
     -----
     UserWarning
         If there are fewer samples than a rate needs: 1 / rate − 1, or ln(1 − confidence) / ln(1 − rate). The warning
-        says which rates so few samples can keep.
+        says which rates so few samples can keep. If the open share of ``X`` cannot be known.
 
     Notes
     -----
@@ -110,6 +133,10 @@ def set_operating_point(
     >>> clf = skellipsoid.set_operating_point(clf, X[1::2], rejection_rate=0.05)
     >>> float((clf.predict(X[1::2]) == -1).mean())  # 9 of 200: the tenth lowest score is the offset
     0.045
+    >>> clf = skellipsoid.set_operating_point(clf, open_share=0.1)
+    >>> rarely_open = clf.offset_
+    >>> rarely_open < skellipsoid.set_operating_point(clf, open_share=0.9).offset_
+    True
     """
     classifier = open_set_classifier(estimator)
     check_is_fitted(classifier)
@@ -118,20 +145,36 @@ def set_operating_point(
     if y is None and class_rates and open_acceptance_rate is not None:
         msg = "class_rejection_rates are shares of known rows and open_acceptance_rate is one of open rows; pass y."
         raise ValueError(msg)
+    has_rate = bool(class_rates) or rejection_rate is not None or open_acceptance_rate is not None
+    check_share_options(open_share, cost_open, cost_reject, has_X=X is not None, has_y=y is not None, has_rate=has_rate)
     offset, class_offsets = 0.0, np.zeros(len(classifier.classes_))
-    if class_rates or rejection_rate is not None or open_acceptance_rate is not None:
+    if has_rate:
         rows = _GivenRows(estimator, X, y, confidence)
         offset, class_offsets = rows.offsets(rejection_rate, open_acceptance_rate, class_rates)
         for shortage in describe_shortages(rows.shortages):
             warn(shortage, stacklevel=2)
+    elif X is not None or open_share is not None:
+        held = HeldOutScores.of(classifier, "set_operating_point")
+        share, reason = (float(open_share), None) if X is None else _share(estimator, X, held)  # type: ignore[arg-type]
+        if reason is not None:
+            warn(f"The operating point stays at {classifier.offset_:.3g}. {reason}", stacklevel=2)
+            return estimator
+        offset = offset_of_share(held, share, len(classifier.classes_), cost_open, cost_reject)
     classifier.offset_, classifier.class_offsets_ = offset, class_offsets
     return estimator
+
+
+def _share(estimator: Any, X: ArrayLike, held: HeldOutScores) -> tuple[float, str | None]:
+    """Open share of traffic, or the reason why it cannot be known."""
+    classifier, features = read_estimator(estimator, X, MEMBERS, "set_operating_point")
+    found = open_share_of(held, *score(classifier, features), len(classifier.classes_))
+    return found.share, found.reason
 
 
 class _GivenRows:
     """Scores of the given samples, and the rate that each of them counts for."""
 
-    def __init__(self, estimator: Any, X: ArrayLike, y: ArrayLike | None, confidence: float | None) -> None:
+    def __init__(self, estimator: Any, X: ArrayLike | None, y: ArrayLike | None, confidence: float | None) -> None:
         members = ("score_samples", "predict_known")
         classifier, features = read_estimator(estimator, X, members, "set_operating_point")
         self.classes = classifier.classes_.tolist()

@@ -1,4 +1,4 @@
-"""The command ``skellipsoid``: train on your own file, evaluate the model, label lines; the demo; the benchmark.
+"""The command ``skellipsoid``: train on your own file, evaluate it, label lines, read a log; demo and benchmark.
 
 Each command imports its slow dependencies itself.
 """
@@ -83,6 +83,10 @@ def _run(options: argparse.Namespace) -> None:
         from ._compare import compare
 
         compare(options)
+    elif options.command == "traffic":
+        from ._traffic import traffic
+
+        traffic(options)
     elif options.command == "bench":
         from ._bench import bench
 

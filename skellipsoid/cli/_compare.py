@@ -2,24 +2,16 @@
 
 import argparse
 import csv
-import sys
 
 from .. import compare as compare_models
-from .._text_files import decode_lines, read_texts
-from ._use import load_text_model, note_damaged
+from ._use import lines_of_input, load_model, texts_of_file
 
 
 def compare(options: argparse.Namespace) -> None:
     """Report the answers that differ between two models, on lines from standard input or the texts of a file."""
-    if options.text_column is not None and options.data is None:
-        msg = "--text-column names a column of the file of --data; pass a file, or leave --text-column out."
-        raise ValueError(msg)
-    before, after = (load_text_model(folder, verbose=0) for folder in (options.before, options.after))
-    if options.data is None:
-        lines = (line.rstrip("\r\n") for line in decode_lines(sys.stdin.buffer, note_damaged, "The input"))
-        texts = [line for line in lines if line.strip()]
-    else:
-        texts = list(read_texts(options.data, text_column=options.text_column))
+    given = texts_of_file(options)
+    before, after = (load_model(folder, verbose=0) for folder in (options.before, options.after))
+    texts = [text for text in (lines_of_input() if given is None else given) if text.strip()]
     if not texts:
         msg = "There are no texts to compare: give lines on standard input, or a file with --data."
         raise ValueError(msg)

@@ -17,12 +17,13 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="skellipsoid", description="Open-set classification of text.")
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(
-        dest="command", required=True, metavar="demo | train | evaluate | predict | compare | bench"
+        dest="command", required=True, metavar="demo | train | evaluate | predict | traffic | compare | bench"
     )
     _add_demo(commands)
     _add_train(commands)
     _add_evaluate(commands)
     _add_predict(commands)
+    _add_traffic(commands)
     _add_compare(commands)
     add_bench(commands, _seed, _plot_file)
     for command in commands.choices.values():
@@ -145,6 +146,17 @@ def _add_lines(command: argparse.ArgumentParser, help_of_data: str) -> None:
     command.add_argument("--data", type=Path, metavar="FILE", help=help_of_data)
     command.add_argument(
         "--text-column", metavar="COLUMN", help="the column of the texts in --data (default: guessed, and said)"
+    )
+
+
+def _add_traffic(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    traffic = commands.add_parser(
+        "traffic", help="how much of a log is new, without labels, and the limit for it; lines from standard input"
+    )
+    traffic.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
+    _add_lines(traffic, "read the texts of a file instead")
+    traffic.add_argument(
+        "--save", type=Path, metavar="FILE.tsv", help="group the texts that are answered open, and write the groups"
     )
 
 

@@ -17,13 +17,10 @@ from warnings import warn
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ellipsoid import EllipsoidOpenSetClassifier
-from .._encoder import SupConTextEncoder
-from .._explain import explain
+from .. import EllipsoidOpenSetClassifier, SupConTextEncoder, explain, load
 from .._pipelines import read_estimator, split_estimator
 from .._text_files import decode_lines, named, read_table, read_texts
 from ..metrics import open_set_report
-from ..persistence import load
 from ..persistence._folder import printable, shown
 from ._trade_off import tested_trade_off
 
@@ -36,11 +33,8 @@ _N_NEIGHBORS = 2
 
 def predict(options: argparse.Namespace) -> None:
     """Label lines from standard input, or the texts of a file."""
-    if options.text_column is not None and options.data is None:
-        msg = "--text-column names a column of the file of --data; pass a file, or leave --text-column out."
-        raise ValueError(msg)
-    texts = None if options.data is None else read_texts(options.data, text_column=options.text_column)
-    pipeline = load_text_model(options.model, verbose=0)
+    texts = texts_of_file(options)
+    pipeline = load_model(options.model, verbose=0)
     for option in ("scores", "explain"):
         if getattr(options, option):
             _check_explained(pipeline, option, options.model)
@@ -51,10 +45,23 @@ def predict(options: argparse.Namespace) -> None:
     size, lines = _LINES, iter(texts or ())
     if texts is None:
         size = 1 if sys.stdin.isatty() else _LINES
-        lines = (line.rstrip("\r\n") for line in decode_lines(sys.stdin.buffer, note_damaged, "The input"))
+        lines = lines_of_input()
     for group in _in_groups(lines, size):
         for record in _answer(pipeline, group, scores=options.scores, n_neighbors=n_neighbors):
             print(_written(record, as_json=options.json), flush=size == 1)
+
+
+def texts_of_file(options: argparse.Namespace) -> list[str] | None:
+    """Texts of ``--data``; ``None`` if they come from standard input."""
+    if options.text_column is not None and options.data is None:
+        msg = "--text-column names a column of the file of --data; pass a file, or leave --text-column out."
+        raise ValueError(msg)
+    return None if options.data is None else read_texts(options.data, text_column=options.text_column)
+
+
+def lines_of_input() -> Iterator[str]:
+    """Lines of standard input."""
+    return (line.rstrip("\r\n") for line in decode_lines(sys.stdin.buffer, _note_damaged, "The input"))
 
 
 def evaluate(options: argparse.Namespace) -> None:
@@ -67,7 +74,7 @@ def evaluate(options: argparse.Namespace) -> None:
     if not len(texts):
         msg = f"{str(options.data)!r} holds no row with both a text and a label; give it texts and their labels."
         raise ValueError(msg)
-    pipeline = load_text_model(options.model, verbose=int(not options.quiet))
+    pipeline = load_model(options.model, verbose=int(not options.quiet))
     classifier = split_estimator(pipeline)[1]
     known = {str(label): label for label in classifier.classes_.tolist()}
     truth = np.array([known.get(label, classifier.open_label_) for label in labels.tolist()])
@@ -92,8 +99,8 @@ def report(classifier: Any, truth: NDArray[Any], predicted: NDArray[Any]) -> str
     return "\n".join(map(printable, str(found).split("\n")))  # labels of a model may hold anything
 
 
-def load_text_model(folder: Path, verbose: int) -> Any:
-    """Load a model that takes texts, and use it once; errors of a damaged one are one sentence."""
+def load_model(folder: Path, verbose: int) -> Any:
+    """Load a model that takes texts, and use it once."""
     with explained(f"The model in {str(folder)!r}", OSError, ValueError):
         pipeline = load(folder)
     encoders = [step for step in split_estimator(pipeline)[0] if isinstance(step, SupConTextEncoder)]
@@ -156,8 +163,7 @@ def explained(what: str, *sentences: type[Exception]) -> Iterator[None]:
         raise ValueError(msg) from error
 
 
-def note_damaged(number: int) -> None:
-    """Warn that a line was not UTF-8."""
+def _note_damaged(number: int) -> None:
     warn(f"Line {number} is not UTF-8; what cannot be read in it is replaced by \ufffd.", stacklevel=2)
 
 

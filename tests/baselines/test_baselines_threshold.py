@@ -188,7 +188,7 @@ def test_operating_points_and_reset(name):
     answers = clf.predict(new)
     skellipsoid.set_operating_point(clf, new, rejection_rate=0.3)
     assert 0.1 < (clf.predict(new) == -1).mean() <= 0.3
-    skellipsoid.set_operating_point(clf, new)
+    skellipsoid.set_operating_point(clf)
     np.testing.assert_array_equal(clf.predict(new), answers)
 
 

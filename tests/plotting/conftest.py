@@ -41,4 +41,4 @@ def shifted(flat):
     """The classifier of two features at another operating point."""
     clf, X, y = flat
     yield set_operating_point(clf, X, y, rejection_rate=0.3), X, y
-    set_operating_point(clf, X)
+    set_operating_point(clf)

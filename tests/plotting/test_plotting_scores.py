@@ -129,7 +129,7 @@ def test_pictures_follow_the_class_offsets(flat):
         oscr = OSCRDisplay.from_estimator(clf, X, y)
         assert np.isclose(oscr.fpr, accepted[~known].mean()).any()
     finally:
-        set_operating_point(clf, X)
+        set_operating_point(clf)
 
 
 # Coverage
@@ -230,7 +230,7 @@ def test_trade_off_without_samples_is_that_of_the_held_out_ones(flat):
         rows = clf.held_out_
         rejected = rows.score < clf.offset_ + clf.class_offsets_[np.searchsorted(clf.classes_, rows.nearest_class)]
     finally:
-        set_operating_point(clf, X)
+        set_operating_point(clf)
     present = display.offsets == display.offset
     for values, of in ((display.known_rejected, ~rows.is_open), (display.open_noticed, rows.is_open)):
         assert values[present] == pytest.approx(np.average(rejected[of], weights=rows.weight[of]))

@@ -9,7 +9,7 @@ kinds of samples that stand in for open ones should lie outside:
    separates the known classes puts unknown classes there.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from itertools import product
@@ -145,10 +145,12 @@ def _double(values: Tensor) -> NDArray[np.float64]:
     return values.cpu().numpy().astype(np.float64)
 
 
-def expected_f1(held_out: HeldOut, scales: NDArray[np.float64]) -> NDArray[np.float64]:
+def expected_f1(
+    held_out: HeldOut, scales: NDArray[np.float64], open_per_known: Sequence[float] = OPEN_PER_KNOWN
+) -> NDArray[np.float64]:
     """Macro F1 over the known classes and open if all radii are multiplied by each of ``scales``.
 
-    The mean over the kinds of open samples and over ``OPEN_PER_KNOWN``, for which the open samples are weighted.
+    The mean over the kinds of open samples and over ``open_per_known``, for which the open samples are weighted.
     Without open samples it is the macro F1 of the known classes.
 
     Parameters
@@ -156,6 +158,7 @@ def expected_f1(held_out: HeldOut, scales: NDArray[np.float64]) -> NDArray[np.fl
     held_out : HeldOut
     scales : ndarray of shape (n_scales,)
         Ascending.
+    open_per_known : sequence of float
 
     Returns
     -------
@@ -171,7 +174,7 @@ def expected_f1(held_out: HeldOut, scales: NDArray[np.float64]) -> NDArray[np.fl
     n_known = known.weights.sum()
     falsely_rejected = n_known - answered.sum(axis=1)
     values = []
-    for kind, per_known in product(held_out.open, OPEN_PER_KNOWN):
+    for kind, per_known in product(held_out.open, open_per_known):
         accepted, n_open = _accepted(kind, scales), kind.weights.sum()
         n_rejected = n_open - accepted.sum(axis=1)
         weight = per_known * n_known / n_open

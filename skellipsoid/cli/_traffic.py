@@ -1,0 +1,68 @@
+"""The command that reads a log without labels: ``traffic``."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._discovery import DiscoveredClasses, discover_classes
+from .._operating_point._of_share import offset_of_share
+from .._pipelines import read_estimator
+from .._traffic._held import Floats, HeldOutScores, Integers
+from .._traffic._share import MEMBERS, open_share_of, score
+from ..persistence._folder import printable
+from ._use import lines_of_input, load_model, texts_of_file
+
+#: Intents that are listed.
+_N_INTENTS = 5
+
+
+def traffic(options: argparse.Namespace) -> None:
+    """Print how much of a log is new, and the limit that this share asks for."""
+    given = texts_of_file(options)
+    texts = [text for text in (lines_of_input() if given is None else given) if text.strip()]
+    if not texts:
+        msg = "There is no text to read; pass a log with one message a line, or a file with --data."
+        raise ValueError(msg)
+    pipeline = load_model(options.model, verbose=int(not options.quiet))
+    classifier, features = read_estimator(pipeline, texts, MEMBERS, "traffic")
+    held = HeldOutScores.of(classifier, "traffic")
+    scores, assigned = score(classifier, features)
+    print(f"{len(texts)} texts, {len(set(texts))} of them different")
+    for line in describe(classifier, held, scores, assigned):
+        print(line)
+    if options.save is not None:
+        groups = discover_classes(pipeline, texts)
+        groups.to_tsv(options.save)
+        print(_described_groups(groups, options.save))
+
+
+def describe(classifier: Any, held: HeldOutScores, scores: Floats, assigned: Integers) -> list[str]:
+    """Tell the open share, the most frequent intents, and how much the present and the new limit reject."""
+    present = classifier.offset_ + classifier.class_offsets_[assigned]
+    now = f"The limit of this model rejects {_counted(scores < present)}"
+    found = open_share_of(held, scores, assigned, len(classifier.classes_))
+    if found.reason is not None:
+        return [f"How much is new cannot be known. {found.reason}", now]
+    offset = offset_of_share(held, found.share, len(classifier.classes_))
+    frequent = [code for code in np.argsort(-found.class_shares)[:_N_INTENTS] if found.class_shares[code] >= 0.005]
+    intents = [
+        f"{printable(str(classifier.classes_[code]))} {100 * found.class_shares[code]:.0f} %" for code in frequent
+    ]
+    return [
+        f"New: {100 * found.share:.0f} % (between {100 * found.low:.0f} and {100 * found.high:.0f} %, confidence 95 %)",
+        f"Most frequent intents: {', '.join(intents) or 'none'}",
+        now,
+        f"The limit for this share, {offset:.3f}, rejects {_counted(scores < offset)}",
+    ]
+
+
+def _described_groups(groups: DiscoveredClasses, path: Path) -> str:
+    names = [printable(name) for name in groups.names[:_N_INTENTS]]
+    found = f"{len(groups.names)} groups of texts that it answers open are in {path}"
+    return f"{found}; the largest: {', '.join(names)}" if names else f"No groups were found; {path} has none"
+
+
+def _counted(rejected: Any) -> str:
+    return f"{int(rejected.sum())} of {len(rejected)} texts ({100 * rejected.mean():.0f} %)"

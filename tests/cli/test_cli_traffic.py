@@ -1,0 +1,49 @@
+"""The command that reads a log without labels."""
+
+import numpy as np
+import pytest
+
+from skellipsoid import EllipsoidOpenSetClassifier, load, set_operating_point
+from skellipsoid._traffic._held import HeldOutScores
+from skellipsoid.cli import main
+from skellipsoid.cli._traffic import describe
+from skellipsoid.datasets import make_open_blobs
+
+
+def test_few_lines_say_that_the_share_is_not_known(saved, texts, capsys, give_input):
+    give_input("\n".join([*texts[:3], "", texts[0]]))
+    assert main(["traffic", "--model", str(saved)]) == 0
+    out = capsys.readouterr().out.splitlines()
+    assert out[0] == "4 texts, 3 of them different"
+    assert out[1].startswith("How much is new cannot be known. 4 samples are too few: ")
+    rejected = (load(saved).predict([*texts[:3], texts[0]]) == "-1").sum()
+    assert out[2] == f"The limit of this model rejects {rejected} of 4 texts ({25 * rejected} %)"
+    assert len(out) == 3
+
+
+def test_a_file_is_read_as_standard_input_is(saved, table, texts, capsys, give_input):
+    assert main(["traffic", "--model", str(saved), "--data", str(table), "--text-column", "1"]) == 0
+    of_file = capsys.readouterr().out
+    give_input("\n".join(texts))
+    assert main(["traffic", "--model", str(saved)]) == 0
+    assert capsys.readouterr().out == of_file
+
+
+@pytest.mark.parametrize("content", ["", "\n \n"])
+def test_an_empty_log_is_one_sentence(saved, capsys, give_input, content):
+    give_input(content)
+    assert main(["traffic", "--model", str(saved)]) == 2
+    assert capsys.readouterr().err.startswith("skellipsoid: There is no text to read; ")
+
+
+def test_the_limit_is_that_of_set_operating_point():
+    X, y = make_open_blobs(3000, 6, n_known=6, open_share=0.3, random_state=0)
+    train = (y != -1) & (np.arange(len(y)) < 1500)
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[train], y[train])
+    new = X[1500:]
+    assigned = clf._encode(clf.predict_known(new))
+    told = describe(clf, HeldOutScores.of(clf, "test"), clf.score_samples(new), assigned)
+    assert told[0].startswith("New: ")
+    set_operating_point(clf, new)
+    rejected = (clf.predict(new) == -1).sum()
+    assert told[-1].startswith(f"The limit for this share, {clf.offset_:.3f}, rejects {rejected} of 1500 texts")
