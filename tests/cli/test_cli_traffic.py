@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skellipsoid import EllipsoidOpenSetClassifier, load, set_operating_point
+from skellipsoid import EllipsoidOpenSetClassifier, discover_classes, load, set_operating_point
 from skellipsoid._traffic._held import HeldOutScores
 from skellipsoid.cli import main
 from skellipsoid.cli._traffic import describe
@@ -27,6 +27,16 @@ def test_a_file_is_read_as_standard_input_is(saved, table, texts, capsys, give_i
     give_input("\n".join(texts))
     assert main(["traffic", "--model", str(saved)]) == 0
     assert capsys.readouterr().out == of_file
+
+
+def test_texts_that_are_answered_open_are_grouped_in_a_file(saved, texts, open_texts, tmp_path, capsys, give_input):
+    log = [*texts, *open_texts]
+    give_input("\n".join(log))
+    assert main(["traffic", "--model", str(saved), "--save", str(tmp_path / "groups.tsv")]) == 0
+    assert str(tmp_path / "groups.tsv") in capsys.readouterr().out.splitlines()[-1]
+    wanted = discover_classes(load(saved), log)
+    wanted.to_tsv(tmp_path / "wanted.tsv")
+    assert (tmp_path / "groups.tsv").read_bytes() == (tmp_path / "wanted.tsv").read_bytes()
 
 
 @pytest.mark.parametrize("content", ["", "\n \n"])
