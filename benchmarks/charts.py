@@ -54,7 +54,8 @@ def draw_methods(records: list[dict]) -> None:
     ax.barh(places, [frozen[name] for name in names], height=0.72, color=colours, label="frozen text model")
     for place, name in zip(places, names, strict=True):
         ax.text(2, place, f"{frozen[name]:.1f}", va="center", color="white" if name == DEFAULT else "black")
-    ax.plot([head[name] for name in names], places, "o", markersize=8, color="black", label="with the linear head")
+    with_head = [head.get(name, np.nan) for name in names]
+    ax.plot(with_head, places, "o", markersize=8, color="black", label="with the linear head")
     ax.set(yticks=places, xlim=(0, 100), ylim=(-0.7, len(names) - 0.3), xlabel="F1, percent")
     ax.set_yticklabels([f"{name}\n(the default)" if name == DEFAULT else name for name in names])
     ax.tick_params(axis="y", length=0)
