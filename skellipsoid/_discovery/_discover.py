@@ -119,7 +119,7 @@ def discover_classes(
     labels[opened], scores[opened] = labels[first_rows[opened]], scores[first_rows[opened]]
     ranked = distinct[np.lexsort((distinct, -scores[distinct]))]
     n_groups = len(groups.coherence)
-    words = [[] for _ in range(n_groups)]
+    words: list[list[str]] = [[] for _ in range(n_groups)]
     if given is not None and n_groups:
         words = telling_words(given[distinct].tolist(), labels[distinct], max(n_words, _WORDS_OF_NAME))
     return DiscoveredClasses(
