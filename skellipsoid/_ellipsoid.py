@@ -168,6 +168,7 @@ class EllipsoidOpenSetClassifier(FittedAxes, KeepsHeldOut, BoundaryOpenSetClassi
     ['left', 'right', '-1']
     """
 
+    _scores_as_new: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "beta": [Interval(Real, 0, None, closed="left")],

@@ -78,8 +78,9 @@ class OpenShareMonitor(BaseEstimator):
     change after thousands of samples is noticed as well. The capital of all samples, or the mean capital of the
     classes, raises an alarm at 2 / ``false_alarm_rate`` (inequality of Ville).
 
-    The monitor keeps the score of every sample, twelve bytes. A sample that is new at first and then frequent becomes
-    usual: after an alarm, find out what came, and ``fit`` again.
+    The monitor keeps the score of every sample, twelve bytes, and an update sorts them: 10 ms after 100,000 samples. A
+    sample that is new at first and then frequent becomes usual: after an alarm, find out what came, and ``fit`` again.
+    Also ``fit`` again, with a newer reference, when the estimator was fitted again: its scores are others.
 
     References
     ----------
@@ -175,10 +176,17 @@ class OpenShareMonitor(BaseEstimator):
         NotFittedError
             Before ``fit``.
         ValueError
-            If the estimator refuses the samples; the state then stays as it was.
+            If the estimator refuses the samples, or was fitted again on other classes; the state then stays as it
+            was.
         """
         check_is_fitted(self)
-        _, scores, codes, is_open = self._read(X)
+        classes, scores, codes, is_open = self._read(X)
+        if classes.tolist() != self.classes_.tolist():
+            msg = (
+                f"The estimator knows {len(classes)} classes, but the reference was scored by one of "
+                f"{len(self.classes_)} others: call fit with a new reference after the estimator was fitted again."
+            )
+            raise ValueError(msg)
         n_seen, last = self.n_seen_, len(self.classes_)
         # Of copies: an interruption leaves the old ones.
         capital = _Capital(self._idle.copy(), self._stakes.copy(), self._n_bets.copy())

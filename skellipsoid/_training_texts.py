@@ -150,5 +150,5 @@ def find_training_texts(
     blocks = joined(units, found)
     same = number(zip(texts, blocks.tolist(), strict=True))
     if holds_out:
-        blocks = joined(blocks, number(map(normalize_text, texts)))
+        blocks = joined(number(map(normalize_text, texts)), blocks)
     return TrainingTexts(known, classes[known], learns[known], blocks[known], found, same)

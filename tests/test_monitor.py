@@ -119,6 +119,17 @@ def test_fit_forgets_what_was_seen(traffic):
     assert np.isnan(monitor.open_share_)
 
 
+def test_an_estimator_that_was_fitted_again_needs_a_new_reference(traffic):
+    clf, draw = traffic
+    rng = np.random.default_rng(0)
+    own = EllipsoidOpenSetClassifier(random_state=0).fit(rows := draw(rng, 60, 0.0), clf.predict_known(rows))
+    monitor = OpenShareMonitor(own).fit(draw(rng, 100, 0.0))
+    own.fit(rows, np.where(clf.predict_known(rows) == clf.classes_[0], clf.classes_[1], clf.predict_known(rows)))
+    with pytest.raises(ValueError, match="call fit with a new reference"):
+        monitor.update(rows)
+    assert monitor.n_seen_ == 0
+
+
 def test_bad_input_changes_nothing(traffic):
     clf, draw = traffic
     rng = np.random.default_rng(0)

@@ -157,5 +157,5 @@ def test_frozen_features_need_no_labels_and_do_not_look_at_them(tiny_model):
 
 
 def test_fit_transform_takes_no_further_arguments(frozen):
-    with pytest.raises(TypeError, match=r"takes X, y and groups, got \['sample_weight'\]"):
+    with pytest.raises(TypeError, match=r"takes X, y, groups, X_val and y_val, got \['sample_weight'\]"):
         frozen.fit_transform(TEXTS, LABELS, sample_weight=[1] * 4)

@@ -11,7 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from skellipsoid import EllipsoidOpenSetClassifier, estimate_open_share, predict_open_proba
 from skellipsoid._traffic._held import EDGES, bins, sharpened
 from skellipsoid._traffic._mixture import fit_mixture
-from skellipsoid.baselines import MahalanobisClassifier
+from skellipsoid.baselines import MahalanobisClassifier, SoftmaxOpenSetClassifier
 from skellipsoid.datasets import make_open_blobs
 
 N_TRAIN = 1200
@@ -189,3 +189,10 @@ def test_estimated_share_is_that_of_the_traffic(fitted, blobs):
 def test_a_share_that_is_none_is_refused(fitted, blobs, wrong):
     with pytest.raises(ValueError, match="is not a share"):
         predict_open_proba(fitted, blobs[2][:5], wrong)
+
+
+@pytest.mark.parametrize("function", [estimate_open_share, predict_open_proba])
+def test_scores_on_another_scale_than_held_out_ones_are_refused(function):
+    X, y = make_open_blobs(300, 4, n_known=4, open_share=0.0, random_state=0)
+    with pytest.raises(TypeError, match="on another scale for a SoftmaxOpenSetClassifier"):
+        function(SoftmaxOpenSetClassifier(threshold="auto").fit(X, y), X)

@@ -9,7 +9,7 @@ from .._traffic._held import Floats, HeldOutScores
 
 #: Shares beyond these limits are not distinguished from them: no log is so sure.
 SMALLEST_SHARE, LARGEST_SHARE = 0.01, 0.99
-#: Standard error of the expected F1, or of the cost, times √(number of held-out samples).
+#: Standard error of the expected F1 times √(number of held-out samples).
 ERROR = 1.0
 _N_CANDIDATES = 500
 
@@ -53,7 +53,7 @@ def offset_of_share(
     """Offset with the best expected F1, or the lowest expected cost, at a share of open samples.
 
     Samples of held-out classes stand for open ones. The offset is the mean of all candidates, weighted by
-    exp(F1 / error): with few samples it is chance which candidate is best.
+    exp(F1 / error), or exp(−cost / error): with few samples it is chance which candidate is best.
 
     Parameters
     ----------
@@ -66,11 +66,12 @@ def offset_of_share(
     share = float(np.clip(share, SMALLEST_SHARE, LARGEST_SHARE))
     candidates = np.unique(np.quantile(held.known, np.linspace(0, 1, _N_CANDIDATES), method="closest_observation"))
     if cost_open is None and cost_reject is None:
-        values = _expected_f1(held, candidates, share, n_classes)
+        values, error = _expected_f1(held, candidates, share, n_classes), ERROR / len(held.known) ** 0.5
     else:
         costs = [1.0 if cost is None else float(cost) for cost in (cost_open, cost_reject)]
-        values = -_expected_cost(held, candidates, share, *costs)
-    return float(np.average(candidates, weights=near_best(values, ERROR / len(held.known) ** 0.5)))
+        found, error = _expected_cost(held, candidates, share, *costs)
+        values = -found
+    return float(np.average(candidates, weights=near_best(values, error)))
 
 
 def _expected_f1(held: HeldOutScores, offsets: Floats, share: float, n_classes: int) -> Floats:
@@ -88,12 +89,19 @@ def _expected_f1(held: HeldOutScores, offsets: Floats, share: float, n_classes: 
     return expected_f1(samples, -offsets[::-1], [share / (1 - share)])[::-1]
 
 
-def _expected_cost(held: HeldOutScores, offsets: Floats, share: float, cost_open: float, cost_reject: float) -> Floats:
-    """Mean cost of a sample at ascending offsets, where the dearest mistakes on all samples cost 1."""
+def _expected_cost(
+    held: HeldOutScores, offsets: Floats, share: float, cost_open: float, cost_reject: float
+) -> tuple[Floats, float]:
+    """Mean cost of a sample at ascending offsets, and the standard error of the lowest."""
     rejected = _weight_below(held.known, held.weights, offsets)
     accepted = 1 - _weight_below(held.opened, held.sharpened_weights(), offsets)
-    unit = max(share * cost_open, (1 - share) * cost_reject)
-    return np.asarray((share * cost_open * accepted + (1 - share) * cost_reject * rejected) / unit)
+    of_open, of_known = share * cost_open, (1 - share) * cost_reject
+    costs = of_open * accepted + of_known * rejected
+    best, variance = costs.argmin(), 0.0
+    for unit, part, n in ((of_open, accepted[best], len(held.opened)), (of_known, rejected[best], len(held.known))):
+        rate = (n * part + 1) / (n + 2)  # no rate is known to be 0
+        variance += unit**2 * rate * (1 - rate) / n
+    return np.asarray(costs), float(variance**0.5)
 
 
 def _weight_below(scores: Floats, weights: Floats, offsets: Floats) -> Floats:

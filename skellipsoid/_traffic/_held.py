@@ -43,8 +43,14 @@ class HeldOutScores(NamedTuple):
         name = type(classifier).__name__
         if not isinstance(classifier, KeepsHeldOut) or not hasattr(classifier, "held_out_"):
             msg = (
-                f"{caller} reads held_out_, which this {name} does not have: pass a classifier that holds samples and "
-                "classes out, such as EllipsoidOpenSetClassifier, or a baseline with threshold='auto'."
+                f"{caller} reads held_out_, which this {name} does not have: pass an EllipsoidOpenSetClassifier, or a "
+                "MahalanobisClassifier with threshold='auto'."
+            )
+            raise TypeError(msg)
+        if not classifier._scores_as_new:
+            msg = (
+                f"{caller} compares new scores with held-out ones, which are on another scale for a {name}: pass an "
+                "EllipsoidOpenSetClassifier, or a MahalanobisClassifier with threshold='auto'."
             )
             raise TypeError(msg)
         kept = classifier._held_out

@@ -30,13 +30,14 @@ def predict_open_proba(
     Parameters
     ----------
     estimator : open-set classifier or Pipeline that ends in one
-        Fitted, with ``held_out_``: :class:`EllipsoidOpenSetClassifier`, or a baseline with ``threshold="auto"``.
+        Fitted: :class:`EllipsoidOpenSetClassifier`, or :class:`~skellipsoid.baselines.MahalanobisClassifier` with
+        ``threshold="auto"``. For others held-out scores and new ones are on unlike scales.
     X : array-like
         Features, or texts for a text Pipeline.
     open_share : float in [0, 1] or "auto", default=None
-        Share of open samples in the traffic. ``None`` is a half. ``"auto"`` estimates it from ``X``, which must then be
-        a stretch of traffic (:func:`estimate_open_share`); if it cannot be known, a warning says why, and a half is
-        used.
+        Share of open samples in the traffic; below 0.001 it counts as 0.001, above 0.999 as 0.999. ``None`` is a half.
+        ``"auto"`` estimates it from ``X``, which must then be a stretch of traffic (:func:`estimate_open_share`); if it
+        cannot be known, a warning says why, and a half is used.
 
     Returns
     -------
@@ -46,7 +47,7 @@ def predict_open_proba(
     Raises
     ------
     TypeError
-        If the classifier has no ``held_out_``.
+        If the classifier is another one, or has no ``held_out_``.
     ValueError
         If its fit held out no sample or no class, if ``open_share`` is not a share, or if ``X`` is not valid.
 

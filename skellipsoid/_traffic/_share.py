@@ -34,7 +34,8 @@ def estimate_open_share(estimator: Any, X: ArrayLike) -> Bunch:
     Parameters
     ----------
     estimator : open-set classifier or Pipeline that ends in one
-        Fitted, with ``held_out_``: :class:`EllipsoidOpenSetClassifier`, or a baseline with ``threshold="auto"``.
+        Fitted: :class:`EllipsoidOpenSetClassifier`, or :class:`~skellipsoid.baselines.MahalanobisClassifier` with
+        ``threshold="auto"``. For others held-out scores and new ones are on unlike scales.
     X : array-like
         Unlabelled features, or texts for a text Pipeline. About 1,000 are needed for an interval of a width of 0.12.
         Repeated messages count as often as they occur, but widen the interval.
@@ -43,7 +44,8 @@ def estimate_open_share(estimator: Any, X: ArrayLike) -> Bunch:
     -------
     result : :class:`~sklearn.utils.Bunch`
         - ``share``: estimated share of open samples.
-        - ``low``, ``high``: limits of its interval with a confidence of 95 %.
+        - ``low``, ``high``: limits of its interval. On measured streams 98 % of the intervals held the true share, and
+          91 % where nothing was open.
         - ``class_shares``: ndarray of shape (n_classes,), the share of each known class, in the order of ``classes_``.
           Their sum is 1 − ``share``.
         - ``reason``: ``None``, or one sentence that says why the share cannot be known. All numbers are then NaN.
@@ -51,7 +53,7 @@ def estimate_open_share(estimator: Any, X: ArrayLike) -> Bunch:
     Raises
     ------
     TypeError
-        If the classifier has no ``held_out_``.
+        If the classifier is another one, or has no ``held_out_``.
     ValueError
         If its fit held out no sample or no class, or if ``X`` is not valid.
 

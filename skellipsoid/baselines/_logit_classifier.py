@@ -12,6 +12,7 @@ from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
+from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import has_fit_parameter
 
@@ -137,7 +138,10 @@ class LogitClassifier(ThresholdedClassifier):
 
     def _fit_estimator(self, X: Floats, classes: Integers, weights: Floats) -> None:
         estimator = clone(self.estimator)
-        weighted = {"sample_weight": weights} if has_fit_parameter(estimator, "sample_weight") else {}
+        # A Pipeline hands weights to the step that is named.
+        step, last = estimator.steps[-1] if isinstance(estimator, Pipeline) else ("", estimator)
+        name = f"{step}__sample_weight" if step else "sample_weight"
+        weighted = {name: weights} if has_fit_parameter(last, "sample_weight") else {}
         self.logit_estimator_ = estimator.fit(X, self.classes_[classes], **weighted)
         found = np.asarray(self.logit_estimator_.classes_)
         if found.tolist() != self.classes_.tolist():

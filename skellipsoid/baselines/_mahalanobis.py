@@ -108,6 +108,7 @@ class MahalanobisClassifier(ThresholdedClassifier):
         "_axis_variances": optional(floats("n_axes", above=0)),
         "_axis_starts": optional(integers("n_classes + 1", rises_to="n_axes")),
     }
+    _scores_as_new: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "covariance": [StrOptions({"shared", "class", "relative"})],
         "shrinkage": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],

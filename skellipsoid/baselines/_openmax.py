@@ -208,7 +208,7 @@ def fit_tail(distances: Floats) -> tuple[float, float]:
 def tail_probability(distances: Floats, location: float, scale: float) -> Floats:
     """Probability w that distances are beyond the class, (n_samples,)."""
     if scale == 0:
-        return np.asarray(distances > location * (1 + 1e-9), dtype=np.float64)
+        return np.asarray(distances > location + 1e-9 * max(1.0, location), dtype=np.float64)
     # Where the inner exponential would overflow the probability is 1 long since.
     return np.asarray(-np.expm1(-np.exp(np.minimum((distances - location) / scale, _LARGEST_EXPONENT))))
 

@@ -3,7 +3,7 @@
 import argparse
 import csv
 
-from .. import compare as compare_models
+from .._compare import compare as compare_models
 from ._use import lines_of_input, load_model, texts_of_file
 
 

@@ -33,7 +33,7 @@ def traffic(options: argparse.Namespace) -> None:
     for line in describe(classifier, held, scores, assigned):
         print(line)
     if options.save is not None:
-        groups = discover_classes(pipeline, texts)
+        groups = discover_classes(classifier, features, texts=texts)
         groups.to_tsv(options.save)
         print(_described_groups(groups, options.save))
 

@@ -17,10 +17,13 @@ from warnings import warn
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import EllipsoidOpenSetClassifier, SupConTextEncoder, explain, load
+from .._ellipsoid import EllipsoidOpenSetClassifier
+from .._encoder import SupConTextEncoder
+from .._explain import explain
 from .._pipelines import read_estimator, split_estimator
 from .._text_files import decode_lines, named, read_table, read_texts
 from ..metrics import open_set_report
+from ..persistence import load
 from ..persistence._folder import printable, shown
 from ._trade_off import tested_trade_off
 

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.datasets import load_iris
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 
 from skellipsoid.baselines import (
@@ -276,3 +278,15 @@ def test_openmax_that_calls_its_own_rows_unknown_says_so():
     assert (clf.predict(rows) == -1).mean() > 0.5
     few = from_logits(OpenMaxClassifier(threshold=0.0, n_ranked=1, tail_size=2), rows, y)
     assert (few.predict(rows) == y).mean() > 0.5
+
+
+def test_weights_reach_the_last_step_of_a_pipeline():
+    X, y = load_iris(return_X_y=True)
+    weights = np.where(y == 0, 1000.0, 1.0)
+    alone = EnergyClassifier(LogisticRegression(max_iter=5000), threshold=0.0).fit(X, y, sample_weight=weights)
+    piped = EnergyClassifier(make_pipeline(LogisticRegression(max_iter=5000)), threshold=0.0).fit(
+        X, y, sample_weight=weights
+    )
+    np.testing.assert_allclose(piped.score_samples(X), alone.score_samples(X))
+    plain = EnergyClassifier(make_pipeline(LogisticRegression(max_iter=5000)), threshold=0.0).fit(X, y)
+    assert abs(piped.score_samples(X) - plain.score_samples(X)).max() > 0.1

@@ -314,6 +314,7 @@ def test_the_repository_has_plans():
     assert {path.stem for path in BENCHMARKS.glob("*.toml")} == {
         "ablations",
         "encoder_ablations",
+        "full",
         "methods",
         "mpnet",
         "stability",
