@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
-from ._encoder import SupConTextEncoder
+from ._explain import takes_texts
 from ._labels import check_same_kind
-from ._pipelines import less_class_offsets, read_estimator, split_estimator
+from ._pipelines import less_class_offsets, read_estimator
 from ._texts import check_texts
 from .persistence._folder import printable
 
@@ -94,14 +94,9 @@ def compare(
         margin_before=one.margin[rows],
         margin_after=other.margin[rows],
     )
-    if _takes_texts(before):
+    if takes_texts(before):
         changed["text"] = np.array(check_texts(X), dtype=object)[rows]
     return Comparison(len(old), changed, _count_pairs(old[rows], new[rows]), _count_classes(old, new), repeat_shares)
-
-
-def _takes_texts(estimator: Any) -> bool:
-    steps = split_estimator(estimator)[0]
-    return bool(steps) and isinstance(steps[0], SupConTextEncoder)
 
 
 def _answers(estimator: Any, X: ArrayLike, name: str) -> _Answers:

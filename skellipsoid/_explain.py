@@ -99,9 +99,8 @@ def explain(
     classifier, features = read_estimator(estimator, X, _MEMBERS, "explain")
     _check_count(n_axes, "n_axes")
     rows = classifier._validate_scored_data(features)
-    steps = split_estimator(estimator)[0]
-    takes_texts = bool(steps) and isinstance(steps[0], SupConTextEncoder)
-    found: dict[str, NDArray[Any]] = {"text": np.array(check_texts(X), dtype=object)} if takes_texts else {}
+    of_texts = takes_texts(estimator)
+    found: dict[str, NDArray[Any]] = {"text": np.array(check_texts(X), dtype=object)} if of_texts else {}
     found["answer"], found["nearest_class"] = classifier.predict(features), classifier.predict_known(features)
     found["margin"] = classifier.score_samples(features)
     if getattr(classifier, "held_out_scores_", None) is not None:
@@ -109,9 +108,15 @@ def explain(
     found |= _runner_up(classifier, features, found["nearest_class"], found["margin"])
     found |= _shares(classifier, rows, found["nearest_class"], found["margin"], n_axes)
     if n_neighbors:
-        columns, candidates = _candidates(estimator, reference, n_neighbors, takes_texts=takes_texts)
+        columns, candidates = _candidates(estimator, reference, n_neighbors, takes_texts=of_texts)
         found |= _neighbors(rows, classifier._validate_scored_data(candidates), columns, n_neighbors)
     return Bunch(**found)
+
+
+def takes_texts(estimator: Any) -> bool:
+    """Whether an estimator begins with a text encoder."""
+    steps = split_estimator(estimator)[0]
+    return bool(steps) and isinstance(steps[0], SupConTextEncoder)
 
 
 def _check_count(count: Any, name: str, most: int | None = None, what: str = "") -> None:

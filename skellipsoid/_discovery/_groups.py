@@ -22,6 +22,11 @@ class _Groups(NamedTuple):
     counts: Floats  # (n_groups,) samples
     labels: Integers  # (n_samples,) group of each sample
 
+    @classmethod
+    def of_samples(cls, rows: Floats) -> "_Groups":
+        """Make each sample a group of its own."""
+        return cls(rows, np.ones(len(rows)), np.arange(len(rows)))
+
     def merged(self, labels: Integers) -> "_Groups":
         """Join groups by labels from 0."""
         counts = np.bincount(labels, self.counts).astype(np.float64)
@@ -53,7 +58,7 @@ def find_groups(rows: Floats, between: Floats, min_size: int) -> Integers:
     """
     if not len(between):
         return np.full(len(rows), -1)
-    found = _agglomerate(_Groups(rows, np.ones(len(rows)), np.arange(len(rows))), between)
+    found = _agglomerate(_Groups.of_samples(rows), between)
     labels = _without_small(found.labels, min_size)
     for _ in range(2):
         for _ in range(N_ROUNDS):
@@ -77,11 +82,9 @@ def _without_small(labels: Integers, min_size: int) -> Integers:
 
 def _means(rows: Floats, labels: Integers) -> _Groups:
     """Make groups from the labels of samples, −1 in none; the labels of the groups are their numbers."""
-    inside = labels >= 0
-    counts = np.bincount(labels[inside]).astype(np.float64)
-    sums = np.zeros((len(counts), rows.shape[1]))
-    np.add.at(sums, labels[inside], rows[inside])
-    return _Groups(sums / counts[:, np.newaxis], counts, np.arange(len(counts)))
+    inside = np.flatnonzero(labels >= 0)
+    found = _Groups.of_samples(rows[inside]).merged(labels[inside])
+    return found._replace(labels=np.arange(len(found.counts)))
 
 
 def _assign(rows: Floats, labels: Integers, between: Floats) -> Integers:

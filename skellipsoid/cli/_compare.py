@@ -4,14 +4,14 @@ import argparse
 import csv
 
 from .._compare import compare as compare_models
-from ._use import lines_of_input, load_model, texts_of_file
+from ._use import load_model, texts_of_file, with_content
 
 
 def compare(options: argparse.Namespace) -> None:
     """Report the answers that differ between two models, on lines from standard input or the texts of a file."""
     given = texts_of_file(options)
     before, after = (load_model(folder, verbose=0) for folder in (options.before, options.after))
-    texts = [text for text in (lines_of_input() if given is None else given) if text.strip()]
+    texts = with_content(given)
     if not texts:
         msg = "There are no texts to compare: give lines on standard input, or a file with --data."
         raise ValueError(msg)

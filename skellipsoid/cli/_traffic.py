@@ -12,7 +12,7 @@ from .._pipelines import read_estimator
 from .._traffic._held import Floats, HeldOutScores, Integers
 from .._traffic._share import MEMBERS, open_share_of, score
 from ..persistence._folder import printable
-from ._use import lines_of_input, load_model, texts_of_file
+from ._use import load_model, texts_of_file, with_content
 
 #: Intents that are listed.
 _N_INTENTS = 5
@@ -20,8 +20,7 @@ _N_INTENTS = 5
 
 def traffic(options: argparse.Namespace) -> None:
     """Print how much of a log is new, and the limit that this share asks for."""
-    given = texts_of_file(options)
-    texts = [text for text in (lines_of_input() if given is None else given) if text.strip()]
+    texts = with_content(texts_of_file(options))
     if not texts:
         msg = "There is no text to read; pass a log with one message a line, or a file with --data."
         raise ValueError(msg)

@@ -67,6 +67,11 @@ def lines_of_input() -> Iterator[str]:
     return (line.rstrip("\r\n") for line in decode_lines(sys.stdin.buffer, _note_damaged, "The input"))
 
 
+def with_content(given: list[str] | None) -> list[str]:
+    """Texts that are not blank, of a file or else of standard input."""
+    return [text for text in (lines_of_input() if given is None else given) if text.strip()]
+
+
 def evaluate(options: argparse.Namespace) -> None:
     """Report on the texts of a file, and draw the confusion matrix."""
     if options.plot is not None:
