@@ -7,6 +7,7 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from . import baselines, benchmark, datasets, metrics, model_selection, plotting
+    from ._changes import add_classes, merge_classes, remove_classes, update_classes
     from ._compare import Comparison, compare
     from ._data_check import check_training_features, check_training_texts
     from ._discovery import DiscoveredClasses, discover_classes
@@ -30,6 +31,7 @@ __all__ = [
     "SupConTextEncoder",
     "TunedOperatingPointCV",
     "__version__",
+    "add_classes",
     "baselines",
     "benchmark",
     "check_training_features",
@@ -40,12 +42,15 @@ __all__ = [
     "estimate_open_share",
     "explain",
     "load",
+    "merge_classes",
     "metrics",
     "model_selection",
     "plotting",
     "predict_open_proba",
+    "remove_classes",
     "save",
     "set_operating_point",
+    "update_classes",
 ]
 
 #: Modules that a name is imported from when it is first used: torch and scikit-learn take seconds to import.
@@ -58,6 +63,7 @@ _MODULE_OF = {
     "ScoreOpenSetClassifier": "baselines._own_score",
     "SupConTextEncoder": "_encoder",
     "TunedOperatingPointCV": "_operating_point",
+    "add_classes": "_changes",
     "check_training_features": "_data_check",
     "check_training_texts": "_data_check",
     "compare": "_compare",
@@ -65,9 +71,12 @@ _MODULE_OF = {
     "estimate_open_share": "_traffic",
     "explain": "_explain",
     "load": "persistence",
+    "merge_classes": "_changes",
     "predict_open_proba": "_traffic",
+    "remove_classes": "_changes",
     "save": "persistence",
     "set_operating_point": "_operating_point",
+    "update_classes": "_changes",
 }
 _MODULES = ("baselines", "benchmark", "datasets", "metrics", "model_selection", "persistence", "plotting")
 

@@ -14,8 +14,9 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from ._base import BoundaryOpenSetClassifier
+from ._changes import ChangesClasses
 from ._elidecide import EliDecide
-from ._engine.boundary.boundaries import Boundaries, Metric, Shapes
+from ._engine.boundary.boundaries import Boundaries, Chosen, Metric, Shapes, ShapeWeights
 from ._engine.boundary.closed_form import fit_closed_form
 from ._engine.boundary.geometry import Factors, scoring_chunks
 from ._engine.boundary.held_out import FEWEST_OF_CLASS
@@ -25,6 +26,7 @@ from ._engine.common.devices import explain_out_of_memory, resolve_device, resol
 from ._engine.common.samples import Gathered, Samples, find_scale
 from ._fitted_axes import FittedAxes
 from ._held_out import KeepsHeldOut
+from ._kept_samples import KeptSamples
 from ._labels import as_labels, check_same_kind
 from ._validation import (
     check_groups,
@@ -37,7 +39,7 @@ from ._validation import (
 )
 
 
-class EllipsoidOpenSetClassifier(FittedAxes, KeepsHeldOut, BoundaryOpenSetClassifier):
+class EllipsoidOpenSetClassifier(FittedAxes, KeepsHeldOut, ChangesClasses, BoundaryOpenSetClassifier):
     """Open-set classifier with one ellipsoid around each known class.
 
     The region of each known class k is one ellipsoid { z : ‖A_k (z − m_k)‖₂ ≤ Δ_k } with the matrix A_k, the centre
@@ -75,6 +77,12 @@ class EllipsoidOpenSetClassifier(FittedAxes, KeepsHeldOut, BoundaryOpenSetClassi
     outliers : {"drop", "keep"}, default="drop"
         Whether training samples that lie more than 20 times as far from the middle of their class as its typical sample
         are left out of the fit, with a warning that names them.
+
+    keep_samples : bool, default=False
+        Whether the fitted classifier keeps its training samples, in single precision. Classes can then be added,
+        updated, merged and removed without another fit (``add_classes`` and so on). With about 100 samples in a class
+        this doubles the size of a saved classifier. A trainer keeps none. Read more in the
+        :ref:`User Guide <changing_classes>`.
 
     open_label : int or str, default=-1
         The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
@@ -125,7 +133,11 @@ class EllipsoidOpenSetClassifier(FittedAxes, KeepsHeldOut, BoundaryOpenSetClassi
         Offset of each class relative to ``offset_``; zeros after ``fit``.
 
     groups_ : ndarray of shape (n_samples,)
-        Samples with the same number were held out together. −1 for samples of weight 0 and outliers.
+        Samples with the same number were held out together. −1 for samples of weight 0 and outliers. After a change of
+        classes: of the distinct samples that are kept.
+
+    changes_ : list of dict
+        Changes of the classes since ``fit``: what was done, to which classes, with how many samples, and when.
 
     held_out_scores_ : ndarray of shape (n_held_out,) or None
         Scores of known samples by boundaries that were computed without them, in ascending order; with a trainer, of
@@ -175,6 +187,7 @@ class EllipsoidOpenSetClassifier(FittedAxes, KeepsHeldOut, BoundaryOpenSetClassi
         "trainer": [EliDecide, None],
         "duplicates": [StrOptions({"once", "each", "off"})],
         "outliers": [StrOptions({"drop", "keep"})],
+        "keep_samples": ["boolean"],
         "open_label": [Real, str],
         "device": [str, torch.device],
         "random_state": ["random_state"],
@@ -188,6 +201,7 @@ class EllipsoidOpenSetClassifier(FittedAxes, KeepsHeldOut, BoundaryOpenSetClassi
         trainer: EliDecide | None = None,
         duplicates: str = "once",
         outliers: str = "drop",
+        keep_samples: bool = False,
         open_label: int | str = -1,
         device: str | torch.device = "auto",
         random_state: int | np.random.RandomState | None = None,
@@ -197,6 +211,7 @@ class EllipsoidOpenSetClassifier(FittedAxes, KeepsHeldOut, BoundaryOpenSetClassi
         self.trainer = trainer
         self.duplicates = duplicates
         self.outliers = outliers
+        self.keep_samples = keep_samples
         self.open_label = open_label
         self.device = device
         self.random_state = random_state
@@ -363,24 +378,43 @@ class EllipsoidOpenSetClassifier(FittedAxes, KeepsHeldOut, BoundaryOpenSetClassi
         if self.trainer is not None:
             what = f"{n_classes} classes × {n_features} × {n_features} matrices with Adam's two moments"
         with explain_out_of_memory(what, "reduce the number of features (PCA) or use device='cpu'"):
-            samples = Samples.of(
-                self._standardize(X, np.float32).to(device),
-                torch.from_numpy(classes).to(device),
-                n_classes,
-                gathered.weights,
-                gathered.units,
-                gathered.groups,
-            )
-            opened = self._standardize(real_open, np.float32).to(device)
-            seed = resolve_seed(self.random_state)
+            rows, opened = self._standardize(X, np.float32), self._standardize(real_open, np.float32)
             if self.trainer is None:
-                fitted = fit_closed_form(samples, opened, BoundarySettings(self.alpha, self.beta), seed)
+                kept = KeptSamples.of(self._mean, rows.numpy(), classes, gathered, opened.numpy())
+                fitted = self._fit_closed_form(kept, device)
             else:
                 settings = self.trainer._settings(self.alpha, self.beta, n_classes)
-                fitted = fit_paper(samples, opened, settings, seed, self._as_samples(validation, device))
+                labels = torch.from_numpy(classes).to(device)
+                samples = Samples.of(
+                    rows.to(device), labels, n_classes, gathered.weights, gathered.units, gathered.groups
+                )
+                seed, checked = resolve_seed(self.random_state), self._as_samples(validation, device)
+                fitted = fit_paper(samples, opened.to(device), settings, seed, checked)
         self._store(fitted)
+        self._kept = kept.arrays() if self.trainer is None and self.keep_samples else None
+        self.changes_: list[dict[str, Any]] = []
         if self.trainer is None:
             self._warn_of_few(classes, gathered.groups, fitted.degenerate.cpu().numpy())
+
+    def _fit_closed_form(self, kept: KeptSamples, device: torch.device, given: Chosen | None = None) -> Boundaries:
+        samples, opened = kept.samples(len(self.classes_), device), torch.from_numpy(kept.open_rows).to(device)
+        settings = BoundarySettings(self.alpha, self.beta)
+        return fit_closed_form(samples, opened, settings, resolve_seed(self.random_state), given)
+
+    def _fit_kept(self, kept: KeptSamples, chosen_by: "EllipsoidOpenSetClassifier | None") -> None:
+        """Fit to samples that an earlier fit kept, with its shares and its size where it has some."""
+        known = self._check_single_groups(kept.gathered(), kept.classes)
+        kept = kept.with_groups(known.groups)
+        given = None
+        if chosen_by is not None and chosen_by.shrinkage_ is not None:
+            shares = ShapeWeights(chosen_by.spherical_share_, chosen_by.between_share_, chosen_by.shrinkage_)
+            given = Chosen(shares, chosen_by._radius_scale, chosen_by._mean_error)
+        self._mean = kept.mean
+        self.groups_ = kept.groups
+        fitted = self._fit_closed_form(kept, resolve_device(self.device), given)
+        self._store(fitted)
+        self._kept = kept.arrays()
+        self._warn_of_few(kept.classes, kept.groups, fitted.degenerate.cpu().numpy())
 
     def _as_samples(
         self, validation: tuple[NDArray[Any], NDArray[Any]] | None, device: torch.device
@@ -439,6 +473,8 @@ class EllipsoidOpenSetClassifier(FittedAxes, KeepsHeldOut, BoundaryOpenSetClassi
             self._class_counts, self._class_freedoms = _array(moments.counts), _array(moments.freedoms)
             self._axis_scatters, self._between = _array(moments.scatters), _array(moments.between)
             self._stretches, self._off_variance = _array(moments.stretches), moments.off_span
+        if fitted.chosen:
+            self._radius_scale, self._mean_error = fitted.chosen.scale, fitted.chosen.error
         self._held_out = self.held_out_scores_ = None
         if (left := fitted.held_out) is not None:
             self._keep_held_out(left.margins, left.assigned, left.classes, left.weights, left.is_open)

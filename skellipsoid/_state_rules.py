@@ -95,6 +95,50 @@ def _is_held_out(value: Any) -> bool:
     return {array.shape for array in value.values()} == {(len(value["scores"]),)}
 
 
+#: What ``_kept`` has, by the kinds of numbers, and how many dimensions.
+_KEPT = {
+    "mean": ("f", 1),
+    "rows": ("f", 2),
+    "classes": ("iu", 1),
+    "weights": ("f", 1),
+    "copies": ("iu", 1),
+    "units": ("iu", 1),
+    "groups": ("iu", 1),
+    "open_rows": ("f", 2),
+}
+
+
+def _is_kept(value: Any) -> bool:
+    if not isinstance(value, Mapping) or value.keys() != _KEPT.keys():
+        return False
+    return all(is_array(kind)(value[name]) and value[name].ndim == n for name, (kind, n) in _KEPT.items())
+
+
+def check_kept(kept: Any, sizes: Sizes) -> None:
+    """Raise an error if the samples that a classifier kept do not fit it."""
+    if kept is None:
+        return
+    n_features, n_kept = sizes["n_features"], len(kept["rows"])
+    wide = [kept[name].shape[-1] == n_features for name in ("mean", "rows", "open_rows")]
+    long = [len(kept[name]) == n_kept for name in ("classes", "weights", "copies", "units", "groups")]
+    refuse(not all(wide + long), "_kept has arrays of unlike sizes")
+    finite = all(np.isfinite(array).all() for array in kept.values())
+    refuse(not finite or (kept["weights"] <= 0).any(), "_kept holds numbers that are not finite, or weights of 0")
+    refuse(
+        min(int(kept[name].min(initial=1)) for name in ("copies", "units", "groups")) < 0 or (kept["copies"] < 1).any(),
+        "_kept holds numbers below 0",
+    )
+    found = np.unique(kept["classes"])
+    refuse(not np.array_equal(found, np.arange(sizes["n_classes"])), "_kept must hold samples of each class")
+
+
+def _is_changes(value: Any) -> bool:
+    if not isinstance(value, list):
+        return False
+    names = {"what", "classes", "n_samples", "when"}
+    return all(isinstance(change, Mapping) and names <= change.keys() <= names | {"into"} for change in value)
+
+
 def check_held_out(classifier: Any, sizes: Sizes) -> None:
     """Raise an error if held-out scores are no numbers, or of classes that do not exist."""
     held_out = getattr(classifier, "_held_out", None)
@@ -157,6 +201,9 @@ N_ITER = Rule("an integer of at least 0", lambda value: value == 0 or is_count(v
 ESTIMATOR = Rule("an estimator", lambda value: hasattr(value, "predict"))
 #: Held-out scores of those that have some.
 HELD_OUT = Rule("a mapping of arrays of equal length", _is_held_out, nullable=True)
+#: Samples of those that keep some, and what was done to their classes.
+KEPT = Rule("a mapping of arrays of samples", _is_kept, nullable=True)
+CHANGES = Rule("a list of changes", _is_changes)
 #: What every open-set classifier has.
 CLASSIFIER = {
     "n_features_in_": N_FEATURES,

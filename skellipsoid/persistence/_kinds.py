@@ -24,11 +24,13 @@ from .._monitor import SUSPICIONS, OpenShareMonitor
 from .._operating_point import TunedOperatingPointCV
 from .._pipelines import split_estimator
 from .._state_rules import (
+    CHANGES,
     CLASSES,
     CLASSIFIER,
     COUNT,
     ESTIMATOR,
     HELD_OUT,
+    KEPT,
     LABEL,
     N_FEATURES,
     N_ITER,
@@ -39,6 +41,7 @@ from .._state_rules import (
     Rule,
     Sizes,
     check_held_out,
+    check_kept,
     check_open_label,
     floats,
     integers,
@@ -80,6 +83,7 @@ def _check_ellipsoid(clf: EllipsoidOpenSetClassifier, sizes: Sizes) -> None:
     if clf.held_out_scores_ is not None and (np.diff(clf.held_out_scores_) < 0).any():
         msg = "held_out_scores_ must be in ascending order"
         raise ValueError(msg)
+    check_kept(clf._kept, sizes)
     n_coordinates = sizes["n_features"]
     if clf._metric_axes is not None:
         n_coordinates = sizes["n_metric"] + (clf._metric_products is not None)
@@ -148,6 +152,8 @@ _MOMENTS = {
     "_between": optional(floats("n_metric")),
     "_stretches": optional(floats("n_metric")),
     "_off_variance": optional(NUMBER),
+    "_radius_scale": optional(NUMBER),
+    "_mean_error": optional(POSITIVE),
 }
 _ELLIPSOID = {
     **CLASSIFIER,
@@ -174,6 +180,8 @@ _ELLIPSOID = {
     "n_iter_": COUNT,
     "loss_curve_": NUMBERS,
     "validation_scores_": or_none(NUMBERS),
+    "changes_": CHANGES,
+    "_kept": KEPT,
     **_MOMENTS,
 }
 _KEPT_TEXTS = {

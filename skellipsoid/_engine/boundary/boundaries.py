@@ -72,6 +72,14 @@ class ShapeWeights(NamedTuple):
     shared: float  # ρ, share of Q in the shape of a class
 
 
+class Chosen(NamedTuple):
+    """What a fit chooses by left-out samples; with it given, boundaries follow from the samples alone."""
+
+    weights: ShapeWeights
+    scale: float  # radius of a class of very many samples, in the metric Σ_k⁻¹
+    error: float  # e: the radius of n samples is √(1 + e / n) times as large
+
+
 class Moments(NamedTuple):
     """Statistics that the closed form is computed from: shrinkage, class counts, scatters, covariances."""
 
@@ -95,5 +103,6 @@ class Boundaries:
     degenerate: Tensor  # (n_classes,) Boolean: classes without spread
     held_out: HeldOut | None = None
     moments: Moments | None = None  # of the closed form
+    chosen: Chosen | None = None  # by the closed form
     losses: list[float] = field(default_factory=list)  # of a trainer, one for each epoch
     scores: list[float] = field(default_factory=list)  # of the validation samples of a trainer

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ..common.samples import Integers, Samples
 from . import class_sizes
-from .boundaries import Boundaries, Metric, Shapes, ShapeWeights
+from .boundaries import Boundaries, Chosen, Metric, Shapes, ShapeWeights
 from .covariance import LeftOutSamples, LeftOutShapes, has_background
 from .geometry import Factors, Spheres, class_spheres, class_weights
 from .held_out import (
@@ -31,7 +31,7 @@ from .held_out import (
 )
 from .mixtures import FEWEST_SYNTHETIC, MOST_NEGATIVES, draw_synthetic_classes
 from .settings import BoundarySettings
-from .shared_shapes import Frame, label_distances, principal_frame, shared_frame
+from .shared_shapes import Frame, label_distances, principal_frame, rotated, shared_frame
 
 #: Candidates of ρ, the share of the shared shape in that of a class. With 0.99 and 0.999 besides, F1 changes by +0.1 to
 #: −0.4 (benchmarks/TRIED.md, *Before*).
@@ -52,7 +52,9 @@ MOST_OF_SET = 4
 TIE = 1e-9
 
 
-def fit_closed_form(samples: Samples, real_open: Tensor, settings: BoundarySettings, seed: int) -> Boundaries:
+def fit_closed_form(
+    samples: Samples, real_open: Tensor, settings: BoundarySettings, seed: int, given: Chosen | None = None
+) -> Boundaries:
     """Fit one ellipsoid per class in closed form, to features of unit scale.
 
     Parameters
@@ -63,30 +65,37 @@ def fit_closed_form(samples: Samples, real_open: Tensor, settings: BoundarySetti
         Samples that are known to be open; may be empty.
     settings : BoundarySettings
     seed : int
+    given : Chosen, optional
+        Shares and size of an earlier fit. Nothing is chosen then.
     """
     spheres = class_spheres(samples)
     if spheres.degenerate.all():
         return _fit_degenerate(spheres)
     rng = np.random.default_rng([seed, 1])
     scored = torch.nonzero(~spheres.degenerate[samples.classes]).flatten()
-    subset = scored
-    if len(scored) > MOST_VALIDATION:
-        drawn = rng.permutation(len(scored))
-        drawn = drawn[_few_of_sets(samples.sets[scored.cpu().numpy()][drawn])]
-        subset = scored[np.sort(drawn[:MOST_VALIDATION])]
-    frame = shared_frame(principal_frame(samples, spheres.degenerate), subset)
-    validator = _Validator(frame, real_open)
-    between, shared = _choose_weights(validator, validator.known(subset))
+    frame = principal_frame(samples, spheres.degenerate)
+    subset = scored if given else _validation_subset(samples, scored, rng)
+    frame = rotated(frame, given.weights.spherical) if given else shared_frame(frame, subset)
+    validator = _Validator(frame, real_open, given.error if given else None)
+    if given:
+        between, shared = given.weights.between if has_background(frame) else None, given.weights.shared
+    else:
+        between, shared = _choose_weights(validator, validator.known(subset))
     shapes = LeftOutShapes(frame, between)
-    known = validator.known(scored)
-    synthetic = validator.synthetic(known[-1].sources, settings.alpha, rng)
-    held_out = validator.validate(shapes, [*known, synthetic] if synthetic else known, [shared])[0]
-    unit = _mean_distance(held_out)
-    scale = best_scale(held_out, held_out.strictness)[0] * (1 + BOUNDARY_TOLERANCE)
-    scale *= loss_scale(held_out, settings.beta) / loss_scale(held_out, 0.5)
+    parts = validator.known(scored)
+    if not given and (synthetic := validator.synthetic(parts[-1].sources, settings.alpha, rng)):
+        parts.append(synthetic)
+    held_out = validator.validate(shapes, parts, [shared])[0]
+    unit, error = _mean_distance(held_out), held_out.mean_error
+    if given:
+        scale = given.scale * validator.typical_unit(error)
+    else:
+        scale = best_scale(held_out, held_out.strictness)[0] * (1 + BOUNDARY_TOLERANCE)
+        scale *= loss_scale(held_out, settings.beta) / loss_scale(held_out, 0.5)
     # Distances are multiples of the paper's mean radius.
     radius = float(spheres.radii[~spheres.degenerate].mean())
-    radii = radius * scale / unit * validator.units(held_out.mean_error)
+    radii = radius * scale / unit * validator.units(error)
+    weights = ShapeWeights(frame.spherical, between, shared)
     return Boundaries(
         origin=frame.origin,
         centroids=frame.means @ frame.back,
@@ -94,8 +103,18 @@ def fit_closed_form(samples: Samples, real_open: Tensor, settings: BoundarySetti
         shapes=shapes.shapes(shared, (radius / unit) ** 2, radii),
         degenerate=spheres.degenerate,
         held_out=held_out.kept(scale),
-        moments=shapes.moments(ShapeWeights(frame.spherical, between, shared)),
+        moments=shapes.moments(weights),
+        chosen=Chosen(weights, scale / validator.typical_unit(error), error),
     )
+
+
+def _validation_subset(samples: Samples, scored: Tensor, rng: np.random.Generator) -> Tensor:
+    """Draw the samples that choose the shapes, if there are many."""
+    if len(scored) <= MOST_VALIDATION:
+        return scored
+    drawn = rng.permutation(len(scored))
+    drawn = drawn[_few_of_sets(samples.sets[scored.cpu().numpy()][drawn])]
+    return scored[np.sort(drawn[:MOST_VALIDATION])]
 
 
 def _few_of_sets(sets: Integers) -> NDArray[np.bool_]:
@@ -127,10 +146,12 @@ class _Validator:
     ----------
     frame : Frame
     real_open : Tensor of shape (n_open, n_features)
+    error : float, optional
+        e of an earlier fit; ``None`` estimates it.
     """
 
-    def __init__(self, frame: Frame, real_open: Tensor) -> None:
-        self.frame, self.samples = frame, frame.samples
+    def __init__(self, frame: Frame, real_open: Tensor, error: float | None = None) -> None:
+        self.frame, self.samples, self.error = frame, frame.samples, error
         #: Effective number of samples of each class, (n_classes,), and its geometric mean. A class without spread has
         #: the radius of a class of that size.
         self.typical_size = float((frame.sets.freedoms[~frame.degenerate] + 1).log().mean().exp())
@@ -213,6 +234,10 @@ class _Validator:
         """Units of the distances and radii of classes: by default of all of them, (n_classes,)."""
         return class_sizes.units(error, self.sizes if sizes is None else sizes, self.typical_size)
 
+    def typical_unit(self, error: float) -> float:
+        """Give the unit of a class of typical size, where that of a class of very many samples is 1."""
+        return float((1 + error / self.typical_size) ** 0.5)
+
     def _sizes(self, part: LeftOutSamples) -> Tensor:
         """Effective number of samples of the class that scores each sample; of its own class without its set."""
         sizes = self.sizes[part.assigned]
@@ -222,7 +247,9 @@ class _Validator:
         return torch.where(is_own, self.frame.sets.own_freedoms[part.sources] + 1, sizes)
 
     def _mean_error(self, known: LeftOutSamples, distances: Tensor) -> float:
-        """Estimate e from the known samples that their own class scores."""
+        """Estimate e from the known samples that their own class scores, unless it is given."""
+        if self.error is not None:
+            return self.error
         classes = self.samples.classes[known.sources]
         columns = distances.square(), classes, self._sizes(known), self.samples.weights[known.sources]
         return class_sizes.mean_error(*(column[known.assigned == classes].cpu().numpy() for column in columns))

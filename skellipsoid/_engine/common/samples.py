@@ -178,12 +178,20 @@ class Gathered(NamedTuple):
     weights: Floats  # (n_distinct,)
     units: Integers  # (n_distinct,)
     groups: Integers  # (n_distinct,)
+    copies: Integers  # (n_distinct,) number of the equal samples
     found: Integers  # (n_samples,) group of each given sample
+    places: Integers  # (n_samples,) distinct sample that each given sample equals
 
     def where(self, kept: NDArray[np.bool_]) -> "Gathered":
         """Select samples, (n_distinct,) Boolean; the mean weight of a unit of them is 1."""
         weights = normalized(self.weights[kept], self.units[kept])
-        return Gathered(self.rows[kept], weights, self.units[kept], self.groups[kept], self.found)
+        return self._replace(
+            rows=self.rows[kept],
+            weights=weights,
+            units=self.units[kept],
+            groups=self.groups[kept],
+            copies=self.copies[kept],
+        )
 
 
 def gather(
@@ -217,7 +225,8 @@ def gather(
     same = in_order(keys) if len(np.unique(units)) < n_samples else np.arange(n_samples)
     rows = np.unique(same, return_index=True)[1]
     totals = np.bincount(same, weights).astype(np.float64)
-    return Gathered(rows, normalized(totals, units[rows]), units[rows], found[rows], found)
+    weights = normalized(totals, units[rows])
+    return Gathered(rows, weights, units[rows], found[rows], np.bincount(same), found, same)
 
 
 def normalized(weights: Floats, units: Integers) -> Floats:
