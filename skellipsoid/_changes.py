@@ -342,7 +342,7 @@ def _wider(first: NDArray[np.float64] | None, second: NDArray[np.float64] | None
     return np.array([min(first[0], second[0]), max(first[1], second[1])])
 
 
-def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None = None) -> Any:
+def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None = None, *, refresh: bool = False) -> Any:
     """Add new classes to a fitted Pipeline: its transformers stay, its classifier gets the classes.
 
     Read more in the :ref:`User Guide <changing_classes>`.
@@ -357,6 +357,8 @@ def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None =
         Labels. Samples labelled ``open_label`` join the open samples.
     groups : array-like of shape (n_samples,), default=None
         Group of each sample, as in ``fit``.
+    refresh : bool, default=False
+        Whether to choose the shares and the size of the boundaries anew, too.
 
     Returns
     -------
@@ -384,10 +386,12 @@ def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None =
     >>> add_classes(pipe, X[200:], y[200:]).predict([[0, 9]]).tolist()
     ['c']
     """
-    return _changed(estimator, "add_classes", X, y, groups)
+    return _changed(estimator, "add_classes", X, y, groups, refresh=refresh)
 
 
-def update_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None = None) -> Any:
+def update_classes(
+    estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None = None, *, refresh: bool = False
+) -> Any:
     """Add samples of known classes to a fitted Pipeline: as :func:`add_classes`, for labels that are known.
 
     Parameters
@@ -397,16 +401,18 @@ def update_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | Non
         As ``estimator.predict`` takes it.
     y : array-like of shape (n_samples,)
     groups : array-like of shape (n_samples,), default=None
+    refresh : bool, default=False
+        Whether to choose the shares and the size of the boundaries anew, too.
 
     Returns
     -------
     estimator : object
         A new estimator with the same fitted transformers.
     """
-    return _changed(estimator, "update_classes", X, y, groups)
+    return _changed(estimator, "update_classes", X, y, groups, refresh=refresh)
 
 
-def remove_classes(estimator: Any, labels: ArrayLike) -> Any:
+def remove_classes(estimator: Any, labels: ArrayLike, *, refresh: bool = False) -> Any:
     """Remove classes from a fitted Pipeline; its transformers stay.
 
     Parameters
@@ -414,16 +420,18 @@ def remove_classes(estimator: Any, labels: ArrayLike) -> Any:
     estimator : classifier or Pipeline
     labels : array-like of shape (n_labels,)
         Known classes.
+    refresh : bool, default=False
+        Whether to choose the shares and the size of the boundaries anew, too.
 
     Returns
     -------
     estimator : object
         A new estimator with the same fitted transformers.
     """
-    return _changed(estimator, "remove_classes", labels)
+    return _changed(estimator, "remove_classes", labels, refresh=refresh)
 
 
-def merge_classes(estimator: Any, merged: Mapping[Any, Sequence[Any]]) -> Any:
+def merge_classes(estimator: Any, merged: Mapping[Any, Sequence[Any]], *, refresh: bool = False) -> Any:
     """Merge classes of a fitted Pipeline, or rename them; its transformers stay.
 
     Parameters
@@ -431,23 +439,25 @@ def merge_classes(estimator: Any, merged: Mapping[Any, Sequence[Any]]) -> Any:
     estimator : classifier or Pipeline
     merged : mapping
         The new label, and the known classes that become this class: ``{"new": ["a", "b"]}``.
+    refresh : bool, default=False
+        Whether to choose the shares and the size of the boundaries anew, too.
 
     Returns
     -------
     estimator : object
         A new estimator with the same fitted transformers.
     """
-    return _changed(estimator, "merge_classes", merged)
+    return _changed(estimator, "merge_classes", merged, refresh=refresh)
 
 
-def _changed(estimator: Any, method: str, *arguments: Any) -> Any:
+def _changed(estimator: Any, method: str, *arguments: Any, refresh: bool) -> Any:
     if isinstance(estimator, Pipeline):
         *steps, (name, last) = estimator.steps
         if method in ("add_classes", "update_classes"):
             X, *others = arguments
             arguments = (estimator[:-1].transform(X) if steps else X, *others)
         changed = copy(estimator)
-        changed.steps = [*steps, (name, _changed(last, method, *arguments))]
+        changed.steps = [*steps, (name, _changed(last, method, *arguments, refresh=refresh))]
         return changed
     if not isinstance(estimator, ChangesClasses):
         msg = (
@@ -455,4 +465,5 @@ def _changed(estimator: Any, method: str, *arguments: Any) -> Any:
             "or a Pipeline that ends in one, or fit a new estimator on all samples."
         )
         raise TypeError(msg)
-    return getattr(estimator, method)(*arguments)
+    changed = getattr(estimator, method)(*arguments)
+    return changed.refresh() if refresh else changed

@@ -325,6 +325,9 @@ class TestPipelines:
         less = skellipsoid.merge_classes(skellipsoid.remove_classes(again, [9]), {8: [7, 8]})
         assert less.predict(X).max() == 8
         assert 7 not in less.predict(X)
+        fresh = skellipsoid.add_classes(old, X[y >= 8], y[y >= 8], refresh=True)
+        assert fresh[-1].changes_[-1]["what"] == "refresh"
+        assert fresh[-1].shrinkage_ != more[-1].shrinkage_
 
     def test_others_are_refused(self):
         with pytest.raises(TypeError, match="StandardScaler"):

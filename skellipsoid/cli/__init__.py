@@ -1,4 +1,6 @@
-"""The command ``skellipsoid``: train on your own file, evaluate it, label lines, read a log; demo and benchmark.
+"""The command ``skellipsoid``: train on your own file, evaluate it, label lines, read a log, change classes.
+
+Besides: a demo, a comparison of models, and the benchmark.
 
 Each command imports its slow dependencies itself.
 """
@@ -87,6 +89,10 @@ def _run(options: argparse.Namespace) -> None:
         from ._traffic import traffic
 
         traffic(options)
+    elif options.command in ("add", "remove", "merge"):
+        from . import _change
+
+        getattr(_change, options.command)(options)
     elif options.command == "bench":
         from ._bench import bench
 

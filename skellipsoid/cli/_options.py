@@ -17,13 +17,16 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="skellipsoid", description="Open-set classification of text.")
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(
-        dest="command", required=True, metavar="demo | train | evaluate | predict | traffic | compare | bench"
+        dest="command",
+        required=True,
+        metavar="demo | train | evaluate | predict | traffic | add | remove | merge | compare | bench",
     )
     _add_demo(commands)
     _add_train(commands)
     _add_evaluate(commands)
     _add_predict(commands)
     _add_traffic(commands)
+    _add_changes(commands)
     _add_compare(commands)
     add_bench(commands, _seed, _plot_file)
     for command in commands.choices.values():
@@ -158,6 +161,33 @@ def _add_traffic(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     traffic.add_argument(
         "--save", type=Path, metavar="FILE.tsv", help="group the texts that are answered open, and write the groups"
     )
+
+
+def _add_changes(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    add = commands.add_parser(
+        "add",
+        help="add the labelled texts of a file to a model, without training it again",
+        description="Add new intents, and more texts of known ones, to a model of train. Its encoder stays. Rows "
+        "without a label are left out: in a file of traffic --save, fill in the labels of the groups to add.",
+    )
+    remove = commands.add_parser("remove", help="remove intents from a model, without training it again")
+    merge = commands.add_parser("merge", help="merge intents of a model into one, or rename one")
+    for command in (add, remove, merge):
+        command.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
+        command.add_argument(
+            "--save",
+            type=Path,
+            metavar="OTHER",
+            help="a new folder for the changed model (default: it replaces the model, all at once)",
+        )
+        command.add_argument(
+            "--refresh", action="store_true", help="choose the shares and the size of the boundaries anew, too"
+        )
+    add.add_argument("--data", type=Path, required=True, metavar="FILE", help=_TABLE)
+    _add_columns(add)
+    for command in (remove, merge):
+        command.add_argument("--labels", nargs="+", required=True, metavar="LABEL", help="known intents")
+    merge.add_argument("--into", required=True, metavar="LABEL", help="the label of the merged intent")
 
 
 def _add_compare(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

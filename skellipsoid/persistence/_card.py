@@ -42,6 +42,7 @@ def write_card(estimator: Any, manifest: dict[str, Any], n_bytes: int) -> str:
         _summary(parts, classifier, manifest, n_bytes),
         _usage(parts, classifier),
         *([] if classifier is None else [_classes(classifier), _operating_point(classifier)]),
+        *_changes(classifier),
         *_training_texts(parts),
         _parameters(parts),
         *_provenance(manifest["provenance"]),
@@ -97,6 +98,17 @@ def _classes(classifier: BaseOpenSetClassifier) -> str:
     names = classifier.classes_.tolist()
     more = [f"and {len(names) - _MOST_NAMED} more"] if len(names) > _MOST_NAMED else []
     return "## Classes\n\n" + ", ".join([*map(_code, names[:_MOST_NAMED]), *more])
+
+
+def _changes(classifier: Any) -> list[str]:
+    """Give a section with what was done to the classes since the fit, if anything was."""
+    lines = []
+    for change in getattr(classifier, "changes_", []):
+        named = ", ".join(_code(label) for label in change["classes"][:_MOST_NAMED])
+        into = f" into {_code(change['into'])}" if "into" in change else ""
+        samples = f" ({change['n_samples']} samples)" if change["n_samples"] else ""
+        lines.append(f"- {change['when']}: {change['what']} {named}{into}{samples}".rstrip())
+    return ["## Changes since the fit\n\n" + "\n".join(lines)] if lines else []
 
 
 def _operating_point(classifier: Any) -> str:
