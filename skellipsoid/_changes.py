@@ -212,7 +212,7 @@ class ChangesClasses:
             raise ValueError(msg)
         return np.searchsorted(self.classes_, np.unique(labels))
 
-    def _with_samples(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None, what: str) -> Self:
+    def _with_samples(self, X: Any, y: Any, groups: ArrayLike | None, what: str) -> Self:
         kept = self._kept_samples()
         X, y = self._validate_scored_data(X), as_labels(y, "y")  # type: ignore[attr-defined]
         if len(X) != len(y):
@@ -310,7 +310,7 @@ class ChangesClasses:
             places = np.full(len(self.classes_), -1)
             places[stay] = np.arange(len(stay))
             kept = _recoded(kept, places)
-        changed = clone(self)
+        changed: Any = clone(self)
         for name in _CARRIED:
             if hasattr(self, name):
                 setattr(changed, name, getattr(self, name))
@@ -320,9 +320,10 @@ class ChangesClasses:
             np.maximum.at(offsets, places[places >= 0], self.class_offsets_[places >= 0])
         changed.class_offsets_ = np.where(np.isfinite(offsets), offsets, 0.0)
         changed.offset_ = 0.0 if anew else self.offset_
-        changed._fit_kept(kept.normalized().centred(self.scale_), None if anew else self)  # type: ignore[attr-defined]
+        changed._fit_kept(kept.normalized().centred(self.scale_), None if anew else self)
         changed.changes_ = [*self.changes_, change]
-        return changed
+        result: Self = changed
+        return result
 
 
 def _recoded(kept: KeptSamples, places: NDArray[np.int64]) -> KeptSamples:

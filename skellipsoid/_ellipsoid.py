@@ -401,14 +401,20 @@ class EllipsoidOpenSetClassifier(FittedAxes, KeepsHeldOut, ChangesClasses, Bound
         settings = BoundarySettings(self.alpha, self.beta)
         return fit_closed_form(samples, opened, settings, resolve_seed(self.random_state), given)
 
+    def _chosen(self) -> Chosen | None:
+        """Shares and size of the fit; ``None`` if no class has a spread, so that nothing was chosen."""
+        if self.spherical_share_ is None or self.shrinkage_ is None:
+            return None
+        shares = ShapeWeights(self.spherical_share_, self.between_share_, self.shrinkage_)
+        return Chosen(shares, self._radius_scale, self._mean_error)
+
     def _fit_kept(self, kept: KeptSamples, chosen_by: "EllipsoidOpenSetClassifier | None") -> None:
         """Fit to samples that an earlier fit kept, with its shares and its size where it has some."""
         known = self._check_single_groups(kept.gathered(), kept.classes)
         kept = kept.with_groups(known.groups)
         given = None
-        if chosen_by is not None and chosen_by.shrinkage_ is not None:
-            shares = ShapeWeights(chosen_by.spherical_share_, chosen_by.between_share_, chosen_by.shrinkage_)
-            given = Chosen(shares, chosen_by._radius_scale, chosen_by._mean_error)
+        if chosen_by is not None:
+            given = chosen_by._chosen()
         self._mean = kept.mean
         self.groups_ = kept.groups
         fitted = self._fit_closed_form(kept, resolve_device(self.device), given)

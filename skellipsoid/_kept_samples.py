@@ -125,7 +125,7 @@ class KeptSamples:
             duplicates,
         )
         given = np.repeat(np.arange(len(copies)), copies)[found.rows]
-        weights = np.bincount(found.places, np.repeat(each, copies))
+        weights = np.bincount(found.places, np.repeat(each, copies)).astype(np.float64)
         if duplicates == "once":
             weights /= np.bincount(found.units, found.copies)[found.units]
         units = first + len(rows) + len(copies) + found.units
