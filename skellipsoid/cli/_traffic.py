@@ -50,7 +50,8 @@ def describe(classifier: Any, held: HeldOutScores, scores: Floats, assigned: Int
         f"{printable(str(classifier.classes_[code]))} {100 * found.class_shares[code]:.0f} %" for code in frequent
     ]
     return [
-        f"New: {100 * found.share:.0f} % (between {100 * found.low:.0f} and {100 * found.high:.0f} %, confidence 95 %)",
+        f"New: {100 * found.share:.0f} % (between {100 * found.low:.0f} and {100 * found.high:.0f} %; in trials such "
+        "an interval was right at least 9 times in 10)",
         f"Most frequent intents: {', '.join(intents) or 'none'}",
         now,
         f"The limit for this share, {offset:.3f}, rejects {_counted(scores < offset)}",
