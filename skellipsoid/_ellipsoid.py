@@ -399,7 +399,8 @@ class EllipsoidOpenSetClassifier(FittedAxes, KeepsHeldOut, ChangesClasses, Bound
     def _fit_closed_form(self, kept: KeptSamples, device: torch.device, given: Chosen | None = None) -> Boundaries:
         samples, opened = kept.samples(len(self.classes_), device), torch.from_numpy(kept.open_rows).to(device)
         settings = BoundarySettings(self.alpha, self.beta)
-        return fit_closed_form(samples, opened, settings, resolve_seed(self.random_state), given)
+        seed = 0 if given else resolve_seed(self.random_state)  # with all given, nothing is drawn
+        return fit_closed_form(samples, opened, settings, seed, given)
 
     def _chosen(self) -> Chosen | None:
         """Shares and size of the fit; ``None`` if no class has a spread, so that nothing was chosen."""

@@ -213,6 +213,13 @@ class TestTheOldOne:
         old.refresh()
         assert pickle.dumps(old) == before
 
+    def test_no_random_number_is_drawn(self):
+        X, y = digits()
+        old = EllipsoidOpenSetClassifier(keep_samples=True).fit(X[y < 3], y[y < 3])
+        before = np.random.get_state()[2]  # noqa: NPY002
+        old.add_classes(X[y == 3], y[y == 3]).remove_classes([0])
+        assert np.random.get_state()[2] == before  # noqa: NPY002
+
     def test_changes_are_noted(self):
         X, y = digits()
         old = classifier().fit(X[y < 8], y[y < 8])
