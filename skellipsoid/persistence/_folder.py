@@ -32,6 +32,7 @@ _FIRST_LINE = re.compile(rb'\{"manifest_sha256": "([0-9a-f]{64})",\n')
 #: Files of a model below its folder of parts: arrays of an estimator, and weights and tokenizer of a text model.
 _FILE = re.compile(r"(?:[A-Za-z0-9_.-]+/)+(?:arrays\.safetensors|text_model/(?:model\.safetensors|tokenizer\.json))")
 PARTS = re.compile(r"parts-[0-9a-f]{16}")
+_TEMPORARY = re.compile(rf"({re.escape(MANIFEST)}|{re.escape(CARD)})\.[0-9a-f]{{8}}\.tmp")
 #: Letters of a text in a folder that a message shows.
 _MOST_SHOWN = 300
 #: How often a model is read that is replaced meanwhile.
@@ -225,14 +226,9 @@ def locked(folder: Path, *, wait: bool) -> Iterator[bool]:
             os.close(handle)
 
 
-def remove_unfinished(target: Path) -> None:
-    """Remove the leftovers of interrupted first saves to a folder, not those of running saves."""
-    name = re.compile(re.escape(f".{target.name}.") + r"[0-9a-f]{8}\.tmp")
-    for left in target.absolute().parent.iterdir():
-        if name.fullmatch(left.name) and left.is_dir():
-            with locked(left, wait=False) as held:
-                if held or _is_stale(left):
-                    shutil.rmtree(left, ignore_errors=True)
+def is_unfinished(path: Path) -> bool:
+    """Whether a file or folder of a model is nothing alone: parts, or what a save writes before it renames it."""
+    return bool((PARTS if path.is_dir() else _TEMPORARY).fullmatch(path.name))
 
 
 def remove_replaced(target: Path, parts: str, replaced: str, *, held: bool) -> None:
@@ -240,13 +236,12 @@ def remove_replaced(target: Path, parts: str, replaced: str, *, held: bool) -> N
 
     ``held``: no other save is running; otherwise only what is replaced, or old, is removed.
     """
-    unfinished = re.compile(rf"({re.escape(MANIFEST)}|{re.escape(CARD)})\.[0-9a-f]{{8}}\.tmp")
     for old in target.iterdir():
-        if not (held or old.name == replaced or _is_stale(old)):
+        if old.name == parts or not is_unfinished(old) or not (held or old.name == replaced or _is_stale(old)):
             continue
-        if PARTS.fullmatch(old.name) and old.name != parts:
+        if old.is_dir():
             shutil.rmtree(old, ignore_errors=True)
-        elif unfinished.fullmatch(old.name):
+        else:
             old.unlink(missing_ok=True)
 
 

@@ -6,7 +6,7 @@ import platform
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -24,11 +24,11 @@ from ._folder import (
     FORMAT_VERSION,
     MANIFEST,
     Files,
+    is_unfinished,
     locked,
     manifest_bytes,
     read_manifest,
     remove_replaced,
-    remove_unfinished,
     sha256,
     to_disk,
     write_files,
@@ -76,7 +76,7 @@ def save(
     Warns
     -----
     UserWarning
-        If the model is saved, but its model card cannot be replaced.
+        If the model is saved, but its model card cannot be written.
 
     See Also
     --------
@@ -107,15 +107,11 @@ def save(
     }
     n_bytes = sum(map(len, files.values()))
     card = write_card(estimator, manifest, n_bytes).encode()
-    replaces = _check_target(target, overwrite)
-    with _explained_failure(target, n_bytes):
-        remove_unfinished(target)
-        if not replaces and _write_first(target, manifest, files, card):
-            return
-    if not replaces:
-        _check_target(target, overwrite)  # another save was first
-    with _explained_failure(target, n_bytes), locked(target, wait=True) as held:
-        _replace(target, manifest, files, card, held=held)
+    _check_target(target, overwrite)
+    with _held(target, n_bytes) as held:
+        _check_target(target, overwrite)  # another save may have been first
+        with _explained_failure(target, n_bytes):
+            _write(target, manifest, files, card, held=held)
 
 
 @contextmanager
@@ -179,14 +175,10 @@ def _plain(value: Any, what: str) -> Any:
     raise TypeError(msg)
 
 
-def _check_target(target: Path, overwrite: bool) -> bool:
-    """Whether a saved model is to be replaced; an error where the folder must not be touched."""
-    if not target.exists() or (target.is_dir() and not any(target.iterdir())):
-        if target.exists() and target.samefile(Path.cwd()):
-            msg = f"{str(target)!r} is the current folder, which cannot be replaced at once; pass another folder."
-            raise FileExistsError(msg)
-        target.absolute().parent.mkdir(parents=True, exist_ok=True)
-        return False
+def _check_target(target: Path, overwrite: bool) -> None:
+    """Refuse a folder that must not be touched: only what ``save`` wrote is replaced."""
+    if not target.exists() or (target.is_dir() and all(is_unfinished(path) for path in target.iterdir())):
+        return
     if not overwrite:
         msg = f"{str(target)!r} exists; pass overwrite=True to replace a model that was saved there, or another folder."
         raise FileExistsError(msg)
@@ -195,44 +187,30 @@ def _check_target(target: Path, overwrite: bool) -> bool:
     except ValueError as error:
         msg = f"{str(target)!r} holds something other than a saved model, which is left alone; pass another folder."
         raise FileExistsError(msg) from error
-    return True
-
-
-def _write_first(target: Path, manifest: dict[str, Any], files: Files, card: bytes) -> bool:
-    """Write a folder beside and rename it, so that it appears at once; false if another save was first."""
-    with _new_folder(target.absolute()) as beside:
-        write_files({f"{manifest['parts']}/{name}": content for name, content in files.items()}, beside)
-        write_files({CARD: card, MANIFEST: manifest_bytes(manifest | {"readme_sha256": [sha256(card)]})}, beside)
-        to_disk(beside)
-        try:
-            beside.rename(target)
-        except OSError:
-            if not (target.is_dir() and any(target.iterdir())):
-                raise
-            return False
-    return True
 
 
 @contextmanager
-def _new_folder(target: Path) -> Iterator[Path]:
-    """Make a folder beside the target that another save does not take for left behind."""
+def _held(target: Path, n_bytes: int) -> Iterator[bool]:
+    """Make the folder and hold it against other saves; remove it again if nothing was written."""
+    is_new = not target.exists()
     while True:
-        beside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
-        beside.mkdir()
-        with locked(beside, wait=True):
-            if not beside.exists():  # taken for left behind before it was locked
+        with _explained_failure(target, n_bytes):
+            target.mkdir(parents=True, exist_ok=True)
+        with locked(target, wait=True) as held:
+            if not target.exists():  # another save failed and removed it before it was held
                 continue
             try:
-                yield beside
+                yield held
             finally:
-                shutil.rmtree(beside, ignore_errors=True)
+                if is_new:
+                    with suppress(OSError):  # it is not empty
+                        target.rmdir()
             return
 
 
-def _replace(target: Path, manifest: dict[str, Any], files: Files, card: bytes, *, held: bool) -> None:
-    """Write the new parts beside the old ones, then replace the manifest, which names them."""
-    old, _ = read_manifest(target)
-    parts, path = manifest["parts"], target / CARD
+def _write(target: Path, manifest: dict[str, Any], files: Files, card: bytes, *, held: bool) -> None:
+    """Write the new parts beside the old ones, if there are any; then replace the manifest, which names them."""
+    parts, path, old = manifest["parts"], target / CARD, _present(target)
     own = old.get("readme_sha256")
     present = sha256(path.read_bytes()) if path.is_file() and not path.is_symlink() else None
     # A card that save did not write, or that was changed since, is the user's.
@@ -251,7 +229,7 @@ def _replace(target: Path, manifest: dict[str, Any], files: Files, card: bytes, 
         to_disk(new_manifest)
         new_manifest.replace(target / MANIFEST)
     except BaseException:
-        if read_manifest(target)[0]["parts"] != parts:
+        if _present(target).get("parts") != parts:
             shutil.rmtree(target / parts, ignore_errors=True)
         new_manifest.unlink(missing_ok=True)
         new_card.unlink(missing_ok=True)
@@ -261,5 +239,10 @@ def _replace(target: Path, manifest: dict[str, Any], files: Files, card: bytes, 
             new_card.replace(path)
         except OSError as error:
             new_card.unlink(missing_ok=True)
-            warn(f"The model is saved, but its model card {str(path)!r} is not replaced ({error}).", stacklevel=3)
+            warn(f"The model is saved, but its model card {str(path)!r} cannot be written ({error}).", stacklevel=3)
     remove_replaced(target, parts, str(old.get("parts")), held=held)
+
+
+def _present(target: Path) -> dict[str, Any]:
+    """Read the manifest of the model in a folder, empty without one."""
+    return read_manifest(target)[0] if os.path.lexists(target / MANIFEST) else {}

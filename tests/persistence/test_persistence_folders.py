@@ -88,6 +88,12 @@ def test_an_empty_folder_is_taken(classifier, blobs, tmp_path):
     assert load(tmp_path / "model").predict(blobs[0]).tolist() == classifier.predict(blobs[0]).tolist()
 
 
+def test_an_empty_current_folder_is_taken(classifier, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save(classifier, ".")
+    assert load(".").centroids_.tobytes() == classifier.centroids_.tobytes()
+
+
 def test_a_relative_folder_is_taken(classifier, blobs, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     save(classifier, "model")
@@ -96,13 +102,6 @@ def test_a_relative_folder_is_taken(classifier, blobs, tmp_path, monkeypatch):
     save(classifier, ".", overwrite=True)
     assert load(".").predict(blobs[0]).tolist() == classifier.predict(blobs[0]).tolist()
     assert [p.name for p in tmp_path.iterdir()] == ["model"]
-
-
-def test_an_empty_current_folder_is_refused(classifier, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(FileExistsError, match=r"'\.' is the current folder, .* pass another folder"):
-        save(classifier, ".")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_model_is_replaced_only_if_told_so(saved, other, queries):

@@ -133,20 +133,25 @@ def test_saves_to_one_folder_at_a_time_leave_one_whole_model(blobs, tmp_path, ex
             shutil.rmtree(target)
 
 
-def test_of_two_first_saves_without_overwrite_the_second_is_refused(classifier, blobs, tmp_path, monkeypatch):
-    other = EllipsoidOpenSetClassifier(random_state=0).fit(blobs[0] + 5, blobs[1])
-    original = Path.rename
+def test_of_two_first_saves_without_overwrite_the_second_is_refused(blobs, tmp_path):
+    X, y = blobs
+    models = [EllipsoidOpenSetClassifier(random_state=0).fit(X + shift, y) for shift in range(8)]
+    start = threading.Barrier(8)
 
-    def rename_late(self, target):
-        monkeypatch.setattr(Path, "rename", original)
-        save(other, target)
-        return original(self, target)
+    def run(model):
+        start.wait()
+        try:
+            save(model, tmp_path / "model")
+        except FileExistsError as error:
+            assert "model' exists; pass overwrite=True" in str(error)
+            return False
+        return True
 
-    monkeypatch.setattr(Path, "rename", rename_late)
-    with pytest.raises(FileExistsError, match="model' exists; pass overwrite=True"):
-        save(classifier, tmp_path / "model")
-    assert load(tmp_path / "model").centroids_.tobytes() == other.centroids_.tobytes()
-    assert [p.name for p in tmp_path.iterdir()] == ["model"]
+    with ThreadPoolExecutor(8) as pool:
+        done = list(pool.map(run, models))
+    assert sum(done) == 1
+    assert load(tmp_path / "model").centroids_.tobytes() == models[done.index(True)].centroids_.tobytes()
+    assert len(list((tmp_path / "model").iterdir())) == 3
 
 
 _KILLED = """
@@ -188,27 +193,17 @@ def slow_save(classifier, tmp_path, fresh_environment):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no locks that end with their process")
-def test_the_next_save_removes_what_a_killed_one_left_and_not_what_a_running_one_writes(
-    classifier, tmp_path, slow_save
-):
-    running, killed = slow_save(), slow_save()
+def test_the_first_save_after_a_killed_one_takes_the_folder_and_removes_what_is_left(classifier, tmp_path, slow_save):
+    killed = slow_save()
     target = tmp_path / "model"
-    assert len(list(tmp_path.glob(".model.*.tmp"))) == 2
-    (tmp_path / ".models.12345678.tmp").mkdir()
-    (tmp_path / ".model.notes.tmp").mkdir()
-    save(classifier, target)  # both are running
-    assert len(list(tmp_path.glob(".model.????????.tmp"))) == 2
+    with pytest.raises(ValueError, match="is not a saved model"):
+        load(target)
     killed.kill()
     killed.wait()
-    save(classifier, target, overwrite=True)
-    assert len(list(tmp_path.glob(".model.????????.tmp"))) == 1
-    running.kill()
-    running.wait()
-    save(classifier, tmp_path / "another")
-    assert len(list(tmp_path.glob(".model.????????.tmp"))) == 1
-    save(classifier, target, overwrite=True)
-    left = sorted(p.name for p in tmp_path.iterdir())
-    assert left == [".model.notes.tmp", ".models.12345678.tmp", "another", "model", "new"]
+    assert len(list(target.glob("parts-*"))) == 1
+    save(classifier, target)
+    assert load(target).centroids_.tobytes() == classifier.centroids_.tobytes()
+    assert sorted(p.name.split("-")[0] for p in target.iterdir()) == ["README.md", "parts", MANIFEST]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no locks that end with their process")
@@ -233,13 +228,12 @@ def test_a_save_waits_for_one_that_replaces_the_same_model(classifier, blobs, tm
     assert len(list((tmp_path / "model").glob("parts-*"))) == 1
 
 
-@pytest.mark.parametrize("kind", ["beside", "inside"])
-def test_without_locks_only_what_is_old_is_removed(classifier, tmp_path, monkeypatch, kind):
+@pytest.mark.parametrize("name", ["parts-0123456789abcdef", "README.md.01234567.tmp"])
+def test_without_locks_only_what_is_old_is_removed(classifier, tmp_path, monkeypatch, name):
     monkeypatch.setattr(_folder, "fcntl", None)
     save(classifier, tmp_path / "model")
-    name = ".model.12345678.tmp" if kind == "beside" else "model/parts-0123456789abcdef"
-    left = tmp_path / name
-    left.mkdir()
+    left = tmp_path / "model" / name
+    left.mkdir() if name.startswith("parts") else left.touch()
     save(classifier, tmp_path / "model", overwrite=True)
     assert left.exists()
     yesterday = time.time() - 25 * 3600
@@ -252,8 +246,8 @@ def test_without_locks_only_what_is_old_is_removed(classifier, tmp_path, monkeyp
 
 def test_a_save_that_is_refused_removes_nothing(classifier, tmp_path):
     save(classifier, tmp_path / "model")
-    (tmp_path / ".model.12345678.tmp").mkdir()
-    (tmp_path / ".model.12345678.tmp" / "x").write_text("x")
+    (tmp_path / "model/parts-0123456789abcdef").mkdir()
+    (tmp_path / "model/parts-0123456789abcdef/x").write_text("x")
     before = snapshot(tmp_path)
     with pytest.raises(FileExistsError):
         save(classifier, tmp_path / "model")
