@@ -26,13 +26,13 @@ def parts(texts, labels):
 @pytest.fixture
 def held_out(monkeypatch):
     """What every call of the engine's hold-out chose."""
-    calls, choose = [], contrastive.held_out_rows
+    calls, choose = [], contrastive.validation_rows
 
     def note(*given):
         calls.append(choose(*given))
         return calls[-1]
 
-    monkeypatch.setattr(contrastive, "held_out_rows", note)
+    monkeypatch.setattr(contrastive, "validation_rows", note)
     return calls
 
 

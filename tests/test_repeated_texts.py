@@ -105,14 +105,14 @@ def test_near_duplicates_are_found_by_their_embeddings(minilm, duplicates):
 
 def test_folds_and_held_out_texts_keep_groups_together(tiny_model, texts, labels, monkeypatch):
     folds, held = [], []
-    make_folds, hold_out = contrastive._folds, contrastive.held_out_rows
+    make_folds, hold_out = contrastive.fold_numbers, contrastive.validation_rows
 
     def keep(found, kept):
         kept.append(found)
         return found
 
-    monkeypatch.setattr(contrastive, "_folds", lambda *given: keep(make_folds(*given), folds))
-    monkeypatch.setattr(contrastive, "held_out_rows", lambda *given: keep(hold_out(*given), held))
+    monkeypatch.setattr(contrastive, "fold_numbers", lambda *given: keep(make_folds(*given), folds))
+    monkeypatch.setattr(contrastive, "validation_rows", lambda *given: keep(hold_out(*given), held))
     groups = np.arange(len(texts)) // 8  # two texts of each intent in each of four groups
     encoder = make(tiny_model, early_stopping=True, validation_fraction=0.3)
     encoder.fit_transform(texts, labels, groups=groups)

@@ -10,6 +10,7 @@ from sklearn.base import clone
 
 from .._base import BaseOpenSetClassifier
 from .._engine.boundary.held_out import F1_ERROR, KNOWN, OF_OTHER_CLASS, REAL, HeldOut, expected_f1, near_best
+from .._engine.common.folds import fold_numbers
 from .._engine.common.samples import Gathered, joined
 from .._held_out import KeepsHeldOut
 
@@ -87,7 +88,7 @@ class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
         """
         n_classes, blocks = len(self.classes_), joined(gathered.units, gathered.groups)
         scored: list[HeldOut] = []
-        folds = fold_numbers(classes, blocks)
+        folds = fold_numbers(classes, blocks, N_FOLDS)
         open_folds = np.arange(len(real_open)) % N_FOLDS
         for fold in range(N_FOLDS):
             kept = (folds != fold) & ~(self._is_left_out(classes, fold))
@@ -163,19 +164,6 @@ class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
 def _as_open(n_rows: int, n_classes: int) -> tuple[Integers, Integers, Floats, Integers]:
     """Kinds, classes, weights and blocks of real open rows."""
     return np.full(n_rows, REAL), np.full(n_rows, n_classes), np.ones(n_rows), -1 - np.arange(n_rows)
-
-
-def fold_numbers(classes: Integers, blocks: Integers) -> Integers:
-    """Deal the blocks of each class into folds in turn, (n_samples,); a class of one block stays in every fit: −1."""
-    _, first, inverse = np.unique(blocks, return_index=True, return_inverse=True)
-    owner = classes[first]
-    order = np.lexsort((first, owner))
-    counts = np.bincount(owner, minlength=classes.max() + 1)
-    position = np.arange(len(order)) - (np.cumsum(counts) - counts)[owner[order]]
-    folds = np.empty(len(order), dtype=np.int64)
-    # Small classes do not all begin with the first fold.
-    folds[order] = np.where(counts[owner[order]] > 1, (position + owner[order]) % N_FOLDS, -1)
-    return np.asarray(folds[inverse.ravel()])
 
 
 def quantile(scores: Floats, weights: Floats, share: float) -> float:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine.common.training import held_out_rows
+from .._engine.common.folds import validation_rows
 from .._pipelines import duplicate_groups
 from .._text_files import named
 
@@ -43,7 +43,7 @@ def split_table(texts: NDArray[np.object_], labels: NDArray[Any], open_label: st
         most = min(len(intents) - 2, len(testable) - 1)  # two to tell apart, one of them to test
         n_unknown = min(max(1, int(_OPEN_SHARE * len(intents))), max(0, most))
         unknown = np.sort(rng.choice(testable, n_unknown, replace=False))
-    is_test = held_out_rows(codes, _TEST_SHARE, rng, groups)
+    is_test = validation_rows(codes, _TEST_SHARE, rng, groups)
     is_unknown = np.isin(labels, unknown)
     train = ~is_test & ~is_unknown
     width = max(labels.dtype.itemsize // 4, len(open_label))

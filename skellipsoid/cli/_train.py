@@ -17,7 +17,7 @@ from sklearn.pipeline import Pipeline
 from .._data_check import check_training_texts
 from .._ellipsoid import EllipsoidOpenSetClassifier
 from .._encoder import SupConTextEncoder
-from .._engine.common.training import held_out_rows
+from .._engine.common.folds import validation_rows
 from .._operating_point._offsets import Shortage, describe_shortages, rejection_offset
 from .._pipelines import duplicate_groups
 from .._text_files import read_table
@@ -227,7 +227,7 @@ def _fit_tuned(texts: NDArray[np.object_], labels: NDArray[Any], options: argpar
     """
     codes, is_known = np.unique(labels, return_inverse=True)[1], labels != options.open_label
     copies = duplicate_groups(texts, np.zeros(len(texts)))
-    held_out = held_out_rows(codes, _TUNING_SHARE, np.random.default_rng(options.seed), copies)
+    held_out = validation_rows(codes, _TUNING_SHARE, np.random.default_rng(options.seed), copies)
     if not (held_out & is_known).any():
         msg = (
             f"--rejection-rate {options.rejection_rate} needs texts to hold out, but every intent has a single text; "

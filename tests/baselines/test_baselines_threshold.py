@@ -15,7 +15,7 @@ from skellipsoid.baselines import (
     PLDAClassifier,
     SoftmaxOpenSetClassifier,
 )
-from skellipsoid.baselines._threshold import best_threshold, fold_numbers, quantile
+from skellipsoid.baselines._threshold import best_threshold, quantile
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_f1_score
 
@@ -124,14 +124,6 @@ def test_no_row_is_scored_by_a_fit_that_saw_it_or_its_group():
         assert len(fitted) < 0.8 * len(X)  # classes are left out, too
         scored |= tested
     assert scored == everything
-
-
-def test_folds_deal_blocks_of_each_class_in_turn():
-    classes, blocks = np.repeat([0, 1, 2], [10, 4, 3]), np.append(np.arange(14), [20, 20, 20])
-    folds = fold_numbers(classes, blocks)
-    assert np.bincount(folds[:10]).tolist() == [2, 2, 2, 2, 2]
-    assert folds[10:14].tolist() == [1, 2, 3, 4]
-    assert folds[14:].tolist() == [-1, -1, -1]  # a class of one block is never left out
 
 
 def test_a_class_in_one_group_stays_in_every_fit():

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn import functional
 
-from skellipsoid._engine.common.training import held_out_rows
+from skellipsoid._engine.common.folds import fold_numbers, validation_rows
 from skellipsoid._engine.text import contrastive
 from skellipsoid._engine.text.backbone import TextBackbone
 from skellipsoid._engine.text.contrastive import (
@@ -225,7 +225,7 @@ def test_the_weights_of_the_best_epoch_are_kept(blobs):
                 self.seen.append(projection.weight.detach().clone())
             return super().plain(chosen)
 
-    n_held_out = int(held_out_rows(classes, 0.25, np.random.default_rng(0)).sum())
+    n_held_out = int(validation_rows(classes, 0.25, np.random.default_rng(0)).sum())
     projection = start_projection(8, 8, 0)
     chosen = settings(early_stopping=True, learning_rate=0.3, batch_size=30, max_iter=60, n_iter_no_change=8)
     history = train_projection(Watched(rows), classes, 4, projection, chosen, 0)
@@ -238,11 +238,11 @@ def test_the_weights_of_the_best_epoch_are_kept(blobs):
     assert torch.equal(projection.weight.data, Watched.seen[best])
 
 
-def test_held_out_rows_do_not_train_and_are_scored_against_those_that_do(blobs):
+def test_validation_rows_do_not_train_and_are_scored_against_those_that_do(blobs):
     rows, classes = blobs
     chosen = settings(early_stopping=True, learning_rate=1e-12, weight_decay=0.0, max_iter=1)
     history = train_projection(PlainRows(rows), classes, 4, start_projection(8, 8, 0), chosen, seed=3)
-    held_out = held_out_rows(classes, 0.25, np.random.default_rng(3))
+    held_out = validation_rows(classes, 0.25, np.random.default_rng(3))
     directions = functional.normalize(rows.double(), dim=1).numpy()
     means = np.stack([directions[~held_out & (classes == k)].mean(axis=0) for k in range(4)])
     distances = np.linalg.norm(directions[held_out, np.newaxis] - means, axis=2)
@@ -329,7 +329,7 @@ def test_out_of_fold_features_are_those_of_other_heads_turned_onto_the_final_one
     final = shown(rows.numpy().astype(float)) @ np.linalg.qr(rng.normal(size=(8, 8)))[0]
     found = contrastive.cross_fit(rows, classes, 4, torch.from_numpy(final.astype(np.float32)), chosen, 0).numpy()
     expected = final.copy()
-    folds = contrastive._folds(classes, np.arange(len(classes)), np.random.default_rng(0))
+    folds = fold_numbers(classes, np.arange(len(classes)), 3, np.random.default_rng(0))
     assert set(folds) == {0, 1, 2}
     for fold in range(3):
         rest = folds != fold

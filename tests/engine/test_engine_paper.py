@@ -29,8 +29,9 @@ from skellipsoid._engine.boundary.paper import (
     validation_open,
 )
 from skellipsoid._engine.boundary.pseudo_open import draw_negatives
+from skellipsoid._engine.common.folds import validation_rows
 from skellipsoid._engine.common.samples import Samples
-from skellipsoid._engine.common.training import held_out_rows, shuffled_batches
+from skellipsoid._engine.common.training import shuffled_batches
 
 # The loss: means over samples, sums over classes.
 
@@ -245,7 +246,7 @@ def test_points_alone_reach_half_way_to_the_nearest_other():
 
 
 def split(known, classes, seed, fraction):
-    held = held_out_rows(classes.numpy(), fraction, np.random.default_rng(seed))
+    held = validation_rows(classes.numpy(), fraction, np.random.default_rng(seed))
     return (known[~held], classes[~held]), (known[held], classes[held])
 
 

@@ -1,4 +1,4 @@
-"""Rows with weights, duplicates and groups: how they are gathered, left out together, held out and found outlying."""
+"""Rows with weights, duplicates and groups: how they are gathered, left out together and found outlying."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,6 @@ from skellipsoid._engine.boundary.paper import hold_out
 from skellipsoid._engine.boundary.pseudo_open import synthetic_samples
 from skellipsoid._engine.common.duplicates import find_duplicates
 from skellipsoid._engine.common.samples import Samples, effective_number, gather, outlying_rows
-from skellipsoid._engine.common.training import held_out_rows
 
 
 def samples(classes, weights=None, units=None, groups=None, n_features=3):
@@ -305,74 +304,6 @@ def test_synthetic_samples_the_classes_deviate_as_rows_of_weight_do():
 
 
 # Rows that are held out
-
-
-def check_held_out(held, classes, blocks):
-    """No block is cut, and every class trains."""
-    for block in np.unique(blocks):
-        assert len(set(held[blocks == block])) == 1
-    for label in np.unique(classes):
-        assert not held[classes == label].all()
-
-
-@pytest.mark.parametrize("fraction", [0.05, 0.3, 0.9])
-def test_blocks_are_held_out_as_a_whole(fraction):
-    rng = np.random.default_rng(0)
-    counts = [1, 2, 3, 10, 40]
-    block_classes = np.repeat(np.arange(5), counts)
-    blocks = np.repeat(rng.permutation(len(block_classes)), sizes := rng.integers(1, 9, size=len(block_classes)))
-    classes = np.repeat(block_classes, sizes)
-    order = rng.permutation(len(classes))
-    blocks, classes = blocks[order], classes[order]
-    held = held_out_rows(classes, fraction, np.random.default_rng(1), blocks)
-    assert held.dtype == bool
-    check_held_out(held, classes, blocks)
-    for label, n_blocks in enumerate(counts):
-        n_held = len(np.unique(blocks[held & (classes == label)]))
-        assert n_held == min(n_blocks - 1, max(1, round(fraction * n_blocks)))
-
-
-def test_rows_without_blocks_are_blocks_of_their_own():
-    classes = np.repeat([0, 1, 2], [4, 9, 20])
-    by_rows, by_blocks = (
-        held_out_rows(classes, 0.3, np.random.default_rng(0), blocks) for blocks in (None, np.arange(33))
-    )
-    np.testing.assert_array_equal(by_rows, by_blocks)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_blocks_of_several_classes_leave_every_class_something(seed):
-    rng = np.random.default_rng(seed)
-    blocks, classes = rng.integers(12, size=40), rng.integers(6, size=40)
-    held = held_out_rows(classes, 0.5, rng, blocks)
-    check_held_out(held, classes, blocks)
-    assert held.any()
-
-
-def test_what_other_classes_hold_out_counts():
-    """Class 0 shares all its four blocks with class 1, which holds out two of them and no more."""
-    blocks, classes = np.tile(np.arange(4), 2), np.repeat([0, 1], 4)
-    for seed in range(10):
-        assert held_out_rows(classes, 0.5, np.random.default_rng(seed), blocks).sum() == 4
-
-
-def test_what_other_classes_hold_out_is_not_drawn_again():
-    # Class 0 holds out one of the blocks 0 to 3, and class 1 two more of the blocks 0 to 9.
-    blocks, classes = np.append(np.arange(4), np.arange(10)), np.repeat([0, 1], [4, 10])
-    for seed in range(20):
-        held = held_out_rows(classes, 0.3, np.random.default_rng(seed), blocks)
-        assert held[4:].sum() == 3
-        assert held[:4].any()
-
-
-def test_a_class_in_the_only_block_of_another_one_still_trains():
-    # The class 1 would hold out one of its blocks, and the class 2 the other one: then nothing of the class 1 is left.
-    blocks, classes = np.array([0, 1, 2, 0, 1, 3]), np.array([1, 1, 0, 0, 2, 2])
-    for seed in range(10):
-        held = held_out_rows(classes, 0.5, np.random.default_rng(seed), blocks)
-        check_held_out(held, classes, blocks)
-    single = held_out_rows(np.array([0, 1, 2]), 0.5, np.random.default_rng(0), np.zeros(3, dtype=np.int64))
-    assert not single.any()
 
 
 def test_groups_and_duplicates_are_held_out_together():

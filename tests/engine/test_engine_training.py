@@ -1,4 +1,4 @@
-"""The training loop, held-out rows, and what depends on the machine."""
+"""The training loop, and what depends on the machine."""
 
 import sys
 import time
@@ -15,7 +15,7 @@ from skellipsoid._engine.common.devices import (
     seeded_torch,
     to_numpy,
 )
-from skellipsoid._engine.common.training import held_out_rows, run_epochs, shuffled_batches
+from skellipsoid._engine.common.training import run_epochs, shuffled_batches
 
 
 def run(losses, scores=None, *, n_iter_no_change=2, tol=0.0, keep_best=None, max_iter=None, verbose=0):
@@ -137,33 +137,6 @@ def test_batches_are_shuffled_anew():
     one, other = (np.concatenate(list(shuffled_batches(50, 10, rng))) for _ in range(2))
     assert (one != other).any()
     assert (one != np.arange(50)).any()
-
-
-@pytest.mark.parametrize("fraction", [0.01, 0.2, 0.5, 0.99])
-def test_a_share_of_each_class_is_held_out(fraction):
-    counts = {0: 1, 1: 2, 4: 3, 7: 10, 9: 100}
-    classes = np.random.default_rng(0).permutation(np.repeat(list(counts), list(counts.values())))
-    held = held_out_rows(classes, fraction, np.random.default_rng(1))
-    assert held.dtype == bool
-    found = {label: int(held[classes == label].sum()) for label in counts}
-    assert found[0] == 0  # a single row is needed for training
-    assert found[1] == 1
-    for label in (4, 7, 9):
-        wanted = round(fraction * counts[label])
-        assert found[label] == min(max(1, wanted), counts[label] - 1)
-
-
-def test_held_out_rows_are_drawn_uniformly():
-    rng = np.random.default_rng(0)
-    drawn = sum(held_out_rows(np.repeat([0, 1], 5), 0.4, rng).astype(int) for _ in range(2000))
-    np.testing.assert_allclose(drawn / 2000, 0.4, atol=0.05)
-
-
-def test_held_out_rows_of_the_same_generator_are_the_same():
-    classes = np.repeat([0, 1, 2], 20)
-    one, again, other = (held_out_rows(classes, 0.3, np.random.default_rng(seed)) for seed in (0, 0, 1))
-    np.testing.assert_array_equal(one, again)
-    assert (one != other).any()
 
 
 def test_auto_is_cuda_where_there_is_one():

@@ -12,9 +12,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..common.folds import validation_rows
 from ..common.losses import contraction_loss, expansion_loss, inside_loss, other_class_loss
 from ..common.samples import Samples
-from ..common.training import History, held_out_rows, run_epochs, shuffled_batches
+from ..common.training import History, run_epochs, shuffled_batches
 from .boundaries import Boundaries, Metric, Shapes
 from .geometry import Factors, assigned_norms, class_spheres, nearest_centroid, nearest_other
 from .held_out import BOUNDARY_TOLERANCE, KNOWN, OF_OTHER_CLASS, REAL, SYNTHETIC, HeldOut, best_scale, expected_f1
@@ -102,7 +103,7 @@ def hold_out(
 ) -> tuple[tuple[Samples, Tensor], tuple[Samples, Tensor]]:
     """Split known and real open samples into training and validation samples; groups stay together."""
     classes = samples.classes.cpu().numpy()
-    held = torch.from_numpy(held_out_rows(classes, fraction, rng, samples.blocks)).to(samples.rows.device)
+    held = torch.from_numpy(validation_rows(classes, fraction, rng, samples.blocks)).to(samples.rows.device)
     open_held = torch.from_numpy(rng.random(len(real_open)) < fraction).to(real_open.device)
     return (samples.where(~held), real_open[~open_held]), (samples.where(held), real_open[open_held])
 

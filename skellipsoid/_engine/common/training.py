@@ -104,27 +104,3 @@ def auto_batch_size(n_rows: int) -> int:
 def shuffled_batches(n_rows: int, batch_size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """Divide the shuffled samples into batches of nearly equal size, at most ``batch_size``."""
     yield from np.array_split(rng.permutation(n_rows), -(-n_rows // batch_size))
-
-
-def held_out_rows(
-    classes: np.ndarray, fraction: float, rng: np.random.Generator, blocks: np.ndarray | None = None
-) -> np.ndarray:
-    """Choose a share of each class's samples as validation samples, (n_rows,) Boolean.
-
-    Samples with the same number in ``blocks`` are held out together; without it every sample is a block. Every class
-    keeps at least one block for training, and a class of two blocks or more holds out at least one, unless blocks with
-    samples of several classes make that impossible.
-    """
-    numbers = np.arange(len(classes)) if blocks is None else blocks
-    held_out = np.zeros(numbers.max(initial=-1) + 1, dtype=bool)
-    for label in np.unique(classes):
-        own = numbers[classes == label]
-        own = own[np.sort(np.unique(own, return_index=True)[1])]
-        n_held_out = min(len(own) - 1, max(1, round(fraction * len(own))))
-        n_missing = max(0, n_held_out - int(held_out[own].sum()))
-        held_out[rng.permutation(own[~held_out[own]])[:n_missing]] = True
-    for label in np.unique(classes):
-        own = numbers[classes == label]
-        if held_out[own].all():
-            held_out[own[0]] = False
-    return np.asarray(held_out[numbers])

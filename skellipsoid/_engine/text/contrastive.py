@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ..common.devices import seeded_torch
+from ..common.folds import fold_numbers, validation_rows
 from ..common.losses import supervised_contrastive_loss
-from ..common.training import History, held_out_rows, run_epochs, shuffled_batches
+from ..common.training import History, run_epochs, shuffled_batches
 from .backbone import TextBackbone
 
 #: Dropout of frozen embeddings for their two views (full fine-tuning uses the dropout of the text model).
@@ -210,7 +211,7 @@ def cross_fit(
     """
     trains = np.ones(len(classes), dtype=bool) if trains is None else trains
     blocks = np.arange(len(classes)) if blocks is None else blocks
-    folds = _folds(classes, blocks, np.random.default_rng(seed))
+    folds = fold_numbers(classes, blocks, CROSS_FIT_FOLDS, np.random.default_rng(seed))
     features = final.clone()
     width, n_components = embeddings.shape[1], final.shape[1]
     watched, watched_classes = (embeddings[:0], classes[:0]) if validation is None else validation
@@ -242,19 +243,6 @@ def cross_fit(
     return _shown(features, settings)
 
 
-def _folds(classes: np.ndarray, blocks: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Fold of each sample, −1 if its class is one block; every class is divided evenly."""
-    of_block = np.full(blocks.max() + 1, -1)
-    for label in np.unique(classes):
-        own = blocks[classes == label]
-        own = own[np.sort(np.unique(own, return_index=True)[1])]
-        if len(own) > 1:
-            free = rng.permutation(own[of_block[own] < 0])
-            taken = len(own) - len(free)
-            of_block[free] = (taken + np.arange(len(free))) % CROSS_FIT_FOLDS
-    return np.asarray(of_block[blocks])
-
-
 def _shown(features: Tensor, settings: ContrastiveSettings) -> Tensor:
     return functional.normalize(features, dim=1) if settings.normalize else features
 
@@ -276,7 +264,7 @@ class _ContrastiveTrainer:
         self.n_classes, self.device = n_classes, projection.weight.device
         held = np.arange(len(classes)) >= len(classes) - n_validation
         if settings.early_stopping and not n_validation:
-            held = held_out_rows(classes, settings.validation_fraction, self.rng, blocks)
+            held = validation_rows(classes, settings.validation_fraction, self.rng, blocks)
         self.training, self.held_out = np.flatnonzero(~held), np.flatnonzero(held)
         self.classes = torch.from_numpy(classes).to(self.device)
         self.modules: list[nn.Module] = [projection, *rows.modules_to_keep()]
