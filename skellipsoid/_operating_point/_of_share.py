@@ -4,14 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from .._engine.boundary.held_out import KNOWN, OF_OTHER_CLASS, HeldOut, expected_f1, near_best
+from .._engine.boundary.held_out import KNOWN, OF_OTHER_CLASS, HeldOut, candidates, expected_f1, near_best
 from .._traffic._held import Floats, HeldOutScores
 
 #: Shares beyond these limits are not distinguished from them: no log is so sure.
 SMALLEST_SHARE, LARGEST_SHARE = 0.01, 0.99
 #: Standard error of the expected F1 times √(number of held-out samples).
 ERROR = 1.0
-_N_CANDIDATES = 500
 
 
 def check_share_options(
@@ -64,14 +63,14 @@ def offset_of_share(
         ``None`` for both is the F1; for one of them 1.
     """
     share = float(np.clip(share, SMALLEST_SHARE, LARGEST_SHARE))
-    candidates = np.unique(np.quantile(held.known, np.linspace(0, 1, _N_CANDIDATES), method="closest_observation"))
+    offsets = candidates(held.known)
     if cost_open is None and cost_reject is None:
-        values, error = _expected_f1(held, candidates, share, n_classes), ERROR / len(held.known) ** 0.5
+        values, error = _expected_f1(held, offsets, share, n_classes), ERROR / len(held.known) ** 0.5
     else:
         costs = [1.0 if cost is None else float(cost) for cost in (cost_open, cost_reject)]
-        found, error = _expected_cost(held, candidates, share, *costs)
+        found, error = _expected_cost(held, offsets, share, *costs)
         values = -found
-    return float(np.average(candidates, weights=near_best(values, error)))
+    return float(np.average(offsets, weights=near_best(values, error)))
 
 
 def _expected_f1(held: HeldOutScores, offsets: Floats, share: float, n_classes: int) -> Floats:

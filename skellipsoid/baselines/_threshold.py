@@ -9,7 +9,16 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from .._base import BaseOpenSetClassifier
-from .._engine.boundary.held_out import F1_ERROR, KNOWN, OF_OTHER_CLASS, REAL, HeldOut, expected_f1, near_best
+from .._engine.boundary.held_out import (
+    F1_ERROR,
+    KNOWN,
+    OF_OTHER_CLASS,
+    REAL,
+    HeldOut,
+    candidates,
+    expected_f1,
+    near_best,
+)
 from .._engine.common.folds import fold_numbers
 from .._engine.common.samples import Gathered, joined
 from .._held_out import KeepsHeldOut
@@ -18,8 +27,6 @@ from .._held_out import KeepsHeldOut
 N_FOLDS = 5
 #: Share of known rows that ``threshold="quantile"`` rejects.
 REJECTED = 0.05
-#: Thresholds that ``threshold="auto"`` tries.
-_N_CANDIDATES = 500
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -178,7 +185,6 @@ def best_threshold(held_out: HeldOut) -> float:
 
     The mean of all candidates, weighted by ``near_best``: with few rows it is chance which candidate is best.
     """
-    shares = np.linspace(0, 1, _N_CANDIDATES)
-    candidates = np.unique(np.quantile(held_out.known.distances, shares, method="closest_observation"))
-    f1 = expected_f1(held_out, candidates)
-    return -float(np.average(candidates, weights=near_best(f1, F1_ERROR / held_out.n_independent**0.5)))
+    distances = candidates(held_out.known.distances)
+    f1 = expected_f1(held_out, distances)
+    return -float(np.average(distances, weights=near_best(f1, F1_ERROR / held_out.n_independent**0.5)))

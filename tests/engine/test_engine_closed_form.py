@@ -9,7 +9,7 @@ import torch
 
 from skellipsoid._engine.boundary import closed_form
 from skellipsoid._engine.boundary.boundaries import ShapeWeights
-from skellipsoid._engine.boundary.closed_form import _choose_weights, _Validator, fit_closed_form
+from skellipsoid._engine.boundary.closed_form import _choose_shares, _Validator, fit_closed_form
 from skellipsoid._engine.boundary.covariance import LeftOutShapes
 from skellipsoid._engine.boundary.geometry import class_spheres
 from skellipsoid._engine.boundary.held_out import best_scale
@@ -532,7 +532,7 @@ def test_the_shares_are_the_mean_of_those_with_the_best_f1_of_left_out_samples(n
     pairs = np.array(list(scores))
     odds = np.exp(np.average(np.log(pairs / (1 - pairs)), axis=0, weights=weights))
     fit = found.fit(ShapeWeights(0.3, 0.5, 0.5))
-    np.testing.assert_allclose(_choose_weights(fit.validator, fit.known), odds / (1 + odds))
+    np.testing.assert_allclose(_choose_shares(fit.validator, fit.known), odds / (1 + odds))
 
 
 def test_few_samples_of_a_set_are_open_samples(monkeypatch):
@@ -554,7 +554,7 @@ def test_equally_good_shares_leave_the_likeliest():
     rows[1000:] += 1e4
     found = table(rows, np.repeat([0, 1], 1000))
     fit = found.fit(ShapeWeights(0.3, None, 0.5))
-    between, shared = _choose_weights(fit.validator, fit.known)
+    between, shared = _choose_shares(fit.validator, fit.known)
     assert between is None
     assert shared == pytest.approx(0.1)
 
@@ -564,10 +564,10 @@ def test_of_many_samples_a_draw_of_2048_chooses_the_shapes(monkeypatch):
     classes = np.repeat([0, 1, 2], 800)
     found = table(3 * np.eye(3)[classes] + rng.normal(size=(2400, 3)), classes)
     drawn, judged = [], []
-    frame_of, weights_of = closed_form.shared_frame, closed_form._choose_weights
+    frame_of, weights_of = closed_form.shared_frame, closed_form._choose_shares
     monkeypatch.setattr(closed_form, "shared_frame", lambda *given: (drawn.append(given[1]), frame_of(*given))[1])
     monkeypatch.setattr(
-        closed_form, "_choose_weights", lambda *given: (judged.append(given[1][0].sources), weights_of(*given))[1]
+        closed_form, "_choose_shares", lambda *given: (judged.append(given[1][0].sources), weights_of(*given))[1]
     )
     for seed in (0, 0, 1):
         fitted = fit_closed_form(found.samples(), torch.empty(0, 3), SETTINGS, seed)

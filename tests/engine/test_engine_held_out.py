@@ -17,7 +17,7 @@ from skellipsoid._engine.boundary.held_out import (
     expected_f1,
     loss_scale,
 )
-from skellipsoid._engine.boundary.paper import HeldOutSamples
+from skellipsoid._engine.boundary.paper import PaperValidator
 from skellipsoid._engine.common.samples import Samples
 
 
@@ -181,7 +181,7 @@ def test_held_out_samples_are_validated_as_known_and_as_open():
     real_open = torch.from_numpy(rng.normal(size=(9, 3)))
     centroids, components = ellipsoids()
     degenerate = torch.tensor([False, False, True, False])
-    validator = HeldOutSamples(Samples.of(known, classes, 4), real_open, centroids, degenerate)
+    validator = PaperValidator(Samples.of(known, classes, 4), real_open, centroids, degenerate)
     synthetic = torch.from_numpy(rng.normal(size=(5, 3)))
     shapes, radii = Factors.from_components(components), torch.full((4,), 2.0, dtype=torch.float64)
     validation = validator.validate(shapes, radii, synthetic)
@@ -214,7 +214,7 @@ def test_held_out_rows_count_by_their_weights_and_their_groups():
     samples = Samples.of(rows, torch.from_numpy(classes), 4, weights, None, groups)
     centroids, components = ellipsoids()
     shapes, radii = Factors.from_components(components), torch.ones(4, dtype=torch.float64)
-    validation = HeldOutSamples(samples, real_open, centroids, torch.zeros(4, dtype=torch.bool)).validate(shapes, radii)
+    validation = PaperValidator(samples, real_open, centroids, torch.zeros(4, dtype=torch.bool)).validate(shapes, radii)
     np.testing.assert_array_equal(validation.known.weights, weights)
     np.testing.assert_array_equal(validation.open[0].weights, [*weights, 1, 1, 1, 1, 1, 1])
     totals = np.bincount(groups, weights)
@@ -270,7 +270,7 @@ def test_a_fit_keeps_all_but_synthetic_classes_at_the_radius_scale(scale):
 def test_held_out_rows_of_one_class_are_never_open():
     centroids, components = ellipsoids(n_classes=1)
     rows, classes = torch.randn(10, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)), torch.zeros(10)
-    validator = HeldOutSamples(Samples.of(rows, classes.long()), rows[:0], centroids, torch.tensor([False]))
+    validator = PaperValidator(Samples.of(rows, classes.long()), rows[:0], centroids, torch.tensor([False]))
     validation = validator.validate(Factors.from_components(components), torch.ones(1, dtype=torch.float64))
     assert not len(validation.open)
     np.testing.assert_allclose(

@@ -22,7 +22,7 @@ from skellipsoid._engine.boundary.geometry import Factors
 from skellipsoid._engine.boundary.held_out import KNOWN, HeldOut, best_scale
 from skellipsoid._engine.boundary.paper import (
     BoundaryTrainer,
-    HeldOutSamples,
+    PaperValidator,
     fit_paper,
     known_f1,
     train_ellipsoids,
@@ -365,7 +365,7 @@ def test_recalibration_multiplies_all_radii_by_the_best_scale(n_open):
     ratios = learned.radii / started.radii
     np.testing.assert_allclose(ratios, ratios[0], rtol=1e-12)
     samples = Samples.of(held, held_labels, 4)
-    validator = HeldOutSamples(samples, known[:0], learned.centroids, torch.zeros(4, dtype=torch.bool))
+    validator = PaperValidator(samples, known[:0], learned.centroids, torch.zeros(4, dtype=torch.bool))
     synthetic = validation_open(samples, learned.centroids, learned.degenerate, settings, seed=0)
     validation = validator.validate(Factors.from_components(learned.components), started.radii, synthetic)
     assert len(validation.open) == 2

@@ -17,7 +17,7 @@ from ..common.samples import Integers, Samples
 from . import class_sizes
 from .boundaries import Boundaries, Chosen, Metric, Shapes, ShapeWeights
 from .covariance import LeftOutSamples, LeftOutShapes, has_background
-from .geometry import Factors, Spheres, class_spheres, class_weights
+from .geometry import Factors, Spheres, class_spheres
 from .held_out import (
     BOUNDARY_TOLERANCE,
     KNOWN,
@@ -29,7 +29,7 @@ from .held_out import (
     loss_scale,
     near_best,
 )
-from .mixtures import FEWEST_SYNTHETIC, MOST_NEGATIVES, draw_synthetic_classes
+from .mixtures import draw_synthetic_classes, n_synthetic
 from .settings import BoundarySettings
 from .shared_shapes import Frame, label_distances, principal_frame, rotated, shared_frame
 
@@ -43,11 +43,17 @@ BETWEEN_SHARES = (0.2, 0.4, 0.6)
 #: With more than ten classes, the smallest candidate of b times the number of classes. More class means give a better
 #: estimate of their covariance, so it needs less of T: frozen F1 +0.3 and +0.7 (TRIED.md, *The present shape*, *Kept*).
 SMALLEST_BETWEEN = 2.0
-#: Largest number of samples that choose the shapes: with more the choice stays the same.
+#: Largest number of samples that choose the shapes.
 MOST_VALIDATION = 2048
-#: Largest number of samples of one set that choose the shapes if not all do, and that are open samples. The error of
-#: their F1 is then at most half of that of as few sets.
+#: At most this many samples of a set are drawn for the choice of the shapes, and are scored as open. More samples of
+#: one set say little more.
 MOST_OF_SET = 4
+#: β with which the radius scale is that of the expected F1: the paper's value.
+NEUTRAL_BETA = 0.5
+#: Largest number of samples whose distances to all class means are computed at once, for memory alone.
+MOST_AT_ONCE = 2048
+#: Largest share of a class that a sample's unit has, for its deviation from the class mean.
+LARGEST_UNIT = 0.5
 #: Expected F1s that differ by less are equal.
 TIE = 1e-9
 
@@ -74,38 +80,44 @@ def fit_closed_form(
     rng = np.random.default_rng([seed, 1])
     scored = torch.nonzero(~spheres.degenerate[samples.classes]).flatten()
     frame = principal_frame(samples, spheres.degenerate)
-    subset = scored if given else _validation_subset(samples, scored, rng)
-    frame = rotated(frame, given.weights.spherical) if given else shared_frame(frame, subset)
-    validator = _Validator(frame, real_open, given.error if given else None)
     if given:
-        between, shared = given.weights.between if has_background(frame) else None, given.weights.shared
+        weights, error = given.weights, given.error
+        frame = rotated(frame, weights.spherical)
+        if not has_background(frame):
+            weights = weights._replace(between=None)
+        validator = _Validator(frame, real_open, error)
     else:
-        between, shared = _choose_weights(validator, validator.known(subset))
-    shapes = LeftOutShapes(frame, between)
+        subset = _validation_subset(samples, scored, rng)
+        frame = shared_frame(frame, subset)
+        validator = _Validator(frame, real_open)
+        weights = ShapeWeights(frame.spherical, *_choose_shares(validator, validator.known(subset)))
+    shapes = LeftOutShapes(frame, weights.between)
     parts = validator.known(scored)
     if not given and (synthetic := validator.synthetic(parts[-1].sources, settings.alpha, rng)):
         parts.append(synthetic)
-    held_out = validator.validate(shapes, parts, [shared])[0]
+    held_out = validator.validate(shapes, parts, [weights.shared])[0]
     unit, error = _mean_distance(held_out), held_out.mean_error
-    if given:
-        scale = given.scale * validator.typical_unit(error)
-    else:
-        scale = best_scale(held_out, held_out.strictness)[0] * (1 + BOUNDARY_TOLERANCE)
-        scale *= loss_scale(held_out, settings.beta) / loss_scale(held_out, 0.5)
+    typical_unit = validator.typical_unit(error)
+    scale = given.scale * typical_unit if given else _choose_scale(held_out, settings.beta)
     # Distances are multiples of the paper's mean radius.
     radius = float(spheres.radii[~spheres.degenerate].mean())
     radii = radius * scale / unit * validator.units(error)
-    weights = ShapeWeights(frame.spherical, between, shared)
     return Boundaries(
         origin=frame.origin,
         centroids=frame.means @ frame.back,
         centres=shapes.centres @ frame.back,
-        shapes=shapes.shapes(shared, (radius / unit) ** 2, radii),
+        shapes=shapes.shapes(weights.shared, (radius / unit) ** 2, radii),
         degenerate=spheres.degenerate,
         held_out=held_out.kept(scale),
         moments=shapes.moments(weights),
-        chosen=Chosen(weights, scale / validator.typical_unit(error), error),
+        chosen=Chosen(weights, scale / typical_unit, error),
     )
+
+
+def _choose_scale(held_out: HeldOut, beta: float) -> float:
+    """Radius scale by the expected F1, larger or smaller as β asks for: β = 1/2, the paper's, changes nothing."""
+    scale = best_scale(held_out, held_out.strictness)[0] * (1 + BOUNDARY_TOLERANCE)
+    return scale * loss_scale(held_out, beta) / loss_scale(held_out, NEUTRAL_BETA)
 
 
 def _validation_subset(samples: Samples, scored: Tensor, rng: np.random.Generator) -> Tensor:
@@ -166,7 +178,7 @@ class _Validator:
         """
         classes, frame = self.samples.classes, self.frame
         nearest, used = [], []
-        for part in torch.split(rows, MOST_VALIDATION):
+        for part in torch.split(rows, MOST_AT_ONCE):
             squares = label_distances(frame, part)
             own = classes[part].unsqueeze(1)
             is_left, assigned = squares.gather(1, own).squeeze(1).isfinite(), [squares.argmin(1)]
@@ -183,19 +195,21 @@ class _Validator:
         return [LeftOutSamples(KNOWN, sources, known), *of_other]
 
     def synthetic(self, rows: Tensor, alpha: float, rng: np.random.Generator) -> LeftOutSamples | None:
-        """Draw samples of synthetic classes, with the leave-one-out deviations of known ``rows`` from their mean."""
+        """Draw samples of synthetic classes, with the deviations of known ``rows`` from their class mean.
+
+        The deviation of one of n samples is divided by √(1 − 1 / n): a mean that it is a part of lies nearer to it.
+        """
         if not len(rows):
             return None
         classes, weights = self.samples.classes[rows], self.samples.weights[rows]
-        n_wanted = min(max(len(rows), FEWEST_SYNTHETIC), MOST_NEGATIVES)
-        drawn = draw_synthetic_classes(classes.cpu().numpy(), n_wanted, alpha, rng, weights.cpu().numpy())
+        drawn = draw_synthetic_classes(classes.cpu().numpy(), n_synthetic(len(rows)), alpha, rng, weights.cpu().numpy())
         if drawn is None:
             return None
         sources = rows[torch.from_numpy(drawn.rows).to(rows.device)]
-        left = (
-            1 - self.frame.sets.weights.of_units(sources) / class_weights(self.samples)[self.samples.classes[sources]]
-        )
-        deviations = self.frame.offsets[sources].double() / left.clamp_min(0.5).sqrt().unsqueeze(1)
+        totals = self.frame.sets.weights
+        of_unit = totals.of_units(sources) / totals.totals[self.samples.classes[sources]]
+        enlarged = (1 - of_unit.clamp_max(LARGEST_UNIT)).rsqrt().unsqueeze(1)
+        deviations = self.frame.offsets[sources].double() * enlarged
         positions = drawn.means.of(self.frame.means) + deviations
         assigned = torch.cdist(positions, self.frame.means).argmin(1)
         return LeftOutSamples(SYNTHETIC, sources, assigned, positions)
@@ -255,7 +269,7 @@ class _Validator:
         return class_sizes.mean_error(*(column[known.assigned == classes].cpu().numpy() for column in columns))
 
 
-def _choose_weights(validator: _Validator, known: Sequence[LeftOutSamples]) -> tuple[float | None, float]:
+def _choose_shares(validator: _Validator, known: Sequence[LeftOutSamples]) -> tuple[float | None, float]:
     """Average all candidates of b and ρ, weighted by exp(F1 / standard error) at their best radius scale.
 
     Samples of synthetic classes are not used here: they deviate from their class as known samples do, and say nothing
@@ -272,8 +286,8 @@ def _choose_weights(validator: _Validator, known: Sequence[LeftOutSamples]) -> t
         for j, held_out in enumerate(validator.validate(shapes, known, SHARED_SHARES)):
             scores[i, j], n_independent = best_scale(held_out)[1], held_out.n_independent
     scores = np.minimum(scores.ravel(), 1.0)  # weighted shares may round to more than 1
-    # The standard error of a share of samples.
-    weights = near_best(scores, np.sqrt(scores.max() * (1 - scores.max()) / max(1.0, n_independent)))
+    # The standard error of the best F1, as of a share of samples; with 0 alone the best ones count.
+    count = near_best(scores, np.sqrt(scores.max() * (1 - scores.max()) / max(1.0, n_independent)))
     tied = scores >= scores.max() - TIE
     if tied.sum() > 1:
         if candidates != (None,):
@@ -281,11 +295,11 @@ def _choose_weights(validator: _Validator, known: Sequence[LeftOutSamples]) -> t
         own = known[0]._replace(assigned=classes[known[0].sources])
         likelihoods = shapes.log_likelihoods(own, SHARED_SHARES, validator.samples.weights[own.sources])
         of_pair = np.tile(likelihoods.cpu().numpy(), len(candidates))
-        weights[tied & (of_pair < of_pair[tied].max())] = 0
-    shared = _mean_share([share for _, share in pairs], weights)
+        count[tied & (of_pair < of_pair[tied].max())] = 0
+    shared = _mean_share([share for _, share in pairs], count)
     if candidates == (None,):
         return None, shared
-    return _mean_share([between for between, _ in pairs if between is not None], weights), shared
+    return _mean_share([between for between, _ in pairs if between is not None], count), shared
 
 
 def _between_shares(n_classes: int) -> tuple[float, ...]:
@@ -294,10 +308,10 @@ def _between_shares(n_classes: int) -> tuple[float, ...]:
     return (min(smallest, SMALLEST_BETWEEN / n_classes), *others)
 
 
-def _mean_share(shares: Sequence[float], weights: np.ndarray) -> float:
+def _mean_share(shares: Sequence[float], count: np.ndarray) -> float:
     """Weighted mean of shares, in log-odds."""
     values = np.array(shares)
-    odds = np.exp(np.average(np.log(values / (1 - values)), weights=weights))
+    odds = np.exp(np.average(np.log(values / (1 - values)), weights=count))
     return float(odds / (1 + odds))
 
 

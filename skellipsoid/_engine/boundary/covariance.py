@@ -20,7 +20,14 @@ from torch.nn import functional
 from .boundaries import Metric, Moments, Shapes, ShapeWeights
 from .geometry import Factors
 from .left_out import Chunk, LeftOut, Sets
-from .shared_shapes import FEWEST_CLASSES_OF_BACKGROUND, SMALLEST_VARIANCE, Frame, identity
+from .shared_shapes import Frame, identity
+
+#: Smallest number of classes with a background.
+FEWEST_CLASSES_OF_BACKGROUND = 4
+#: Rounding: class means are equal if all their variances, in units of T, are below this.
+EQUAL_MEANS = 1e-9
+#: Rounding: axes with less than this share of the largest scatter of a class are none.
+RANK_TOLERANCE = 1e-9
 
 
 class Background(NamedTuple):
@@ -28,7 +35,7 @@ class Background(NamedTuple):
 
     inverse: Tensor  # (n_axes,) of B; 0 without a background
     off_span: float  # the same for directions off the span of all samples
-    share: float  # b
+    between: float  # b
     target: float  # b γ; 0 without a background
 
     @property
@@ -40,8 +47,7 @@ class Background(NamedTuple):
 def background(frame: Frame, between: float | None, *, without_class: bool = False) -> Background:
     """Shrink the covariance of the class means towards T, γ being its mean variance in units of T.
 
-    ``without_class``: as it is in the mean over the classes that are held out, when B₀ loses the class's deviation and
-    is divided by the smaller number of classes.
+    With ``without_class``, B₀ is its mean over all choices of one class that is held out.
     """
     if between is None:
         return Background(torch.zeros_like(frame.between), 0.0, 0.0, 0.0)
@@ -53,7 +59,7 @@ def background(frame: Frame, between: float | None, *, without_class: bool = Fal
 
 def has_background(frame: Frame) -> bool:
     """Whether there are enough classes, and their means differ."""
-    return len(frame.means) >= FEWEST_CLASSES_OF_BACKGROUND and float(frame.between.max()) > SMALLEST_VARIANCE
+    return len(frame.means) >= FEWEST_CLASSES_OF_BACKGROUND and float(frame.between.max()) > EQUAL_MEANS
 
 
 class ClassAxes(NamedTuple):
@@ -73,7 +79,7 @@ def principal_axes(frame: Frame, stretches: Tensor) -> list[ClassAxes]:
         is_wide = len(weighted) < weighted.shape[1]
         # The products of the samples hold the same spectrum in a smaller matrix.
         values, vectors = torch.linalg.eigh(weighted @ weighted.T if is_wide else weighted.T @ weighted)
-        kept = (values > SMALLEST_VARIANCE * values[-1].clamp_min(1e-30)) & (freedom > 0)
+        kept = (values > RANK_TOLERANCE * values[-1].clamp_min(1e-30)) & (freedom > 0)
         values, vectors = values[kept], vectors[:, kept]
         axes = weighted.T @ (vectors / values.sqrt()) if is_wide else vectors
         found.append(ClassAxes(axes.T, values, freedom))
@@ -89,9 +95,7 @@ def typical_variance(classes: list[ClassAxes]) -> float:
 def _factors(classes: list[ClassAxes], shared: float) -> Factors:
     """Inverse of Σ_k of all classes, in coordinates where Q is the identity."""
     typical = (1 - shared) * typical_variance(classes) + shared
-    weights = [
-        1 / ((1 - shared) * scatter.values / max(scatter.freedom, SMALLEST_VARIANCE) + shared) for scatter in classes
-    ]
+    weights = [1 / ((1 - shared) * scatter.values / (scatter.freedom or 1.0) + shared) for scatter in classes]
     starts = np.cumsum([0] + [len(scatter.axes) for scatter in classes]).tolist()
     residual = classes[0].axes.new_tensor([1 / (shared if scatter.freedom > 0 else typical) for scatter in classes])
     return Factors(torch.cat([scatter.axes for scatter in classes]), torch.cat(weights), starts, residual)
@@ -113,21 +117,21 @@ class _Changes(NamedTuple):
     """
 
     left_out: LeftOut
-    columns: Tensor  # (n_sets, n_columns, n_axes) X, in coordinates where T was the identity: V, and Y B⁻¹
+    columns: Tensor  # (n_sets, n_columns, n_axes) X, in coordinates where T was the identity: V, and Y D⁻¹
     matrix: Tensor  # (n_sets, n_columns, n_columns) E
     scale: Tensor  # (n_sets,)
     mean: Tensor  # (n_sets, n_axes) μ
-    inverse: Tensor  # (n_sets, n_axes) B⁻¹ is ``inverse`` − (Y B⁻¹)ᵀΦ (Y B⁻¹)
-    spread: Tensor  # (n_sets, n_columns − size, n_axes) Y B⁻¹
+    inverse: Tensor  # (n_sets, n_axes) D⁻¹, where B⁻¹ is proportional to D⁻¹ − (Y D⁻¹)ᵀ Φ Y D⁻¹
+    solved: Tensor  # (n_sets, n_columns − size, n_axes) Y D⁻¹
     inner: Tensor  # (n_sets, n_columns − size, n_columns − size) Φ
     ratio: Tensor  # (n_sets,) by which T is larger, relative to B
 
     def shift(self, numbers: Tensor, means: Tensor, pooled: float) -> Tensor:
         """T B⁻¹ (c_k − μ): how far centres are from class means, (n_pairs, n_axes)."""
         deviations = (means - self.mean[numbers]).unsqueeze(2)
-        spread, rows = self.spread[numbers], self.left_out.rows[numbers]
+        solved, rows = self.solved[numbers], self.left_out.rows[numbers]
         moved = deviations * self.inverse[numbers].unsqueeze(2)
-        moved = moved - spread.transpose(1, 2) @ (self.inner[numbers] @ (spread @ deviations))
+        moved = moved - solved.transpose(1, 2) @ (self.inner[numbers] @ (solved @ deviations))
         moved = moved - pooled * rows.transpose(1, 2) @ (rows @ moved)
         return moved.squeeze(2) * self.ratio[numbers].unsqueeze(1)
 
@@ -158,7 +162,7 @@ class _Pairs(NamedTuple):
         along, offsets_along = columns @ own.axes.T, offsets @ own.axes.T
         shared = shares.unsqueeze(1)
         of_scatter = torch.where(has_spread, (1 - shared) / self.freedom, 0.0)
-        # The typical variance is in units of Q: that of Q changes, the other classes do not.
+        # Without the set Q changes; the typical variance is not computed anew.
         sphere = shared * self.scale + (1 - shared) * typical * (~has_spread).double()
         variances = of_scatter.unsqueeze(2) * own.values + sphere.unsqueeze(2)
         excess = variances.reciprocal() - sphere.reciprocal().unsqueeze(2)
@@ -243,7 +247,7 @@ class LeftOutShapes:
         frame = self.frame
         found = frame.means.new_zeros(2, len(shares), len(samples.sources))
         typical, candidates = typical_variance(self.class_axes), frame.means.new_tensor(shares)
-        for chunk in frame.sets.chunks(samples.sources, samples.assigned, 4 * len(frame.within)):
+        for chunk in frame.sets.chunks(samples.sources, samples.assigned, 4 * frame.n_axes):
             changes = self._changes(chunk.sets)
             pairs = self._pairs(samples, chunk, changes)
             for label in torch.unique(chunk.labels).tolist():
@@ -282,28 +286,33 @@ class LeftOutShapes:
     def _changes(self, sets: Sets) -> _Changes:
         """Change T, B, μ and Q.
 
-        T is ``inflation`` (I − κ VᵀV). The target of B is the mean variance of B₀ in units of T, times T, all of them
-        without the set.
+        n and n' are the numbers of classes before and after, t is the target b γ without the set, and P = I − κ VᵀV.
+        Then T' = ι P, and B' = M (n − 1) / (n' − 1) with M = (1 − b) (B₀ + YᵀGY) + t P. The rows of V are in Y too, so
+        that M = D + YᵀG'Y with a diagonal D, and M⁻¹ = D⁻¹ − (YD⁻¹)ᵀ Φ YD⁻¹ (Woodbury). So
+
+            Q' = T' + T' B'⁻¹ T' = ι (P + r P M⁻¹ P),  r = ι (n' − 1) / (n − 1).
+
+        Multiplied out, this is a diagonal matrix and products of the rows of V and of YD⁻¹, which are X.
         """
         frame, background, left_out = self.frame, self.background, sets.left_out(self.frame.offsets)
         rows, pooled, n_touched, size = left_out.rows, frame.pooled, left_out.moves.shape[1], left_out.rows.shape[1]
         inflation, n_axes = frame.without(sets)
         lost = -pooled * identity(size, rows)
-        columns, mean, gains, n_left = self._class_means(sets, left_out)
+        changing, mean, gains, n_left = self._class_means(sets, left_out)
         if not background.target:
-            none, empty = torch.zeros_like(mean), columns[:, :0]
+            none, empty = torch.zeros_like(mean), changing[:, :0]
             products = empty @ empty.transpose(1, 2)
             matrix = lost.expand(len(rows), -1, -1)
             return _Changes(left_out, rows, matrix, inflation, mean, none, empty, products, inflation)
-        target = background.target * self._mean_variance(rows, columns, gains) / n_axes * len(frame.within)
-        gains = (1 - background.share) * gains
+        target = background.target * self._relative_trace(rows, changing, gains) / n_axes * frame.n_axes
+        gains = (1 - background.between) * gains
         gains[:, n_touched:, n_touched:] += target.view(-1, 1, 1) * lost
-        inverse = ((1 - background.share) * frame.between + target.unsqueeze(1)).reciprocal()
-        spread = columns * inverse.unsqueeze(1)
-        inner = torch.linalg.solve(identity(gains.shape[1], gains) + gains @ (spread @ columns.transpose(1, 2)), gains)
+        inverse = ((1 - background.between) * frame.between + target.unsqueeze(1)).reciprocal()
+        solved = changing * inverse.unsqueeze(1)
+        inner = torch.linalg.solve(identity(gains.shape[1], gains) + gains @ (solved @ changing.transpose(1, 2)), gains)
         ratio = inflation * (n_left - 1) / (len(frame.means) - 1)
-        # T B⁻¹ T, with T Y B⁻¹ = Y B⁻¹ + Vᵀ (mixed).
-        mixed = -pooled * (rows @ spread.transpose(1, 2))
+        # P M⁻¹ P, with Y D⁻¹ P = Y D⁻¹ + (mixed)ᵀ V.
+        mixed = -pooled * (rows @ solved.transpose(1, 2))
         onto_columns = torch.cat([mixed, identity(gains.shape[1], gains).expand(len(mixed), -1, -1)], dim=1)
         matrix = -(onto_columns @ inner @ onto_columns.transpose(1, 2))
         matrix[:, :size, :size] += pooled**2 * (rows @ (rows * inverse.unsqueeze(1)).transpose(1, 2))
@@ -313,15 +322,15 @@ class LeftOutShapes:
         matrix[:, :size, :size] += lost
         # Along the axes Q changes by about the same factor.
         factor = ((1 + ratio.unsqueeze(1) * inverse) / (1 + background.inverse)).mean(1)
-        spanned, matrix = self._fewer_columns(rows, spread, inverse, matrix)
+        spanned, matrix = self._fewer_columns(rows, solved, inverse, matrix)
         matrix = matrix / factor.view(-1, 1, 1)
-        return _Changes(left_out, spanned, matrix, inflation * factor, mean, inverse, spread, inner, ratio)
+        return _Changes(left_out, spanned, matrix, inflation * factor, mean, inverse, solved, inner, ratio)
 
     def _class_means(self, sets: Sets, left_out: LeftOut) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Give columns Y, the change of μ, G, and the number of classes that remain.
+        """Give Y, μ, G, and the number of classes that remain.
 
-        Y are the deviations c − μ of the touched classes, and V. B₀ gains YᵀGY: the class means that remain, less those
-        of all classes, about their own mean.
+        The rows of Y are the deviations c − μ of the touched classes, and V. B₀ gains YᵀGY: that of the class means that
+        remain, about their own mean, less that of all class means.
         """
         frame, size = self.frame, left_out.rows.shape[1]
         is_touched = (sets.touched >= 0).double()
@@ -334,40 +343,40 @@ class LeftOutShapes:
         n_classes = len(frame.means)
         n_left = (n_classes - (is_touched - is_left).sum(1)).clamp_min(1)
         of_mean = (after - before).sum(1, keepdim=True) / n_left.view(-1, 1, 1)
-        columns = torch.cat([frame.means[sets.touched], left_out.rows], dim=1)
+        changing = torch.cat([frame.means[sets.touched], left_out.rows], dim=1)
         gains = after.transpose(1, 2) @ after - before.transpose(1, 2) @ before
         gains = (gains - n_left.view(-1, 1, 1) * of_mean.transpose(1, 2) @ of_mean) / (n_classes - 1)
-        return columns, (of_mean @ columns).squeeze(1), gains, n_left
+        return changing, (of_mean @ changing).squeeze(1), gains, n_left
 
-    def _fewer_columns(self, rows: Tensor, spread: Tensor, inverse: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
-        """Give X and E: V and Y B⁻¹, or V and the axes where class means differ, if these are fewer.
+    def _fewer_columns(self, rows: Tensor, solved: Tensor, inverse: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
+        """Give X and E: V and Y D⁻¹, or V and the axes where class means differ, if these are fewer.
 
-        B⁻¹ is constant where class means do not differ, so that Y B⁻¹ has a part in V there. This is for speed: a fit
+        D⁻¹ is constant where class means do not differ, so that Y D⁻¹ has a part in V there. This is for speed: a fit
         of 4 classes × 600 samples × 384 features in groups of 100 takes 6.2 s, and 9.6 s with all columns.
         """
         size, n_between = rows.shape[1], len(self.frame.means) - 1
-        if n_between >= min(size, len(self.frame.within)):
-            return torch.cat([rows, spread], dim=1), matrix
-        n_touched = spread.shape[1] - size
+        if n_between >= min(size, self.frame.n_axes):
+            return torch.cat([rows, solved], dim=1), matrix
+        n_touched = solved.shape[1] - size
         constant = inverse[:, -1].view(-1, 1, 1)
         onto = matrix.new_zeros(*matrix.shape[:2], size + n_between)
         onto[:, :size, :size] = identity(size, rows)
         onto[:, size + n_touched :, :size] = constant * identity(size, rows)
-        onto[:, size : size + n_touched, size:] = spread[:, :n_touched, :n_between]
+        onto[:, size : size + n_touched, size:] = solved[:, :n_touched, :n_between]
         onto[:, size + n_touched :, size:] = (rows * (inverse.unsqueeze(1) - constant))[:, :, :n_between]
         axes = torch.eye(n_between, rows.shape[2]).to(rows).expand(len(rows), -1, -1)
         return torch.cat([rows, axes], dim=1), onto.transpose(1, 2) @ matrix @ onto
 
-    def _mean_variance(self, rows: Tensor, columns: Tensor, gains: Tensor) -> Tensor:
+    def _relative_trace(self, rows: Tensor, changing: Tensor, gains: Tensor) -> Tensor:
         """Give the trace of T⁻¹B₀ without the sets, relative to that of all samples, (n_sets,).
 
         T⁻¹ is I + Vᵀ (κ⁻¹ I − VVᵀ)⁻¹ V.
         """
         frame = self.frame
-        pooled, products = frame.pooled, rows @ columns.transpose(1, 2)
+        pooled, products = frame.pooled, rows @ changing.transpose(1, 2)
         inner = (rows * frame.between) @ rows.transpose(1, 2) + products @ gains @ products.transpose(1, 2)
         capacity = identity(rows.shape[1], rows) - pooled * rows @ rows.transpose(1, 2)
         lost = torch.linalg.solve(capacity, pooled * inner).diagonal(dim1=1, dim2=2).sum(1)
-        gained: Tensor = (gains * (columns @ columns.transpose(1, 2))).sum((1, 2))
+        gained: Tensor = (gains * (changing @ changing.transpose(1, 2))).sum((1, 2))
         relative: Tensor = 1 + (gained + lost) / float(frame.between.sum())
         return relative

@@ -13,19 +13,22 @@ from torch import Tensor
 from ..common.devices import row_chunks
 from ..common.samples import Samples
 
-#: A class whose mean radius is below this (features have unit scale) has no spread.
+#: Rounding: a class whose mean radius is below this (features have unit scale) has no spread.
 DEGENERATE_RADIUS = 1e-6
 
 
-def class_centroids(samples: Samples) -> Tensor:
-    """Weighted mean of each class's samples (eq. 3), (n_classes, n_features).
+def class_means(samples: Samples) -> Tensor:
+    """Weighted mean of each class's samples (eq. 3) in double precision, (n_classes, n_features)."""
+    rows, classes, weights = samples.rows, samples.classes, samples.weights
+    sums = rows.new_zeros(samples.n_classes, rows.shape[1], dtype=torch.float64)
+    for part in row_chunks(len(rows), 16 * rows.shape[1]):
+        sums.index_add_(0, classes[part], rows[part].double() * weights[part].unsqueeze(1))
+    return sums / class_weights(samples).unsqueeze(1)
 
-    Summed in double precision, so that the mean of equal samples is that sample.
-    """
-    rows = samples.rows.double() * samples.weights.unsqueeze(1)
-    sums = rows.new_zeros(samples.n_classes, rows.shape[1]).index_add_(0, samples.classes, rows)
-    means: Tensor = sums / class_weights(samples).unsqueeze(1)
-    return means.to(samples.rows.dtype)
+
+def class_centroids(samples: Samples) -> Tensor:
+    """Class means in the precision of the samples: the mean of equal samples is that sample."""
+    return class_means(samples).to(samples.rows.dtype)
 
 
 def mean_radii(samples: Samples, centroids: Tensor) -> Tensor:

@@ -38,8 +38,8 @@ BOUNDARY_TOLERANCE = 1e-5
 #: Smallest number of sets per class that judge a boundary well. With fewer, in hundreds of dimensions, held-out and new
 #: samples are rejected at rates that differ by 5 to 24 points, and up to 70 % of open samples are accepted.
 FEWEST_OF_CLASS = 10
-#: Largest number of candidates of the radius scale, for speed alone; the scale is an average of them.
-N_SCALES = 500
+#: Largest number of candidates of a size, for speed alone; the size is an average of them.
+N_CANDIDATES = 500
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ class HeldOut:
 
 
 #: Columns of the table, one entry for each sample.
-_COLUMNS = [column.name for column in fields(HeldOut)[:6]]
+_COLUMNS = [column.name for column in fields(HeldOut) if column.name not in ("n_classes", "mean_error")]
 
 
 def _double(values: Tensor) -> NDArray[np.float64]:
@@ -212,12 +212,17 @@ def best_scale(held_out: HeldOut, strictness: float = 0.0) -> tuple[float, float
 
 
 def _candidate_scales(held_out: HeldOut) -> NDArray[np.float64]:
-    """Distances of known samples, or that many quantiles of them."""
+    """Distances of known samples."""
     distances = held_out.known.distances
-    scales = np.unique(distances[distances > 0])
-    if len(scales) > N_SCALES:
-        scales = np.unique(np.quantile(scales, np.linspace(0, 1, N_SCALES), method="closest_observation"))
-    return np.asarray(scales)
+    return candidates(distances[distances > 0])
+
+
+def candidates(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Give the distinct values, or ``N_CANDIDATES`` quantiles of them, in ascending order."""
+    found = np.unique(values)
+    if len(found) > N_CANDIDATES:
+        found = np.unique(np.quantile(found, np.linspace(0, 1, N_CANDIDATES), method="closest_observation"))
+    return np.asarray(found)
 
 
 def loss_scale(held_out: HeldOut, beta: float) -> float:

@@ -37,11 +37,11 @@ from torch import Tensor
 
 from ..common.samples import Integers, Samples
 
-#: Largest number of elements of one chunk; it changes the memory and not the result.
+#: Largest number of elements of one chunk, for memory alone.
 MOST_NUMBERS = 2**20
 #: Sets above this size are computed once rather than once for each class that scores: for speed alone.
 LARGE = 32
-#: A share of a class's weight below this is rounding.
+#: Rounding: a smaller share of a class's weight is 0.
 SMALLEST_SHARE = 1e-9
 
 
@@ -60,7 +60,7 @@ class Sets(NamedTuple):
     moves: Tensor  # (n_sets, size) σ
     freedoms: Tensor  # (n_sets, n_touched) remaining degrees of freedom
     exists: Tensor  # (n_sets, n_touched) Boolean: whether any sample is left
-    spreads: Tensor  # (n_sets,) trace of VᵀV in features
+    traces: Tensor  # (n_sets,) trace of VᵀV in features
 
     def at(self, numbers: Tensor) -> "Sets":
         """Select sets."""
@@ -135,10 +135,10 @@ class LeftOutSets:
             of_samples = torch.from_numpy(scored).to(self.place)
             self.place[of_samples] = torch.stack([torch.full_like(rows, len(self.of_size)), rows], dim=1)
             self.own_freedoms[of_samples] = sets.freedoms[rows, 0]
-            self.of_size.append(sets._replace(spreads=torch.cat(traces)))
+            self.of_size.append(sets._replace(traces=torch.cat(traces)))
 
     def _sets(self, samples: Samples, members: Integers, own: Integers, degenerate: Tensor) -> Sets:
-        """Compute what the classes of the ``members`` lose with each set, but for ``spreads``."""
+        """Compute what the classes of the ``members`` lose with each set, but for ``traces``."""
         classes = samples.classes.cpu().numpy()
         touched, places = (torch.from_numpy(found).to(degenerate.device) for found in _touched(members, classes, own))
         rows = torch.from_numpy(members).to(degenerate.device)

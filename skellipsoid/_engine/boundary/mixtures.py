@@ -6,10 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-#: Largest number of synthetic open samples in validation.
-MOST_NEGATIVES = 8192
-#: Smallest number of samples of synthetic classes in validation: the radius scale should not depend on the draw.
-FEWEST_SYNTHETIC = 256
+#: Fewest and most samples of synthetic classes in validation: with few the radius scale depends on the draw.
+FEWEST_SYNTHETIC, MOST_SYNTHETIC = 256, 8192
 
 
 class Mixture(NamedTuple):
@@ -78,6 +76,11 @@ def draw_mixtures(
     places = np.minimum(np.searchsorted(ends, drawn, side="right"), last[chosen])
     shares = rng.dirichlet(np.full(n_mix, alpha), size=n_mixtures)
     return Mixture(by_class[places], shares)
+
+
+def n_synthetic(n_known: int) -> int:
+    """Give the number of samples of synthetic classes for so many known samples."""
+    return min(max(n_known, FEWEST_SYNTHETIC), MOST_SYNTHETIC)
 
 
 class SyntheticClasses(NamedTuple):

@@ -19,7 +19,7 @@ from ..common.training import History, run_epochs, shuffled_batches
 from .boundaries import Boundaries, Metric, Shapes
 from .geometry import Factors, assigned_norms, class_spheres, nearest_centroid, nearest_other
 from .held_out import BOUNDARY_TOLERANCE, KNOWN, OF_OTHER_CLASS, REAL, SYNTHETIC, HeldOut, best_scale, expected_f1
-from .mixtures import FEWEST_SYNTHETIC, MOST_NEGATIVES
+from .mixtures import n_synthetic
 from .pseudo_open import draw_negatives, draw_others, synthetic_samples
 from .settings import TrainingSettings
 
@@ -78,7 +78,7 @@ def train_ellipsoids(
         training, validation = hold_out(samples, real_open, settings.validation_fraction, rng)
     ellipsoids = start_ellipsoids(training[0])
     trainer = BoundaryTrainer(ellipsoids, *training, settings, rng)
-    validator = HeldOutSamples(*validation, ellipsoids.centroids, ellipsoids.degenerate)
+    validator = PaperValidator(*validation, ellipsoids.centroids, ellipsoids.degenerate)
     if not validator:  # nothing was held out, or only samples of degenerate classes
         ellipsoids.history = trainer.run()
         return ellipsoids
@@ -108,7 +108,7 @@ def hold_out(
     return (samples.where(~held), real_open[~open_held]), (samples.where(held), real_open[open_held])
 
 
-class HeldOutSamples:
+class PaperValidator:
     """Validation samples, known and really open, with everything that does not change while matrices are learned.
 
     Parameters
@@ -159,8 +159,9 @@ def validation_open(
 ) -> Tensor:
     """Draw samples of synthetic classes for validation; their random numbers are independent of the training's."""
     shaped = samples.of_classes(~degenerate)
-    n_wanted = min(max(len(shaped), FEWEST_SYNTHETIC), MOST_NEGATIVES)
-    return synthetic_samples(shaped, centroids, n_wanted, settings.alpha, np.random.default_rng([seed, 1]))
+    return synthetic_samples(
+        shaped, centroids, n_synthetic(len(shaped)), settings.alpha, np.random.default_rng([seed, 1])
+    )
 
 
 def start_ellipsoids(samples: Samples) -> Ellipsoids:

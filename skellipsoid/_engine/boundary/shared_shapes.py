@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..common.devices import row_chunks
 from ..common.samples import Samples
-from .geometry import by_class, class_weights
+from .geometry import by_class, class_means
 from .left_out import LeftOutSets, Sets
 
 #: Candidates of a, the spherical share of the within-class covariance T = (1 − a) W + a w̄ I. On text the choice is
@@ -21,17 +21,17 @@ SPHERICAL_SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
 #: Temperatures of the cross-entropy. Each candidate of a takes its best one. So the metric is compared, not its scale.
 #: With the temperature 1 alone, F1 is +0.2 frozen, −0.3 and −0.5 with a trained head (TRIED.md, *Weights*).
 TEMPERATURES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
-#: Smallest number of classes with a background; with fewer, too few are left when one is left out.
-FEWEST_CLASSES_OF_BACKGROUND = 4
-#: Variances below this share of the largest are taken as 0.
-SMALLEST_VARIANCE = 1e-9
-#: Rank tolerance of all samples together. It is smaller, since classes may be small compared with their distances.
+#: Rounding: axes with less than this share of the largest scatter of all samples are none. It is smaller than that of a
+#: class, since classes may be small compared with their distances.
 RANK_TOLERANCE = 1e-13
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Samples in coordinates that begin at the mean of the class means."""
+    """Samples in coordinates that begin at the mean of the class means.
+
+    ``principal_frame`` makes it, along the axes of W. ``rotated`` chooses other axes: T is the identity along them.
+    """
 
     samples: Samples
     degenerate: Tensor  # (n_classes,) Boolean: classes without spread
@@ -42,12 +42,17 @@ class Frame:
     offsets: Tensor  # (n_samples, n_axes) from the class means, in the precision of the samples
     means: Tensor  # (n_classes, n_axes)
     sets: LeftOutSets
-    within: Tensor  # (n_axes,) variances of W, along its axes
-    between: Tensor  # (n_axes,) variances of the class means
+    within: Tensor  # (n_axes,) variances of W along its own axes, also after ``rotated``
+    between: Tensor  # (n_axes,) variances of the class means along the axes; 0 before ``rotated``
     mean_variance: float  # w̄
     n_varying: int  # features that vary
     freedom: float  # ν, degrees of freedom of W
     spherical: float = 0.0  # a
+
+    @property
+    def n_axes(self) -> int:
+        """Number of coordinates."""
+        return len(self.within)
 
     @property
     def pooled(self) -> float:
@@ -75,17 +80,17 @@ class Frame:
         return torch.rsqrt(variances)
 
     def without(self, sets: Sets) -> tuple[Tensor, Tensor]:
-        """Without each set: by which T − κ VᵀV is larger for its fewer degrees of freedom, and the number of axes.
+        """For each set: the factor ι of T' = ι (T − κ VᵀV), and the number of axes that remain.
 
         w̄ is less by the share tr VᵀV / tr(ν W) of itself, and the sphere a w̄ I is ``of_sphere`` T in the mean.
         """
         lost = torch.where(sets.touched < 0, 0.0, self.sets.freedoms[sets.touched] - sets.freedoms).sum(1)
         of_sphere = float((self.spherical * self.mean_variance * self.units(self.spherical).square()).mean())
-        size, n_axes = (sets.members >= 0).sum(1), len(self.within)
+        size, n_axes = (sets.members >= 0).sum(1), self.n_axes
         left = (len(self.samples) - 1 - size).clamp(1, n_axes)
         if n_axes < self.n_varying:  # without a sample nothing but the sphere is left along it
             of_sphere, left = 1.0, (n_axes - size).clamp_min(1)
-        shrunk = of_sphere * sets.spreads / (self.freedom * self.mean_variance * self.n_varying)
+        shrunk = of_sphere * sets.traces / (self.freedom * self.mean_variance * self.n_varying)
         return (1 - shrunk) * self.freedom / (self.freedom - lost).clamp_min(1), left
 
 
@@ -104,10 +109,7 @@ def principal_frame(samples: Samples, degenerate: Tensor) -> Frame:
     """Put samples along the axes of W, the pooled within-class covariance of all but the ``degenerate`` classes."""
     rows, weights, classes = samples.rows, samples.weights, samples.classes
     chunks = list(row_chunks(len(rows), 16 * rows.shape[1]))
-    means = rows.new_zeros(samples.n_classes, rows.shape[1], dtype=torch.float64)
-    for part in chunks:
-        means.index_add_(0, classes[part], rows[part].double() * weights[part].unsqueeze(1))
-    means /= class_weights(samples).unsqueeze(1)
+    means = class_means(samples)
     origin = means.mean(0)
     varies = (rows != 0).any(0)  # constant features are 0 here
     axes = _span(rows, origin, varies)
@@ -122,20 +124,20 @@ def principal_frame(samples: Samples, degenerate: Tensor) -> Frame:
     values, vectors = torch.linalg.eigh(scatter / freedom)
     values, n_varying = values.clamp_min(0), max(1, int(varies.sum()))
     frame = Frame(
-        samples,
-        degenerate,
-        by_class(classes, samples.n_classes),
-        origin,
-        axes,
-        axes.T,
-        offsets,
-        (means - origin) @ axes,
-        sets,
-        values,
-        torch.zeros_like(values),
-        float(values.sum()) / n_varying,
-        n_varying,
-        freedom,
+        samples=samples,
+        degenerate=degenerate,
+        members=by_class(classes, samples.n_classes),
+        origin=origin,
+        axes=axes,
+        back=axes.T,
+        offsets=offsets,
+        means=(means - origin) @ axes,
+        sets=sets,
+        within=values,
+        between=torch.zeros_like(values),
+        mean_variance=float(values.sum()) / n_varying,
+        n_varying=n_varying,
+        freedom=freedom,
     )
     return frame.onto(vectors, 0.0)
 
@@ -166,18 +168,18 @@ def shared_frame(frame: Frame, validation: Tensor) -> Frame:
     return rotated(frame, SPHERICAL_SHARES[int(torch.nonzero(means <= errors).max())])
 
 
-def rotated(frame: Frame, share: float) -> Frame:
-    """Rotate a frame along the axes of W to coordinates where T is the identity and B diagonal."""
-    frame = frame.onto(frame.units(share), share)
+def rotated(frame: Frame, spherical: float) -> Frame:
+    """Scale and rotate a frame along the axes of W to coordinates where T is the identity and B diagonal."""
+    frame = frame.onto(frame.units(spherical), spherical)
     _, values, rotation = torch.linalg.svd(frame.means, full_matrices=True)
     between = torch.zeros_like(frame.within)
     between[: len(values)] = values.square() / max(1, len(frame.means) - 1)
-    return replace(frame.onto(rotation.T, share), between=between)
+    return replace(frame.onto(rotation.T, spherical), between=between)
 
 
-def _entropies(frame: Frame, share: float, validation: Tensor, weights: Tensor) -> Tensor:
+def _entropies(frame: Frame, spherical: float, validation: Tensor, weights: Tensor) -> Tensor:
     """Cross-entropy of each validation sample's own class; 0 if no sample of the class is left."""
-    squares = label_distances(replace(frame, spherical=share), validation, frame.units(share))
+    squares = label_distances(replace(frame, spherical=spherical), validation, frame.units(spherical))
     own = frame.samples.classes[validation].unsqueeze(1)
     found = [
         -torch.log_softmax(-squares / (2 * temperature), dim=1)

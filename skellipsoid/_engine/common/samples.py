@@ -30,7 +30,7 @@ FARTHEST_CLUSTER = 1000.0
 #: Smallest ratio of a distance to the median distance, for its logarithm.
 SMALLEST_RATIO = 1e-12
 #: Smallest class with a median distance of its own; smaller classes are compared with the others.
-FEWEST_OF_CLASS = 8
+FEWEST_WITH_OWN_MEDIAN = 8
 
 
 class SetRuns(NamedTuple):
@@ -268,8 +268,10 @@ def outlying_rows(features: Floats, classes: Integers) -> Integers:
     for k, rows in enumerate(members):
         distances[rows] = np.linalg.norm(features[rows] - np.median(features[rows], axis=0), axis=1)
         typical[k] = np.median(distances[rows])
-    is_large = np.array([len(rows) >= FEWEST_OF_CLASS for rows in members])
-    if not is_large.any() and len(features) >= FEWEST_OF_CLASS:  # many small classes: those of three samples or more
+    is_large = np.array([len(rows) >= FEWEST_WITH_OWN_MEDIAN for rows in members])
+    if (
+        not is_large.any() and len(features) >= FEWEST_WITH_OWN_MEDIAN
+    ):  # many small classes: those of three samples or more
         is_large = np.array([len(rows) >= 3 for rows in members]) & (len(members) > 1)
     if not (is_large & (typical > 0)).any():
         return np.empty(0, dtype=np.int64)
