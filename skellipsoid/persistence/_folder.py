@@ -9,7 +9,7 @@ import shutil
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -196,34 +196,50 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def to_disk(path: Path) -> None:
-    """Flush a file, or every file below a folder, so that the rename that follows finds it written."""
-    for file in [path] if path.is_file() else [p for p in path.rglob("*") if p.is_file()]:
-        with file.open("rb") as handle:
-            os.fsync(handle.fileno())
+def to_disk(path: Path, *, below: bool = True) -> None:
+    """Flush a file, or a folder with all ``below`` it, so that it outlasts a power failure."""
+    for each in [path, *(path.rglob("*") if below else ())]:
+        if each.is_file() or fcntl is not None:  # Windows does not open folders
+            handle = os.open(each, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
 
 
 @contextmanager
-def locked(folder: Path, *, wait: bool) -> Iterator[bool]:
-    """Hold a folder against other saves; says whether it is held, which some file systems cannot do.
+def locked(folder: Path) -> Iterator[bool]:
+    """Make a folder and hold it against other saves; says whether it is held, which some file systems cannot do.
 
     The lock ends with the process that holds it, however that ends.
     """
-    handle = None
-    held = False
-    if fcntl is not None:
-        try:
-            handle = os.open(folder, os.O_RDONLY)
-            fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            held = True
-        except OSError:  # held by another save, already removed, or on a file system without locks
-            held = False
+    handle = _locked_handle(folder)
     try:
-        yield held
+        yield handle is not None
     finally:
         if handle is not None and fcntl is not None:
             fcntl.flock(handle, fcntl.LOCK_UN)  # also for a process that was forked meanwhile
             os.close(handle)
+
+
+def _locked_handle(folder: Path) -> int | None:
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = None
+    try:
+        if fcntl is not None:
+            handle = os.open(folder, os.O_RDONLY)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+    except OSError:  # on a file system without locks
+        if handle is not None:
+            os.close(handle)
+        return None
+    if handle is None:
+        return None
+    with suppress(FileNotFoundError):
+        if os.path.samestat(os.fstat(handle), folder.stat()):
+            return handle
+    os.close(handle)  # another save failed, and removed the folder before it was held
+    return _locked_handle(folder)
 
 
 def is_unfinished(path: Path) -> bool:

@@ -6,7 +6,7 @@ import platform
 import secrets
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -193,19 +193,15 @@ def _check_target(target: Path, overwrite: bool) -> None:
 def _held(target: Path, n_bytes: int) -> Iterator[bool]:
     """Make the folder and hold it against other saves; remove it again if nothing was written."""
     is_new = not target.exists()
-    while True:
+    with ExitStack() as stack:
         with _explained_failure(target, n_bytes):
-            target.mkdir(parents=True, exist_ok=True)
-        with locked(target, wait=True) as held:
-            if not target.exists():  # another save failed and removed it before it was held
-                continue
-            try:
-                yield held
-            finally:
-                if is_new:
-                    with suppress(OSError):  # it is not empty
-                        target.rmdir()
-            return
+            held = stack.enter_context(locked(target))
+        try:
+            yield held
+        finally:
+            if is_new:
+                with suppress(OSError):  # it is not empty
+                    target.rmdir()
 
 
 def _write(target: Path, manifest: dict[str, Any], files: Files, card: bytes, *, held: bool) -> None:
@@ -234,6 +230,8 @@ def _write(target: Path, manifest: dict[str, Any], files: Files, card: bytes, *,
         new_manifest.unlink(missing_ok=True)
         new_card.unlink(missing_ok=True)
         raise
+    with suppress(OSError):  # the new manifest is there in any case
+        to_disk(target, below=False)
     if writes_card:
         try:
             new_card.replace(path)

@@ -329,8 +329,8 @@ class LeftOutShapes:
     def _class_means(self, sets: Sets, left_out: LeftOut) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Give Y, μ, G, and the number of classes that remain.
 
-        The rows of Y are the deviations c − μ of the touched classes, and V. B₀ gains YᵀGY: that of the class means that
-        remain, about their own mean, less that of all class means.
+        The rows of Y are the deviations c − μ of the touched classes, and V. B₀ gains YᵀGY: the scatter of the class
+        means that remain, about their own mean, less that of all class means.
         """
         frame, size = self.frame, left_out.rows.shape[1]
         is_touched = (sets.touched >= 0).double()
