@@ -234,7 +234,7 @@ def _locked_handle(folder: Path) -> int | None:
             os.close(handle)
         return None
     if handle is None:
-        return None
+        return None  # type: ignore[unreachable]  # Windows
     with suppress(FileNotFoundError):
         if os.path.samestat(os.fstat(handle), folder.stat()):
             return handle
