@@ -1,6 +1,5 @@
 """The classifier with one ellipsoid per known class."""
 
-from collections.abc import Callable, Iterator
 from numbers import Real
 from typing import Any, ClassVar, Self
 from warnings import warn
@@ -16,9 +15,8 @@ from torch import Tensor
 from ._base import BoundaryOpenSetClassifier
 from ._changes import ChangesClasses
 from ._elidecide import EliDecide
-from ._engine.boundary.boundaries import Boundaries, Chosen, Metric, Shapes, ShapeWeights
+from ._engine.boundary.boundaries import Boundaries, Chosen
 from ._engine.boundary.closed_form import fit_closed_form
-from ._engine.boundary.geometry import Factors, scoring_chunks
 from ._engine.boundary.held_out import FEWEST_OF_CLASS
 from ._engine.boundary.paper import fit_paper
 from ._engine.boundary.settings import BoundarySettings
@@ -391,23 +389,18 @@ class EllipsoidOpenSetClassifier(FittedAxes, KeepsHeldOut, ChangesClasses, Bound
                 seed, checked = resolve_seed(self.random_state), self._as_samples(validation, device)
                 fitted = fit_paper(samples, opened.to(device), settings, seed, checked)
         self._store(fitted)
+        degenerate = fitted.degenerate.cpu().numpy()
+        self._warn_of_degenerate(degenerate, stacklevel=6)
         self._kept = kept.arrays() if self.trainer is None and self.keep_samples else None
         self.changes_: list[dict[str, Any]] = []
         if self.trainer is None:
-            self._warn_of_few(classes, gathered.groups, fitted.degenerate.cpu().numpy())
+            self._warn_of_few(classes, gathered.groups, degenerate)
 
     def _fit_closed_form(self, kept: KeptSamples, device: torch.device, given: Chosen | None = None) -> Boundaries:
         samples, opened = kept.samples(len(self.classes_), device), torch.from_numpy(kept.open_rows).to(device)
         settings = BoundarySettings(self.alpha, self.beta)
         seed = 0 if given else resolve_seed(self.random_state)  # with all given, nothing is drawn
         return fit_closed_form(samples, opened, settings, seed, given)
-
-    def _chosen(self) -> Chosen | None:
-        """Shares and size of the fit; ``None`` if no class has a spread, so that nothing was chosen."""
-        if self.spherical_share_ is None or self.shrinkage_ is None:
-            return None
-        shares = ShapeWeights(self.spherical_share_, self.between_share_, self.shrinkage_)
-        return Chosen(shares, self._radius_scale, self._mean_error)
 
     def _fit_kept(self, kept: KeptSamples, chosen_by: "EllipsoidOpenSetClassifier | None") -> None:
         """Fit to samples that an earlier fit kept, with its shares and its size where it has some."""
@@ -420,8 +413,10 @@ class EllipsoidOpenSetClassifier(FittedAxes, KeepsHeldOut, ChangesClasses, Bound
         self.groups_ = kept.groups
         fitted = self._fit_closed_form(kept, resolve_device(self.device), given)
         self._store(fitted)
+        degenerate = fitted.degenerate.cpu().numpy()
+        self._warn_of_degenerate(degenerate, stacklevel=6)
         self._kept = kept.arrays()
-        self._warn_of_few(kept.classes, kept.groups, fitted.degenerate.cpu().numpy())
+        self._warn_of_few(kept.classes, kept.groups, degenerate)
 
     def _as_samples(
         self, validation: tuple[NDArray[Any], NDArray[Any]] | None, device: torch.device
@@ -454,91 +449,3 @@ class EllipsoidOpenSetClassifier(FittedAxes, KeepsHeldOut, ChangesClasses, Bound
             "operating point on new samples.",
             stacklevel=6,
         )
-
-    def _store(self, fitted: Boundaries) -> None:
-        """Store the fitted boundaries as NumPy arrays, in the units of X."""
-        shapes, factors = fitted.shapes, fitted.shapes.factors
-        self._mean = self._mean + self.scale_ * _array(fitted.origin)
-        self.centroids_ = self._mean + self.scale_ * _array(fitted.centroids)
-        self.centers_ = self._mean + self.scale_ * _array(fitted.centres)
-        self.radii_ = self.scale_ * _array(shapes.radii)
-        self._centers = _array(shapes.centres)
-        metric = shapes.metric
-        self._metric_axes = None if metric.axes is None else _array(metric.axes, np.float32)
-        self._metric_products = None if metric.products is None else _array(metric.products)
-        self._off_span = metric.off_span
-        self._labels, self._label_constants = _array(metric.labels), _array(metric.constants)
-        self._axes = _array(factors.axes, np.float32)
-        self._axis_weights, self._axis_starts = _array(factors.weights), np.array(factors.starts)
-        self._residual_weights = _array(factors.residual)
-        moments = fitted.moments
-        self.spherical_share_: float | None = None
-        self.between_share_: float | None = None
-        self.shrinkage_: float | None = None
-        if moments:
-            self.spherical_share_, self.between_share_, self.shrinkage_ = moments.weights
-            self._class_counts, self._class_freedoms = _array(moments.counts), _array(moments.freedoms)
-            self._axis_scatters, self._between = _array(moments.scatters), _array(moments.between)
-            self._stretches, self._off_variance = _array(moments.stretches), moments.off_span
-        if fitted.chosen:
-            self._radius_scale, self._mean_error = fitted.chosen.scale, fitted.chosen.error
-        self._held_out = self.held_out_scores_ = None
-        if (left := fitted.held_out) is not None:
-            self._keep_held_out(left.margins, left.assigned, left.classes, left.weights, left.is_open)
-            self.held_out_scores_ = np.sort(left.margins[~left.is_open])
-        self.n_iter_ = max(1, len(fitted.losses))
-        self.loss_curve_ = fitted.losses
-        self.validation_scores_ = fitted.scores or None
-        self._warn_of_degenerate(fitted.degenerate.cpu().numpy(), stacklevel=7)
-
-    def _standardize(self, X: NDArray[Any], dtype: Any) -> Tensor:
-        return torch.from_numpy(((X - self._mean) / self.scale_).astype(dtype, copy=False))
-
-    def _score_assigned(self, X: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
-        assigned = np.empty(len(X), dtype=np.int64)
-        margins = np.empty(len(X), dtype=X.dtype)
-        for chunk, (found, margin) in self._in_chunks(X, Shapes.assigned):
-            assigned[chunk], margins[chunk] = found.cpu().numpy(), margin.cpu().numpy()
-        return assigned, margins
-
-    def _score_all(self, X: NDArray[Any]) -> NDArray[np.floating]:
-        margins = np.empty((len(X), len(self.classes_)), dtype=X.dtype)
-        for chunk, margin in self._in_chunks(X, Shapes.all):
-            margins[chunk] = margin.cpu().numpy()
-        return margins
-
-    def _in_chunks(self, X: NDArray[Any], score: Callable[[Shapes, Tensor], Any]) -> Iterator[tuple[slice, Any]]:
-        """Score samples in chunks, in the precision of X."""
-        device = resolve_device(self.device, fallback=True)
-
-        def on_device(values: NDArray[Any]) -> Tensor:
-            # torch warns of read-only memory, and joblib maps large arrays to such memory.
-            return torch.from_numpy(np.require(values.astype(X.dtype, copy=False), requirements="W")).to(device)
-
-        def optional(values: NDArray[Any] | None) -> Tensor | None:
-            return None if values is None else on_device(values)
-
-        shapes = Shapes(
-            Metric(
-                optional(self._metric_axes),
-                optional(self._metric_products),
-                self._off_span,
-                on_device(self._labels),
-                on_device(self._label_constants),
-            ),
-            on_device(self._centers),
-            Factors(
-                on_device(self._axes),
-                on_device(self._axis_weights),
-                self._axis_starts.tolist(),
-                on_device(self._residual_weights),
-            ),
-            on_device(self.radii_ / self.scale_),
-        )
-        with torch.inference_mode():
-            for chunk in scoring_chunks(len(X), X.shape[1], len(self.classes_)):
-                yield chunk, score(shapes, self._standardize(X[chunk], X.dtype).to(device))
-
-
-def _array(values: Tensor, dtype: Any = np.float64) -> NDArray[Any]:
-    return values.cpu().numpy().astype(dtype)

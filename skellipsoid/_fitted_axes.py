@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from ._stored_shapes import StoredShapes
 from ._validation import enumerated
 
 #: Variance of the class means along an axis, in units of that within classes, below which the axis has no name.
@@ -21,26 +22,8 @@ class Decomposition(NamedTuple):
     poles: NDArray[np.int64]  # (n_samples, n_axes, 2) classes farthest apart; deviations are positive to the second
 
 
-class FittedAxes:
+class FittedAxes(StoredShapes):
     """Directions and lengths of the fitted ellipsoids, as a mixin."""
-
-    classes_: NDArray[Any]
-    centroids_: NDArray[np.float64]
-    centers_: NDArray[np.float64]
-    radii_: NDArray[np.float64]
-    scale_: float
-    shrinkage_: float | None
-    _mean: NDArray[np.float64]
-    _centers: NDArray[np.float64]
-    _axes: NDArray[np.float32]
-    _axis_weights: NDArray[np.float64]
-    _axis_starts: NDArray[np.int64]
-    _residual_weights: NDArray[np.float64]
-    _metric_axes: NDArray[np.float32] | None
-    _off_span: float
-    _stretches: NDArray[np.float64]
-    _between: NDArray[np.float64]
-    _off_variance: float
 
     def ellipsoid_axes(self, label: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Axes of one class's ellipsoid.

@@ -1,8 +1,9 @@
 """Watch whether the share of new samples has risen since a reference stretch of the traffic."""
 
 from bisect import bisect_left, bisect_right
+from dataclasses import replace
 from itertools import product
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 from warnings import warn
 
 import numpy as np
@@ -11,7 +12,8 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ._pipelines import less_class_offsets, read_estimator
+from ._pipelines import less_class_offsets, read_estimator, split_estimator
+from ._state_rules import CLASSES, COUNT, NUMBER, Rule, Sizes, floats, integers, measured
 
 #: Suspicions that are bet on: a share of the traffic is new, and its p-values lie below a level.
 _SHARES = (0.05, 0.1, 0.2, 0.4)
@@ -104,6 +106,21 @@ class OpenShareMonitor(BaseEstimator):
     classes_: NDArray[Any]
     class_alarm_at_: NDArray[np.int64]
     history_: NDArray[np.float64]
+
+    #: Fitted attributes, and what each must be to be loaded.
+    _state: ClassVar[dict[str, Rule]] = {
+        "classes_": CLASSES,
+        "n_reference_": COUNT,
+        "reference_open_share_": NUMBER,
+        "alarm_at_": replace(COUNT, nullable=True),
+        "class_alarm_at_": integers("n_classes"),
+        "history_": floats("n_updates", 3),
+        "_scores": floats("n_scored"),
+        "_codes": integers("n_scored"),
+        "_idle": floats("n_tests"),
+        "_stakes": measured("n_tests", "n_suspicions"),
+        "_n_bets": integers("n_tests"),
+    }
 
     def __init__(self, estimator: Any, *, false_alarm_rate: float = 0.05, random_state: int = 0) -> None:
         self.estimator = estimator
@@ -244,6 +261,23 @@ class OpenShareMonitor(BaseEstimator):
         first = (class_evidence >= enough).argmax(axis=0) + 1 + self.n_seen_
         is_new = (class_evidence >= enough).any(axis=0) & (self.class_alarm_at_ < 0)
         self.class_alarm_at_ = np.where(is_new, first, self.class_alarm_at_)
+
+    def _check_state(self, sizes: Sizes) -> None:
+        """Raise an error for what no rule of ``_state`` says."""
+        n_classes, n_reference = sizes["n_classes"], self.n_reference_
+        seen = self.history_[-1, 0] if len(self.history_) else 0
+        problems = {
+            "_idle": sizes["n_tests"] != n_classes + 1 or (self._idle > 0).any(),
+            "_stakes": sizes["n_suspicions"] != len(SUSPICIONS) or np.isnan(self._stakes).any(),
+            "_codes": ((self._codes < 0) | (self._codes >= n_classes)).any(),
+            "_n_bets": (self._n_bets < 0).any() or self._n_bets[-1] != seen,
+            "history_": sizes["n_scored"] != n_reference + seen or (np.diff(self.history_[:, 0], prepend=0) <= 0).any(),
+            "estimator": list(getattr(split_estimator(self.estimator)[1], "classes_", [])) != list(self.classes_),
+        }
+        for name, is_wrong in problems.items():
+            if is_wrong:
+                msg = f"{name} does not fit the samples that it has seen"
+                raise ValueError(msg)
 
 
 class _Capital(NamedTuple):

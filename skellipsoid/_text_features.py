@@ -1,7 +1,8 @@
 """What a fitted text encoder does: a text model, a linear layer behind it, unit length."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -12,10 +13,32 @@ from torch.nn import functional
 
 from ._engine.common.devices import explain_out_of_memory, resolve_device
 from ._engine.text.backbone import TextBackbone, export
+from ._state_rules import (
+    CLASSES,
+    COUNT,
+    N_ITER,
+    NUMBERS,
+    TEXT,
+    Rule,
+    Sizes,
+    floats,
+    integers,
+    is_array,
+    optional,
+    or_none,
+)
 from ._texts import check_texts
 
 #: What to do if the memory does not suffice.
 REMEDIES = "reduce batch_size or max_length, use a smaller text model, or device='cpu'"
+
+
+#: Only with ``keep_texts``.
+_KEPT_TEXTS = {
+    "training_texts_": optional(Rule("an array of strings of type object", is_array("O"), ("n_texts",))),
+    "training_labels_": optional(or_none(Rule("an array of labels", is_array("biufO"), ("n_texts",)))),
+    "training_features_": optional(floats("n_texts", "n_outputs")),
+}
 
 
 class TextFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -31,6 +54,21 @@ class TextFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     bias_: NDArray[np.float32] | None
     _backbone: TextBackbone
     _width: int
+    #: Fitted attributes, and what each must be to be loaded.
+    _state: ClassVar[dict[str, Rule]] = {
+        "finetune_": Rule("'none', 'head' or 'full'", lambda value: str(value) in ("none", "head", "full")),
+        "classes_": optional(CLASSES),
+        "weight_": or_none(floats("n_components", "width")),
+        "bias_": or_none(floats("n_components")),
+        "_width": replace(COUNT, size="width"),
+        "groups_": optional(integers("n_samples")),
+        "n_iter_": N_ITER,
+        "loss_curve_": NUMBERS,
+        "validation_scores_": or_none(NUMBERS),
+        "training_data_sha256_": optional(TEXT),
+        "_backbone": Rule("a text model", lambda value: isinstance(value, TextBackbone)),
+        **_KEPT_TEXTS,
+    }
 
     def transform(self, X: ArrayLike) -> NDArray[np.float32]:
         """Embed texts.
@@ -107,3 +145,31 @@ class TextFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         if self.normalize:
             features = functional.normalize(features, dim=1)
         return np.asarray(features.numpy(), dtype=np.float32)
+
+    def _check_state(self, sizes: Sizes) -> None:
+        """Raise an error for what no rule of ``_state`` says."""
+        if self.pooling == "mean" and sizes["width"] != self._backbone.width:
+            msg = f"its width is {sizes['width']}, but that of its text model {self._backbone.width}"
+            raise ValueError(msg)
+        if self.pooling == "model" and not len(self._backbone.model.after):
+            msg = "pooling is 'model', but its text model has no pooling of its own"
+            raise ValueError(msg)
+        is_frozen = self.finetune_ == "none"
+        if (self.weight_ is None, self.bias_ is None) != (is_frozen, is_frozen):
+            msg = f"finetune_ is {self.finetune_!r}, which does not fit weight_ and bias_"
+            raise ValueError(msg)
+        self._check_kept_texts()
+
+    def _check_kept_texts(self) -> None:
+        """Raise an error if not all that ``keep_texts`` keeps is there."""
+        missing = [name for name in _KEPT_TEXTS if not hasattr(self, name)]
+        if len(missing) == len(_KEPT_TEXTS):
+            return
+        if missing:
+            msg = f"{missing[0]} is missing"
+            raise ValueError(msg)
+        for text in self.training_texts_:
+            text.encode()  # half of a character cannot be printed
+        if self.training_features_.shape[1] != self._n_features_out:
+            msg = f"training_features_ has {self.training_features_.shape[1]} columns, not {self._n_features_out}"
+            raise ValueError(msg)

@@ -1,5 +1,6 @@
 """The operating point by cross-validation."""
 
+from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 from warnings import warn
@@ -21,6 +22,7 @@ from .._pipelines import (
     read_estimator,
     split_estimator,
 )
+from .._state_rules import CLASSES, ESTIMATOR, LABEL, N_FEATURES, Rule, Sizes, optional
 from ..model_selection import OpenSetKFold
 from ._offsets import (
     Fold,
@@ -113,6 +115,14 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     True
     """
 
+    #: Fitted attributes, and what each must be to be loaded.
+    _state: ClassVar[dict[str, Rule]] = {
+        "estimator_": ESTIMATOR,
+        "classes_": CLASSES,
+        "open_label_": LABEL,
+        "cv_results_": Rule("a mapping of arrays", lambda value: isinstance(value, Mapping)),
+        "n_features_in_": optional(N_FEATURES),
+    }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "estimator": [HasMethods(["fit", "predict"])],
         "rejection_rate": [Interval(Real, 0, 1, closed="both"), None],
@@ -333,6 +343,13 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _fitted(self) -> Any:
         check_is_fitted(self, "estimator_")
         return self.estimator_
+
+    def _check_state(self, sizes: Sizes) -> None:
+        """Raise an error for what no rule of ``_state`` says."""
+        inner = self.estimator_
+        if not hasattr(inner, "score_samples") or list(getattr(inner, "classes_", [])) != list(self.classes_):
+            msg = f"estimator_ is a {type(inner).__name__}, but must be an open-set classifier of the same classes_"
+            raise ValueError(msg)
 
 
 def _warn_of_shortage(shortage: Shortage) -> None:

@@ -1,15 +1,13 @@
-"""Classes that can be saved, and the fitted state that each needs.
+"""Classes that can be saved.
 
-A classifier of ``skellipsoid.baselines`` declares its state itself (``_state`` and ``_check_state``); what all others
-need is here.
+Those of this package declare their fitted state beside their code, in ``_state`` and ``_check_state``. That of
+scikit-learn's is here.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
 from numbers import Real
 from typing import Any, NamedTuple
 
-import numpy as np
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
@@ -19,32 +17,16 @@ from .. import baselines
 from .._elidecide import EliDecide
 from .._ellipsoid import EllipsoidOpenSetClassifier
 from .._encoder import SupConTextEncoder
-from .._engine.text.backbone import TextBackbone
-from .._monitor import SUSPICIONS, OpenShareMonitor
+from .._monitor import OpenShareMonitor
 from .._operating_point import TunedOperatingPointCV
-from .._pipelines import split_estimator
 from .._state_rules import (
-    CHANGES,
-    CLASSES,
-    CLASSIFIER,
     COUNT,
-    ESTIMATOR,
-    HELD_OUT,
-    KEPT,
-    LABEL,
     N_FEATURES,
-    N_ITER,
-    NUMBER,
-    NUMBERS,
-    POSITIVE,
     TEXT,
     Rule,
     Sizes,
     check_held_out,
-    check_kept,
     check_open_label,
-    floats,
-    integers,
     is_array,
     is_number,
     measured,
@@ -79,58 +61,6 @@ _SHARED = {
 }
 
 
-def _check_ellipsoid(clf: EllipsoidOpenSetClassifier, sizes: Sizes) -> None:
-    if clf.held_out_scores_ is not None and (np.diff(clf.held_out_scores_) < 0).any():
-        msg = "held_out_scores_ must be in ascending order"
-        raise ValueError(msg)
-    check_kept(clf._kept, sizes)
-    n_coordinates = sizes["n_features"]
-    if clf._metric_axes is not None:
-        n_coordinates = sizes["n_metric"] + (clf._metric_products is not None)
-        missing = sorted(name for name in _MOMENTS if not hasattr(clf, name))
-        if missing or clf.shrinkage_ is None:
-            msg = f"{(missing or ['shrinkage_'])[0]} is missing"
-            raise ValueError(msg)
-    if n_coordinates != sizes["n_coordinates"]:
-        msg = f"_centers has {sizes['n_coordinates']} coordinates, but must have {n_coordinates}"
-        raise ValueError(msg)
-
-
-def _check_encoder(encoder: SupConTextEncoder, sizes: Sizes) -> None:
-    if encoder.pooling == "mean" and sizes["width"] != encoder._backbone.width:
-        msg = f"its width is {sizes['width']}, but that of its text model {encoder._backbone.width}"
-        raise ValueError(msg)
-    if encoder.pooling == "model" and not len(encoder._backbone.model.after):
-        msg = "pooling is 'model', but its text model has no pooling of its own"
-        raise ValueError(msg)
-    is_frozen = encoder.finetune_ == "none"
-    if (encoder.weight_ is None, encoder.bias_ is None) != (is_frozen, is_frozen):
-        msg = f"finetune_ is {encoder.finetune_!r}, which does not fit weight_ and bias_"
-        raise ValueError(msg)
-    _check_kept_texts(encoder)
-
-
-def _check_kept_texts(encoder: SupConTextEncoder) -> None:
-    missing = [name for name in _KEPT_TEXTS if not hasattr(encoder, name)]
-    if len(missing) == len(_KEPT_TEXTS):
-        return
-    if missing:
-        msg = f"{missing[0]} is missing"
-        raise ValueError(msg)
-    for text in encoder.training_texts_:
-        text.encode()  # half of a character cannot be printed
-    if encoder.training_features_.shape[1] != encoder._n_features_out:
-        msg = f"training_features_ has {encoder.training_features_.shape[1]} columns, not {encoder._n_features_out}"
-        raise ValueError(msg)
-
-
-def _check_tuned(tuned: TunedOperatingPointCV, sizes: Sizes) -> None:
-    inner = tuned.estimator_
-    if not hasattr(inner, "score_samples") or list(getattr(inner, "classes_", [])) != list(tuned.classes_):
-        msg = f"estimator_ is a {type(inner).__name__}, but must be an open-set classifier of the same classes_"
-        raise ValueError(msg)
-
-
 def _check_frozen(frozen: FrozenEstimator, sizes: Sizes) -> None:
     if vars(frozen).keys() != {"estimator"}:
         msg = f"it holds {sorted(vars(frozen).keys() - {'estimator'})}"
@@ -144,72 +74,6 @@ def _check_scaler(scaler: StandardScaler, sizes: Sizes) -> None:
             raise ValueError(msg)
 
 
-#: Only of the closed form.
-_MOMENTS = {
-    "_class_counts": optional(floats("n_classes")),
-    "_class_freedoms": optional(floats("n_classes")),
-    "_axis_scatters": optional(floats("n_axes")),
-    "_between": optional(floats("n_metric")),
-    "_stretches": optional(floats("n_metric")),
-    "_off_variance": optional(NUMBER),
-    "_radius_scale": optional(NUMBER),
-    "_mean_error": optional(POSITIVE),
-}
-_ELLIPSOID = {
-    **CLASSIFIER,
-    "scale_": POSITIVE,
-    "_mean": floats("n_features"),
-    "centroids_": floats("n_classes", "n_features"),
-    "centers_": floats("n_classes", "n_features"),
-    "radii_": floats("n_classes", least=0),
-    "_centers": floats("n_classes", "n_coordinates"),
-    "_metric_axes": or_none(floats("n_features", "n_metric")),
-    "_metric_products": or_none(floats("n_metric", "n_metric")),
-    "_off_span": NUMBER,
-    "_labels": floats("n_classes", "n_coordinates"),
-    "_label_constants": floats("n_classes"),
-    "_axes": floats("n_axes", "n_coordinates"),
-    "_axis_weights": floats("n_axes"),
-    "_axis_starts": integers("n_classes + 1", rises_to="n_axes"),
-    "_residual_weights": floats("n_classes"),
-    "spherical_share_": or_none(NUMBER),
-    "between_share_": or_none(NUMBER),
-    "shrinkage_": or_none(NUMBER),
-    "held_out_scores_": or_none(floats("n_held_out")),
-    "_held_out": HELD_OUT,
-    "n_iter_": COUNT,
-    "loss_curve_": NUMBERS,
-    "validation_scores_": or_none(NUMBERS),
-    "changes_": CHANGES,
-    "_kept": KEPT,
-    **_MOMENTS,
-}
-_KEPT_TEXTS = {
-    "training_texts_": optional(Rule("an array of strings of type object", is_array("O"), ("n_texts",))),
-    "training_labels_": optional(or_none(Rule("an array of labels", is_array("biufO"), ("n_texts",)))),
-    "training_features_": optional(floats("n_texts", "n_outputs")),
-}
-_ENCODER = {
-    "finetune_": Rule("'none', 'head' or 'full'", lambda value: str(value) in ("none", "head", "full")),
-    "classes_": optional(CLASSES),
-    "weight_": or_none(floats("n_components", "width")),
-    "bias_": or_none(floats("n_components")),
-    "_width": replace(COUNT, size="width"),
-    "groups_": optional(integers("n_samples")),
-    "n_iter_": N_ITER,
-    "loss_curve_": NUMBERS,
-    "validation_scores_": or_none(NUMBERS),
-    "training_data_sha256_": optional(TEXT),
-    "_backbone": Rule("a text model", lambda value: isinstance(value, TextBackbone)),
-    **_KEPT_TEXTS,
-}
-_TUNED = {
-    "estimator_": ESTIMATOR,
-    "classes_": CLASSES,
-    "open_label_": LABEL,
-    "cv_results_": Rule("a mapping of arrays", lambda value: isinstance(value, Mapping)),
-    "n_features_in_": optional(N_FEATURES),
-}
 _VARIANCES = {name: measured("n_components") for name in ("explained_variance_", "explained_variance_ratio_")}
 _SVD = {
     "n_features_in_": N_FEATURES,
@@ -232,55 +96,19 @@ _SCALER = {
     "scale_": or_none(measured("n_features")),
     "n_samples_seen_": Rule("a number or an array", lambda value: is_number(value) or is_array("iuf")(value)),
 }
-
-_MONITOR = {
-    "classes_": CLASSES,
-    "n_reference_": COUNT,
-    "reference_open_share_": NUMBER,
-    "alarm_at_": replace(COUNT, nullable=True),
-    "class_alarm_at_": integers("n_classes"),
-    "history_": floats("n_updates", 3),
-    "_scores": floats("n_scored"),
-    "_codes": integers("n_scored"),
-    "_idle": floats("n_tests"),
-    "_stakes": measured("n_tests", "n_suspicions"),
-    "_n_bets": integers("n_tests"),
-}
-
-
-def _check_monitor(monitor: OpenShareMonitor, sizes: Sizes) -> None:
-    n_classes, n_reference = sizes["n_classes"], monitor.n_reference_
-    seen = monitor.history_[-1, 0] if len(monitor.history_) else 0
-    problems = {
-        "_idle": sizes["n_tests"] != n_classes + 1 or (monitor._idle > 0).any(),
-        "_stakes": sizes["n_suspicions"] != len(SUSPICIONS) or np.isnan(monitor._stakes).any(),
-        "_codes": ((monitor._codes < 0) | (monitor._codes >= n_classes)).any(),
-        "_n_bets": (monitor._n_bets < 0).any() or monitor._n_bets[-1] != seen,
-        "history_": sizes["n_scored"] != n_reference + seen or (np.diff(monitor.history_[:, 0], prepend=0) <= 0).any(),
-        "estimator": list(getattr(split_estimator(monitor.estimator)[1], "classes_", [])) != list(monitor.classes_),
-    }
-    for name, is_wrong in problems.items():
-        if is_wrong:
-            msg = f"{name} does not fit the samples that it has seen"
-            raise ValueError(msg)
-
-
 #: Estimators whose parameter is a fitted estimator.
 HOLD_FITTED = (FrozenEstimator, OpenShareMonitor)
 #: Nothing else is ever made from a saved model. Their fitted state was compared with scikit-learn 1.6.0 and 1.9.1.
 KINDS: dict[str, Kind] = {
     kind.cls.__name__: kind
     for kind in (
-        Kind(EllipsoidOpenSetClassifier, _ELLIPSOID, _check_ellipsoid),
         Kind(EliDecide, {}),
-        Kind(SupConTextEncoder, _ENCODER, _check_encoder),
-        Kind(TunedOperatingPointCV, _TUNED, _check_tuned),
         Kind(StandardScaler, _SCALER, _check_scaler),
         Kind(Normalizer, {"n_features_in_": optional(N_FEATURES)}),
         Kind(PCA, _PCA),
         Kind(TruncatedSVD, _SVD),
         Kind(FrozenEstimator, {}, _check_frozen),
-        Kind(OpenShareMonitor, _MONITOR, _check_monitor),
+        *map(Kind.of, (EllipsoidOpenSetClassifier, SupConTextEncoder, TunedOperatingPointCV, OpenShareMonitor)),
         *(Kind.of(getattr(baselines, name)) for name in baselines.__all__),
     )
 }

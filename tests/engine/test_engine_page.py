@@ -12,7 +12,7 @@ import skellipsoid
 PACKAGE = Path(skellipsoid.__file__).parent
 PAGE = (PACKAGE.parent / "docs" / "contributing.rst").read_text(encoding="utf-8")
 NAMED = sorted(set(re.findall(r"``([\w.]+):([\w.]+)``", PAGE)))
-#: Other words for what a fit leaves out (*set*, *left out*), and for what a fold does not divide (*block*).
+#: Words that the glossary replaces: what a fit leaves out is a *set*. (*Block* is a word of ``_engine/common`` alone.)
 BANNED = {
     "removal",
     "removals",
@@ -39,7 +39,7 @@ def test_the_page_names_what_exists(module, name):
 def test_the_page_names_every_module_that_the_default_fit_runs():
     modules = {module for module, _ in NAMED}
     run = {path.stem for path in (PACKAGE / "_engine" / "boundary").glob("*.py")}
-    run -= {"__init__", "settings", "pseudo_open", "radii", "heads"}  # parameters, the trainer, baselines
+    run -= {"__init__", "settings", "pseudo_open", "radii"}  # parameters, the trainer, baselines
     assert {f"_engine.boundary.{name}" for name in run} <= modules
 
 
