@@ -116,7 +116,7 @@ class Samples:
 
     @cached_property
     def _left_out(self) -> tuple[Integers, Integers, Integers]:
-        """The set of each sample (its group, and its duplicates); then all pairs of a set and a member, in two arrays."""
+        """Set of each sample (its group and its duplicates); then all pairs of a set and a member, in two arrays."""
         groups, units = in_order(self.groups), in_order(self.units)
         first = np.full(units.max(initial=0) + 1, -1)
         first[units[::-1]] = groups[::-1]
