@@ -23,7 +23,7 @@ from .._engine.common.folds import fold_numbers
 from .._engine.common.samples import Gathered, joined
 from .._held_out import KeepsHeldOut
 
-#: Folds in which rows, and classes, are left out.
+#: Folds in which rows, and classes, are left out: five, by convention.
 N_FOLDS = 5
 #: Share of known rows that ``threshold="quantile"`` rejects.
 REJECTED = 0.05

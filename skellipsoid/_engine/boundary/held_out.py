@@ -36,7 +36,8 @@ SMALLEST_ERROR, TINY = 1e-9, 1e-12
 #: Relative tolerance: a sample on the boundary stays inside after its distance was rounded to single precision.
 BOUNDARY_TOLERANCE = 1e-5
 #: Smallest number of sets per class that judge a boundary well. With fewer, in hundreds of dimensions, held-out and new
-#: samples are rejected at rates that differ by 5 to 24 points, and up to 70 % of open samples are accepted.
+#: samples are rejected at rates that differ by 5 to 24 points, and up to 70 % of open samples are accepted
+#: (benchmarks/few_samples.py --wide).
 FEWEST_OF_CLASS = 10
 #: Largest number of candidates of a size, for speed alone; the size is an average of them.
 N_CANDIDATES = 500

@@ -15,9 +15,8 @@ from torch.nn.functional import softplus
 from ..common.losses import CLAB_EXPAND, CLAB_SHRINK, other_class_loss
 from ..common.training import History, run_epochs, shuffled_batches
 
-#: Epochs without a smaller loss that end the training.
-N_ITER_NO_CHANGE = 10
-TOL = 1e-5
+#: Epochs without a loss smaller by ``TOL`` that end the training: chosen by hand, as the publications have no stop rule.
+N_ITER_NO_CHANGE, TOL = 10, 1e-5
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 
 from .progress import close_early, progress_bar
 
-#: What ``auto_batch_size`` aims at.
+#: What ``auto_batch_size`` aims at; chosen by hand.
 _STEPS_PER_EPOCH, _SMALLEST_BATCH, _LARGEST_BATCH = 16, 16, 128
 
 
