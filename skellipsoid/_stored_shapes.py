@@ -77,7 +77,7 @@ class StoredShapes(KeepsHeldOut):
         "_metric_axes": or_none(floats("n_features", "n_metric")),
         "_metric_products": or_none(floats("n_metric", "n_metric")),
         "_off_span": NUMBER,
-        "_labels": floats("n_classes", "n_coordinates"),
+        "_label_directions": floats("n_classes", "n_coordinates"),
         "_label_constants": floats("n_classes"),
         "_axes": floats("n_axes", "n_coordinates"),
         "_axis_weights": floats("n_axes"),
@@ -125,7 +125,7 @@ class StoredShapes(KeepsHeldOut):
         self._metric_axes = None if metric.axes is None else _array(metric.axes, np.float32)
         self._metric_products = None if metric.products is None else _array(metric.products)
         self._off_span = metric.off_span
-        self._labels, self._label_constants = _array(metric.labels), _array(metric.constants)
+        self._label_directions, self._label_constants = _array(metric.directions), _array(metric.constants)
         self._axes = _array(factors.axes, np.float32)
         self._axis_weights, self._axis_starts = _array(factors.weights), np.array(factors.starts)
         self._residual_weights = _array(factors.residual)
@@ -187,7 +187,7 @@ class StoredShapes(KeepsHeldOut):
                 optional(self._metric_axes),
                 optional(self._metric_products),
                 self._off_span,
-                on_device(self._labels),
+                on_device(self._label_directions),
                 on_device(self._label_constants),
             ),
             on_device(self._centers),

@@ -20,7 +20,9 @@ class Metric:
     axes: Tensor | None  # (n_features, n_axes); None are the features themselves
     products: Tensor | None  # (n_axes, n_axes) of the axes, inverted, where they do not span all features
     off_span: float  # unit of the additional coordinate
-    labels: Tensor  # (n_classes, n_coordinates) the closeness of a sample z to a class is labels @ z + constants
+    directions: (
+        Tensor  # (n_classes, n_coordinates) the closeness of a sample z to a class is directions @ z + constants
+    )
     constants: Tensor  # (n_classes,)
 
     @classmethod
@@ -41,7 +43,7 @@ class Metric:
 
     def nearest(self, coordinates: Tensor) -> Tensor:
         """Class with the nearest mean, (n_rows,)."""
-        return torch.addmm(self.constants, coordinates, self.labels.T).argmax(1)
+        return torch.addmm(self.constants, coordinates, self.directions.T).argmax(1)
 
 
 class Shapes(NamedTuple):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 #: Candidates of e. Where all classes have the same size, and say nothing about it, their geometric mean is taken:
-#: it is 2.8. With e = 3 for all data the gain is as large or smaller (benchmarks/TRIED.md, *The present shape*, *Kept*).
+#: it is 2.8. With e = 3 for all data the gain is as large or smaller (benchmarks/TRIED.md, *The present shape*).
 ERRORS = np.geomspace(0.5, 16, 16)
 #: A class with this number of held-out samples has half of the weight of a large one.
 HALF_WEIGHT = 10

@@ -15,7 +15,7 @@ from torch.nn.functional import softplus
 from ..common.losses import CLAB_EXPAND, CLAB_SHRINK, other_class_loss
 from ..common.training import History, run_epochs, shuffled_batches
 
-#: Epochs without a loss smaller by ``TOL`` that end the training: chosen by hand, as the publications have no stop rule.
+#: Epochs without a loss smaller by ``TOL`` that end the training: chosen by hand; the publications have no stop rule.
 N_ITER_NO_CHANGE, TOL = 10, 1e-5
 
 

@@ -17,8 +17,8 @@ from ..common.losses import supervised_contrastive_loss
 from ..common.training import History, run_epochs, shuffled_batches
 from .backbone import TextBackbone
 
-#: Dropout of frozen embeddings for their two views (full fine-tuning uses the dropout of the text model). With 0.05, 0.2
-#: and 0.6, F1 is within 0.8 points (benchmarks/TRIED.md, *Before*).
+#: Dropout of frozen embeddings for their two views (full fine-tuning uses the dropout of the text model). With 0.05,
+#: 0.2 and 0.6, F1 is within 0.8 points (benchmarks/TRIED.md, *Before*).
 HEAD_DROPOUT = 0.4
 #: Share of warm-up steps, in which the learning rate rises: as in the authors' code.
 WARMUP = 0.1
