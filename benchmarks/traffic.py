@@ -10,6 +10,9 @@ The line and the probabilities are first measured on development rows (--subset 
     python benchmarks/traffic.py --data-home ../shared/data shares               # nine cases
     python benchmarks/traffic.py --data-home ../shared/data line --subset dev --seeds 0
     python benchmarks/traffic.py --data-home ../shared/data line                 # all 45 cases, test rows
+    python benchmarks/traffic.py --data-home ../shared/data line --encoder head --seeds 0
+    python benchmarks/traffic.py --data-home ../shared/data line --encoder full --seeds 0 --data stackoverflow \\
+        --ratios 0.75
     python benchmarks/traffic.py report > benchmarks/results/traffic.rst
 """
 
@@ -26,7 +29,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import normalize
 
-from skellipsoid import EllipsoidOpenSetClassifier, predict_open_proba, set_operating_point
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, predict_open_proba, set_operating_point
 from skellipsoid._traffic._held import HeldOutScores
 from skellipsoid._traffic._share import open_share_of, score
 from skellipsoid.metrics import open_set_f1_score
@@ -49,6 +52,9 @@ def main():
     parser.add_argument("--ratios", nargs="+", type=float, default=list(RATIOS))
     parser.add_argument("--seeds", nargs="+", type=int, default=None, help="default: 0 for shares, 0 to 4 for line")
     parser.add_argument("--subset", choices=("dev", "test"), default="test", help="rows of the line's table")
+    parser.add_argument(
+        "--encoder", choices=("none", "head", "full"), default="none", help="features of the line's table"
+    )
     parser.add_argument("--draws", type=int, default=20, help="streams of each share")
     options = parser.parse_args()
     warnings.simplefilter("ignore")  # shares that cannot be known
@@ -59,15 +65,32 @@ def main():
         return
     subset = "dev" if options.what == "shares" else options.subset
     seeds = options.seeds or ([0] if options.what == "shares" else SEEDS)
-    done = {(row["what"], row["subset"], row["data"], row["ratio"], row["seed"]) for row in found}
+    done = {(row["what"], row["subset"], row["data"], row["ratio"], row["seed"], encoder_of(row)) for row in found}
     for seed, data, ratio in itertools.product(seeds, options.data, options.ratios):
-        if (options.what, subset, data, ratio, seed) in done:
+        if (options.what, subset, data, ratio, seed, options.encoder) in done:
             continue
         case = {"what": options.what, "subset": subset, "data": data, "ratio": ratio, "seed": seed}
+        if options.encoder != "none":
+            case["encoder"] = options.encoder
         result = shares(case, options) if options.what == "shares" else line(case, options)
         with RESULTS.open("a", encoding="utf-8") as file:
             file.write(json.dumps(case | result) + "\n")
         print(json.dumps(case | {name: value for name, value in result.items() if name != "streams"}), flush=True)
+
+
+def encoder_of(case):
+    """How the text model of a case was tuned."""
+    return case.get("encoder", "none")
+
+
+def tuned_rows(case, data_home):
+    """Train an encoder on the known classes: features and labels for the fit, and of the rows to judge."""
+    train, judged = (FETCHERS[case["data"]](subset=part, data_home=data_home) for part in ("train", case["subset"]))
+    labels = np.asarray(train.target)
+    kept = np.flatnonzero(np.isin(labels, known_classes(case["data"], case["ratio"], case["seed"], data_home)))
+    encoder = SupConTextEncoder(finetune=encoder_of(case), random_state=case["seed"])
+    X = encoder.fit_transform([train.data[i] for i in kept], labels[kept])
+    return X, labels[kept], encoder.transform(judged.data), np.asarray(judged.target)
 
 
 def fit(case, data_home):
@@ -127,10 +150,14 @@ def moved(clf, X, train, rng):
 
 def line(case, options):
     """F1 of the fitted line, of the lines for the share, and of the best one; calibration of the probabilities."""
-    clf, train, _, labels = fit(case, options.data_home)
-    rows = embedded(case["data"], case["subset"], options.data_home)
-    X = normalize(rows.embeddings)
-    truth = np.where(np.isin(rows.target, clf.classes_), rows.target, OPEN)
+    if encoder_of(case) == "none":
+        clf, train, _, labels = fit(case, options.data_home)
+        rows = embedded(case["data"], case["subset"], options.data_home)
+        X, target = normalize(rows.embeddings), rows.target
+    else:
+        train, labels, X, target = tuned_rows(case, options.data_home)
+        clf = EllipsoidOpenSetClassifier(open_label=OPEN, random_state=case["seed"]).fit(train, labels)
+    truth = np.where(np.isin(target, clf.classes_), target, OPEN)
     held, (scores, assigned) = HeldOutScores.of(clf, "traffic.py"), score(clf, X)
     share, told = float(np.mean(truth == OPEN)), open_share_of(held, scores, assigned, len(clf.classes_))
     # Lines first: these are the package's own calls.
@@ -193,10 +220,11 @@ def report(found):
     """Print the tables in reStructuredText."""
     streams = [stream for row in found if row["what"] == "shares" for stream in row["streams"]]
     print_shares(streams)
-    for subset in ("dev", "test"):
-        rows = [row for row in found if row["what"] == "line" and row["subset"] == subset]
+    for subset, encoder in itertools.product(("dev", "test"), ("none", "head", "full")):
+        wanted = "line", subset, encoder
+        rows = [row for row in found if (row["what"], row["subset"], encoder_of(row)) == wanted]
         if rows:
-            print_lines(rows, subset)
+            print_lines(rows, subset, encoder)
 
 
 def print_shares(streams):
@@ -220,9 +248,10 @@ def print_shares(streams):
     print_table(table)
 
 
-def print_lines(rows, subset):
+def print_lines(rows, subset, encoder):
     """Print the macro F1 of the lines, and the calibration of the probabilities."""
-    print(f"Macro F1, {len(rows)} cases, {'development' if subset == 'dev' else 'test'} rows:\n")
+    features = {"none": "frozen", "head": "trained head", "full": "whole text model tuned"}[encoder]
+    print(f"Macro F1, {features}, {len(rows)} cases, {'development' if subset == 'dev' else 'test'} rows:\n")
     table = [["data set", "classes", "fitted", "for the traffic", "for the true share", "best", "not told"]]
     groups = {(row["data"], row["ratio"]): [] for row in rows}
     for row in rows:
