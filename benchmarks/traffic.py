@@ -1,4 +1,4 @@
-"""What unlabelled traffic tells: how much of it is open, where to draw the line, how probable each answer is.
+r"""What unlabelled traffic tells: how much of it is open, where to draw the line, how probable each answer is.
 
 Shares and their intervals are measured on development rows. Streams of 1,000 messages are drawn, with repetition, from
 the development rows of the known classes, and from training and development rows of the hidden classes. In moved
@@ -11,7 +11,7 @@ The line and the probabilities are first measured on development rows (--subset 
     python benchmarks/traffic.py --data-home ../shared/data line --subset dev --seeds 0
     python benchmarks/traffic.py --data-home ../shared/data line                 # all 45 cases, test rows
     python benchmarks/traffic.py --data-home ../shared/data line --encoder head --seeds 0
-    python benchmarks/traffic.py --data-home ../shared/data line --encoder full --seeds 0 --data stackoverflow \\
+    python benchmarks/traffic.py --data-home ../shared/data line --encoder full --seeds 0 --data stackoverflow \
         --ratios 0.75
     python benchmarks/traffic.py report > benchmarks/results/traffic.rst
 """

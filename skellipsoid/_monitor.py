@@ -12,8 +12,8 @@ from scipy.special import logsumexp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from ._pipelines import less_class_offsets, read_estimator, split_estimator
-from ._state_rules import CLASSES, COUNT, NUMBER, Rule, Sizes, floats, integers, measured
+from ._pipelines import fingerprint, less_class_offsets, read_estimator, split_estimator
+from ._state_rules import CLASSES, COUNT, NUMBER, TEXT, Rule, Sizes, floats, integers, measured
 
 #: Suspicions that are bet on: a share of the traffic is new, and its p-values lie below a level.
 _SHARES = (0.05, 0.1, 0.2, 0.4)
@@ -120,6 +120,7 @@ class OpenShareMonitor(BaseEstimator):
         "_idle": floats("n_tests"),
         "_stakes": measured("n_tests", "n_suspicions"),
         "_n_bets": integers("n_tests"),
+        "_fingerprint": TEXT,
     }
 
     def __init__(self, estimator: Any, *, false_alarm_rate: float = 0.05, random_state: int = 0) -> None:
@@ -157,6 +158,7 @@ class OpenShareMonitor(BaseEstimator):
         """
         _check_settings(self.false_alarm_rate, self.random_state)
         classes, scores, codes, is_open = self._read(X)
+        self._fingerprint = fingerprint(self.estimator)
         if len(scores) < _SMALL_REFERENCE:
             msg = (
                 f"The reference has {len(scores)} samples, so that a change will be noticed late: pass several hundred "
@@ -193,15 +195,14 @@ class OpenShareMonitor(BaseEstimator):
         NotFittedError
             Before ``fit``.
         ValueError
-            If the estimator refuses the samples, or was fitted again on other classes; the state then stays as it
-            was.
+            If the estimator refuses the samples, or was fitted again; the state then stays as it was.
         """
         check_is_fitted(self)
-        classes, scores, codes, is_open = self._read(X)
-        if classes.tolist() != self.classes_.tolist():
+        _, scores, codes, is_open = self._read(X)
+        if fingerprint(self.estimator) != self._fingerprint:
             msg = (
-                f"The estimator knows {len(classes)} classes, but the reference was scored by one of "
-                f"{len(self.classes_)} others: call fit with a new reference after the estimator was fitted again."
+                "The estimator was fitted again since the reference was scored, so that new scores cannot be compared "
+                "with it: call fit with a new reference."
             )
             raise ValueError(msg)
         n_seen, last = self.n_seen_, len(self.classes_)

@@ -1,6 +1,7 @@
 """Split a fitted estimator into its transformers and the classifier at the end, and read its answers."""
 
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,9 @@ from ._engine.common.devices import to_numpy
 from ._engine.common.duplicates import find_duplicates
 from ._labels import cast_open_label
 from ._texts import equal_texts
+
+#: Numbers of each array that a fingerprint reads.
+_TOLD = 1000
 
 
 def split_estimator(estimator: Any) -> tuple[list[Any], Any]:
@@ -55,6 +59,17 @@ def _unwrap(estimator: Any) -> Any:
             estimator = estimator.estimator_
         else:
             return estimator
+
+
+def fingerprint(estimator: Any) -> str:
+    """Sum up the numbers that a fit has stored: another fit has other ones, another operating point has not."""
+    steps, last = split_estimator(estimator)
+    digest = sha256()
+    for step in (*steps, last):
+        for name, value in sorted(vars(step).items()):
+            if isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and name != "class_offsets_":
+                digest.update(f"{name}{value.shape}".encode() + value.ravel()[:_TOLD].tobytes())
+    return digest.hexdigest()
 
 
 def read_estimator(estimator: Any, X: Any, members: Sequence[str], caller: str, remedy: str = "") -> tuple[Any, Any]:

@@ -12,8 +12,15 @@ from sklearn.preprocessing import StandardScaler
 
 import skellipsoid
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier
+from skellipsoid._engine.common.folds import fold_numbers
 from skellipsoid._held_out import held_out_rows
-from skellipsoid.baselines import BallClassifier, MahalanobisClassifier, SoftmaxOpenSetClassifier
+from skellipsoid.baselines import (
+    BallClassifier,
+    MahalanobisClassifier,
+    MaxLogitClassifier,
+    OpenMaxClassifier,
+    SoftmaxOpenSetClassifier,
+)
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.plotting import TradeOffDisplay
 
@@ -62,6 +69,19 @@ def test_real_open_samples_are_open(trainer):
     assert 0 < np.sum(rows.label == -1) <= 4
     assert rows.is_open[rows.label == -1].all()
     assert (rows.label[~rows.is_open] >= 0).all()
+
+
+@pytest.mark.parametrize("clf", [OpenMaxClassifier(n_ranked=2), MahalanobisClassifier(), MaxLogitClassifier()])
+def test_held_out_scores_of_a_baseline_are_score_samples_of_a_fit_without_them(clf):
+    X, y = blobs()
+    clf.set_params(threshold="auto", duplicates="off").fit(X, y)
+    fold = fold_numbers(y, np.arange(len(y)), 5) == 0
+    kept = ~fold & (y % 5 != 0)  # a fifth of the classes, too
+    part = clone(clf).set_params(threshold=clf.threshold_).fit(X[kept], y[kept])
+    rows, found = clf.held_out_, part.score_samples(X[fold])
+    np.testing.assert_allclose(rows.score[: fold.sum()], found, atol=1e-9)
+    np.testing.assert_array_equal(rows.is_open[: fold.sum()], y[fold] % 5 == 0)
+    assert found.min() < 0 < found.max()
 
 
 def test_held_out_samples_and_classes_cost_what_new_ones_do():

@@ -7,7 +7,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skellipsoid import EllipsoidOpenSetClassifier, OpenShareMonitor, load, save
+from skellipsoid import EllipsoidOpenSetClassifier, OpenShareMonitor, load, save, set_operating_point
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.plotting import MonitorDisplay
 
@@ -128,6 +128,13 @@ def test_an_estimator_that_was_fitted_again_needs_a_new_reference(traffic):
     with pytest.raises(ValueError, match="call fit with a new reference"):
         monitor.update(rows)
     assert monitor.n_seen_ == 0
+    # The same classes, from other samples; another operating point is no other fit.
+    monitor.fit(rows)
+    set_operating_point(own, open_share=0.3)
+    assert monitor.update(rows).n_seen_ == len(rows)
+    own.fit(other := draw(rng, 60, 0.0), clf.predict_known(other))
+    with pytest.raises(ValueError, match="was fitted again"):
+        monitor.update(rows)
 
 
 def test_bad_input_changes_nothing(traffic):

@@ -77,7 +77,7 @@ class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
 
     def _choose(self, X: Floats, classes: Integers, real_open: Floats, gathered: Gathered) -> None:
         """Read the threshold off held-out rows, and keep their scores."""
-        held_out = self._left_out_scores(X, classes, real_open, gathered) if self._can_refit() else None
+        held_out, parts = self._left_out_scores(X, classes, real_open, gathered) if self._can_refit() else (None, [])
         scored = self._fitted_scores(X, classes, real_open, gathered) if held_out is None else held_out
         if self.threshold == "auto" and scored.is_open.any():
             self.threshold_ = best_threshold(scored)
@@ -85,16 +85,21 @@ class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
             self.threshold_ = quantile(-scored.known.distances, scored.known.weights, REJECTED)
         self._held_out = None
         if held_out is not None:
-            scores = -held_out.distances - self.threshold_
+            for part, _ in parts:
+                part.threshold_ = self.threshold_
+            scores = np.concatenate([part._score_assigned(rows)[1] for part, rows in parts if len(rows)])
             self._keep_held_out(scores, held_out.assigned, held_out.classes, held_out.weights, held_out.is_open)
 
-    def _left_out_scores(self, X: Floats, classes: Integers, real_open: Floats, gathered: Gathered) -> HeldOut | None:
+    def _left_out_scores(
+        self, X: Floats, classes: Integers, real_open: Floats, gathered: Gathered
+    ) -> tuple[HeldOut | None, list[tuple["ThresholdedClassifier", Floats]]]:
         """Score every known row by a fit without its fold, and a share of the classes in each fold as open rows.
 
-        ``None`` if no known row can be left out.
+        Gives the table, ``None`` if no known row can be left out, and each fit with the rows that it scored.
         """
         n_classes, blocks = len(self.classes_), joined(gathered.units, gathered.groups)
         scored: list[HeldOut] = []
+        parts: list[tuple[ThresholdedClassifier, Floats]] = []
         folds = fold_numbers(classes, blocks, N_FOLDS)
         open_folds = np.arange(len(real_open)) % N_FOLDS
         for fold in range(N_FOLDS):
@@ -109,8 +114,9 @@ class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
             scored.append(part._hold_out(X[tested], *known, present, n_classes))
             opened = real_open[open_folds == fold]
             scored.append(part._hold_out(opened, *_as_open(len(opened), n_classes), present, n_classes))
+            parts += [(part, X[tested]), (part, opened)]
         found = HeldOut.joined(scored) if scored else None
-        return found if found is not None and len(found.known) else None
+        return found if found is not None and len(found.known) else None, parts
 
     def _fitted_scores(self, X: Floats, classes: Integers, real_open: Floats, gathered: Gathered) -> HeldOut:
         """Score the rows by the fit that has seen them, where no other is possible."""
