@@ -11,8 +11,7 @@ from sklearn.utils import Bunch
 from ._explain import takes_texts
 from ._labels import check_same_kind
 from ._pipelines import less_class_offsets, read_estimator
-from ._texts import check_texts
-from .persistence._folder import printable
+from ._texts import check_texts, printable
 
 _MEMBERS = ("predict_known", "score_samples", "offset_", "class_offsets_", "classes_", "open_label_")
 #: Of the report: pairs, and examples of each.
@@ -96,7 +95,8 @@ def compare(
     )
     if takes_texts(before):
         changed["text"] = np.array(check_texts(X), dtype=object)[rows]
-    return Comparison(len(old), changed, _count_pairs(old[rows], new[rows]), _count_classes(old, new), repeat_shares)
+    counts = _count_pairs(old[rows], new[rows]), _count_classes(old, new)
+    return Comparison(len(old), changed, *counts, repeat_shares, other.open_label)
 
 
 def _answers(estimator: Any, X: ArrayLike, name: str) -> _Answers:
@@ -157,16 +157,29 @@ class Comparison:
         that had it before only), ``n_gained`` (after only).
     repeat_shares : list of float
         Share of the answers that each of ``repeats`` changes.
+    open_label : int or str
+        The answer that is open, in ``before`` and ``after`` of the tables.
+
+    See Also
+    --------
+    skellipsoid.plotting.ComparisonDisplay : Draws it.
     """
 
     def __init__(
-        self, n_samples: int, changed: Bunch, pairs: Bunch, classes: Bunch, repeat_shares: list[float]
+        self,
+        n_samples: int,
+        changed: Bunch,
+        pairs: Bunch,
+        classes: Bunch,
+        repeat_shares: list[float],
+        open_label: Any,
     ) -> None:
         self.n_samples = n_samples
         self.changed = changed
         self.pairs = pairs
         self.classes = classes
         self.repeat_shares = repeat_shares
+        self.open_label = open_label
 
     @property
     def n_changed(self) -> int:

@@ -150,3 +150,8 @@ def hash_table(texts: Sequence[str], labels: Sequence[Any] | None) -> str:
         # A lone surrogate, which a label may hold, has no UTF-8.
         digest.update(("\t".join(map(str, row)) + "\n").encode("utf-8", "surrogatepass"))
     return digest.hexdigest()
+
+
+def printable(value: Any) -> str:
+    """Replace control characters, which a terminal would obey, and line ends."""
+    return "".join(letter if letter.isprintable() else "\ufffd" for letter in str(value))

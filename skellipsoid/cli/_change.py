@@ -9,8 +9,9 @@ import numpy as np
 from .._changes import add_classes, merge_classes, remove_classes, update_classes
 from .._pipelines import split_estimator
 from .._text_files import read_table
+from .._texts import printable
 from ..persistence import save
-from ..persistence._folder import printable, read_manifest
+from ..persistence._folder import read_manifest
 from ._train import check_folder
 from ._use import load_model
 

@@ -9,9 +9,9 @@ import numpy as np
 from .._discovery import DiscoveredClasses, discover_classes
 from .._operating_point._of_share import offset_of_share
 from .._pipelines import read_estimator
+from .._texts import printable
 from .._traffic._held import Floats, HeldOutScores, Integers
 from .._traffic._share import MEMBERS, open_share_of, score
-from ..persistence._folder import printable
 from ._use import load_model, texts_of_file, with_content
 
 #: Intents that are listed.

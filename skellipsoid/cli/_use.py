@@ -22,9 +22,10 @@ from .._encoder import SupConTextEncoder
 from .._explain import explain
 from .._pipelines import read_estimator, split_estimator
 from .._text_files import decode_lines, named, read_table, read_texts
+from .._texts import printable
 from ..metrics import open_set_report
 from ..persistence import load
-from ..persistence._folder import printable, shown
+from ..persistence._folder import shown
 from ._trade_off import tested_trade_off
 
 #: Lines that ``predict`` labels at a time when they come from a file or a pipe.

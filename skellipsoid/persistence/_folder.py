@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from .._texts import printable
 from .._version import __version__
 
 try:
@@ -111,11 +112,6 @@ def shown(value: Any) -> str:
     """Show what stands in a folder, or an error over it, as a short part of a line."""
     text = printable(" ".join(str(value).split()))
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}…"
-
-
-def printable(value: Any) -> str:
-    """Replace control characters, which a terminal would obey, and line ends."""
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in str(value))
 
 
 def manifest_bytes(manifest: dict[str, Any]) -> bytes:

@@ -5,6 +5,7 @@ arrays of any model (``from_predictions``), or from the caller (the constructor)
 ``skellipsoid[plot]``; importing this module does not.
 """
 
+from ._comparison import ComparisonDisplay
 from ._confusion import OpenSetConfusionMatrixDisplay
 from ._coverage import CoverageDisplay
 from ._critical_difference import CriticalDifferenceDisplay
@@ -16,6 +17,7 @@ from ._oscr import OSCRDisplay
 from ._trade_off import TradeOffDisplay
 
 __all__ = [
+    "ComparisonDisplay",
     "CoverageDisplay",
     "CriticalDifferenceDisplay",
     "DiscoveryDisplay",

@@ -3,13 +3,14 @@
 No function here touches pyplot when axes are given, and none changes ``rcParams``.
 """
 
+from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
-    from matplotlib.lines import Line2D
 
 #: The colours of Okabe and Ito, which colour-blind people can tell apart; without black, and yellow, faint on white.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
@@ -54,7 +55,7 @@ def make_axes(
     return ax, ax.figure
 
 
-def legend_above(ax: "Axes", *, ncols: int = 1, handles: "list[Line2D] | None" = None) -> None:
+def legend_above(ax: "Axes", *, ncols: int = 1, handles: "Sequence[Artist] | None" = None) -> None:
     """Draw the legend above the axes, where it covers nothing; of these lines, or of all that the axes have."""
     given = {} if handles is None else {"handles": handles}
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncols=ncols, frameon=False, **given)
