@@ -86,8 +86,9 @@ def loop(encoder, data_home, most=None):
         f1 = open_set_f1_score(truth, model.predict(dev_texts), labels=everything, zero_division=0)
         figures[name] = (100 * f1, len(model.classes_), seconds[name])
     right = float(np.mean(labels[new] == answers[new])) if new.any() else float("nan")
+    true_share = np.isin(answers, hidden).mean()
     facts = {
-        "open share": f"{share.share:.2f} ({share.low:.2f} to {share.high:.2f}), truly {np.isin(answers, hidden).mean():.2f}",
+        "open share": f"{share.share:.2f} ({share.low:.2f} to {share.high:.2f}), in truth {true_share:.2f}",
         "groups": f"{found.n_groups}, {len(np.unique(labels[new]))} of {N_HIDDEN} hidden intents among those labelled",
         "texts labelled": f"{new.sum()}, {right:.0%} rightly",
         "seconds of share and groups": f"{seconds['traffic']:.0f}",
