@@ -17,6 +17,7 @@ from ._table import Table, is_scalar
 
 _JSON = {".json", ".jsonl", ".ndjson"}
 _PARQUET = {".parquet", ".pq"}
+_LOGS = {".txt", ".log"}
 #: Labels that a program wrote as numbers with a fraction, because some were missing.
 _WHOLE = re.compile(r"([-+]?\d+)\.0+")
 
@@ -76,7 +77,14 @@ def read_table(
 
 
 def read_texts(path: Path, *, text_column: str | None = None) -> list[str]:
-    """Read the texts of a file, one for each row, as ``read_table`` does; labels are not needed."""
+    """Read the texts of a file, one for each row, as ``read_table`` does; labels are not needed.
+
+    A file of a name that ends in ``.txt`` or ``.log`` and has no tab is a log: each line is a text, commas and all.
+    """
+    if text_column is None and path.suffix.lower() in _LOGS:
+        lines = [line.rstrip("\r\n") for line in decode_file(path)]
+        if not any("\t" in line for line in lines):
+            return [line for line in lines if line.strip()]
     table = _read(path, [text_column] if text_column is not None and not _is_number(text_column) else [])
     if not table.n_columns or not table.rows:
         return []

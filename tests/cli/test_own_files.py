@@ -10,7 +10,7 @@ import pytest
 import sklearn
 
 from skellipsoid import load
-from skellipsoid._text_files import read_table
+from skellipsoid._text_files import read_table, read_texts
 
 ROWS = [("wake me, please", "alarm"), ("lights öff", "light"), ("dim it", "light"), ("up at six", "alarm")]
 
@@ -375,6 +375,19 @@ def test_parquet(tmp_path, monkeypatch):
 
 
 # Files that nobody here shaped
+
+
+@pytest.mark.parametrize("name", ["log.txt", "log.LOG"])
+def test_a_log_is_read_as_lines(tmp_path, name):
+    lines = ["well, well, well", "", "no comma", 'a "quoted, word', "öl; 3,50", '"whole, line"', " spaces "]
+    path = write(tmp_path, "\r\n".join(lines), name)
+    assert read_texts(path) == [line for line in lines if line]
+    # With tabs, or a named column, it is a table.
+    path = write(tmp_path, "".join(f"{text}\t{label}\n" for text, label in ROWS), name)
+    with pytest.warns(UserWarning, match="texts from column number 1 .guessed"):
+        assert read_texts(path) == [text for text, _ in ROWS]
+    path = write(tmp_path, "what,of\nup at six,alarm\n", name)
+    assert read_texts(path, text_column="what") == ["up at six"]
 
 
 def test_public_tables_without_texts_are_refused_with_their_columns():
