@@ -23,7 +23,6 @@ from ._engine.boundary.settings import BoundarySettings
 from ._engine.common.devices import explain_out_of_memory, resolve_device, resolve_seed
 from ._engine.common.samples import Gathered, Samples, find_scale
 from ._fitted_axes import FittedAxes
-from ._held_out import KeepsHeldOut
 from ._kept_samples import KeptSamples
 from ._labels import as_labels, check_same_kind
 from ._validation import (
@@ -37,7 +36,7 @@ from ._validation import (
 )
 
 
-class EllipsoidOpenSetClassifier(FittedAxes, KeepsHeldOut, ChangesClasses, BoundaryOpenSetClassifier):
+class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses, BoundaryOpenSetClassifier):
     """Open-set classifier with one ellipsoid around each known class.
 
     The region of each known class k is one ellipsoid { z : ‖A_k (z − m_k)‖₂ ≤ Δ_k } with the matrix A_k, the centre
@@ -389,10 +388,10 @@ class EllipsoidOpenSetClassifier(FittedAxes, KeepsHeldOut, ChangesClasses, Bound
                 seed, checked = resolve_seed(self.random_state), self._as_samples(validation, device)
                 fitted = fit_paper(samples, opened.to(device), settings, seed, checked)
         self._store(fitted)
-        degenerate = fitted.degenerate.cpu().numpy()
-        self._warn_of_degenerate(degenerate, stacklevel=6)
         self._kept = kept.arrays() if self.trainer is None and self.keep_samples else None
         self.changes_: list[dict[str, Any]] = []
+        degenerate = fitted.degenerate.cpu().numpy()
+        self._warn_of_degenerate(degenerate, stacklevel=6)
         if self.trainer is None:
             self._warn_of_few(classes, gathered.groups, degenerate)
 
@@ -406,16 +405,14 @@ class EllipsoidOpenSetClassifier(FittedAxes, KeepsHeldOut, ChangesClasses, Bound
         """Fit to samples that an earlier fit kept, with its shares and its size where it has some."""
         known = self._check_single_groups(kept.gathered(), kept.classes)
         kept = kept.with_groups(known.groups)
-        given = None
-        if chosen_by is not None:
-            given = chosen_by._chosen()
+        given = None if chosen_by is None else chosen_by._chosen()
         self._mean = kept.mean
         self.groups_ = kept.groups
         fitted = self._fit_closed_form(kept, resolve_device(self.device), given)
         self._store(fitted)
+        self._kept = kept.arrays()
         degenerate = fitted.degenerate.cpu().numpy()
         self._warn_of_degenerate(degenerate, stacklevel=6)
-        self._kept = kept.arrays()
         self._warn_of_few(kept.classes, kept.groups, degenerate)
 
     def _as_samples(

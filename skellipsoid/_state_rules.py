@@ -1,7 +1,8 @@
 """Rules of fitted state that is saved and loaded.
 
 A class that can be saved declares its state beside its code: ``_state`` maps each fitted attribute to a ``Rule``, and
-``_check_state`` raises an error for what no single rule says. Only these attributes are ever saved and loaded.
+``_check_state`` raises an error for what no single rule says. Only these attributes are ever saved and loaded; any
+other is refused.
 """
 
 import itertools

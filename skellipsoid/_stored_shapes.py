@@ -1,4 +1,4 @@
-"""The fitted ellipsoids as NumPy arrays in the units of X: how they are stored, saved and scored."""
+"""The fitted ellipsoids as NumPy arrays: how they are stored, saved and scored."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
@@ -114,7 +114,7 @@ class StoredShapes(KeepsHeldOut):
             raise ValueError(msg)
 
     def _store(self, fitted: Boundaries) -> None:
-        """Store the fitted boundaries as NumPy arrays, in the units of X."""
+        """Store the fitted boundaries as NumPy arrays: public ones in the units of X, others in those of ``scale_``."""
         shapes, factors = fitted.shapes, fitted.shapes.factors
         self._mean = self._mean + self.scale_ * _array(fitted.origin)
         self.centroids_ = self._mean + self.scale_ * _array(fitted.centroids)
@@ -137,7 +137,7 @@ class StoredShapes(KeepsHeldOut):
             self.spherical_share_, self.between_share_, self.shrinkage_ = moments.weights
             self._class_counts, self._class_freedoms = _array(moments.counts), _array(moments.freedoms)
             self._axis_scatters, self._between = _array(moments.scatters), _array(moments.between)
-            self._stretches, self._off_variance = _array(moments.stretches), moments.off_span
+            self._stretches, self._off_variance = _array(moments.stretches), moments.variance_off_span
         if fitted.chosen:
             self._radius_scale, self._mean_error = fitted.chosen.scale, fitted.chosen.error
         self._held_out = self.held_out_scores_ = None

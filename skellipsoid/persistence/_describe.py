@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._engine.text.backbone import TextBackbone
 from ._folder import Files
-from ._kinds import HOLD_FITTED, KINDS, SPLITTERS
+from ._kinds import HOLD_FITTED, KINDS, SPLITTERS, rules_of
 
 ARRAYS = "arrays.safetensors"
 BACKBONE = "text_model"
@@ -59,11 +59,15 @@ def _describe_part(estimator: Any, folder: str, what: str, *, fitted: bool) -> t
     # What is frozen or watched is fitted, wherever it is.
     part = _Part(folder, fitted=isinstance(estimator, HOLD_FITTED))
     described: dict[str, dict[str, Any]] = {"parameters": {}, "state": {}}
+    rules = rules_of(estimator)
     for name, value in vars(estimator).items():
         what = f"{name} of {type(estimator).__name__}"
         if name in parameters:
             described["parameters"][name] = part.encode(value, name, what)
         elif fitted and name not in _LEFT_OUT:
+            if name not in rules:
+                msg = f"{what} is no attribute that a fit sets, and load would refuse it; delete it, and save again."
+                raise TypeError(msg)
             described["state"][name] = replace(part, fitted=True).encode(value, name, what)
     part.files[f"{folder}/{ARRAYS}"] = safetensors.numpy.save(part.arrays)
     return {"class": type(estimator).__name__, "folder": folder, **described}, part.files

@@ -128,12 +128,17 @@ SPLITTERS: dict[str, type] = {
 }
 
 
+def rules_of(estimator: Any) -> dict[str, Rule]:
+    """Rules of all fitted attributes that an estimator may have."""
+    return {**KINDS[type(estimator).__name__].state, **_SHARED}
+
+
 def check_state(estimator: Any) -> None:
     """Raise an error if a fitted attribute is missing or invalid for scoring."""
     kind = KINDS[type(estimator).__name__]
     name = f"of the {type(estimator).__name__}"
     sizes: Sizes = {}
-    rules = {**kind.state, **_SHARED}
+    rules = rules_of(estimator)
     if unknown := sorted(vars(estimator).keys() - rules.keys() - estimator.get_params(deep=False).keys()):
         msg = f"{unknown[0]!r} {name} is no state that save writes"
         raise ValueError(msg)

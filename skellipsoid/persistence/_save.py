@@ -238,7 +238,8 @@ def _write(target: Path, manifest: dict[str, Any], files: Files, card: bytes, *,
         except OSError as error:
             new_card.unlink(missing_ok=True)
             warn(f"The model is saved, but its model card {str(path)!r} cannot be written ({error}).", stacklevel=3)
-    remove_replaced(target, parts, str(old.get("parts")), held=held)
+    with suppress(OSError):  # leftovers harm nothing, and the next save removes them
+        remove_replaced(target, parts, str(old.get("parts")), held=held)
 
 
 def _present(target: Path) -> dict[str, Any]:

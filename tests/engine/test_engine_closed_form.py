@@ -81,7 +81,7 @@ class Fit:
         samples = [*self.known, synthetic] if synthetic else self.known
         found = self.validator.validate(self.shapes, samples, [self.weights.shared])[0]
         sizes = torch.cat([self.validator._sizes(part) for part in samples])
-        return replace(found, distances=found.distances * self.validator.units(found.mean_error, sizes).numpy())
+        return replace(found, distances=found.distances * self.validator.growths(found.mean_error, sizes).numpy())
 
     def norms(self, rows):
         """Distances of new rows to all classes."""

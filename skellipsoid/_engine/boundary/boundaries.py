@@ -91,7 +91,7 @@ class Moments(NamedTuple):
     scatters: Tensor  # (n_axes of all classes together,) eigenvalues of the scatters along the classes' axes
     between: Tensor  # (n_axes,) variances of the class means, in units of T
     stretches: Tensor  # (n_axes,) coordinates, divided by these, have T = I
-    off_span: float  # variance of T off the span of all samples
+    variance_off_span: float  # of T
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,10 @@
 """Distances of classes of unlike sizes, made comparable.
 
 The mean of n samples has an error, whose variance is proportional to 1 / n. So new samples of a small class lie farther
-from its centre than those of a large one: their mean squared distance is proportional to 1 + e / n. All distances and
-radii of a class are therefore in units of √(1 + e / n), relative to a class of typical size. One e is estimated from
-the held-out samples of all classes. So large classes tell how far out new samples of small ones will lie.
+from its centre than those of a large one: their mean squared distance is proportional to 1 + e / n. Distances to a
+class are therefore divided by its *growth* √(1 + e / n), relative to a class of typical size, and its radius is
+multiplied by it. One e is estimated from the held-out samples of all classes. So large classes tell how far out new
+samples of small ones will lie.
 """
 
 import numpy as np
@@ -46,6 +47,6 @@ def mean_error(
     return float(np.exp(np.average(np.log(ERRORS), weights=likelihoods)))
 
 
-def units(error: float, sizes: Tensor, typical: float) -> Tensor:
+def growths(error: float, sizes: Tensor, typical: float) -> Tensor:
     """Root mean squared distance of new samples of classes of these sizes, relative to a class of ``typical`` size."""
     return ((1 + error / sizes) / (1 + error / typical)).sqrt()

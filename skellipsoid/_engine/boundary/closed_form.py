@@ -96,21 +96,21 @@ def fit_closed_form(
     if not given and (synthetic := validator.synthetic(parts[-1].sources, settings.alpha, rng)):
         parts.append(synthetic)
     held_out = validator.validate(shapes, parts, [weights.shared])[0]
-    unit, error = _mean_distance(held_out), held_out.mean_error
-    typical_unit = validator.typical_unit(error)
-    scale = given.scale * typical_unit if given else _choose_scale(held_out, settings.beta)
+    distance, error = _mean_distance(held_out), held_out.mean_error
+    typical_growth = validator.typical_growth(error)
+    scale = given.scale * typical_growth if given else _choose_scale(held_out, settings.beta)
     # Distances are multiples of the paper's mean radius.
     radius = float(spheres.radii[~spheres.degenerate].mean())
-    radii = radius * scale / unit * validator.units(error)
+    radii = radius * scale / distance * validator.growths(error)
     return Boundaries(
         origin=frame.origin,
         centroids=frame.means @ frame.back,
         centres=shapes.centres @ frame.back,
-        shapes=shapes.shapes(weights.shared, (radius / unit) ** 2, radii),
+        shapes=shapes.shapes(weights.shared, (radius / distance) ** 2, radii),
         degenerate=spheres.degenerate,
         held_out=held_out.kept(scale),
         moments=shapes.moments(weights),
-        chosen=Chosen(weights, scale / typical_unit, error),
+        chosen=Chosen(weights, scale / typical_growth, error),
     )
 
 
@@ -227,11 +227,11 @@ class _Validator:
         for i, share in enumerate(shares):
             error = self._mean_error(samples[0], distances[0][i])
             parts = [
-                self._held_out(part, of_part[i] / self.units(error, self._sizes(part)))
+                self._held_out(part, of_part[i] / self.growths(error, self._sizes(part)))
                 for part, of_part in zip(samples, distances, strict=True)
             ]
             if len(self.real_open):
-                assigned, margins = shapes.shapes(share, 1.0, self.units(error)).assigned(self.real_open)
+                assigned, margins = shapes.shapes(share, 1.0, self.growths(error)).assigned(self.real_open)
                 parts.append(HeldOut.of(len(self.frame.means), REAL, 1 - margins, assigned))
             found.append(HeldOut.joined(parts, error))
         return found
@@ -244,12 +244,12 @@ class _Validator:
         sets = self.samples.sets[part.sources.cpu().numpy()]
         return HeldOut.of(*scored, self.samples.classes[part.sources], self.samples.weights[part.sources], sets)
 
-    def units(self, error: float, sizes: Tensor | None = None) -> Tensor:
-        """Units of the distances and radii of classes: by default of all of them, (n_classes,)."""
-        return class_sizes.units(error, self.sizes if sizes is None else sizes, self.typical_size)
+    def growths(self, error: float, sizes: Tensor | None = None) -> Tensor:
+        """Growth of the distances and radii of classes: by default of all of them, (n_classes,)."""
+        return class_sizes.growths(error, self.sizes if sizes is None else sizes, self.typical_size)
 
-    def typical_unit(self, error: float) -> float:
-        """Give the unit of a class of typical size, where that of a class of very many samples is 1."""
+    def typical_growth(self, error: float) -> float:
+        """Give the growth of a class of typical size, where that of a class of very many samples is 1."""
         return float((1 + error / self.typical_size) ** 0.5)
 
     def _sizes(self, part: LeftOutSamples) -> Tensor:

@@ -34,7 +34,7 @@ class Background(NamedTuple):
     """The inverse of B = (1 − b) B₀ + b γ T, all of it diagonal."""
 
     inverse: Tensor  # (n_axes,) of B; 0 without a background
-    off_span: float  # the same for directions off the span of all samples
+    inverse_off_span: float  # the same for directions off the span of all samples
     between: float  # b
     target: float  # b γ; 0 without a background
 
@@ -47,7 +47,8 @@ class Background(NamedTuple):
 def background(frame: Frame, between: float | None, *, without_class: bool = False) -> Background:
     """Shrink the covariance of the class means towards T, γ being its mean variance in units of T.
 
-    With ``without_class``, B₀ is its mean over all choices of one class that is held out.
+    With ``without_class`` the divisor of B₀ is that of one class fewer. What its scatter loses depends on the class:
+    ``_changes`` computes it.
     """
     if between is None:
         return Background(torch.zeros_like(frame.between), 0.0, 0.0, 0.0)
@@ -117,13 +118,13 @@ class _Changes(NamedTuple):
     """
 
     left_out: LeftOut
-    columns: Tensor  # (n_sets, n_columns, n_axes) X, in coordinates where T was the identity: V, and Y D⁻¹
+    columns: Tensor  # (n_sets, n_columns, n_axes) X, in coordinates where T was the identity: see ``_fewer_columns``
     matrix: Tensor  # (n_sets, n_columns, n_columns) E
     scale: Tensor  # (n_sets,)
     mean: Tensor  # (n_sets, n_axes) μ
     inverse: Tensor  # (n_sets, n_axes) D⁻¹, where B⁻¹ is proportional to D⁻¹ − (Y D⁻¹)ᵀ Φ Y D⁻¹
-    solved: Tensor  # (n_sets, n_columns − size, n_axes) Y D⁻¹
-    inner: Tensor  # (n_sets, n_columns − size, n_columns − size) Φ
+    solved: Tensor  # (n_sets, n_touched + size, n_axes) Y D⁻¹
+    inner: Tensor  # (n_sets, n_touched + size, n_touched + size) Φ
     ratio: Tensor  # (n_sets,) by which T is larger, relative to B
 
     def shift(self, numbers: Tensor, means: Tensor, pooled: float) -> Tensor:
@@ -237,7 +238,7 @@ class LeftOutShapes:
         if n_axes == n_features:
             return Metric(axes, None, 0.0, labels, constants)
         # Off the span W and B₀ are 0: T is a w̄ I, and B is b γ T.
-        off_span = (frame.spherical * frame.mean_variance * (1 + self.background.off_span)) ** -0.5
+        off_span = (frame.spherical * frame.mean_variance * (1 + self.background.inverse_off_span)) ** -0.5
         return Metric(axes, torch.linalg.inv(axes.T @ axes), off_span, functional.pad(labels, (0, 1)), constants)
 
     def _scores(
@@ -286,13 +287,14 @@ class LeftOutShapes:
     def _changes(self, sets: Sets) -> _Changes:
         """Change T, B, μ and Q.
 
-        n and n' are the numbers of classes before and after, t is the target b γ without the set, and P = I − κ VᵀV.
-        Then T' = ι P, and B' = M (n − 1) / (n' − 1) with M = (1 − b) (B₀ + YᵀGY) + t P. The rows of V are in Y too, so
-        that M = D + YᵀG'Y with a diagonal D, and M⁻¹ = D⁻¹ − (YD⁻¹)ᵀ Φ YD⁻¹ (Woodbury). So
+        n and n' are the numbers of classes before and after, r = ι (n' − 1) / (n − 1), t = r b γ' with γ' without the
+        set, and P = I − κ VᵀV. Then T' = ι P, and B' = M (n − 1) / (n' − 1) with M = (1 − b) (B₀ + YᵀGY) + t P. The
+        rows of V are in Y too, so that M = D + YᵀG'Y with a diagonal D, and M⁻¹ = D⁻¹ − (YD⁻¹)ᵀ Φ YD⁻¹ (Woodbury). So
 
-            Q' = T' + T' B'⁻¹ T' = ι (P + r P M⁻¹ P),  r = ι (n' − 1) / (n − 1).
+            Q' = T' + T' B'⁻¹ T' = ι (P + r P M⁻¹ P).
 
-        Multiplied out, this is a diagonal matrix and products of the rows of V and of YD⁻¹, which are X.
+        Multiplied out, this is I + r D⁻¹ and products of the rows of V and of YD⁻¹, which are X. The diagonal is taken
+        as a multiple of what it was, I + B⁻¹: their mean ratio.
         """
         frame, background, left_out = self.frame, self.background, sets.left_out(self.frame.offsets)
         rows, pooled, n_touched, size = left_out.rows, frame.pooled, left_out.moves.shape[1], left_out.rows.shape[1]
@@ -320,7 +322,6 @@ class LeftOutShapes:
         matrix[:, size + n_touched :, :size] += lost
         matrix *= ratio.view(-1, 1, 1)
         matrix[:, :size, :size] += lost
-        # Along the axes Q changes by about the same factor.
         factor = ((1 + ratio.unsqueeze(1) * inverse) / (1 + background.inverse)).mean(1)
         spanned, matrix = self._fewer_columns(rows, solved, inverse, matrix)
         matrix = matrix / factor.view(-1, 1, 1)
@@ -330,7 +331,7 @@ class LeftOutShapes:
         """Give Y, μ, G, and the number of classes that remain.
 
         The rows of Y are the deviations c − μ of the touched classes, and V. B₀ gains YᵀGY: the scatter of the class
-        means that remain, about their own mean, less that of all class means.
+        means that remain, about their own mean, less that of all class means, both divided by n − 1.
         """
         frame, size = self.frame, left_out.rows.shape[1]
         is_touched = (sets.touched >= 0).double()
@@ -349,7 +350,7 @@ class LeftOutShapes:
         return changing, (of_mean @ changing).squeeze(1), gains, n_left
 
     def _fewer_columns(self, rows: Tensor, solved: Tensor, inverse: Tensor, matrix: Tensor) -> tuple[Tensor, Tensor]:
-        """Give X and E: V and Y D⁻¹, or V and the axes where class means differ, if these are fewer.
+        """Give X, and E but for a factor: V and Y D⁻¹, or V and the axes where class means differ, if these are fewer.
 
         D⁻¹ is constant where class means do not differ, so that Y D⁻¹ has a part in V there. This is for speed: a fit
         of 4 classes × 600 samples × 384 features in groups of 100 takes 6.2 s, and 9.6 s with all columns.
@@ -368,9 +369,9 @@ class LeftOutShapes:
         return torch.cat([rows, axes], dim=1), onto.transpose(1, 2) @ matrix @ onto
 
     def _relative_trace(self, rows: Tensor, changing: Tensor, gains: Tensor) -> Tensor:
-        """Give the trace of T⁻¹B₀ without the sets, relative to that of all samples, (n_sets,).
+        """Give the trace of P⁻¹ (B₀ + YᵀGY), relative to that of B₀, (n_sets,).
 
-        T⁻¹ is I + Vᵀ (κ⁻¹ I − VVᵀ)⁻¹ V.
+        P⁻¹ is I + Vᵀ (κ⁻¹ I − VVᵀ)⁻¹ V.
         """
         frame = self.frame
         pooled, products = frame.pooled, rows @ changing.transpose(1, 2)

@@ -64,7 +64,7 @@ class Frame:
         return self.means[self.samples.classes[numbers]] + self.offsets[numbers].double()
 
     def onto(self, axes: Tensor, spherical: float) -> "Frame":
-        """Change to other orthonormal axes, (n_axes, n_axes), or to other units, (n_axes,)."""
+        """Change to other orthonormal axes, (n_axes, n_axes), or stretch them, (n_axes,)."""
         return replace(
             self,
             axes=_onto(self.axes, axes),
@@ -74,8 +74,8 @@ class Frame:
             spherical=spherical,
         )
 
-    def units(self, spherical: float) -> Tensor:
-        """Units in which T is the identity, (n_axes,), for a frame along the axes of W."""
+    def stretches(self, spherical: float) -> Tensor:
+        """Factors of the coordinates with which T is the identity, (n_axes,), for a frame along the axes of W."""
         variances = (1 - spherical) * self.within + spherical * self.mean_variance
         return torch.rsqrt(variances)
 
@@ -85,7 +85,7 @@ class Frame:
         w̄ is less by the share tr VᵀV / tr(ν W) of itself, and the sphere a w̄ I is ``of_sphere`` T in the mean.
         """
         lost = torch.where(sets.touched < 0, 0.0, self.sets.freedoms[sets.touched] - sets.freedoms).sum(1)
-        of_sphere = float((self.spherical * self.mean_variance * self.units(self.spherical).square()).mean())
+        of_sphere = float((self.spherical * self.mean_variance * self.stretches(self.spherical).square()).mean())
         size, n_axes = (sets.members >= 0).sum(1), self.n_axes
         left = (len(self.samples) - 1 - size).clamp(1, n_axes)
         if n_axes < self.n_varying:  # without a sample nothing but the sphere is left along it
@@ -95,7 +95,7 @@ class Frame:
 
 
 def _onto(values: Tensor, axes: Tensor) -> Tensor:
-    """Change to other axes, (n_axes, n_new_axes), or to other units, (n_axes,)."""
+    """Change to other axes, (n_axes, n_new_axes), or stretch them, (n_axes,)."""
     return values * axes if axes.dim() == 1 else values @ axes
 
 
@@ -170,7 +170,7 @@ def shared_frame(frame: Frame, validation: Tensor) -> Frame:
 
 def rotated(frame: Frame, spherical: float) -> Frame:
     """Scale and rotate a frame along the axes of W to coordinates where T is the identity and B diagonal."""
-    frame = frame.onto(frame.units(spherical), spherical)
+    frame = frame.onto(frame.stretches(spherical), spherical)
     _, values, rotation = torch.linalg.svd(frame.means, full_matrices=True)
     between = torch.zeros_like(frame.within)
     between[: len(values)] = values.square() / max(1, len(frame.means) - 1)
@@ -179,7 +179,7 @@ def rotated(frame: Frame, spherical: float) -> Frame:
 
 def _entropies(frame: Frame, spherical: float, validation: Tensor, weights: Tensor) -> Tensor:
     """Cross-entropy of each validation sample's own class; 0 if no sample of the class is left."""
-    squares = label_distances(replace(frame, spherical=spherical), validation, frame.units(spherical))
+    squares = label_distances(replace(frame, spherical=spherical), validation, frame.stretches(spherical))
     own = frame.samples.classes[validation].unsqueeze(1)
     found = [
         -torch.log_softmax(-squares / (2 * temperature), dim=1)
@@ -191,7 +191,7 @@ def _entropies(frame: Frame, spherical: float, validation: Tensor, weights: Tens
     return min(found, key=lambda entropies: float(entropies @ weights))
 
 
-def label_distances(frame: Frame, validation: Tensor, units: Tensor | None = None) -> Tensor:
+def label_distances(frame: Frame, validation: Tensor, stretches: Tensor | None = None) -> Tensor:
     """Squared distances of samples to all class means in the metric of T, both without the sample's set.
 
     T − κ VᵀV has the inverse I + κ Vᵀ (I − κ VVᵀ)⁻¹ V.
@@ -201,25 +201,25 @@ def label_distances(frame: Frame, validation: Tensor, units: Tensor | None = Non
     frame : Frame
     validation : Tensor of shape (n_validation,)
         Numbers of the samples.
-    units : Tensor of shape (n_axes,), optional
-        Units in which T is the identity; the frame's own without it.
+    stretches : Tensor of shape (n_axes,), optional
+        Factors of the coordinates with which T is the identity; 1 without it.
 
     Returns
     -------
     Tensor of shape (n_validation, n_classes)
         Infinite where no sample of the class is left.
     """
-    units = torch.ones_like(frame.within) if units is None else units
-    means, classes = frame.means * units, frame.samples.classes
+    stretches = torch.ones_like(frame.within) if stretches is None else stretches
+    means, classes = frame.means * stretches, frame.samples.classes
     squares = means.new_empty(len(validation), len(means))
-    for chunk in frame.sets.chunks(validation, classes[validation], len(means) + len(units)):
+    for chunk in frame.sets.chunks(validation, classes[validation], len(means) + len(stretches)):
         left_out, touched, exists = chunk.sets.left_out(frame.offsets), chunk.sets.touched, chunk.sets.exists
-        lost = left_out.rows * units
+        lost = left_out.rows * stretches
         capacity = identity(lost.shape[1], lost) - frame.pooled * lost @ lost.transpose(1, 2)
         roots = torch.linalg.solve_triangular(torch.linalg.cholesky(capacity), lost, upper=False)
         moved = means[touched] + left_out.moves @ lost
         along = (roots @ means.T).transpose(1, 2)  # (n_sets, n_classes, size)
-        rows = frame.rows(validation[chunk.positions]) * units  # (n_pairs, n_scored, n_axes)
+        rows = frame.rows(validation[chunk.positions]) * stretches  # (n_pairs, n_scored, n_axes)
         near = _squares(rows.flatten(0, 1), means).view(*rows.shape[:2], -1)
         # The means that move replace those that do not.
         numbers, places = torch.nonzero(touched >= 0, as_tuple=True)

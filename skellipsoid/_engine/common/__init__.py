@@ -1,5 +1,5 @@
 """What texts and boundaries both use.
 
-``samples`` (weights, groups) and ``duplicates`` (exact and near copies); ``losses``; ``training`` (the training loop)
-and ``progress`` (its bar); ``devices`` (devices, seeds, memory).
+``samples`` (weights, groups), ``duplicates`` (exact and near copies) and ``folds``; ``losses``; ``training`` (the
+training loop) and ``progress`` (its bar); ``devices`` (devices, seeds, memory).
 """

@@ -54,10 +54,10 @@ class SetRuns(NamedTuple):
 class Samples:
     """Samples of known classes.
 
-    - A *unit* is a set of duplicates, which count as one observation.
+    - A *unit* are duplicates, which count as one observation.
     - A *group* is given by the user: samples that depend on each other. Without groups the units are the groups.
     - The *set* of a sample is left out when the sample is scored: its group, and its unit in all groups.
-    - A *block* is the smallest set that divides neither a unit nor a group. Whole blocks are held out.
+    - A *block* divides no group, and as few units as possible (``joined``). Whole blocks are held out.
     """
 
     rows: Tensor  # (n_samples, n_features)
@@ -111,7 +111,7 @@ class Samples:
 
     @cached_property
     def blocks(self) -> Integers:
-        """Number of each sample's block: the smallest sets that divide neither a unit nor a group."""
+        """Number of each sample's block."""
         return joined(self.units, self.groups)
 
     @cached_property
