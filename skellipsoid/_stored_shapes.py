@@ -30,7 +30,7 @@ from ._state_rules import (
     or_none,
 )
 
-#: Only of the closed form.
+#: Only of the closed form. ``_radius_scale`` and ``_mean_error`` are ``Chosen.scale`` and ``Chosen.error``.
 _MOMENTS = {
     "_class_counts": optional(floats("n_classes")),
     "_class_freedoms": optional(floats("n_classes")),

@@ -111,9 +111,9 @@ class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
             present = np.unique(classes[kept])
             kinds = np.where(np.isin(classes[tested], present), KNOWN, OF_OTHER_CLASS)
             known = kinds, classes[tested], gathered.weights[tested], blocks[tested]
-            scored.append(part._hold_out(X[tested], *known, present, n_classes))
+            scored.append(part._table_of(X[tested], *known, present, n_classes))
             opened = real_open[open_folds == fold]
-            scored.append(part._hold_out(opened, *_as_open(len(opened), n_classes), present, n_classes))
+            scored.append(part._table_of(opened, *_as_open(len(opened), n_classes), present, n_classes))
             parts += [(part, X[tested]), (part, opened)]
         found = HeldOut.joined(scored) if scored else None
         return found if found is not None and len(found.known) else None, parts
@@ -122,7 +122,7 @@ class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
         """Score the rows by the fit that has seen them, where no other is possible."""
         blocks, everything = joined(gathered.units, gathered.groups), np.arange(n_classes := len(self.classes_))
         kinds = np.full(len(X), KNOWN)
-        found = self._hold_out(X, kinds, classes, gathered.weights, blocks, everything, n_classes)
+        found = self._table_of(X, kinds, classes, gathered.weights, blocks, everything, n_classes)
         if self._can_refit():
             warn(
                 "No row of a class can be left out while another stays, so that the threshold is read off the rows "
@@ -131,7 +131,7 @@ class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
                 stacklevel=7,
             )
             return found
-        opened = self._hold_out(real_open, *_as_open(len(real_open), n_classes), everything, n_classes)
+        opened = self._table_of(real_open, *_as_open(len(real_open), n_classes), everything, n_classes)
         return HeldOut.joined([found, opened])
 
     def _is_left_out(self, classes: Integers, fold: int) -> NDArray[np.bool_]:
@@ -149,7 +149,7 @@ class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
         part._fit_scores(X, codes, gathered)
         return part
 
-    def _hold_out(
+    def _table_of(
         self,
         X: Floats,
         kinds: Integers,

@@ -53,8 +53,8 @@ MOST_OF_SET = 4
 NEUTRAL_BETA = 0.5
 #: Largest number of samples whose distances to all class means are computed at once, for memory alone.
 MOST_AT_ONCE = 2048
-#: Largest share of a class that a sample's unit has, for its deviation from the class mean: nothing is divided by 0. With
-#: 0.25 and 0.75, F1 is the same.
+#: Largest share of a class that a sample's unit has, for its deviation from the class mean: nothing is divided by 0.
+#: With 0.25 and 0.75, F1 is the same.
 LARGEST_UNIT = 0.5
 #: Expected F1s that differ by less are equal.
 TIE = 1e-9

@@ -19,8 +19,8 @@ Floats = NDArray[np.float64]
 
 #: Largest share of the samples in a block of groups that are joined by duplicates.
 LARGEST_BLOCK = 0.2
-# Outliers. Half or twice of any of these changes no F1 in benchmarks/results/constants.rst, but for 20 deviations: −2.6 on
-# digits with one wild sample in a hundred.
+# Outliers. Half or twice of any of these changes no F1 in benchmarks/results/constants.rst, but for 20 deviations: −2.6
+# on digits with one wild sample in a hundred.
 #: Smallest distance of an outlier from the median of its class, in units of the median distance.
 OUTLYING = 20.0
 #: Smallest logarithm of that ratio, in robust standard deviations of all samples.
