@@ -21,7 +21,7 @@ from skellipsoid.metrics import open_set_f1_score
 
 RATIO, SEED, N_NEW = 0.75, 0, (1, 3, 10)
 #: Data sets of each encoder.
-CASES = {"none": ("banking", "oos", "stackoverflow"), "head": ("banking",)}
+CASES = {"none": ("banking", "oos", "stackoverflow"), "head": ("banking", "stackoverflow")}
 COLUMNS = ("before", "added", "refreshed", "again")
 
 

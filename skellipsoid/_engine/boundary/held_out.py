@@ -53,9 +53,7 @@ class HeldOut:
     """
 
     kinds: NDArray[np.int64]  # KNOWN, OF_OTHER_CLASS, SYNTHETIC or REAL
-    distances: NDArray[
-        np.float64
-    ]  # ‖A_k (z − m_k)‖ / Δ_k, or a baseline's score times −1: accepted at the scale s if ≤ s
+    distances: NDArray[np.float64]  # ‖A_k (z − m_k)‖ / Δ_k, or a baseline's score times −1: accepted if ≤ s
     assigned: NDArray[np.int64]  # class k that scores
     classes: NDArray[np.int64]  # own class; the number of classes without one
     weights: NDArray[np.float64]
