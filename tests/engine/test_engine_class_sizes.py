@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from skellipsoid import EllipsoidOpenSetClassifier
-from skellipsoid._engine.boundary.class_sizes import ERRORS, mean_error, units
+from skellipsoid._engine.boundary.class_sizes import ERRORS, mean_error, growths
 
 
 def squares_of(sizes, error, rng, spread=0.0):
@@ -35,7 +35,7 @@ def test_hardly_any_samples_are_enough(squares):
 
 
 def test_units_are_relative_to_a_class_of_typical_size():
-    found = units(4.0, torch.tensor([1.0, 8.0, 64.0], dtype=torch.float64), 8.0)
+    found = growths(4.0, torch.tensor([1.0, 8.0, 64.0], dtype=torch.float64), 8.0)
     np.testing.assert_allclose(found, np.sqrt(np.array([5, 1.5, 1.0625]) / 1.5))
 
 
@@ -53,7 +53,7 @@ def unequal(rng, sizes, n_features, n_new):
 
 @pytest.mark.parametrize("n_features", [60, 300])
 def test_small_classes_beside_large_ones_reject_about_as_many_known_samples(n_features):
-    """Without the units, small classes reject five times as many in 60 dimensions."""
+    """Without the growths, small classes reject five times as many in 60 dimensions."""
     few, many, ratios = [], [], []
     for seed in range(4):
         rng = np.random.default_rng(seed)

@@ -329,7 +329,7 @@ def test_a_sample_on_the_boundary_is_open():
     for dtype in (torch.float32, torch.float64):
         shapes = fitted.shapes
         metric = replace(
-            shapes.metric, labels=shapes.metric.labels.to(dtype), constants=shapes.metric.constants.to(dtype)
+            shapes.metric, directions=shapes.metric.directions.to(dtype), constants=shapes.metric.constants.to(dtype)
         )
         factors = Factors.from_components(torch.eye(2, dtype=dtype).repeat(2, 1, 1))
         shapes = Shapes(metric, shapes.centres.to(dtype), factors, shapes.radii.to(dtype))
