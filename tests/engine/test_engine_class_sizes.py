@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from skellipsoid import EllipsoidOpenSetClassifier
-from skellipsoid._engine.boundary.class_sizes import ERRORS, mean_error, growths
+from skellipsoid._engine.boundary.class_sizes import ERRORS, growths, mean_error
 
 
 def squares_of(sizes, error, rng, spread=0.0):
@@ -34,7 +34,7 @@ def test_hardly_any_samples_are_enough(squares):
     assert ERRORS[0] <= found <= ERRORS[-1]
 
 
-def test_units_are_relative_to_a_class_of_typical_size():
+def test_growths_are_relative_to_a_class_of_typical_size():
     found = growths(4.0, torch.tensor([1.0, 8.0, 64.0], dtype=torch.float64), 8.0)
     np.testing.assert_allclose(found, np.sqrt(np.array([5, 1.5, 1.0625]) / 1.5))
 
