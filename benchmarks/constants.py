@@ -64,7 +64,7 @@ def main():
     parser.add_argument("--names", nargs="+", help="constants (default: all)")
     options = parser.parse_args()
     data = {kind: list(cases(kind, options.data_home)) for kind in KINDS}
-    widths = (30, 26, *[len(kind) + 2 for kind in KINDS], 5)
+    widths = (30, 29, *[len(kind) + 2 for kind in KINDS], 5)
     rule = "  ".join("=" * width for width in widths)
     print(rule)
     print_row(("Constant", "value", *KINDS, "time"), widths)
