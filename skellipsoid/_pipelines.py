@@ -19,7 +19,7 @@ from ._engine.common.duplicates import find_duplicates
 from ._labels import cast_open_label
 from ._texts import equal_texts
 
-#: Numbers of each array that a fingerprint reads.
+#: Entries of each array that a fingerprint reads.
 _TOLD = 1000
 
 
@@ -62,13 +62,15 @@ def _unwrap(estimator: Any) -> Any:
 
 
 def fingerprint(estimator: Any) -> str:
-    """Sum up the numbers that a fit has stored: another fit has other ones, another operating point has not."""
+    """Sum up the arrays that a fit has stored: another fit has other ones, another operating point has not."""
     steps, last = split_estimator(estimator)
     digest = sha256()
     for step in (*steps, last):
         for name, value in sorted(vars(step).items()):
-            if isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and name != "class_offsets_":
-                digest.update(f"{name}{value.shape}".encode() + value.ravel()[:_TOLD].tobytes())
+            if isinstance(value, np.ndarray) and name != "class_offsets_":
+                told = value.flat[:_TOLD]
+                content = told.tobytes() if value.dtype.kind in "biuf" else repr(told.tolist()).encode()
+                digest.update(f"{name}{value.shape}".encode() + content)
     return digest.hexdigest()
 
 

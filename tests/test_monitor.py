@@ -135,6 +135,12 @@ def test_an_estimator_that_was_fitted_again_needs_a_new_reference(traffic):
     own.fit(other := draw(rng, 60, 0.0), clf.predict_known(other))
     with pytest.raises(ValueError, match="was fitted again"):
         monitor.update(rows)
+    # The same samples, under other names in the same order.
+    names = np.array([f"class {label}" for label in range(N_CLASSES)])
+    monitor = OpenShareMonitor(own.fit(other, names[clf.predict_known(other)])).fit(rows)
+    own.fit(other, np.char.add(names, " renamed")[clf.predict_known(other)])
+    with pytest.raises(ValueError, match="was fitted again"):
+        monitor.update(rows)
 
 
 def test_bad_input_changes_nothing(traffic):

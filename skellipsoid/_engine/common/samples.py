@@ -272,9 +272,8 @@ def outlying_rows(features: Floats, classes: Integers) -> Integers:
         distances[rows] = np.linalg.norm(features[rows] - np.median(features[rows], axis=0), axis=1)
         typical[k] = np.median(distances[rows])
     is_large = np.array([len(rows) >= FEWEST_WITH_OWN_MEDIAN for rows in members])
-    if (
-        not is_large.any() and len(features) >= FEWEST_WITH_OWN_MEDIAN
-    ):  # many small classes: those of three samples or more
+    # With many small classes, those of three samples or more.
+    if not is_large.any() and len(features) >= FEWEST_WITH_OWN_MEDIAN:
         is_large = np.array([len(rows) >= 3 for rows in members]) & (len(members) > 1)
     if not (is_large & (typical > 0)).any():
         return np.empty(0, dtype=np.int64)
