@@ -183,11 +183,10 @@ class OpenMaxClassifier(LogitClassifier):
         # For the choice of a threshold: a row that the unknown wins is below every probability.
         return Scored(assigned, np.where(best >= unknown, best, best - unknown), known)
 
-    def _score_assigned(self, X: NDArray[Any]) -> tuple[Integers, NDArray[np.floating]]:
-        shares = self._probabilities(self._logits(X.astype(np.float64, copy=False)))
-        known = shares[:, 1:]
-        scores = known.max(axis=1) - np.maximum(shares[:, 0], self.threshold_)
-        return known.argmax(axis=1), scores.astype(X.dtype, copy=False)
+    def _margins(self, scored: Scored) -> Floats:
+        """Probability of the best class, less the threshold or that of the unknown, whichever is larger."""
+        unknown = 1 - scored.by_class.sum(axis=1)
+        return np.asarray(scored.by_class.max(axis=1) - np.maximum(unknown, self.threshold_))
 
 
 def largest(distances: Floats, weights: Floats, total: float) -> Floats:

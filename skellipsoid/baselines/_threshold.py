@@ -85,21 +85,19 @@ class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
             self.threshold_ = quantile(-scored.known.distances, scored.known.weights, REJECTED)
         self._held_out = None
         if held_out is not None:
-            for part, _ in parts:
-                part.threshold_ = self.threshold_
-            scores = np.concatenate([part._score_assigned(rows)[1] for part, rows in parts if len(rows)])
+            scores = np.concatenate([self._margins(part) for part in parts])
             self._keep_held_out(scores, held_out.assigned, held_out.classes, held_out.weights, held_out.is_open)
 
     def _left_out_scores(
         self, X: Floats, classes: Integers, real_open: Floats, gathered: Gathered
-    ) -> tuple[HeldOut | None, list[tuple["ThresholdedClassifier", Floats]]]:
+    ) -> tuple[HeldOut | None, list[Scored]]:
         """Score every known row by a fit without its fold, and a share of the classes in each fold as open rows.
 
-        Gives the table, ``None`` if no known row can be left out, and each fit with the rows that it scored.
+        Gives the table, ``None`` if no known row can be left out, and what the fits say of its rows, in their order.
         """
         n_classes, blocks = len(self.classes_), joined(gathered.units, gathered.groups)
-        scored: list[HeldOut] = []
-        parts: list[tuple[ThresholdedClassifier, Floats]] = []
+        tables: list[HeldOut] = []
+        parts: list[Scored] = []
         folds = fold_numbers(classes, blocks, N_FOLDS)
         open_folds = np.arange(len(real_open)) % N_FOLDS
         for fold in range(N_FOLDS):
@@ -111,18 +109,18 @@ class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
             present = np.unique(classes[kept])
             kinds = np.where(np.isin(classes[tested], present), KNOWN, OF_OTHER_CLASS)
             known = kinds, classes[tested], gathered.weights[tested], blocks[tested]
-            scored.append(part._table_of(X[tested], *known, present, n_classes))
             opened = real_open[open_folds == fold]
-            scored.append(part._table_of(opened, *_as_open(len(opened), n_classes), present, n_classes))
-            parts += [(part, X[tested]), (part, opened)]
-        found = HeldOut.joined(scored) if scored else None
+            for rows, columns in ((X[tested], known), (opened, _as_open(len(opened), n_classes))):
+                parts.append(part._scored(rows))
+                tables.append(_table_of(parts[-1], *columns, present, n_classes))
+        found = HeldOut.joined(tables) if tables else None
         return found if found is not None and len(found.known) else None, parts
 
     def _fitted_scores(self, X: Floats, classes: Integers, real_open: Floats, gathered: Gathered) -> HeldOut:
         """Score the rows by the fit that has seen them, where no other is possible."""
         blocks, everything = joined(gathered.units, gathered.groups), np.arange(n_classes := len(self.classes_))
         kinds = np.full(len(X), KNOWN)
-        found = self._table_of(X, kinds, classes, gathered.weights, blocks, everything, n_classes)
+        found = _table_of(self._scored(X), kinds, classes, gathered.weights, blocks, everything, n_classes)
         if self._can_refit():
             warn(
                 "No row of a class can be left out while another stays, so that the threshold is read off the rows "
@@ -131,7 +129,7 @@ class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
                 stacklevel=7,
             )
             return found
-        opened = self._table_of(real_open, *_as_open(len(real_open), n_classes), everything, n_classes)
+        opened = _table_of(self._scored(real_open), *_as_open(len(real_open), n_classes), everything, n_classes)
         return HeldOut.joined([found, opened])
 
     def _is_left_out(self, classes: Integers, fold: int) -> NDArray[np.bool_]:
@@ -149,29 +147,33 @@ class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
         part._fit_scores(X, codes, gathered)
         return part
 
-    def _table_of(
-        self,
-        X: Floats,
-        kinds: Integers,
-        classes: Integers,
-        weights: Floats,
-        blocks: Integers,
-        present: Integers,
-        n_classes: int,
-    ) -> HeldOut:
-        """Score rows by this fit, which knows the ``present`` classes: a distance is a score times −1."""
-        distances, assigned = np.empty(0), np.empty(0, dtype=np.int64)
-        if len(X):
-            scored = self._score(X)
-            distances, assigned = -scored.knownness, present[scored.assigned]
-        return HeldOut(kinds, distances, assigned, classes, weights, blocks, n_classes)
+    def _scored(self, X: Floats) -> Scored:
+        """Score rows, of which there may be none."""
+        return self._score(X) if len(X) else Scored(np.empty(0, dtype=np.int64), np.empty(0), np.empty((0, 1)))
+
+    def _margins(self, scored: Scored) -> Floats:
+        """Scores less the threshold, as ``score_samples`` gives them."""
+        return np.asarray(scored.knownness - self.threshold_)
 
     def _score_assigned(self, X: NDArray[Any]) -> tuple[Integers, NDArray[np.floating]]:
         scored = self._score(X.astype(np.float64, copy=False))
-        return scored.assigned, (scored.knownness - self.threshold_).astype(X.dtype, copy=False)
+        return scored.assigned, self._margins(scored).astype(X.dtype, copy=False)
 
     def _score_all(self, X: NDArray[Any]) -> NDArray[np.floating]:
         return self._score(X.astype(np.float64, copy=False)).by_class.astype(X.dtype)
+
+
+def _table_of(
+    scored: Scored,
+    kinds: Integers,
+    classes: Integers,
+    weights: Floats,
+    blocks: Integers,
+    present: Integers,
+    n_classes: int,
+) -> HeldOut:
+    """Give rows of the table of what a fit says that knows the ``present`` classes: a distance is a score times −1."""
+    return HeldOut(kinds, -scored.knownness, present[scored.assigned], classes, weights, blocks, n_classes)
 
 
 def _as_open(n_rows: int, n_classes: int) -> tuple[Integers, Integers, Floats, Integers]:
