@@ -110,9 +110,10 @@ class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
             kinds = np.where(np.isin(classes[tested], present), KNOWN, OF_OTHER_CLASS)
             known = kinds, classes[tested], gathered.weights[tested], blocks[tested]
             opened = real_open[open_folds == fold]
-            for rows, columns in ((X[tested], known), (opened, _as_open(len(opened), n_classes))):
-                parts.append(part._scored(rows))
-                tables.append(_table_of(parts[-1], *columns, present, n_classes))
+            scored, of_open = part._scored(X[tested]), part._scored(opened)
+            tables.append(_table_of(scored, *known, present, n_classes))
+            tables.append(_table_of(of_open, *_as_open(len(opened), n_classes), present, n_classes))
+            parts += [scored, of_open]
         found = HeldOut.joined(tables) if tables else None
         return found if found is not None and len(found.known) else None, parts
 
