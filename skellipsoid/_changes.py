@@ -43,6 +43,10 @@ class ChangesClasses:
         of this classifier. Means, covariances, shapes and held-out scores are computed anew. Duplicates are searched
         among the new samples. Call :meth:`refresh` after many changes.
 
+        With ``trainer=EliDecide()`` the matrices of the old classes stay. Those of the new classes are trained, on all
+        samples: in the losses, the matrix of a class does not act on those of the others. A share of the new samples
+        are validation samples.
+
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
@@ -86,7 +90,8 @@ class ChangesClasses:
     def update_classes(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """Add samples of known classes; otherwise as :meth:`add_classes`.
 
-        Duplicates are searched among all samples of the classes in ``y``.
+        Duplicates are searched among all samples of the classes in ``y``. A trainer trains the matrices of these
+        classes anew.
 
         Parameters
         ----------
@@ -109,7 +114,7 @@ class ChangesClasses:
         return self._with_samples(X, y, groups, "update")
 
     def remove_classes(self, labels: ArrayLike) -> Self:
-        """Remove classes and their samples; otherwise as :meth:`add_classes`.
+        """Remove classes and their samples; otherwise as :meth:`add_classes`. A trainer trains nothing.
 
         Parameters
         ----------
@@ -144,6 +149,8 @@ class ChangesClasses:
     def merge_classes(self, merged: Mapping[Any, Sequence[Any]]) -> Self:
         """Merge classes into one, or rename a class; otherwise as :meth:`add_classes`.
 
+        A trainer trains the matrices of merged classes, and keeps that of a renamed one.
+
         Parameters
         ----------
         merged : mapping
@@ -175,7 +182,7 @@ class ChangesClasses:
         return changed
 
     def refresh(self) -> Self:
-        """Choose the shares and the size anew, from the samples that are kept.
+        """Choose the shares and the size anew, from the samples that are kept; a trainer trains all matrices anew.
 
         Returns
         -------
@@ -194,11 +201,10 @@ class ChangesClasses:
     def _kept_samples(self) -> KeptSamples:
         check_is_fitted(self)
         if self._kept is None:
-            if getattr(self, "trainer", None) is None:
-                how = "fit it with keep_samples=True"
-            else:
-                how = "with a trainer, fit a new classifier on all samples"
-            msg = f"This {type(self).__name__} has not kept its training samples, so its classes cannot change: {how}."
+            msg = (
+                f"This {type(self).__name__} has not kept its training samples, so its classes cannot change: fit it "
+                "with keep_samples=True."
+            )
             raise ValueError(msg)
         return KeptSamples.read(self._kept)
 
@@ -233,7 +239,8 @@ class ChangesClasses:
         kept = kept.with_samples(rows[used], codes[used], None if numbers is None else numbers[used], self.duplicates)
         kept = kept.with_open(rows[is_open])
         change = _change(what, np.unique(y[~is_open]), len(y))
-        changed = self._renamed(kept, classes, None, change, places=old)
+        touched = np.searchsorted(classes, np.unique(y[~is_open]))
+        changed = self._renamed(kept, classes, None, change, places=old, touched=touched)
         changed._norm_range = _wider(self._norm_range, usual_norms(X[used], codes[used]))
         return changed
 
@@ -290,7 +297,8 @@ class ChangesClasses:
             kept = kept.with_samples(*empty, None, self.duplicates, touched=mine)
         n_samples = int(kept.copies[kept.classes == place].sum())
         change = _change("merge", labels, n_samples) | {"into": new.tolist()[0]}
-        return self._renamed(kept, classes, None, change, places=places)
+        touched = np.array([place] if len(codes) > 1 else [], dtype=np.int64)
+        return self._renamed(kept, classes, None, change, places=places, touched=touched)
 
     def _renamed(
         self,
@@ -300,11 +308,13 @@ class ChangesClasses:
         change: dict[str, Any],
         *,
         places: NDArray[np.int64] | None = None,
+        touched: NDArray[np.int64] | None = None,
         anew: bool = False,
     ) -> Self:
         """Fit a new classifier to the samples that are kept.
 
-        ``stay`` are the old numbers of the classes if some are removed, ``places`` the new number of each old one.
+        ``stay`` are the old numbers of the classes if some are removed, ``places`` the new number of each old one, and
+        ``touched`` the new numbers of classes with other samples than before.
         """
         if stay is not None:
             places = np.full(len(self.classes_), -1)
@@ -320,7 +330,10 @@ class ChangesClasses:
             np.maximum.at(offsets, places[places >= 0], self.class_offsets_[places >= 0])
         changed.class_offsets_ = np.where(np.isfinite(offsets), offsets, 0.0)
         changed.offset_ = 0.0 if anew else self.offset_
-        changed._fit_kept(kept.normalized().centred(self.scale_), None if anew else self)
+        same = {} if places is None else {int(new): old for old, new in enumerate(places) if new >= 0}
+        for number in () if touched is None else touched.tolist():
+            same.pop(number, None)
+        changed._fit_kept(kept.normalized().centred(self.scale_), None if anew else self, same)
         changed.changes_ = [*self.changes_, change]
         result: Self = changed
         return result
@@ -462,8 +475,8 @@ def _changed(estimator: Any, method: str, *arguments: Any, refresh: bool) -> Any
         return changed
     if not isinstance(estimator, ChangesClasses):
         msg = (
-            f"The classes of {type(estimator).__name__} cannot change after a fit: pass an EllipsoidOpenSetClassifier, "
-            "or a Pipeline that ends in one, or fit a new estimator on all samples."
+            f"The classes of {type(estimator).__name__} cannot change after a fit: fit a new one on all samples, which "
+            "takes about as long as a change, or use an EllipsoidOpenSetClassifier, or a Pipeline that ends in one."
         )
         raise TypeError(msg)
     changed = getattr(estimator, method)(*arguments)

@@ -2,7 +2,6 @@
 
 from numbers import Real
 from typing import Any, ClassVar, Self
-from warnings import warn
 
 import numpy as np
 import torch
@@ -10,25 +9,17 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
-from torch import Tensor
 
-from ._base import BoundaryOpenSetClassifier
 from ._changes import ChangesClasses
 from ._elidecide import EliDecide
-from ._engine.boundary.boundaries import Boundaries, Chosen
-from ._engine.boundary.closed_form import fit_closed_form
-from ._engine.boundary.held_out import FEWEST_OF_CLASS
-from ._engine.boundary.paper import fit_paper
-from ._engine.boundary.settings import BoundarySettings
-from ._engine.common.devices import explain_out_of_memory, resolve_device, resolve_seed
-from ._engine.common.samples import Gathered, Samples, find_scale
+from ._engine.common.devices import explain_out_of_memory, resolve_device
+from ._engine.common.samples import Gathered, find_scale
 from ._fitted_axes import FittedAxes
-from ._kept_samples import KeptSamples
-from ._labels import as_labels, check_same_kind
+from ._kept_samples import FitsKeptSamples, KeptSamples
+from ._labels import as_labels
 from ._validation import (
     check_groups,
     check_squares,
-    enumerated,
     naming_rows,
     read_features,
     read_weight_shares,
@@ -36,7 +27,7 @@ from ._validation import (
 )
 
 
-class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses, BoundaryOpenSetClassifier):
+class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses, FitsKeptSamples):
     """Open-set classifier with one ellipsoid around each known class.
 
     The region of each known class k is one ellipsoid { z : ‖A_k (z − m_k)‖₂ ≤ Δ_k } with the matrix A_k, the centre
@@ -78,8 +69,7 @@ class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses, BoundaryOpenSetClas
     keep_samples : bool, default=False
         Whether the fitted classifier keeps its training samples, in single precision. Classes can then be added,
         updated, merged and removed without another fit (``add_classes`` and so on). With about 100 samples in a class
-        this doubles the size of a saved classifier. A trainer keeps none. Read more in the
-        :ref:`User Guide <changing_classes>`.
+        this doubles the size of a saved classifier. Read more in the :ref:`User Guide <changing_classes>`.
 
     open_label : int or str, default=-1
         The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
@@ -375,74 +365,16 @@ class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses, BoundaryOpenSetClas
         if self.trainer is not None:
             what = f"{n_classes} classes × {n_features} × {n_features} matrices with Adam's two moments"
         with explain_out_of_memory(what, "reduce the number of features (PCA) or use device='cpu'"):
-            rows, opened = self._standardize(X, np.float32), self._standardize(real_open, np.float32)
+            rows, opened = self._standardize(X, np.float32).numpy(), self._standardize(real_open, np.float32).numpy()
+            kept = KeptSamples.of(self._mean, rows, classes, gathered, opened)
             if self.trainer is None:
-                kept = KeptSamples.of(self._mean, rows.numpy(), classes, gathered, opened.numpy())
                 fitted = self._fit_closed_form(kept, device)
             else:
-                settings = self.trainer._settings(self.alpha, self.beta, n_classes)
-                labels = torch.from_numpy(classes).to(device)
-                samples = Samples.of(
-                    rows.to(device), labels, n_classes, gathered.weights, gathered.units, gathered.groups
-                )
-                seed, checked = resolve_seed(self.random_state), self._as_samples(validation, device)
-                fitted = fit_paper(samples, opened.to(device), settings, seed, checked)
+                fitted, kept = self._train(self._with_validation(kept, validation), device)
         self._store(fitted)
-        self._kept = kept.arrays() if self.trainer is None and self.keep_samples else None
+        self._kept = kept.arrays() if self.keep_samples else None
         self.changes_: list[dict[str, Any]] = []
         degenerate = fitted.degenerate.cpu().numpy()
         self._warn_of_degenerate(degenerate, stacklevel=6)
         if self.trainer is None:
             self._warn_of_few(classes, gathered.groups, degenerate)
-
-    def _fit_closed_form(self, kept: KeptSamples, device: torch.device, given: Chosen | None = None) -> Boundaries:
-        samples, opened = kept.samples(len(self.classes_), device), torch.from_numpy(kept.open_rows).to(device)
-        settings = BoundarySettings(self.alpha, self.beta)
-        seed = 0 if given else resolve_seed(self.random_state)  # with all given, nothing is drawn
-        return fit_closed_form(samples, opened, settings, seed, given)
-
-    def _fit_kept(self, kept: KeptSamples, chosen_by: "EllipsoidOpenSetClassifier | None") -> None:
-        """Fit to samples that an earlier fit kept, with its shares and its size where it has some."""
-        known = self._check_single_groups(kept.gathered(), kept.classes)
-        kept = kept.with_groups(known.groups)
-        given = None if chosen_by is None else chosen_by._chosen()
-        self._mean = kept.mean
-        self.groups_ = kept.groups
-        fitted = self._fit_closed_form(kept, resolve_device(self.device), given)
-        self._store(fitted)
-        self._kept = kept.arrays()
-        degenerate = fitted.degenerate.cpu().numpy()
-        self._warn_of_degenerate(degenerate, stacklevel=6)
-        self._warn_of_few(kept.classes, kept.groups, degenerate)
-
-    def _as_samples(
-        self, validation: tuple[NDArray[Any], NDArray[Any]] | None, device: torch.device
-    ) -> tuple[Samples, Tensor] | None:
-        """Divide validation samples into known and open ones."""
-        if validation is None:
-            return None
-        X, y = validation
-        check_same_kind(y, self.classes_, "y_val", "y")
-        rows, classes = self._standardize(X, np.float32).to(device), torch.from_numpy(self._encode(y)).to(device)
-        known = classes < len(self.classes_)
-        return Samples.of(rows[known], classes[known], len(self.classes_)), rows[~known]
-
-    def _warn_of_few(
-        self, classes: NDArray[np.int64], groups: NDArray[np.int64], degenerate: NDArray[np.bool_]
-    ) -> None:
-        """Warn of classes whose boundaries are judged by too few left-out groups; those of one have other warnings."""
-        counts = np.bincount(np.unique(np.stack([classes, groups]), axis=1)[0], minlength=len(self.classes_))
-        few = (counts > 1) & (counts < FEWEST_OF_CLASS) & ~degenerate
-        if not few.any():
-            return
-        if 2 * few.sum() > len(few):
-            result = "new samples may be rejected, and open samples accepted, much more often than left-out ones"
-        else:
-            result = "many of their new samples will be rejected"
-        warn(
-            f"{few.sum()} of {len(few)} classes have fewer than {FEWEST_OF_CLASS} different samples, or groups of "
-            f"them ({enumerated(self.classes_[few])}; the smallest has {counts[few].min()}). Too few left-out samples "
-            f"judge their boundaries, so {result}; collect at least {FEWEST_OF_CLASS} of each class, or set the "
-            "operating point on new samples.",
-            stacklevel=6,
-        )

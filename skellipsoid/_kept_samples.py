@@ -1,14 +1,28 @@
-"""The training samples that a classifier keeps, so that its classes can change without another look at the data."""
+"""The training samples that a classifier keeps, and how it is fitted to them.
+
+A fit passes through here too: so a change of the classes is a fit to the samples that were kept.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
+from warnings import warn
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from ._base import BoundaryOpenSetClassifier
+from ._engine.boundary.boundaries import Boundaries, Chosen
+from ._engine.boundary.closed_form import fit_closed_form
+from ._engine.boundary.held_out import FEWEST_OF_CLASS
+from ._engine.boundary.paper import Fixed, fit_paper, hold_out, hold_out_open
+from ._engine.boundary.settings import BoundarySettings
+from ._engine.common.devices import resolve_device, resolve_seed
 from ._engine.common.samples import Gathered, Samples, gather, normalized
+from ._labels import check_same_kind
+from ._stored_shapes import StoredShapes
+from ._validation import enumerated
 
 Integers = NDArray[np.int64]
 
@@ -24,7 +38,9 @@ class KeptSamples:
     copies: Integers  # (n_kept,) number of given samples that are equal to it
     units: Integers  # (n_kept,)
     groups: Integers  # (n_kept,)
+    held: NDArray[np.int8]  # (n_kept,) of a trainer: 1 for validation samples, 0 for the others, −1 if undecided
     open_rows: NDArray[np.float32]  # (n_open, n_features)
+    open_held: NDArray[np.int8]  # (n_open,)
 
     @classmethod
     def of(
@@ -36,7 +52,8 @@ class KeptSamples:
         open_rows: NDArray[np.float32],
     ) -> "KeptSamples":
         """Keep the samples of a fit; ``gathered`` are the known ones."""
-        return cls(mean, rows, classes, gathered.weights, gathered.copies, gathered.units, gathered.groups, open_rows)
+        given = gathered.weights, gathered.copies, gathered.units, gathered.groups
+        return cls(mean, rows, classes, *given, _undecided(rows), open_rows, _undecided(open_rows))
 
     @classmethod
     def read(cls, arrays: Mapping[str, NDArray[Any]]) -> "KeptSamples":
@@ -65,7 +82,27 @@ class KeptSamples:
 
     def with_open(self, rows: NDArray[np.float32]) -> "KeptSamples":
         """Append open samples."""
-        return replace(self, open_rows=np.concatenate([self.open_rows, rows]))
+        return replace(
+            self,
+            open_rows=np.concatenate([self.open_rows, rows]),
+            open_held=np.concatenate([self.open_held, _undecided(rows)]),
+        )
+
+    def with_held(self, held: NDArray[np.int8], open_held: NDArray[np.int8]) -> "KeptSamples":
+        """Replace what says which samples are validation samples."""
+        return replace(self, held=held, open_held=open_held)
+
+    def with_validation(
+        self, rows: NDArray[np.float32], classes: Integers, open_rows: NDArray[np.float32]
+    ) -> "KeptSamples":
+        """Append validation samples; all others are then training samples."""
+        training = self.with_held(np.zeros_like(self.held), np.zeros_like(self.open_held))
+        first = 1 + max(int(self.units.max(initial=-1)), int(self.groups.max(initial=-1)))
+        own, ones = first + np.arange(len(rows)), np.ones(len(rows), dtype=np.int64)
+        columns: dict[str, NDArray[Any]] = {"rows": rows, "classes": classes, "units": own, "groups": own}
+        columns |= {"weights": ones, "copies": ones, "held": ones}
+        columns |= {"open_rows": open_rows, "open_held": np.ones(len(open_rows))}
+        return replace(training, **{name: _append(getattr(training, name), column) for name, column in columns.items()})
 
     def joined(self, more: "KeptSamples") -> "KeptSamples":
         """Append known samples."""
@@ -137,6 +174,7 @@ class KeptSamples:
             copies=found.copies,
             units=units,
             groups=np.concatenate([old.groups, own])[given] if has_groups else units,
+            held=np.concatenate([old.held, _undecided(rows)])[given],
         )
         return rest.joined(new)
 
@@ -148,4 +186,108 @@ class KeptSamples:
 
 
 #: Columns with one entry for each known sample.
-_COLUMNS = ("rows", "classes", "weights", "copies", "units", "groups")
+_COLUMNS = ("rows", "classes", "weights", "copies", "units", "groups", "held")
+
+
+def _append(column: NDArray[Any], more: NDArray[Any]) -> NDArray[Any]:
+    return np.concatenate([column, more.astype(column.dtype)])
+
+
+def _undecided(rows: NDArray[np.float32]) -> NDArray[np.int8]:
+    return np.full(len(rows), -1, dtype=np.int8)
+
+
+class FitsKeptSamples(StoredShapes, BoundaryOpenSetClassifier):
+    """Base of the ellipsoid classifier: fits boundaries to samples that are kept."""
+
+    alpha: float
+    beta: float
+    trainer: Any
+    random_state: int | np.random.RandomState | None
+
+    def _fit_closed_form(self, kept: KeptSamples, device: torch.device, given: Chosen | None = None) -> Boundaries:
+        samples, opened = kept.samples(len(self.classes_), device), torch.from_numpy(kept.open_rows).to(device)
+        settings = BoundarySettings(self.alpha, self.beta)
+        seed = 0 if given else resolve_seed(self.random_state)  # with all given, nothing is drawn
+        return fit_closed_form(samples, opened, settings, seed, given)
+
+    def _train(
+        self, kept: KeptSamples, device: torch.device, fixed: Fixed | None = None
+    ) -> tuple[Boundaries, KeptSamples]:
+        """Train matrices; what is kept then says which samples were validation samples."""
+        settings = self.trainer._settings(self.alpha, self.beta, len(self.classes_))
+        samples, opened = kept.samples(len(self.classes_), device), torch.from_numpy(kept.open_rows).to(device)
+        seed = resolve_seed(self.random_state)
+        held = hold_out(samples, kept.held, settings.validation_fraction, seed)
+        open_held = hold_out_open(kept.open_held, settings.validation_fraction, seed)
+        validates, opens = torch.from_numpy(held).to(device), torch.from_numpy(open_held).to(device)
+        training, validation = (samples.where(~validates), opened[~opens]), (samples.where(validates), opened[opens])
+        fitted = fit_paper(*training, settings, seed, validation, fixed)
+        return fitted, kept.with_held(held.astype(np.int8), open_held.astype(np.int8))
+
+    def _fit_kept(
+        self,
+        kept: KeptSamples,
+        chosen_by: "FitsKeptSamples | None",
+        same: Mapping[int, int],
+    ) -> None:
+        """Fit to samples that an earlier fit kept, with its shares and its size where it has some.
+
+        With a trainer, ``same`` classes, by their new and their old numbers, keep their matrices.
+        """
+        known = self._check_single_groups(kept.gathered(), kept.classes)
+        kept = kept.with_groups(known.groups)
+        device = resolve_device(self.device)
+        self._mean = kept.mean
+        self.groups_ = kept.groups
+        if self.trainer is None:
+            fitted = self._fit_closed_form(kept, device, None if chosen_by is None else chosen_by._chosen())
+        else:
+            fitted, kept = self._train(kept, device, None if chosen_by is None else chosen_by._fixed(same, device))
+        self._store(fitted)
+        if chosen_by is not None and self.trainer is not None and not fitted.losses:  # nothing was trained
+            self.n_iter_, self.loss_curve_ = chosen_by.n_iter_, chosen_by.loss_curve_
+            self.validation_scores_ = chosen_by.validation_scores_
+        self._kept = kept.arrays()
+        degenerate = fitted.degenerate.cpu().numpy()
+        self._warn_of_degenerate(degenerate, stacklevel=6)
+        if self.trainer is None:
+            self._warn_of_few(kept.classes, kept.groups, degenerate)
+
+    def _fixed(self, same: Mapping[int, int], device: torch.device) -> Fixed | None:
+        """Give the trained matrices of some classes, under their new numbers; ``None`` after a closed form."""
+        if self._metric_axes is not None or not len(self._axes):
+            return None
+        n_features = self.n_features_in_
+        components = torch.from_numpy(self._axes).view(-1, n_features, n_features)[list(same.values())]
+        return Fixed(torch.tensor(list(same), dtype=torch.int64, device=device), components.to(device))
+
+    def _with_validation(self, kept: KeptSamples, validation: tuple[NDArray[Any], NDArray[Any]] | None) -> KeptSamples:
+        """Append validation samples, known and open ones."""
+        if validation is None:
+            return kept
+        X, y = validation
+        check_same_kind(y, self.classes_, "y_val", "y")
+        rows, classes = self._standardize(X, np.float32).numpy(), self._encode(y)
+        known = classes < len(self.classes_)
+        return kept.with_validation(rows[known], classes[known], rows[~known])
+
+    def _warn_of_few(
+        self, classes: NDArray[np.int64], groups: NDArray[np.int64], degenerate: NDArray[np.bool_]
+    ) -> None:
+        """Warn of classes whose boundaries are judged by too few left-out groups; those of one have other warnings."""
+        counts = np.bincount(np.unique(np.stack([classes, groups]), axis=1)[0], minlength=len(self.classes_))
+        few = (counts > 1) & (counts < FEWEST_OF_CLASS) & ~degenerate
+        if not few.any():
+            return
+        if 2 * few.sum() > len(few):
+            result = "new samples may be rejected, and open samples accepted, much more often than left-out ones"
+        else:
+            result = "many of their new samples will be rejected"
+        warn(
+            f"{few.sum()} of {len(few)} classes have fewer than {FEWEST_OF_CLASS} different samples, or groups of "
+            f"them ({enumerated(self.classes_[few])}; the smallest has {counts[few].min()}). Too few left-out samples "
+            f"judge their boundaries, so {result}; collect at least {FEWEST_OF_CLASS} of each class, or set the "
+            "operating point on new samples.",
+            stacklevel=6,
+        )

@@ -105,7 +105,9 @@ _KEPT = {
     "copies": ("iu", 1),
     "units": ("iu", 1),
     "groups": ("iu", 1),
+    "held": ("i", 1),
     "open_rows": ("f", 2),
+    "open_held": ("i", 1),
 }
 
 
@@ -121,7 +123,8 @@ def check_kept(kept: Any, sizes: Sizes) -> None:
         return
     n_features, n_kept = sizes["n_features"], len(kept["rows"])
     wide = [kept[name].shape[-1] == n_features for name in ("mean", "rows", "open_rows")]
-    long = [len(kept[name]) == n_kept for name in ("classes", "weights", "copies", "units", "groups")]
+    long = [len(kept[name]) == n_kept for name in ("classes", "weights", "copies", "units", "groups", "held")]
+    long.append(len(kept["open_held"]) == len(kept["open_rows"]))
     refuse(not all(wide + long), "_kept has arrays of unlike sizes")
     finite = all(np.isfinite(array).all() for array in kept.values())
     refuse(not finite or (kept["weights"] <= 0).any(), "_kept holds numbers that are not finite, or weights of 0")
@@ -129,6 +132,8 @@ def check_kept(kept: Any, sizes: Sizes) -> None:
         min(int(kept[name].min(initial=1)) for name in ("copies", "units", "groups")) < 0 or (kept["copies"] < 1).any(),
         "_kept holds numbers below 0",
     )
+    held = np.concatenate([kept["held"], kept["open_held"]])
+    refuse(not np.isin(held, (-1, 0, 1)).all(), "held of _kept holds other numbers than -1, 0 and 1")
     found = np.unique(kept["classes"])
     refuse(not np.array_equal(found, np.arange(sizes["n_classes"])), "_kept must hold samples of each class")
 

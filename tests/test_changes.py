@@ -17,7 +17,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import skellipsoid
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier
-from skellipsoid import _ellipsoid as shell
+from skellipsoid import _kept_samples as shell
 from skellipsoid._engine.boundary.boundaries import Chosen, ShapeWeights
 
 
@@ -199,6 +199,117 @@ class TestEqualToAFit:
         assert more.predict([[5, 5, 5], [0, 0, 1]]).tolist() == [3, 2]
 
 
+def trained(**settings):
+    """Keep the samples of a training that takes a fixed number of epochs."""
+    return classifier(trainer=EliDecide(n_iter_no_change=50, **{"max_iter": 5, **settings}))
+
+
+def matrices(clf, labels):
+    """Trained matrices of some classes."""
+    return clf.components_[np.searchsorted(clf.classes_, labels)]
+
+
+class TestTraining:
+    """With a trainer the matrices of old classes stay, and those of changed classes alone are trained."""
+
+    def test_add(self):
+        X, y = digits()
+        old = trained().fit(X[y < 8], y[y < 8])
+        found = old.add_classes(X[y >= 8], y[y >= 8])
+        np.testing.assert_array_equal(matrices(found, range(8)), old.components_)
+        np.testing.assert_allclose(found.radii_[:8], old.radii_, rtol=1e-5)
+        assert found.n_iter_ == 5
+        assert np.mean(found.predict_known(X[y >= 8]) == y[y >= 8]) > 0.8
+        assert np.mean(found.predict(X[y >= 8]) == -1) < 0.7
+        assert np.mean(old.predict(X[y < 8]) == found.predict(X[y < 8])) > 0.95
+
+    def test_a_new_matrix_is_that_of_a_training_on_all_samples(self):
+        # All samples of the new class were validation samples or training samples of the whole training, too.
+        X, y = digits()
+        held = np.arange(len(y)) % 5 == 0
+        whole = trained().fit(X[~held], y[~held], X_val=X[held], y_val=y[held])
+        without = whole.remove_classes([8])
+        mine = y == 8
+        again = without.add_classes(X[mine & ~held], y[mine & ~held])
+        assert again.trainer.max_iter == 5
+        assert not np.array_equal(matrices(again, [8]), matrices(whole, [8]))  # other batches, a share held out
+        difference = np.linalg.norm(matrices(again, [8]) - matrices(whole, [8]))
+        assert difference < 0.5 * np.linalg.norm(matrices(whole, [8]) - np.eye(64))
+
+    def test_removed_and_renamed_classes_train_nothing(self):
+        X, y = digits()
+        old = trained().fit(X, y)
+        found = old.remove_classes([0, 4]).merge_classes({77: [3]})
+        np.testing.assert_array_equal(matrices(found, [1, 2, 5, 6, 7, 8, 9]), matrices(old, [1, 2, 5, 6, 7, 8, 9]))
+        np.testing.assert_array_equal(matrices(found, [77]), matrices(old, [3]))
+        assert found.loss_curve_ == old.loss_curve_
+        assert found.validation_scores_ == old.validation_scores_
+
+    def test_merged_and_updated_classes_alone_are_trained(self):
+        X, y = digits()
+        later = (y == 5) & (np.arange(len(y)) % 2 == 0)
+        old = trained().fit(X[~later], y[~later])
+        found = old.merge_classes({77: [0, 1]}).update_classes(X[later], y[later])
+        same = [2, 3, 4, 6, 7, 8, 9]
+        np.testing.assert_array_equal(matrices(found, same), matrices(old, same))
+        assert not np.array_equal(matrices(found, [5]), matrices(old, [5]))
+        assert not np.array_equal(matrices(found, [77]), matrices(old, [0]))
+
+    def test_held_out_samples_stay_held_out(self):
+        X, y = digits()
+        old = trained().fit(X[y < 8], y[y < 8])
+        found = old.add_classes(X[y >= 8], y[y >= 8])
+        rows = (found._kept["rows"] * found.scale_ + found._mean)[found._kept["held"] == 1]
+        before = (old._kept["rows"] * old.scale_ + old._mean)[old._kept["held"] == 1]
+        np.testing.assert_allclose(rows[found._kept["classes"][found._kept["held"] == 1] < 8], before, atol=1e-4)
+        assert len(found.held_out_scores_) == len(rows) == pytest.approx(0.1 * len(y), abs=10)
+
+    def test_a_copy_of_a_validation_sample_does_not_learn(self):
+        X, y = wide(6, 30, 20)
+        old = trained().fit(X, y)
+        kept = old._kept
+        copies = ((kept["rows"] * old.scale_) + old._mean)[kept["held"] == 1]
+        found = old.update_classes(copies, old.classes_[kept["classes"][kept["held"] == 1]])
+        # Near copies are validation samples as well: no training sample comes in.
+        assert (found._kept["held"] == 1).sum() > (kept["held"] == 1).sum()
+        assert (found._kept["held"] == 0).sum() == (kept["held"] == 0).sum()
+
+    def test_real_open_samples_and_given_validation_samples(self):
+        X, y = digits()
+        labels = np.where(y == 9, -1, y)
+        held, later = np.arange(len(y)) % 4 == 0, (y == 8) & (np.arange(len(y)) % 4 > 0)
+        old = trained().fit(
+            X[~held & ~later], labels[~held & ~later], X_val=X[held & (y != 8)], y_val=labels[held & (y != 8)]
+        )
+        assert (old._kept["held"] == 1).sum() == (held & (y < 8)).sum()
+        assert (old._kept["open_held"] == 1).sum() == (held & (y == 9)).sum()
+        found = old.add_classes(X[later | (held & (y == 9))], labels[later | (held & (y == 9))])
+        assert np.isin(found._kept["held"], (0, 1)).all()
+        assert np.isin(found._kept["open_held"], (0, 1)).all()
+        assert np.mean(found.predict(X[y == 9]) == -1) > 0.8
+
+    def test_refresh_trains_all(self):
+        X, y = digits()
+        found = trained().fit(X[y < 8], y[y < 8]).add_classes(X[y >= 8], y[y >= 8])
+        fresh = found.refresh()
+        assert not np.array_equal(matrices(fresh, [3]), matrices(found, [3]))
+        np.testing.assert_array_equal(fresh._kept["held"], found._kept["held"])
+
+    def test_saved_and_the_other_kind_of_fit(self, tmp_path):
+        X, y = digits()
+        old = trained(max_iter=2).fit(X[y < 8], y[y < 8])
+        skellipsoid.save(old, tmp_path / "model")
+        wanted = old.add_classes(X[y >= 8], y[y >= 8])
+        found = skellipsoid.load(tmp_path / "model").add_classes(X[y >= 8], y[y >= 8])
+        np.testing.assert_array_equal(found.score_samples(X), wanted.score_samples(X))
+        # Whoever changes the trainer gets a whole fit of that kind.
+        closed = old.set_params(trainer=None).remove_classes([0])
+        assert closed.shrinkage_ is not None
+        again = closed.set_params(trainer=EliDecide(max_iter=1)).remove_classes([1])
+        assert again.shrinkage_ is None
+        assert again.n_iter_ == 1
+
+
 class TestTheOldOne:
     """The classifier that is changed stays as it is, and the new one carries on."""
 
@@ -298,9 +409,6 @@ class TestBadInput:
         X, y = digits()
         with pytest.raises(ValueError, match="keep_samples=True"):
             EllipsoidOpenSetClassifier().fit(X, y).remove_classes([0])
-        trained = classifier(trainer=EliDecide(max_iter=1)).fit(X[:200], y[:200])
-        with pytest.raises(ValueError, match="with a trainer"):
-            trained.remove_classes([0])
         with pytest.raises(NotFittedError):
             classifier().remove_classes([0])
 

@@ -23,7 +23,7 @@ except ImportError:  # Windows
 
 MANIFEST = "skellipsoid.json"
 CARD = "README.md"
-FORMAT, FORMAT_VERSION = "skellipsoid", 5
+FORMAT, FORMAT_VERSION = "skellipsoid", 6
 #: What ``save`` writes into the manifest, the hash of everything else first.
 _KEYS = {
     *("manifest_sha256", "format", "format_version", "skellipsoid_version", "saved", "versions", "provenance"),

@@ -22,8 +22,11 @@ from skellipsoid._engine.boundary.geometry import Factors
 from skellipsoid._engine.boundary.held_out import KNOWN, HeldOut, best_scale
 from skellipsoid._engine.boundary.paper import (
     BoundaryTrainer,
+    Fixed,
     PaperValidator,
     fit_paper,
+    hold_out,
+    hold_out_open,
     known_f1,
     train_ellipsoids,
     validation_open,
@@ -246,14 +249,19 @@ def test_points_alone_reach_half_way_to_the_nearest_other():
 
 
 def split(known, classes, seed, fraction):
-    held = validation_rows(classes.numpy(), fraction, np.random.default_rng(seed))
+    held = validation_rows(classes.numpy(), fraction, np.random.default_rng([seed, 2]))
     return (known[~held], classes[~held]), (known[held], classes[held])
 
 
 def learn(settings, *, n_open=0, seed=0, validation=None):
     known, classes = known_rows(n_rows=80, spread=0.7)
-    samples = Samples.of(known, classes)
-    return known, classes, train_ellipsoids(samples, open_rows(n_open), settings, seed, validation)
+    samples, opened = Samples.of(known, classes), open_rows(n_open)
+    if validation is None:
+        held = torch.from_numpy(hold_out(samples, np.full(80, -1), settings.validation_fraction, seed))
+        open_held = torch.from_numpy(hold_out_open(np.full(n_open, -1), settings.validation_fraction, seed))
+        samples, validation = samples.where(~held), (samples.where(held), opened[open_held])
+        opened = opened[~open_held]
+    return known, classes, train_ellipsoids(samples, opened, settings, seed, validation)
 
 
 def test_the_score_is_the_macro_f1_of_the_known_classes_with_open_as_an_error():
@@ -385,8 +393,38 @@ def test_the_same_seed_learns_the_same():
 
 def test_degenerate_classes_alone_are_not_validated():
     rows = torch.tensor([[0.0, 0], [0, 0], [2, 0], [2, 0]])
-    learned = train_ellipsoids(Samples.of(rows, torch.tensor([0, 0, 1, 1])), rows[:0], SETTINGS, 0)
+    samples = Samples.of(rows, torch.tensor([0, 0, 1, 1]))
+    learned = train_ellipsoids(samples, rows[:0], SETTINGS, 0, (samples, rows[:0]))
     assert learned.radii.tolist() == [1, 1]
     assert torch.equal(learned.components, torch.eye(2).repeat(2, 1, 1))
     assert learned.history.scores == []
     assert learned.history.n_iter == 3
+
+
+# Some matrices alone are trained.
+
+
+@pytest.mark.parametrize("negative_loss", ["contraction", "adb", "clab", "adb_gen"])
+@pytest.mark.parametrize("shape", ["full", "diagonal", "ball"])
+def test_a_matrix_that_is_trained_alone_is_that_of_a_training_of_all(shape, negative_loss):
+    known, classes = known_rows(n_rows=80, spread=0.7)
+    samples, opened = Samples.of(known, classes), open_rows(7)
+    settings = replace(SETTINGS, shape=shape, negative_loss=negative_loss)
+    everything = train_ellipsoids(samples, opened, settings, 0, (samples, opened))
+    other = torch.tensor([3, 0, 1])
+    given = torch.from_numpy(np.random.default_rng(3).normal(size=(3, 5, 5)))
+    alone = train_ellipsoids(samples, opened, settings, 0, (samples, opened), Fixed(other, given))
+    np.testing.assert_allclose(alone.components[2], everything.components[2], rtol=1e-12, atol=1e-14)
+    assert not torch.equal(alone.components[2], torch.eye(5, dtype=torch.float64))
+    assert torch.equal(alone.components[other], given)
+
+
+def test_with_all_matrices_fixed_nothing_is_trained():
+    known, classes = known_rows(n_rows=80, spread=0.7)
+    samples = Samples.of(known, classes)
+    given = torch.from_numpy(np.random.default_rng(3).normal(size=(4, 5, 5)))
+    settings = replace(SETTINGS, restore_best=True)
+    learned = train_ellipsoids(samples, known[:0], settings, 0, (samples, known[:0]), Fixed(torch.arange(4), given))
+    assert torch.equal(learned.components, given)
+    assert learned.history.losses == []
+    assert len(learned.held_out.known) == 80

@@ -8,7 +8,7 @@ from sklearn.datasets import load_digits, load_iris
 
 from skellipsoid._engine.boundary.geometry import class_centroids, class_spheres, mean_radii
 from skellipsoid._engine.boundary.mixtures import draw_mixtures
-from skellipsoid._engine.boundary.paper import hold_out
+from skellipsoid._engine.boundary.paper import hold_out, hold_out_open
 from skellipsoid._engine.boundary.pseudo_open import synthetic_samples
 from skellipsoid._engine.common.duplicates import find_duplicates
 from skellipsoid._engine.common.samples import Samples, effective_number, gather, outlying_rows
@@ -310,15 +310,30 @@ def test_groups_and_duplicates_are_held_out_together():
     rng = np.random.default_rng(0)
     groups, units = rng.integers(30, size=80), np.append(np.arange(70), np.arange(10))
     found = samples(np.arange(80) % 2, weights=rng.uniform(size=80), units=units, groups=groups)
-    (learning, open_learning), (held, open_held) = hold_out(found, found.rows[:20], 0.3, np.random.default_rng(1))
-    assert len(learning) + len(held) == 80
+    chosen = torch.from_numpy(hold_out(found, np.full(80, -1), 0.3, 1))
+    learning, held = found.where(~chosen), found.where(chosen)
     assert len(held) > 5
     assert not set(learning.groups) & set(held.groups)
     assert not set(learning.units) & set(held.units)
-    assert len(open_learning) + len(open_held) == 20
     for part in (learning, held):
         for row, weight in zip(part.rows, part.weights, strict=True):
             assert found.weights[(found.rows == row).all(dim=1)] == weight
+    # Decided samples stay, and others go where their group is.
+    given = np.where(np.arange(80) < 40, chosen, -1)
+    again = hold_out(found, given, 0.3, 2)
+    assert (again[:40] == chosen[:40].numpy()).all()
+    assert not set(groups[again]) & set(groups[~again])
+    assert again[40:].any()
+
+
+def test_a_share_of_open_samples_is_held_out():
+    chosen = hold_out_open(np.full(200, -1), 0.3, 0)
+    assert 40 < chosen.sum() < 80
+    given = np.repeat([0, 1, -1], [50, 50, 100])
+    again = hold_out_open(given, 0.3, 0)
+    assert not again[:50].any()
+    assert again[50:100].all()
+    assert 15 < again[100:].sum() < 45
 
 
 # Rows that are far out

@@ -287,7 +287,7 @@ def test_a_device_that_holds_no_values_or_is_not_here_becomes_the_cpu(saved, pip
 
 def test_what_a_terminal_would_obey_is_not_printed(saved, tmp_path, capsys):
     manifest = read_manifest(saved)
-    write_manifest(saved, manifest | {"format_version": 6, "skellipsoid_version": "\x1b[2J\u2028" + "x" * 10**5})
+    write_manifest(saved, manifest | {"format_version": 7, "skellipsoid_version": "\x1b[2J\u2028" + "x" * 10**5})
     assert main(["predict", "--model", str(saved)]) == 2
     printed = capsys.readouterr().err
     assert len(printed) < 1000

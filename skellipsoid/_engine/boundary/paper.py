@@ -6,7 +6,7 @@ The procedure is that of the authors' published code: repository thuiar/TEXTOIR,
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -38,15 +38,32 @@ class Ellipsoids:
     radii: Tensor  # (n_classes,)
     components: Tensor  # (n_classes, n_features, n_features)
     degenerate: Tensor  # (n_classes,) Boolean: classes without spread
+    trained: Tensor  # (n_trained,) numbers of the classes whose matrices are trained
     held_out: HeldOut | None = None
     history: History = field(default_factory=History)
 
 
+class Fixed(NamedTuple):
+    """Matrices of an earlier training that stay as they are."""
+
+    classes: Tensor  # (n_fixed,) numbers of their classes
+    components: Tensor  # (n_fixed, n_features, n_features)
+
+
 def fit_paper(
-    samples: Samples, real_open: Tensor, settings: TrainingSettings, seed: int, validation: Split | None = None
+    samples: Samples,
+    real_open: Tensor,
+    settings: TrainingSettings,
+    seed: int,
+    validation: Split,
+    fixed: Fixed | None = None,
 ) -> Boundaries:
-    """Train the matrices; parameters as of ``fit_closed_form``, and validation samples if they are given."""
-    learned = train_ellipsoids(samples, real_open, settings, seed, validation)
+    """Train the matrices; parameters as of ``fit_closed_form``, and ``validation`` samples for the stop rule.
+
+    The matrices of different classes do not act on each other in the losses. So those of some classes can be trained
+    while all others are ``fixed``.
+    """
+    learned = train_ellipsoids(samples, real_open, settings, seed, validation, fixed)
     centroids = learned.centroids
     return Boundaries(
         origin=torch.zeros_like(centroids[0]),
@@ -66,18 +83,16 @@ def fit_paper(
 
 
 def train_ellipsoids(
-    samples: Samples, real_open: Tensor, settings: TrainingSettings, seed: int, validation: Split | None = None
+    samples: Samples,
+    real_open: Tensor,
+    settings: TrainingSettings,
+    seed: int,
+    validation: Split,
+    fixed: Fixed | None = None,
 ) -> Ellipsoids:
-    """Compute centroids and radii, and train the matrices.
-
-    Without ``validation`` a share of the samples is held out for the stop rule.
-    """
-    rng = np.random.default_rng(seed)
-    training = (samples, real_open)
-    if validation is None:
-        training, validation = hold_out(samples, real_open, settings.validation_fraction, rng)
-    ellipsoids = start_ellipsoids(training[0])
-    trainer = BoundaryTrainer(ellipsoids, *training, settings, rng)
+    """Compute centroids and radii, and train the matrices."""
+    ellipsoids = start_ellipsoids(samples, fixed)
+    trainer = BoundaryTrainer(ellipsoids, samples, real_open, settings, np.random.default_rng(seed))
     validator = PaperValidator(*validation, ellipsoids.centroids, ellipsoids.degenerate)
     if not validator:  # nothing was held out, or only samples of degenerate classes
         ellipsoids.history = trainer.run()
@@ -88,7 +103,7 @@ def train_ellipsoids(
 
     best = ellipsoids.components.clone()
     ellipsoids.history = trainer.run(lambda: known_f1(validate()), lambda: best.copy_(ellipsoids.components))
-    if settings.restore_best:
+    if settings.restore_best and ellipsoids.history.losses:
         ellipsoids.components = best
     if settings.recalibrate:
         synthetic = validation_open(validation[0], ellipsoids.centroids, ellipsoids.degenerate, settings, seed)
@@ -98,14 +113,34 @@ def train_ellipsoids(
     return ellipsoids
 
 
-def hold_out(
-    samples: Samples, real_open: Tensor, fraction: float, rng: np.random.Generator
-) -> tuple[tuple[Samples, Tensor], tuple[Samples, Tensor]]:
-    """Split known and real open samples into training and validation samples; groups stay together."""
-    classes = samples.classes.cpu().numpy()
-    held = torch.from_numpy(validation_rows(classes, fraction, rng, samples.blocks)).to(samples.rows.device)
-    open_held = torch.from_numpy(rng.random(len(real_open)) < fraction).to(real_open.device)
-    return (samples.where(~held), real_open[~open_held]), (samples.where(held), real_open[open_held])
+def hold_out(samples: Samples, held: np.ndarray, fraction: float, seed: int) -> np.ndarray:
+    """Choose validation samples, (n_samples,) Boolean; groups stay together.
+
+    Parameters
+    ----------
+    samples : Samples
+        Known samples.
+    held : ndarray of shape (n_samples,)
+        1 for validation samples, 0 for training samples, −1 for undecided ones. An undecided sample goes where its
+        block is, to the validation if the block has both.
+    fraction : float
+        Share of each class's undecided samples.
+    seed : int
+    """
+    blocks = samples.blocks
+    for decided in (1, 0):
+        held = np.where((held < 0) & np.isin(blocks, blocks[held == decided]), decided, held)
+    free = np.flatnonzero(held < 0)
+    chosen = held == 1
+    rng = np.random.default_rng([seed, 2])
+    chosen[free] = validation_rows(samples.classes.cpu().numpy()[free], fraction, rng, blocks[free])
+    return np.asarray(chosen)
+
+
+def hold_out_open(held: np.ndarray, fraction: float, seed: int) -> np.ndarray:
+    """Choose really open samples for the validation, (n_open,) Boolean; ``held`` as of ``hold_out``."""
+    drawn = np.random.default_rng([seed, 3]).random(len(held)) < fraction
+    return np.asarray(np.where(held < 0, drawn, held == 1))
 
 
 class PaperValidator:
@@ -164,15 +199,20 @@ def validation_open(
     )
 
 
-def start_ellipsoids(samples: Samples) -> Ellipsoids:
-    """Initialise with centroids, mean radii and identity matrices: spheres."""
+def start_ellipsoids(samples: Samples, fixed: Fixed | None = None) -> Ellipsoids:
+    """Initialise with centroids, mean radii and identity matrices, which are spheres; some matrices are fixed."""
     centroids, radii, degenerate = class_spheres(samples)
     identity = torch.eye(samples.rows.shape[1], device=centroids.device, dtype=centroids.dtype)
-    return Ellipsoids(centroids, radii, identity.repeat(samples.n_classes, 1, 1), degenerate)
+    components = identity.repeat(samples.n_classes, 1, 1)
+    is_trained = torch.ones_like(degenerate)
+    if fixed is not None:
+        components[fixed.classes] = fixed.components
+        is_trained[fixed.classes] = False
+    return Ellipsoids(centroids, radii, components, degenerate, torch.nonzero(is_trained).flatten())
 
 
 class BoundaryTrainer:
-    """Training with Adam: each step takes a batch of known samples and as many negatives, for all matrices.
+    """Training with Adam: each step takes a batch of known samples and as many negatives, for all trained matrices.
 
     The entries that the shape trains are ``entries``: those of the whole matrix, its diagonal, or one factor. They
     start at the identity, and each step writes them to ``ellipsoids.components``.
@@ -192,6 +232,10 @@ class BoundaryTrainer:
         self.classes_cpu, self.weights_cpu = samples.classes.cpu().numpy(), samples.weights.cpu().numpy()
         # The mean weight is 1, so that the learning rate does not depend on the weights.
         self.weights = (samples.weights / samples.weights.mean()).to(samples.rows.dtype)
+        self.trained, self.radii = ellipsoids.trained, ellipsoids.radii
+        #: Place of each class among those that are trained; −1 for the others.
+        self.places = torch.full_like(ellipsoids.degenerate, -1, dtype=torch.int64)
+        self.places[self.trained] = torch.arange(len(self.trained), device=self.places.device)
         self.entries = self._start_entries()
         self.optimizer = torch.optim.Adam(
             [self.entries], lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
@@ -199,19 +243,23 @@ class BoundaryTrainer:
 
     def _start_entries(self) -> Tensor:
         components = self.ellipsoids.components
+        if len(self.trained) < len(components):
+            components = components[self.trained]
         if self.settings.shape == "full":
-            return components.detach().requires_grad_()  # the same memory
+            return components.detach().requires_grad_()  # the same memory, if all classes are trained
         n_entries = 1 if self.settings.shape == "ball" else components.shape[1]
         return components.diagonal(dim1=1, dim2=2)[:, :n_entries].clone().requires_grad_()
 
     def _matrices(self) -> Tensor:
-        """Matrices of all classes as functions of ``entries``, (n_classes, n_features, n_features)."""
+        """Matrices of all trained classes as functions of ``entries``, (n_trained, n_features, n_features)."""
         if self.settings.shape == "full":
             return self.entries
         return torch.diag_embed(self.entries.expand(-1, self.known.shape[1]))
 
     def run(self, score: Callable[[], float] | None = None, keep_best: Callable[[], object] | None = None) -> History:
         """Train until the score, or without one the loss, has not improved for ``n_iter_no_change`` epochs."""
+        if not len(self.trained):
+            return History()
         return run_epochs(
             self._run_epoch,
             max_iter=self.settings.max_iter,
@@ -236,31 +284,35 @@ class BoundaryTrainer:
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
         with torch.no_grad():
-            degenerate = self.ellipsoids.degenerate
-            if self.settings.shape != "full":
-                self.ellipsoids.components.copy_(self._matrices())
+            degenerate, components = self.ellipsoids.degenerate, self.ellipsoids.components
+            if self.entries.data_ptr() != components.data_ptr():
+                components[self.trained] = self._matrices()
             # A degenerate class has no shape to learn: its matrix stays the identity.
             identity = torch.eye(self.known.shape[1], device=degenerate.device, dtype=self.entries.dtype)
-            self.ellipsoids.components[degenerate] = identity
+            components[degenerate] = identity
         return loss.item()
 
     def loss(self, rows: np.ndarray) -> Tensor:
         """Sum of the mean expansion loss of a batch and the mean loss of what contracts (eq. 16)."""
         on_device = torch.from_numpy(rows).to(self.known.device)
-        batch, classes, weights = self.known[on_device], self.classes[on_device], self.weights[on_device]
-        radii, labels = self.ellipsoids.radii[classes], self.classes_cpu[rows]
+        batch, labels = self.known[on_device], self.classes_cpu[rows]
+        # Only samples of trained classes expand a matrix; all of them are mixed.
+        own = self.places[self.classes[on_device]] >= 0
+        mine = on_device[own]
+        classes, weights, radii = self.places[self.classes[mine]], self.weights[mine], self.radii[self.classes[mine]]
         matrices = self._matrices()
-        norms, shifts = self._map(matrices, batch, classes)
-        loss = (weights * expansion_loss(norms, radii)).mean()
+        norms, shifts = self._map(matrices, batch[own], classes)
+        loss = (weights * expansion_loss(norms, radii)).sum() / len(rows)
         if self.settings.negative_loss == "adb":
             # As in the released code: the inside loss of the sample's own class, times the number of classes.
-            return loss + len(matrices) * (weights * inside_loss(norms, radii)).mean()
+            return loss + len(self.places) * (weights * inside_loss(norms, radii)).sum() / len(rows)
         if self.settings.negative_loss == "clab":
-            loss = loss + (weights * inside_loss(norms, radii)).mean()
+            loss = loss + (weights * inside_loss(norms, radii)).sum() / len(rows)
             others = draw_others(labels, self.rng, self.weights_cpu[rows])
             if others is not None:
-                norms, _ = self._map(matrices, batch[torch.from_numpy(others).to(batch.device)], classes)
-                loss = loss + (weights * other_class_loss(norms, radii)).mean()
+                other = batch[torch.from_numpy(others).to(batch.device)][own]
+                norms, _ = self._map(matrices, other, classes)
+                loss = loss + (weights * other_class_loss(norms, radii)).sum() / len(rows)
             return loss
         negatives = draw_negatives(
             batch, labels, self.real_open, len(rows), self.settings, self.rng, self.weights_cpu[rows]
@@ -268,11 +320,12 @@ class BoundaryTrainer:
         return loss + self._contract(matrices, shifts, negatives) if len(negatives) else loss
 
     def _map(self, matrices: Tensor, batch: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
-        """Give ‖A_k (z − c_k)‖ of every sample and its class, (n_batch,), and all A_k c_k, (n_classes, n_features).
+        """Give ‖A_k (z − c_k)‖ of every sample and its class, (n_batch,), and all A_k c_k, (n_trained, n_features).
 
-        Samples are arranged class by class, padded to the most frequent class of the batch; the centroids come last.
+        Classes are numbered among those that are trained. Samples are arranged class by class, padded to the most
+        frequent class of the batch; the centroids come last.
         """
-        centroids = self.ellipsoids.centroids
+        centroids = self.ellipsoids.centroids[self.trained]
         order = torch.argsort(classes, stable=True)
         counts = torch.bincount(classes, minlength=len(matrices))
         places = torch.empty_like(order)
@@ -280,17 +333,17 @@ class BoundaryTrainer:
         offsets = batch.new_zeros(len(counts), int(counts.max()) + 1, batch.shape[1])
         offsets[classes, places] = batch - centroids[classes]
         offsets[:, -1] = centroids
-        mapped = torch.bmm(matrices, offsets.transpose(1, 2))  # (n_classes, n_features, most of a class + 1)
+        mapped = torch.bmm(matrices, offsets.transpose(1, 2))  # (n_trained, n_features, most of a class + 1)
         return torch.linalg.vector_norm(mapped, dim=1)[classes, places], mapped[:, :, -1]
 
     def _contract(self, matrices: Tensor, shifts: Tensor, negatives: Tensor) -> Tensor:
-        """Contraction loss of open samples, summed over all classes: the mean over the samples.
+        """Contraction loss of open samples, summed over the trained classes: the mean over the samples.
 
-        The matrices of all classes form one tall matrix, so that the forward pass and the gradient are one matrix
+        The matrices of these classes form one tall matrix, so that the forward pass and the gradient are one matrix
         product each. Since A (z − c) = A z − A c, no shifted copies of the samples are needed.
         """
         n_classes, n_features = shifts.shape
         tall = matrices.reshape(n_classes * n_features, n_features)
         mapped = torch.addmm(-shifts.flatten(), negatives, tall.T).view(-1, n_classes, n_features)
         norms = torch.linalg.vector_norm(mapped, dim=2)  # (n_negatives, n_classes)
-        return contraction_loss(norms, self.ellipsoids.radii, self.beta).sum(1).mean()
+        return contraction_loss(norms, self.radii[self.trained], self.beta).sum(1).mean()
