@@ -23,6 +23,7 @@ from skellipsoid._engine.boundary.held_out import KNOWN, HeldOut, best_scale
 from skellipsoid._engine.boundary.paper import (
     BoundaryTrainer,
     Fixed,
+    MappedNorms,
     PaperValidator,
     fit_paper,
     hold_out,
@@ -428,3 +429,18 @@ def test_with_all_matrices_fixed_nothing_is_trained():
     assert torch.equal(learned.components, given)
     assert learned.history.losses == []
     assert len(learned.held_out.known) == 80
+
+
+def test_the_written_gradient_is_the_derivative():
+    rng = np.random.default_rng(0)
+    matrices, offsets, samples = (torch.from_numpy(rng.normal(size=size)) for size in ((3, 4, 4), (3, 2, 4), (5, 4)))
+    assert torch.autograd.gradcheck(lambda given: MappedNorms.apply(given, offsets, samples), matrices.requires_grad_())
+    norms, of_samples = MappedNorms.apply(matrices, offsets, samples)
+    np.testing.assert_allclose(norms[1, 0].item(), (matrices[1] @ offsets[1, 0]).norm().item())
+    np.testing.assert_allclose(of_samples[2, 3].item(), (matrices[2] @ (samples[3] - offsets[2, -1])).norm().item())
+
+
+def test_a_norm_of_0_has_no_gradient():
+    matrices, offsets = torch.eye(2).expand(1, 2, 2).clone().requires_grad_(), torch.zeros(1, 1, 2)
+    sum(norms.sum() for norms in MappedNorms.apply(matrices, offsets, torch.zeros(3, 2))).backward()
+    assert torch.equal(matrices.grad, torch.zeros(1, 2, 2))
