@@ -7,10 +7,14 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure, SubFigure
+    from matplotlib.text import Text
 
 #: The colours of Okabe and Ito, which colour-blind people can tell apart; without black, and yellow, faint on white.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
@@ -59,6 +63,46 @@ def legend_above(ax: "Axes", *, ncols: int = 1, handles: "Sequence[Artist] | Non
     """Draw the legend above the axes, where it covers nothing; of these lines, or of all that the axes have."""
     given = {} if handles is None else {"handles": handles}
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncols=ncols, frameon=False, **given)
+
+
+def name_bars(
+    ax: "Axes",
+    lengths: NDArray[np.int64],
+    names: Sequence[str],
+    remarks: Sequence[str],
+    *,
+    room: float,
+    text_kw: dict[str, Any] | None,
+) -> "list[Text]":
+    """Write the name of each horizontal bar at its start and a remark behind its end, the first bar at the top.
+
+    Parameters
+    ----------
+    ax : matplotlib Axes
+    lengths : ndarray of shape (n_bars,)
+    names, remarks : sequence of str
+    room : float
+        Length of the axis, as a multiple of the longest bar.
+    text_kw : dict or None
+        Keywords of the remarks.
+
+    Returns
+    -------
+    texts : list of Text
+        The remarks.
+    """
+    from matplotlib.text import Text
+
+    longest = max(1, int(lengths.max(initial=1)))
+    looks = styled({"va": "center", "ha": "left", "fontsize": 8, "color": INK}, text_kw, Text)
+    texts = [
+        ax.text(length + 0.01 * longest, place, remark, **looks)
+        for place, (length, remark) in enumerate(zip(lengths.tolist(), remarks, strict=True))
+    ]
+    ax.set_yticks(range(len(lengths)), names)
+    ax.set(xlim=(0, room * longest), ylim=(len(lengths) - 0.4, -0.6))
+    ax.spines[["top", "right"]].set_visible(False)
+    return texts
 
 
 def styled(defaults: dict[str, Any], chosen: dict[str, Any] | None, artist: Any) -> dict[str, Any]:

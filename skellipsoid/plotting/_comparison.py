@@ -10,11 +10,11 @@ from .._compare import Comparison, compare
 from ._canvas import (
     COLOURS,
     FAINT,
-    INK,
     KNOWN_COLOUR,
     OPEN_COLOUR,
     legend_above,
     make_axes,
+    name_bars,
     require_matplotlib,
     shorten,
     styled,
@@ -170,22 +170,16 @@ class ComparisonDisplay:
         shown, places = pairs[:n_pairs], np.arange(min(n_pairs, len(pairs)))
         self.ax_, self.figure_ = make_axes(self, ax, figsize=(8.5, _MARGIN + _LINE * max(2, len(shown))))
         from matplotlib.patches import Rectangle
-        from matplotlib.text import Text
 
         counts = np.array([count for *_, count in shown], dtype=np.int64)
         colours = [_KINDS[self._kind(before, after)] for before, after, _ in shown]
         looks: dict[str, Any] = {"height": 0.7, "color": colours}
         self.bars_ = self.ax_.barh(places, counts, **styled(looks, bar_kw, Rectangle))
-        widest = int(counts.max(initial=1))
-        looks = {"va": "center", "ha": "left", "fontsize": 8, "color": INK}
-        self.texts_ = [
-            self.ax_.text(count + 0.01 * widest, place, f"{count:,}", **styled(looks, text_kw, Text))
-            for place, count in zip(places.tolist(), counts.tolist(), strict=True)
-        ]
-        self.ax_.set_yticks(places, [f"{self._name(before)} → {self._name(after)}" for before, after, _ in shown])
-        self.ax_.set(xlabel=self._below(pairs[n_pairs:]), xlim=(0, 1.12 * widest), ylim=(len(shown) - 0.4, -0.6))
+        names = [f"{self._name(before)} → {self._name(after)}" for before, after, _ in shown]
+        remarks = [f"{count:,}" for count in counts.tolist()]
+        self.texts_ = name_bars(self.ax_, counts, names, remarks, room=1.12, text_kw=text_kw)
+        self.ax_.set_xlabel(self._below(pairs[n_pairs:]))
         self.ax_.locator_params(axis="x", integer=True)
-        self.ax_.spines[["top", "right"]].set_visible(False)
         if not shown:
             self.ax_.text(0.5, 0.5, "no change", transform=self.ax_.transAxes, ha="center", va="center", color=FAINT)
         elif legend:

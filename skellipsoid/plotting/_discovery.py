@@ -5,7 +5,17 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from .._discovery import DiscoveredClasses, discover_classes
-from ._canvas import FAINT, INK, KNOWN_COLOUR, OPEN_COLOUR, make_axes, require_matplotlib, shorten, styled
+from ._canvas import (
+    FAINT,
+    KNOWN_COLOUR,
+    OPEN_COLOUR,
+    legend_above,
+    make_axes,
+    name_bars,
+    require_matplotlib,
+    shorten,
+    styled,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -161,24 +171,16 @@ class DiscoveryDisplay:
         height = _MARGIN + _LINE * max(2, len(shown))
         self.ax_, self.figure_ = make_axes(self, ax, figsize=(8.5, height))
         from matplotlib.patches import Rectangle
-        from matplotlib.text import Text
 
         colours = np.where(result.is_part[shown], KNOWN_COLOUR, OPEN_COLOUR).tolist()
         looks: dict[str, Any] = {"height": 0.7, "color": colours, "alpha": 0.35}
         self.bars_ = self.ax_.barh(shown, result.sizes[shown], **styled(looks, bar_kw, Rectangle))
         looks["alpha"] = 0.9
         self.distinct_bars_ = self.ax_.barh(shown, result.distinct_sizes[shown], **styled(looks, bar_kw, Rectangle))
-        widest = max(1, int(result.sizes[shown].max(initial=1)))
-        looks = {"va": "center", "ha": "left", "fontsize": 8, "color": INK}
-        self.texts_ = [
-            self.ax_.text(
-                int(result.sizes[group]) + 0.01 * widest, group, self._remark(group), **styled(looks, text_kw, Text)
-            )
-            for group in shown.tolist()
-        ]
-        self.ax_.set_yticks(shown, [shorten(result.names[group], 34) for group in shown.tolist()])
-        self.ax_.set(xlabel=self._below(len(shown)), xlim=(0, 1.7 * widest), ylim=(len(shown) - 0.4, -0.6))
-        self.ax_.spines[["top", "right"]].set_visible(False)
+        names = [shorten(result.names[group], 34) for group in shown.tolist()]
+        remarks = [self._remark(group) for group in shown.tolist()]
+        self.texts_ = name_bars(self.ax_, result.sizes[shown], names, remarks, room=1.7, text_kw=text_kw)
+        self.ax_.set_xlabel(self._below(len(shown)))
         if not len(shown):
             self.ax_.text(0.5, 0.5, "no group", transform=self.ax_.transAxes, ha="center", va="center", color=FAINT)
         elif legend:
@@ -206,5 +208,4 @@ class DiscoveryDisplay:
         result = self.result
         if (result.sizes > result.distinct_sizes).any():
             handles.append(Patch(color=FAINT, alpha=0.35, label="repeated"))
-        place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1.01), "borderaxespad": 0}
-        self.ax_.legend(handles=handles, ncols=3, frameon=False, **place)
+        legend_above(self.ax_, ncols=3, handles=handles)
