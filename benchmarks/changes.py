@@ -36,7 +36,7 @@ def main():
     widths = (24, 8, 7, *[8, 8, 10, 8], 8, 15)
     rule = "  ".join("=" * width for width in widths)
     print(rule)
-    print_row(("Data, encoder", "classes", "new", *COLUMNS, "moved", "seconds: added"), widths)
+    print_row(("Data, encoder", "classes", "new", *COLUMNS, "moved", "CPU time: added"), widths)
     print(rule)
     for case in options.cases:
         encoder, data = case.split(":")
