@@ -3,6 +3,7 @@
 Sentence-transformers and transformers are imported when a model is loaded, not with the package.
 """
 
+import copy
 import hashlib
 import importlib.util
 import json
@@ -123,6 +124,14 @@ class TextBackbone:
         """Move the model."""
         self.model.to(device)
         return self
+
+    def copy(self) -> "TextBackbone":
+        """Copy the weights; the tokenizer, which training does not change, is shared."""
+        model = self.model
+        transformer, after = copy.deepcopy(model.transformer), copy.deepcopy(list(model.after))
+        return TextBackbone(
+            TextModel(transformer, model.tokenizer, after, model.limit, lowers=model.lowers), self.max_length
+        )
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, special tokens included, truncated to ``longest``, not padded."""
