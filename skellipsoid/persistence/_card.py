@@ -9,9 +9,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from .._base import BaseOpenSetClassifier
-from .._encoder import SupConTextEncoder
 from .._monitor import OpenShareMonitor
 from .._operating_point import TunedOperatingPointCV
+from .._text_features import TextFeatures
 
 #: Classes that are named at most.
 _MOST_NAMED = 200
@@ -52,7 +52,7 @@ def write_card(estimator: Any, manifest: dict[str, Any], n_bytes: int) -> str:
 
 
 def _summary(parts: list[tuple[str, Any]], classifier: Any, manifest: dict[str, Any], n_bytes: int) -> str:
-    of_texts = any(isinstance(part, SupConTextEncoder) for _, part in parts)
+    of_texts = any(isinstance(part, TextFeatures) for _, part in parts)
     what = "Text encoder" if classifier is None else "Open-set text classifier" if of_texts else "Open-set classifier"
     if classifier is None and not of_texts:
         what = "Transformer"
@@ -72,7 +72,7 @@ def _summary(parts: list[tuple[str, Any]], classifier: Any, manifest: dict[str, 
 def _sizes(part: Any) -> str:
     """Give the number of training samples of a part, and its features."""
     found = []
-    if isinstance(part, SupConTextEncoder):
+    if isinstance(part, TextFeatures):
         found.append(f"texts to {part._n_features_out} features, text model {_code(part.model_name)}")
     elif isinstance(part, BaseOpenSetClassifier):
         found.append(f"{part.n_features_in_} features")
@@ -84,7 +84,7 @@ def _sizes(part: Any) -> str:
 
 
 def _usage(parts: list[tuple[str, Any]], classifier: Any) -> str:
-    texts = bool(parts) and isinstance(parts[0][1], SupConTextEncoder)
+    texts = bool(parts) and isinstance(parts[0][1], TextFeatures)
     method = "transform" if classifier is None else "predict"
     argument = '["a text", "another text"]' if texts else "X"
     return (

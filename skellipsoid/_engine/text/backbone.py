@@ -34,6 +34,8 @@ _PACKAGED = {
         "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     )
 }
+#: Functions that may follow the linear layer, as modules.
+ACTIVATIONS: dict[str, type[nn.Module]] = {"identity": nn.Identity, "relu": nn.ReLU, "tanh": nn.Tanh}
 #: Padded tokens in one forward pass: large enough to keep the matrix products busy, small enough for the caches.
 PIECE_TOKENS = {"cpu": 512, "cuda": 32768}
 #: Texts tokenised at once, so that memory does not grow with the data set.
@@ -221,8 +223,9 @@ def export(
     bias: np.ndarray | None,
     *,
     normalize: bool,
+    activation: str = "identity",
 ) -> None:
-    """Write a sentence-transformers folder of the same function: pooling, linear layer, unit length."""
+    """Write a sentence-transformers folder of the same function: pooling, linear layer, activation, unit length."""
     from sentence_transformers.sentence_transformer import modules as models
 
     after: list[Any] = list(backbone.model.after)
@@ -230,7 +233,7 @@ def export(
         after = [models.Pooling(backbone.width, pooling_mode="mean")]
     if weight is not None and bias is not None:
         with kept_torch_state():  # a new layer draws weights, which are then replaced
-            dense = models.Dense(weight.shape[1], len(weight), activation_function=nn.Identity())
+            dense = models.Dense(weight.shape[1], len(weight), activation_function=ACTIVATIONS[activation]())
         dense.load_state_dict({"linear.weight": torch.from_numpy(weight), "linear.bias": torch.from_numpy(bias)})
         after.append(dense)
     if normalize:

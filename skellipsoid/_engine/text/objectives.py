@@ -10,10 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ..common.losses import supervised_contrastive_loss
+from .backbone import ACTIVATIONS
 from .rows import Rows
-
-#: Functions that may follow the linear layer, and their modules in an exported model.
-ACTIVATIONS: dict[str, type[nn.Module]] = {"identity": nn.Identity, "relu": nn.ReLU, "tanh": nn.Tanh}
 
 
 class Stage(NamedTuple):
