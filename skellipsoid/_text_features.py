@@ -56,6 +56,7 @@ class TextFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     bias_: NDArray[np.float32] | None
     _backbone: TextBackbone
     _width: int
+    _takes_texts: ClassVar[bool] = True
     #: Function after the linear layer.
     _activation: ClassVar[str] = "identity"
     #: Fitted attributes, and what each must be to be loaded.

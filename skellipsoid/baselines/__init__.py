@@ -5,6 +5,7 @@ from ._clab import CLABClassifier
 from ._clab_encoder import CLABTextEncoder
 from ._cross_entropy_encoder import CrossEntropyTextEncoder
 from ._da_adb_encoder import DAADBTextEncoder
+from ._de import DEClassifier
 from ._doc import DOCClassifier
 from ._knncl_encoder import KNNCLTextEncoder
 from ._logits import EnergyClassifier, MaxLogitClassifier, SoftmaxOpenSetClassifier
@@ -22,6 +23,7 @@ __all__ = [
     "CLABTextEncoder",
     "CrossEntropyTextEncoder",
     "DAADBTextEncoder",
+    "DEClassifier",
     "DOCClassifier",
     "EnergyClassifier",
     "KNNCLTextEncoder",

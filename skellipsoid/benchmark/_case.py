@@ -121,6 +121,7 @@ def run_method(task: Task, method: MethodSpec) -> Record:
         "predict_seconds": round(predict_cost.seconds, 4),
         "encode_seconds": round(features.seconds, 2),
         "encoder_epochs": features.epochs,
+        "encoder_stop": features.stop,
         "peak_memory_mb": max(memory, default=None),
         "estimator": method.path,
         "params": method.params,

@@ -53,9 +53,10 @@ def write_card(estimator: Any, manifest: dict[str, Any], n_bytes: int) -> str:
 
 def _summary(parts: list[tuple[str, Any]], classifier: Any, manifest: dict[str, Any], n_bytes: int) -> str:
     of_texts = any(isinstance(part, TextFeatures) for _, part in parts)
+    answers_texts = any(_takes_texts(part) and hasattr(part, "predict") for _, part in parts)
     what = "Text encoder" if classifier is None else "Open-set text classifier" if of_texts else "Open-set classifier"
     if classifier is None and not of_texts:
-        what = "Transformer"
+        what = "Open-set text classifier" if answers_texts else "Transformer"
     lines = [f"# {what}"]
     if classifier is not None:
         lines.append(
@@ -67,6 +68,10 @@ def _summary(parts: list[tuple[str, Any]], classifier: Any, manifest: dict[str, 
     steps = [f"{_code(type(part).__name__)}{_sizes(part)}" for _, part in parts]
     lines.append("In the order of the data:\n\n" + "\n".join(f"{i}. {step}" for i, step in enumerate(steps, start=1)))
     return "\n\n".join(lines)
+
+
+def _takes_texts(part: Any) -> bool:
+    return bool(getattr(part, "_takes_texts", False))
 
 
 def _sizes(part: Any) -> str:
@@ -84,8 +89,8 @@ def _sizes(part: Any) -> str:
 
 
 def _usage(parts: list[tuple[str, Any]], classifier: Any) -> str:
-    texts = bool(parts) and isinstance(parts[0][1], TextFeatures)
-    method = "transform" if classifier is None else "predict"
+    texts = bool(parts) and _takes_texts(parts[0][1])
+    method = "predict" if parts and hasattr(parts[-1][1], "predict") else "transform"
     argument = '["a text", "another text"]' if texts else "X"
     return (
         "## How to load it\n\n```python\nimport skellipsoid\n\n"

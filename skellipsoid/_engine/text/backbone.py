@@ -175,18 +175,10 @@ class TextBackbone:
                 yield vectors
 
     def _forward(self, tokens: Sequence[Sequence[int]], pooling: str, device: torch.device) -> Tensor:
-        longest = max(len(ids) for ids in tokens)
-        padded = torch.full((len(tokens), longest), self.model.tokenizer.pad_token_id or 0)
-        mask = torch.zeros(len(tokens), longest, dtype=torch.long)
-        for row, ids in enumerate(tokens):
-            padded[row, : len(ids)] = torch.tensor(ids)
-            mask[row, : len(ids)] = 1
-        padded, mask = padded.to(device), mask.to(device)
+        padded, mask = self.padded(tokens, device)
         vectors = self.transformer(input_ids=padded, attention_mask=mask)[0]  # (n_texts, longest, width)
         if pooling == "mean":
-            weights = mask.unsqueeze(2).to(vectors.dtype)
-            mean: Tensor = (vectors * weights).sum(1) / weights.sum(1)
-            return mean
+            return token_means(vectors, mask)
         if not len(self.model.after):
             msg = f"pooling={pooling!r}, but the text model was loaded for pooling='mean'; fit the encoder again."
             raise ValueError(msg)
@@ -195,6 +187,16 @@ class TextBackbone:
             features = module(features)
         pooled: Tensor = features["sentence_embedding"]
         return pooled
+
+    def padded(self, tokens: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor]:
+        """Token ids in one tensor, and 1 where there is one, each (n_texts, longest)."""
+        longest = max(len(ids) for ids in tokens)
+        padded = torch.full((len(tokens), longest), self.model.tokenizer.pad_token_id or 0)
+        mask = torch.zeros(len(tokens), longest, dtype=torch.long)
+        for row, ids in enumerate(tokens):
+            padded[row, : len(ids)] = torch.tensor(ids)
+            mask[row, : len(ids)] = 1
+        return padded.to(device), mask.to(device)
 
     def stored(self) -> StoredTextModel:
         """Give the model as plain data."""
@@ -213,6 +215,13 @@ class TextBackbone:
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the model as plain data, with the weights on the CPU."""
         return {"_model": None, "_stored": self.stored(), "max_length": self.max_length}
+
+
+def token_means(vectors: Tensor, mask: Tensor) -> Tensor:
+    """Mean of the token vectors of each text, (n_texts, width)."""
+    weights = mask.unsqueeze(2).to(vectors.dtype)
+    mean: Tensor = (vectors * weights).sum(1) / weights.sum(1)
+    return mean
 
 
 def export(

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ..common.devices import seeded_torch
 from ..common.folds import fold_numbers, validation_rows
 from ..common.training import History, run_epochs, shuffled_batches
+from .layers import LayerHeads
 from .objectives import Learner, Objective, Stage, SupConObjective, TrainingSettings, nearest_mean, shown
 from .rows import FrozenRows, Rows, TokenRows
 
@@ -62,7 +63,7 @@ def train_projection(
     rows: Rows,
     classes: np.ndarray,
     n_classes: int,
-    projection: nn.Linear,
+    projection: nn.Linear | LayerHeads,
     settings: TrainingSettings,
     seed: int,
     blocks: np.ndarray | None = None,
@@ -80,7 +81,7 @@ def train_projection(
     rows : FrozenRows or TokenRows
     classes : ndarray of shape (n_texts,)
     n_classes : int
-    projection : torch.nn.Linear
+    projection : torch.nn.Linear or LayerHeads
         On the device of the rows.
     settings : TrainingSettings
         They make the objective: what is minimised.
@@ -173,7 +174,7 @@ class _Trainer:
         rows: Rows,
         classes: np.ndarray,
         n_classes: int,
-        projection: nn.Linear,
+        projection: nn.Linear | LayerHeads,
         settings: TrainingSettings,
         seed: int,
         blocks: np.ndarray | None,

@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from ..common.losses import supervised_contrastive_loss
 from .backbone import ACTIVATIONS
+from .layers import LayerHeads
 from .rows import Rows
 
 
@@ -55,7 +56,7 @@ class Learner:
     Parameters
     ----------
     rows : Rows
-    projection : torch.nn.Linear
+    projection : torch.nn.Linear or LayerHeads
     classes : ndarray of shape (n_texts,)
     n_classes : int
     training : ndarray
@@ -67,7 +68,7 @@ class Learner:
     def __init__(
         self,
         rows: Rows,
-        projection: nn.Linear,
+        projection: nn.Linear | LayerHeads,
         classes: np.ndarray,
         n_classes: int,
         training: np.ndarray,
