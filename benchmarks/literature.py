@@ -1,9 +1,12 @@
 """Whether the text encoders of the literature are better than their untrained start, on development rows.
 
-Banking77, 25 % of the classes known, seed 0. Four of the 19 known classes are held out as open. Each encoder is trained
-on 40 texts of each other class, as a whole, for 5 epochs in batches of 16 at the rate 1e-4: so few texts and epochs do
-not move a text model at the published rates. Development rows of the 19 classes tell how good its features are, before
-and after: the accuracy of the nearest class mean, and the AUROC of the distance to it.
+Banking77, 25 % of the classes known, seed 0. Four of the 19 known classes are held out as open. Development rows of the
+19 classes tell how good the features are, before and after training: the accuracy of the nearest class mean, and the
+AUROC of the distance to it. Each encoder is trained on the other 15 classes in two ways:
+
+head: the frozen text model with a trained layer, all training texts, 100 epochs, other settings as published.
+full: the whole text model, 20 texts of each class, 5 epochs in batches of 16 at the rate 1e-4. So few texts and epochs do
+not move a text model at the published rate; it is what a CPU does in minutes.
 
     python benchmarks/literature.py --data-home ../shared/data     # half an hour on one core, goes on where it stopped
     python benchmarks/literature.py --report > benchmarks/results/literature.rst
@@ -25,7 +28,12 @@ from skellipsoid._engine.text.backbone import ACTIVATIONS
 
 RESULTS = Path(__file__).parent / "results" / "literature_starts.jsonl"
 NAMES = ("CrossEntropyTextEncoder", "DAADBTextEncoder", "MOGBTextEncoder", "KNNCLTextEncoder", "CLABTextEncoder")
-SIZE, EPOCHS, BATCH, RATE, SEED, HELD_OUT = 40, 5, 16, 1e-4, 0, 4
+SEED, HELD_OUT = 0, 4
+#: Texts of each class, and settings, by what is trained.
+WAYS = {
+    "head": (10_000, {"max_iter": 100}),
+    "full": (20, {"max_iter": 5, "batch_size": 16, "learning_rate": 1e-4}),
+}
 
 
 def main():
@@ -39,44 +47,59 @@ def main():
     if options.report:
         report(found)
         return
-    texts, labels, new, truth = draw(options.data_home)
-    for name in NAMES:
-        if name not in {row["encoder"] for row in found}:
-            line = {"encoder": name, **run_case(name, texts, labels, new, truth)}
-            with RESULTS.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(line) + "\n")
+    done = {(row["encoder"], row["finetune"]) for row in found}
+    for finetune, (size, settings) in WAYS.items():
+        texts, labels, new, truth = draw(options.data_home, size)
+        pooled = embedded([*texts, *new])
+        for name in NAMES:
+            if (name, finetune) not in done:
+                line = {"encoder": name, "finetune": finetune}
+                line |= run_case(name, finetune, settings, pooled, texts, labels, new, truth)
+                with RESULTS.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(line) + "\n")
 
 
-def draw(data_home):
+def draw(data_home, size):
     """Training texts and labels, and development texts and labels, "open" for those of held-out classes."""
     train, dev = (datasets.fetch_banking77(subset=subset, data_home=data_home) for subset in ("train", "dev"))
     y, y_dev = np.asarray(train.target), np.asarray(dev.target)
     names = np.unique(y)
     known = np.random.RandomState(SEED).choice(names, round(len(names) / 4), replace=False)
     classes, rng = known[HELD_OUT:], np.random.default_rng(SEED)
-    rows = np.concatenate([rng.permutation(np.flatnonzero(y == name))[:SIZE] for name in classes])
+    rows = np.concatenate([rng.permutation(np.flatnonzero(y == name))[:size] for name in classes])
     watched = np.flatnonzero(np.isin(y_dev, known))
     truth = np.where(np.isin(y_dev[watched], classes), y_dev[watched], "open")
     return [train.data[i] for i in rows], y[rows], [dev.data[i] for i in watched], truth
 
 
-def run_case(name, texts, labels, new, truth):
+def embedded(texts):
+    """Mean token vectors of the text model as it is, by text."""
+    vectors = SupConTextEncoder(finetune="none", normalize=False).fit_transform(texts)
+    return dict(zip(texts, vectors, strict=True))
+
+
+def run_case(name, finetune, settings, pooled, texts, labels, new, truth):
     """Accuracy and AUROC before and after training, and what training took."""
     kind = getattr(baselines, name)
-    pooled = SupConTextEncoder(finetune="none", normalize=False).fit(texts)
-    start = [at_start(kind, pooled.transform(part)) for part in (texts, new)]
-    began = time.perf_counter()
-    encoder = kind(
-        learning_rate=RATE, batch_size=BATCH, max_iter=EPOCHS, early_stopping=False, random_state=SEED, device="cpu"
-    ).fit(texts, labels)
-    seconds = time.perf_counter() - began
+    start = [at_start(kind, np.stack([pooled[text] for text in part])) for part in (texts, new)]
+    if finetune == "head":  # each text is embedded once for all encoders
+
+        def look_up(self, texts):
+            return torch.from_numpy(np.stack([pooled[text] for text in texts]))
+
+        kind = type(name, (kind,), {"_pooled": look_up})
+    encoder = kind(finetune=finetune, early_stopping=False, random_state=SEED, device="cpu", **settings)
+    began, processor = time.perf_counter(), time.process_time()
+    encoder.fit(texts, labels)
+    seconds = [round(time.perf_counter() - began, 1), round(time.process_time() - processor, 1)]
     trained = [encoder.transform(part) for part in (texts, new)]
     return {
         "start": judge(*start, labels, truth),
         "trained": judge(*trained, labels, truth),
         "loss": [encoder.loss_curve_[0], encoder.loss_curve_[-1]],
         "epochs": encoder.n_iter_,
-        "seconds": round(seconds, 1),
+        "stop": encoder.stop_reason_,
+        "seconds": seconds,
         "texts": len(texts),
         "dev_texts": len(new),
     }
@@ -102,14 +125,15 @@ def report(found):
     """Print the table."""
     rows = [
         [
-            f"``{row['encoder']}``",
+            row["encoder"],
+            row["finetune"],
             *(f"{before:.1f} to {after:.1f}" for before, after in zip(row["start"], row["trained"], strict=True)),
             "{:.3f} to {:.3f}".format(*row["loss"]),
-            f"{row['seconds']:.0f}",
+            f"{row['seconds'][-1]:.0f}",
         ]
         for row in found
     ]
-    print(table(["Encoder", "Accuracy", "AUROC", "Loss", "Seconds"], rows))
+    print(table(["Encoder", "Trained", "Accuracy", "AUROC", "Loss", "CPU seconds"], rows))
 
 
 if __name__ == "__main__":
