@@ -5,8 +5,8 @@ Banking77, 25 % of the classes known, seed 0. Four of the 19 known classes are h
 AUROC of the distance to it. Each encoder is trained on the other 15 classes in two ways:
 
 head: the frozen text model with a trained layer, all training texts, 100 epochs, other settings as published.
-full: the whole text model, 20 texts of each class, 5 epochs in batches of 16 at the rate 1e-4. So few texts and epochs do
-not move a text model at the published rate; it is what a CPU does in minutes.
+full: the whole text model, 20 texts of each class, 5 epochs in batches of 16 at the rate 1e-4. So few texts and
+epochs do not move a text model at the published rate; it is what a CPU does in minutes.
 
     python benchmarks/literature.py --data-home ../shared/data     # half an hour on one core, goes on where it stopped
     python benchmarks/literature.py --report > benchmarks/results/literature.rst

@@ -658,6 +658,16 @@ def test_a_method_may_take_the_texts_themselves(text_plan, intents_folder, tmp_p
     assert (record["encoder"], record["encoder_stop"], record["encoder_epochs"]) == ("texts", None, None)
 
 
+def test_de_tunes_its_own_text_model(text_plan, tiny_model, tmp_path):
+    text_plan["encoders"] = ["texts"]
+    params = {"model_name": tiny_model, "max_iter": 2, "n_neighbors": 2, "learning_rate": 1e-3}
+    (record,) = run(tmp_path / "r.jsonl", **text_plan, methods=[{"estimator": "DEClassifier", "params": params}])
+    assert (record["encoder"], record["method"]) == ("texts", "DEClassifier")
+    assert (record["encoder_epochs"], record["encoder_stop"]) == (2, "max_iter")
+    assert record["auroc"] is None
+    assert 0 <= record["f1"] <= 100
+
+
 class TextLength(ClassifierMixin, BaseEstimator):
     """Answers with the first class for short texts."""
 
