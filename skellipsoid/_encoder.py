@@ -154,6 +154,9 @@ class SupConTextEncoder(TrainedTextFeatures):
     validation_scores_ : list of float or None
         Accuracy of the nearest class mean on the validation texts after each epoch; ``None`` without early stopping.
 
+    stop_reason_ : {"max_iter", "n_iter_no_change", "none"}
+        Why training ended: all epochs were run, the accuracy did not improve any more, or nothing was trained.
+
     training_texts_ : ndarray of shape (n_texts,), of objects
         The training texts, each once; with ``keep_texts``.
 
@@ -350,10 +353,7 @@ class SupConTextEncoder(TrainedTextFeatures):
         -------
         features : ndarray of shape (n_samples, n_components), float32
         """
-        if fit_params:
-            taken = "X, y, groups, X_val and y_val"
-            msg = f"SupConTextEncoder.fit_transform takes {taken}, got {sorted(fit_params)}; leave these out."
-            raise TypeError(msg)
+        self._check_fit_params(fit_params)
         texts, training, embeddings = self._fit(X, y, groups, X_val, y_val)
         if embeddings is None:
             return self._embed(texts)
@@ -367,20 +367,3 @@ class SupConTextEncoder(TrainedTextFeatures):
         # Matrix products round differently from row to row; the features of duplicates must be exactly equal.
         _, first, equal = np.unique(training.equal, return_index=True, return_inverse=True)
         return features[first[equal]]
-
-    def get_metadata_routing(self) -> Any:
-        """Get metadata routing of this object.
-
-        Without early stopping nothing reads validation texts. So in a Pipeline they pass the encoder by, unless
-        ``set_fit_request`` says otherwise.
-
-        Returns
-        -------
-        routing : MetadataRequest
-        """
-        routing = super().get_metadata_routing()
-        if not self.early_stopping or self.finetune == "none":
-            for name in ("X_val", "y_val"):
-                if routing.fit.requests.get(name) is None:
-                    routing.fit.add_request(param=name, alias=False)
-        return routing

@@ -1,7 +1,8 @@
 """How an encoder is trained: what is trained, on which rows, with which settings; features of the training texts."""
 
+from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, ClassVar
 from warnings import warn
 
 import numpy as np
@@ -20,6 +21,7 @@ from ._engine.text.contrastive import (
     start_projection,
     train_projection,
 )
+from ._engine.text.objectives import TrainingSettings
 from ._labels import as_labels
 from ._text_features import REMEDIES, TextFeatures
 from ._texts import check_texts, first_of_equal, hash_table
@@ -34,7 +36,7 @@ from ._training_texts import (
 from ._validation import check_groups, unfit
 
 #: What ``"auto"`` stands for. Full fine-tuning moves millions of pretrained weights, a head one matrix.
-AUTO = {
+AUTO: dict[str, dict[str, float]] = {
     "head": {"learning_rate": 1e-3, "batch_size": 256, "max_iter": 60},
     "full": {"learning_rate": 5e-5, "batch_size": 64, "max_iter": 4},
 }
@@ -52,6 +54,9 @@ class TrainedTextFeatures(TextFeatures):
     max_length: int | None
     open_label: int | str
     random_state: int | np.random.RandomState | None
+    #: What the training reads of the encoder, and its values for ``"auto"`` by what is trained.
+    _settings: ClassVar[type[TrainingSettings]] = ContrastiveSettings
+    _auto: ClassVar[Mapping[str, Mapping[str, float]]] = AUTO
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def _fit(
@@ -91,15 +96,42 @@ class TrainedTextFeatures(TextFeatures):
         self.n_iter_ = history.n_iter
         self.loss_curve_ = history.losses
         self.validation_scores_ = history.scores or None
+        self.stop_reason_ = "n_iter_no_change" if history.stopped_early else "max_iter" if history.n_iter else "none"
         return texts, training, embeddings
+
+    def get_metadata_routing(self) -> Any:
+        """Get metadata routing of this object.
+
+        Without early stopping nothing reads validation texts. So in a Pipeline they pass the encoder by, unless
+        ``set_fit_request`` says otherwise.
+
+        Returns
+        -------
+        routing : MetadataRequest
+        """
+        routing = super().get_metadata_routing()
+        if not self.early_stopping or self.finetune == "none":
+            for name in ("X_val", "y_val"):
+                if routing.fit.requests.get(name) is None:
+                    routing.fit.add_request(param=name, alias=False)
+        return routing
+
+    def _check_fit_params(self, fit_params: Mapping[str, Any]) -> None:
+        """Raise an error for what ``fit_transform`` does not take."""
+        if fit_params:
+            taken = "X, y, groups, X_val and y_val"
+            msg = f"{type(self).__name__}.fit_transform takes {taken}, got {sorted(fit_params)}; leave these out."
+            raise TypeError(msg)
 
     def _check_labels(self, texts: list[str], y: ArrayLike | None) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Give the classes, and the class index of each text, −1 for open texts."""
-        names, classes = read_classes(texts, y, self.open_label, self.finetune)
+        names, classes = read_classes(
+            texts, y, self.open_label, f"{type(self).__name__} with finetune={self.finetune!r}"
+        )
         if len(names) < 2 and (self.finetune != "auto" or self.n_components is not None):
             warn(
-                f"y has the single known class {names.tolist()[0]!r}, which the contrastive loss cannot separate from "
-                "another; add a second class, or use finetune='none'.",
+                f"y has the single known class {names.tolist()[0]!r}, which training cannot separate from another; "
+                "add a second class, or use SupConTextEncoder(finetune='none').",
                 stacklevel=5,
             )
         return names, classes
@@ -163,11 +195,11 @@ def choose_mode(finetune: str, n_components: int | None, training: TrainingTexts
     return "head" if trains or n_components is not None else "none"
 
 
-def read_settings(encoder: Any) -> ContrastiveSettings:
+def read_settings(encoder: Any) -> Any:
     """Read the settings of the engine from the parameters of a fitted encoder."""
-    chosen: dict[str, Any] = {field.name: getattr(encoder, field.name) for field in fields(ContrastiveSettings)}
-    chosen |= {name: value for name, value in AUTO[encoder.finetune_].items() if isinstance(chosen[name], str)}
-    return ContrastiveSettings(**chosen)
+    chosen: dict[str, Any] = {field.name: getattr(encoder, field.name) for field in fields(encoder._settings)}
+    chosen |= {name: value for name, value in encoder._auto[encoder.finetune_].items() if isinstance(chosen[name], str)}
+    return encoder._settings(**chosen)
 
 
 def train_layer(
@@ -178,7 +210,7 @@ def train_layer(
     n_classes: int,
     n_components: int | None,
     pooling: str,
-    settings: ContrastiveSettings,
+    settings: TrainingSettings,
     device: torch.device,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32], History]:
     """Train W and b, and, without embeddings of a frozen model, the text model; validation texts are the last rows."""

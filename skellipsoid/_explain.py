@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import Bunch
 
-from ._encoder import SupConTextEncoder
 from ._pipelines import read_estimator, split_estimator
+from ._text_features import TextFeatures
 from ._texts import check_texts
 
 _MEMBERS = ("predict", "predict_known", "class_margins", "_decompose")
@@ -116,7 +116,7 @@ def explain(
 def takes_texts(estimator: Any) -> bool:
     """Whether an estimator begins with a text encoder."""
     steps = split_estimator(estimator)[0]
-    return bool(steps) and isinstance(steps[0], SupConTextEncoder)
+    return bool(steps) and isinstance(steps[0], TextFeatures)
 
 
 def _check_count(count: Any, name: str, most: int | None = None, what: str = "") -> None:

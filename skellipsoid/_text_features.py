@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch.nn import functional
 
 from ._engine.common.devices import explain_out_of_memory, resolve_device
-from ._engine.text.backbone import TextBackbone, export
+from ._engine.text.backbone import ACTIVATIONS, TextBackbone, export
 from ._state_rules import (
     CLASSES,
     COUNT,
@@ -33,6 +33,8 @@ from ._texts import check_texts
 REMEDIES = "reduce batch_size or max_length, use a smaller text model, or device='cpu'"
 
 
+#: Why a training ended.
+STOP_REASONS = ("max_iter", "n_iter_no_change", "none")
 #: Only with ``keep_texts``.
 _KEPT_TEXTS = {
     "training_texts_": optional(Rule("an array of strings of type object", is_array("O"), ("n_texts",))),
@@ -54,6 +56,9 @@ class TextFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     bias_: NDArray[np.float32] | None
     _backbone: TextBackbone
     _width: int
+    _takes_texts: ClassVar[bool] = True
+    #: Function after the linear layer.
+    _activation: ClassVar[str] = "identity"
     #: Fitted attributes, and what each must be to be loaded.
     _state: ClassVar[dict[str, Rule]] = {
         "finetune_": Rule("'none', 'head' or 'full'", lambda value: str(value) in ("none", "head", "full")),
@@ -65,6 +70,9 @@ class TextFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         "n_iter_": N_ITER,
         "loss_curve_": NUMBERS,
         "validation_scores_": or_none(NUMBERS),
+        "stop_reason_": optional(
+            Rule("'max_iter', 'n_iter_no_change' or 'none'", lambda value: str(value) in STOP_REASONS)
+        ),
         "training_data_sha256_": optional(TEXT),
         "_backbone": Rule("a text model", lambda value: isinstance(value, TextBackbone)),
         **_KEPT_TEXTS,
@@ -108,7 +116,15 @@ class TextFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             msg = f"{str(target)!r} exists and is not an empty folder; export into a new folder."
             raise FileExistsError(msg)
         target.mkdir(parents=True, exist_ok=True)
-        export(self._backbone, target, self.pooling, self.weight_, self.bias_, normalize=self.normalize)
+        export(
+            self._backbone,
+            target,
+            self.pooling,
+            self.weight_,
+            self.bias_,
+            normalize=self.normalize,
+            activation=self._activation,
+        )
 
     def __sklearn_tags__(self) -> Any:
         """Tags: texts as input, labels required unless nothing is trained."""
@@ -142,6 +158,7 @@ class TextFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         features = embeddings
         if self.weight_ is not None:
             features = functional.linear(features, torch.from_numpy(self.weight_), torch.from_numpy(self.bias_))
+            features = ACTIVATIONS[self._activation]()(features)
         if self.normalize:
             features = functional.normalize(features, dim=1)
         return np.asarray(features.numpy(), dtype=np.float32)

@@ -37,7 +37,7 @@ class TrainingTexts(NamedTuple):
 
 
 def read_classes(
-    texts: list[str], y: ArrayLike | None, open_label: Any, finetune: str
+    texts: list[str], y: ArrayLike | None, open_label: Any, who: str
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """Give the classes, and the class index of each text, −1 for open texts.
 
@@ -46,7 +46,7 @@ def read_classes(
     ValueError
         If labels are missing, if there is not one for each text, or if every text is open.
     """
-    check_given(y, f"SupConTextEncoder with finetune={finetune!r}", ", or finetune='none'")
+    check_given(y, who, ", or finetune='none'" if who.startswith("SupCon") else "")
     labels = as_labels(y)
     check_consistent_length(texts, labels)
     known = labels != cast_open_label(open_label, labels)

@@ -29,7 +29,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.fixes import parse_version
 
 from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, baselines
-from skellipsoid._base import BoundaryOpenSetClassifier
+from skellipsoid._base import BaseOpenSetClassifier, BoundaryOpenSetClassifier
 from skellipsoid.baselines import (
     ADBClassifier,
     BallClassifier,
@@ -55,10 +55,10 @@ PARAMETERS = {
     KNNOpenSetClassifier: {"normalize": False},
     OpenMaxClassifier: {"tail_size": 3},
 }
-CLASSIFIERS = {
-    classifier: PARAMETERS.get(classifier, {})
-    for classifier in (EllipsoidOpenSetClassifier, *(getattr(baselines, name) for name in baselines.__all__))
-}
+#: Those that take features.
+OTHERS = [getattr(baselines, name) for name in baselines.__all__]
+OTHERS = [kind for kind in OTHERS if issubclass(kind, BaseOpenSetClassifier)]
+CLASSIFIERS = {classifier: PARAMETERS.get(classifier, {}) for classifier in (EllipsoidOpenSetClassifier, *OTHERS)}
 #: Of classes far apart every draw of seeds gives the same balls.
 SEEDLESS = {MOGBClassifier}
 

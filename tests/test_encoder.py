@@ -82,7 +82,7 @@ def test_frozen_features_are_the_mean_of_all_token_vectors(tiny_model, texts, ve
     np.testing.assert_allclose(make(tiny_model, "none").fit(texts).transform(texts), unit(vectors), atol=1e-5)
     assert raw.weight_ is None
     assert raw.bias_ is None
-    assert (raw.n_iter_, raw.loss_curve_, raw.validation_scores_) == (0, [], None)
+    assert (raw.n_iter_, raw.loss_curve_, raw.validation_scores_, raw.stop_reason_) == (0, [], None, "none")
 
 
 @pytest.mark.parametrize("normalize", [True, False])
@@ -167,6 +167,7 @@ def test_training_lowers_the_loss_and_brings_class_mates_together(
     features = encoder.fit(texts, labels).transform(texts)
     curve = encoder.loss_curve_
     assert len(curve) == encoder.n_iter_ == 30
+    assert encoder.stop_reason_ == "max_iter"
     assert np.mean(curve[-3:]) < np.mean(curve[:3]) - 0.1
     assert separation(features, labels) > separation(vectors, labels) + 0.07
     assert encoder.validation_scores_ is None

@@ -51,6 +51,7 @@ def test_the_best_epochs_weights_are_kept_and_its_score_is_that_of_the_features(
     encoder.fit(X, y, X_val=X_val, y_val=y_val)
     scores = np.array(encoder.validation_scores_)
     assert encoder.n_iter_ == len(scores) == len(encoder.loss_curve_) < 30
+    assert encoder.stop_reason_ == "n_iter_no_change"
     # Four epochs after the best one, of several the first.
     assert encoder.n_iter_ == scores.argmax() + 1 + 4
     found = nearest_mean_accuracy(encoder.transform(X), y, encoder.transform(X_val), y_val)

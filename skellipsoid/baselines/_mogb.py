@@ -1,8 +1,7 @@
 """MOGB's boundary: several balls for each class, by splitting what is not pure."""
 
-from collections.abc import Iterator
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 from warnings import warn
 
 import numpy as np
@@ -12,6 +11,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._base import BoundaryOpenSetClassifier
 from .._engine.common.devices import resolve_seed
+from .._engine.common.granular_balls import ROUNDING, Ball, Limits, granular_balls
 from .._engine.common.samples import Gathered, find_scale
 from .._shared_docs import shared_docs
 from .._state_rules import CLASSIFIER, POSITIVE, Rule, floats, integers
@@ -20,53 +20,9 @@ from ._covariance import class_means
 
 #: A ball of equal rows has this radius, as a share of the scale: margins stay finite.
 _SMALLEST_RADIUS = 1e-6
-_ROUNDING = 1e-9
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-
-class Ball(NamedTuple):
-    """A set of samples."""
-
-    rows: Integers  # (n_rows,)
-    label: int  # the class with the largest weight
-    purity: float  # its share
-    weight: float
-
-
-class Limits(NamedTuple):
-    """When a ball is split."""
-
-    purity: float
-    weight: float
-
-
-def granular_balls(
-    X: Floats, classes: Integers, weights: Floats, limits: Limits, rng: np.random.Generator
-) -> Iterator[Ball]:
-    """Split the ball of all rows until every one is pure or small; the balls' rows are a partition of all rows.
-
-    A ball is split by one seed for each of its classes, a random row of the class, or the seed that the ball itself
-    came from for that seed's class; each row goes to the nearest seed.
-    """
-    waiting: list[tuple[Integers, int]] = [(np.arange(len(X)), -1)]
-    while waiting:
-        rows, seed = waiting.pop()
-        shares = np.bincount(classes[rows], weights[rows])
-        ball = Ball(rows, int(shares.argmax()), float(shares.max() / shares.sum()), float(shares.sum()))
-        parts = []
-        if ball.purity < limits.purity * (1 - _ROUNDING) and ball.weight > limits.weight * (1 + _ROUNDING):
-            seeds = [
-                seed if seed >= 0 and classes[seed] == k else int(rng.choice(rows[classes[rows] == k]))
-                for k in np.flatnonzero(shares)
-            ]
-            nearest = cdist(X[rows], X[seeds]).argmin(axis=1)
-            parts = [(rows[nearest == i], chosen) for i, chosen in enumerate(seeds) if (nearest == i).any()]
-        if len(parts) > 1:
-            waiting += parts
-        else:
-            yield ball
 
 
 @shared_docs
@@ -225,7 +181,7 @@ class MOGBClassifier(BoundaryOpenSetClassifier):
         return [Ball(rows, k, 1.0, float(weights[rows].sum())) for k, rows in enumerate(members)]
 
     def _is_kept(self, ball: Ball) -> bool:
-        return ball.purity >= self.min_purity * (1 - _ROUNDING) and ball.weight >= self.min_size * (1 - _ROUNDING)
+        return ball.is_pure(self.min_purity) and ball.weight >= self.min_size * (1 - ROUNDING)
 
     def _score_assigned(self, X: NDArray[Any]) -> tuple[Integers, NDArray[np.floating]]:
         rows = X.astype(np.float64, copy=False)

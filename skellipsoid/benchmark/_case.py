@@ -120,7 +120,7 @@ def run_method(task: Task, method: MethodSpec) -> Record:
         "fit_seconds": round(fit_cost.seconds, 4),
         "predict_seconds": round(predict_cost.seconds, 4),
         "encode_seconds": round(features.seconds, 2),
-        "encoder_epochs": features.epochs,
+        **_training_of(estimator, features),
         "peak_memory_mb": max(memory, default=None),
         "estimator": method.path,
         "params": method.params,
@@ -135,6 +135,14 @@ def run_method(task: Task, method: MethodSpec) -> Record:
         "started": started,
         "versions": versions(),
     }
+
+
+def _training_of(estimator: Any, features: Features) -> dict[str, Any]:
+    """Epochs of the text model's training, and why it ended; a method that takes texts trains one itself."""
+    epochs, stop = features.epochs, features.stop
+    if getattr(estimator, "_takes_texts", False):
+        epochs, stop = getattr(estimator, "n_iter_", None), getattr(estimator, "stop_reason_", None)
+    return {"encoder_epochs": epochs, "encoder_stop": stop}
 
 
 def _save_predictions(

@@ -19,6 +19,7 @@ from sklearn.utils.validation import has_fit_parameter
 from .._encoder import SupConTextEncoder
 from .._engine.common.devices import resolve_device
 from .._engine.text.backbone import TextBackbone, packaged_model
+from .._text_features import TextFeatures
 from .._version import __version__
 from ._cache import ContentCache, content_key
 from ._data import DataSet
@@ -29,6 +30,8 @@ from ._methods import seeded
 _FORMAT = 1
 #: Parameters that do not change the features, or that the benchmark sets.
 _IGNORED = ("device", "verbose", "random_state", "open_label", "model_name", "keep_texts")
+#: Name of the texts themselves.
+TEXTS = "texts"
 _OF_EMBEDDING = ("pooling", "max_length")
 
 
@@ -62,6 +65,7 @@ class Features(NamedTuple):
     seconds: float
     device: str
     epochs: int | None  # of the encoder's training, if it says so
+    stop: str | None = None  # why it ended
 
 
 class FeatureSource:
@@ -124,6 +128,8 @@ class FeatureSource:
         if self.encoder is None:
             return _features([rows[part] for part in parts], 0.0, "none", None)
         own = self.encoder.own
+        if isinstance(own, Texts):
+            return _features([rows[part] for part in parts], 0.0, "none", None)
         if isinstance(own, SentenceModel) or (own is None and self.blueprint.finetune == "none"):
             embedded = self._embeddings()
             found = [embedded["vectors"][part] for part in parts]
@@ -205,6 +211,7 @@ class FeatureSource:
             "seconds": seconds,
             "device": str(resolve_device(self.device)),
             "epochs": int(epochs) if isinstance(epochs, Integral) else None,
+            "stop": getattr(encoder, "stop_reason_", None),
         }
         return {**arrays, "note": np.array(json.dumps(note))}
 
@@ -234,6 +241,18 @@ class SentenceModel(TransformerMixin, BaseEstimator):
         return np.asarray(model.encode(list(X), show_progress_bar=False))
 
 
+class Texts(TransformerMixin, BaseEstimator):
+    """The texts themselves, for classifiers that take texts."""
+
+    def fit(self, X: Any, y: Any = None) -> "Texts":
+        """Do nothing."""
+        return self
+
+    def transform(self, X: Sequence[str]) -> Sequence[str]:
+        """Give the texts."""
+        return X
+
+
 def takes_dev(estimator: Any) -> bool:
     """Whether ``fit`` takes development samples; with ``early_stopping=False`` nothing would read them."""
     takes = all(has_fit_parameter(estimator, name) for name in ("X_val", "y_val"))
@@ -244,15 +263,18 @@ def own_identity(encoder: Any) -> Any:
     """Everything that the features of an own encoder depend on: parameters, source code, files of a text model."""
     if isinstance(encoder, SentenceModel):
         return model_identity(encoder.folder)
-    return [by_value(encoder), code_of(encoder)["sha256"]]
+    files = [model_identity(str(encoder.model_name))] if isinstance(encoder, TextFeatures) else []
+    return [by_value(encoder), code_of(encoder)["sha256"], *files]
 
 
 def _named(arrays: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
     return dict(zip(("train", "other", "dev"), arrays, strict=False))
 
 
-def _features(arrays: Sequence[NDArray[Any]], seconds: float, device: str, epochs: int | None) -> Features:
-    return Features(arrays[0], arrays[1], arrays[2] if len(arrays) > 2 else None, seconds, device, epochs)
+def _features(
+    arrays: Sequence[NDArray[Any]], seconds: float, device: str, epochs: int | None, stop: str | None = None
+) -> Features:
+    return Features(arrays[0], arrays[1], arrays[2] if len(arrays) > 2 else None, seconds, device, epochs, stop)
 
 
 def _checked(encoder: Any, found: Any, n_texts: int) -> NDArray[Any]:
@@ -337,6 +359,6 @@ def _hash_files(folder: str, files: tuple[tuple[str, int, int], ...]) -> str:
     return digest.hexdigest()
 
 
-def _read_note(note: NDArray[Any]) -> tuple[float, str, int | None]:
+def _read_note(note: NDArray[Any]) -> tuple[float, str, int | None, str | None]:
     read = json.loads(str(note))
-    return read["seconds"], read["device"], read.get("epochs")  # earlier versions kept none
+    return read["seconds"], read["device"], read.get("epochs"), read.get("stop")  # earlier versions kept less

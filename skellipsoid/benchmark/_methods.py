@@ -26,6 +26,7 @@ class MethodSpec(NamedTuple):
     name: str
     estimator: Any  # unfitted
     search: Mapping[str, list[Any]]
+    encoder: str | None = None  # name of the only encoder that it is run with
 
     @property
     def path(self) -> str:
@@ -59,7 +60,11 @@ def seeded(estimator: Any, seed: int, device: str) -> Any:
 
 
 def make_method(
-    name: str | None, estimator: Any, params: Mapping[str, Any], search: Mapping[str, list[Any]]
+    name: str | None,
+    estimator: Any,
+    params: Mapping[str, Any],
+    search: Mapping[str, list[Any]],
+    encoder: str | None = None,
 ) -> MethodSpec:
     """Make a method of a short name, of ``module:Class``, or of an unfitted estimator.
 
@@ -93,7 +98,7 @@ def make_method(
             raise ValueError(msg)
     estimator = clone(estimator).set_params(**params)
     _check_values(label, estimator, search)
-    return MethodSpec(name or label, estimator, {key: list(values) for key, values in search.items()})
+    return MethodSpec(name or label, estimator, {key: list(values) for key, values in search.items()}, encoder)
 
 
 def _check_values(label: str, estimator: Any, search: Mapping[str, list[Any]]) -> None:
@@ -127,6 +132,12 @@ def short_names() -> list[str]:
     ['ellipsoid', 'paper']
     """
     return list(_short_names())
+
+
+def encoder_names() -> list[str]:
+    """List the short names of the text encoders of this package."""
+    baselines = import_module("skellipsoid.baselines")
+    return [name for name in baselines.__all__ if hasattr(getattr(baselines, name), "transform")]
 
 
 @lru_cache(maxsize=1)

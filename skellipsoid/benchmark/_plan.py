@@ -12,8 +12,8 @@ from sklearn.base import clone
 
 from .._encoder import SupConTextEncoder
 from ._data import NAMED, OPEN, DataSpec
-from ._encoders import EncoderSpec, SentenceModel
-from ._methods import MethodSpec, check_params, import_class, make_method
+from ._encoders import TEXTS, EncoderSpec, SentenceModel, Texts
+from ._methods import MethodSpec, check_params, encoder_names, import_class, make_method
 
 _FINETUNE = ("none", "head", "full")
 _DEFAULTS: dict[str, Any] = {
@@ -69,6 +69,8 @@ def make_plan(plan: str | PathLike[str] | None, **given: Any) -> Plan:
     )
     for what, specs in (("data", made.data), ("encoders", made.encoders), ("methods", made.methods)):
         _check_distinct(what, [spec.name for spec in specs])
+    if "encoders" not in chosen:
+        _check_named(made)
     _check_distinct("ratios", made.ratios)
     _check_distinct("seeds", made.seeds)
     return made
@@ -139,6 +141,18 @@ def _each(name: str, settings: Mapping[str, Any], make: Callable[[Any], Any]) ->
     return [make(value) for value in values]
 
 
+def _check_named(plan: Plan) -> None:
+    """Raise an error if a method names an encoder that the plan does not have."""
+    names = [encoder.name for encoder in plan.encoders]
+    for method in plan.methods:
+        if method.encoder is not None and method.encoder not in names:
+            msg = (
+                f"The method {method.name!r} is run with the encoder {method.encoder!r} alone, but encoders has "
+                f"{', '.join(names)}; name one of these, or add it."
+            )
+            raise ValueError(msg)
+
+
 def _check_distinct(what: str, names: Iterable[Any]) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
@@ -189,7 +203,9 @@ def _encoder(entry: Any) -> EncoderSpec:
         finetune, separator, model = entry.partition(":")
         if Path(entry, "modules.json").exists():
             return EncoderSpec(Path(entry).resolve().name, (), SentenceModel(str(Path(entry).resolve())))
-        if separator and finetune not in _FINETUNE:
+        if entry == TEXTS:
+            return EncoderSpec(TEXTS, (), Texts())
+        if (separator and finetune not in _FINETUNE) or entry in encoder_names():
             return _own_encoder(None, entry, {})
         params = {"finetune": finetune, **({"model_name": model} if model else {})}
         name = entry
@@ -206,8 +222,9 @@ def _encoder(entry: Any) -> EncoderSpec:
             raise ValueError(msg)
     if params["finetune"] not in _FINETUNE:
         msg = (
-            f"encoders has {params['finetune']!r}; use {', '.join(_FINETUNE)}, each with :MODEL if you like, a folder "
-            "of sentence-transformers, or module:Class."
+            f"encoders has {params['finetune']!r}; use {', '.join(_FINETUNE)}, each with :MODEL if you like, "
+            f"{', '.join(encoder_names())}, {TEXTS} for the texts themselves, a folder of sentence-transformers, or "
+            "module:Class."
         )
         raise ValueError(msg)
     spec = EncoderSpec(str(name), tuple(sorted(params.items())))
@@ -220,6 +237,7 @@ def _own_encoder(name: str | None, estimator: Any, params: Mapping[str, Any]) ->
     label = estimator.rpartition(":")[2] if isinstance(estimator, str) else type(estimator).__name__
     members = ("fit", "transform", "get_params")
     if isinstance(estimator, str):
+        estimator = f"skellipsoid.baselines:{estimator}" if estimator in encoder_names() else estimator
         estimator = import_class(estimator, "encoder", "transformer", members)()
     elif not all(hasattr(estimator, member) for member in members):
         msg = f"encoders has {estimator!r}, which is not a transformer; it needs fit, transform and get_params."
@@ -230,12 +248,16 @@ def _own_encoder(name: str | None, estimator: Any, params: Mapping[str, Any]) ->
 def _method(entry: Any) -> MethodSpec:
     if not isinstance(entry, str | Mapping):
         return make_method(None, entry, {}, {})
-    fields = _fields("methods", entry, "estimator", ("name", "estimator", "params", "search"))
+    fields = _fields("methods", entry, "estimator", ("name", "estimator", "params", "search", "encoder"))
     if "estimator" not in fields:
         msg = f"methods has {entry!r} without an estimator; name a method or module:Class."
         raise ValueError(msg)
     return make_method(
-        fields.get("name"), fields["estimator"], dict(fields.get("params", {})), dict(fields.get("search", {}))
+        fields.get("name"),
+        fields["estimator"],
+        dict(fields.get("params", {})),
+        dict(fields.get("search", {})),
+        fields.get("encoder"),
     )
 
 

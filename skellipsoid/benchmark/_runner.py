@@ -90,16 +90,17 @@ def run(
         Each seed draws the known classes, and is the ``random_state`` of encoder and method. ``None``: 0 to 4.
     encoders : sequence, default=None
         ``"none"``, ``"head"`` or ``"full"``, the ``finetune`` of :class:`~skellipsoid.SupConTextEncoder`;
-        ``"head:MODEL"`` for another text model; or a dict of a name and parameters of the encoder. The folder of any
-        sentence-transformers model is used as it is. ``"module:Class"``, an unfitted transformer of texts (for instance
-        a Pipeline), or a dict of ``name``, ``estimator`` and ``params`` is an encoder of your own, trained in each
-        case. ``None``: the head.
+        ``"head:MODEL"`` for another text model; or a dict of a name and parameters of the encoder. The name of a text
+        encoder of :mod:`skellipsoid.baselines`. ``"texts"`` gives the texts themselves to methods that take texts. The
+        folder of any sentence-transformers model is used as it is. ``"module:Class"``, an unfitted transformer of texts
+        (for instance a Pipeline), or a dict of ``name``, ``estimator`` and ``params`` is an encoder of your own,
+        trained in each case. ``None``: the head.
     methods : sequence, default=None
         Names of :func:`short_names`; ``"module:Class"`` or an unfitted estimator for one of your own
-        (:ref:`own_method`); or a dict with the keys ``name``, ``estimator``, ``params`` and
-        ``search``. ``search`` maps parameters to lists of values. The values with the best mean F1 over the folds of
+        (:ref:`own_method`); or a dict with the keys ``name``, ``estimator``, ``params``, ``search`` and ``encoder``.
+        ``search`` maps parameters to lists of values. The values with the best mean F1 over the folds of
         ``OpenSetKFold``, on train and dev samples of the known classes, are chosen; the encoder is trained again in
-        each fold. ``None``: ``"ellipsoid"``.
+        each fold. ``encoder`` is the name of the only encoder that the method is run with. ``None``: ``"ellipsoid"``.
     n_splits : int, default=None
         Folds of the search, at most the number of known classes. ``None``: 5.
     data_home : str or path-like, default=None
@@ -258,9 +259,11 @@ def _wanted(plan: Plan, cache: str, device: str, predictions: str | None) -> Ite
         used = encoder if load_data(data, plan.data_home).is_text else None
         if used is None and encoder is not plan.encoders[0]:
             continue
-        needs_dev = any(takes_dev(method.estimator) for method in plan.methods) or (used is not None and used.takes_dev)
+        name = None if used is None else used.name
+        methods = [method for method in plan.methods if method.encoder in (None, name)]
+        needs_dev = any(takes_dev(method.estimator) for method in methods) or (used is not None and used.takes_dev)
         task = Task(data, plan.data_home, ratio, seed, used, plan.n_splits, cache, device, predictions, needs_dev)
-        for method in plan.methods:
+        for method in methods:
             yield task, method
 
 

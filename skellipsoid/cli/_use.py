@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._ellipsoid import EllipsoidOpenSetClassifier
-from .._encoder import SupConTextEncoder
 from .._explain import explain
 from .._pipelines import read_estimator, split_estimator
+from .._text_features import TextFeatures
 from .._text_files import decode_lines, named, read_table, read_texts
 from .._texts import printable
 from ..metrics import open_set_report
@@ -112,7 +112,7 @@ def load_model(folder: Path, verbose: int) -> Any:
     """Load a model that takes texts, and use it once."""
     with explained(f"The model in {str(folder)!r}", OSError, ValueError):
         pipeline = load(folder)
-    encoders = [step for step in split_estimator(pipeline)[0] if isinstance(step, SupConTextEncoder)]
+    encoders = [step for step in split_estimator(pipeline)[0] if isinstance(step, TextFeatures)]
     if not encoders or not hasattr(pipeline, "predict"):
         msg = f"The model in {str(folder)!r} does not take texts; save a Pipeline of encoder and classifier."
         raise ValueError(msg)

@@ -9,9 +9,9 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
 from .._base import BaseOpenSetClassifier
-from .._encoder import SupConTextEncoder
 from .._monitor import OpenShareMonitor
 from .._operating_point import TunedOperatingPointCV
+from .._text_features import TextFeatures
 
 #: Classes that are named at most.
 _MOST_NAMED = 200
@@ -52,10 +52,11 @@ def write_card(estimator: Any, manifest: dict[str, Any], n_bytes: int) -> str:
 
 
 def _summary(parts: list[tuple[str, Any]], classifier: Any, manifest: dict[str, Any], n_bytes: int) -> str:
-    of_texts = any(isinstance(part, SupConTextEncoder) for _, part in parts)
+    of_texts = any(isinstance(part, TextFeatures) for _, part in parts)
+    answers_texts = any(_takes_texts(part) and hasattr(part, "predict") for _, part in parts)
     what = "Text encoder" if classifier is None else "Open-set text classifier" if of_texts else "Open-set classifier"
     if classifier is None and not of_texts:
-        what = "Transformer"
+        what = "Open-set text classifier" if answers_texts else "Transformer"
     lines = [f"# {what}"]
     if classifier is not None:
         lines.append(
@@ -69,10 +70,14 @@ def _summary(parts: list[tuple[str, Any]], classifier: Any, manifest: dict[str, 
     return "\n\n".join(lines)
 
 
+def _takes_texts(part: Any) -> bool:
+    return bool(getattr(part, "_takes_texts", False))
+
+
 def _sizes(part: Any) -> str:
     """Give the number of training samples of a part, and its features."""
     found = []
-    if isinstance(part, SupConTextEncoder):
+    if isinstance(part, TextFeatures):
         found.append(f"texts to {part._n_features_out} features, text model {_code(part.model_name)}")
     elif isinstance(part, BaseOpenSetClassifier):
         found.append(f"{part.n_features_in_} features")
@@ -84,8 +89,8 @@ def _sizes(part: Any) -> str:
 
 
 def _usage(parts: list[tuple[str, Any]], classifier: Any) -> str:
-    texts = bool(parts) and isinstance(parts[0][1], SupConTextEncoder)
-    method = "transform" if classifier is None else "predict"
+    texts = bool(parts) and _takes_texts(parts[0][1])
+    method = "predict" if parts and hasattr(parts[-1][1], "predict") else "transform"
     argument = '["a text", "another text"]' if texts else "X"
     return (
         "## How to load it\n\n```python\nimport skellipsoid\n\n"

@@ -17,11 +17,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from .._ellipsoid import EllipsoidOpenSetClassifier
-from .._encoder import SupConTextEncoder
 from .._engine.common.devices import resolve_device
 from .._engine.text.backbone import TextBackbone
 from .._engine.text.stored_text_model import FILES, StoredTextModel, restore
 from .._operating_point import TunedOperatingPointCV
+from .._text_features import TextFeatures
 from ._describe import ARRAYS, BACKBONE
 from ._folder import Files, read_model, shown
 from ._kinds import HOLD_FITTED, KINDS, SPLITTERS, check_state
@@ -269,7 +269,7 @@ def _steps(pipeline: Pipeline) -> list[BaseEstimator]:
 def _takes(estimator: Any) -> int | str | None:
     """Input of an estimator: texts, a number of features, or ``None`` if unknown."""
     estimator = _inside(estimator)
-    if isinstance(estimator, SupConTextEncoder):
+    if isinstance(estimator, TextFeatures):
         return "texts"
     if isinstance(estimator, Pipeline):
         found = [taken for step in _steps(estimator) if (taken := _takes(step)) is not None]
@@ -280,7 +280,7 @@ def _takes(estimator: Any) -> int | str | None:
 def _gives(estimator: Any, given: int | str | None) -> int | str | None:
     """Output of an estimator for a given input."""
     estimator = _inside(estimator)
-    if isinstance(estimator, SupConTextEncoder):
+    if isinstance(estimator, TextFeatures):
         return estimator._n_features_out
     if isinstance(estimator, Pipeline):
         for step in _steps(estimator):

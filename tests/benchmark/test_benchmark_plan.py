@@ -125,8 +125,8 @@ def test_the_shipped_corpus_is_a_data_set():
         ({"n_splits": 1}, r"^n_splits is 1, but must be a whole number from 2 on\.$"),
         (
             {"encoders": ["tuned"]},
-            r"^encoders has 'tuned'; use none, head, full, each with :MODEL if you like, a folder of sentence-"
-            r"transformers, or module:Class\.$",
+            r"^encoders has 'tuned'; use none, head, full, each with :MODEL if you like, CLABTextEncoder, .*, "
+            r"MOGBTextEncoder, texts for the texts themselves, a folder of sentence-transformers, or module:Class\.$",
         ),
         (
             {"encoders": ["no.such:Thing"]},
@@ -177,6 +177,29 @@ def test_every_baseline_has_a_short_name():
     plan = make_plan(None, methods=names)
     assert [method.name for method in plan.methods] == names
     assert all(method.changed == {} for method in plan.methods)
+
+
+def test_every_text_encoder_has_a_short_name():
+    baselines = pytest.importorskip("skellipsoid.baselines")
+    names = [name for name in baselines.__all__ if name.endswith("TextEncoder")]
+    plan = make_plan(None, encoders=[*names, "texts"])
+    assert [encoder.name for encoder in plan.encoders] == [*names, "texts"]
+    assert all(encoder.takes_dev for encoder in plan.encoders[:-1])
+    assert not plan.encoders[-1].takes_dev
+
+
+def test_a_method_that_names_an_encoder_that_is_not_there_is_refused():
+    methods = [{"name": "mine", "estimator": "ADBClassifier", "encoder": "hed"}]
+    with pytest.raises(
+        ValueError, match="The method 'mine' is run with the encoder 'hed' alone, but encoders has head;"
+    ):
+        make_plan(None, methods=methods)
+
+
+def test_the_plan_of_the_literature_can_be_run():
+    plan = make_plan(Path(__file__).parents[2] / "benchmarks" / "literature.toml")
+    encoders = {encoder.name for encoder in plan.encoders}
+    assert {method.encoder for method in plan.methods} == encoders
 
 
 def test_what_is_no_classifier_is_refused():
@@ -315,6 +338,7 @@ def test_the_repository_has_plans():
         "ablations",
         "encoder_ablations",
         "full",
+        "literature",
         "methods",
         "mpnet",
         "stability",

@@ -622,3 +622,62 @@ def test_nothing_is_said_unless_asked_for(blobs_plan, tmp_path, capsys):
 def test_short_names_are_those_of_the_package():
     names = benchmark.short_names()
     assert names[:2] == ["ellipsoid", "paper"]
+
+
+# Pairs of encoder and method
+
+
+def test_a_method_is_run_with_the_encoder_that_it_names(text_plan, tiny_model, tmp_path):
+    short = {"model_name": tiny_model, "finetune": "head", "max_iter": 3, "batch_size": 8}
+    text_plan["encoders"] = [
+        {"name": "ours", "estimator": "CLABTextEncoder", "params": {**short, "early_stopping": False}},
+        {"name": "stopped", "estimator": "CrossEntropyTextEncoder", "params": {**short, "n_iter_no_change": 1}},
+    ]
+    methods = [
+        {"name": "CLAB", "estimator": "CLABClassifier", "encoder": "ours"},
+        {"name": "ADB", "estimator": "ADBClassifier", "encoder": "stopped"},
+        "BallClassifier",
+    ]
+    records = run(tmp_path / "r.jsonl", **text_plan, methods=methods)
+    pairs = [(record["encoder"], record["method"]) for record in records]
+    assert pairs == [("ours", "CLAB"), ("ours", "BallClassifier"), ("stopped", "ADB"), ("stopped", "BallClassifier")]
+    assert (records[0]["encoder_epochs"], records[0]["encoder_stop"]) == (3, "max_iter")
+    assert records[2]["encoder_stop"] in ("max_iter", "n_iter_no_change")
+    assert records[0]["encoder_params"]["estimator"] == "skellipsoid.baselines._clab_encoder:CLABTextEncoder"
+    # Once trained they are there.
+    again = run(tmp_path / "other.jsonl", **text_plan, methods=methods[:1])
+    assert [record["encoder_epochs"] for record in again] == [3]
+
+
+def test_a_method_may_take_the_texts_themselves(text_plan, intents_folder, tmp_path):
+    text_plan["encoders"] = ["texts"]
+    (record,) = run(tmp_path / "r.jsonl", **text_plan, methods=[TextLength()])
+    known = {*TextLength.seen_labels}
+    assert len(known) == 2
+    assert {*TextLength.seen} == {text for text, label in rows_of(intents_folder, "train") if label in known}
+    assert (record["encoder"], record["encoder_stop"], record["encoder_epochs"]) == ("texts", None, None)
+
+
+def test_de_tunes_its_own_text_model(text_plan, tiny_model, tmp_path):
+    text_plan["encoders"] = ["texts"]
+    params = {"model_name": tiny_model, "max_iter": 2, "n_neighbors": 2, "learning_rate": 1e-3}
+    (record,) = run(tmp_path / "r.jsonl", **text_plan, methods=[{"estimator": "DEClassifier", "params": params}])
+    assert (record["encoder"], record["method"]) == ("texts", "DEClassifier")
+    assert (record["encoder_epochs"], record["encoder_stop"]) == (2, "max_iter")
+    assert record["auroc"] is None
+    assert 0 <= record["f1"] <= 100
+
+
+class TextLength(ClassifierMixin, BaseEstimator):
+    """Answers with the first class for short texts."""
+
+    seen: ClassVar[list[str]] = []
+    seen_labels: ClassVar[list[str]] = []
+
+    def fit(self, X, y):
+        self.seen[:], self.seen_labels[:] = list(X), list(y)
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return np.where([len(text) < 20 for text in X], self.classes_[0], "-1")

@@ -39,10 +39,15 @@ def test_stops_when_the_loss_does_not_improve():
     assert history.n_iter == 5
     assert history.best_epoch == 2
     assert history.scores == []
+    assert history.stopped_early
 
 
 def test_runs_at_most_max_iter_epochs():
-    assert run(range(10, 0, -1), max_iter=4).losses == [10, 9, 8, 7]
+    history = run(range(10, 0, -1), max_iter=4)
+    assert history.losses == [10, 9, 8, 7]
+    assert not history.stopped_early
+    # The last epoch was run: nothing was saved.
+    assert not run([5, 4, 4, 4], max_iter=4).stopped_early
 
 
 def test_the_score_decides_where_there_is_one():

@@ -19,6 +19,7 @@ class History:
     losses: list[float] = field(default_factory=list)
     scores: list[float] = field(default_factory=list)
     best_epoch: int = 0
+    stopped_early: bool = False
 
     @property
     def n_iter(self) -> int:
@@ -84,6 +85,7 @@ def run_epochs(
             progress.set_postfix(_shown(history), refresh=False)
             progress.update()
             if waited >= n_iter_no_change:
+                history.stopped_early = epoch + 1 < max_iter
                 close_early(progress)
                 break
     return history

@@ -3,6 +3,7 @@
 Sentence-transformers and transformers are imported when a model is loaded, not with the package.
 """
 
+import copy
 import hashlib
 import importlib.util
 import json
@@ -33,6 +34,8 @@ _PACKAGED = {
         "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     )
 }
+#: Functions that may follow the linear layer, as modules.
+ACTIVATIONS: dict[str, type[nn.Module]] = {"identity": nn.Identity, "relu": nn.ReLU, "tanh": nn.Tanh}
 #: Padded tokens in one forward pass: large enough to keep the matrix products busy, small enough for the caches.
 PIECE_TOKENS = {"cpu": 512, "cuda": 32768}
 #: Texts tokenised at once, so that memory does not grow with the data set.
@@ -124,6 +127,14 @@ class TextBackbone:
         self.model.to(device)
         return self
 
+    def copy(self) -> "TextBackbone":
+        """Copy the weights; the tokenizer, which training does not change, is shared."""
+        model = self.model
+        transformer, after = copy.deepcopy(model.transformer), copy.deepcopy(list(model.after))
+        return TextBackbone(
+            TextModel(transformer, model.tokenizer, after, model.limit, lowers=model.lowers), self.max_length
+        )
+
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
         """Token ids of each text, special tokens included, truncated to ``longest``, not padded."""
         if self.lowers:
@@ -164,18 +175,10 @@ class TextBackbone:
                 yield vectors
 
     def _forward(self, tokens: Sequence[Sequence[int]], pooling: str, device: torch.device) -> Tensor:
-        longest = max(len(ids) for ids in tokens)
-        padded = torch.full((len(tokens), longest), self.model.tokenizer.pad_token_id or 0)
-        mask = torch.zeros(len(tokens), longest, dtype=torch.long)
-        for row, ids in enumerate(tokens):
-            padded[row, : len(ids)] = torch.tensor(ids)
-            mask[row, : len(ids)] = 1
-        padded, mask = padded.to(device), mask.to(device)
+        padded, mask = self.padded(tokens, device)
         vectors = self.transformer(input_ids=padded, attention_mask=mask)[0]  # (n_texts, longest, width)
         if pooling == "mean":
-            weights = mask.unsqueeze(2).to(vectors.dtype)
-            mean: Tensor = (vectors * weights).sum(1) / weights.sum(1)
-            return mean
+            return token_means(vectors, mask)
         if not len(self.model.after):
             msg = f"pooling={pooling!r}, but the text model was loaded for pooling='mean'; fit the encoder again."
             raise ValueError(msg)
@@ -184,6 +187,16 @@ class TextBackbone:
             features = module(features)
         pooled: Tensor = features["sentence_embedding"]
         return pooled
+
+    def padded(self, tokens: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor]:
+        """Token ids in one tensor, and 1 where there is one, each (n_texts, longest)."""
+        longest = max(len(ids) for ids in tokens)
+        padded = torch.full((len(tokens), longest), self.model.tokenizer.pad_token_id or 0)
+        mask = torch.zeros(len(tokens), longest, dtype=torch.long)
+        for row, ids in enumerate(tokens):
+            padded[row, : len(ids)] = torch.tensor(ids)
+            mask[row, : len(ids)] = 1
+        return padded.to(device), mask.to(device)
 
     def stored(self) -> StoredTextModel:
         """Give the model as plain data."""
@@ -204,6 +217,13 @@ class TextBackbone:
         return {"_model": None, "_stored": self.stored(), "max_length": self.max_length}
 
 
+def token_means(vectors: Tensor, mask: Tensor) -> Tensor:
+    """Mean of the token vectors of each text, (n_texts, width)."""
+    weights = mask.unsqueeze(2).to(vectors.dtype)
+    mean: Tensor = (vectors * weights).sum(1) / weights.sum(1)
+    return mean
+
+
 def export(
     backbone: TextBackbone,
     folder: Path,
@@ -212,8 +232,9 @@ def export(
     bias: np.ndarray | None,
     *,
     normalize: bool,
+    activation: str = "identity",
 ) -> None:
-    """Write a sentence-transformers folder of the same function: pooling, linear layer, unit length."""
+    """Write a sentence-transformers folder of the same function: pooling, linear layer, activation, unit length."""
     from sentence_transformers.sentence_transformer import modules as models
 
     after: list[Any] = list(backbone.model.after)
@@ -221,7 +242,7 @@ def export(
         after = [models.Pooling(backbone.width, pooling_mode="mean")]
     if weight is not None and bias is not None:
         with kept_torch_state():  # a new layer draws weights, which are then replaced
-            dense = models.Dense(weight.shape[1], len(weight), activation_function=nn.Identity())
+            dense = models.Dense(weight.shape[1], len(weight), activation_function=ACTIVATIONS[activation]())
         dense.load_state_dict({"linear.weight": torch.from_numpy(weight), "linear.bias": torch.from_numpy(bias)})
         after.append(dense)
     if normalize:

@@ -1,25 +1,23 @@
 """Training of features: a linear layer on frozen embeddings, or the whole text model, with the same loop."""
 
 import copy
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from scipy.linalg import orthogonal_procrustes
 from torch import Tensor, nn
-from torch.nn import functional
 
 from ..common.devices import seeded_torch
 from ..common.folds import fold_numbers, validation_rows
-from ..common.losses import supervised_contrastive_loss
 from ..common.training import History, run_epochs, shuffled_batches
-from .backbone import TextBackbone
+from .layers import LayerHeads
+from .objectives import Learner, Objective, Stage, SupConObjective, TrainingSettings, nearest_mean, shown
+from .rows import FrozenRows, Rows, TokenRows
 
-#: Dropout of frozen embeddings for their two views (full fine-tuning uses the dropout of the text model). With 0.05,
-#: 0.2 and 0.6, F1 is within 0.8 points (benchmarks/TRIED.md, *Before*).
-HEAD_DROPOUT = 0.4
+__all__ = ["ContrastiveSettings", "FrozenRows", "TokenRows", "cross_fit", "start_projection", "train_projection"]
+
 #: Share of warm-up steps, in which the learning rate rises: as in the authors' code.
 WARMUP = 0.1
 #: Number of folds; each fold's features come from a head that was trained without it. Chosen by hand: each costs a
@@ -35,91 +33,14 @@ CROSS_FIT_HALF = 150
 
 
 @dataclass(frozen=True)
-class ContrastiveSettings:
+class ContrastiveSettings(TrainingSettings):
     """Parameters of ``SupConTextEncoder``, by the same names."""
 
     loss: str
-    normalize: bool
     temperature: float
-    learning_rate: float
-    weight_decay: float
-    batch_size: int
-    max_iter: int
-    early_stopping: bool
-    validation_fraction: float
-    n_iter_no_change: int
-    tol: float
-    verbose: int | bool
 
-
-class Rows(Protocol):
-    """Texts as inputs of the linear layer, with or without dropout."""
-
-    def views(self, rows: np.ndarray) -> Tensor:
-        """Give two dropout views of each text, one block after the other, (2 · n_rows, width)."""
-
-    def plain(self, rows: np.ndarray) -> Tensor:
-        """Give each text without dropout, (n_rows, width)."""
-
-    def parameters(self) -> list[nn.Parameter]:
-        """Give the trained parameters besides the linear layer."""
-
-    def modules_to_keep(self) -> list[nn.Module]:
-        """Give the modules that training changes."""
-
-
-class FrozenRows:
-    """Embeddings that are computed once; their views are made with dropout.
-
-    Parameters
-    ----------
-    embeddings : Tensor of shape (n_texts, width)
-    """
-
-    def __init__(self, embeddings: Tensor) -> None:
-        self.embeddings = embeddings
-
-    def views(self, rows: np.ndarray) -> Tensor:
-        chosen = self.plain(rows)
-        return functional.dropout(torch.cat([chosen, chosen]), HEAD_DROPOUT)
-
-    def plain(self, rows: np.ndarray) -> Tensor:
-        return self.embeddings[torch.from_numpy(rows).to(self.embeddings.device)]
-
-    def parameters(self) -> list[nn.Parameter]:
-        return []
-
-    def modules_to_keep(self) -> list[nn.Module]:
-        return []
-
-
-class TokenRows:
-    """Tokenised texts, embedded at every step; their views are made with the dropout of the text model."""
-
-    def __init__(self, backbone: TextBackbone, texts: Sequence[str], pooling: str) -> None:
-        self.backbone, self.pooling = backbone, pooling
-        self.tokens = backbone.tokenize(texts)
-        backbone.transformer.requires_grad_(True)
-
-    def views(self, rows: np.ndarray) -> Tensor:
-        self.backbone.model.train()
-        return self._pooled(np.concatenate([rows, rows]))
-
-    def plain(self, rows: np.ndarray) -> Tensor:
-        self.backbone.model.eval()
-        return self._pooled(rows)
-
-    def parameters(self) -> list[nn.Parameter]:
-        return [p for p in self.backbone.model.parameters() if p.requires_grad]
-
-    def modules_to_keep(self) -> list[nn.Module]:
-        return [self.backbone.transformer]
-
-    def _pooled(self, rows: np.ndarray) -> Tensor:
-        device = next(self.backbone.transformer.parameters()).device
-        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            pooled = self.backbone.pooled([self.tokens[i] for i in rows], self.pooling)
-        return pooled.float()
+    def objective(self, learner: Learner) -> Objective:
+        return SupConObjective(learner, self.loss, self.temperature)
 
 
 def start_projection(width: int, n_components: int, seed: int) -> nn.Linear:
@@ -142,16 +63,16 @@ def train_projection(
     rows: Rows,
     classes: np.ndarray,
     n_classes: int,
-    projection: nn.Linear,
-    settings: ContrastiveSettings,
+    projection: nn.Linear | LayerHeads,
+    settings: TrainingSettings,
     seed: int,
     blocks: np.ndarray | None = None,
     n_validation: int = 0,
 ) -> History:
     """Train the linear layer, and the parameters of ``rows``, in place.
 
-    With early stopping the weights of the epoch with the best accuracy are kept: the share of validation texts whose
-    nearest class mean is that of their own class. The means are those of the training texts, without dropout. Of epochs
+    With early stopping the weights of the epoch with the best accuracy on the validation texts are kept. The classifier
+    of the objective answers, or without one the nearest class mean of the training texts, without dropout. Of epochs
     with the same accuracy the first is kept, as in the authors' code: later ones fit the training texts more closely,
     with no gain on the others.
 
@@ -160,9 +81,10 @@ def train_projection(
     rows : FrozenRows or TokenRows
     classes : ndarray of shape (n_texts,)
     n_classes : int
-    projection : torch.nn.Linear
+    projection : torch.nn.Linear or LayerHeads
         On the device of the rows.
-    settings : ContrastiveSettings
+    settings : TrainingSettings
+        They make the objective: what is minimised.
     seed : int
         The caller's random state is not touched.
     blocks : ndarray of shape (n_texts,), optional
@@ -173,7 +95,7 @@ def train_projection(
     """
     device = projection.weight.device
     with seeded_torch(seed, device), torch.enable_grad():
-        return _ContrastiveTrainer(rows, classes, n_classes, projection, settings, seed, blocks, n_validation).run()
+        return _Trainer(rows, classes, n_classes, projection, settings, seed, blocks, n_validation).run()
 
 
 def cross_fit(
@@ -236,53 +158,49 @@ def cross_fit(
             len(watched),
         )
         with torch.no_grad():
-            unseen = _shown(head(embeddings), settings)
+            unseen = shown(head(embeddings), settings)
             # All heads have the same initialisation: directions without a trained difference should not be rotated.
             overlap = unseen[rest].T @ final[rest]
             overlap.diagonal().add_(IDENTITY_WEIGHT * len(rest) / n_components)
             # The rotation nearest to the overlap of two feature matrices rotates one onto the other.
             turn = orthogonal_procrustes(np.eye(n_components, dtype=np.float32), overlap.cpu().numpy())[0]
             features[out] += share * (unseen[out] @ torch.from_numpy(turn).to(unseen.device) - final[out])
-    return _shown(features, settings)
+    return shown(features, settings)
 
 
-def _shown(features: Tensor, settings: ContrastiveSettings) -> Tensor:
-    return functional.normalize(features, dim=1) if settings.normalize else features
-
-
-class _ContrastiveTrainer:
+class _Trainer:
     def __init__(
         self,
         rows: Rows,
         classes: np.ndarray,
         n_classes: int,
-        projection: nn.Linear,
-        settings: ContrastiveSettings,
+        projection: nn.Linear | LayerHeads,
+        settings: TrainingSettings,
         seed: int,
         blocks: np.ndarray | None,
         n_validation: int,
     ) -> None:
-        self.rows, self.projection, self.settings = rows, projection, settings
-        self.rng = np.random.default_rng(seed)
-        self.n_classes, self.device = n_classes, projection.weight.device
+        self.settings, self.rng = settings, np.random.default_rng(seed)
         held = np.arange(len(classes)) >= len(classes) - n_validation
         if settings.early_stopping and not n_validation:
             held = validation_rows(classes, settings.validation_fraction, self.rng, blocks)
         self.training, self.held_out = np.flatnonzero(~held), np.flatnonzero(held)
-        self.classes = torch.from_numpy(classes).to(self.device)
+        self.learner = Learner(rows, projection, classes, n_classes, self.training, settings, self.rng)
         self.modules: list[nn.Module] = [projection, *rows.modules_to_keep()]
-        # The softmax loss needs class weights, which are dropped after training.
-        self.class_weights = nn.Linear(projection.out_features, n_classes).to(self.device)
-        parameters = [*projection.parameters(), *rows.parameters()]
-        if settings.loss == "softmax":
-            parameters += list(self.class_weights.parameters())
-        rate = settings.learning_rate
-        self.optimizer = torch.optim.AdamW(
-            [{"params": parameters, "initial_lr": rate}], lr=rate, weight_decay=settings.weight_decay, fused=True
+        self.objective = settings.objective(self.learner)
+        self.parameters = [*projection.parameters(), *rows.parameters(), *self.objective.parameters()]
+        self.stages = [(stage, *self._optimizer(stage)) for stage in self.objective.stages()]
+
+    def _optimizer(self, stage: Stage) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LambdaLR]:
+        rate = self.settings.learning_rate if stage.learning_rate is None else stage.learning_rate
+        optimizer = torch.optim.AdamW(
+            [{"params": self.parameters, "initial_lr": rate}],
+            lr=rate,
+            weight_decay=self.settings.weight_decay,
+            fused=True,
         )
-        self.schedule = _warmup_then_cosine(
-            self.optimizer, settings.max_iter * -(-len(self.training) // settings.batch_size)
-        )
+        n_steps = 1 if stage.whole else -(-len(self.training) // self.settings.batch_size)
+        return optimizer, _warmup_then_cosine(optimizer, self.settings.max_iter * n_steps)
 
     def run(self) -> History:
         best: list[dict[str, Any]] = []
@@ -308,42 +226,37 @@ class _ContrastiveTrainer:
         return history
 
     def _run_epoch(self) -> float:
-        total = 0.0
-        for batch in shuffled_batches(len(self.training), self.settings.batch_size, self.rng):
-            total += self._step(self.training[batch]) * len(batch)
-        return total / len(self.training)
+        """Run all stages; the loss is the sum of theirs, each a mean over texts."""
+        self.objective.start_epoch()
+        loss = 0.0
+        for stage, optimizer, schedule in self.stages:
+            total, n_rows = 0.0, len(self.training)
+            batches = [np.arange(n_rows)] if stage.whole else None
+            for batch in batches or shuffled_batches(n_rows, self.settings.batch_size, self.rng):
+                total += self._step(stage, self.training[batch], optimizer) * len(batch)
+                schedule.step()
+            loss += total / n_rows
+        return loss
 
-    def _step(self, batch: np.ndarray) -> float:
-        classes = self.classes[torch.from_numpy(batch).to(self.device)].repeat(2)
-        features = self.projection(self.rows.views(batch))
-        directions = functional.normalize(features, dim=1)
-        if self.settings.loss == "softmax":
-            features = directions if self.settings.normalize else features
-            loss = functional.cross_entropy(self.class_weights(features), classes)
-        else:
-            loss = supervised_contrastive_loss(directions, classes, self.settings.temperature)
-        self.optimizer.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimizer.step()
-        self.schedule.step()
-        return loss.item()
+    def _step(self, stage: Stage, batch: np.ndarray, optimizer: torch.optim.Optimizer) -> float:
+        """Step once along the gradients of all parts of the loss."""
+        optimizer.zero_grad()
+        total = 0.0
+        for loss in stage.losses(batch):
+            loss.backward()  # type: ignore[no-untyped-call]
+            total += loss.item()
+        if self.settings.max_grad_norm is not None:
+            nn.utils.clip_grad_norm_(self.parameters, self.settings.max_grad_norm)
+        optimizer.step()
+        return total
 
     def _score(self) -> float:
-        """Give the accuracy of the nearest class mean on the validation texts."""
+        """Give the accuracy on the validation texts, of the objective's classifier or of the nearest class mean."""
         with torch.no_grad():
-            features, classes = self._without_dropout(self.training)
-            sums = features.new_zeros(self.n_classes, features.shape[1]).index_add_(0, classes, features)
-            counts = torch.bincount(classes, minlength=self.n_classes)
-            new, truth = self._without_dropout(self.held_out)
-            distances = torch.cdist(new, sums / counts.unsqueeze(1).clamp_min(1))
-            # A fold may have no text of a class.
-            distances[:, counts == 0] = torch.inf
-            return (distances.argmin(1) == truth).double().mean().item()
-
-    def _without_dropout(self, chosen: np.ndarray) -> tuple[Tensor, Tensor]:
-        """Features of texts, as ``transform`` gives them, and their classes."""
-        features = _shown(self.projection(self.rows.plain(chosen)), self.settings)
-        return features, self.classes[torch.from_numpy(chosen).to(self.device)]
+            new, truth = self.learner.plain(self.held_out), self.learner.classes_of(self.held_out)
+            scores = self.objective.logits(new)
+            answers = nearest_mean(self.learner, new) if scores is None else scores.argmax(1)
+            return (answers == truth).double().mean().item()
 
 
 def _warmup_then_cosine(optimizer: torch.optim.Optimizer, n_steps: int) -> torch.optim.lr_scheduler.LambdaLR:
