@@ -129,14 +129,19 @@ class Server:
         ways = CONSTRAINTS if wanted == "auto" else (wanted,)
         for way in ways:
             try:
-                return way, self.ask(way, messages)
+                return way, self.ask(way, messages, may_be_unknown=way != ways[-1])
             except RequestError as error:
                 if way == ways[-1] or error.status not in _UNKNOWN_FORMAT:
                     raise
         raise AssertionError
 
-    def ask(self, constraint: str, messages: Callable[[bool], list[Message]]) -> Answer:
+    def ask(
+        self, constraint: str, messages: Callable[[bool], list[Message]], *, may_be_unknown: bool = False
+    ) -> Answer:
         """Ask once, and again after errors that may pass.
+
+        Some servers answer a field that they do not know as an error of their own (500): with ``may_be_unknown``, one
+        such answer is enough of a reason to ask once more, and two to give up.
 
         Raises
         ------
@@ -149,7 +154,8 @@ class Server:
             if isinstance(problem, Answer):
                 self.has_answered = True
                 return problem
-            if not passes or attempt == self._settings.max_retries or self._stop.is_set():
+            is_unknown = may_be_unknown and problem.status == 500 and attempt > 0
+            if not passes or is_unknown or attempt == self._settings.max_retries or self._stop.is_set():
                 raise problem
             with self._lock:
                 self.n_retries += 1

@@ -78,7 +78,8 @@ class LocalServer:
         if self.before is not None and self.before(handler, body, number):
             return
         if "response_format" in body and "json_schema" not in self.knows:
-            handler.answer(422, {"detail": "response_format: Input should be 'text' or 'json_object'"})
+            # As llama-cpp-python does.
+            handler.answer(500, {"error": {"message": "1 validation error: Input should be 'text' or 'json_object'"}})
             return
         if "grammar" in body and "grammar" not in self.knows:
             handler.answer(400, {"error": {"message": "Unknown field: grammar"}})

@@ -1,0 +1,101 @@
+"""Promise: all of it works with a real language model behind a real server, where both are installed."""
+
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+
+from skellipsoid import PromptOpenSetClassifier
+
+pytest.importorskip("openai")
+pytest.importorskip("llama_cpp")
+pytest.importorskip("sse_starlette", reason="the extra [server] of llama-cpp-python")
+pytestmark = pytest.mark.slow
+
+TRAIN = ["wake me at six", "alarm for noon", "dim the lamp", "lights off"]
+LABELS = ["alarm", "alarm", "light", "light"]
+NEW = ["set an alarm for seven", "turn off the light in the kitchen", "😀", "alarm"]
+
+
+@pytest.fixture(scope="module")
+def server(smollm):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "llama_cpp.server", "--model", str(smollm), "--n_ctx", "512", "--n_threads", "1"]
+    process = subprocess.Popen(
+        [*command, "--host", "127.0.0.1", "--port", str(port), "--n_threads_batch", "1", "--verbose", "False"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        for _ in range(240):
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/models", timeout=5):
+                    break
+            except (urllib.error.URLError, OSError):
+                assert process.poll() is None, "the server of llama-cpp-python did not start"
+                time.sleep(0.5)
+        yield f"http://127.0.0.1:{port}/v1", process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def fitted(server, **params):
+    return PromptOpenSetClassifier(base_url=server[0], timeout=300, **params).fit(TRAIN, LABELS)
+
+
+def test_every_answer_is_a_label(server):
+    clf = fitted(server)
+    answers = clf.predict(NEW)
+    assert {*answers} <= {"alarm", "light", "-1"}
+    assert clf.last_call_["n_no_label"] == 0
+    # This server refuses a schema, and knows grammars.
+    assert clf.last_call_["constraint"] == "grammar"
+    assert clf.last_call_["prompt_tokens"] > 4 * 50
+    assert 4 <= clf.last_call_["completion_tokens"] <= 4 * 8
+    assert fitted(server).predict(NEW).tolist() == answers.tolist()
+
+
+def test_examples_change_the_prompt_and_are_followed(server):
+    clf = fitted(server, n_examples=3, encoder=TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4)))
+    # A text that equals a training text is answered as the last example shows.
+    assert clf.predict(TRAIN).tolist() == LABELS
+    plain = fitted(server).predict(TRAIN)
+    assert {*plain} <= {"alarm", "light", "-1"}
+
+
+def test_free_answers_are_read_or_counted(server):
+    clf = fitted(server, constraint="none", request_options={"max_tokens": 12})
+    answers = clf.predict(NEW)
+    assert {*answers} <= {"alarm", "light", "-1"}
+    assert 0 <= clf.last_call_["n_no_label"] <= 4
+    assert len(clf.last_call_["no_label"]) <= clf.last_call_["n_no_label"]
+
+
+def test_a_text_that_is_too_long_is_one_sentence_and_loses_nothing(server, tmp_path):
+    clf = fitted(server, constraint="grammar", max_retries=0, n_concurrent=1, cache=tmp_path / "answers.sqlite")
+    with pytest.raises((ValueError, ConnectionError), match=r"HTTP (400|500): .*; 1 of 2 answers are kept|are kept"):
+        clf.predict(["wake me", "lamp " * 600])
+    assert clf.predict(["wake me"]).shape == (1,)
+    assert clf.last_call_["n_from_cache"] == 1
+
+
+def test_a_server_that_is_killed_half_way_loses_nothing(server, smollm, tmp_path):
+    address, process = server
+    clf = fitted(server, constraint="grammar", n_concurrent=2, max_retries=1, cache=tmp_path / "answers.sqlite")
+    texts = [f"{word} {i}" for i in range(200) for word in ("alarm", "lamp")]
+    import threading
+
+    threading.Timer(4.0, process.kill).start()
+    with pytest.raises(ConnectionError, match=r"no connection: .* of 400 answers are kept in the cache"):
+        clf.predict(texts)
+    with pytest.raises(ConnectionError, match=r"check base_url, and that the server runs"):
+        clf.predict(texts)
+    assert address
