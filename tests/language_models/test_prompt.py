@@ -197,6 +197,13 @@ def test_what_an_answer_means(serve, said, label):
     assert clf.last_call_["no_label"] == ([] if label else [(said or "")[:200]])
 
 
+@pytest.mark.parametrize("content", [[{"type": "text", "text": "alarm"}], 5])
+def test_an_answer_that_is_no_text_is_no_label(serve, content, tmp_path):
+    clf = fitted(serve(lambda text: content), constraint="none", cache=tmp_path / "answers.sqlite")
+    assert clf.predict(["x"]).tolist() == ["-1"]
+    assert clf.last_call_["n_no_label"] == 1
+
+
 def test_labels_that_differ_in_case_are_told_apart(serve):
     server = serve(lambda text: text)
     clf = PromptOpenSetClassifier(base_url=server.url, constraint="none").fit(["a", "b"], ["A", "a"])
@@ -563,6 +570,7 @@ def test_a_key_in_place_of_its_name_is_not_repeated(serve, key):
         ({"base_url": "http://[bad/v1"}, r"is no address of a server"),
         ({"request_options": {"messages": []}}, r"request_options holds 'messages', which the classifier sets itself"),
         ({"request_options": {"extra_headers": {"a": "b"}}}, r"holds 'extra_headers'"),
+        ({"request_options": {"seed": {1}}}, r"request_options cannot be sent as JSON \(.*set.*\); use numbers"),
         ({"n_examples": -1}, "n_examples"),
         ({"n_concurrent": 0}, "n_concurrent"),
         ({"timeout": 0}, "timeout"),

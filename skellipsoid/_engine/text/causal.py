@@ -87,19 +87,14 @@ class CausalModel:
             raise _unloadable(name, error) from error
 
     @property
-    def width(self) -> int:
-        """Length of a token vector."""
-        return int(self.model.get_input_embeddings().embedding_dim)
-
-    @property
     def n_layers(self) -> int:
         """Number of layers; the states before the first one are those of layer 0."""
-        return int(self.model.config.num_hidden_layers)
+        return int(self.model.config.get_text_config().num_hidden_layers)
 
     @property
     def longest(self) -> int | None:
         """Largest number of tokens of a text by the model's positions; ``None`` if it has no limit."""
-        limit = getattr(self.model.config, "max_position_embeddings", None)
+        limit = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
         return int(limit) if limit and 0 < limit < _NO_LIMIT else None
 
     def to(self, device: torch.device) -> "CausalModel":
@@ -157,14 +152,14 @@ class CausalModel:
                 # Texts with the same tokens are read once, so that their vectors are exactly equal.
                 distinct: dict[tuple[int, ...], int] = {}
                 rows = [distinct.setdefault(tuple(ids), len(distinct)) for ids in window]
-                tokens = list(distinct)
-                vectors = torch.empty(len(tokens), self.width)
+                tokens, parts = list(distinct), []
                 most = PIECE_TOKENS.get(self.model.device.type, PIECE_TOKENS["cpu"])
-                for piece in length_sorted_pieces(np.array([len(ids) for ids in tokens]), most):
-                    vectors[piece] = self._pooled([tokens[row] for row in piece], reading).float().cpu()
+                pieces = length_sorted_pieces(np.array([len(ids) for ids in tokens]), most)
+                for piece in pieces:
+                    parts.append(self._pooled([tokens[row] for row in piece], reading).float().cpu())
                     progress.update(len(piece))
                 progress.update(len(window) - len(distinct))
-                yield vectors[rows]
+                yield torch.cat(parts)[np.argsort(np.concatenate(pieces))[rows]]
 
     def _pooled(self, tokens: Sequence[Sequence[int]], reading: Reading) -> Tensor:
         device = self.model.device
