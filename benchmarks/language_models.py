@@ -93,8 +93,11 @@ def choose_layer(data_home: str | None, file: Path) -> None:
         [rng.choice(np.flatnonzero(labels == label), N_CHOICE, replace=False) for label in np.unique(labels)]
     )
     texts, labels = texts[rows], labels[rows]
-    model = CausalModel.load(str(file), torch.float32)
     print(f"{len(texts)} training rows, {len(dev_texts)} development rows, {np.mean(dev_labels == OPEN):.0%} open")
+    boundary = EllipsoidOpenSetClassifier(random_state=0)
+    answers = make_pipeline(SupConTextEncoder(finetune="none"), boundary).fit(texts, labels).predict(dev_texts)
+    print(f"MiniLM, frozen: {100 * open_set_f1_score(dev_labels, answers):.1f}", flush=True)
+    model = CausalModel.load(str(file), torch.float32)
     for prompt in PROMPTS:
         states = states_of(model, [*texts, *dev_texts], prompt)
         for pooling, per_layer in states.items():
