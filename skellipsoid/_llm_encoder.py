@@ -185,6 +185,23 @@ class LLMTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.n_layers_ = model.n_layers
         return self
 
+    def fit_transform(self, X: ArrayLike, y: ArrayLike | None = None, **fit_params: Any) -> NDArray[np.float32]:
+        """Load the language model and embed the same texts; the features are those of ``transform``.
+
+        Parameters
+        ----------
+        X : sequence of str of shape (n_samples,)
+        y : array-like of shape (n_samples,), default=None
+            Not used.
+        **fit_params : dict
+            As in scikit-learn; ``fit`` takes none.
+
+        Returns
+        -------
+        features : ndarray of shape (n_samples, width), float32
+        """
+        return np.asarray(self.fit(X, y, **fit_params).transform(X))
+
     def transform(self, X: ArrayLike) -> NDArray[np.float32]:
         """Embed texts.
 

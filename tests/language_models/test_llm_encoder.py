@@ -260,6 +260,8 @@ def test_it_works_before_any_classifier(tiny_causal, texts, labels):
     assert names[:2].tolist() == ["llmtextencoder0", "llmtextencoder1"]
     frame = LLMTextEncoder(tiny_causal).set_output(transform="pandas").fit(texts).transform(texts)
     assert frame.shape == (len(texts), 32)
+    again = LLMTextEncoder(tiny_causal).set_output(transform="pandas").fit_transform(texts)
+    pd.testing.assert_frame_equal(again, frame)
 
 
 def test_a_search_over_its_layer(tiny_causal, texts, labels):
