@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from ._ellipsoid import EllipsoidOpenSetClassifier
     from ._encoder import SupConTextEncoder
     from ._explain import explain
+    from ._llm_encoder import LLMTextEncoder
     from ._monitor import OpenShareMonitor
     from ._operating_point import TunedOperatingPointCV, set_operating_point
+    from ._prompt import PromptOpenSetClassifier
     from ._traffic import estimate_open_share, predict_open_proba
     from .baselines._own_score import ScoreOpenSetClassifier
     from .persistence import load, save
@@ -26,7 +28,9 @@ __all__ = [
     "DiscoveredClasses",
     "EliDecide",
     "EllipsoidOpenSetClassifier",
+    "LLMTextEncoder",
     "OpenShareMonitor",
+    "PromptOpenSetClassifier",
     "ScoreOpenSetClassifier",
     "SupConTextEncoder",
     "TunedOperatingPointCV",
@@ -59,7 +63,9 @@ _MODULE_OF = {
     "DiscoveredClasses": "_discovery",
     "EliDecide": "_elidecide",
     "EllipsoidOpenSetClassifier": "_ellipsoid",
+    "LLMTextEncoder": "_llm_encoder",
     "OpenShareMonitor": "_monitor",
+    "PromptOpenSetClassifier": "_prompt",
     "ScoreOpenSetClassifier": "baselines._own_score",
     "SupConTextEncoder": "_encoder",
     "TunedOperatingPointCV": "_operating_point",

@@ -24,7 +24,7 @@ def test_the_estimators_load_nothing_that_only_some_need(fresh_python):
     script = (
         "import sys, skellipsoid, skellipsoid._engine.text.backbone\n"
         "every = [getattr(skellipsoid, name) for name in skellipsoid.__all__]\n"
-        "heavy = ['sentence_transformers', 'transformers', 'matplotlib', 'pooch']\n"
+        "heavy = ['sentence_transformers', 'transformers', 'matplotlib', 'pooch', 'openai', 'gguf', 'accelerate']\n"
         "print([name for name in heavy if name in sys.modules], skellipsoid.EllipsoidOpenSetClassifier.__name__)"
     )
     answer = fresh_python(script)
@@ -153,7 +153,7 @@ def modules_of(folder):
     return found
 
 
-@pytest.mark.parametrize("folder", ["benchmark", "_engine.boundary", "_engine.common", "_engine.text"])
+@pytest.mark.parametrize("folder", ["benchmark", "_engine.boundary", "_engine.common", "_engine.text", "_prompt"])
 def test_no_modules_import_each_other_in_a_circle(folder):
     waiting = modules_of(folder)
     while waiting:

@@ -75,6 +75,9 @@ def _describe_part(estimator: Any, folder: str, what: str, *, fitted: bool) -> t
 
 def _check_kind(estimator: Any, what: str) -> None:
     kind = KINDS.get(type(estimator).__name__)
+    if reason := getattr(type(estimator), "_not_saved", ""):
+        msg = f"{what} is a {type(estimator).__name__}, which cannot be saved: {reason}."
+        raise TypeError(msg)
     if kind is None or kind.cls is not type(estimator):
         others = ", ".join(name for name, kind in KINDS.items() if kind.cls.__module__.startswith("sklearn."))
         msg = (
