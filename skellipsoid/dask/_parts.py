@@ -82,10 +82,14 @@ def samples_of(part: Any) -> Any:
 
 def delayed_parts(collection: Any) -> list[Any]:
     """List the partitions as delayed objects; an array is divided by rows alone."""
+    import dask
+
     if hasattr(collection, "chunks"):
         whole = dict.fromkeys(range(1, collection.ndim), -1)
         collection = collection.rechunk(whole) if whole else collection
-    parts = collection.to_delayed()
+    # Dask would join those partitions of a file that are small without the other columns.
+    with dask.config.set({"optimization.tune.active": False}):
+        parts = collection.to_delayed()
     return list(parts.ravel()) if isinstance(parts, np.ndarray) else list(parts)
 
 

@@ -15,6 +15,7 @@ from .._base import BaseOpenSetClassifier
 from .._pipelines import read_estimator, split_estimator
 from .._text_features import TextFeatures
 from ..persistence import load
+from ..persistence._folder import MANIFEST
 from ._parts import Kind, delayed_parts, kind_of, naming_partition, require_dask, samples_of
 
 
@@ -188,13 +189,13 @@ class _Shipped:
         if isinstance(model, str | PathLike):
             folder = Path(model).resolve()
             estimator = load(folder)
-            task = delayed(load, pure=True)(folder, dask_key_name=f"skellipsoid-model-{_digest(estimator)}")
-            return cls(estimator, task)
-        return cls(model, delayed(model, name=f"skellipsoid-model-{_digest(model)}", traverse=False))
+            name = _name((folder / MANIFEST).read_bytes())  # it has the hashes of all files
+            return cls(estimator, delayed(load)(folder, dask_key_name=name))
+        return cls(model, delayed(model, name=_name(pickle.dumps(model)), traverse=False))
 
 
-def _digest(estimator: Any) -> str:
-    return sha256(pickle.dumps(estimator)).hexdigest()[:32]
+def _name(content: bytes) -> str:
+    return f"skellipsoid-model-{sha256(content).hexdigest()[:32]}"
 
 
 def _by_sample(method: str, model: Any, X: Any) -> Any:
