@@ -14,6 +14,7 @@ from torch.nn import functional
 from ..common.devices import seeded_torch
 from ..common.folds import fold_numbers, validation_rows
 from ..common.losses import supervised_contrastive_loss
+from ..common.shards import Shards
 from ..common.training import History, run_epochs, shuffled_batches
 from .backbone import TextBackbone
 
@@ -172,8 +173,15 @@ def train_projection(
         class's blocks.
     """
     device = projection.weight.device
+    # A head is trained in seconds: each process of a group trains it alone.
+    shards = Shards.of_group() if isinstance(rows, TokenRows) else Shards()
     with seeded_torch(seed, device), torch.enable_grad():
-        return _ContrastiveTrainer(rows, classes, n_classes, projection, settings, seed, blocks, n_validation).run()
+        trainer = _ContrastiveTrainer(
+            rows, classes, n_classes, projection, settings, seed, blocks, n_validation, shards
+        )
+        if shards.rank:
+            torch.manual_seed(seed + shards.rank)  # all begin with the same weights, but each has dropout of its own
+        return trainer.run()
 
 
 def cross_fit(
@@ -261,8 +269,9 @@ class _ContrastiveTrainer:
         seed: int,
         blocks: np.ndarray | None,
         n_validation: int,
+        shards: Shards,
     ) -> None:
-        self.rows, self.projection, self.settings = rows, projection, settings
+        self.rows, self.projection, self.settings, self.shards = rows, projection, settings, shards
         self.rng = np.random.default_rng(seed)
         self.n_classes, self.device = n_classes, projection.weight.device
         held = np.arange(len(classes)) >= len(classes) - n_validation
@@ -301,7 +310,7 @@ class _ContrastiveTrainer:
             loss_breaks_ties=False,
             keep_best=keep_best if with_score else None,
             label="encoder",
-            verbose=self.settings.verbose,
+            verbose=self.settings.verbose if self.shards.rank == 0 else 0,
         )
         for module, state in zip(self.modules, best, strict=False):
             module.load_state_dict(state)
@@ -314,8 +323,10 @@ class _ContrastiveTrainer:
         return total / len(self.training)
 
     def _step(self, batch: np.ndarray) -> float:
-        classes = self.classes[torch.from_numpy(batch).to(self.device)].repeat(2)
-        features = self.projection(self.rows.views(batch))
+        own = self.shards.part(batch)
+        views = self.rows.views(own) if len(own) else self.projection.weight.new_zeros(0, self.projection.in_features)
+        features = self.shards.gathered(self.projection(views), batch, n_views=2)
+        classes = self.classes[torch.from_numpy(self.shards.order(batch, n_views=2)).to(self.device)]
         directions = functional.normalize(features, dim=1)
         if self.settings.loss == "softmax":
             features = directions if self.settings.normalize else features
@@ -324,6 +335,7 @@ class _ContrastiveTrainer:
             loss = supervised_contrastive_loss(directions, classes, self.settings.temperature)
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
+        self.shards.sum_gradients([*self.projection.parameters(), *self.rows.parameters()])
         self.optimizer.step()
         self.schedule.step()
         return loss.item()
