@@ -2,14 +2,16 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from skellipsoid import SupConTextEncoder
+from skellipsoid import SupConTextEncoder, load
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="torchrun needs libuv there")
 
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 #: What each process of torchrun runs: gradients of one batch, then whole fits.
 SCRIPT = """
 import sys
@@ -60,9 +62,8 @@ def trained(build_model, texts, tmp_path_factory, fresh_environment):
     model = build_model(folder / "model", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     np.save(folder / "rows.npy", np.random.default_rng(0).normal(size=(13, 6)).astype(np.float32))
     (folder / "script.py").write_text(SCRIPT)
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     done = subprocess.run(
-        [*command, str(folder / "script.py"), str(folder), str(model), *texts],
+        [*TORCHRUN, str(folder / "script.py"), str(folder), str(model), *texts],
         env=fresh_environment() | {"HF_HUB_OFFLINE": "1"},
         capture_output=True,
         text=True,
@@ -104,6 +105,22 @@ def test_two_processes_train_the_encoder_of_one(loss, trained, texts):
     np.testing.assert_allclose(first[f"{loss}_curve"], one.loss_curve_, rtol=1e-3)
     np.testing.assert_allclose(first[f"{loss}_features"], one.transform(texts), atol=5e-3)
     np.testing.assert_array_equal(first[f"{loss}_features"], second[f"{loss}_features"])
+
+
+@pytest.mark.slow
+def test_the_script_of_the_guide_trains_an_encoder(minilm, tmp_path, fresh_environment):
+    script = Path(__file__).parents[1] / "docs" / "guide" / "train_by_processes.py"
+    done = subprocess.run(
+        [*TORCHRUN, str(script)],
+        cwd=tmp_path,
+        env=fresh_environment() | {"HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    assert load(tmp_path / "my-encoder").transform(["where is my parcel"]).shape == (1, 384)
 
 
 def test_without_a_seed_all_processes_have_the_same(trained):

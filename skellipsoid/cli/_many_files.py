@@ -38,7 +38,7 @@ def answer_files(options: argparse.Namespace, answers: Callable[[list[str]], Ite
             progress.update()
     done = len(files) - len(waiting)
     there = f"; {done} had their answers already" if done else ""
-    print(f"The answers to {len(waiting)} files are in {folder}{there}")
+    print(f"The answers to {len(waiting)} file{'' if len(waiting) == 1 else 's'} are in {folder}{there}")
 
 
 def _files(data: Path) -> list[Path]:
