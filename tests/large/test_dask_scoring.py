@@ -65,9 +65,11 @@ def test_a_column_of_vectors_from_parquet_is_scored(call, cluster, samples, fitt
 
 
 def test_texts_of_a_series_and_of_a_bag_are_scored(
-    call, cluster, texts, labels, open_texts, large_classifier, tmp_path
+    call, cluster, texts, labels, open_texts, large_classifier, tiny_model, tmp_path
 ):
-    model = make_pipeline(SupConTextEncoder(finetune="none", verbose=0), clone(large_classifier)).fit(texts, labels)
+    model = make_pipeline(SupConTextEncoder(tiny_model, finetune="none", verbose=0), clone(large_classifier)).fit(
+        texts, labels
+    )
     skellipsoid.save(model, tmp_path / "model")  # Dask warns of a graph with a text model in it
     skellipsoid.save(model[0], tmp_path / "encoder")
     new = [*texts[:5], *open_texts, "emoji 🚚 καλημέρα"]
@@ -78,7 +80,7 @@ def test_texts_of_a_series_and_of_a_bag_are_scored(
     np.testing.assert_allclose(p_values, model[-1].known_p_value(model[:-1].transform(new)), atol=1e-5)
     for collection in (series, bag):
         features = call("transform", tmp_path / "encoder", collection)
-        assert (features.shape[1], features.dtype) == (384, np.float32)
+        assert (features.shape[1], features.dtype) == (32, np.float32)
         np.testing.assert_allclose(features.compute(), model[0].transform(new), atol=1e-6)
 
 
