@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import baselines, benchmark, datasets, metrics, model_selection, plotting
+    from . import baselines, benchmark, dask, datasets, metrics, model_selection, plotting
     from ._changes import add_classes, merge_classes, remove_classes, update_classes
     from ._compare import Comparison, compare
     from ._data_check import check_training_features, check_training_texts
@@ -41,6 +41,7 @@ __all__ = [
     "check_training_features",
     "check_training_texts",
     "compare",
+    "dask",
     "datasets",
     "discover_classes",
     "estimate_open_share",
@@ -84,7 +85,7 @@ _MODULE_OF = {
     "set_operating_point": "_operating_point",
     "update_classes": "_changes",
 }
-_MODULES = ("baselines", "benchmark", "datasets", "metrics", "model_selection", "persistence", "plotting")
+_MODULES = ("baselines", "benchmark", "dask", "datasets", "metrics", "model_selection", "persistence", "plotting")
 
 
 def __getattr__(name: str) -> Any:

@@ -114,7 +114,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         check_squares(X)
         is_open = y == self.open_label_
         self.classes_, known_classes = np.unique(y[~is_open], return_inverse=True)
-        self._check_classes(is_open)
+        self._check_classes(len(is_open), int(is_open.sum()))
         n_classes = len(self.classes_)
         codes = np.full(len(X), n_classes, dtype=np.int64)
         codes[~is_open] = known_classes
@@ -169,22 +169,22 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             )
         return rows
 
-    def _check_classes(self, is_open: NDArray[np.bool_]) -> None:
+    def _check_classes(self, n_rows: int, n_open: int) -> None:
         if not len(self.classes_):
             msg = (
-                f"Every one of the {len(is_open)} rows has the open label {self.open_label_!r}: y must hold at least "
+                f"Every one of the {n_rows} rows has the open label {self.open_label_!r}: y must hold at least "
                 "one known class; pass another open_label if this label is a class of yours."
             )
             raise ValueError(msg)
-        if len(self.classes_) < 2 and is_open.any():
+        if len(self.classes_) < 2 and n_open:
             warn(
-                f"{is_open.sum()} rows with the label {self.open_label_!r} were read as open, which leaves the single "
+                f"{n_open} rows with the label {self.open_label_!r} were read as open, which leaves the single "
                 f"class {self.classes_[:1].tolist()[0]!r}; pass another open_label if that label is a class of yours.",
                 stacklevel=5,
             )
-        elif is_open.any() and set(self.classes_.tolist()) in ({0, 1}, {"0", "1"}) and str(self.open_label) == "-1":
+        elif n_open and set(self.classes_.tolist()) in ({0, 1}, {"0", "1"}) and str(self.open_label) == "-1":
             warn(
-                f"{is_open.sum()} rows with the label {self.open_label_!r} were read as open, beside the classes 0 and "
+                f"{n_open} rows with the label {self.open_label_!r} were read as open, beside the classes 0 and "
                 "1: if that label is a class of yours, pass another open_label, for instance -2; if these rows are "
                 "open, label them -2 and pass open_label=-2.",
                 stacklevel=5,

@@ -35,7 +35,8 @@ class SupConTextEncoder(TrainedTextFeatures):
 
     finetune : {"head", "auto", "full", "none"}, default="head"
         What is trained. ``"head"``: W and b; the text model is frozen and embeds each text once (seconds on a CPU).
-        ``"full"``: also the text model, as in the paper (minutes on a CPU). ``"none"``: nothing; the features are
+        ``"full"``: also the text model, as in the paper (minutes on a CPU), by all processes of the default group of
+        ``torch.distributed`` where there is one (:ref:`large_data`). ``"none"``: nothing; the features are
         x / ‖x‖₂. ``"auto"``: ``"head"`` from 25 texts per class on, else ``"none"``; the mean over the classes counts,
         without copies of a text unless ``duplicates`` says otherwise. With ``n_components`` it is always ``"head"``,
         with a single class ``"none"``. It is never ``"full"``. ``finetune_`` is the mode that was chosen. Read more in

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import _fit_context
 
 from ._engine.common.devices import explain_out_of_memory, resolve_device, resolve_seed
+from ._engine.common.shards import Shards
 from ._engine.common.training import History
 from ._engine.text.backbone import TextBackbone
 from ._engine.text.contrastive import (
@@ -161,6 +162,8 @@ class TrainedTextFeatures(TextFeatures):
             return None, History()
         self.classes_, classes = labels
         seed = resolve_seed(self.random_state)
+        if self.finetune == "full":
+            seed = Shards.of_group().agreed(seed)
         holds_out, near = self.early_stopping and validation is None, embeddings
         if near is None and holds_out and self.duplicates != "off":  # near duplicates matter only if texts are held out
             near = self._pooled(texts)

@@ -131,7 +131,9 @@ def test_examples_run_without_a_warning(example, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "module", [skellipsoid, benchmark, datasets, metrics, model_selection], ids=lambda module: module.__name__
+    "module",
+    [skellipsoid, benchmark, skellipsoid.dask, datasets, metrics, model_selection],
+    ids=lambda module: module.__name__,
 )
 def test_api_page_lists_every_public_name(module):
     public = {*module.__all__} - {"__version__"}

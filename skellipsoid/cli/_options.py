@@ -143,6 +143,13 @@ def _add_predict(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--keep-texts",
     )
     predict.add_argument("--json", action="store_true", help="one JSON object a line, instead of tabs")
+    predict.add_argument(
+        "--out",
+        type=Path,
+        metavar="FOLDER",
+        help="write the answers to each file of --data, which may be a pattern in quotes, to a file in a folder; a run "
+        "that was interrupted goes on with the files that have none",
+    )
 
 
 def _add_lines(command: argparse.ArgumentParser, help_of_data: str) -> None:

@@ -26,6 +26,7 @@ from .._texts import printable
 from ..metrics import open_set_report
 from ..persistence import load
 from ..persistence._folder import shown
+from ._many_files import answer_files
 from ._trade_off import tested_trade_off
 
 #: Lines that ``predict`` labels at a time when they come from a file or a pipe.
@@ -37,12 +38,24 @@ _N_NEIGHBORS = 2
 
 def predict(options: argparse.Namespace) -> None:
     """Label lines from standard input, or the texts of a file."""
-    texts = texts_of_file(options)
+    if options.out is not None and options.data is None:
+        msg = "--out takes the answers to the files of --data; pass a file or a pattern, or leave --out out."
+        raise ValueError(msg)
+    texts = texts_of_file(options) if options.out is None else None
     pipeline = load_model(options.model, verbose=0)
     for option in ("scores", "explain"):
         if getattr(options, option):
             _check_explained(pipeline, option, options.model)
     n_neighbors = min(_N_NEIGHBORS, len(_kept_texts(pipeline))) if options.explain else 0
+
+    def answers(lines: Iterable[str], size: int = _LINES) -> Iterator[str]:
+        for group in _in_groups(lines, size):
+            for record in _answer(pipeline, group, scores=options.scores, n_neighbors=n_neighbors):
+                yield _written(record, as_json=options.json)
+
+    if options.out is not None:
+        answer_files(options, answers)
+        return
     if isinstance(sys.stdout, TextIOWrapper):
         # Whatever the locale says: no character may end the stream.
         sys.stdout.reconfigure(encoding=None if sys.stdout.isatty() else "utf-8", errors="replace")
@@ -50,9 +63,8 @@ def predict(options: argparse.Namespace) -> None:
     if texts is None:
         size = 1 if sys.stdin.isatty() else _LINES
         lines = lines_of_input()
-    for group in _in_groups(lines, size):
-        for record in _answer(pipeline, group, scores=options.scores, n_neighbors=n_neighbors):
-            print(_written(record, as_json=options.json), flush=size == 1)
+    for answer in answers(lines, size):
+        print(answer, flush=size == 1)
 
 
 def texts_of_file(options: argparse.Namespace) -> list[str] | None:

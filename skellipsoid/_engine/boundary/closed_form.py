@@ -203,7 +203,7 @@ class _Validator:
         """
         if not len(rows):
             return None
-        classes, weights = self.samples.classes[rows], self.samples.weights[rows]
+        classes, weights = self.samples.classes[rows], self.samples.counted_weights[rows]
         drawn = draw_synthetic_classes(classes.cpu().numpy(), n_synthetic(len(rows)), alpha, rng, weights.cpu().numpy())
         if drawn is None:
             return None
@@ -244,7 +244,7 @@ class _Validator:
         if part.kind == SYNTHETIC:
             return HeldOut.of(*scored)
         sets = self.samples.sets[part.sources.cpu().numpy()]
-        return HeldOut.of(*scored, self.samples.classes[part.sources], self.samples.weights[part.sources], sets)
+        return HeldOut.of(*scored, self.samples.classes[part.sources], self.samples.counted_weights[part.sources], sets)
 
     def growths(self, error: float, sizes: Tensor | None = None) -> Tensor:
         """Growth of the distances and radii of classes: by default of all of them, (n_classes,)."""
@@ -295,7 +295,7 @@ def _choose_shares(validator: _Validator, known: Sequence[LeftOutSamples]) -> tu
         if candidates != (None,):
             shapes = LeftOutShapes(frame, None)
         own = known[0]._replace(assigned=classes[known[0].sources])
-        likelihoods = shapes.log_likelihoods(own, SHARED_SHARES, validator.samples.weights[own.sources])
+        likelihoods = shapes.log_likelihoods(own, SHARED_SHARES, validator.samples.counted_weights[own.sources])
         of_pair = np.tile(likelihoods.cpu().numpy(), len(candidates))
         count[tied & (of_pair < of_pair[tied].max())] = 0
     shared = _mean_share([share for _, share in pairs], count)

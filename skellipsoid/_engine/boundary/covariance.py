@@ -74,13 +74,19 @@ class ClassAxes(NamedTuple):
 
 def principal_axes(frame: Frame, stretches: Tensor) -> list[ClassAxes]:
     """Principal axes of all classes."""
-    found = []
+    found: list[ClassAxes] = []
     for members, freedom in zip(frame.members, frame.sets.freedoms.tolist(), strict=True):
-        roots = frame.samples.weights[members].sqrt().unsqueeze(1)
-        weighted = frame.offsets[members].double() * stretches * roots
-        is_wide = len(weighted) < weighted.shape[1]
-        # The products of the samples hold the same spectrum in a smaller matrix.
-        values, vectors = torch.linalg.eigh(weighted @ weighted.T if is_wide else weighted.T @ weighted)
+        is_wide = False
+        if (moments := frame.samples.moments) is not None:
+            onto = frame.axes * stretches
+            scatter = onto.T @ torch.from_numpy(moments.scatter(len(found))).to(onto) @ onto
+        else:
+            roots = frame.samples.weights[members].sqrt().unsqueeze(1)
+            weighted = frame.offsets[members].double() * stretches * roots
+            is_wide = len(weighted) < weighted.shape[1]
+            # The products of the samples hold the same spectrum in a smaller matrix.
+            scatter = weighted @ weighted.T if is_wide else weighted.T @ weighted
+        values, vectors = torch.linalg.eigh(scatter)
         kept = (values > RANK_TOLERANCE * values[-1].clamp_min(1e-30)) & (freedom > 0)
         values, vectors = values[kept], vectors[:, kept]
         axes = weighted.T @ (vectors / values.sqrt()) if is_wide else vectors

@@ -199,6 +199,8 @@ class _ClassWeights:
         self.totals = zeros.index_add(0, classes, weights)
         of_class = torch.from_numpy(found // n_units).to(classes.device)
         self.squared_units = zeros.index_add(0, of_class, self.of_unit.square())  # Σ w_u²
+        if samples.moments is not None:
+            self.totals = self.squared_units = torch.from_numpy(samples.moments.counts).to(weights)
         #: w_k − Σ w_u² / w_k for the weights w_u of the units; for n units of weight 1 this is n − 1.
         self.freedoms = self.totals - self.squared_units / self.totals
 

@@ -88,7 +88,7 @@ class Frame:
         lost = torch.where(sets.touched < 0, 0.0, self.sets.freedoms[sets.touched] - sets.freedoms).sum(1)
         of_sphere = float((self.spherical * self.mean_variance * self.stretches(self.spherical).square()).mean())
         size, n_axes = (sets.members >= 0).sum(1), self.n_axes
-        left = (len(self.samples) - 1 - size).clamp(1, n_axes)
+        left = (self.samples.n_all - 1 - size).clamp(1, n_axes)
         if n_axes < self.n_varying:  # without a sample nothing but the sphere is left along it
             of_sphere, left = 1.0, (n_axes - size).clamp_min(1)
         shrunk = of_sphere * sets.traces / (self.freedom * self.mean_variance * self.n_varying)
@@ -108,21 +108,16 @@ def _in_chunks(rows: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
 
 def principal_frame(samples: Samples, degenerate: Tensor) -> Frame:
     """Put samples along the axes of W, the pooled within-class covariance of all but the ``degenerate`` classes."""
-    rows, weights, classes = samples.rows, samples.weights, samples.classes
+    rows, classes = samples.rows, samples.classes
     chunks = list(row_chunks(len(rows), 16 * rows.shape[1]))
     means = class_means(samples)
     origin = means.mean(0)
-    varies = (rows != 0).any(0)  # constant features are 0 here
-    axes = _span(rows, origin, varies)
+    varies = _varying(samples)
+    axes = _span(rows, origin, varies) if varies.sum() > samples.n_all else _axes_of(varies, origin)
     offsets = torch.cat([((rows[part].double() - means[classes[part]]) @ axes).to(rows.dtype) for part in chunks])
     sets = LeftOutSets(samples, degenerate, offsets)
     freedom = float(sets.freedoms.sum())
-    counted = torch.where(degenerate[classes], 0.0, weights).sqrt().unsqueeze(1)
-    scatter = means.new_zeros(axes.shape[1], axes.shape[1])
-    for part in chunks:
-        weighted = offsets[part].double() * counted[part]
-        scatter.addmm_(weighted.T, weighted)
-    values, vectors = torch.linalg.eigh(scatter / freedom)
+    values, vectors = torch.linalg.eigh(_pooled_scatter(samples, degenerate, offsets, axes) / freedom)
     values, n_varying = values.clamp_min(0), max(1, int(varies.sum()))
     frame = Frame(
         samples=samples,
@@ -143,10 +138,33 @@ def principal_frame(samples: Samples, degenerate: Tensor) -> Frame:
     return frame.onto(vectors, 0.0)
 
 
+def _varying(samples: Samples) -> Tensor:
+    """Mark features that vary, (n_features,)."""
+    if samples.moments is not None:
+        return torch.from_numpy(~samples.moments.constant).to(samples.rows.device)
+    return (samples.rows != 0).any(0)  # constant features are 0 here
+
+
+def _pooled_scatter(samples: Samples, degenerate: Tensor, offsets: Tensor, axes: Tensor) -> Tensor:
+    """Scatter within all but the ``degenerate`` classes along the axes, (n_axes, n_axes)."""
+    if samples.moments is not None:
+        pooled = samples.moments.pooled_scatter((~degenerate).cpu().numpy())
+        return axes.T @ torch.from_numpy(pooled).to(axes) @ axes
+    counted = torch.where(degenerate[samples.classes], 0.0, samples.weights).sqrt().unsqueeze(1)
+    scatter = axes.new_zeros(axes.shape[1], axes.shape[1])
+    for part in row_chunks(len(offsets), 16 * samples.rows.shape[1]):
+        weighted = offsets[part].double() * counted[part]
+        scatter.addmm_(weighted.T, weighted)
+    return scatter
+
+
+def _axes_of(varies: Tensor, like: Tensor) -> Tensor:
+    """Features that vary as axes, (n_features, n_axes)."""
+    return torch.diag(varies.to(like))[:, varies]
+
+
 def _span(rows: Tensor, origin: Tensor, varies: Tensor) -> Tensor:
-    """Orthonormal axes of the span of the samples, (n_features, n_axes); ``varies`` marks features that vary."""
-    if varies.sum() <= len(rows):
-        return torch.diag(varies.to(origin))[:, varies]
+    """Orthonormal axes of the span of the samples, (n_features, n_axes), if these are fewer than the features."""
     centred = rows.double() - origin
     values, vectors = torch.linalg.eigh(centred @ centred.T)
     kept = values > RANK_TOLERANCE * values[-1]
@@ -161,7 +179,8 @@ def shared_frame(frame: Frame, validation: Tensor) -> Frame:
     Gaussian classes with a multiple of T as covariance. Candidates within one standard error of the difference to the
     best are equally good; the largest of them is taken, which makes T the simplest.
     """
-    weights = frame.samples.weights[validation] / frame.samples.weights[validation].sum()
+    weights = frame.samples.counted_weights[validation]
+    weights = weights / weights.sum()
     entropies = torch.stack([_entropies(frame, share, validation, weights) for share in SPHERICAL_SHARES])
     excess = entropies - entropies[(entropies @ weights).argmin()]
     means = excess @ weights

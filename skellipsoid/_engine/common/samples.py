@@ -13,6 +13,7 @@ from scipy.stats import median_abs_deviation
 from torch import Tensor
 
 from .duplicates import equal_rows, find_duplicates, in_order
+from .moments import ClassMoments
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -61,6 +62,9 @@ class Samples:
     - A *group* is given by the user: samples that depend on each other. Without groups the units are the groups.
     - The *set* of a sample is left out when the sample is scored: its group, and its unit in all groups.
     - A *block* divides no group, and as few units as possible (``joined``). Whole blocks are held out.
+
+    They may be drawn from more samples, whose counts, means and scatters are then the ``moments``. Each drawn sample
+    stands for ``n_represented`` samples of its class where samples are counted, and for itself where it is left out.
     """
 
     rows: Tensor  # (n_samples, n_features)
@@ -69,6 +73,8 @@ class Samples:
     weights: Tensor  # (n_samples,) double
     units: Integers  # (n_samples,)
     groups: Integers  # (n_samples,)
+    moments: ClassMoments | None = None  # of all samples of all classes, each of them a unit of weight 1
+    n_represented: Tensor | None = None  # (n_samples,) double; 1 without it
 
     @classmethod
     def of(
@@ -95,6 +101,16 @@ class Samples:
     def __len__(self) -> int:
         """Return the number of samples."""
         return len(self.rows)
+
+    @property
+    def n_all(self) -> int:
+        """Number of the samples, and of those that they were drawn from."""
+        return len(self) if self.moments is None else self.moments.total
+
+    @property
+    def counted_weights(self) -> Tensor:
+        """Weight of each sample, and of those that it stands for, (n_samples,)."""
+        return self.weights if self.n_represented is None else self.weights * self.n_represented
 
     def of_classes(self, chosen: Tensor) -> "Samples":
         """Select samples of the ``chosen`` classes, (n_classes,) Boolean."""

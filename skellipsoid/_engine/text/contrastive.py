@@ -2,7 +2,7 @@
 
 import copy
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ..common.devices import seeded_torch
 from ..common.folds import fold_numbers, validation_rows
+from ..common.shards import Shards
 from ..common.training import History, run_epochs, shuffled_batches
 from .layers import LayerHeads
 from .objectives import Learner, Objective, Stage, SupConObjective, TrainingSettings, nearest_mean, shown
@@ -38,6 +39,7 @@ class ContrastiveSettings(TrainingSettings):
 
     loss: str
     temperature: float
+    shares_batches: ClassVar[bool] = True
 
     def objective(self, learner: Learner) -> Objective:
         return SupConObjective(learner, self.loss, self.temperature)
@@ -94,8 +96,14 @@ def train_projection(
         class's blocks.
     """
     device = projection.weight.device
+    # A head is trained in seconds: each process of a group trains it alone.
+    shares = settings.shares_batches and isinstance(rows, TokenRows)
+    shards = Shards.of_group() if shares else Shards()
     with seeded_torch(seed, device), torch.enable_grad():
-        return _Trainer(rows, classes, n_classes, projection, settings, seed, blocks, n_validation).run()
+        trainer = _Trainer(rows, classes, n_classes, projection, settings, seed, blocks, n_validation, shards)
+        if shards.rank:
+            torch.manual_seed(seed + shards.rank)  # all begin with the same weights, but each has dropout of its own
+        return trainer.run()
 
 
 def cross_fit(
@@ -179,16 +187,19 @@ class _Trainer:
         seed: int,
         blocks: np.ndarray | None,
         n_validation: int,
+        shards: Shards,
     ) -> None:
-        self.settings, self.rng = settings, np.random.default_rng(seed)
+        self.settings, self.shards, self.rng = settings, shards, np.random.default_rng(seed)
         held = np.arange(len(classes)) >= len(classes) - n_validation
         if settings.early_stopping and not n_validation:
             held = validation_rows(classes, settings.validation_fraction, self.rng, blocks)
         self.training, self.held_out = np.flatnonzero(~held), np.flatnonzero(held)
-        self.learner = Learner(rows, projection, classes, n_classes, self.training, settings, self.rng)
+        self.learner = Learner(rows, projection, classes, n_classes, self.training, settings, self.rng, shards)
         self.modules: list[nn.Module] = [projection, *rows.modules_to_keep()]
         self.objective = settings.objective(self.learner)
-        self.parameters = [*projection.parameters(), *rows.parameters(), *self.objective.parameters()]
+        #: Parameters that the features depend on.
+        self.of_features = [*projection.parameters(), *rows.parameters()]
+        self.parameters = [*self.of_features, *self.objective.parameters()]
         self.stages = [(stage, *self._optimizer(stage)) for stage in self.objective.stages()]
 
     def _optimizer(self, stage: Stage) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LambdaLR]:
@@ -219,7 +230,7 @@ class _Trainer:
             loss_breaks_ties=False,
             keep_best=keep_best if with_score else None,
             label="encoder",
-            verbose=self.settings.verbose,
+            verbose=self.settings.verbose if self.shards.rank == 0 else 0,
         )
         for module, state in zip(self.modules, best, strict=False):
             module.load_state_dict(state)
@@ -245,6 +256,7 @@ class _Trainer:
         for loss in stage.losses(batch):
             loss.backward()  # type: ignore[no-untyped-call]
             total += loss.item()
+        self.shards.sum_gradients(self.of_features)
         if self.settings.max_grad_norm is not None:
             nn.utils.clip_grad_norm_(self.parameters, self.settings.max_grad_norm)
         optimizer.step()

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ..common.losses import supervised_contrastive_loss
+from ..common.shards import ALONE, Shards
 from .backbone import ACTIVATIONS
 from .layers import LayerHeads
 from .rows import Rows
@@ -44,6 +45,8 @@ class TrainingSettings:
     activation: ClassVar[str] = "identity"
     #: Longer gradients are shortened to this length.
     max_grad_norm: ClassVar[float | None] = None
+    #: Whether the processes of a group share each batch; if not, all train on all of it alike.
+    shares_batches: ClassVar[bool] = False
 
     def objective(self, learner: "Learner") -> "Objective":
         """Make what is minimised."""
@@ -63,6 +66,8 @@ class Learner:
         Numbers of the texts that are trained on.
     settings : TrainingSettings
     rng : numpy.random.Generator
+    shards : Shards, optional
+        The part of each batch that this process embeds.
     """
 
     def __init__(
@@ -74,8 +79,10 @@ class Learner:
         training: np.ndarray,
         settings: TrainingSettings,
         rng: np.random.Generator,
+        shards: Shards = ALONE,
     ) -> None:
         self.rows, self.projection, self.training, self.settings, self.rng = rows, projection, training, settings, rng
+        self.shards = shards
         self.n_classes, self.device, self.width = n_classes, projection.weight.device, projection.out_features
         self.codes = classes
         self._classes = torch.from_numpy(classes).to(self.device)
@@ -144,9 +151,11 @@ class SupConObjective(Objective):
         return list(self.class_weights.parameters()) if self.loss == "softmax" else []
 
     def losses(self, batch: np.ndarray) -> Iterator[Tensor]:
-        learner = self.learner
-        classes = learner.classes_of(batch).repeat(2)
-        features = learner.projection(learner.rows.views(batch))
+        learner, shards = self.learner, self.learner.shards
+        own, projection = shards.part(batch), learner.projection
+        views = learner.rows.views(own) if len(own) else projection.weight.new_zeros(0, projection.weight.shape[1])
+        features = shards.gathered(projection(views), batch, n_views=2)
+        classes = learner.classes_of(shards.order(batch, n_views=2))
         if self.loss == "softmax":
             yield functional.cross_entropy(self.class_weights(shown(features, learner.settings)), classes)
         else:

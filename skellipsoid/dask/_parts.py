@@ -1,0 +1,99 @@
+"""Dask collections by their partitions: which there are, what a partition holds, and errors that name it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Kind(Enum):
+    """Kinds of collections."""
+
+    ARRAY = "array"
+    FRAME = "dataframe"
+    SERIES = "series"
+    BAG = "bag"
+
+
+def require_dask(caller: str) -> None:
+    """Raise one sentence if Dask is not installed."""
+    try:
+        import_module("dask.array")
+        import_module("dask.dataframe")
+    except ImportError as error:
+        msg = f"{caller} needs Dask ({error}); install it with pip install 'skellipsoid[dask]'."
+        raise ImportError(msg) from error
+
+
+def kind_of(collection: Any, name: str, instead: str) -> Kind:
+    """Tell the kind of a Dask collection.
+
+    Raises
+    ------
+    TypeError
+        If it is no Dask collection.
+    """
+    from dask.array import Array
+    from dask.bag import Bag
+    from dask.dataframe import DataFrame, Series
+
+    kinds = {Array: Kind.ARRAY, DataFrame: Kind.FRAME, Series: Kind.SERIES, Bag: Kind.BAG}
+    for of_kind, kind in kinds.items():
+        if isinstance(collection, of_kind):
+            return kind
+    msg = (
+        f"{name} is a {type(collection).__name__}, but must be a Dask array, dataframe, series or bag; for data in "
+        f"memory use {instead}."
+    )
+    raise TypeError(msg)
+
+
+@contextmanager
+def naming_partition(number: int) -> Iterator[None]:
+    """Let errors name the partition that they are about; rows are counted from its first one."""
+    try:
+        yield
+    except (ValueError, TypeError) as error:
+        msg = f"Partition {number}: {error}"
+        raise type(error)(msg) from error
+
+
+def samples_of(part: Any) -> Any:
+    """Give what an estimator takes: a table, a list of texts, or an array of the vectors that a column holds."""
+    if hasattr(part, "columns") or (isinstance(part, np.ndarray) and part.ndim == 2):
+        return part
+    values = part if isinstance(part, list) else part.tolist()
+    if not len(values) or not isinstance(values[0], list | tuple | np.ndarray):
+        return values
+    rows = [np.asarray(() if value is None else value) for value in values]
+    wrong = [i for i, row in enumerate(rows) if row.shape != rows[0].shape]
+    if wrong:
+        msg = (
+            f"row {wrong[0]} holds a vector of the shape {rows[wrong[0]].shape}, but row 0 one of {rows[0].shape}; "
+            "all must be alike."
+        )
+        raise ValueError(msg)
+    return np.stack(rows)
+
+
+def delayed_parts(collection: Any) -> list[Any]:
+    """List the partitions as delayed objects; an array is divided by rows alone."""
+    import dask
+
+    if hasattr(collection, "chunks"):
+        whole = dict.fromkeys(range(1, collection.ndim), -1)
+        collection = collection.rechunk(whole) if whole else collection
+    # Dask would join those partitions of a file that are small without the other columns.
+    with dask.config.set({"optimization.tune.active": False}):
+        parts = collection.to_delayed()
+    return list(parts.ravel()) if isinstance(parts, np.ndarray) else list(parts)
+
+
+def column_names(frame: Any) -> NDArray[np.object_] | None:
+    """Names of the columns of a dataframe, if all are strings."""
+    names = list(frame.columns)
+    return np.array(names, dtype=object) if all(isinstance(name, str) for name in names) else None

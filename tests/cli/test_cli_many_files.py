@@ -1,0 +1,147 @@
+"""Promise: ``predict --out`` answers each file once, whole or not at all, and goes on where it was interrupted."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+
+import pandas as pd
+import pytest
+
+from skellipsoid import load
+from skellipsoid.cli import _many_files, main
+
+RUN = "import sys; from skellipsoid.cli import main; sys.exit(main(sys.argv[1:]))"
+
+
+@pytest.fixture
+def parts(tmp_path, texts):
+    """Three parquet files of texts, the last one empty; a pattern that names them."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for i, chunk in enumerate((texts[:20], [*texts[20:], "emoji 🚚\nsecond line"], [])):
+        pd.DataFrame({"id": range(len(chunk)), "text": pd.Series(chunk, dtype=object)}).to_parquet(
+            folder / f"part-{i}.parquet"
+        )
+    return folder / "part-*.parquet"
+
+
+@pytest.fixture
+def answer(saved, parts, tmp_path):
+    """Answer the files into a folder: ``answer(*options)``."""
+    command = ["predict", "--model", saved, "--data", parts, "--text-column", "text", "--out", tmp_path / "out"]
+    return lambda *options: main([str(word) for word in (*command, *options)])
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_each_file_has_its_answers(answer, saved, texts, tmp_path, capsys):
+    assert answer() == 0
+    out = tmp_path / "out"
+    assert names(out) == [*(f"part-{i}.parquet.tsv" for i in range(3)), "predict.json"]
+    assert capsys.readouterr().out == f"The answers to 3 files are in {out}\n"
+    answers = [(out / f"part-{i}.parquet.tsv").read_text(encoding="utf-8").splitlines() for i in range(3)]
+    labels = load(saved).predict(texts)
+    assert answers[0] == [f"{label}\t{text}" for label, text in zip(labels[:20], texts[:20], strict=True)]
+    assert answers[1][-1].endswith("\temoji 🚚 second line")
+    assert answers[2] == []
+
+
+def test_a_run_goes_on_with_files_that_are_new_or_changed(answer, parts, tmp_path, capsys, monkeypatch):
+    assert answer("--json") == 0
+    out = tmp_path / "out"
+    before = {path.name: path.stat().st_mtime_ns for path in out.iterdir()}
+    (out / "part-1.parquet.jsonl").unlink()
+    later = time.time() + 10
+    os.utime(parts.parent / "part-2.parquet", (later, later))
+    assert answer("--json") == 0
+    assert capsys.readouterr().out.endswith(f"The answers to 2 files are in {out}; 1 had their answers already\n")
+    after = {path.name: path.stat().st_mtime_ns for path in out.iterdir()}
+    assert before.keys() == after.keys()
+    assert {name for name in before if before[name] != after[name]} == {"part-1.parquet.jsonl", "part-2.parquet.jsonl"}
+    record = json.loads((out / "part-0.parquet.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    assert list(record) == ["label", "text"]
+
+
+def test_an_interrupted_run_leaves_whole_files_alone(answer, tmp_path, monkeypatch):
+    read = _many_files.read_texts
+
+    def interrupted(path, **options):
+        if path.name == "part-1.parquet":
+            raise KeyboardInterrupt
+        return read(path, **options)
+
+    monkeypatch.setattr(_many_files, "read_texts", interrupted)
+    assert answer() == 130
+    assert names(tmp_path / "out") == ["part-0.parquet.tsv", "predict.json"]
+    monkeypatch.undo()
+    assert answer() == 0
+    assert len(names(tmp_path / "out")) == 4
+
+
+def test_a_killed_run_goes_on(saved, parts, texts, tmp_path, fresh_environment):
+    for i in range(20):
+        (parts.parent / f"part-more-{i}.txt").write_text("\n".join(texts * 20), encoding="utf-8")
+    out, pattern = tmp_path / "out", str(parts.parent / "part-more-*.txt")
+    command = ["predict", "--model", str(saved), "--data", pattern, "--out", str(out)]
+    process = subprocess.Popen([sys.executable, "-c", RUN, *command], env=fresh_environment())
+    while not list(out.glob("part-more-*")) and process.poll() is None:
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    done = list(out.glob("part-more-*"))
+    assert 1 <= len(done) < 20
+    assert all(len(path.read_text(encoding="utf-8").splitlines()) == len(texts * 20) for path in done)
+    times = {path: path.stat().st_mtime_ns for path in done}
+    assert main(command) == 0
+    assert len(list(out.glob("part-more-*"))) == 20
+    assert all(path.stat().st_mtime_ns == when for path, when in times.items())
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--scores"], "holds answers of other options; choose a new folder, or remove that one."),
+        (["--json"], "holds answers of other options"),
+    ],
+)
+def test_answers_of_other_options_are_not_mixed(options, sentence, answer, capsys):
+    assert answer() == 0
+    assert answer(*options) == 2
+    assert sentence in capsys.readouterr().err
+
+
+def test_answers_of_another_model_are_not_mixed(answer, tmp_path, capsys):
+    assert answer() == 0
+    request = tmp_path / "out" / "predict.json"
+    request.write_text(request.read_text().replace('"model_sha256": "', '"model_sha256": "0'))
+    assert answer() == 2
+    assert re.search("--out '.*out' holds answers of another model; choose a new folder", capsys.readouterr().err)
+    request.write_text("{")
+    assert answer() == 2
+
+
+def test_a_folder_of_something_else_is_left_alone(answer, tmp_path, capsys):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "mine.txt").touch()
+    assert answer() == 2
+    assert "is not empty, and holds no answers of predict --out; choose a new folder." in capsys.readouterr().err
+    assert names(tmp_path / "out") == ["mine.txt"]
+
+
+def test_files_that_cannot_be_told_apart_or_are_not_there_are_refused(saved, tmp_path, capsys):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "part.txt").write_text("where is my parcel\n")
+    command = ["predict", "--model", str(saved), "--out", str(tmp_path / "out")]
+    assert main([*command, "--data", str(tmp_path / "*" / "part.txt")]) == 2
+    assert "have the same name, but the answers to both would be in one file" in capsys.readouterr().err
+    assert main([*command, "--data", str(tmp_path / "none-*.txt")]) == 2
+    assert "names no file; pass a file or a pattern in quotes" in capsys.readouterr().err
+    assert main(command) == 2
+    assert "--out takes the answers to the files of --data" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,46 @@
+"""A real cluster on this machine, and data for it."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from skellipsoid import EllipsoidOpenSetClassifier
+
+
+@pytest.fixture(scope="session")
+def cluster():
+    """Two worker processes of one thread each, and a client."""
+    distributed = pytest.importorskip("distributed")
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=0
+        ) as started,
+        distributed.Client(started) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="session")
+def samples():
+    """Twelve classes of unlike sizes in 12 dimensions, and open samples: rows, labels, groups."""
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(60, 400, 12)
+    labels = np.repeat([f"class {k:02}" for k in range(12)], sizes)
+    centres = 3 * rng.normal(size=(12, 12))
+    rows = np.repeat(centres, sizes, axis=0) + rng.normal(size=(len(labels), 12)) @ (0.6 * rng.normal(size=(12, 12)))
+    order = rng.permutation(len(labels))
+    labels = labels[order]
+    labels[:30] = "-1"
+    return rows[order].astype(np.float32), labels, np.arange(len(labels)) // 3
+
+
+@pytest.fixture(scope="session")
+def large_classifier():
+    """A classifier that can be fitted to partitions."""
+    return EllipsoidOpenSetClassifier(duplicates="off", outliers="keep", random_state=0)
+
+
+@pytest.fixture(scope="session")
+def fitted(samples, large_classifier):
+    """A classifier that was fitted in memory."""
+    return clone(large_classifier).fit(samples[0], samples[1])

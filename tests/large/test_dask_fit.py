@@ -1,0 +1,279 @@
+"""Promise: a fit to partitions is the fit in memory: its moments exactly, its choice by the samples that are drawn."""
+
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import clone
+
+import skellipsoid
+from skellipsoid import EllipsoidOpenSetClassifier
+from skellipsoid._engine.boundary.closed_form import fit_closed_form
+from skellipsoid._engine.boundary.settings import BoundarySettings
+from skellipsoid._engine.common.moments import ClassMoments
+from skellipsoid._engine.common.samples import Samples
+from skellipsoid.baselines import MahalanobisClassifier
+from skellipsoid.dask._draw import Draw, group_keys, priorities
+
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+dask = pytest.importorskip("dask")
+
+
+@pytest.fixture
+def fit():
+    """Fit in this process: the cluster is for test_dask_faults.py."""
+
+    def run(classifier, X, y, groups=None, *, rows=300, **options):
+        collections = [None if part is None else in_blocks(part, rows) for part in (X, y, groups)]
+        with dask.config.set(scheduler="synchronous"):
+            return skellipsoid.dask.fit(classifier, *collections, **options)
+
+    return run
+
+
+def in_blocks(rows, size):
+    return da.from_array(rows, chunks=(size,) + (-1,) * (rows.ndim - 1))
+
+
+def check_equal(found, wanted, X):
+    """Compare two classifiers, whose features were rounded to single precision in two ways."""
+    np.testing.assert_allclose(found.class_margins(X), wanted.class_margins(X), atol=1e-4)
+    np.testing.assert_allclose(found.radii_, wanted.radii_, rtol=1e-5)
+    np.testing.assert_allclose(found.centers_, wanted.centers_, atol=1e-4)
+    assert found.classes_.tolist() == wanted.classes_.tolist()
+    assert found.scale_ == pytest.approx(wanted.scale_)
+
+
+@pytest.mark.parametrize("with_groups", [False, True])
+def test_with_all_samples_drawn_it_is_the_fit_in_memory(with_groups, fit, cluster, samples, large_classifier):
+    X, y, groups = samples
+    groups = groups if with_groups else None
+    wanted = clone(large_classifier).fit(X, y, groups=groups)
+    collections = [in_blocks(X, 300), in_blocks(y, 300), None if groups is None else in_blocks(groups, 300)]
+    found = skellipsoid.dask.fit(large_classifier, *collections, samples_per_class=len(X))
+    check_equal(found, wanted, X)
+    np.testing.assert_allclose(found.held_out_scores_, wanted.held_out_scores_, atol=1e-5)
+    np.testing.assert_allclose(found.known_p_value(X), wanted.known_p_value(X), atol=2 / len(X))
+    numbers = wanted.groups_[y != "-1"]
+    np.testing.assert_array_equal(found.groups_, numbers - numbers[0])  # the open samples came first
+    assert not hasattr(large_classifier, "classes_")
+
+
+@pytest.mark.parametrize("with_groups", [False, True])
+def test_it_does_not_depend_on_the_partitions(with_groups, fit, samples, large_classifier):
+    X, y, groups = samples
+    groups = groups if with_groups else None
+    once, many = (fit(large_classifier, X, y, groups, rows=rows, samples_per_class=50) for rows in (len(X), 71))
+    check_equal(many, once, X)
+    np.testing.assert_allclose(many.held_out_scores_, once.held_out_scores_, atol=1e-5)
+    assert 12 * 50 <= len(once.groups_) < len(X)
+
+
+def test_for_the_shares_that_it_chose_its_shapes_are_those_of_all_samples(fit, samples, large_classifier):
+    X, y, _ = samples
+    found = fit(large_classifier, X, y, samples_per_class=50)
+    known = y != "-1"
+    rows = ((X[known].astype(np.float64) - X[known].mean(0, dtype=np.float64)) / found.scale_).astype(np.float32)
+    whole = Samples.of(torch.from_numpy(rows), torch.from_numpy(np.unique(y[known], return_inverse=True)[1]))
+    settings = BoundarySettings(0.6, 0.5)
+    wanted = fit_closed_form(whole, torch.empty(0, X.shape[1]), settings, 0, found._chosen())
+    new = torch.from_numpy(((X - found._mean) / found.scale_) + 0.0).double()
+    margins = wanted.shapes.all(new - new.mean(0) + new.mean(0))
+    np.testing.assert_allclose(found.class_margins(X.astype(np.float64)), margins, atol=1e-4)
+
+
+def test_left_out_scores_are_those_of_all_samples(samples):
+    """A drawn sample, left out of the moments, has the distance that it has in a fit to all samples."""
+    X, y, groups = samples
+    known = y != "-1"
+    rows = torch.from_numpy(((X[known] - X[known].mean(0)) / 3).astype(np.float32))
+    classes = torch.from_numpy(np.unique(y[known], return_inverse=True)[1])
+    whole = Samples.of(rows, classes, groups=groups[known])
+    moments = ClassMoments.of(rows.numpy(), classes.numpy())
+    drawn = groups[known] % 4 == 0
+    part = replace(
+        Samples.of(rows[drawn], classes[drawn], 12, groups=groups[known][drawn]),
+        moments=moments,
+    )
+    settings, opened = BoundarySettings(0.6, 0.5), torch.empty(0, X.shape[1])
+    chosen = fit_closed_form(whole, opened, settings, 0)
+    of_part = fit_closed_form(part, opened, settings, 0, chosen.chosen)
+    for boundaries in (chosen, of_part):
+        assert boundaries.held_out is not None
+    wanted, found = chosen.held_out.known, of_part.held_out.known
+    ratio = found.distances / wanted.distances[drawn]
+    np.testing.assert_allclose(ratio, ratio[0], rtol=1e-4)  # the unit is that of the scored samples
+    np.testing.assert_allclose(ratio[0], 1, rtol=1e-4)
+
+
+def test_classes_of_which_fewer_are_drawn_count_as_in_all_data(fit, large_classifier):
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2], [6000, 300, 300])
+    X = 4 * np.eye(3)[y] + rng.normal(size=(len(y), 3)) * np.array([1.0, 1.5, 1.5])[y][:, np.newaxis]
+    wanted, found = clone(large_classifier).fit(X, y), fit(large_classifier, X, y, samples_per_class=300, rows=1000)
+    new = 4 * np.eye(3)[y] + rng.normal(size=(len(y), 3)) * np.array([1.0, 1.5, 1.5])[y][:, np.newaxis]
+    p_values = found.known_p_value(new)
+    assert len(found.held_out_scores_) < 600
+    assert np.mean(p_values <= 0.1) == pytest.approx(0.1, abs=0.03)
+    assert np.abs(found.known_p_value(new) - wanted.known_p_value(new)).max() < 0.08
+    assert found.held_out_.weight.tolist() == [1.0] * len(found.held_out_.weight)
+    assert np.mean(found.predict(new) == wanted.predict(new)) > 0.97
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_moments_of_parts_are_merged_exactly(dtype):
+    rng = np.random.default_rng(0)
+    rows = (1000 + rng.normal(size=(500, 6)) * [1, 2, 3, 4, 5, 0]).astype(dtype)
+    classes = rng.integers(0, 4, 500)
+    classes[:100] = 3
+    parts = [ClassMoments.of(rows[part], classes[part]) for part in (slice(0, 90), slice(90, 400), slice(400, 500))]
+    whole = ClassMoments.of(rows, classes)
+    for merged in (ClassMoments.merged(parts), ClassMoments.merged([ClassMoments.merged(parts[:2]), parts[2]])):
+        np.testing.assert_array_equal(merged.counts, whole.counts)
+        np.testing.assert_allclose(merged.means, whole.means, rtol=1e-14)
+        np.testing.assert_allclose(merged.scatters, whole.scatters, atol=1e-9)
+    exact = rows.astype(np.float64)
+    assert whole.mean_square() == pytest.approx(((exact - exact.mean(0)) ** 2).sum(1).mean(), rel=1e-10)
+    own = exact[classes == 2] - exact[classes == 2].mean(0)
+    np.testing.assert_allclose(whole.standardized(whole.mean(), 2.0).scatter(2), own.T @ own / 4, atol=1e-9)
+    np.testing.assert_array_equal(whole.constant, [False] * 5 + [True])
+    assert whole.mean()[5] == 1000
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_draw_of_parts_is_the_draw_of_the_whole(seed):
+    rng = np.random.default_rng(seed)
+    classes = rng.integers(0, 5, 4000)
+    keys = group_keys(np.array([f"user {i}" for i in rng.integers(0, 900, 4000)], dtype=object))
+    whole = Draw.of(classes, keys, 60, seed)
+    parts = [Draw.of(c, k, 60, seed) for c, k in zip(np.split(classes, 8), np.split(keys, 8), strict=True)]
+    merged = Draw.merged([Draw.merged(parts[:3], 60, seed), *parts[3:]], 60, seed)
+    for name in ("classes", "keys", "counts"):
+        np.testing.assert_array_equal(getattr(merged, name), getattr(whole, name))
+    drawn = np.bincount(whole.classes, whole.counts)
+    assert ((drawn >= 60) & (drawn < 90)).all()
+    limits = whole.limits(np.bincount(classes), seed)
+    is_drawn = priorities(keys, seed) <= limits[classes]
+    np.testing.assert_array_equal(np.bincount(classes[is_drawn]), drawn)
+    assert Draw.of(classes, keys, 60, seed + 1).keys.tolist() != whole.keys.tolist()
+
+
+def test_a_draw_is_even():
+    found = priorities(np.arange(100_000, dtype=np.uint64), 0) / 2.0**64
+    assert np.abs(np.histogram(found, 20, (0, 1))[0] / 5000 - 1).max() < 0.05
+    assert abs(np.corrcoef(found[1:], found[:-1])[0, 1]) < 0.01
+
+
+def test_dataframes_keep_the_names_of_their_features(samples, large_classifier, tmp_path):
+    X, y, groups = samples
+    frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(12)]).assign(label=y, user=groups)
+    for i, part in enumerate(np.array_split(np.arange(len(X)), 4)):
+        frame.iloc[part].to_parquet(tmp_path / f"part-{i}.parquet")
+    data = dd.read_parquet(str(tmp_path / "part-*.parquet"))
+    with dask.config.set(scheduler="synchronous"):
+        found = skellipsoid.dask.fit(
+            large_classifier, data.drop(columns=["label", "user"]), data["label"], data["user"], samples_per_class=9999
+        )
+    wanted = clone(large_classifier).fit(frame.drop(columns=["label", "user"]), frame["label"], groups=frame["user"])
+    assert found.feature_names_in_.tolist() == wanted.feature_names_in_.tolist()
+    check_equal(found, wanted, frame.drop(columns=["label", "user"]))
+    skellipsoid.save(found, tmp_path / "model")
+    loaded = skellipsoid.load(tmp_path / "model")
+    assert (loaded.predict(frame[wanted.feature_names_in_]) == found.predict(frame[wanted.feature_names_in_])).all()
+
+
+def test_a_class_without_spread_and_a_class_in_one_partition_are_fitted(fit, large_classifier):
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(5 * k, 1, size=(100, 4)) for k in range(4)] + [np.full((5, 4), 30.0)])
+    y = np.repeat(["a", "b", "c", "d", "e"], [100, 100, 100, 100, 5])
+    with pytest.warns(UserWarning, match="Classes without spread"):
+        wanted = clone(large_classifier).fit(X, y)
+    with pytest.warns(UserWarning, match="Classes without spread"):
+        found = fit(large_classifier, X, y, rows=100, samples_per_class=200)
+    check_equal(found, wanted, X)
+
+
+def test_samples_per_class_acts(fit, samples, large_classifier):
+    few, more = (fit(large_classifier, *samples[:2], samples_per_class=n) for n in (20, 80))
+    assert len(few.groups_) < len(more.groups_)
+    assert not np.allclose(few.radii_, more.radii_, rtol=1e-3)
+
+
+def test_real_open_samples_act(fit, samples, large_classifier):
+    X, y, _ = samples
+    near = X[y == "class 00"].mean(0) + 0.1 * np.random.default_rng(0).normal(size=(400, 12)).astype(np.float32)
+    without = fit(large_classifier, X, y, samples_per_class=50)
+    more = fit(large_classifier, np.concatenate([X, near]), np.append(y, ["-1"] * 400), samples_per_class=50)
+    assert (more.radii_ / more.scale_).sum() != pytest.approx((without.radii_ / without.scale_).sum(), rel=1e-3)
+    assert more.held_out_.is_open.sum() > without.held_out_.is_open.sum()
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"duplicates": "once"}, "duplicates='once' needs all samples in one memory; set duplicates='off'"),
+        ({"outliers": "drop"}, "outliers='drop' needs all samples in one memory; set outliers='keep'"),
+        ({"keep_samples": True}, "keep_samples=True needs all samples in one memory; set keep_samples=False"),
+        ({"trainer": skellipsoid.EliDecide()}, "needs all samples in one memory; set trainer=None"),
+        ({"alpha": -1}, "The 'alpha' parameter of EllipsoidOpenSetClassifier"),
+    ],
+)
+def test_a_parameter_that_needs_all_samples_is_refused(change, sentence, fit, samples, large_classifier):
+    with pytest.raises(ValueError, match=sentence.replace("(", r"\(")):
+        fit(clone(large_classifier).set_params(**change), *samples[:2])
+
+
+def test_partitions_that_do_not_fit_name_themselves(fit, samples, large_classifier):
+    X, y, groups = samples
+    missing = X.copy()
+    missing[700, 5] = np.nan
+    with pytest.raises(ValueError, match=r"^Partition 2: Input X contains NaN in row 100; "):
+        fit(large_classifier, missing, y)
+    with pytest.raises(ValueError, match=r"^Partition 1: y has missing labels in row 0; "):
+        fit(large_classifier, X, np.where(np.arange(len(y)) == 300, None, y.astype(object)))
+    with pytest.raises(ValueError, match=r"^Partition 3: groups has missing values in row 1; "):
+        fit(large_classifier, X, y, np.where(np.arange(len(y)) == 901, np.nan, groups))
+    mixed = np.append(y[:300].astype(object), np.zeros(300))
+    blocks = da.from_array(X[:600], chunks=(300, -1))
+    with dask.config.set(scheduler="synchronous"):
+        with pytest.raises(ValueError, match=r"^Partition 1 of y holds numbers such as 0\.0 and partition 0 holds"):
+            skellipsoid.dask.fit(large_classifier, blocks, in_blocks(mixed, 300))
+        narrow = blocks.map_blocks(lambda block, block_id: block[:, : 12 - 5 * block_id[0]], dtype=X.dtype)
+        with pytest.raises(ValueError, match=r"^Partition 1: X has 7 features, but partition 0 has 12; "):
+            skellipsoid.dask.fit(large_classifier, narrow, da.from_array(y[:600], chunks=300))
+
+
+def test_what_cannot_be_fitted_is_said_before_the_data_are_read(samples, large_classifier):
+    X, y = (in_blocks(part, 300) for part in samples[:2])
+    fit = skellipsoid.dask.fit
+    with pytest.raises(
+        TypeError, match=r"^classifier is a MahalanobisClassifier, but must be an EllipsoidOpenSetClass"
+    ):
+        fit(MahalanobisClassifier(), X, y)
+    with pytest.raises(TypeError, match=r"^X is a ndarray, but must be a Dask array"):
+        fit(large_classifier, samples[0], y)
+    with pytest.raises(ValueError, match=r"^y has 100 rows, but X has "):
+        fit(large_classifier, X, y[:100])
+    with pytest.raises(ValueError, match=r"^samples_per_class=5, but must be a whole number of at least 10, "):
+        fit(large_classifier, X, y, samples_per_class=5)
+    series = dd.from_pandas(pd.Series(samples[1]), npartitions=2)
+    with pytest.raises(ValueError, match=r"^y has 2 partitions, but X has \d+; "):
+        fit(large_classifier, X, series)
+
+
+def test_data_of_no_or_few_known_samples_are_refused(fit, large_classifier):
+    with pytest.raises(ValueError, match=r"^Every one of the 40 rows has the open label"):
+        fit(large_classifier, np.zeros((40, 3)), np.full(40, -1), rows=20)
+    with pytest.raises(ValueError, match=r"^X has 40 samples of known classes with 50 features, but at least as many"):
+        fit(large_classifier, np.random.default_rng(0).normal(size=(40, 50)), np.arange(40) % 2, rows=20)
+    with pytest.raises(ValueError, match=r"^X has no rows in any of its partitions"):
+        fit(large_classifier, np.zeros((0, 3)), np.zeros(0), rows=20)
+
+
+def test_without_a_seed_each_fit_draws_other_samples(fit, samples):
+    clf = EllipsoidOpenSetClassifier(duplicates="off", outliers="keep")
+    first, second = (fit(clf, *samples[:2], samples_per_class=20) for _ in range(2))
+    assert not np.array_equal(first.radii_, second.radii_)

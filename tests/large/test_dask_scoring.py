@@ -1,0 +1,262 @@
+"""Promise: answers and scores of Dask collections are those of the same data in memory, and the model travels once."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, TransformerMixin, clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import skellipsoid
+from skellipsoid import SupConTextEncoder
+from skellipsoid.baselines import MahalanobisClassifier
+
+da = pytest.importorskip("dask.array")
+dd = pytest.importorskip("dask.dataframe")
+db = pytest.importorskip("dask.bag")
+
+METHODS = ["predict", "score_samples", "known_p_value"]
+
+
+@pytest.fixture
+def call():
+    return lambda method, *arguments: getattr(skellipsoid.dask, method)(*arguments)
+
+
+def check_equal(found, wanted):
+    """Labels are equal; scores are, up to the rounding of products of fewer rows."""
+    if found.dtype.kind == "f":
+        np.testing.assert_allclose(found, wanted, atol=1e-5)
+    else:
+        np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_an_array_is_scored_as_in_memory(method, call, cluster, samples, fitted):
+    X = samples[0]
+    lazy = call(method, fitted, da.from_array(X, chunks=(300, -1)))
+    found = lazy.compute()
+    assert lazy.shape == (len(X),)
+    assert found.dtype == lazy.dtype
+    check_equal(found, getattr(fitted, method)(X))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_dataframe_keeps_its_index(method, call, cluster, samples, large_classifier):
+    frame = pd.DataFrame(samples[0], columns=[f"x{i}" for i in range(12)])
+    frame.index += 1000
+    clf = clone(large_classifier).fit(frame, samples[1])
+    lazy = call(method, clf, dd.from_pandas(frame, npartitions=4))
+    found = lazy.compute()
+    assert found.dtype == lazy.dtype
+    assert found.index.equals(frame.index)
+    assert found.name == method
+    check_equal(found.to_numpy(), getattr(clf, method)(frame))
+
+
+def test_a_column_of_vectors_from_parquet_is_scored(call, cluster, samples, fitted, tmp_path):
+    X = samples[0][:500]
+    for i, part in enumerate(np.array_split(X, 3)):
+        pd.DataFrame({"embedding": list(part)}).to_parquet(tmp_path / f"part-{i}.parquet")
+    column = dd.read_parquet(str(tmp_path / "part-*.parquet"))["embedding"]
+    np.testing.assert_array_equal(call("predict", fitted, column).compute().to_numpy(), fitted.predict(X))
+
+
+def test_texts_of_a_series_and_of_a_bag_are_scored(
+    call, cluster, texts, labels, open_texts, large_classifier, tiny_model, tmp_path
+):
+    model = make_pipeline(SupConTextEncoder(tiny_model, finetune="none", verbose=0), clone(large_classifier)).fit(
+        texts, labels
+    )
+    skellipsoid.save(model, tmp_path / "model")  # Dask warns of a graph with a text model in it
+    skellipsoid.save(model[0], tmp_path / "encoder")
+    new = [*texts[:5], *open_texts, "emoji 🚚 καλημέρα"]
+    series = dd.from_pandas(pd.Series(new), npartitions=3)
+    bag = db.from_sequence(new, npartitions=3)
+    assert call("predict", tmp_path / "model", series).compute().tolist() == model.predict(new).tolist()
+    p_values = call("known_p_value", tmp_path / "model", bag).compute()
+    np.testing.assert_allclose(p_values, model[-1].known_p_value(model[:-1].transform(new)), atol=1e-5)
+    for collection in (series, bag):
+        features = call("transform", tmp_path / "encoder", collection)
+        assert (features.shape[1], features.dtype) == (32, np.float32)
+        np.testing.assert_allclose(features.compute(), model[0].transform(new), atol=1e-6)
+
+
+def test_features_of_an_array_keep_known_partitions(call, cluster, samples):
+    X = samples[0].astype(np.float64)
+    scaler = StandardScaler().fit(X)
+    lazy = call("transform", scaler, da.from_array(X, chunks=(300, 5)))
+    assert lazy.chunks[0] == da.from_array(X, chunks=(300, 5)).chunks[0]
+    np.testing.assert_array_equal(lazy.compute(), scaler.transform(X))
+
+
+def test_nothing_is_computed_until_it_is_asked_for(call, fitted):
+    def fails(*_, **__):
+        raise AssertionError
+
+    X = da.from_array(np.zeros((100, 12), dtype=np.float32), chunks=(10, -1)).map_blocks(fails, dtype=np.float32)
+    for method in METHODS:
+        assert call(method, fitted, X).shape == (100,)
+    assert call("transform", StandardScaler().fit(np.zeros((2, 12))), X).shape == (100, 12)
+
+
+@pytest.mark.parametrize("method", ["predict", "transform"])
+def test_the_model_is_once_in_the_graph(method, call, samples, fitted):
+    model = fitted if method == "predict" else StandardScaler().fit(np.zeros((2, 5000)))
+    width, size = model.n_features_in_, len(pickle.dumps(model))
+    sizes = []
+    for n_parts in (10, 100):
+        X = da.zeros((n_parts * 10, width), chunks=(10, -1), dtype=np.float32)
+        sizes.append(len(pickle.dumps(dict(call(method, model, X).__dask_graph__()))))
+    assert size > 30_000
+    assert sizes[1] - sizes[0] < 90 * 2000  # a task for each partition, no model
+
+
+def test_each_worker_gets_the_model_once(call, cluster, samples, fitted):
+    lazy = call("predict", fitted, da.from_array(samples[0], chunks=(20, -1)))
+    cluster.run(_count_loads, reset=True)
+    model = Loads(fitted)
+    lazy = call("predict", model, da.from_array(samples[0], chunks=(20, -1)))
+    assert lazy.npartitions > 100
+    lazy.compute()
+    loads = cluster.run(_count_loads)
+    assert sum(loads.values()) >= 1
+    assert max(loads.values()) <= 3  # of the graph, and of the other worker
+
+
+def _count_loads(reset=False):
+    import builtins
+
+    if reset:
+        builtins._skellipsoid_loads = 0
+    return getattr(builtins, "_skellipsoid_loads", 0)
+
+
+class Loads(BaseEstimator):
+    """A model that counts how often a process reads it."""
+
+    def __init__(self, model):
+        self.model, self.classes_ = model, model.classes_
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    def fit(self, X, y):
+        return self
+
+    def predict(self, X):
+        return self.model.predict(X)
+
+    def __reduce__(self):
+        return _loaded, (pickle.dumps(self.model),)
+
+
+def _loaded(content):
+    import builtins
+
+    builtins._skellipsoid_loads = getattr(builtins, "_skellipsoid_loads", 0) + 1
+    return Loads(pickle.loads(content))
+
+
+def test_a_folder_is_a_model_too(call, cluster, samples, fitted, tmp_path):
+    skellipsoid.save(fitted, tmp_path / "model")
+    X = da.from_array(samples[0], chunks=(300, -1))
+    lazy = call("predict", tmp_path / "model", X)
+    assert len(pickle.dumps(dict(lazy.__dask_graph__()))) < 150_000 + samples[0].nbytes
+    np.testing.assert_array_equal(lazy.compute(), fitted.predict(samples[0]))
+
+
+def test_empty_partitions_stay_empty(call, cluster, samples, fitted):
+    frame = pd.DataFrame(samples[0], columns=[f"x{i}" for i in range(12)])
+    few = dd.from_pandas(frame, npartitions=4).map_partitions(lambda part: part[part.index < 5])
+    found = call("predict", clone(fitted).fit(frame, samples[1]), few)
+    assert found.compute().tolist() == fitted.predict(samples[0][:5]).tolist()
+    assert found.partitions[2].compute().dtype == found.dtype
+
+
+@pytest.mark.parametrize("method", ["predict", "score_samples", "transform"])
+def test_a_partition_with_missing_values_or_another_width_names_itself(method, call, cluster, samples, fitted):
+    model = fitted if method != "transform" else _Strict(fitted)
+    X = samples[0].copy()
+    X[650, 3] = np.nan
+    with pytest.raises(ValueError, match=r"^Partition 2: Input X contains NaN in row 50; "):
+        call(method, model, da.from_array(X, chunks=(300, -1))).compute()
+    other = da.concatenate([da.zeros((10, 12), chunks=(10, 12)), _narrow((10, 12))])
+    with pytest.raises(ValueError, match=r"^Partition 1: X has 7 features, but .* is expecting 12 features"):
+        call(method, model, other).compute()
+
+
+class _Strict(TransformerMixin, BaseEstimator):
+    """A transformer that checks as a classifier does."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+    def fit(self, X, y=None):
+        return self
+
+    def transform(self, X):
+        return self.model.class_margins(X)
+
+    def get_feature_names_out(self):
+        return self.model.classes_
+
+
+def _narrow(shape):
+    """An array with a block that is narrower than it says."""
+    return da.zeros(shape, chunks=shape).map_blocks(lambda block: block[:, :7], dtype=float, meta=np.empty((0, 0)))
+
+
+def test_a_bag_and_a_column_of_unlike_vectors_name_the_partition(call, cluster, fitted):
+    vectors = [np.zeros(12, dtype=np.float32)] * 5 + [np.zeros(3, dtype=np.float32)]
+    with pytest.raises(ValueError, match=r"^Partition 1: row 2 holds a vector of the shape \(3,\), but row 0 "):
+        call("predict", fitted, db.from_sequence(vectors, npartitions=2)).compute()
+
+
+def test_what_is_no_collection_or_no_model_is_refused(call, samples, fitted):
+    with pytest.raises(TypeError, match=r"^X is a ndarray, but must be a Dask array, .* the model's predict\(X\)\.$"):
+        call("predict", fitted, samples[0])
+    X = da.from_array(samples[0], chunks=(300, -1))
+    with pytest.raises(TypeError, match=r"^MahalanobisClassifier has no known_p_value; pass a classifier that has it"):
+        call("known_p_value", MahalanobisClassifier().fit(samples[0], samples[1]), X)
+
+
+def test_without_dask_one_sentence_says_what_to_install(fresh_python):
+    script = (
+        "import sys; sys.modules['dask.array'] = None\n"
+        "import skellipsoid.dask\n"
+        "try:\n    skellipsoid.dask.predict(None, None)\n"
+        "except ImportError as error:\n    print(error)\n"
+    )
+    found = fresh_python(script)
+    assert found.stderr == ""
+    assert found.stdout.startswith("skellipsoid.dask.predict needs Dask (")
+    assert found.stdout.endswith("install it with pip install 'skellipsoid[dask]'.\n")
+
+
+def test_the_package_does_not_import_dask(fresh_python):
+    found = fresh_python(
+        "import sys, skellipsoid.dask; print([n for n in ('dask', 'distributed') if n in sys.modules])"
+    )
+    assert (found.stdout, found.stderr) == ("[]\n", "")
+
+
+def test_some_columns_of_files_are_scored_and_an_error_names_the_file(call, cluster, samples, fitted, tmp_path):
+    X = samples[0][:400].copy()
+    X[250, 0] = np.nan
+    for i, part in enumerate(np.array_split(X, 8)):
+        frame = pd.DataFrame(part, columns=[f"x{i}" for i in range(12)]).assign(text=["long " * 200] * len(part))
+        frame.to_parquet(tmp_path / f"part-{i}.parquet")
+    columns = [f"x{i}" for i in range(12)]
+    data = dd.read_parquet(str(tmp_path / "part-*.parquet"))[columns]
+    clf = clone(fitted).fit(pd.DataFrame(samples[0], columns=columns), samples[1])
+    lazy = call("predict", clf, data)
+    with pytest.raises(ValueError, match=r"^Partition 5: Input X contains NaN in row 0; "):
+        lazy.compute()
+    good = lazy.partitions[:4].compute()
+    assert good.tolist() == clf.predict(pd.DataFrame(X[:200], columns=columns)).tolist()
