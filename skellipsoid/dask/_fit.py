@@ -19,7 +19,7 @@ from .._engine.boundary.settings import BoundarySettings
 from .._engine.common.devices import resolve_device, resolve_seed
 from .._engine.common.duplicates import in_order
 from .._engine.common.moments import ClassMoments
-from .._engine.common.samples import Samples
+from .._engine.common.samples import Gathered, Samples
 from .._kept_samples import KeptSamples
 from .._labels import as_labels, cast_open_label, check_same_kind
 from .._norms import usual_norms
@@ -390,10 +390,9 @@ def _fit_drawn(fitted: EllipsoidOpenSetClassifier, found: _Reduced, limits: Keys
     fitted.scale_ = _scale(moments, found.rows.dtype)
     rows, known = fitted._standardize(found.rows, np.float32).numpy(), found.codes < n_classes
     codes, keys = found.codes[known], found.keys[known]
-    own = np.arange(len(codes))
-    kept = KeptSamples(
-        fitted._mean, rows[known], codes, np.ones(len(codes)), np.ones_like(own), own, in_order(keys), rows[~known]
-    )
+    own, groups = np.arange(len(codes)), in_order(keys)
+    gathered = Gathered(own, np.ones(len(codes)), own, groups, np.ones_like(own), groups, own)
+    kept = KeptSamples.of(fitted._mean, rows[known], codes, gathered, rows[~known])
     kept = kept.with_groups(fitted._check_single_groups(kept.gathered(), codes).groups)
     device = resolve_device(fitted.device)
     is_counted = priorities(keys, seed) <= limits[codes]  # the others came with groups that other classes drew
