@@ -140,7 +140,7 @@ def report(found):
         ]
         for row in found
     ]
-    print(table(["Encoder", "Trained", "Accuracy", "AUROC", "Loss", "Seconds"], rows))
+    table(["Encoder", "Trained", "Accuracy", "AUROC", "Loss", "Seconds"], rows)
 
 
 if __name__ == "__main__":
