@@ -20,6 +20,7 @@ from ._engine.boundary.paper import Fixed, fit_paper, hold_out, hold_out_open
 from ._engine.boundary.settings import BoundarySettings
 from ._engine.common.devices import resolve_device, resolve_seed
 from ._engine.common.samples import Gathered, Samples, gather, normalized
+from ._engine.common.shards import Shards
 from ._labels import check_same_kind
 from ._stored_shapes import StoredShapes
 from ._validation import enumerated
@@ -217,7 +218,7 @@ class FitsKeptSamples(StoredShapes, BoundaryOpenSetClassifier):
         """Train matrices; what is kept then says which samples were validation samples."""
         settings = self.trainer._settings(self.alpha, self.beta, len(self.classes_))
         samples, opened = kept.samples(len(self.classes_), device), torch.from_numpy(kept.open_rows).to(device)
-        seed = resolve_seed(self.random_state)
+        seed = Shards.of_group().agreed(resolve_seed(self.random_state))
         held = hold_out(samples, kept.held, settings.validation_fraction, seed)
         open_held = hold_out_open(kept.open_held, settings.validation_fraction, seed)
         validates, opens = torch.from_numpy(held).to(device), torch.from_numpy(open_held).to(device)

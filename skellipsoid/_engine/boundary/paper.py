@@ -15,6 +15,7 @@ from torch import Tensor
 from ..common.folds import validation_rows
 from ..common.losses import contraction_loss, expansion_loss, inside_loss, other_class_loss
 from ..common.samples import Samples
+from ..common.shards import ALONE, Shards
 from ..common.training import History, run_epochs, shuffled_batches
 from .boundaries import Boundaries, Metric, Shapes
 from .geometry import Factors, assigned_norms, class_spheres, nearest_centroid, nearest_other
@@ -90,9 +91,13 @@ def train_ellipsoids(
     validation: Split,
     fixed: Fixed | None = None,
 ) -> Ellipsoids:
-    """Compute centroids and radii, and train the matrices."""
-    ellipsoids = start_ellipsoids(samples, fixed)
-    trainer = BoundaryTrainer(ellipsoids, samples, real_open, settings, np.random.default_rng(seed))
+    """Compute centroids and radii, and train the matrices.
+
+    The processes of a group divide the classes among them. After each epoch all of them get all matrices.
+    """
+    shards, ellipsoids = Shards.of_group(), start_ellipsoids(samples, fixed)
+    ellipsoids.trained = ellipsoids.trained[shards.rank :: shards.n_processes]
+    trainer = BoundaryTrainer(ellipsoids, samples, real_open, settings, np.random.default_rng(seed), shards)
     validator = PaperValidator(*validation, ellipsoids.centroids, ellipsoids.degenerate)
     if not validator:  # nothing was held out, or only samples of degenerate classes
         ellipsoids.history = trainer.run()
@@ -225,8 +230,9 @@ class BoundaryTrainer:
         real_open: Tensor,
         settings: TrainingSettings,
         rng: np.random.Generator,
+        shards: Shards = ALONE,
     ) -> None:
-        self.ellipsoids, self.settings, self.rng = ellipsoids, settings, rng
+        self.ellipsoids, self.settings, self.rng, self.shards = ellipsoids, settings, rng, shards
         self.beta = 0.0 if settings.negative_loss == "adb_gen" else settings.beta
         self.known, self.classes, self.real_open = samples.rows, samples.classes, real_open
         self.classes_cpu, self.weights_cpu = samples.classes.cpu().numpy(), samples.weights.cpu().numpy()
@@ -258,7 +264,7 @@ class BoundaryTrainer:
 
     def run(self, score: Callable[[], float] | None = None, keep_best: Callable[[], object] | None = None) -> History:
         """Train until the score, or without one the loss, has not improved for ``n_iter_no_change`` epochs."""
-        if not len(self.trained):
+        if not self.shards.total(len(self.trained), self.known.device):
             return History()
         return run_epochs(
             self._run_epoch,
@@ -269,13 +275,14 @@ class BoundaryTrainer:
             loss_breaks_ties=False,
             keep_best=keep_best,
             label="ellipsoids",
-            verbose=self.settings.verbose,
+            verbose=self.settings.verbose if self.shards.rank == 0 else 0,
         )
 
     def _run_epoch(self) -> float:
-        """Train on every sample once; returns the mean loss of the batches."""
+        """Train on every sample once; returns the mean loss of the batches, a sum over the classes of all processes."""
         losses = [self.step(rows) for rows in shuffled_batches(len(self.known), self.settings.batch_size, self.rng)]
-        return float(np.mean(losses))
+        self.shards.exchange(self.ellipsoids.components, self.trained)
+        return self.shards.total(float(np.mean(losses)), self.known.device)
 
     def step(self, rows: np.ndarray) -> float:
         """One optimiser step on a batch, (n_batch,) positions of known samples; returns its loss (eq. 16)."""
@@ -335,7 +342,7 @@ class BoundaryTrainer:
         counts = torch.bincount(classes, minlength=len(matrices))
         places = torch.empty_like(order)
         places[order] = torch.arange(len(order), device=batch.device) - (counts.cumsum(0) - counts)[classes[order]]
-        offsets = batch.new_zeros(len(counts), int(counts.max()) + 1, batch.shape[1])
+        offsets = batch.new_zeros(len(counts), int(counts.max() if len(counts) else 0) + 1, batch.shape[1])
         offsets[classes, places] = batch - centroids[classes]
         offsets[:, -1] = centroids
         norms, of_negatives = MappedNorms.apply(matrices, offsets, negatives)  # type: ignore[no-untyped-call]
