@@ -234,7 +234,7 @@ def test_groups_are_embedded_together_and_all_texts_enter_the_cross_entropy(obje
     assert seen["n_logits"] == 10
     lengths = members.norm(dim=2)
     torch.testing.assert_close(lengths, lengths.round())  # 1, or 0 where the dropout leaves nothing
-    assert lengths.sum() > 5
+    assert (lengths > 0.5).any()
 
 
 def test_logits_are_cosines(objective):

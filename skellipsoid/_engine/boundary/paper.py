@@ -132,13 +132,13 @@ def hold_out(samples: Samples, held: np.ndarray, fraction: float, seed: int) -> 
         Share of each class's undecided samples.
     seed : int
     """
-    blocks = samples.blocks
+    together = samples.blocks
     for decided in (1, 0):
-        held = np.where((held < 0) & np.isin(blocks, blocks[held == decided]), decided, held)
+        held = np.where((held < 0) & np.isin(together, together[held == decided]), decided, held)
     free = np.flatnonzero(held < 0)
     chosen = held == 1
     rng = np.random.default_rng([seed, 2])
-    chosen[free] = validation_rows(samples.classes.cpu().numpy()[free], fraction, rng, blocks[free])
+    chosen[free] = validation_rows(samples.classes.cpu().numpy()[free], fraction, rng, together[free])
     return np.asarray(chosen)
 
 
