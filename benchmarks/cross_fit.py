@@ -22,6 +22,7 @@ from sklearn.preprocessing import normalize
 from torch.nn import functional
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, datasets
+from skellipsoid._encoder_training import read_settings
 from skellipsoid._engine.common.duplicates import find_duplicates
 from skellipsoid._engine.text import contrastive
 from skellipsoid.metrics import open_set_f1_score
@@ -77,7 +78,9 @@ def run_case(train, dev, ratio, size, seed):
     rows = np.concatenate([rng.permutation(np.flatnonzero(y == label))[:size] for label in known])
     X, y = X[rows], y[rows]
     classes, codes = np.unique(y, return_inverse=True)
-    settings = SupConTextEncoder(finetune="head")._settings()
+    encoder = SupConTextEncoder(finetune="head")
+    encoder.finetune_ = "head"  # as in a fit
+    settings = read_settings(encoder)
     embeddings, start = torch.from_numpy(X), time.perf_counter()
     head = contrastive.start_projection(X.shape[1], X.shape[1], seed)
     contrastive.train_projection(contrastive.FrozenRows(embeddings), codes, len(classes), head, settings, seed)

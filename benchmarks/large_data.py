@@ -5,7 +5,7 @@ $ python benchmarks/large_data.py fit --folder DATA --model MODEL
 $ python benchmarks/large_data.py score --folder DATA --model MODEL
 $ python benchmarks/large_data.py agree --rows 20000
 $ python benchmarks/large_data.py memory
-$ python benchmarks/large_data.py search --rows 280
+$ python benchmarks/large_data.py search
 """
 
 import argparse
@@ -182,8 +182,6 @@ def search(options):
     from skellipsoid.datasets import load_assistant_intents
 
     texts, labels = load_assistant_intents(subset="train", return_X_y=True)
-    chosen = np.random.default_rng(0).permutation(len(texts))[: options.rows]
-    texts, labels = [texts[i] for i in chosen], np.asarray(labels)[chosen]
     grid = {"enc__pooling": ["mean", "model"], "clf__beta": [0.25, 0.5, 1.0, 2.0], "clf__alpha": [0.3, 0.6, 1.2]}
 
     def run(memory):
