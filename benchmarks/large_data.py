@@ -83,10 +83,12 @@ def watched(what, **more):
     thread = threading.Thread(target=watch)
     thread.start()
     begin, used = time.perf_counter(), time.process_time()
-    yield
-    more |= {"seconds": round(time.perf_counter() - begin, 1), "processor": round(time.process_time() - used, 2)}
-    ended.set()
-    thread.join()
+    try:
+        yield
+        more |= {"seconds": round(time.perf_counter() - begin, 1), "processor": round(time.process_time() - used, 2)}
+    finally:
+        ended.set()
+        thread.join()
     print(json.dumps({"what": what, "peak_gib": round(most[0], 2), **more}), flush=True)
 
 
