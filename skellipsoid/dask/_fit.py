@@ -19,7 +19,7 @@ from .._engine.boundary.settings import BoundarySettings
 from .._engine.common.devices import resolve_device, resolve_seed
 from .._engine.common.duplicates import in_order
 from .._engine.common.moments import ClassMoments
-from .._engine.common.samples import Gathered, Samples
+from .._engine.common.samples import Gathered, Samples, usable_scale
 from .._kept_samples import KeptSamples
 from .._labels import as_labels, cast_open_label, check_same_kind
 from .._norms import usual_norms
@@ -387,7 +387,7 @@ def _fit_drawn(fitted: EllipsoidOpenSetClassifier, found: _Reduced, limits: Keys
     fitted.offset_, fitted.class_offsets_ = 0.0, np.zeros(n_classes)
     fitted._norm_range = usual_norms(found.rows, found.codes)
     fitted._mean = moments.mean()
-    fitted.scale_ = _scale(moments, found.rows.dtype)
+    fitted.scale_ = usable_scale(moments.mean_square() ** 0.5, fitted._mean, found.rows.dtype)
     rows, known = fitted._standardize(found.rows, np.float32).numpy(), found.codes < n_classes
     codes, keys = found.codes[known], found.keys[known]
     own, groups = np.arange(len(codes)), in_order(keys)
@@ -409,13 +409,6 @@ def _fit_drawn(fitted: EllipsoidOpenSetClassifier, found: _Reduced, limits: Keys
     degenerate = boundaries.degenerate.cpu().numpy()
     fitted._warn_of_degenerate(degenerate, stacklevel=4)
     fitted._warn_of_few(codes, kept.groups, degenerate)
-
-
-def _scale(moments: ClassMoments, dtype: np.dtype[Any]) -> float:
-    """Root mean squared distance to the mean, by the rule of ``find_scale``."""
-    scale = moments.mean_square() ** 0.5
-    rounding = np.finfo(dtype).eps * float(np.linalg.norm(moments.mean()))
-    return scale if scale > 4 * rounding else 1.0
 
 
 def _of_random_samples(boundaries: Boundaries, samples: Samples, is_random: NDArray[np.bool_]) -> Boundaries:

@@ -108,7 +108,7 @@ def train_ellipsoids(
 
     best = ellipsoids.components.clone()
     ellipsoids.history = trainer.run(lambda: known_f1(validate()), lambda: best.copy_(ellipsoids.components))
-    if settings.restore_best and ellipsoids.history.losses:
+    if settings.restore_best:
         ellipsoids.components = best
     if settings.recalibrate:
         synthetic = validation_open(validation[0], ellipsoids.centroids, ellipsoids.degenerate, settings, seed)

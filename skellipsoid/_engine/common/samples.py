@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -259,9 +259,13 @@ def normalized(weights: Floats, units: Integers) -> Floats:
 def find_scale(features: NDArray[np.floating], mean: Floats, weights: Floats) -> float:
     """Root mean squared distance of rows to their mean; 1 when that is 0. The weights sum to 1."""
     squares = np.einsum("ij,ij->i", centred := features - mean, centred)
-    scale = float(np.sqrt(weights @ squares))
+    return usable_scale(float(np.sqrt(weights @ squares)), mean, features.dtype)
+
+
+def usable_scale(scale: float, mean: Floats, dtype: np.dtype[Any]) -> float:
+    """Give the scale of features of a precision, or 1 where it is 0 up to rounding."""
     # Equal rows differ from their mean by rounding alone.
-    rounding = np.finfo(features.dtype).eps * float(np.linalg.norm(mean))
+    rounding = np.finfo(dtype).eps * float(np.linalg.norm(mean))
     return scale if scale > 4 * rounding else 1.0
 
 
