@@ -141,12 +141,18 @@ def transform(model: Any, X: Any) -> Any:
 
     Examples
     --------
+    A text model is saved to a folder, so that the graph does not carry it:
+
+    >>> import tempfile
+    >>> from pathlib import Path
     >>> import dask.bag as db
     >>> import skellipsoid.dask
-    >>> from skellipsoid import SupConTextEncoder
+    >>> from skellipsoid import SupConTextEncoder, save
     >>> encoder = SupConTextEncoder(finetune="none").fit(["a text to begin with"])
+    >>> folder = Path(tempfile.mkdtemp()) / "encoder"
+    >>> save(encoder, folder)
     >>> texts = db.from_sequence(["where is my parcel", "tell me a joke"], npartitions=2)
-    >>> features = skellipsoid.dask.transform(encoder, texts)
+    >>> features = skellipsoid.dask.transform(folder, texts)
     >>> features.compute().shape
     (2, 384)
     """
