@@ -6,7 +6,8 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from skellipsoid._engine.boundary.paper import BoundaryTrainer, start_ellipsoids
+from skellipsoid._engine.boundary.paper import start_ellipsoids
+from skellipsoid._engine.boundary.paper_training import BoundaryTrainer
 from skellipsoid._engine.boundary.settings import TrainingSettings
 from skellipsoid._engine.common.samples import Samples
 

@@ -7,7 +7,8 @@ import pytest
 import torch
 from paper_helpers import SETTINGS as PAPER
 
-from skellipsoid._engine.boundary.paper import BoundaryTrainer, start_ellipsoids, train_ellipsoids
+from skellipsoid._engine.boundary.paper import start_ellipsoids, train_ellipsoids
+from skellipsoid._engine.boundary.paper_training import BoundaryTrainer
 from skellipsoid._engine.boundary.pseudo_open import draw_others
 from skellipsoid._engine.common.samples import Samples
 
@@ -59,7 +60,7 @@ def test_the_gradient_is_that_of_the_literal_loss(samples, loss):
     ellipsoids, trainer = some_trainer(samples, negative_loss=loss)
     batch = np.array([4, 9, 21, 3, 17, 30, 41, 5, 11])
     rows, classes, weights = samples.rows[batch], samples.classes[batch], trainer.weights[batch]
-    found = trainer.loss(batch)
+    found = sum(trainer.losses(batch))
     (own,) = torch.autograd.grad(found, trainer.entries)
     others = [None] * len(batch)
     if loss == "clab":
@@ -76,7 +77,8 @@ def test_the_gradient_is_that_of_the_literal_loss(samples, loss):
 def test_clab_without_another_class_in_the_batch_is_adb_without_the_number_of_classes(samples):
     batch = np.flatnonzero(samples.classes.numpy() == 2)[:5]
     expansion, adb, clab = (
-        some_trainer(samples, negative_loss=loss)[1].loss(batch).item() for loss in ("contraction", "adb", "clab")
+        sum(some_trainer(samples, negative_loss=loss)[1].losses(batch)).item()
+        for loss in ("contraction", "adb", "clab")
     )
     assert clab - expansion == pytest.approx((adb - expansion) / 4)
     assert adb > expansion
@@ -87,7 +89,7 @@ def test_clab_without_another_class_in_the_batch_is_adb_without_the_number_of_cl
 
 @pytest.mark.parametrize("loss", ["adb", "clab"])
 def test_losses_of_known_samples_see_no_open_ones(samples, loss, monkeypatch):
-    monkeypatch.setattr("skellipsoid._engine.boundary.paper.draw_negatives", None)
+    monkeypatch.setattr("skellipsoid._engine.boundary.paper_training.draw_negatives", None)
     assert torch.equal(*(learn(samples, negative_loss=loss, n_open=n).components for n in (0, 9)))
     assert torch.equal(*(learn(samples, negative_loss=loss, beta=beta).components for beta in (0.1, 2.0)))
 
@@ -123,7 +125,7 @@ def test_the_gradient_of_a_shape_is_that_of_its_own_entries(samples, shape):
     ellipsoids = start_ellipsoids(samples)
     settings = replace(SETTINGS, shape=shape, negative_loss="adb")
     trainer = BoundaryTrainer(ellipsoids, samples, samples.rows[:0], settings, np.random.default_rng(0))
-    (found,) = torch.autograd.grad(trainer.loss(np.arange(48)), trainer.entries)
+    (found,) = torch.autograd.grad(sum(trainer.losses(np.arange(48))), trainer.entries)
     sizes = {"full": (4, 5, 5), "diagonal": (4, 5), "ball": (4, 1)}
     own = torch.ones(sizes[shape], dtype=torch.float64) if shape != "full" else torch.eye(5).repeat(4, 1, 1).double()
     own.requires_grad_()

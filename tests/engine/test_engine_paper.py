@@ -21,9 +21,7 @@ from skellipsoid._engine.boundary.boundaries import Shapes
 from skellipsoid._engine.boundary.geometry import Factors
 from skellipsoid._engine.boundary.held_out import KNOWN, HeldOut, best_scale
 from skellipsoid._engine.boundary.paper import (
-    BoundaryTrainer,
     Fixed,
-    MappedNorms,
     PaperValidator,
     fit_paper,
     hold_out,
@@ -32,6 +30,7 @@ from skellipsoid._engine.boundary.paper import (
     train_ellipsoids,
     validation_open,
 )
+from skellipsoid._engine.boundary.paper_training import BoundaryTrainer, MappedNorms
 from skellipsoid._engine.boundary.pseudo_open import draw_negatives
 from skellipsoid._engine.common.folds import validation_rows
 from skellipsoid._engine.common.samples import Samples
@@ -41,10 +40,9 @@ from skellipsoid._engine.common.training import shuffled_batches
 
 
 def gradient_of(trainer, rows, monkeypatch, negatives):
-    monkeypatch.setattr("skellipsoid._engine.boundary.paper.draw_negatives", lambda *arguments: negatives)
-    loss = trainer.loss(np.arange(len(trainer.known))[rows])
-    (gradient,) = torch.autograd.grad(loss, trainer.entries)
-    return loss.item(), gradient
+    monkeypatch.setattr("skellipsoid._engine.boundary.paper_training.draw_negatives", lambda *arguments: negatives)
+    loss = sum(trainer.losses(np.arange(len(trainer.known))[rows]))
+    return loss.item(), torch.cat(torch.autograd.grad(loss, trainer.entries))
 
 
 @pytest.mark.parametrize("rows", [slice(0, 30), slice(3, 11), slice(4, 5)], ids=["all", "eight", "one"])
@@ -433,14 +431,28 @@ def test_with_all_matrices_fixed_nothing_is_trained():
 
 def test_the_written_gradient_is_the_derivative():
     rng = np.random.default_rng(0)
-    matrices, offsets, samples = (torch.from_numpy(rng.normal(size=size)) for size in ((3, 4, 4), (3, 2, 4), (5, 4)))
-    assert torch.autograd.gradcheck(lambda given: MappedNorms.apply(given, offsets, samples), matrices.requires_grad_())
-    norms, of_samples = MappedNorms.apply(matrices, offsets, samples)
-    np.testing.assert_allclose(norms[1, 0].item(), (matrices[1] @ offsets[1, 0]).norm().item())
-    np.testing.assert_allclose(of_samples[2, 3].item(), (matrices[2] @ (samples[3] - offsets[2, -1])).norm().item())
+    matrices, deviations = (torch.from_numpy(rng.normal(size=size)) for size in ((3, 4, 4), (3, 5, 4)))
+    assert torch.autograd.gradcheck(lambda given: MappedNorms.apply(given, deviations), matrices.requires_grad_())
+    norms = MappedNorms.apply(matrices, deviations)
+    np.testing.assert_allclose(norms[1, 3].item(), (matrices[1] @ deviations[1, 3]).norm().item())
 
 
 def test_a_norm_of_0_has_no_gradient():
-    matrices, offsets = torch.eye(2).expand(1, 2, 2).clone().requires_grad_(), torch.zeros(1, 1, 2)
-    sum(norms.sum() for norms in MappedNorms.apply(matrices, offsets, torch.zeros(3, 2))).backward()
+    matrices = torch.eye(2).expand(1, 2, 2).clone().requires_grad_()
+    MappedNorms.apply(matrices, torch.zeros(1, 3, 2)).sum().backward()
     assert torch.equal(matrices.grad, torch.zeros(1, 2, 2))
+
+
+@pytest.mark.parametrize("shape", ["full", "diagonal", "ball"])
+def test_how_many_classes_are_computed_at_once_does_not_matter(shape, monkeypatch):
+    known, classes = known_rows(n_classes=5, n_rows=80, spread=0.7)
+    learned = []
+    for n_at_once in (1, 2, 5, 16):
+        monkeypatch.setattr("skellipsoid._engine.boundary.paper_training.CLASSES_AT_ONCE", n_at_once)
+        ellipsoids = start(known, classes)
+        trainer = trainer_of(ellipsoids, known, classes, shape=shape)
+        assert len(trainer.entries) == -(-5 // n_at_once)
+        learned.append((trainer.run().losses, ellipsoids.components))
+    for losses, components in learned[1:]:
+        np.testing.assert_allclose(losses, learned[0][0], rtol=1e-12)
+        np.testing.assert_allclose(components, learned[0][1], rtol=1e-10, atol=1e-12)

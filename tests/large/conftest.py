@@ -9,7 +9,7 @@ from skellipsoid import EllipsoidOpenSetClassifier
 
 @pytest.fixture(scope="package")
 def cluster():
-    """Two worker processes of one thread each, and a client, which is Dask's scheduler until this folder's tests end."""
+    """Two worker processes of one thread each, and a client: Dask's scheduler until this folder's tests end."""
     distributed = pytest.importorskip("distributed")
     with (
         distributed.LocalCluster(

@@ -4,6 +4,6 @@ The default fit, in the order of the data: ``geometry`` (centroids, distances), 
 its samples), ``shared_shapes`` (covariances that all classes share), ``covariance`` (the ellipsoids of all classes),
 ``mixtures`` (synthetic classes), ``held_out`` (the table of held-out samples, and the radius scale), ``class_sizes``
 (radii by class size), ``boundaries`` (the fitted boundaries); ``closed_form`` runs them. ``paper`` trains the matrices
-instead, against samples that ``pseudo_open`` draws. ``settings`` holds the parameters of both; ``radii`` serves
-the balls among the baselines. The contributing guide has a page with the formulas: *How a fit runs*.
+instead: ``paper_training`` has the losses and the steps, against samples that ``pseudo_open`` draws. ``settings`` holds
+the parameters of both; ``radii`` serves the balls among the baselines. The contributing guide has a page with the formulas: *How a fit runs*.
 """

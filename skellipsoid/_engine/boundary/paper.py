@@ -4,8 +4,6 @@ The procedure is that of the authors' published code: repository thuiar/TEXTOIR,
 ``open_intent_detection/methods/EliDecide``.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,15 +11,14 @@ import torch
 from torch import Tensor
 
 from ..common.folds import validation_rows
-from ..common.losses import contraction_loss, expansion_loss, inside_loss, other_class_loss
 from ..common.samples import Samples
-from ..common.shards import ALONE, Shards
-from ..common.training import History, run_epochs, shuffled_batches
+from ..common.shards import Shards
 from .boundaries import Boundaries, Metric, Shapes
 from .geometry import Factors, assigned_norms, class_spheres, nearest_centroid, nearest_other
 from .held_out import BOUNDARY_TOLERANCE, KNOWN, OF_OTHER_CLASS, REAL, SYNTHETIC, HeldOut, best_scale, expected_f1
 from .mixtures import n_synthetic
-from .pseudo_open import draw_negatives, draw_others, synthetic_samples
+from .paper_training import BoundaryTrainer, Ellipsoids
+from .pseudo_open import synthetic_samples
 from .settings import TrainingSettings
 
 #: The released code answers open on the boundary itself, r = Δ. So radii are smaller by four units of single precision.
@@ -29,19 +26,6 @@ OPEN_ON_BOUNDARY = 1 - 2.0**-21
 
 #: Known samples and real open samples.
 Split = tuple[Samples, Tensor]
-
-
-@dataclass
-class Ellipsoids:
-    """Learned boundaries { z : ‖A_k (z − c_k)‖ < Δ_k }, on the device of the fit, and the history of the training."""
-
-    centroids: Tensor  # (n_classes, n_features)
-    radii: Tensor  # (n_classes,)
-    components: Tensor  # (n_classes, n_features, n_features)
-    degenerate: Tensor  # (n_classes,) Boolean: classes without spread
-    trained: Tensor  # (n_trained,) numbers of the classes whose matrices are trained
-    held_out: HeldOut | None = None
-    history: History = field(default_factory=History)
 
 
 class Fixed(NamedTuple):
@@ -214,178 +198,3 @@ def start_ellipsoids(samples: Samples, fixed: Fixed | None = None) -> Ellipsoids
         components[fixed.classes] = fixed.components
         is_trained[fixed.classes] = False
     return Ellipsoids(centroids, radii, components, degenerate, torch.nonzero(is_trained).flatten())
-
-
-class BoundaryTrainer:
-    """Training with Adam: each step takes a batch of known samples and as many negatives, for all trained matrices.
-
-    The entries that the shape trains are ``entries``: those of the whole matrix, its diagonal, or one factor. They
-    start at the identity, and each step writes them to ``ellipsoids.components``.
-    """
-
-    def __init__(
-        self,
-        ellipsoids: Ellipsoids,
-        samples: Samples,
-        real_open: Tensor,
-        settings: TrainingSettings,
-        rng: np.random.Generator,
-        shards: Shards = ALONE,
-    ) -> None:
-        self.ellipsoids, self.settings, self.rng, self.shards = ellipsoids, settings, rng, shards
-        self.beta = 0.0 if settings.negative_loss == "adb_gen" else settings.beta
-        self.known, self.classes, self.real_open = samples.rows, samples.classes, real_open
-        self.classes_cpu, self.weights_cpu = samples.classes.cpu().numpy(), samples.weights.cpu().numpy()
-        # The mean weight is 1, so that the learning rate does not depend on the weights.
-        self.weights = (samples.weights / samples.weights.mean()).to(samples.rows.dtype)
-        self.trained, self.radii = ellipsoids.trained, ellipsoids.radii
-        #: Place of each class among those that are trained; −1 for the others.
-        self.places = torch.full_like(ellipsoids.degenerate, -1, dtype=torch.int64)
-        self.places[self.trained] = torch.arange(len(self.trained), device=self.places.device)
-        self.entries = self._start_entries()
-        self.optimizer = torch.optim.Adam(
-            [self.entries], lr=settings.learning_rate, weight_decay=settings.weight_decay, fused=True
-        )
-
-    def _start_entries(self) -> Tensor:
-        components = self.ellipsoids.components
-        if len(self.trained) < len(components):
-            components = components[self.trained]
-        if self.settings.shape == "full":
-            return components.detach().requires_grad_()  # the same memory, if all classes are trained
-        n_entries = 1 if self.settings.shape == "ball" else components.shape[1]
-        return components.diagonal(dim1=1, dim2=2)[:, :n_entries].clone().requires_grad_()
-
-    def _matrices(self) -> Tensor:
-        """Matrices of all trained classes as functions of ``entries``, (n_trained, n_features, n_features)."""
-        if self.settings.shape == "full":
-            return self.entries
-        return torch.diag_embed(self.entries.expand(-1, self.known.shape[1]))
-
-    def run(self, score: Callable[[], float] | None = None, keep_best: Callable[[], object] | None = None) -> History:
-        """Train until the score, or without one the loss, has not improved for ``n_iter_no_change`` epochs."""
-        if not self.shards.total(len(self.trained), self.known.device):
-            return History()
-        return run_epochs(
-            self._run_epoch,
-            max_iter=self.settings.max_iter,
-            n_iter_no_change=self.settings.n_iter_no_change,
-            tol=0.0,
-            score=score,
-            loss_breaks_ties=False,
-            keep_best=keep_best,
-            label="ellipsoids",
-            verbose=self.settings.verbose if self.shards.rank == 0 else 0,
-        )
-
-    def _run_epoch(self) -> float:
-        """Train on every sample once; returns the mean loss of the batches, a sum over the classes of all processes."""
-        losses = [self.step(rows) for rows in shuffled_batches(len(self.known), self.settings.batch_size, self.rng)]
-        self.shards.exchange(self.ellipsoids.components, self.trained)
-        return self.shards.total(float(np.mean(losses)), self.known.device)
-
-    def step(self, rows: np.ndarray) -> float:
-        """One optimiser step on a batch, (n_batch,) positions of known samples; returns its loss (eq. 16)."""
-        self.optimizer.zero_grad()
-        loss = self.loss(rows)
-        loss.backward()  # type: ignore[no-untyped-call]
-        self.optimizer.step()
-        with torch.no_grad():
-            degenerate, components = self.ellipsoids.degenerate, self.ellipsoids.components
-            if self.entries.data_ptr() != components.data_ptr():
-                components[self.trained] = self._matrices()
-            # A degenerate class has no shape to learn: its matrix stays the identity.
-            identity = torch.eye(self.known.shape[1], device=degenerate.device, dtype=self.entries.dtype)
-            components[degenerate] = identity
-        return loss.item()
-
-    def loss(self, rows: np.ndarray) -> Tensor:
-        """Sum of the mean expansion loss of a batch and the mean loss of what contracts (eq. 16)."""
-        on_device = torch.from_numpy(rows).to(self.known.device)
-        batch, labels = self.known[on_device], self.classes_cpu[rows]
-        # Only samples of trained classes expand a matrix; all of them are mixed.
-        own = self.places[self.classes[on_device]] >= 0
-        mine = on_device[own]
-        classes, weights, radii = self.places[self.classes[mine]], self.weights[mine], self.radii[self.classes[mine]]
-        matrices, kind, negatives = self._matrices(), self.settings.negative_loss, batch[:0]
-        if kind in ("contraction", "adb_gen"):
-            negatives = draw_negatives(
-                batch, labels, self.real_open, len(rows), self.settings, self.rng, self.weights_cpu[rows]
-            )
-        norms, of_negatives = self._norms(matrices, batch[own], classes, negatives)
-        loss = (weights * expansion_loss(norms, radii)).sum() / len(rows)
-        if kind == "adb":
-            # As in the released code: the inside loss of the sample's own class, times the number of classes.
-            return loss + len(self.places) * (weights * inside_loss(norms, radii)).sum() / len(rows)
-        if kind == "clab":
-            loss = loss + (weights * inside_loss(norms, radii)).sum() / len(rows)
-            others = draw_others(labels, self.rng, self.weights_cpu[rows])
-            if others is not None:
-                other = batch[torch.from_numpy(others).to(batch.device)][own]
-                norms, _ = self._norms(matrices, other, classes, negatives)
-                loss = loss + (weights * other_class_loss(norms, radii)).sum() / len(rows)
-            return loss
-        if not len(negatives):
-            return loss
-        # The mean over the negatives of the sum over the classes.
-        contraction = contraction_loss(of_negatives, self.radii[self.trained].unsqueeze(1), self.beta)
-        return loss + contraction.sum() / len(negatives)
-
-    def _norms(self, matrices: Tensor, batch: Tensor, classes: Tensor, negatives: Tensor) -> tuple[Tensor, Tensor]:
-        """Give ‖A_k (z − c_k)‖ of samples of classes, (n_batch,), and of all negatives, (n_trained, n_negatives).
-
-        Classes are numbered among those that are trained. Samples are arranged class by class, padded to the most
-        frequent class of the batch; the centroids come last.
-        """
-        centroids = self.ellipsoids.centroids[self.trained]
-        order = torch.argsort(classes, stable=True)
-        counts = torch.bincount(classes, minlength=len(matrices))
-        places = torch.empty_like(order)
-        places[order] = torch.arange(len(order), device=batch.device) - (counts.cumsum(0) - counts)[classes[order]]
-        offsets = batch.new_zeros(len(counts), int(counts.max() if len(counts) else 0) + 1, batch.shape[1])
-        offsets[classes, places] = batch - centroids[classes]
-        offsets[:, -1] = centroids
-        norms, of_negatives = MappedNorms.apply(matrices, offsets, negatives)  # type: ignore[no-untyped-call]
-        return norms[classes, places], of_negatives
-
-
-class MappedNorms(torch.autograd.Function):
-    """Norms ‖A_k d‖ of deviations d of each class, and ‖A_k (z − c_k)‖ of samples z, with their gradient in A.
-
-    The gradient of ‖A d‖ is A d dᵀ / ‖A d‖. It is written out because autograd makes a gradient of all matrices for
-    each term and adds them: a step of 19 to 112 classes with 384 features took 1.4 to 1.6 times as long. All matrices
-    together are one tall matrix, and A (z − c) = A z − A c. So the samples z of all classes are one product, without
-    shifted copies of z.
-    """
-
-    @staticmethod
-    def forward(ctx: Any, matrices: Tensor, offsets: Tensor, samples: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute both norms, (n_classes, n_offsets) and (n_classes, n_samples).
-
-        Parameters
-        ----------
-        ctx : object
-        matrices : Tensor of shape (n_classes, n_features, n_features)
-        offsets : Tensor of shape (n_classes, n_offsets, n_features)
-            Deviations; the last ones are the c_k.
-        samples : Tensor of shape (n_samples, n_features)
-        """
-        mapped = torch.bmm(matrices, offsets.transpose(1, 2))  # (n_classes, n_features, n_offsets)
-        of_samples = (matrices.flatten(0, 1) @ samples.T).view(*matrices.shape[:2], len(samples))
-        of_samples -= mapped[:, :, -1:]
-        norms = torch.linalg.vector_norm(mapped, dim=1), torch.linalg.vector_norm(of_samples, dim=1)
-        ctx.save_for_backward(offsets, samples, mapped, of_samples, *norms)
-        return norms
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
-        """Give the gradient in the matrices; at a norm of 0 it is 0."""
-        offsets, samples, mapped, of_samples, *norms = ctx.saved_tensors
-        weights, of_sample_weights = (
-            (gradient / norm.clamp_min(torch.finfo(norm.dtype).tiny)).unsqueeze(1)
-            for gradient, norm in zip(gradients, norms, strict=True)
-        )
-        mapped, of_samples = mapped * weights, of_samples * of_sample_weights
-        mapped[:, :, -1] -= of_samples.sum(2)
-        gradient = (of_samples.flatten(0, 1) @ samples).view(*of_samples.shape[:2], samples.shape[1])
-        return gradient.baddbmm_(mapped, offsets), None, None
