@@ -1,12 +1,20 @@
 """DE's engine: heads behind all layers, adversarial embeddings, early exit and votes."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
 
 from skellipsoid._engine.text.backbone import TextBackbone
 from skellipsoid._engine.text.contrastive import train_projection
-from skellipsoid._engine.text.dynamic_ensemble import EnsembleSettings, Vote, ascend, start_perturbation
+from skellipsoid._engine.text.dynamic_ensemble import (
+    EnsembleSettings,
+    Perturbations,
+    Vote,
+    ascend,
+    start_perturbation,
+)
 from skellipsoid._engine.text.layers import LayerHeads, LayerRows, layer_list, visit_layers
 from skellipsoid._engine.text.objectives import Learner
 
@@ -154,9 +162,7 @@ def test_with_the_papers_thresholds_four_equal_layers_decide_a_known_class_and_s
 
 def test_the_perturbation_starts_small_and_is_0_at_padding():
     mask = torch.tensor([[1, 1, 1, 1], [1, 0, 0, 0]])
-    with torch.random.fork_rng():
-        torch.manual_seed(0)
-        drawn = start_perturbation(torch.ones(2, 4, 50), mask, 0.4)
+    drawn = start_perturbation(torch.ones(2, 4, 50), mask, 0.4, torch.Generator().manual_seed(0))
     assert not drawn[1, 1:].any()
     for row, entries in ((0, 200), (1, 50)):
         assert 0.9 * 0.4 / entries**0.5 < drawn[row].abs().max() <= 0.4 / entries**0.5
@@ -200,6 +206,42 @@ def test_each_pass_has_a_larger_loss_than_the_one_before(build_model, tmp_path, 
     assert len(found) == 5
     assert found[4] > found[1] + 0.01
     assert abs(found[0] - found[1]) < 0.5
+
+
+def test_texts_that_come_in_pieces_are_changed_as_if_they_came_at_once(backbone, texts, monkeypatch):
+    rows, found, sizes = LayerRows(backbone, texts, "mean"), {}, {8: [], 4096: []}
+    backbone.model.eval()
+    for most, seen in sizes.items():
+        monkeypatch.setattr("skellipsoid._engine.text.backbone.PIECE_TOKENS", {"cpu": most})
+
+        def change(embeddings, mask, seen=seen):
+            seen.append(len(mask))
+            return embeddings * 1.5
+
+        with torch.no_grad():
+            found[most] = rows._layers(np.array([5, 0, 9, 2, 14, 7]), change)
+    assert sizes[4096] == [6]
+    assert sum(sizes[8]) == 6
+    assert len(sizes[8]) > 1
+    torch.testing.assert_close(found[8], found[4096], atol=1e-5, rtol=1e-5)
+
+
+def test_the_pieces_of_a_pass_meet_their_own_changes():
+    changes = Perturbations(4.0, 0.15, seed=0)
+    masks = [torch.ones(2, 3, dtype=torch.long), torch.ones(1, 5, dtype=torch.long)]
+    start = torch.get_rng_state()
+    passes = []
+    for _ in range(3):
+        changed = changes.next_pass()
+        made = [changed(torch.zeros(*mask.shape, 4), mask) for mask in masks]
+        (made[0].sum() - made[1].sum()).backward()
+        passes.append([change.detach() for change in made])
+        changes.ascend()
+    assert torch.equal(torch.get_rng_state(), start)
+    for before, after in pairwise(passes):
+        assert (after[0] - before[0] > 0).all()
+        assert (after[1] - before[1] < 0).all()
+        torch.testing.assert_close((after[1] - before[1]).norm(), torch.tensor(0.15))
 
 
 def test_without_adversarial_steps_there_is_one_pass(backbone, texts, codes):

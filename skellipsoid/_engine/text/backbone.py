@@ -9,7 +9,7 @@ import importlib.util
 import json
 import os
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from pickle import UnpicklingError
@@ -144,16 +144,25 @@ class TextBackbone:
         return ids
 
     def pooled(self, tokens: Sequence[Sequence[int]], pooling: str, progress: tqdm | None = None) -> Tensor:
-        """Embed token lists, (n_texts, width of the pooled vector), rows in the given order.
+        """Embed token lists, (n_texts, width of the pooled vector), rows in the given order."""
+        return self.in_pieces(tokens, lambda piece, device: self._forward(piece, pooling, device), progress)
 
-        Texts are sorted by length and embedded in pieces with a bounded number of padded tokens, so that little is
+    def in_pieces(
+        self,
+        tokens: Sequence[Sequence[int]],
+        forward: Callable[[Sequence[Sequence[int]], torch.device], Tensor],
+        progress: tqdm | None = None,
+    ) -> Tensor:
+        """Call ``forward`` for a few texts at a time; gives its results in one tensor, rows in the given order.
+
+        Texts are sorted by length and divided into pieces with a bounded number of padded tokens, so that little is
         computed for padding. Gradients are computed if they are enabled.
         """
         device = next(self.transformer.parameters()).device
         lengths = np.array([len(ids) for ids in tokens])
         rows, parts = [], []
         for piece in length_sorted_pieces(lengths, PIECE_TOKENS.get(device.type, PIECE_TOKENS["cpu"])):
-            parts.append(self._forward([tokens[i] for i in piece], pooling, device))
+            parts.append(forward([tokens[i] for i in piece], device))
             rows.append(piece)
             if progress is not None:
                 progress.update(len(piece))

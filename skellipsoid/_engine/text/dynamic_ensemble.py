@@ -1,7 +1,8 @@
 """DE: classifiers behind all layers, trained on adversarial embeddings, and their vote."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import count
 from typing import Any, ClassVar
 
 import numpy as np
@@ -42,21 +43,13 @@ class EnsembleObjective(Objective):
         chosen, classes = self.settings, self.learner.classes_of(batch)
         share = 1 / (1 + chosen.adversarial_steps)
         seed = int(torch.randint(2**31 - 1, ()).item())
-        perturbation: list[Tensor] = []
-
-        def changed(embeddings: Tensor, mask: Tensor) -> Tensor:
-            if not perturbation:
-                perturbation.append(start_perturbation(embeddings, mask, chosen.adversarial_norm))
-                torch.manual_seed(seed)  # drawing it has moved the generator
-            perturbation[0] = perturbation[0].detach().requires_grad_()
-            return embeddings + perturbation[0]
-
+        perturbations = Perturbations(chosen.adversarial_norm, chosen.adversarial_rate, seed)
         torch.manual_seed(seed)
         yield share * self._loss(self.rows.dropped(batch), classes)
         for _ in range(chosen.adversarial_steps):
             torch.manual_seed(seed)  # the same dropout in each pass
-            yield share * self._loss(self.rows.perturbed(batch, changed), classes)
-            perturbation[0] = ascend(perturbation[0], chosen.adversarial_rate, chosen.adversarial_norm)
+            yield share * self._loss(self.rows.perturbed(batch, perturbations.next_pass()), classes)
+            perturbations.ascend()
 
     def logits(self, features: Tensor) -> Tensor:
         """Mean log-probability of all layers."""
@@ -68,10 +61,51 @@ class EnsembleObjective(Objective):
         return layer_losses(self.heads.logits(features), classes, self.settings.redundancy)
 
 
-def start_perturbation(embeddings: Tensor, mask: Tensor, norm: float) -> Tensor:
+class Perturbations:
+    """Changes of the word embeddings of a batch; the texts come a few at a time, the same ones in each pass.
+
+    Parameters
+    ----------
+    norm : float
+        ε, the largest length of the change of a text.
+    rate : float
+        Length of a step.
+    seed : int
+        Of the first changes. They have a generator of their own, so that drawing them leaves the dropout as it is.
+    """
+
+    def __init__(self, norm: float, rate: float, seed: int) -> None:
+        self.norm, self.rate, self.seed = norm, rate, seed
+        self._changes: list[Tensor] = []
+        self._generator: torch.Generator | None = None
+
+    def next_pass(self) -> Callable[[Tensor, Tensor], Tensor]:
+        """Give what changes the embeddings of one pass, text by text in the same order."""
+        numbers = count()
+
+        def changed(embeddings: Tensor, mask: Tensor) -> Tensor:
+            number = next(numbers)
+            if number == len(self._changes):
+                self._changes.append(self._start(embeddings, mask))
+            self._changes[number] = self._changes[number].detach().requires_grad_()
+            return embeddings + self._changes[number]
+
+        return changed
+
+    def ascend(self) -> None:
+        """Move the changes against the model, along the gradients of the last pass."""
+        self._changes = [ascend(change, self.rate, self.norm) for change in self._changes]
+
+    def _start(self, embeddings: Tensor, mask: Tensor) -> Tensor:
+        if self._generator is None:
+            self._generator = torch.Generator(embeddings.device).manual_seed(self.seed)
+        return start_perturbation(embeddings, mask, self.norm, self._generator)
+
+
+def start_perturbation(embeddings: Tensor, mask: Tensor, norm: float, generator: torch.Generator) -> Tensor:
     """Draw a perturbation: uniform in ±ε / √(number of its entries) at each token, 0 at padding."""
     sizes = (mask.sum(1) * embeddings.shape[2]).view(-1, 1, 1)
-    drawn = torch.empty_like(embeddings).uniform_(-1, 1) * mask.unsqueeze(2)
+    drawn = torch.empty_like(embeddings).uniform_(-1, 1, generator=generator) * mask.unsqueeze(2)
     return (norm / sizes.sqrt() * drawn).detach()
 
 

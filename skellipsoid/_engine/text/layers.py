@@ -51,7 +51,8 @@ class LayerRows(TokenRows):
         ----------
         rows : ndarray
         change : callable
-            Gives new word embeddings from those of the model, (n_rows, n_tokens, width), and from the mask of tokens.
+            Gives new word embeddings from those of the model, (n_texts, n_tokens, width), and from the mask of tokens.
+            It is called for a few texts at a time, of similar length: the same texts for the same ``rows``.
         """
         self.backbone.model.train()
         return self._layers(rows, change)
@@ -61,13 +62,16 @@ class LayerRows(TokenRows):
 
     def _layers(self, rows: np.ndarray, change: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
         transformer: Any = self.backbone.transformer
-        device = next(transformer.parameters()).device
-        ids, mask = self.backbone.padded([self.tokens[i] for i in rows], device)
-        embeddings = change(transformer.get_input_embeddings()(ids), mask)
-        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            found = transformer(inputs_embeds=embeddings, attention_mask=mask, output_hidden_states=True)
-        # The first is what goes into the first layer.
-        return torch.stack([token_means(vectors.float(), mask) for vectors in found.hidden_states[1:]], dim=1)
+
+        def forward(tokens: Sequence[Sequence[int]], device: torch.device) -> Tensor:
+            ids, mask = self.backbone.padded(tokens, device)
+            embeddings = change(transformer.get_input_embeddings()(ids), mask)
+            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+                found = transformer(inputs_embeds=embeddings, attention_mask=mask, output_hidden_states=True)
+            # The first is what goes into the first layer.
+            return torch.stack([token_means(vectors.float(), mask) for vectors in found.hidden_states[1:]], dim=1)
+
+        return self.backbone.in_pieces([self.tokens[i] for i in rows], forward)
 
 
 def layer_list(transformer: nn.Module) -> nn.ModuleList:
