@@ -1,15 +1,14 @@
 """A fit to data that no memory holds: exact moments, and samples that are drawn for the validation."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils import check_array
 
 from .._ellipsoid import EllipsoidOpenSetClassifier
 from .._engine.boundary.boundaries import Boundaries
@@ -18,16 +17,24 @@ from .._engine.boundary.held_out import FEWEST_OF_CLASS, REAL
 from .._engine.boundary.settings import BoundarySettings
 from .._engine.common.devices import resolve_device, resolve_seed
 from .._engine.common.duplicates import in_order
-from .._engine.common.moments import ClassMoments
 from .._engine.common.samples import Gathered, Samples, usable_scale
 from .._kept_samples import KeptSamples
-from .._labels import as_labels, cast_open_label, check_same_kind
+from .._labels import cast_open_label
 from .._norms import usual_norms
-from .._validation import check_squares, is_missing, name_rows, naming_rows, read_features
-from ._draw import Draw, Keys, group_keys, priorities
-from ._parts import Kind, column_names, delayed_parts, kind_of, naming_partition, require_dask, samples_of
-
-Integers = NDArray[np.int64]
+from ._draw import Draw, Keys, priorities
+from ._parts import Kind, column_names, delayed_parts, kind_of, require_dask
+from ._passes import (
+    Chosen,
+    Coder,
+    Reduced,
+    count_labels,
+    drawn_part,
+    joined_labels,
+    keyed_part,
+    merge_draws,
+    merge_reduced,
+    reduced_part,
+)
 
 #: Results of partitions that one task merges.
 _MERGED_AT_ONCE = 4
@@ -111,32 +118,32 @@ def fit(
     seed = resolve_seed(fitted.random_state)
     # First pass: labels.
     numbers = range(len(parts.y))
-    found = _computed([delayed(_labels)(part, number) for number, part in zip(numbers, parts.y, strict=True)])
-    labels, counts = _joined_labels(found)
+    found = _computed([delayed(count_labels)(part, number) for number, part in zip(numbers, parts.y, strict=True)])
+    labels, counts = joined_labels(found)
     fitted.open_label_ = cast_open_label(fitted.open_label, labels)
     is_open = labels == fitted.open_label_
     fitted.classes_ = labels[~is_open]
     fitted._check_classes(int(counts.sum()), int(counts[is_open].sum()))
     # Second pass: the draw. Class K are the open samples.
     starts = np.cumsum([0, *(part.n_rows for part in found)])
-    code = delayed(_Coder(fitted.classes_, fitted.open_label_), traverse=False)
+    code = delayed(Coder(fitted.classes_, fitted.open_label_), traverse=False)
     keyed = [
-        delayed(_keyed)(code, *rows, number, start)
+        delayed(keyed_part)(code, *rows, number, start)
         for rows, number, start in zip(
             zip(parts.y, parts.groups or [None] * len(parts.y), strict=True), numbers, starts[:-1].tolist(), strict=True
         )
     ]
-    draws = [delayed(_drawn)(part, samples_per_class, seed) for part in keyed]
-    draw = cast(Draw, _merged(draws, _merge_draws, samples_per_class, seed))
+    draws = [delayed(drawn_part)(part, samples_per_class, seed) for part in keyed]
+    draw = cast(Draw, _merged(draws, merge_draws, samples_per_class, seed))
     of_class = np.append(counts[~is_open], counts[is_open].sum()).astype(np.int64)
     limits = draw.limits(of_class, seed)
     # Third pass: moments, and the samples that are drawn.
-    chosen = delayed(_Chosen(limits, seed, None if parts.groups is None else np.unique(draw.keys)), traverse=False)
+    chosen = delayed(Chosen(limits, seed, None if parts.groups is None else np.unique(draw.keys)), traverse=False)
     reduced = [
-        delayed(_reduced)(*part, chosen, number)
+        delayed(reduced_part)(*part, chosen, number)
         for part, number in zip(zip(parts.X, keyed, strict=True), numbers, strict=True)
     ]
-    result = cast(_Reduced, _merged(reduced, _merge_reduced))
+    result = cast(Reduced, _merged(reduced, merge_reduced))
     _fit_drawn(fitted, result, limits, seed)
     return fitted
 
@@ -209,152 +216,6 @@ class _Parts:
         return cls(parts["X"], parts["y"], parts.get("groups"), column_names(X) if is_frame else None)
 
 
-class _Labels(NamedTuple):
-    """Different labels of a partition, and how many samples have each."""
-
-    labels: NDArray[Any]
-    counts: Integers
-    n_rows: int
-
-
-def _labels(y: Any, number: int) -> _Labels:
-    if not len(y):
-        return _Labels(np.empty(0), np.empty(0, dtype=np.int64), 0)
-    with naming_partition(number):
-        labels, counts = np.unique(as_labels(y), return_counts=True)
-    return _Labels(labels, counts, len(y))
-
-
-def _joined_labels(parts: Sequence[_Labels]) -> tuple[NDArray[Any], Integers]:
-    """Different labels of all partitions, and how many samples have each."""
-    filled = [(number, part) for number, part in enumerate(parts) if part.n_rows]
-    if not filled:
-        msg = "X has no rows in any of its partitions; pass at least one sample."
-        raise ValueError(msg)
-    first, start = filled[0]
-    for number, part in filled:
-        check_same_kind(part.labels, start.labels, f"Partition {number} of y", f"partition {first}")
-    labels, codes = np.unique(np.concatenate([part.labels for _, part in filled]), return_inverse=True)
-    counts = np.bincount(codes.ravel(), np.concatenate([part.counts for _, part in filled]))
-    return labels, counts.astype(np.int64)
-
-
-@dataclass(frozen=True)
-class _Coder:
-    """Numbers of the classes; that of the open label is the number of classes."""
-
-    classes: NDArray[Any]
-    open_label: Any
-
-    def codes(self, y: Any) -> Integers:
-        labels = as_labels(y)
-        found = np.searchsorted(self.classes, labels).astype(np.int64)
-        found[labels == self.open_label] = len(self.classes)
-        return found
-
-
-class _Keyed(NamedTuple):
-    """Class and group of each sample of a partition."""
-
-    codes: Integers
-    keys: Keys
-
-
-def _keyed(coder: _Coder, y: Any, groups: Any, number: int, start: int) -> _Keyed:
-    """Give each sample of a partition its class and its key: its group, or else its number in all data."""
-    if not len(y):
-        return _Keyed(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64))
-    if groups is None:
-        return _Keyed(coder.codes(y), np.arange(start, start + len(y), dtype=np.uint64))
-    with naming_partition(number):
-        _check_rows("groups", len(groups), len(y))
-        missing = np.flatnonzero([is_missing(group) for group in np.asarray(groups).tolist()])
-        if len(missing):
-            msg = (
-                f"groups has missing values in {name_rows(missing)}; give each row that belongs to no group a value of "
-                "its own."
-            )
-            raise ValueError(msg)
-    return _Keyed(coder.codes(y), group_keys(groups))
-
-
-def _check_rows(name: str, n_rows: int, n_labels: int) -> None:
-    if n_rows != n_labels:
-        msg = f"{name} has {n_rows} rows, but y has {n_labels}; pass one for each label."
-        raise ValueError(msg)
-
-
-def _drawn(part: _Keyed, most: int, seed: int) -> Draw:
-    return Draw.of(part.codes, part.keys, most, seed)
-
-
-def _merge_draws(parts: list[Draw], most: int, seed: int) -> Draw:
-    return Draw.merged(parts, most, seed)
-
-
-@dataclass(frozen=True)
-class _Chosen:
-    """Which samples are drawn."""
-
-    limits: Keys  # (n_classes + 1,) see Draw.limits; the last one is that of open samples
-    seed: int
-    groups: Keys | None  # ascending keys; None if each sample is a group of its own
-
-    def among(self, part: _Keyed) -> NDArray[np.bool_]:
-        if self.groups is None:
-            return np.asarray(priorities(part.keys, self.seed) <= self.limits[part.codes])
-        places = np.searchsorted(self.groups, part.keys).clip(max=len(self.groups) - 1)
-        return np.asarray(self.groups[places] == part.keys)
-
-
-class _Reduced(NamedTuple):
-    """What a fit needs of a partition, or of several."""
-
-    moments: ClassMoments | None  # of known classes; None if the partition has none
-    rows: NDArray[np.floating]  # (n_drawn, n_features)
-    codes: Integers  # (n_drawn,)
-    keys: Keys  # (n_drawn,)
-    number: int  # of the first partition with samples; -1 without
-
-
-def _reduced(X: Any, keyed: _Keyed, chosen: _Chosen, number: int) -> _Reduced:
-    with naming_partition(number):
-        _check_rows("X", len(X), len(keyed.codes))
-        if not len(X):
-            return _Reduced(None, np.empty((0, 0)), keyed.codes, keyed.keys, -1)
-        rows = read_features(samples_of(X))
-        with naming_rows(rows):
-            rows = np.asarray(check_array(rows, dtype=(np.float64, np.float32), input_name="X"))
-        check_squares(rows)
-    drawn = chosen.among(keyed)
-    known = keyed.codes < len(chosen.limits) - 1
-    of_known = (rows, keyed.codes) if known.all() else (rows[known], keyed.codes[known])
-    moments = ClassMoments.of(*of_known) if known.any() else None
-    return _Reduced(moments, rows[drawn], keyed.codes[drawn], keyed.keys[drawn], number)
-
-
-def _merge_reduced(parts: list[_Reduced]) -> _Reduced:
-    filled = [part for part in parts if part.number >= 0]
-    if not filled:
-        return parts[0]
-    first = filled[0]
-    for part in filled:
-        if part.rows.shape[1] != first.rows.shape[1]:
-            msg = (
-                f"Partition {part.number}: X has {part.rows.shape[1]} features, but partition {first.number} has "
-                f"{first.rows.shape[1]}; all must have the same."
-            )
-            raise ValueError(msg)
-    moments = [part.moments for part in filled if part.moments is not None]
-    return _Reduced(
-        ClassMoments.merged(moments) if moments else None,
-        np.concatenate([part.rows for part in filled]),
-        np.concatenate([part.codes for part in filled]),
-        np.concatenate([part.keys for part in filled]),
-        first.number,
-    )
-
-
 def _computed(parts: list[Any]) -> list[Any]:
     import dask
 
@@ -373,7 +234,7 @@ def _merged(parts: list[Any], merge: Callable[..., Any], *options: Any) -> Any:
     return _computed(parts)[0]
 
 
-def _fit_drawn(fitted: EllipsoidOpenSetClassifier, found: _Reduced, limits: Keys, seed: int) -> None:
+def _fit_drawn(fitted: EllipsoidOpenSetClassifier, found: Reduced, limits: Keys, seed: int) -> None:
     """Fit to exact moments and drawn samples."""
     moments, n_classes = found.moments, len(fitted.classes_)
     if moments is None or moments.total < found.rows.shape[1]:

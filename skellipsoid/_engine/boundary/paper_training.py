@@ -224,7 +224,7 @@ class MappedNorms(torch.autograd.Function):
     """Norms ‖A_k d‖ of deviations d of each class, with their gradient in A.
 
     The gradient of ‖A d‖ is A d dᵀ / ‖A d‖, one product for all deviations of a class. It is written out because
-    autograd takes 1.3 times as long for a step.
+    autograd takes 1.3 to 1.5 times as long for a step.
     """
 
     @staticmethod
@@ -238,7 +238,7 @@ class MappedNorms(torch.autograd.Function):
         deviations : Tensor of shape (n_classes, n_deviations, n_features)
         """
         mapped = torch.bmm(deviations, matrices.transpose(1, 2))
-        norms = torch.linalg.vector_norm(mapped, dim=2)
+        norms: Tensor = torch.linalg.vector_norm(mapped, dim=2)
         ctx.save_for_backward(deviations, mapped, norms)
         return norms
 

@@ -1,0 +1,170 @@
+"""What each partition computes in the three passes of a fit, and how the results of partitions are merged."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_array
+
+from .._engine.common.moments import ClassMoments
+from .._labels import as_labels, check_same_kind
+from .._validation import check_squares, is_missing, name_rows, naming_rows, read_features
+from ._draw import Draw, Keys, group_keys, priorities
+from ._parts import naming_partition, samples_of
+
+Integers = NDArray[np.int64]
+
+
+class Labels(NamedTuple):
+    """Different labels of a partition, and how many samples have each."""
+
+    labels: NDArray[Any]
+    counts: Integers
+    n_rows: int
+
+
+def count_labels(y: Any, number: int) -> Labels:
+    """Count the labels of a partition."""
+    if not len(y):
+        return Labels(np.empty(0), np.empty(0, dtype=np.int64), 0)
+    with naming_partition(number):
+        labels, counts = np.unique(as_labels(y), return_counts=True)
+    return Labels(labels, counts, len(y))
+
+
+def joined_labels(parts: Sequence[Labels]) -> tuple[NDArray[Any], Integers]:
+    """Different labels of all partitions, and how many samples have each."""
+    filled = [(number, part) for number, part in enumerate(parts) if part.n_rows]
+    if not filled:
+        msg = "X has no rows in any of its partitions; pass at least one sample."
+        raise ValueError(msg)
+    first, start = filled[0]
+    for number, part in filled:
+        check_same_kind(part.labels, start.labels, f"Partition {number} of y", f"partition {first}")
+    labels, codes = np.unique(np.concatenate([part.labels for _, part in filled]), return_inverse=True)
+    counts = np.bincount(codes.ravel(), np.concatenate([part.counts for _, part in filled]))
+    return labels, counts.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Coder:
+    """Numbers of the classes; that of the open label is the number of classes."""
+
+    classes: NDArray[Any]
+    open_label: Any
+
+    def codes(self, y: Any) -> Integers:
+        """Give each label its number."""
+        labels = as_labels(y)
+        found = np.searchsorted(self.classes, labels).astype(np.int64)
+        found[labels == self.open_label] = len(self.classes)
+        return found
+
+
+class Keyed(NamedTuple):
+    """Class and group of each sample of a partition."""
+
+    codes: Integers
+    keys: Keys
+
+
+def keyed_part(coder: Coder, y: Any, groups: Any, number: int, start: int) -> Keyed:
+    """Give each sample of a partition its class and its key: its group, or else its number in all data."""
+    if not len(y):
+        return Keyed(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64))
+    if groups is None:
+        return Keyed(coder.codes(y), np.arange(start, start + len(y), dtype=np.uint64))
+    with naming_partition(number):
+        _check_rows("groups", len(groups), len(y))
+        missing = np.flatnonzero([is_missing(group) for group in np.asarray(groups).tolist()])
+        if len(missing):
+            msg = (
+                f"groups has missing values in {name_rows(missing)}; give each row that belongs to no group a value of "
+                "its own."
+            )
+            raise ValueError(msg)
+    return Keyed(coder.codes(y), group_keys(groups))
+
+
+def _check_rows(name: str, n_rows: int, n_labels: int) -> None:
+    if n_rows != n_labels:
+        msg = f"{name} has {n_rows} rows, but y has {n_labels}; pass one for each label."
+        raise ValueError(msg)
+
+
+def drawn_part(part: Keyed, most: int, seed: int) -> Draw:
+    """Draw among the samples of a partition."""
+    return Draw.of(part.codes, part.keys, most, seed)
+
+
+def merge_draws(parts: list[Draw], most: int, seed: int) -> Draw:
+    """Draw among what was drawn of several partitions."""
+    return Draw.merged(parts, most, seed)
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Which samples are drawn."""
+
+    limits: Keys  # (n_classes + 1,) see Draw.limits; the last one is that of open samples
+    seed: int
+    groups: Keys | None  # ascending keys; None if each sample is a group of its own
+
+    def among(self, part: Keyed) -> NDArray[np.bool_]:
+        """Tell which samples of a partition are drawn."""
+        if self.groups is None:
+            return np.asarray(priorities(part.keys, self.seed) <= self.limits[part.codes])
+        places = np.searchsorted(self.groups, part.keys).clip(max=len(self.groups) - 1)
+        return np.asarray(self.groups[places] == part.keys)
+
+
+class Reduced(NamedTuple):
+    """What a fit needs of a partition, or of several."""
+
+    moments: ClassMoments | None  # of known classes; None if the partition has none
+    rows: NDArray[np.floating]  # (n_drawn, n_features)
+    codes: Integers  # (n_drawn,)
+    keys: Keys  # (n_drawn,)
+    number: int  # of the first partition with samples; -1 without
+
+
+def reduced_part(X: Any, keyed: Keyed, chosen: Chosen, number: int) -> Reduced:
+    """Compute the moments of a partition, and pick the samples that are drawn."""
+    with naming_partition(number):
+        _check_rows("X", len(X), len(keyed.codes))
+        if not len(X):
+            return Reduced(None, np.empty((0, 0)), keyed.codes, keyed.keys, -1)
+        rows = read_features(samples_of(X))
+        with naming_rows(rows):
+            rows = np.asarray(check_array(rows, dtype=(np.float64, np.float32), input_name="X"))
+        check_squares(rows)
+    drawn = chosen.among(keyed)
+    known = keyed.codes < len(chosen.limits) - 1
+    of_known = (rows, keyed.codes) if known.all() else (rows[known], keyed.codes[known])
+    moments = ClassMoments.of(*of_known) if known.any() else None
+    return Reduced(moments, rows[drawn], keyed.codes[drawn], keyed.keys[drawn], number)
+
+
+def merge_reduced(parts: list[Reduced]) -> Reduced:
+    """Merge the moments of several partitions, and join their drawn samples."""
+    filled = [part for part in parts if part.number >= 0]
+    if not filled:
+        return parts[0]
+    first = filled[0]
+    for part in filled:
+        if part.rows.shape[1] != first.rows.shape[1]:
+            msg = (
+                f"Partition {part.number}: X has {part.rows.shape[1]} features, but partition {first.number} has "
+                f"{first.rows.shape[1]}; all must have the same."
+            )
+            raise ValueError(msg)
+    moments = [part.moments for part in filled if part.moments is not None]
+    return Reduced(
+        ClassMoments.merged(moments) if moments else None,
+        np.concatenate([part.rows for part in filled]),
+        np.concatenate([part.codes for part in filled]),
+        np.concatenate([part.keys for part in filled]),
+        first.number,
+    )
