@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+import transformers
 
 from skellipsoid._engine.text.backbone import TextBackbone
 from skellipsoid._engine.text.contrastive import train_projection
@@ -85,8 +86,30 @@ def deep(build_model, tmp_path):
     return TextBackbone.load(build_model(tmp_path / "deep", num_hidden_layers=5), pooling="mean")
 
 
+def of_family(backbone, family):
+    """Give a backbone a random model of another family; ModernBert and T5 normalise what the last layer gives."""
+    size = backbone.transformer.config.vocab_size
+    common = {"vocab_size": size, "pad_token_id": 0, "initializer_range": 0.2}
+    names = {"hidden_size": 32, "num_hidden_layers": 5, "num_attention_heads": 4, "intermediate_size": 64}
+    if family == "DistilBert":
+        names = {"dim": 32, "n_layers": 5, "n_heads": 4, "hidden_dim": 64}
+    if family == "T5Encoder":
+        names = {"d_model": 32, "num_layers": 5, "num_heads": 4, "d_ff": 64, "d_kv": 8}
+    if family == "ModernBert":
+        common |= dict.fromkeys(("cls_token_id", "bos_token_id"), 2) | dict.fromkeys(
+            ("sep_token_id", "eos_token_id"), 3
+        )
+    config = getattr(transformers, f"{family.removesuffix('Encoder')}Config")(**common, **names)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        backbone.model.transformer = getattr(transformers, f"{family}Model")(config).eval()
+    return backbone
+
+
 @pytest.mark.parametrize("leaves", ["none", "some", "all"])
-def test_texts_that_leave_change_nothing_for_the_others(deep, texts, leaves):
+@pytest.mark.parametrize("family", ["Bert", "DistilBert", "MPNet", "ModernBert", "T5Encoder"])
+def test_texts_that_leave_change_nothing_for_the_others(deep, texts, leaves, family):
+    deep = deep if family == "Bert" else of_family(deep, family)
     tokens = deep.tokenize(texts)
     with torch.no_grad():
         expected = LayerRows(deep, texts, "mean").plain(np.arange(len(texts)))

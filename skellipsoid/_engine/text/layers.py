@@ -68,8 +68,9 @@ class LayerRows(TokenRows):
             embeddings = change(transformer.get_input_embeddings()(ids), mask)
             with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
                 found = transformer(inputs_embeds=embeddings, attention_mask=mask, output_hidden_states=True)
-            # The first is what goes into the first layer.
-            return torch.stack([token_means(vectors.float(), mask) for vectors in found.hidden_states[1:]], dim=1)
+            # The first is what goes into the first layer. The last is what the model gives, often normalised.
+            layers = [*found.hidden_states[1:-1], found.last_hidden_state]
+            return torch.stack([token_means(vectors.float(), mask) for vectors in layers], dim=1)
 
         return self.backbone.in_pieces([self.tokens[i] for i in rows], forward)
 
@@ -138,10 +139,14 @@ def visit_layers(
         return decide
 
     with PROCESS_STATE, torch.inference_mode(), ExitStack() as hooks:
-        for number, layer in enumerate(layer_list(transformer)):
+        layers = layer_list(transformer)
+        for number, layer in enumerate(layers):
             hooks.callback(layer.register_forward_pre_hook(before, with_kwargs=True).remove)
-            hooks.callback(layer.register_forward_hook(after(number)).remove)
+            if number < len(layers) - 1:
+                hooks.callback(layer.register_forward_hook(after(number)).remove)
         try:
-            transformer(input_ids=ids, attention_mask=mask)
+            last = transformer(input_ids=ids, attention_mask=mask).last_hidden_state
         except _AllDecided:
             return
+        # Of the last layer that which the model gives: some models normalise it.
+        visit(len(layers) - 1, token_means(last, mask[running]), running)
