@@ -10,6 +10,8 @@ epochs do not move a text model at the published rate; it is what a CPU does in 
 
     python benchmarks/literature.py --data-home ../shared/data     # half an hour on one core, goes on where it stopped
     python benchmarks/literature.py --report > benchmarks/results/literature.rst
+
+``--pipelines`` prints what ``skellipsoid bench run --plan literature.toml`` has measured, beside the paper's Table 1.
 """
 
 import argparse
@@ -25,11 +27,13 @@ from sklearn.metrics import roc_auc_score
 
 from skellipsoid import baselines, datasets
 from skellipsoid._engine.text.backbone import ACTIVATIONS
+from skellipsoid.benchmark import paper_figures
 from skellipsoid.benchmark._cache import ContentCache
 from skellipsoid.benchmark._data import DataSpec, load_data
 from skellipsoid.benchmark._encoders import EncoderSpec, FeatureSource
 from skellipsoid.benchmark._runner import CACHE
 
+NAMES_OF_DATA = {"banking": "Banking77", "oos": "CLINC150", "stackoverflow": "StackOverflow"}
 RESULTS = Path(__file__).parent / "results" / "literature_starts.jsonl"
 NAMES = ("CrossEntropyTextEncoder", "DAADBTextEncoder", "MOGBTextEncoder", "KNNCLTextEncoder", "CLABTextEncoder")
 SEED, HELD_OUT = 0, 4
@@ -45,7 +49,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-home", default=None, help="folder that holds banking/train.tsv (default: the cache)")
     parser.add_argument("--report", action="store_true", help="print the table of what is there")
+    parser.add_argument("--pipelines", metavar="FILE", help="print the table of a benchmark's results")
     options = parser.parse_args()
+    if options.pipelines:
+        pipelines(options.pipelines)
+        return
     lines = RESULTS.read_text(encoding="utf-8").splitlines() if RESULTS.exists() else []
     found = [json.loads(line) for line in lines]
     if options.report:
@@ -126,6 +134,31 @@ def judge(features, new, labels, truth):
     known = truth != "open"
     accuracy = (classes[distances.argmin(axis=1)] == truth)[known].mean()
     return [100 * float(accuracy), 100 * float(roc_auc_score(known, -distances.min(axis=1)))]
+
+
+def pipelines(path):
+    """Print the pipelines of a benchmark beside the paper's figures, data set by data set."""
+    paper = {(row.data, row.ratio, row.method): row for row in paper_figures()}
+    found = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").splitlines()]
+    for data, ratio in sorted({(row["data"], row["ratio"]) for row in found}):
+        print(f"{NAMES_OF_DATA[data]}, {ratio:.0%} known:\n")
+        rows = []
+        for row in (row for row in found if (row["data"], row["ratio"]) == (data, ratio)):
+            method = row["method"].partition(",")[0]
+            published = paper[data, ratio, {"MSP": "Softmax-MSP"}.get(method, method)]
+            seconds = row["encode_seconds"] if row["encoder"] != "texts" else row["fit_seconds"]
+            auroc = row["auroc"]
+            rows.append(
+                [
+                    method,
+                    f"{row['f1']:.2f} / {row['accuracy']:.2f}",
+                    "–" if auroc is None else f"{auroc:.1f}",
+                    f"{row['encoder_epochs']}" + "*" * (row["encoder_stop"] == "max_iter"),
+                    f"{seconds / 60:.0f}",
+                    f"{published.f1:.2f} / {published.accuracy:.2f}",
+                ]
+            )
+        table(["Method", "F1 / accuracy", "AUROC", "Epochs", "Minutes", "Paper, BERT"], rows)
 
 
 def report(found):
