@@ -16,8 +16,8 @@ from .held_out import HeldOut
 from .pseudo_open import draw_negatives, draw_others
 from .settings import TrainingSettings
 
-#: Classes whose loss is computed together on a CPU. A step of 112 classes with 384 features takes 1.2 times as long with
-#: all at once, and 1.4 times with one at a time.
+#: Classes whose loss is computed together on a CPU. A step of 112 classes with 384 features takes 1.2 times as long
+#: with all at once, and 1.4 times with one at a time.
 CLASSES_AT_ONCE = 32
 
 
