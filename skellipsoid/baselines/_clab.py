@@ -31,7 +31,7 @@ class CLABClassifier(CentroidBallClassifier):
 
     A negative that is inside the ball, or less than s outside of it, shrinks the ball. A negative that is more than e
     outside expands it. With η = 0.1 the resulting radius is between the 45 % and the 55 % quantile of the class's own
-    distances. A sample is assigned to the class with the nearest mean, and is open if it lies outside the ball of this
+    distances, measured with dropout. A sample is assigned to the class with the nearest mean, and is open if it lies outside the ball of this
     class.
 
     Read more in the :ref:`User Guide <baselines>`.
@@ -45,8 +45,13 @@ class CLABClassifier(CentroidBallClassifier):
         s, in the same units.
 
     eta : float, default=0.1
-        η, weight of the negatives; with 0 the method is ADB without dropout. It must be less than 1. Otherwise the
-        negatives would count more than the samples of the class.
+        η, weight of the negatives; with 0 the method is ADB. It must be less than 1. Otherwise the negatives would
+        count more than the samples of the class.
+
+    dropout : float in [0, 1), default=0.1
+        q, the rate at which entries of the samples are set to 0 while radii are learned (not when samples are scored),
+        as in the public code: there the text model stays in training mode. It makes the balls larger. With 0 about
+        half of each class's training samples lie outside its ball.
 
     normalize : bool, default=True
         Whether samples, and class means, are divided by their length. e and s are meant for samples of length 1. With
@@ -121,6 +126,7 @@ class CLABClassifier(CentroidBallClassifier):
         "expand": [Interval(Real, 0, None, closed="left")],
         "shrink": [Interval(Real, 0, None, closed="left")],
         "eta": [Interval(Real, 0, 1, closed="left")],
+        "dropout": [Interval(Real, 0, 1, closed="left")],
         "normalize": ["boolean"],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
@@ -136,6 +142,7 @@ class CLABClassifier(CentroidBallClassifier):
         expand: float = 0.5,
         shrink: float = 0.1,
         eta: float = 0.1,
+        dropout: float = 0.1,
         normalize: bool = True,
         learning_rate: float = 0.05,
         max_iter: int = 100,
@@ -147,6 +154,7 @@ class CLABClassifier(CentroidBallClassifier):
         self.expand = expand
         self.shrink = shrink
         self.eta = eta
+        self.dropout = dropout
         self.normalize = normalize
         self.learning_rate = learning_rate
         self.max_iter = max_iter
@@ -163,7 +171,7 @@ class CLABClassifier(CentroidBallClassifier):
         device = resolve_device(self.device)
         rng = np.random.default_rng(resolve_seed(self.random_state))
         unit = 1.0 if self.normalize else self.scale_
-        draw = _Negatives(rows / unit, classes, self.centroids_ / unit, self.eta, device, rng)
+        draw = _Negatives(self, rows / unit, classes, self.centroids_ / unit, device, rng)
         settings = RadiusSettings(
             self.learning_rate, auto_batch_size(len(rows)), self.max_iter, self.expand, self.shrink, self.eta
         )
@@ -172,29 +180,39 @@ class CLABClassifier(CentroidBallClassifier):
 
 
 class _Negatives:
-    """Distances of rows to the centroids of their classes, and of a row of another class for each to the same."""
+    """Distances of rows to the centroids of their classes, and of a row of another class for each to the same.
+
+    Entries of all rows are set to 0 at random, before the rows are normalised.
+    """
 
     def __init__(
         self,
+        settings: CLABClassifier,
         rows: Floats,
         classes: Integers,
         centroids: Floats,
-        eta: float,
         device: torch.device,
         rng: np.random.Generator,
     ) -> None:
-        self.rows, self.classes, self.centroids, self.rng, self.device = rows, classes, centroids, rng, device
-        self.distances = torch.from_numpy(np.linalg.norm(rows - centroids[classes], axis=1)).to(device)
-        self.has_negatives = eta > 0 and len(centroids) > 1
+        self.settings, self.rows, self.classes, self.centroids = settings, rows, classes, centroids
+        self.device, self.rng = device, rng
+        self.has_negatives = settings.eta > 0 and len(centroids) > 1
         self.order = np.argsort(classes, kind="stable")
         self.counts = np.bincount(classes, minlength=len(centroids))
 
     def __call__(self) -> tuple[Tensor, Tensor | None]:
-        """Draw another class for each row, then one of its rows."""
+        """Draw the entries, another class for each row, then one of its rows."""
+        rows, own, rate = self.rows, self.centroids[self.classes], self.settings.dropout
+        if rate > 0:
+            rows = rows * ((self.rng.random(rows.shape) >= rate) / (1 - rate))
+            if self.settings.normalize:
+                rows = normalize(rows)
         if not self.has_negatives:
-            return self.distances, None
-        others = (self.classes + self.rng.integers(1, len(self.counts), size=len(self.rows))) % len(self.counts)
+            return self._lengths(rows - own), None
+        others = (self.classes + self.rng.integers(1, len(self.counts), size=len(rows))) % len(self.counts)
         starts = np.cumsum(self.counts) - self.counts
         drawn = self.order[starts[others] + self.rng.integers(self.counts[others])]
-        offsets = self.rows[drawn] - self.centroids[self.classes]
-        return self.distances, torch.from_numpy(np.linalg.norm(offsets, axis=1)).to(self.device)
+        return self._lengths(rows - own), self._lengths(rows[drawn] - own)
+
+    def _lengths(self, offsets: Floats) -> Tensor:
+        return torch.from_numpy(np.linalg.norm(offsets, axis=1)).to(self.device)

@@ -92,7 +92,7 @@ def test_clab_normalises_rows_and_looks_at_other_classes():
         np.column_stack([np.cos(angles), np.sin(angles)]) * rng.uniform(1, 9, size=(300, 1)),
         np.repeat([0, 1, 2], 100),
     )
-    clf = CLABClassifier(random_state=0, max_iter=300).fit(X, y)
+    clf = CLABClassifier(random_state=0, dropout=0, max_iter=300).fit(X, y)
     rows = rng.normal(size=(50, 2))
     np.testing.assert_allclose(clf.score_samples(7 * rows), clf.score_samples(rows))
     np.testing.assert_allclose(np.linalg.norm(clf.centroids_, axis=1), 1)
@@ -101,11 +101,31 @@ def test_clab_normalises_rows_and_looks_at_other_classes():
     for k in range(3):
         low, high = np.quantile(own[y == k], [0.43, 0.57])
         assert low <= clf.radii_[k] <= high
-    without = CLABClassifier(random_state=0, max_iter=300, eta=0.0).fit(X, y)
+    without = CLABClassifier(random_state=0, dropout=0, max_iter=300, eta=0.0).fit(X, y)
     for k in range(3):
         assert without.radii_[k] == pytest.approx(np.median(own[y == k]), abs=0.01)
     # Far negatives expand, near ones shrink.
-    wide = CLABClassifier(random_state=0, max_iter=300, eta=0.5, expand=0.0, shrink=0.0).fit(X, y)
-    tight = CLABClassifier(random_state=0, max_iter=300, eta=0.5, expand=9.0, shrink=9.0).fit(X, y)
+    wide = CLABClassifier(random_state=0, dropout=0, max_iter=300, eta=0.5, expand=0.0, shrink=0.0).fit(X, y)
+    tight = CLABClassifier(random_state=0, dropout=0, max_iter=300, eta=0.5, expand=9.0, shrink=9.0).fit(X, y)
     assert (wide.radii_ > without.radii_).all()
     assert (tight.radii_ < without.radii_).all()
+
+
+def test_clab_learns_its_radii_with_dropout_as_the_released_code_does():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(4), 100)
+    X = rng.normal(size=(4, 64))[y] + 0.3 * rng.normal(size=(400, 64))
+    with_dropout, without = (CLABClassifier(random_state=0, dropout=rate).fit(X, y) for rate in (0.1, 0))
+    np.testing.assert_allclose(with_dropout.centroids_, without.centroids_)
+    assert (with_dropout.radii_ > without.radii_).all()
+    # The radius is about the median distance of rows with dropout, normalised again.
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    dropped = unit * (rng.random(X.shape) >= 0.1)
+    dropped /= np.linalg.norm(dropped, axis=1, keepdims=True)
+    distances = np.linalg.norm(dropped - with_dropout.centroids_[y], axis=1)
+    for k in range(4):
+        low, high = np.quantile(distances[y == k], [0.25, 0.65])
+        assert low <= with_dropout.radii_[k] <= high
+    # So most samples are accepted; without dropout half of them are not.
+    assert (with_dropout.predict(X) == y).mean() > 0.8
+    assert 0.4 < (without.predict(X) == y).mean() < 0.6
