@@ -127,8 +127,8 @@ class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses, FitsKeptSamples):
         Changes of the classes since ``fit``: what was done, to which classes, with how many samples, and when.
 
     held_out_scores_ : ndarray of shape (n_held_out,) or None
-        Scores of known samples by boundaries that were computed without them, in ascending order; with a trainer, of
-        the validation samples.
+        Scores of known samples by boundaries that were computed without them, in ascending order; also those of
+        ``X_val``, and with a trainer those of the validation samples alone.
 
     held_out_ : Bunch of ndarray of shape (n_rows,) or None
         The same scores with the classes of the samples, and the scores of samples whose whole class was held out.
@@ -231,11 +231,14 @@ class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses, FitsKeptSamples):
             Group of each sample: conversation, author, template. Samples of one group are held out together. ``None``:
             the duplicates that are found are the groups. Read more in the :ref:`User Guide <repeated>`.
         X_val : array-like of shape (n_val, n_features), default=None
-            Validation samples, on which the trainer decides when to stop. Only with a trainer; the closed form needs
-            none. ``None``: a share of ``X``, which is then not trained on. In a Pipeline they must pass the same
-            transformers as ``X``: see the :ref:`User Guide <validation_in_a_pipeline>`.
+            Validation samples: not in ``X``, and not trained on by the model that made the features. The closed form
+            takes its size, the held-out scores and the p-values from them; the more there are, the more they count.
+            Shapes are those of ``X``. Duplicates of samples in ``X`` are left out. The closed form does not need them
+            if nothing was trained on ``X``. With a trainer, they decide when to stop; ``None`` is then a share of
+            ``X``, which is not trained on. In a Pipeline they must pass the same transformers as ``X``: see the
+            :ref:`User Guide <validation_in_a_pipeline>`.
         y_val : array-like of shape (n_val,), default=None
-            Labels of ``X_val``. A label outside ``classes_`` is read as open.
+            Labels of ``X_val``. A label outside ``classes_`` is read as open: these samples join the real open ones.
 
         Returns
         -------
@@ -254,8 +257,8 @@ class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses, FitsKeptSamples):
         -----
         UserWarning
             If fewer than two classes remain beside samples that were read as open, or if only the
-            classes 0 and 1 remain beside samples of the label -1, which may be a class; if outliers are left out; or
-            if a class is a single group.
+            classes 0 and 1 remain beside samples of the label -1, which may be a class; if outliers, or duplicates in
+            ``X_val``, are left out; or if a class is a single group.
         """
         if self.trainer is not None:
             self.trainer._validate_params()
@@ -270,15 +273,13 @@ class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses, FitsKeptSamples):
         return self
 
     def _read_validation(self, X: ArrayLike | None, y: ArrayLike | None) -> tuple[NDArray[Any], NDArray[Any]] | None:
-        """Validate the validation samples; ``None`` without them, or where nothing uses them."""
+        """Validate the validation samples; ``None`` without them."""
         if X is None and y is None:
             return None
         if X is None or y is None:
             given, missing = ("X_val", "y_val") if y is None else ("y_val", "X_val")
             msg = f"{given} is given without {missing}: pass the features and the labels of the validation samples."
             raise ValueError(msg)
-        if self.trainer is None:
-            return None
         X, y = read_features(X), as_labels(y, "y_val")
         with naming_rows(X):
             X = np.asarray(validate_data(self, X, dtype=(np.float64, np.float32), reset=False))
@@ -317,7 +318,8 @@ class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses, FitsKeptSamples):
         with the held-out samples. The second condition is not met exactly, because the shares a, b and ρ (or the epoch)
         are chosen with them. The radius scale is too, but it does not change the order of the scores, so it does not
         change p. If an encoder was trained on the samples, they lie closer to their class mean than new samples, and
-        more than the share ε of new samples is rejected.
+        more than the share ε of new samples is rejected: pass ``X_val`` to ``fit``, or the features of
+        ``fit_transform`` of a :class:`SupConTextEncoder`, which corrects this.
 
         References
         ----------
@@ -366,11 +368,11 @@ class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses, FitsKeptSamples):
             what = f"{n_classes} classes × {n_features} × {n_features} matrices with Adam's two moments"
         with explain_out_of_memory(what, "reduce the number of features (PCA) or use device='cpu'"):
             rows, opened = self._standardize(X, np.float32).numpy(), self._standardize(real_open, np.float32).numpy()
-            kept = KeptSamples.of(self._mean, rows, classes, gathered, opened)
+            kept = self._with_validation(KeptSamples.of(self._mean, rows, classes, gathered, opened), validation)
             if self.trainer is None:
                 fitted = self._fit_closed_form(kept, device)
             else:
-                fitted, kept = self._train(self._with_validation(kept, validation), device)
+                fitted, kept = self._train(kept, device)
         self._store(fitted)
         self._kept = kept.arrays() if self.keep_samples else None
         self.changes_: list[dict[str, Any]] = []

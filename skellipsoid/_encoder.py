@@ -9,7 +9,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from ._encoder_training import TrainedTextFeatures, cross_fitted, read_settings
+from ._encoder_training import TrainedTextFeatures, cross_fitted, read_settings, spread
 from ._engine.common.devices import resolve_device
 
 
@@ -81,8 +81,8 @@ class SupConTextEncoder(TrainedTextFeatures):
         Without effect if nothing is trained (``finetune="none"``).
 
     validation_fraction : float, default=0.1
-        Share of each class's texts that are validation texts, with ``early_stopping`` and without ``X_val``. They are
-        not trained on. Copies of a text are held out together.
+        Share of each class's texts that are not trained on, with ``early_stopping``, or with ``finetune="full"`` and
+        ``cross_fit``, if there is no ``X_val``. Copies of a text are held out together.
 
     n_iter_no_change : int, default=5
         Number of epochs without improvement after which training stops, with ``early_stopping``.
@@ -98,11 +98,13 @@ class SupConTextEncoder(TrainedTextFeatures):
         the duplicates found. Read more in the :ref:`User Guide <repeated>`.
 
     cross_fit : bool, default=True
-        If a head is trained, whether ``fit_transform`` (and so the fit of a Pipeline) gives features of the
-        training texts that are distributed as those of new texts. They are averages of the features of the final head
-        and out-of-fold features, from heads that are trained without the text. The fewer texts there are, the larger is
-        the weight of the out-of-fold features. Training takes about three times as long as one head. ``transform`` and
-        the fitted encoder do not change.
+        Whether ``fit_transform`` (and so the fit of a Pipeline) gives features of the training texts that are
+        distributed as those of new texts. ``transform`` does not change. For a head they are averages of the features
+        of the final head and out-of-fold features, from heads that are trained without the text. The fewer texts there
+        are, the larger is the weight of the out-of-fold features. Training takes about three times as long as one head.
+        With ``finetune="full"``, ``validation_fraction`` of each class's texts is not trained on. The features of the
+        others are moved away from their class mean, until they are as far from it as those of the texts left out. With
+        ``X_val``, which needs ``early_stopping``, the validation texts take this part, and all texts are trained on.
 
     keep_texts : bool, default=False
         Whether the fitted encoder keeps its training texts, with their labels and features, so that
@@ -181,8 +183,7 @@ class SupConTextEncoder(TrainedTextFeatures):
     Texts that an encoder was trained on lie closer to their class mean than new texts. A classifier that is fitted to
     their features has boundaries that are too small. So with ``cross_fit=True`` the features of ``fit_transform``
     differ from those of ``fit`` followed by ``transform``, as in scikit-learn's
-    :class:`~sklearn.preprocessing.TargetEncoder`. With ``finetune="full"``, cross-fitting was tried and did not improve
-    the results.
+    :class:`~sklearn.preprocessing.TargetEncoder`.
 
     The fitted encoder holds the text model, also in its pickle.
 
@@ -336,7 +337,7 @@ class SupConTextEncoder(TrainedTextFeatures):
     ) -> NDArray[np.float32]:
         """Train the encoder and return the features of the same texts.
 
-        With ``finetune="head"`` and ``cross_fit=True`` these features are not those of ``transform``: they are
+        If something is trained and ``cross_fit=True``, these features are not those of ``transform``: they are
         distributed as the features of new texts. Frozen embeddings are computed only once.
 
         Parameters
@@ -356,12 +357,14 @@ class SupConTextEncoder(TrainedTextFeatures):
         """
         self._check_fit_params(fit_params)
         texts, training, embeddings = self._fit(X, y, groups, X_val, y_val)
-        if embeddings is None:
-            return self._embed(texts)
-        features = self._project(embeddings)
+        features = self._embed(texts) if embeddings is None else self._project(embeddings)
         if training is None:
             return features
-        if self.cross_fit:
+        if self.cross_fit and embeddings is None:
+            given = training.validation
+            fresh = None if given is None else (self._embed(given.texts), given.classes)
+            features[training.rows] = spread(features[training.rows], training, fresh, read_settings(self))
+        elif self.cross_fit:
             device, n_classes = resolve_device(self.device), len(self.classes_)
             known = features[training.rows]
             features[training.rows] = cross_fitted(embeddings, training, known, n_classes, read_settings(self), device)

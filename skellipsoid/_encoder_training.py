@@ -19,10 +19,11 @@ from ._engine.text.contrastive import (
     FrozenRows,
     TokenRows,
     cross_fit,
+    spread_as_fresh,
     start_projection,
     train_projection,
 )
-from ._engine.text.objectives import TrainingSettings
+from ._engine.text.objectives import TrainingSettings, shown
 from ._labels import as_labels
 from ._text_features import REMEDIES, TextFeatures
 from ._texts import check_texts, first_of_equal, hash_table
@@ -50,6 +51,7 @@ class TrainedTextFeatures(TextFeatures):
 
     n_components: int | None
     early_stopping: bool
+    cross_fit: bool = False
     duplicates: str
     keep_texts: bool
     max_length: int | None
@@ -164,7 +166,8 @@ class TrainedTextFeatures(TextFeatures):
         seed = resolve_seed(self.random_state)
         if self.finetune == "full":
             seed = Shards.of_group().agreed(seed)
-        holds_out, near = self.early_stopping and validation is None, embeddings
+        holds_out = self.early_stopping or (self.finetune == "full" and self.cross_fit)
+        holds_out, near = holds_out and validation is None, embeddings
         if near is None and holds_out and self.duplicates != "off":  # near duplicates matter only if texts are held out
             near = self._pooled(texts)
         if embeddings is not None and validation is not None:
@@ -187,6 +190,9 @@ class TrainedTextFeatures(TextFeatures):
             device,
         )
         self._width = self.weight_.shape[1]
+        if validation is None:
+            held_blocks = training.blocks[training.learns][history.held_out]
+            training = training._replace(held=np.isin(training.blocks, held_blocks))
         return training, history
 
 
@@ -236,6 +242,21 @@ def train_layer(
     history = train_projection(rows, classes, n_classes, projection, settings, training.seed, blocks, n_validation)
     backbone.model.eval()
     return projection.weight.detach().cpu().numpy(), projection.bias.detach().cpu().numpy(), history
+
+
+def spread(
+    features: NDArray[np.float32],
+    training: TrainingTexts,
+    fresh: tuple[NDArray[np.float32], NDArray[np.int64]] | None,
+    settings: ContrastiveSettings,
+) -> NDArray[np.float32]:
+    """Features of the known training texts of a tuned text model, spread as those of fresh or held-out texts."""
+    held = np.zeros(len(features), dtype=bool) if training.held is None else training.held
+    fresh_features, fresh_classes = (features[held], training.classes[held]) if fresh is None else fresh
+    moved = spread_as_fresh(
+        torch.from_numpy(features), training.classes, ~held, torch.from_numpy(fresh_features), fresh_classes
+    )
+    return np.asarray(shown(moved, settings).numpy(), dtype=np.float32)
 
 
 def cross_fitted(

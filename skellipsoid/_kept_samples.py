@@ -19,6 +19,7 @@ from ._engine.boundary.held_out import FEWEST_OF_CLASS
 from ._engine.boundary.paper import Fixed, fit_paper, hold_out, hold_out_open
 from ._engine.boundary.settings import BoundarySettings
 from ._engine.common.devices import resolve_device, resolve_seed
+from ._engine.common.duplicates import equal_rows, find_duplicates
 from ._engine.common.samples import Gathered, Samples, gather, normalized
 from ._engine.common.shards import Shards
 from ._labels import check_same_kind
@@ -94,14 +95,19 @@ class KeptSamples:
         return replace(self, held=held, open_held=open_held)
 
     def with_validation(
-        self, rows: NDArray[np.float32], classes: Integers, open_rows: NDArray[np.float32]
+        self,
+        rows: NDArray[np.float32],
+        classes: Integers,
+        open_rows: NDArray[np.float32],
+        units: Integers,
+        weights: NDArray[np.float64],
     ) -> "KeptSamples":
         """Append validation samples; all others are then training samples."""
         training = self.with_held(np.zeros_like(self.held), np.zeros_like(self.open_held))
         first = 1 + max(int(self.units.max(initial=-1)), int(self.groups.max(initial=-1)))
-        own, ones = first + np.arange(len(rows)), np.ones(len(rows), dtype=np.int64)
+        own, ones = first + units, np.ones(len(rows), dtype=np.int64)
         columns: dict[str, NDArray[Any]] = {"rows": rows, "classes": classes, "units": own, "groups": own}
-        columns |= {"weights": ones, "copies": ones, "held": ones}
+        columns |= {"weights": weights, "copies": ones, "held": ones}
         columns |= {"open_rows": open_rows, "open_held": np.ones(len(open_rows))}
         return replace(training, **{name: _append(getattr(training, name), column) for name, column in columns.items()})
 
@@ -210,7 +216,11 @@ class FitsKeptSamples(StoredShapes, BoundaryOpenSetClassifier):
         samples, opened = kept.samples(len(self.classes_), device), torch.from_numpy(kept.open_rows).to(device)
         settings = BoundarySettings(self.alpha, self.beta)
         seed = 0 if given else resolve_seed(self.random_state)  # with all given, nothing is drawn
-        return fit_closed_form(samples, opened, settings, seed, given)
+        fresh = None
+        if (kept.held == 1).any():
+            validates = torch.from_numpy(kept.held == 1).to(device)
+            samples, fresh = samples.where(~validates), samples.where(validates)
+        return fit_closed_form(samples, opened, settings, seed, given, fresh)
 
     def _train(
         self, kept: KeptSamples, device: torch.device, fixed: Fixed | None = None
@@ -253,7 +263,8 @@ class FitsKeptSamples(StoredShapes, BoundaryOpenSetClassifier):
         degenerate = fitted.degenerate.cpu().numpy()
         self._warn_of_degenerate(degenerate, stacklevel=6)
         if self.trainer is None:
-            self._warn_of_few(kept.classes, kept.groups, degenerate)
+            trains = kept.held != 1
+            self._warn_of_few(kept.classes[trains], kept.groups[trains], degenerate)
 
     def _fixed(self, same: Mapping[int, int], device: torch.device) -> Fixed | None:
         """Give the trained matrices of some classes, under their new numbers; ``None`` after a closed form."""
@@ -264,14 +275,36 @@ class FitsKeptSamples(StoredShapes, BoundaryOpenSetClassifier):
         return Fixed(torch.tensor(list(same), dtype=torch.int64, device=device), components.to(device))
 
     def _with_validation(self, kept: KeptSamples, validation: tuple[NDArray[Any], NDArray[Any]] | None) -> KeptSamples:
-        """Append validation samples, known and open ones."""
+        """Append validation samples, known and open ones; the closed form takes no copies of training samples."""
         if validation is None:
             return kept
         X, y = validation
         check_same_kind(y, self.classes_, "y_val", "y")
         rows, classes = self._standardize(X, np.float32).numpy(), self._encode(y)
         known = classes < len(self.classes_)
-        return kept.with_validation(rows[known], classes[known], rows[~known])
+        opened, rows, classes = rows[~known], rows[known], classes[known]
+        units, weights = np.arange(len(rows)), np.ones(len(rows))
+        if self.trainer is None:
+            units, is_copy = self._find_copies(kept, rows, classes)
+            rows, classes, units = rows[~is_copy], classes[~is_copy], units[~is_copy]
+            weights = 1 / np.bincount(units)[units] if self.duplicates == "once" else np.ones(len(rows))
+        return kept.with_validation(rows, classes, opened, units, weights)
+
+    def _find_copies(
+        self, kept: KeptSamples, rows: NDArray[np.float32], classes: Integers
+    ) -> tuple[Integers, NDArray[np.bool_]]:
+        """Find duplicates among validation samples, and those of training samples; a warning counts the latter."""
+        features, labels = np.concatenate([kept.rows, rows]), np.concatenate([kept.classes, classes])
+        find = equal_rows if self.duplicates == "off" else find_duplicates
+        units = find(features, labels)
+        is_copy = np.isin(units[len(kept) :], units[: len(kept)])
+        if is_copy.any():
+            warn(
+                f"{is_copy.sum()} of {len(rows)} known samples of X_val are duplicates of training samples, which do "
+                "not show how far out new samples lie; they are left out. Pass samples that are not in X.",
+                stacklevel=6,
+            )
+        return units[len(kept) :], is_copy
 
     def _warn_of_few(
         self, classes: NDArray[np.int64], groups: NDArray[np.int64], degenerate: NDArray[np.bool_]

@@ -34,6 +34,7 @@ class TrainingTexts(NamedTuple):
     equal: NDArray[np.int64]  # (n_samples,) texts with the same features
     validation: ValidationTexts | None = None
     seed: int = 0  # of the whole fit
+    held: NDArray[np.bool_] | None = None  # (n_known,) texts that the training held out
 
 
 def read_classes(

@@ -221,14 +221,6 @@ def test_given_validation_samples_stop_the_training_and_all_training_samples_lea
     assert more.validation_scores_ == given.validation_scores_
 
 
-def test_the_closed_form_does_not_read_validation_samples():
-    X, y = gaussians()
-    plain, given = (
-        EllipsoidOpenSetClassifier(random_state=0).fit(X, y, **some) for some in ({}, {"X_val": X, "y_val": y})
-    )
-    np.testing.assert_array_equal(plain.class_margins(X), given.class_margins(X))
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -300,12 +300,48 @@ def test_the_text_models_dropout_acts_in_training_alone(build_model, tmp_path, t
 # As a scikit-learn transformer
 
 
+SPREAD = {"max_iter": 20, "learning_rate": 3e-3, "validation_fraction": 0.4}
+
+
 @pytest.mark.parametrize("finetune", MODES)
 def test_fit_transform_is_fit_and_transform(tiny_model, texts, labels, finetune):
     encoder = make(tiny_model, finetune, cross_fit=False)
     together = encoder.fit_transform(texts, labels)
     np.testing.assert_allclose(together, encoder.transform(texts), atol=1e-6)
-    np.testing.assert_allclose(together, make(tiny_model, finetune).fit(texts, labels).transform(texts), atol=1e-6)
+    alone = make(tiny_model, finetune, cross_fit=False).fit(texts, labels)
+    np.testing.assert_allclose(together, alone.transform(texts), atol=1e-6)
+
+
+def test_texts_that_tuned_a_model_are_spread_as_those_held_out(tiny_model, texts, labels, open_texts):
+    both, truth = [*texts, *open_texts], np.array([*labels, *["-1"] * len(open_texts)])
+    encoder = make(tiny_model, "full", **SPREAD)
+    given, plain = encoder.fit_transform(both, truth), encoder.transform(both)
+    np.testing.assert_array_equal(make(tiny_model, "full", **SPREAD).fit(both, truth).transform(both), plain)
+    np.testing.assert_allclose(np.linalg.norm(given, axis=1), 1, rtol=1e-5)
+    moved = abs(given - plain).max(axis=1) > 1e-6
+    assert not moved[truth == "-1"].any()
+    for name in np.unique(labels):  # of eight texts three are held out, and stay where they are
+        assert moved[truth == name].sum() == 5
+    held, trained = ~moved & (truth != "-1"), moved
+
+    def distance(features, rows):
+        return np.mean(
+            [np.linalg.norm(features[i] - features[trained & (truth == truth[i])].mean(axis=0)) for i in rows]
+        )
+
+    before = distance(plain, np.flatnonzero(trained)) / distance(plain, np.flatnonzero(held))
+    after = distance(given, np.flatnonzero(trained)) / distance(given, np.flatnonzero(held))
+    assert before < after < 1.1
+    assert before < 0.8
+
+
+def test_validation_texts_say_how_far_out_new_texts_lie(tiny_model, texts, labels):
+    train, new = np.arange(32) % 8 < 5, np.arange(32) % 8 >= 5
+    X, y = np.array(texts, dtype=object), np.array(labels)
+    encoder = make(tiny_model, "full", max_iter=5, learning_rate=3e-3, early_stopping=True)
+    given = encoder.fit_transform(X[train], y[train], X_val=X[new], y_val=y[new])
+    # All training texts are trained on, so all are moved.
+    assert (abs(given - encoder.transform(X[train])).max(axis=1) > 1e-6).all()
 
 
 def test_cross_fitted_features_lie_farther_out_and_change_nothing_else(tiny_model, texts, labels, open_texts):

@@ -77,7 +77,7 @@ def test_the_kept_weights_are_a_copy(tiny_model, parts, finetune, monkeypatch):
 def test_validation_texts_are_not_trained_on(tiny_model, parts, finetune):
     X, y, X_val, y_val = parts
     patient = {"n_iter_no_change": 3, "max_iter": 3, "learning_rate": 3e-3}
-    alone = make(tiny_model, finetune, early_stopping=False, **patient).fit(X, y)
+    alone = make(tiny_model, finetune, early_stopping=False, cross_fit=False, **patient).fit(X, y)
     watched = make(tiny_model, finetune, **patient).fit(X, y, X_val=X_val, y_val=y_val)
     other = make(tiny_model, finetune, **patient).fit(X, y, X_val=X_val[::-1], y_val=y_val)
     np.testing.assert_allclose(watched.loss_curve_, alone.loss_curve_, rtol=1e-5)
@@ -121,12 +121,12 @@ def test_copies_of_a_text_are_held_out_together(tiny_model, texts, labels, held_
 
 
 def test_by_default_nothing_is_watched(tiny_model, texts, labels, held_out):
-    encoder = make(tiny_model, early_stopping=False, max_iter=2).fit(texts, labels)
+    encoder = make(tiny_model, early_stopping=False, cross_fit=False, max_iter=2).fit(texts, labels)
     assert not held_out
     assert (encoder.n_iter_, encoder.validation_scores_) == (2, None)
     # Parameters of early stopping change nothing without it.
     idle = {"n_iter_no_change": 1, "validation_fraction": 0.4, "tol": 1.0}
-    same = make(tiny_model, early_stopping=False, max_iter=2, **idle).fit(texts, labels)
+    same = make(tiny_model, early_stopping=False, cross_fit=False, max_iter=2, **idle).fit(texts, labels)
     np.testing.assert_array_equal(same.transform(texts), encoder.transform(texts))
 
 

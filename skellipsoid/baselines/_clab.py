@@ -31,8 +31,8 @@ class CLABClassifier(CentroidBallClassifier):
 
     A negative that is inside the ball, or less than s outside of it, shrinks the ball. A negative that is more than e
     outside expands it. With η = 0.1 the resulting radius is between the 45 % and the 55 % quantile of the class's own
-    distances, measured with dropout. A sample is assigned to the class with the nearest mean, and is open if it lies outside the ball of this
-    class.
+    distances, measured with dropout. A sample is assigned to the class with the nearest mean, and is open if it lies
+    outside the ball of this class.
 
     Read more in the :ref:`User Guide <baselines>`.
 

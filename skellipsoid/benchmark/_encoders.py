@@ -254,9 +254,16 @@ class Texts(TransformerMixin, BaseEstimator):
 
 
 def takes_dev(estimator: Any) -> bool:
-    """Whether ``fit`` takes development samples; with ``early_stopping=False`` nothing would read them."""
+    """Whether ``fit`` needs development samples: to decide when its training stops.
+
+    The closed form of the ellipsoids could use them, but is compared with methods that have none.
+    """
     takes = all(has_fit_parameter(estimator, name) for name in ("X_val", "y_val"))
-    return takes and getattr(estimator, "early_stopping", True) is not False
+    return (
+        takes
+        and getattr(estimator, "early_stopping", True) is not False
+        and getattr(estimator, "trainer", 1) is not None
+    )
 
 
 def own_identity(encoder: Any) -> Any:

@@ -25,6 +25,7 @@ def settings(**changed):
         "loss": "supcon",
         "normalize": True,
         "temperature": 0.1,
+        "cross_fit": False,
         "learning_rate": 1e-2,
         "weight_decay": 0.01,
         "batch_size": 16,
@@ -373,3 +374,34 @@ def test_training_works_where_the_caller_has_switched_gradients_off(blobs):
         train_projection(FrozenRows(rows), classes, 4, projection, settings(max_iter=1), 0)
         assert not torch.is_grad_enabled()
     assert not torch.equal(projection.weight.detach(), start)
+
+
+def test_trained_texts_are_spread_as_fresh_ones():
+    rng = np.random.default_rng(0)
+    means, classes = 3 * rng.normal(size=(5, 16)), np.repeat(np.arange(5), 80)
+    trained = np.tile(np.arange(80) < 70, 5)
+    spread = np.where(trained, 0.5, 0.8)[:, np.newaxis]
+    features = torch.from_numpy((means[classes] + spread * rng.normal(size=(400, 16))).astype(np.float32))
+    held = torch.from_numpy(np.flatnonzero(~trained))
+    found = contrastive.spread_as_fresh(features, classes, trained, features[held], classes[held])
+    np.testing.assert_array_equal(found[held], features[held])
+    offsets = [found[classes == k][:70] - found[classes == k][:70].mean(0) for k in range(5)]
+    # 50 fresh texts: 5/7 of the way, in logarithms.
+    assert torch.cat(offsets).std() == pytest.approx(0.5 * (0.8 / 0.5) ** (50 / 70), rel=0.03)
+    for k in range(5):  # means stay
+        own = torch.from_numpy(trained & (classes == k))
+        np.testing.assert_allclose(found[own].mean(0), features[own].mean(0), atol=1e-5)
+
+
+def test_without_fresh_texts_or_without_a_spread_nothing_moves():
+    features, classes = torch.randn(6, 3, generator=torch.Generator().manual_seed(0)), np.arange(6)
+    everything, nothing = np.ones(6, dtype=bool), features[:0]
+    same = contrastive.spread_as_fresh(features, classes, everything, nothing, classes[:0])
+    assert torch.equal(same, features)
+    # Classes of one text each have no distance of their own.
+    assert torch.equal(contrastive.spread_as_fresh(features, classes, everything, features + 1, classes), features)
+    # A fresh text of a class that was not trained on says nothing.
+    first = np.arange(6) < 3
+    equal = np.zeros(6, dtype=np.int64)
+    moved = contrastive.spread_as_fresh(features, np.where(first, 0, 1), first, features[3:], equal[3:] + 1)
+    assert torch.equal(moved, features)

@@ -61,7 +61,12 @@ TIE = 1e-9
 
 
 def fit_closed_form(
-    samples: Samples, real_open: Tensor, settings: BoundarySettings, seed: int, given: Chosen | None = None
+    samples: Samples,
+    real_open: Tensor,
+    settings: BoundarySettings,
+    seed: int,
+    given: Chosen | None = None,
+    fresh: Samples | None = None,
 ) -> Boundaries:
     """Fit one ellipsoid per class in closed form, to features of unit scale.
 
@@ -75,6 +80,8 @@ def fit_closed_form(
     seed : int
     given : Chosen, optional
         Shares and size of an earlier fit. Nothing is chosen then.
+    fresh : Samples, optional
+        Known validation samples. They have no part in means and shapes, and say how far out new samples lie.
     """
     spheres = class_spheres(samples)
     if spheres.degenerate.all():
@@ -99,6 +106,8 @@ def fit_closed_form(
         parts.append(synthetic)
     held_out = validator.validate(shapes, parts, [weights.shared])[0]
     distance, error = _mean_distance(held_out), held_out.mean_error
+    if fresh is not None and len(fresh):
+        held_out = validator.with_fresh(held_out, fresh, shapes, weights.shared)
     typical_growth = validator.typical_growth(error)
     scale = given.scale * typical_growth if given else _choose_scale(held_out, settings.beta)
     # Distances are multiples of the paper's mean radius.
@@ -237,6 +246,14 @@ class _Validator:
                 parts.append(HeldOut.of(len(self.frame.means), REAL, 1 - margins, assigned))
             found.append(HeldOut.joined(parts, error))
         return found
+
+    def with_fresh(self, held_out: HeldOut, fresh: Samples, shapes: LeftOutShapes, share: float) -> HeldOut:
+        """Scale the distances of left-out samples to those of validation samples, and append the latter."""
+        rows = fresh.rows.double() - self.frame.origin
+        assigned, margins = shapes.shapes(share, 1.0, self.growths(held_out.mean_error)).assigned(rows)
+        sets = fresh.sets + 1 + int(held_out.sets.max(initial=-1))
+        found = HeldOut.of(held_out.n_classes, KNOWN, 1 - margins, assigned, fresh.classes, fresh.counted_weights, sets)
+        return held_out.with_fresh(found)
 
     def _held_out(self, part: LeftOutSamples, distances: Tensor) -> HeldOut:
         """Give rows of the table; samples of synthetic classes have no class, and all weigh the same."""

@@ -40,6 +40,8 @@ BOUNDARY_TOLERANCE = 1e-5
 #: samples are rejected at rates that differ by 5 to 24 points, and up to 70 % of open samples are accepted
 #: (benchmarks/few_samples.py --wide).
 FEWEST_OF_CLASS = 10
+#: Number of validation samples with which the scale of the distances is half theirs, half that of the left-out ones.
+HALF_FRESH = 20
 #: Largest number of candidates of a size, for speed alone; the size is an average of them. With 100 and 2,000, F1 is
 #: within 0.1 (benchmarks/results/constants.rst).
 N_CANDIDATES = 500
@@ -128,6 +130,12 @@ class HeldOut:
         samples = self.where(self.kinds != SYNTHETIC)
         return replace(samples, distances=samples.distances / scale) if len(self.known) else None
 
+    def with_fresh(self, fresh: "HeldOut") -> "HeldOut":
+        """Append fresh samples, which nothing was fitted to, and scale the distances of the known ones to theirs."""
+        stretch = np.where(self.kinds == KNOWN, _stretch(self.known, fresh), 1.0)
+        scaled = replace(self, distances=self.distances * stretch)
+        return HeldOut.joined([scaled, fresh], self.mean_error)
+
     @cached_property
     def n_independent(self) -> float:
         """Effective number of independent known samples."""
@@ -142,6 +150,26 @@ class HeldOut:
 
 #: Columns of the table, one entry for each sample.
 _COLUMNS = [column.name for column in fields(HeldOut) if column.name not in ("n_classes", "mean_error")]
+
+
+def _stretch(left_out: HeldOut, fresh: HeldOut) -> float:
+    """Ratio of the distances of fresh known samples to those of left-out ones, shrunk towards 1 if there are few.
+
+    The geometric mean, over the classes in the proportions of the fresh samples.
+    """
+    counts = np.bincount(fresh.classes, fresh.weights, minlength=fresh.n_classes)
+    totals = np.bincount(left_out.classes, left_out.weights, minlength=fresh.n_classes)
+    weights = left_out.weights * (counts / np.maximum(totals, TINY))[left_out.classes]
+    told = totals[fresh.classes] > 0
+    if not told.any():
+        return 1.0
+    apart = np.average(_logs(fresh)[told], weights=fresh.weights[told]) - np.average(_logs(left_out), weights=weights)
+    n_fresh = effective_number(fresh.weights[told], fresh.sets[told])
+    return float(np.exp(apart * n_fresh / (n_fresh + HALF_FRESH)))
+
+
+def _logs(samples: HeldOut) -> NDArray[np.float64]:
+    return np.log(np.maximum(samples.distances, TINY))
 
 
 def _double(values: Tensor) -> NDArray[np.float64]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .progress import close_early, progress_bar
 
@@ -20,6 +21,8 @@ class History:
     scores: list[float] = field(default_factory=list)
     best_epoch: int = 0
     stopped_early: bool = False
+    #: Positions of samples that were held out.
+    held_out: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     @property
     def n_iter(self) -> int:

@@ -31,6 +31,8 @@ IDENTITY_WEIGHT = 0.1
 CROSS_FIT_MOST = 0.75
 #: Samples per class at which that share is a half. With more samples the head overfits less, and the share falls.
 CROSS_FIT_HALF = 150
+#: Number of fresh texts with which half of the correction is applied, in logarithms.
+HALF_FRESH = 20
 
 
 @dataclass(frozen=True)
@@ -39,10 +41,14 @@ class ContrastiveSettings(TrainingSettings):
 
     loss: str
     temperature: float
+    cross_fit: bool
     shares_batches: ClassVar[bool] = True
 
     def objective(self, learner: Learner) -> Objective:
         return SupConObjective(learner, self.loss, self.temperature)
+
+    def holds_out(self, *, tunes: bool) -> bool:
+        return self.early_stopping or (tunes and self.cross_fit)
 
 
 def start_projection(width: int, n_components: int, seed: int) -> nn.Linear:
@@ -73,10 +79,10 @@ def train_projection(
 ) -> History:
     """Train the linear layer, and the parameters of ``rows``, in place.
 
-    With early stopping the weights of the epoch with the best accuracy on the validation texts are kept. The classifier
-    of the objective answers, or without one the nearest class mean of the training texts, without dropout. Of epochs
-    with the same accuracy the first is kept, as in the authors' code: later ones fit the training texts more closely,
-    with no gain on the others.
+    A share of each class's blocks may be held out (``TrainingSettings.holds_out``). With early stopping the weights of
+    the epoch with the best accuracy on these validation texts are kept. The classifier of the objective answers, or
+    without one the nearest class mean of the training texts, without dropout. Of epochs with the same accuracy the
+    first is kept, as in the authors' code: later ones fit the training texts more closely, with no gain on the others.
 
     Parameters
     ----------
@@ -92,8 +98,7 @@ def train_projection(
     blocks : ndarray of shape (n_texts,), optional
         Texts with the same number are held out together.
     n_validation : int
-        The last so many texts are validation texts, which are not trained on. 0: with early stopping, a share of each
-        class's blocks.
+        The last so many texts are the validation texts, in place of a share of the others.
     """
     device = projection.weight.device
     # A head is trained in seconds: each process of a group trains it alone.
@@ -176,6 +181,43 @@ def cross_fit(
     return shown(features, settings)
 
 
+def spread_as_fresh(
+    features: Tensor, classes: np.ndarray, trained: np.ndarray, fresh: Tensor, fresh_classes: np.ndarray
+) -> Tensor:
+    """Features of texts that were trained on, spread about their class mean as those of fresh texts are.
+
+    Trained texts lie nearer to their class mean than new ones. All are moved away from it by one factor, the root of
+    the ratio of both mean squared distances. With few fresh texts it is shrunk towards 1. Other texts are not moved.
+
+    Parameters
+    ----------
+    features : Tensor of shape (n_texts, n_components)
+    classes : ndarray of shape (n_texts,)
+    trained : ndarray of shape (n_texts,)
+        Boolean: texts that were trained on.
+    fresh : Tensor of shape (n_fresh, n_components)
+    fresh_classes : ndarray of shape (n_fresh,)
+    """
+    rows = torch.from_numpy(np.flatnonzero(trained)).to(features.device)
+    known, own = features[rows].double(), torch.from_numpy(classes[trained]).to(features.device)
+    of_fresh = torch.from_numpy(fresh_classes).to(features.device)
+    n_classes = 1 + int(max(classes.max(), fresh_classes.max(initial=-1)))
+    counts = torch.bincount(own, minlength=n_classes).double()
+    means = known.new_zeros(n_classes, known.shape[1]).index_add_(0, own, known) / counts.clamp_min(1).unsqueeze(1)
+    several, told = counts[own] > 1, counts[of_fresh] > 0
+    if not (several.any() and told.any()):
+        return features
+    # A mean of n texts is nearer to each of them, and farther from others: 1 - 1/n and 1 + 1/n times the variance.
+    offsets = known - means[own]
+    inner = (offsets.square().sum(1) / (1 - 1 / counts[own]))[several].mean()
+    outer = ((fresh.double() - means[of_fresh]).square().sum(1) / (1 + 1 / counts[of_fresh]))[told].mean()
+    n_fresh = int(told.sum())
+    factor = (outer / inner.clamp_min(1e-300)) ** (0.5 * n_fresh / (n_fresh + HALF_FRESH))
+    spread = features.clone()
+    spread[rows] = (means[own] + factor * offsets).to(features.dtype)
+    return spread
+
+
 class _Trainer:
     def __init__(
         self,
@@ -191,7 +233,7 @@ class _Trainer:
     ) -> None:
         self.settings, self.shards, self.rng = settings, shards, np.random.default_rng(seed)
         held = np.arange(len(classes)) >= len(classes) - n_validation
-        if settings.early_stopping and not n_validation:
+        if settings.holds_out(tunes=isinstance(rows, TokenRows)) and not n_validation:
             held = validation_rows(classes, settings.validation_fraction, self.rng, blocks)
         self.training, self.held_out = np.flatnonzero(~held), np.flatnonzero(held)
         self.learner = Learner(rows, projection, classes, n_classes, self.training, settings, self.rng, shards)
@@ -219,7 +261,7 @@ class _Trainer:
         def keep_best() -> None:
             best[:] = [copy.deepcopy(module.state_dict()) for module in self.modules]
 
-        with_score = len(self.held_out) > 0
+        with_score = self.settings.early_stopping and len(self.held_out) > 0
         history = run_epochs(
             self._run_epoch,
             max_iter=self.settings.max_iter,
@@ -234,6 +276,7 @@ class _Trainer:
         )
         for module, state in zip(self.modules, best, strict=False):
             module.load_state_dict(state)
+        history.held_out = self.held_out
         return history
 
     def _run_epoch(self) -> float:

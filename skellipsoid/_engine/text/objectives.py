@@ -52,6 +52,10 @@ class TrainingSettings:
         """Make what is minimised."""
         raise NotImplementedError
 
+    def holds_out(self, *, tunes: bool) -> bool:
+        """Whether texts are held out of the training; ``tunes``: of a whole text model."""
+        return self.early_stopping
+
 
 class Learner:
     """What an objective sees of a training.

@@ -1,0 +1,153 @@
+"""``X_val`` and ``y_val`` of the closed form: what a model was not trained on says how far out new samples lie."""
+
+import numpy as np
+import pytest
+
+from skellipsoid import EllipsoidOpenSetClassifier, load, save
+
+N_CLASSES, N_FEATURES = 8, 20
+
+
+def draw(n, seed, shrink=1.0, names=None):
+    """Rows of eight classes; those that a model was trained on lie nearer to their class mean (``shrink``)."""
+    means = np.random.default_rng(0).normal(size=(N_CLASSES, N_FEATURES))
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(N_CLASSES), n)
+    X = means[y] + 0.4 * shrink * rng.normal(size=(len(y), N_FEATURES))
+    return X, y if names is None else names[y]
+
+
+def make(**parameters):
+    return EllipsoidOpenSetClassifier(random_state=0, **parameters)
+
+
+def rejected(clf, X):
+    return (clf.score_samples(X) < 0).mean()
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """Rows that a model was trained on, and fresh ones to validate and to test."""
+    return draw(60, 1, shrink=0.7), draw(30, 2), draw(200, 3)
+
+
+def test_held_out_scores_are_those_of_fresh_samples(trained):
+    (X, y), (X_val, y_val), (new, _) = trained
+    plain, given = make().fit(X, y), make().fit(X, y, X_val=X_val, y_val=y_val)
+    # Without validation samples the trained rows promise far too much.
+    assert rejected(plain, new) > 0.4 > 5 * (plain.held_out_scores_ < 0).mean()
+    assert np.median(plain.known_p_value(new)) < 0.1
+    foretold = (given.held_out_scores_ < 0).mean()
+    assert rejected(given, new) == pytest.approx(foretold, abs=0.04)
+    p = given.known_p_value(new)
+    for level in (0.05, 0.1, 0.2, 0.5):
+        assert (p <= level).mean() == pytest.approx(level, abs=0.06)
+
+
+def test_samples_of_other_classes_are_still_rejected(trained):
+    (X, y), (X_val, y_val), (new, labels) = trained
+    known = y < 6
+    clf = make().fit(X[known], y[known], X_val=X_val[y_val < 6], y_val=y_val[y_val < 6])
+    answers = clf.predict(new)
+    assert (answers[labels >= 6] == -1).mean() > 0.9
+    assert (answers[labels < 6] == labels[labels < 6]).mean() > 0.9
+
+
+def test_shapes_are_those_of_the_training_samples(trained):
+    (X, y), (X_val, y_val), _ = trained
+    plain, given = make().fit(X, y), make().fit(X, y, X_val=X_val, y_val=y_val)
+    np.testing.assert_array_equal(given.components_, plain.components_)
+    np.testing.assert_array_equal(given.centers_, plain.centers_)
+    ratio = given.radii_ / plain.radii_
+    np.testing.assert_allclose(ratio, ratio[0])
+    assert ratio[0] > 1.2
+
+
+def test_fresh_samples_of_untrained_features_change_little():
+    (X, y), (X_val, y_val), (new, _) = draw(60, 1), draw(30, 2), draw(200, 3)
+    plain, given = make().fit(X, y), make().fit(X, y, X_val=X_val, y_val=y_val)
+    np.testing.assert_allclose(given.radii_, plain.radii_, rtol=0.06)
+    assert rejected(given, new) == pytest.approx(rejected(plain, new), abs=0.03)
+
+
+def test_the_more_validation_samples_the_more_they_count(trained):
+    (X, y), (X_val, y_val), _ = trained
+    rng = np.random.default_rng(0)
+    radii = [make().fit(X, y).radii_[0]]
+    for n in (4, 40, 240):
+        some = rng.permutation(len(X_val))[:n]
+        radii.append(make().fit(X, y, X_val=X_val[some], y_val=y_val[some]).radii_[0])
+    assert radii == sorted(radii)
+    assert radii[1] < 1.15 * radii[0] < radii[3]
+
+
+def test_copies_of_training_samples_are_left_out_with_a_warning(trained):
+    (X, y), (X_val, y_val), _ = trained
+    plain, given = make().fit(X, y), make().fit(X, y, X_val=X_val, y_val=y_val)
+    with pytest.warns(UserWarning, match=r"10 of 250 known samples of X_val are duplicates of training samples"):
+        mixed = make().fit(X, y, X_val=np.append(X_val, X[:10], axis=0), y_val=np.append(y_val, y[:10]))
+    np.testing.assert_array_equal(mixed.radii_, given.radii_)
+    with pytest.warns(UserWarning, match=r"480 of 480 known samples of X_val are duplicates"):
+        copied = make().fit(X, y, X_val=X, y_val=y)
+    np.testing.assert_array_equal(copied.radii_, plain.radii_)
+    with pytest.warns(UserWarning, match=r"10 of 10 known samples"):  # exact copies are no news without a search either
+        make(duplicates="off").fit(X, y, X_val=X[:10], y_val=y[:10])
+
+
+def test_copies_among_validation_samples_count_once(trained):
+    (X, y), (X_val, y_val), _ = trained
+    given = make().fit(X, y, X_val=X_val, y_val=y_val)
+    twice = make().fit(X, y, X_val=np.repeat(X_val, 2, axis=0), y_val=np.repeat(y_val, 2))
+    np.testing.assert_allclose(twice.radii_, given.radii_, rtol=1e-6)
+    each = make(duplicates="each").fit(
+        X, y, X_val=np.append(X_val, X_val[:100], axis=0), y_val=np.append(y_val, y_val[:100])
+    )
+    assert np.isfinite(each.radii_).all()
+
+
+def test_open_labels_are_open_samples(trained):
+    X, y = trained[0]
+    far = np.full((50, N_FEATURES), 3.0) + np.random.default_rng(5).normal(size=(50, N_FEATURES))
+    as_validation = make().fit(X, y, X_val=far, y_val=np.full(50, -1))
+    as_training = make().fit(np.append(X, far, axis=0), np.append(y, np.full(50, -1)))
+    np.testing.assert_allclose(as_validation.radii_, as_training.radii_)
+    # So is a class that is not in y.
+    other = make().fit(X, y, X_val=far, y_val=np.full(50, 99))
+    np.testing.assert_array_equal(other.radii_, as_validation.radii_)
+
+
+def test_classes_without_validation_samples_grow_with_the_others(trained):
+    (X, y), (X_val, y_val), (new, labels) = trained
+    some = y_val < 4
+    clf = make().fit(X, y, X_val=X_val[some], y_val=y_val[some])
+    assert rejected(clf, new[labels >= 4]) < 0.2
+
+
+def test_classes_of_one_group_are_judged_by_the_validation_samples(trained):
+    (X, y), (X_val, y_val), (new, _) = trained
+    with pytest.warns(UserWarning, match="single group"):
+        clf = make().fit(X, y, groups=np.where(y < 7, y, 100 + np.arange(len(y))), X_val=X_val, y_val=y_val)
+    assert rejected(clf, new) < 0.2
+
+
+def test_a_changed_classifier_keeps_its_validation_samples(trained, tmp_path):
+    (X, y), (X_val, y_val), (new, labels) = trained
+    first, later = y < 7, y == 7
+    clf = make(keep_samples=True).fit(X[first], y[first], X_val=X_val[y_val < 7], y_val=y_val[y_val < 7])
+    grown = clf.add_classes(X[later], y[later])
+    assert rejected(grown, new[labels == 7]) < 0.25
+    assert rejected(grown, new[labels < 7]) == pytest.approx((grown.held_out_scores_ < 0).mean(), abs=0.06)
+    refreshed = clf.refresh()
+    np.testing.assert_allclose(refreshed.radii_, clf.radii_, rtol=1e-5)
+    save(grown, tmp_path / "grown")
+    loaded = load(tmp_path / "grown")
+    np.testing.assert_array_equal(loaded.known_p_value(new), grown.known_p_value(new))
+    np.testing.assert_allclose(loaded.refresh().radii_, grown.refresh().radii_)
+
+
+def test_names_shifts_and_units_do_not_matter(trained):
+    (X, y), (X_val, y_val), (new, _) = trained
+    names = np.array([f"class {k}" for k in range(N_CLASSES)])
+    given = make().fit(X, y, X_val=X_val, y_val=y_val)
+    moved = make().fit(1e3 * X + 7, names[y], X_val=1e3 * X_val + 7, y_val=names[y_val])
+    np.testing.assert_allclose(moved.score_samples(1e3 * new + 7), given.score_samples(new), atol=1e-4)
