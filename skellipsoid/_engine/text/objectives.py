@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ..common.distances import euclidean
 from ..common.losses import supervised_contrastive_loss
 from ..common.shards import ALONE, Shards
 from .backbone import ACTIVATIONS
@@ -173,7 +174,7 @@ def shown(features: Tensor, settings: TrainingSettings, dropout: float = 0.0) ->
 def nearest_mean(learner: Learner, features: Tensor) -> Tensor:
     """Class of the nearest class mean of the training texts."""
     means, counts = learner.class_means()
-    distances = torch.cdist(features, means)
+    found = euclidean(features, means)
     # A fold may have no text of a class.
-    distances[:, counts == 0] = torch.inf
-    return distances.argmin(1)
+    found[:, counts == 0] = torch.inf
+    return found.argmin(1)
