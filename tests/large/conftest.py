@@ -8,7 +8,7 @@ from skellipsoid import EllipsoidOpenSetClassifier
 
 
 @pytest.fixture(scope="package")
-def cluster():
+def client():
     """Two worker processes of one thread each, and a client: Dask's scheduler until this folder's tests end."""
     distributed = pytest.importorskip("distributed")
     with (
@@ -18,6 +18,13 @@ def cluster():
         distributed.Client(started) as client,
     ):
         yield client
+
+
+@pytest.fixture
+def cluster(client):
+    """Wait for both workers: the test before may have killed one, and alone the other would have joblib work here."""
+    client.wait_for_workers(2, timeout=300)
+    return client
 
 
 @pytest.fixture(scope="session")
