@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from skellipsoid._engine.text import literature
 from skellipsoid._engine.text.backbone import TextBackbone
@@ -92,6 +93,23 @@ def test_training_lowers_the_loss_and_leaves_the_callers_random_state(embeddings
     again = start_projection(8, 8, 0)
     assert train_projection(FrozenRows(embeddings), CLASSES, 4, again, chosen, 0).losses == history.losses
     assert torch.equal(again.weight, projection.weight)
+
+
+class InAnyOrder(TorchDispatchMode):
+    """Refuse sums that a GPU adds up in another order each time, by their names on every device."""
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if "index_add" in str(function):
+            pytest.fail(f"{function} adds in no fixed order on a GPU")
+        return function(*args, **kwargs or {})
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_training_can_be_repeated_on_a_gpu(embeddings, kind):
+    chosen = settings(kind, max_iter=2, early_stopping=True)
+    with InAnyOrder():
+        history = train_projection(FrozenRows(embeddings), CLASSES, 4, start_projection(8, 8, 0), chosen, 0)
+    assert history.n_iter == 2
 
 
 @pytest.mark.parametrize("kind", OWN)

@@ -341,6 +341,21 @@ def slow_builds(monkeypatch):
     return built
 
 
+def test_threads_move_a_model_once_and_wait_for_it(backbone, monkeypatch):
+    copy, moves, elsewhere = pickle.loads(pickle.dumps(backbone)), [], torch.device("meta")
+
+    def slowly(self, device):
+        moves.append(device)
+        time.sleep(0.2)
+        return original(self, device)
+
+    original = TextModel.to
+    monkeypatch.setattr(TextModel, "to", slowly)
+    found = in_threads(4, lambda: {weights.device for weights in copy.to(elsewhere).transformer.parameters()})
+    assert found == [{elsewhere}] * 4
+    assert moves == [elsewhere]
+
+
 def test_threads_that_use_an_unpickled_model_first_build_it_once(backbone, texts, slow_builds):
     expected = embedded(backbone, texts)
     copy = pickle.loads(pickle.dumps(backbone))

@@ -9,6 +9,7 @@ import importlib.util
 import json
 import os
 import socket
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -38,6 +39,8 @@ _PACKAGED = {
 ACTIVATIONS: dict[str, type[nn.Module]] = {"identity": nn.Identity, "relu": nn.ReLU, "tanh": nn.Tanh}
 #: Padded tokens in one forward pass: large enough to keep the matrix products busy, small enough for the caches.
 PIECE_TOKENS = {"cpu": 512, "cuda": 32768}
+#: Held by the thread that moves a model.
+_MOVES = threading.Lock()
 #: Texts tokenised at once, so that memory does not grow with the data set.
 WINDOW = 8192
 
@@ -123,8 +126,12 @@ class TextBackbone:
         return bool(self._setting("lowers"))
 
     def to(self, device: torch.device) -> "TextBackbone":
-        """Move the model."""
-        self.model.to(device)
+        """Move the model, unless another thread has done so: replaced weights are lost to the one that computes."""
+        model = self.model
+        with _MOVES:
+            found = next(model.transformer.parameters()).device
+            if device.type != found.type or device.index not in (None, found.index):
+                model.to(device)
         return self
 
     def copy(self) -> "TextBackbone":
@@ -212,9 +219,9 @@ class TextBackbone:
         return self._stored or store(self.model)
 
     def tokenizer(self) -> Any:
-        """Give the tokenizer; the model is not built for it."""
+        """Give a tokenizer whose settings may be changed; the model is not built for it."""
         stored = self._stored  # another thread may build the model meanwhile
-        return self.model.tokenizer if stored is None else restore_tokenizer(stored)
+        return copy.deepcopy(self.model.tokenizer) if stored is None else restore_tokenizer(stored)
 
     def _setting(self, name: str) -> Any:
         """Give a setting of the model, which is not built for it."""

@@ -103,9 +103,10 @@ class Learner:
     def class_means(self) -> tuple[Tensor, Tensor]:
         """Give the means of the features of all training texts by class, and the number of texts of each."""
         features, classes = self.plain(self.training), self.classes_of(self.training)
-        sums = features.new_zeros(self.n_classes, features.shape[1]).index_add_(0, classes, features)
-        counts = torch.bincount(classes, minlength=self.n_classes)
-        return sums / counts.unsqueeze(1).clamp_min(1), counts
+        members = functional.one_hot(classes, self.n_classes)
+        counts = members.sum(0)
+        # A product: on a GPU ``index_add_`` adds in another order each time.
+        return (members.T.to(features.dtype) @ features) / counts.unsqueeze(1).clamp_min(1), counts
 
 
 class Objective:
