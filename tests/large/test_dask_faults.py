@@ -43,6 +43,13 @@ def check_killed(folder, at):
 
 
 @pytest.fixture
+def cluster(start_cluster):
+    """A cluster for each test: a killed worker may come back late or never, and with one alone joblib works here."""
+    with start_cluster() as client:
+        yield client
+
+
+@pytest.fixture
 def calls(tmp_path):
     folder = tmp_path / "calls"
     folder.mkdir()

@@ -37,8 +37,8 @@ class Metric:
         found = rows @ self.axes
         if self.products is None:
             return found
-        spanned = ((found @ self.products) * found).sum(1)
-        off = (rows.square().sum(1) - spanned).clamp_min(0).sqrt() * self.off_span
+        # Of differences: between squares of far classes, in single precision, they would be rounding alone.
+        off = torch.linalg.vector_norm(rows - (found @ self.products) @ self.axes.T, dim=1) * self.off_span
         return torch.cat([found, off.unsqueeze(1)], dim=1)
 
     def nearest(self, coordinates: Tensor) -> Tensor:
