@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ..common.devices import on_device
 from ..common.losses import supervised_contrastive_loss
 from ..common.shards import ALONE, Shards
 from .backbone import ACTIVATIONS
@@ -89,7 +90,7 @@ class Learner:
 
     def classes_of(self, chosen: np.ndarray) -> Tensor:
         """Classes of texts, (n_rows,)."""
-        return self._classes[torch.from_numpy(chosen).to(self.device)]
+        return self._classes[on_device(chosen, self.device)]
 
     def dropped(self, chosen: np.ndarray, dropout: float = 0.0) -> Tensor:
         """Features of texts with dropout in the text model, and a share ``dropout`` of the features set to 0."""
@@ -103,7 +104,7 @@ class Learner:
         """Give the means of the features of all training texts by class, and the number of texts of each."""
         features, classes = self.plain(self.training), self.classes_of(self.training)
         sums = features.new_zeros(self.n_classes, features.shape[1]).index_add_(0, classes, features)
-        counts = torch.bincount(classes, minlength=self.n_classes)
+        counts = on_device(np.bincount(self.codes[self.training], minlength=self.n_classes), self.device)
         return sums / counts.unsqueeze(1).clamp_min(1), counts
 
 
@@ -175,5 +176,4 @@ def nearest_mean(learner: Learner, features: Tensor) -> Tensor:
     means, counts = learner.class_means()
     distances = torch.cdist(features, means)
     # A fold may have no text of a class.
-    distances[:, counts == 0] = torch.inf
-    return distances.argmin(1)
+    return distances.masked_fill(counts == 0, torch.inf).argmin(1)
