@@ -19,6 +19,7 @@ from skellipsoid._engine.text.contrastive import (
     start_projection,
     train_projection,
 )
+from skellipsoid._engine.text.token_table import PIECE_TOKENS
 
 
 def settings(**changed):
@@ -192,6 +193,17 @@ def test_an_epoch_reads_its_losses_once(blobs, monkeypatch, loss, batch_size):
         trainer.run()
     assert copies.shapes == [(40 // batch_size,)] * 3
     assert operators.waits == 0 < operators.copies
+
+
+def test_the_class_means_embed_the_training_texts_many_at_a_time(tiny_model, texts, monkeypatch):
+    monkeypatch.setitem(PIECE_TOKENS, "cpu", 10_000)
+    rows, passes = TokenRows(TextBackbone.load(tiny_model), texts, "mean"), []
+    rows.backbone.transformer.register_forward_pre_hook(
+        lambda module, given, options: passes.append(len(options["input_ids"])), with_kwargs=True
+    )
+    trainer = trainer_of(rows, np.arange(32) % 4, start_projection(32, 32, 0), settings(early_stopping=True))
+    assert 0 <= trainer._score() <= 1
+    assert passes == [8, 24]  # the validation texts and the others
 
 
 def test_a_step_of_a_text_model_reads_nothing_however_many_texts_there_are(tiny_model, texts):
