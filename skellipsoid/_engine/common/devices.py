@@ -107,6 +107,11 @@ def row_chunks(n_rows: int, bytes_per_row: int) -> Iterator[slice]:
         yield slice(start, min(start + size, n_rows))
 
 
+def on_device(values: np.ndarray, device: torch.device) -> torch.Tensor:
+    """Copy an array to a device, without waiting for what the device has still to do."""
+    return torch.from_numpy(values).to(device, non_blocking=True)
+
+
 def to_numpy(values: Any) -> Any:
     """Convert a torch tensor of any device and type to NumPy; return everything else unchanged."""
     if not isinstance(values, torch.Tensor):

@@ -112,7 +112,7 @@ def granular_ball_loss(
     distances = euclidean(features, centers)  # (n_samples, n_balls)
     by_class = distances.new_full((len(features), n_classes), torch.inf)
     by_class = by_class.scatter_reduce(1, center_classes.expand(len(features), -1), distances, "amin")
-    has_ball = torch.bincount(center_classes, minlength=n_classes) > 0
+    has_ball = torch.zeros(n_classes, dtype=torch.bool, device=centers.device).index_fill(0, center_classes, True)
     finite = by_class.where(has_ball, 0.0)
     shares = functional.normalize(finite, p=1, dim=1).where(has_ball, torch.inf)
     takes_part = has_ball[classes]

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ..common.devices import on_device
 from ..common.distances import euclidean
 from ..common.losses import supervised_contrastive_loss
 from ..common.shards import ALONE, Shards
@@ -90,7 +91,7 @@ class Learner:
 
     def classes_of(self, chosen: np.ndarray) -> Tensor:
         """Classes of texts, (n_rows,)."""
-        return self._classes[torch.from_numpy(chosen).to(self.device)]
+        return self._classes[on_device(chosen, self.device)]
 
     def dropped(self, chosen: np.ndarray, dropout: float = 0.0) -> Tensor:
         """Features of texts with dropout in the text model, and a share ``dropout`` of the features set to 0."""
@@ -177,5 +178,4 @@ def nearest_mean(learner: Learner, features: Tensor) -> Tensor:
     means, counts = learner.class_means()
     found = euclidean(features, means)
     # A fold may have no text of a class.
-    found[:, counts == 0] = torch.inf
-    return found.argmin(1)
+    return found.masked_fill(counts == 0, torch.inf).argmin(1)
