@@ -59,12 +59,18 @@ def predict(options: argparse.Namespace) -> None:
     if isinstance(sys.stdout, TextIOWrapper):
         # Whatever the locale says: no character may end the stream.
         sys.stdout.reconfigure(encoding=None if sys.stdout.isatty() else "utf-8", errors="replace")
+    written = _on_terminal if sys.stdout.isatty() else str
     size, lines = _LINES, iter(texts or ())
     if texts is None:
         size = 1 if sys.stdin.isatty() else _LINES
         lines = lines_of_input()
     for answer in answers(lines, size):
-        print(answer, flush=size == 1)
+        print(written(answer), flush=size == 1)
+
+
+def _on_terminal(line: str) -> str:
+    """Escape what a terminal would obey; a file or a pipe gets the text as it is."""
+    return "\t".join(map(printable, line.split("\t")))
 
 
 def texts_of_file(options: argparse.Namespace) -> list[str] | None:
