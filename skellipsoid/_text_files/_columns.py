@@ -168,7 +168,8 @@ def _pick(
     """Pick the column with the best name; among equals the only one whose cells fit."""
     free = [column for column in range(profiles.n_columns) if column not in taken]
     ranks = {column: rank(profiles.table.names[column]) if profiles.table.names else 0 for column in free}
-    best = [column for column in free if ranks[column] == max(ranks.values())]
+    highest = max(ranks.values())
+    best = [column for column in free if ranks[column] == highest]
     if len(best) == 1 and ranks[best[0]]:
         return best[0]
     fitting = [column for column in best if fits(column)]

@@ -1,8 +1,10 @@
 """Files that people have: many columns, any delimiter, Excel, JSON, parquet; which columns are taken, what is said."""
 
+import contextlib
 import csv
 import io
 import json
+import time
 import warnings
 from pathlib import Path
 
@@ -215,6 +217,17 @@ def test_a_hundred_columns(tmp_path):
         "'2'), 7 'feature_6' (such as '0'), 8 'feature_7' (such as '1') and 92 more, or write the two columns to a "
         "file of their own."
     )
+
+
+@pytest.mark.parametrize("last", [("customerMessage", "intent"), ("a", "b")])
+def test_fifty_thousand_columns_take_seconds(tmp_path, last):
+    names = [f"feature_{i}" for i in range(50_000)]
+    rows = [[*"0" * 50_000, text, label] for text, label in ROWS * 2]
+    path = write(tmp_path, written([[*names, *last], *rows]))
+    start = time.process_time()
+    with contextlib.nullcontext() if last[1] == "intent" else pytest.raises(ValueError, match="is not clear which"):
+        assert read(path)[0] == ROWS * 2
+    assert time.process_time() - start < 10
 
 
 @pytest.mark.parametrize(
