@@ -3,6 +3,6 @@
 from ._decode import decode_lines
 from ._messages import named, shortened
 from ._names import looks_like_header
-from ._read import read_table, read_texts
+from ._read import LabelledTexts, read_table, read_texts
 
-__all__ = ["decode_lines", "looks_like_header", "named", "read_table", "read_texts", "shortened"]
+__all__ = ["LabelledTexts", "decode_lines", "looks_like_header", "named", "read_table", "read_texts", "shortened"]

@@ -6,6 +6,7 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
+from ._messages import say_empty
 from ._names import looks_like_header, rank_label, rank_text
 from ._table import Table
 
@@ -44,7 +45,8 @@ def read_delimited(lines: list[str], path: Path, wanted: list[str]) -> Table:
     """
     declared = re.fullmatch(r'"?sep=(.)"?\s*', lines[0]) if lines else None  # how Excel is told the delimiter
     delimiter = declared[1] if declared else _find_delimiter(lines, is_csv=path.suffix.lower() == ".csv")
-    rows = _rows(lines, delimiter, path, skipped=int(declared is not None))
+    rows, empty = _rows(lines, delimiter, path, skipped=int(declared is not None))
+    say_empty(empty, path)
     number, first = rows[0] if rows else (0, [])
     is_wanted = not {cell.casefold() for cell in first}.isdisjoint(name.casefold() for name in wanted)
     has_header = is_wanted or _is_header([cells for _, cells in rows])
@@ -74,8 +76,8 @@ def _share_divided(lines: list[str], delimiter: str) -> float:
     return max((count for width, count in widths.items() if width > 1), default=0) / max(1, widths.total())
 
 
-def _rows(lines: list[str], delimiter: str, path: Path, skipped: int) -> _Rows:
-    """Parse the lines, with and without quotes where the delimiter is a tab.
+def _rows(lines: list[str], delimiter: str, path: Path, skipped: int) -> tuple[_Rows, list[int]]:
+    """Parse the lines, with and without quotes where the delimiter is a tab; second, lines of empty rows.
 
     Two columns between tabs are the plain form, in which quotes are part of the text. Excel and pandas quote cells of
     such files too: this shows if the plain form does not fit, if labels are quoted, or if there are more columns.
@@ -94,7 +96,7 @@ def _rows(lines: list[str], delimiter: str, path: Path, skipped: int) -> _Rows:
     raise errors[forms.index(False)]
 
 
-def _parsed(lines: list[str], delimiter: str, path: Path, skipped: int, *, quoted: bool) -> _Rows:
+def _parsed(lines: list[str], delimiter: str, path: Path, skipped: int, *, quoted: bool) -> tuple[_Rows, list[int]]:
     reader = csv.reader(
         lines[skipped:],
         delimiter=delimiter,
@@ -103,6 +105,7 @@ def _parsed(lines: list[str], delimiter: str, path: Path, skipped: int, *, quote
         strict=quoted,
     )
     rows: _Rows = []
+    empty: list[int] = []
     while True:
         number = reader.line_num + 1 + skipped  # a quoted cell may go over several lines
         try:
@@ -111,9 +114,10 @@ def _parsed(lines: list[str], delimiter: str, path: Path, skipped: int, *, quote
             msg = f"Line {number} of {str(path)!r} cannot be read ({error}); correct its quotes or shorten it."
             raise ValueError(msg) from error
         if row is None:
-            return rows
+            return rows, [number for number in empty if rows and number < rows[-1][0]]  # not the end of the file
         cells = [cell.strip() for cell in row]
         if not any(cells):
+            empty.append(number)
             continue
         width = len(rows[0][1]) if rows else max(2, len(cells))
         if len(cells) != width:

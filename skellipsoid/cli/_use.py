@@ -97,12 +97,12 @@ def evaluate(options: argparse.Namespace) -> None:
         from ..plotting._canvas import require_matplotlib
 
         require_matplotlib("--plot")
-    texts, labels = read_table(options.data, text_column=options.text_column, label_column=options.label_column)
+    pipeline = load_model(options.model, verbose=int(not options.quiet))
+    classifier = split_estimator(pipeline)[1]
+    texts, labels = read_labelled(options, classifier)
     if not len(texts):
         msg = f"{str(options.data)!r} holds no row with both a text and a label; give it texts and their labels."
         raise ValueError(msg)
-    pipeline = load_model(options.model, verbose=int(not options.quiet))
-    classifier = split_estimator(pipeline)[1]
     known = {str(label): label for label in classifier.classes_.tolist()}
     truth = np.array([known.get(label, classifier.open_label_) for label in labels.tolist()])
     others = Counter(label for label in labels.tolist() if label not in known)
@@ -116,6 +116,13 @@ def evaluate(options: argparse.Namespace) -> None:
     if options.plot is not None:
         _plot(options.plot, classifier, truth, predicted)
         print(f"\nThe confusion matrix is in {options.plot}")
+
+
+def read_labelled(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[np.object_], NDArray[Any]]:
+    """Texts and labels of ``--data``; the labels of a model are none that mark missing values."""
+    kept = {str(label) for label in [*classifier.classes_, classifier.open_label_]}
+    found = read_table(options.data, text_column=options.text_column, label_column=options.label_column, kept=kept)
+    return found.texts, found.labels
 
 
 def report(classifier: Any, truth: NDArray[Any], predicted: NDArray[Any]) -> str:
