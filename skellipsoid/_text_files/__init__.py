@@ -1,8 +1,18 @@
 """Texts and labels from the files that people have: tab-separated, CSV of any kind, JSON lines, JSON, parquet."""
 
 from ._decode import decode_lines
+from ._delimited import find_table
 from ._messages import named, shortened
 from ._names import looks_like_header
 from ._read import LabelledTexts, read_table, read_texts
 
-__all__ = ["LabelledTexts", "decode_lines", "looks_like_header", "named", "read_table", "read_texts", "shortened"]
+__all__ = [
+    "LabelledTexts",
+    "decode_lines",
+    "find_table",
+    "looks_like_header",
+    "named",
+    "read_table",
+    "read_texts",
+    "shortened",
+]

@@ -16,6 +16,8 @@ _DELIMITERS = {"\t": "tab", ";": "semicolon", "|": "pipe", ",": "comma"}
 _SAMPLE, _MOST_LETTERS = 500, 100
 #: From so many rows on, a first row of single words is a header if so large a share of the other texts is longer.
 _FEWEST_ROWS, _LONG_SHARE = 10, 0.8
+#: Share of rows with one number of cells from which lines are a table, and not messages with commas.
+_TABLE_SHARE = 0.9
 #: Words of a name of a column at most.
 _MOST_WORDS = 3
 _SPACE = re.compile(r"\s")
@@ -53,6 +55,27 @@ def read_delimited(lines: list[str], path: Path, wanted: list[str]) -> Table:
     body = rows[has_header:]
     names, header = (first, number) if has_header else ([], 0)
     return Table(names, [cells for _, cells in body], [number for number, _ in body], "line", header)
+
+
+def find_table(lines: list[str]) -> str | None:
+    """Describe the table that lines are, such as the rows of a CSV file; ``None`` if they are probably messages.
+
+    Nine of ten rows have the same number of cells, and the first is a header or the cells are too many for commas that
+    happen to stand in messages.
+    """
+    sample = [line for line in lines if line.strip()][:_SAMPLE]
+    for delimiter, name in _DELIMITERS.items():
+        widths: Counter[int] = Counter()
+        with suppress(csv.Error):
+            rows = [row for row in csv.reader(sample, delimiter=delimiter) if row]
+            widths.update(map(len, rows))
+        width, count = max(widths.items(), key=lambda item: item[1], default=(0, 0))
+        if width < 2 or count < _TABLE_SHARE * widths.total():
+            continue
+        is_named = len(rows[0]) == width and max(max(rank_text(cell), rank_label(cell)) for cell in rows[0]) == 2
+        if len(rows) > 1 and (is_named or (len(rows) >= _FEWEST_ROWS and (width > 2 or delimiter == "\t"))):
+            return f"a table of {width} columns with a {name} between them"
+    return None
 
 
 def _find_delimiter(lines: list[str], *, is_csv: bool) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from errno import ENOENT
 from io import TextIOWrapper
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 from warnings import warn
@@ -21,7 +21,7 @@ from .._ellipsoid import EllipsoidOpenSetClassifier
 from .._explain import explain
 from .._pipelines import read_estimator, split_estimator
 from .._text_features import TextFeatures
-from .._text_files import decode_lines, named, read_table, read_texts
+from .._text_files import decode_lines, find_table, named, read_table, read_texts
 from .._texts import printable
 from ..metrics import open_set_report
 from ..persistence import load
@@ -32,6 +32,8 @@ from ._trade_off import tested_trade_off
 #: Lines that ``predict`` labels at a time when they come from a file or a pipe.
 _LINES = 1024
 _DIGITS = 4
+#: What to do with a table on standard input.
+_REMEDY = "pass the table as a file with --data, or only its column of texts"
 #: Training texts that ``--explain`` prints for a line.
 _N_NEIGHBORS = 2
 
@@ -63,7 +65,7 @@ def predict(options: argparse.Namespace) -> None:
     size, lines = _LINES, iter(texts or ())
     if texts is None:
         size = 1 if sys.stdin.isatty() else _LINES
-        lines = lines_of_input()
+        lines = lines_of_input() if sys.stdin.isatty() else _noted(lines_of_input())
     for answer in answers(lines, size):
         print(written(answer), flush=size == 1)
 
@@ -87,8 +89,26 @@ def lines_of_input() -> Iterator[str]:
 
 
 def with_content(given: list[str] | None) -> list[str]:
-    """Texts that are not blank, of a file or else of standard input."""
-    return [text for text in (lines_of_input() if given is None else given) if text.strip()]
+    """Texts that are not blank, of a file or else of standard input.
+
+    Raises
+    ------
+    ValueError
+        If the input is a table.
+    """
+    texts = list(lines_of_input()) if given is None else given
+    if given is None and (table := find_table(texts)):
+        msg = f"The input is {table}, not a text on each line; {_REMEDY}."
+        raise ValueError(msg)
+    return [text for text in texts if text.strip()]
+
+
+def _noted(lines: Iterator[str]) -> Iterator[str]:
+    """Warn if lines of a pipe are a table: each is answered with all its cells."""
+    first = list(islice(lines, _LINES))
+    if table := find_table(first):
+        warn(f"The input is {table}, and each line is answered as one text; {_REMEDY}.", stacklevel=2)
+    return chain(first, lines)
 
 
 def evaluate(options: argparse.Namespace) -> None:
