@@ -4,15 +4,19 @@ from ._decode import decode_lines
 from ._delimited import find_table
 from ._messages import named, shortened
 from ._names import looks_like_header
-from ._read import LabelledTexts, read_table, read_texts
+from ._read import PARQUET, LabelledTexts, read_rows, read_table, read_texts
+from ._write import write_rows
 
 __all__ = [
+    "PARQUET",
     "LabelledTexts",
     "decode_lines",
     "find_table",
     "looks_like_header",
     "named",
+    "read_rows",
     "read_table",
     "read_texts",
     "shortened",
+    "write_rows",
 ]

@@ -50,11 +50,12 @@ def read_delimited(lines: list[str], path: Path, wanted: list[str]) -> Table:
     rows, empty = _rows(lines, delimiter, path, skipped=int(declared is not None))
     say_empty(empty, path)
     number, first = rows[0] if rows else (0, [])
+    first = [cell.strip() for cell in first]
     is_wanted = not {cell.casefold() for cell in first}.isdisjoint(name.casefold() for name in wanted)
-    has_header = is_wanted or _is_header([cells for _, cells in rows])
+    has_header = is_wanted or _is_header([[cell.strip() for cell in cells] for _, cells in rows])
     body = rows[has_header:]
     names, header = (first, number) if has_header else ([], 0)
-    return Table(names, [cells for _, cells in body], [number for number, _ in body], "line", header)
+    return Table(names, [cells for _, cells in body], [number for number, _ in body], "line", header, delimiter)
 
 
 def find_table(lines: list[str]) -> str | None:
@@ -151,7 +152,7 @@ def _parsed(lines: list[str], delimiter: str, path: Path, skipped: int, *, quote
                 f"{_remedy(len(cells) - width, delimiter, quoted=quoted) if rows else ''}."
             )
             raise ValueError(msg)
-        rows.append((number, cells))
+        rows.append((number, row))
 
 
 def _count(n_cells: int) -> str:

@@ -14,7 +14,7 @@ _SHORT_TEXT = {"title", "subject", "headline", "summary"}
 _LABEL = {
     *("label", "labels", "intent", "intents", "class", "category", "categories", "target", "topic", "tag"),
     *("queue", "department", "sentiment"),
-    *("kategorie", "klasse", "thema", "catégorie", "classe", "categoría", "categoria", "clase"),
+    *("kategorie", "klasse", "thema", "catégorie", "categoría", "categoria", "clase"),
 }
 #: Names of what stands beside texts and labels in an export.
 _OTHER = {

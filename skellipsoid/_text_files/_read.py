@@ -18,7 +18,7 @@ from ._records import read_json, read_parquet
 from ._table import Table, is_scalar
 
 _JSON = {".json", ".jsonl", ".ndjson"}
-_PARQUET = {".parquet", ".pq"}
+PARQUET = {".parquet", ".pq"}
 _LOGS = {".txt", ".log"}
 #: Labels that a program wrote as numbers with a fraction, because some were missing.
 _WHOLE = re.compile(r"([-+]?\d+)\.0+")
@@ -111,15 +111,21 @@ def read_texts(path: Path, *, text_column: str | None = None) -> list[str]:
 
     A file of a name that ends in ``.txt`` or ``.log`` and has no tab is a log: each line is a text, commas and all.
     """
+    return read_rows(path, text_column=text_column)[1]
+
+
+def read_rows(path: Path, *, text_column: str | None = None) -> tuple[Table, list[str]]:
+    """Read all columns of a file, and its texts as ``read_texts`` does."""
     if text_column is None and path.suffix.lower() in _LOGS:
         lines = [line.rstrip("\r\n") for line in decode_file(path)]
         if not any("\t" in line for line in lines):
             filled = [i for i, line in enumerate(lines) if line.strip()]
             say_empty([i + 1 for i in sorted(set(range(max(filled, default=0))) - set(filled))], path)
-            return [lines[i] for i in filled]
+            texts = [lines[i] for i in filled]
+            return Table([], [[text] for text in texts], [i + 1 for i in filled], "line", delimiter="\t"), texts
     table = _read(path, [text_column] if text_column is not None and not _is_number(text_column) else [])
     if not table.n_columns or not table.rows:
-        return []
+        return table, []
     column, is_guess = choose_text_column(table, path, text_column)
     if is_guess:
         header = f"line {table.header} is the header, " if table.header else ""
@@ -129,14 +135,14 @@ def read_texts(path: Path, *, text_column: str | None = None) -> list[str]:
             stacklevel=2,
         )
     _check_scalars(table, path, column)
-    return table.cells(column)
+    return table, table.cells(column)
 
 
 def _read(path: Path, wanted: list[str]) -> Table:
     kind = path.suffix.lower()
     if kind in _JSON:
         return read_json(path)
-    return read_parquet(path) if kind in _PARQUET else read_delimited(decode_file(path), path, wanted)
+    return read_parquet(path) if kind in PARQUET else read_delimited(decode_file(path), path, wanted)
 
 
 def _is_number(name: str) -> bool:

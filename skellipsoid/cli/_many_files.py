@@ -13,16 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from .._engine.common.progress import progress_bar
-from .._text_files import read_texts
 from ..persistence._folder import MANIFEST, locked
 
 #: What was asked of the run whose answers a folder holds, and which answers belong to which content of a file.
-_REQUEST, _ANSWERED = "predict.json", "answered.jsonl"
+_REQUEST, _ANSWERED = "predict.json", "predict.answered"
 #: A file that is being written.
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}\.tmp")
 
 
-def answer_files(options: argparse.Namespace, answers: Callable[[list[str]], Iterable[str]]) -> None:
+def answer_files(options: argparse.Namespace, answers: Callable[[Path], Iterable[str] | Iterable[bytes]]) -> None:
     """Answer each file of ``--data`` that has no answers yet, or that has changed since.
 
     Another run on the same folder waits. What a run that was killed left half written is removed.
@@ -31,7 +30,7 @@ def answer_files(options: argparse.Namespace, answers: Callable[[list[str]], Ite
     ----------
     options : Namespace
     answers : callable
-        Gives a line for each text.
+        Gives the lines of the answers to a file, or all bytes.
     """
     files = _files(options.data)
     folder: Path = options.out
@@ -46,8 +45,7 @@ def answer_files(options: argparse.Namespace, answers: Callable[[list[str]], Ite
             progress.update(len(files) - len(waiting))
             for path in waiting:
                 source = _digest(path)
-                lines = answers(read_texts(path, text_column=options.text_column))
-                _write(_target(folder, path, options), lines, source)
+                _write(_target(folder, path, options), answers(path), source)
                 progress.update()
     done = len(files) - len(waiting)
     there = f"; {done} had their answers already" if done else ""
@@ -79,6 +77,8 @@ def _files(data: Path) -> list[Path]:
 
 
 def _target(folder: Path, path: Path, options: argparse.Namespace) -> Path:
+    if options.keep_columns:
+        return folder / (f"{path.name}l" if path.suffix.lower() == ".json" else path.name)
     return folder / f"{path.name}.{'jsonl' if options.json else 'tsv'}"
 
 
@@ -124,7 +124,8 @@ def _has_answers(target: Path, source: Path, records: dict[str, list[dict[str, s
 def _request(options: argparse.Namespace) -> dict[str, Any]:
     model = sha256((options.model / MANIFEST).read_bytes()).hexdigest()
     return {"model_sha256": model} | {
-        name: getattr(options, name) for name in ("scores", "explain", "json", "text_column")
+        name: getattr(options, name)
+        for name in ("scores", "explain", "json", "text_column", "keep_columns", "open_only")
     }
 
 
@@ -158,13 +159,13 @@ def _check_request(folder: Path, request: dict[str, Any]) -> None:
         raise ValueError(msg)
 
 
-def _write(target: Path, lines: Iterable[str], source: str | None = None) -> None:
+def _write(target: Path, lines: Iterable[str] | Iterable[bytes], source: str | None = None) -> None:
     """Write a file at once: until it is complete it has another name. Before, record what it answers."""
     partial, written = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp"), sha256()
     try:
         with partial.open("xb") as file:
             for line in lines:
-                content = f"{line}\n".encode(errors="replace")
+                content = line if isinstance(line, bytes) else f"{line}\n".encode(errors="replace")
                 written.update(content)
                 file.write(content)
             file.flush()

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from skellipsoid import load
-from skellipsoid.cli import _many_files, main
+from skellipsoid.cli import _use, main
 
 RUN = "import sys; from skellipsoid.cli import main; sys.exit(main(sys.argv[1:]))"
 
@@ -42,7 +42,7 @@ def names(folder):
 def test_each_file_has_its_answers(answer, saved, texts, tmp_path, capsys):
     assert answer() == 0
     out = tmp_path / "out"
-    assert names(out) == ["answered.jsonl", *(f"part-{i}.parquet.tsv" for i in range(3)), "predict.json"]
+    assert names(out) == [*(f"part-{i}.parquet.tsv" for i in range(3)), "predict.answered", "predict.json"]
     assert capsys.readouterr().out == f"The answers to 3 files are in {out}\n"
     answers = [(out / f"part-{i}.parquet.tsv").read_text(encoding="utf-8").splitlines() for i in range(3)]
     labels = load(saved).predict(texts)
@@ -81,16 +81,16 @@ def test_a_run_goes_on_with_files_that_are_new_or_changed(answer, parts, texts, 
 
 
 def test_an_interrupted_run_leaves_whole_files_alone(answer, tmp_path, monkeypatch):
-    read = _many_files.read_texts
+    read = _use.read_texts
 
     def interrupted(path, **options):
         if path.name == "part-1.parquet":
             raise KeyboardInterrupt
         return read(path, **options)
 
-    monkeypatch.setattr(_many_files, "read_texts", interrupted)
+    monkeypatch.setattr(_use, "read_texts", interrupted)
     assert answer() == 130
-    assert names(tmp_path / "out") == ["answered.jsonl", "part-0.parquet.tsv", "predict.json"]
+    assert names(tmp_path / "out") == ["part-0.parquet.tsv", "predict.answered", "predict.json"]
     monkeypatch.undo()
     assert answer() == 0
     assert len(names(tmp_path / "out")) == 5
@@ -99,7 +99,7 @@ def test_an_interrupted_run_leaves_whole_files_alone(answer, tmp_path, monkeypat
 @pytest.mark.parametrize("damage", ["cut", "edited", "without a record"])
 def test_answers_that_are_not_as_they_were_written_are_refused(damage, answer, tmp_path, capsys):
     assert answer() == 0
-    path, record = tmp_path / "out" / "part-0.parquet.tsv", tmp_path / "out" / "answered.jsonl"
+    path, record = tmp_path / "out" / "part-0.parquet.tsv", tmp_path / "out" / "predict.answered"
     content = path.read_bytes()
     if damage == "without a record":
         record.write_text("".join(record.read_text().splitlines(keepends=True)[2:]))
@@ -118,7 +118,7 @@ def test_answers_that_are_not_as_they_were_written_are_refused(damage, answer, t
 
 def test_a_record_that_a_kill_cut_off_loses_its_file_alone(answer, tmp_path, capsys):
     assert answer() == 0
-    record = tmp_path / "out" / "answered.jsonl"
+    record = tmp_path / "out" / "predict.answered"
     record.write_bytes(record.read_bytes()[:-40])
     (tmp_path / "out" / "part-2.parquet.tsv").unlink()
     for there in (2, 3):
