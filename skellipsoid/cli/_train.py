@@ -101,10 +101,10 @@ def _check_text_model(name: str | None) -> None:
 
 def read(options: argparse.Namespace) -> tuple[tuple[NDArray[np.object_], NDArray[Any]], dict[str, Any]]:
     """Read and check a user's file; the second of the results is what the saved model says of it."""
-    found = read_table(
+    given = read_table(
         options.data, text_column=options.text_column, label_column=options.label_column, kept=[options.open_label]
     )
-    texts, labels = found.texts, found.labels
+    texts, labels = given.texts, given.labels
     if not (labels != options.open_label).any():
         found = (
             f"{len(labels)} texts, all labelled {options.open_label!r}"
@@ -113,7 +113,7 @@ def read(options: argparse.Namespace) -> tuple[tuple[NDArray[np.object_], NDArra
         )
         msg = f"{str(options.data)!r} holds {found}; give it texts of at least one intent."
         raise ValueError(msg)
-    counts = _check_texts(found, options)
+    counts = _check_texts(given, options)
     n_open = int((labels == options.open_label).sum())
     if n_open and not options.quiet:
         print(
