@@ -1,6 +1,7 @@
 """Texts of any container: validation, normalisation and near duplicates."""
 
 import hashlib
+import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,8 @@ from ._validation import number
 _INVISIBLE = {"Zs", "Zl", "Zp", "Cc", "Cf"}
 #: Number of characters of a text that are compared; the limit of most text models is similar.
 _N_CHARACTERS = 1000
+#: Control characters, line ends, what sets the direction of writing, and halves of characters.
+_OBEYED = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 #: Directions that texts are compared in, of their character n-grams.
 _N_DIRECTIONS = 128
 #: Cosine of the character n-grams of near duplicates, at least.
@@ -153,5 +156,5 @@ def hash_table(texts: Sequence[str], labels: Sequence[Any] | None) -> str:
 
 
 def printable(value: Any) -> str:
-    """Replace control characters, which a terminal would obey, and line ends."""
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in str(value))
+    """Escape, as JSON does, what a terminal would obey: control characters, line ends, the direction of writing."""
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", str(value))
