@@ -25,6 +25,7 @@ from tqdm.std import tqdm
 from ..common.devices import PROCESS_STATE, kept_torch_state
 from ..common.progress import progress_bar, quiet_libraries
 from .stored_text_model import StoredTextModel, TextModel, restore, restore_tokenizer, store
+from .tokenizer_rules import encode
 
 #: Models in installable packages: the package, the folder in it, the SHA-256 of the weights.
 _PACKAGED = {
@@ -139,9 +140,7 @@ class TextBackbone:
         """Token ids of each text, special tokens included, truncated to ``longest``, not padded."""
         if self.lowers:
             texts = [text.lower() for text in texts]
-        encoded = self.model.tokenizer(list(texts), truncation=True, max_length=self.longest, padding=False)
-        ids: list[list[int]] = encoded["input_ids"]
-        return ids
+        return encode(self.model.tokenizer, texts, truncation=True, max_length=self.longest)
 
     def pooled(self, tokens: Sequence[Sequence[int]], pooling: str, progress: tqdm | None = None) -> Tensor:
         """Embed token lists, (n_texts, width of the pooled vector), rows in the given order."""
