@@ -106,6 +106,26 @@ def test_files_outside_of_the_folder_are_not_read(saved, canary, tmp_path, capsy
     refused(saved, "names a file that save never writes", canary, tmp_path, capsys)
 
 
+def test_files_that_the_manifest_does_not_name_are_never_read(saved, pipeline, queries, canary, monkeypatch):
+    """Nor is the model card: its hash, which the manifest holds, is not checked."""
+    for name in ("README.md", "notes.txt", "evil.py", ".gitattributes", "pytorch_model.bin", "notes/model.pt"):
+        (saved / name).parent.mkdir(exist_ok=True)
+        (saved / name).write_bytes(pickle.dumps(Harm(canary)))
+    for name in ("evil.bin", f"{TEXT_MODEL}/pytorch_model.bin", f"{TEXT_MODEL}/config.json", "1-clf/evil.py"):
+        part(saved, name).write_bytes(pickle.dumps(Harm(canary)))
+    (saved / "link").symlink_to("/dev/zero")
+    os.mkfifo(saved / "pipe")
+    read, read_bytes = [], os.open
+    monkeypatch.setattr(os, "open", lambda path, *how, **more: read.append(path) or read_bytes(path, *how, **more))
+    loaded = load(saved)
+    monkeypatch.undo()
+    below = {os.path.relpath(path, saved) for path in read if str(path).startswith(str(saved))}
+    manifest = read_manifest(saved)
+    assert below == {MANIFEST, *(f"{manifest['parts']}/{name}" for name in manifest["sha256"])}
+    assert loaded.predict(queries).tolist() == pipeline.predict(queries).tolist()
+    assert not canary.exists()
+
+
 def test_files_and_arrays_that_nothing_needs_are_refused(saved, canary, tmp_path, capsys):
     add_file(saved, "7-more/arrays.safetensors", part(saved, "1-clf/arrays.safetensors").read_bytes())
     refused(saved, r"nothing in it needs the file '7-more/arrays\.safetensors'", canary, tmp_path, capsys)
@@ -145,6 +165,12 @@ def test_weights_that_save_never_writes_are_refused(saved, canary, tmp_path, cap
     refused(saved, sentence, canary, tmp_path, capsys)
 
 
+def nested(value, depth):
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
 STATE = {
     "an attribute nobody knows": (0, "state", "foo_", 1, "'foo_' of the SupConTextEncoder is no state"),
     "strings far too wide": (
@@ -154,6 +180,9 @@ STATE = {
         {"strings": ["alarm", "balance", "light", "weather"], "dtype": "<U99999"},
         "is far wider than the longest string",
     ),
+    "strings nested 40 deep": (1, "state", "classes_", {"strings": nested("x", 40), "dtype": "O"}, "describe an estim"),
+    "strings nested 90 deep": (1, "state", "classes_", {"strings": nested("x", 90), "dtype": "O"}, "describe an estim"),
+    "lists nested 900 deep": (1, "state", "classes_", nested("x", 900), "describe an estimator"),
 }
 
 
