@@ -86,7 +86,7 @@ def encode(tokenizer: Any, texts: Sequence[str], **options: Any) -> list[list[in
         If the tokenizer makes a text far longer, or cannot read it.
     """
     with _no_panic():
-        normalizer = tokenizer.backend_tokenizer.normalizer if tokenizer.is_fast else None
+        normalizer: Any = tokenizer.backend_tokenizer.normalizer if tokenizer.is_fast else None
         for text in texts if normalizer is not None else ():
             n_letters = len(normalizer.normalize_str(text))
             if n_letters > _MOST_GROWTH * (len(text) + _LONGEST_RULE):
@@ -139,7 +139,7 @@ def _check_strings(rules: Any, name: str = "") -> None:
 
 def _possible_growth(normalizer: Any) -> float:
     """Most letters that a normalisation could make of one."""
-    growths = []
+    growths: list[float] = []
     for rule in _steps(normalizer, "normalizers"):
         if rule["type"] not in _GROWTH:
             msg = f"its normalizer is {str(rule['type'])[:80]!r}; allowed are {', '.join(_GROWTH)}"
