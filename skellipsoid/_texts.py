@@ -62,7 +62,7 @@ def check_texts(X: Any, name: str = "X") -> list[str]:
                 "drop or fill missing texts and decode bytes first."
             )
             raise ValueError(msg)  # noqa: TRY004
-        if not _is_unicode(text):
+        if not is_unicode(text):
             msg = (
                 f"{name}[{position}] is {text[:80]!r}, which holds half of a character (a lone surrogate) and is no "
                 'valid Unicode; decode it correctly, or replace it with text.encode("utf-8", "replace").decode().'
@@ -72,7 +72,8 @@ def check_texts(X: Any, name: str = "X") -> list[str]:
     return [str(text) for text in texts]
 
 
-def _is_unicode(text: str) -> bool:
+def is_unicode(text: str) -> bool:
+    """Whether a string has a form in bytes: it holds no lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError:
