@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ..common.devices import row_chunks
 from ..common.samples import Samples
+from .tiles import PaddedAxes
 
 #: Rounding: a class whose mean radius is below this (features have unit scale) has no spread.
 DEGENERATE_RADIUS = 1e-6
@@ -130,38 +131,40 @@ class Factors:
         """Multiply squared norms."""
         return Factors(self.axes, self.weights * squares, self.starts, self.residual * squares)
 
-    def norms(self, k: int, offsets: Tensor) -> Tensor:
-        """‖A_k d‖₂ of samples d, (n_samples,)."""
-        own = slice(self.starts[k], self.starts[k + 1])
-        squares = (offsets @ self.axes[own].T).square_()
-        norms = squares @ self.weights[own]
-        if (residual := float(self.residual[k])) > 0:
-            off = offsets.square().sum(1).sub_(squares.sum(1)).clamp_min_(0)
-            norms.add_(off, alpha=residual)
-        # Squares beyond the precision are infinite, and their difference is NaN: such samples are infinitely far.
-        return norms.sqrt_().nan_to_num_(nan=torch.inf, posinf=torch.inf)
+    def padded(self) -> "PaddedFactors":
+        """Prepare them for scoring."""
+        weights = torch.stack([self.weights, torch.ones_like(self.weights)], dim=1)
+        return PaddedFactors(PaddedAxes.of(self.axes, weights, self.starts), self.residual)
 
 
-def transformed_norms(features: Tensor, centroids: Tensor, shapes: Factors) -> Tensor:
-    """‖A_k (z − c_k)‖₂ of every sample for every class, (n_samples, n_classes)."""
-    norms = features.new_empty(len(features), len(centroids))
-    for k, centroid in enumerate(centroids):
-        norms[:, k] = shapes.norms(k, features - centroid)
-    return norms
+class PaddedFactors(NamedTuple):
+    """Factors for scoring. The weights of an axis are w_j and 1, for both sums of the formula."""
+
+    axes: PaddedAxes
+    residual: Tensor  # (n_classes,)
+
+    def norms(self, offsets: Tensor, classes: Tensor) -> Tensor:
+        """‖A_k d‖₂ of samples d for their classes k, (n_samples,); overwrites d."""
+        return _norms(offsets, self.axes.squared_norms(offsets, classes), self.residual[classes])
+
+    def all_norms(self, features: Tensor, centroids: Tensor) -> Tensor:
+        """‖A_k (z − c_k)‖₂ of every sample for every class, (n_samples, n_classes)."""
+        norms = features.new_empty(len(features), len(centroids))
+        for bucket, members in zip(self.axes.buckets, self.axes.members, strict=True):
+            offsets = features - centroids[members].unsqueeze(1)  # (n_own, n_samples, n_features)
+            squares = torch.bmm(offsets, bucket.axes.transpose(1, 2)).square_() @ bucket.weights
+            norms[:, members] = _norms(offsets, squares, self.residual[members].unsqueeze(1)).T
+        return norms
 
 
-def assigned_norms(features: Tensor, assigned: Tensor, centroids: Tensor, shapes: Factors) -> Tensor:
-    """‖A_j (z − c_j)‖₂ of every sample for its assigned class j alone, (n_samples,).
-
-    Samples are grouped by class, so that each class costs one matrix product over its own samples.
-    """
-    norms = features.new_empty(len(features))
-    for k, rows in enumerate(by_class(assigned, len(centroids))):
-        if len(rows):
-            norms[rows] = shapes.norms(k, features[rows] - centroids[k])
-    return norms
+def _norms(offsets: Tensor, squares: Tensor, residual: Tensor) -> Tensor:
+    """‖A_k d‖₂ from both sums; overwrites d."""
+    off = offsets.square_().sum(-1).sub_(squares[..., 1]).clamp_min_(0)
+    norms = torch.where(residual > 0, squares[..., 0].addcmul(off, residual), squares[..., 0])
+    # Squares beyond the precision are infinite, and their difference is NaN: such samples are infinitely far.
+    return norms.sqrt_().nan_to_num_(nan=torch.inf, posinf=torch.inf)
 
 
-def scoring_chunks(n_rows: int, n_features: int, n_classes: int) -> list[slice]:
-    """Slices of samples whose scoring stays within the memory of one chunk."""
-    return list(row_chunks(n_rows, 8 * (3 * n_features + 2 * n_classes)))
+def assigned_norms(features: Tensor, assigned: Tensor, centroids: Tensor, shapes: PaddedFactors) -> Tensor:
+    """‖A_j (z − c_j)‖₂ of every sample for its assigned class j alone, (n_samples,)."""
+    return shapes.norms(features - centroids[assigned], assigned)
