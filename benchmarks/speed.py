@@ -2,7 +2,7 @@
 
 python benchmarks/speed.py boundary     # fitting, beside plain autograd
 python benchmarks/speed.py predict      # 20,000 rows, 112 classes, beside scikit-learn's detectors
-python benchmarks/speed.py devices      # predict on each device: seconds, operators, host reads, beside a matrix product
+python benchmarks/speed.py devices      # predict on each device: seconds, operators, host reads, ceiling
 python benchmarks/speed.py growth       # with rows, features and classes; 1,000 classes of 768 features
 python benchmarks/speed.py serving      # a saved text model in a new process: memory, latency, batches, threads
 python benchmarks/speed.py encoder      # fine-tuning and encoding, against sentence-transformers
