@@ -234,7 +234,7 @@ class _Validator:
                 for part, of_part in zip(samples, distances, strict=True)
             ]
             if len(self.real_open):
-                assigned, margins = shapes.shapes(share, 1.0, self.growths(error)).assigned(self.real_open)
+                assigned, margins = shapes.shapes(share, 1.0, self.growths(error)).scorer().assigned(self.real_open)
                 parts.append(HeldOut.of(len(self.frame.means), REAL, 1 - margins, assigned))
             found.append(HeldOut.joined(parts, error))
         return found
