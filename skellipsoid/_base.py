@@ -5,7 +5,7 @@ is its own; those of a ``BoundaryOpenSetClassifier`` are margins, distances in u
 """
 
 from abc import ABCMeta, abstractmethod
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 from warnings import warn
 
 import numpy as np
@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ._engine.common.samples import OUTLYING, Gathered, gather, outlying_rows
 from ._labels import as_labels, cast_open_label, check_given, check_same_kind
-from ._norms import usual_norms, warn_of_unlike_norms
+from ._norms import norms, usual_norms, warn_of_unlike_norms
 from ._validation import (
     check_groups,
     check_squares,
@@ -27,6 +27,14 @@ from ._validation import (
     read_weight_shares,
     unfit,
 )
+
+
+class Answers(NamedTuple):
+    """What ``predict`` reads of each sample."""
+
+    assigned: NDArray[np.int64]
+    scores: NDArray[np.floating]
+    norms: NDArray[Any] | None  # Euclidean; where they are judged
 
 
 class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
@@ -210,9 +218,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             samples, or in several calls together. Then the preprocessing may differ from that of training. With fewer
             than 10 features there is no warning. Read more in the :ref:`User Guide <unlike_norms>`.
         """
-        X = self._validate_scored_data(X)
-        warn_of_unlike_norms(self, X)
-        assigned, scores = self._score_assigned(X)
+        assigned, scores, found = self._score_checked(X, with_norms=True)
+        warn_of_unlike_norms(self, found)
         least = (self.offset_ + self.class_offsets_[assigned]).astype(scores.dtype)
         return self._possible_answers()[np.where(scores < least, len(self.classes_), assigned)]
 
@@ -228,8 +235,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         labels : ndarray of shape (n_samples,)
             The closed-set answer.
         """
-        X = self._validate_scored_data(X)
-        return np.asarray(self.classes_[self._score_assigned(X)[0]])
+        return np.asarray(self.classes_[self._score_checked(X).assigned])
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.floating]:
         """Knownness of each sample (how likely it is known): the score of its assigned class.
@@ -244,8 +250,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             Higher is more known. ``predict`` answers open if the score is below ``offset_`` plus the entry of
             ``class_offsets_`` for the assigned class.
         """
-        X = self._validate_scored_data(X)
-        return self._score_assigned(X)[1]
+        return self._score_checked(X).scores
 
     def decision_function(self, X: ArrayLike) -> NDArray[np.floating]:
         """Confidence of each class in scikit-learn's shape; it ignores ``offset_`` and never answers open.
@@ -263,9 +268,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             The scores of all classes. The score of the assigned class is raised to the largest score of the sample. For
             two classes, the difference of the two columns, positive for ``classes_[1]``.
         """
-        X = self._validate_scored_data(X)
-        decision = self._score_all(X)
-        assigned = self._score_assigned(X)[0]
+        decision, assigned = self._decide(X)
         best = decision.max(axis=1)
         # Ties go to the first column, so an assigned class to the right of it takes the next larger number.
         raised = np.where(decision.argmax(axis=1) == assigned, best, np.nextafter(best, np.inf, dtype=best.dtype))
@@ -302,6 +305,21 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         codes = np.full(len(labels), len(self.classes_), dtype=np.int64)
         codes[known] = np.searchsorted(self.classes_, labels[known])
         return codes
+
+    def _score_checked(self, X: ArrayLike, *, with_norms: bool = False) -> Answers:
+        """Check samples, and score each for its assigned class."""
+        rows = self._validate_scored_data(X)
+        judged = with_norms and getattr(self, "_norm_range", None) is not None
+        return Answers(*self._score_assigned(rows), norms(rows) if judged else None)
+
+    def _score_all_checked(self, X: ArrayLike) -> NDArray[np.floating]:
+        """Check samples, and give their scores for all classes."""
+        return self._score_all(self._validate_scored_data(X))
+
+    def _decide(self, X: ArrayLike) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
+        """Check samples, and give their scores for all classes, and their assigned classes."""
+        rows = self._validate_scored_data(X)
+        return self._score_all(rows), self._score_assigned(rows)[0]
 
     @abstractmethod
     def _fit_boundaries(
@@ -352,7 +370,7 @@ class BoundaryOpenSetClassifier(BaseOpenSetClassifier):
         margins : ndarray of shape (n_samples, n_classes)
             1 at a class's centre, 0 on its boundary, negative outside.
         """
-        return self._score_all(self._validate_scored_data(X))
+        return self._score_all_checked(X)
 
     def _warn_of_degenerate(self, degenerate: NDArray[np.bool_], stacklevel: int) -> None:
         """Warn of the classes whose training samples say nothing about their size."""

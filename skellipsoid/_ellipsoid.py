@@ -17,6 +17,7 @@ from ._engine.common.samples import Gathered, find_scale
 from ._fitted_axes import FittedAxes
 from ._kept_samples import FitsKeptSamples, KeptSamples
 from ._labels import as_labels
+from ._stored_shapes import forget_tensors
 from ._validation import (
     check_groups,
     check_squares,
@@ -263,6 +264,7 @@ class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses, FitsKeptSamples):
         if self.trainer is not None:
             self.trainer._validate_params()
         unfit(self)
+        forget_tensors(self)
         try:
             X, y = self._validate_training_data(X, y)
             weights, groups = read_weight_shares(sample_weight, len(X)), check_groups(groups, len(X))

@@ -5,12 +5,12 @@ from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import Bunch
 
 from ._pipelines import read_estimator, split_estimator
 from ._text_features import TextFeatures
 from ._texts import check_texts
+from .baselines._neighbors import nearest
 
 _MEMBERS = ("predict", "predict_known", "class_margins", "_decompose")
 #: Smallest share of the squared distance for which the shared axes explain the answers.
@@ -198,7 +198,8 @@ def _neighbors(
     features: NDArray[Any], candidates: NDArray[Any], columns: dict[str, NDArray[Any]], n_neighbors: int
 ) -> dict[str, NDArray[Any]]:
     _check_count(n_neighbors, "n_neighbors", len(candidates), "rows to look in")
-    search = NearestNeighbors(n_neighbors=n_neighbors).fit(candidates)
-    distances, rows = search.kneighbors(features.astype(candidates.dtype, copy=False))
+    # Differences from the median: distances are found by squares, which are rounding alone far from 0.
+    centre = np.median(candidates.astype(np.float64), axis=0)
+    distances, rows = nearest(candidates - centre, features - centre, n_neighbors)
     found = {name: values[rows] for name, values in columns.items()} | {"neighbor_distance": distances}
     return {f"{name}_{i + 1}": values[:, i] for name, values in found.items() for i in range(n_neighbors)}

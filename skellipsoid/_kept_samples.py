@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ._base import BoundaryOpenSetClassifier
 from ._engine.boundary.boundaries import Boundaries, Chosen
 from ._engine.boundary.closed_form import fit_closed_form
 from ._engine.boundary.held_out import FEWEST_OF_CLASS
@@ -204,7 +203,7 @@ def _undecided(rows: NDArray[np.float32]) -> NDArray[np.int8]:
     return np.full(len(rows), -1, dtype=np.int8)
 
 
-class FitsKeptSamples(StoredShapes, BoundaryOpenSetClassifier):
+class FitsKeptSamples(StoredShapes):
     """Base of the ellipsoid classifier: fits boundaries to samples that are kept."""
 
     alpha: float

@@ -63,12 +63,11 @@ def usual_norms(X: NDArray[Any], classes: NDArray[np.int64]) -> Floats | None:
     return np.array([min(low), max(high)])
 
 
-def warn_of_unlike_norms(estimator: Any, X: NDArray[Any]) -> None:
+def warn_of_unlike_norms(estimator: Any, found: NDArray[Any] | None) -> None:
     """Warn the caller's caller, once for each fit, if nearly all samples have norms unlike those in training."""
     norm_range: Floats | None = getattr(estimator, "_norm_range", None)
-    if norm_range is None:
+    if norm_range is None or found is None:
         return
-    found = norms(X)
     is_unlike = (found < norm_range[0] / FACTOR) | (found > norm_range[1] * FACTOR)
     with _LOCK:
         seen = _SEEN.get(estimator)

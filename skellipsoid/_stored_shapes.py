@@ -1,16 +1,20 @@
 """The fitted ellipsoids as NumPy arrays: how they are stored, saved and scored."""
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ClassVar
+from threading import Lock
+from typing import Any, ClassVar, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from ._engine.boundary.boundaries import Boundaries, Chosen, Metric, Shapes, ShapeWeights
-from ._engine.boundary.geometry import Factors, scoring_chunks
-from ._engine.common.devices import resolve_device
+from ._base import Answers, BoundaryOpenSetClassifier
+from ._engine.boundary.boundaries import Boundaries, Chosen, Metric, Scorer, Shapes, ShapeWeights
+from ._engine.boundary.geometry import Factors
+from ._engine.common.devices import resolve_device, row_chunks
 from ._held_out import KeepsHeldOut
 from ._state_rules import (
     CHANGES,
@@ -43,8 +47,53 @@ _MOMENTS = {
 }
 
 
-class StoredShapes(KeepsHeldOut):
-    """Mixin of the ellipsoid classifier: everything that a fit stores of its boundaries."""
+class _Prepared(NamedTuple):
+    """A fitted classifier on a device, in one precision."""
+
+    arrays: tuple[Any, ...]  # that the tensors were made of
+    values: NDArray[np.float64]  # radii, scale, and unit off the span
+    scorer: Scorer
+    mean: Tensor  # (n_features,)
+    rest: Tensor | None  # (n_features,) what the mean loses in single precision
+    scale: float
+
+    def is_of(self, arrays: tuple[Any, ...], values: NDArray[np.float64]) -> bool:
+        """Whether the tensors were made of these arrays."""
+        same = all(mine is given for mine, given in zip(self.arrays, arrays, strict=True))
+        return same and np.array_equal(self.values, values)
+
+    def standardize(self, rows: Tensor) -> Tensor:
+        """Subtract the mean, and divide by the scale, as in double precision: a large shift costs nothing."""
+        offsets = rows - self.mean
+        return (offsets if self.rest is None else offsets.sub_(self.rest)).div_(self.scale)
+
+
+#: Arrays that scoring reads; a fit replaces all of them.
+_SCORED = (
+    "_metric_axes",
+    "_metric_products",
+    "_label_directions",
+    "_label_constants",
+    "_axes",
+    "_axis_weights",
+    "_axis_starts",
+    "_residual_weights",
+    "_centers",
+    "_mean",
+)
+#: Not in the estimators, whose state is NumPy only: copies, pickles and saved models have no tensors.
+_PREPARED: WeakKeyDictionary[Any, dict[tuple[torch.device, torch.dtype], _Prepared]] = WeakKeyDictionary()
+_LOCK = Lock()
+
+
+def forget_tensors(classifier: Any) -> None:
+    """Free the tensors of an earlier fit."""
+    with _LOCK:
+        _PREPARED.pop(classifier, None)
+
+
+class StoredShapes(KeepsHeldOut, BoundaryOpenSetClassifier):
+    """Base of the ellipsoid classifier: everything that a fit stores of its boundaries."""
 
     classes_: NDArray[Any]
     centroids_: NDArray[np.float64]
@@ -115,6 +164,7 @@ class StoredShapes(KeepsHeldOut):
 
     def _store(self, fitted: Boundaries) -> None:
         """Store the fitted boundaries as NumPy arrays: public ones in the units of X, others in those of ``scale_``."""
+        forget_tensors(self)
         shapes, factors = fitted.shapes, fitted.shapes.factors
         self._mean = self._mean + self.scale_ * _array(fitted.origin)
         self.centroids_ = self._mean + self.scale_ * _array(fitted.centroids)
@@ -159,49 +209,132 @@ class StoredShapes(KeepsHeldOut):
         return torch.from_numpy(((X - self._mean) / self.scale_).astype(dtype, copy=False))
 
     def _score_assigned(self, X: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
-        assigned = np.empty(len(X), dtype=np.int64)
-        margins = np.empty(len(X), dtype=X.dtype)
-        for chunk, (found, margin) in self._in_chunks(X, Shapes.assigned):
-            assigned[chunk], margins[chunk] = found.cpu().numpy(), margin.cpu().numpy()
-        return assigned, margins
+        return self._answers(X)[:2]
 
     def _score_all(self, X: NDArray[Any]) -> NDArray[np.floating]:
-        margins = np.empty((len(X), len(self.classes_)), dtype=X.dtype)
-        for chunk, margin in self._in_chunks(X, Shapes.all):
-            margins[chunk] = margin.cpu().numpy()
-        return margins
+        return self._margins(X)[0]
 
-    def _in_chunks(self, X: NDArray[Any], score: Callable[[Shapes, Tensor], Any]) -> Iterator[tuple[slice, Any]]:
-        """Score samples in chunks, in the precision of X."""
+    def _score_checked(self, X: ArrayLike, *, with_norms: bool = False) -> Answers:
+        if (rows := self._read_on_device(X)) is not None:
+            answers = self._answers(rows)
+            if answers.norms is not None and np.isfinite(answers.norms).all():
+                return answers
+        return super()._score_checked(X, with_norms=with_norms)
+
+    def _score_all_checked(self, X: ArrayLike) -> NDArray[np.floating]:
+        return self._decide(X)[0]
+
+    def _decide(self, X: ArrayLike) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
+        if (rows := self._read_on_device(X)) is not None:
+            margins, assigned, norms = self._margins(rows)
+            if np.isfinite(norms).all():
+                return margins, assigned
+        return self._margins(self._validate_scored_data(X))[:2]
+
+    def _read_on_device(self, X: Any) -> Tensor | None:
+        """Give a tensor that is where the classifier scores, without a copy to the host; ``None`` for all other input.
+
+        Its values are not checked: the norms that scoring returns say whether they are finite.
+        """
+        if not isinstance(X, Tensor):
+            return None
+        check_is_fitted(self)
         device = resolve_device(self.device, fallback=True)
+        is_there = X.device.type == device.type and device.index in (None, X.device.index)
+        is_table = X.layout == torch.strided and X.ndim == 2 and len(X) > 0 and X.shape[1] == self.n_features_in_
+        if not (is_there and is_table and X.is_floating_point()):
+            return None
+        validate_data(self, X, reset=False, skip_check_array=True)  # warns of feature names
+        rows: Tensor = X.detach()
+        return rows if rows.dtype == torch.float64 else rows.float()
 
-        def on_device(values: NDArray[Any]) -> Tensor:
-            # torch warns of read-only memory, and joblib maps large arrays to such memory.
-            return torch.from_numpy(np.require(values.astype(X.dtype, copy=False), requirements="W")).to(device)
+    def _answers(self, X: NDArray[Any] | Tensor) -> Answers:
+        """Class and margin of each sample; of a tensor also its norm. All are copied to the host at once."""
 
-        def optional(values: NDArray[Any] | None) -> Tensor | None:
-            return None if values is None else on_device(values)
+        def packed(scorer: Scorer, rows: Tensor) -> Tensor:
+            labels, margins = scorer.assigned(rows)
+            return torch.stack([labels.to(margins.dtype), margins])  # classes are exact up to 2 ** 24
 
-        shapes = Shapes(
-            Metric(
-                optional(self._metric_axes),
-                optional(self._metric_products),
-                self._off_span,
-                on_device(self._label_directions),
-                on_device(self._label_constants),
-            ),
-            on_device(self._centers),
-            Factors(
-                on_device(self._axes),
-                on_device(self._axis_weights),
-                self._axis_starts.tolist(),
-                on_device(self._residual_weights),
-            ),
-            on_device(self.radii_ / self.scale_),
-        )
+        found = torch.cat([answers for _, answers in self._in_chunks(X, packed, of_all=False)], dim=1).cpu().numpy()
+        return Answers(found[0].astype(np.int64), found[1], found[2] if len(found) > 2 else None)
+
+    def _margins(self, X: NDArray[Any] | Tensor) -> tuple[NDArray[np.floating], NDArray[np.int64], NDArray[Any]]:
+        """Margins of all classes, and the class of each sample; of a tensor also its norm."""
+
+        def packed(scorer: Scorer, rows: Tensor) -> Tensor:
+            labels, margins = scorer.all(rows)
+            return torch.cat([labels.to(margins.dtype).unsqueeze(0), margins.T])
+
+        n_rows, n_classes, dtype = len(X), len(self.classes_), f"f{X.dtype.itemsize}"
+        margins, norms = np.empty((n_rows, n_classes), dtype), np.zeros(n_rows, dtype)
+        assigned = np.empty(n_rows, dtype=np.int64)
+        for chunk, answers in self._in_chunks(X, packed, of_all=True):
+            found = answers.cpu().numpy()
+            assigned[chunk], margins[chunk] = found[0], found[1 : n_classes + 1].T
+            if isinstance(X, Tensor):
+                norms[chunk] = found[-1]
+        return margins, assigned, norms
+
+    def _in_chunks(
+        self, X: NDArray[Any] | Tensor, score: Callable[[Scorer, Tensor], Tensor], *, of_all: bool
+    ) -> Iterator[tuple[slice, Tensor]]:
+        """Score samples in chunks, in the precision of X; of a tensor, the last row of what is found are the norms."""
+        device = X.device if isinstance(X, Tensor) else resolve_device(self.device, fallback=True)
         with torch.inference_mode():
-            for chunk in scoring_chunks(len(X), X.shape[1], len(self.classes_)):
-                yield chunk, score(shapes, self._standardize(X[chunk], X.dtype).to(device))
+            ready = self._prepared(device, torch.float64 if X.dtype.itemsize == 8 else torch.float32)
+            for chunk in row_chunks(len(X), ready.scorer.bytes_per_row(of_all=of_all), device):
+                if isinstance(X, Tensor):
+                    found = score(ready.scorer, ready.standardize(X[chunk]))
+                    yield chunk, torch.cat([found, torch.linalg.vector_norm(X[chunk], dim=1).unsqueeze(0)])
+                else:
+                    # torch warns of read-only memory, and joblib maps large arrays to such memory.
+                    rows = torch.from_numpy(np.require(X[chunk], requirements=["C", "A", "W"])).to(device)
+                    yield chunk, score(ready.scorer, ready.standardize(rows))
+
+    def _prepared(self, device: torch.device, dtype: torch.dtype) -> _Prepared:
+        """Tensors of the fitted arrays, made once for each device and type.
+
+        They are made anew if an array was replaced, and if the radii or the scale have other values. Other arrays are
+        not public; what changes their values in place must replace them.
+        """
+        arrays = tuple(getattr(self, name) for name in _SCORED)
+        values = np.append(self.radii_, [self.scale_, self._off_span])
+        with _LOCK:
+            of_self = _PREPARED.setdefault(self, {})
+            ready = of_self.get((device, dtype))
+        if ready is None or not ready.is_of(arrays, values):
+            ready = self._prepare(arrays, values, device, dtype)
+            with _LOCK:
+                of_self[device, dtype] = ready
+        return ready
+
+    def _prepare(
+        self, arrays: tuple[Any, ...], values: NDArray[np.float64], device: torch.device, dtype: torch.dtype
+    ) -> _Prepared:
+        def on_device(given: NDArray[Any]) -> Tensor:
+            writable = np.require(given, requirements="W")
+            return torch.from_numpy(writable).to(device=device, dtype=dtype)
+
+        def optional(given: NDArray[Any] | None) -> Tensor | None:
+            return None if given is None else on_device(given)
+
+        metric = Metric(
+            optional(self._metric_axes),
+            optional(self._metric_products),
+            self._off_span,
+            on_device(self._label_directions),
+            on_device(self._label_constants),
+        )
+        factors = Factors(
+            on_device(self._axes),
+            on_device(self._axis_weights),
+            self._axis_starts.tolist(),
+            on_device(self._residual_weights),
+        )
+        shapes = Shapes(metric, on_device(self._centers), factors, on_device(self.radii_ / self.scale_))
+        mean = on_device(self._mean)
+        rest = None if dtype == torch.float64 else on_device(self._mean - mean.cpu().numpy())
+        return _Prepared(arrays, values, shapes.scorer(), mean, rest, self.scale_)
 
 
 def _array(values: Tensor, dtype: Any = np.float64) -> NDArray[Any]:

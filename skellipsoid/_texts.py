@@ -1,6 +1,7 @@
 """Texts of any container: validation, normalisation and near duplicates."""
 
 import hashlib
+import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -19,6 +20,8 @@ from ._validation import number
 _INVISIBLE = {"Zs", "Zl", "Zp", "Cc", "Cf"}
 #: Number of characters of a text that are compared; the limit of most text models is similar.
 _N_CHARACTERS = 1000
+#: Control characters, line ends, what sets the direction of writing, and halves of characters.
+_OBEYED = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 #: Directions that texts are compared in, of their character n-grams.
 _N_DIRECTIONS = 128
 #: Cosine of the character n-grams of near duplicates, at least.
@@ -59,7 +62,7 @@ def check_texts(X: Any, name: str = "X") -> list[str]:
                 "drop or fill missing texts and decode bytes first."
             )
             raise ValueError(msg)  # noqa: TRY004
-        if not _is_unicode(text):
+        if not is_unicode(text):
             msg = (
                 f"{name}[{position}] is {text[:80]!r}, which holds half of a character (a lone surrogate) and is no "
                 'valid Unicode; decode it correctly, or replace it with text.encode("utf-8", "replace").decode().'
@@ -69,7 +72,8 @@ def check_texts(X: Any, name: str = "X") -> list[str]:
     return [str(text) for text in texts]
 
 
-def _is_unicode(text: str) -> bool:
+def is_unicode(text: str) -> bool:
+    """Whether a string has a form in bytes: it holds no lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -153,5 +157,5 @@ def hash_table(texts: Sequence[str], labels: Sequence[Any] | None) -> str:
 
 
 def printable(value: Any) -> str:
-    """Replace control characters, which a terminal would obey, and line ends."""
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in str(value))
+    """Escape, as JSON does, what a terminal would obey: control characters, line ends, the direction of writing."""
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", str(value))

@@ -161,8 +161,7 @@ def fresh_python():
             input=stdin,
             capture_output=True,
             env=fresh_environment(),
-            timeout=120,
-            **{"text": True, **options},
+            **{"text": True, "timeout": 120, **options},
         )
 
     return run

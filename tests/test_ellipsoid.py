@@ -568,6 +568,16 @@ def test_rows_too_far_for_the_precision_are_open():
         assert (clf.predict(far) == -1).all()
 
 
+def test_single_precision_scores_as_double_if_classes_are_far_apart_and_have_few_rows():
+    # The distance from the span of the rows is small, compared with the distances of the classes.
+    X, y = gaussians(6, rows=12, n_features=200, distance=1e3)
+    rows = np.vstack([X, gaussians(6, rows=2, n_features=200, distance=1e3, seed=1)[0]]).astype(np.float32)
+    clf = make().fit(X, y)
+    for scores in (clf.score_samples, clf.class_margins):
+        exact = scores(rows.astype(np.float64))
+        np.testing.assert_allclose(1 - scores(rows), 1 - exact, rtol=1e-3)
+
+
 # Size.
 
 

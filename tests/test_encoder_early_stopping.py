@@ -100,7 +100,7 @@ def test_every_head_of_cross_fitting_watches_the_given_texts(tiny_model, parts, 
     assert not held_out
     assert [n for _, n in watched] == [len(X_val)] * 3
     for rows, _ in watched:
-        np.testing.assert_array_equal(rows.embeddings[-len(X_val) :], encoder._pooled(X_val))
+        np.testing.assert_array_equal(rows.embeddings[-len(X_val) :].cpu(), encoder._pooled(X_val))
     assert abs(crossed - encoder.transform(X)).max() > 1e-4
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.spatial.distance import cdist
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -128,6 +129,16 @@ def test_neighbours_come_from_the_reference(blobs, clf):
     distances = np.sort(np.linalg.norm(X[:20, None] - X[None, :50], axis=2), axis=1)
     np.testing.assert_allclose(why.neighbor_distance_2, distances[:, 1])
     assert not any(name.startswith("share_") for name in why)
+
+
+def test_a_sample_of_the_reference_is_at_distance_0_wherever_it_lies():
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 3
+    X = rng.normal(size=(60, 40)) + 9 * y[:, np.newaxis] + 1e6
+    why = explain(EllipsoidOpenSetClassifier(random_state=0).fit(X, y), X, n_axes=0, n_neighbors=2, reference=X)
+    np.testing.assert_array_equal(why.neighbor_1, np.arange(60))
+    assert not why.neighbor_distance_1.any()
+    np.testing.assert_allclose(why.neighbor_distance_2, np.sort(cdist(X, X), axis=1)[:, 1])
 
 
 def test_text_pipeline_names_texts(tiny_model, texts, labels):

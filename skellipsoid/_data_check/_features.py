@@ -232,7 +232,7 @@ def _near_pairs(data: _Data) -> Iterator[Integers]:
         nearer, farther = _NEIGHBORS
         if len(block) <= farther:
             continue
-        distances = pairwise(distinct[block] - distinct[block].mean(axis=0))
+        distances = pairwise(distinct[block])
         reach = np.partition(distances, (nearer, farther), axis=1)[:, [nearer, farther]]
         with np.errstate(divide="ignore"):
             growth = np.median(np.log(reach[:, 1] / reach[:, 0]))

@@ -39,12 +39,12 @@ def grouped(items: Iterable[Any], key: Callable[[Any], Hashable]) -> dict[Any, l
     return groups
 
 
-def named_rows(rows: list[int]) -> str:
+def named_rows(rows: list[int], unit: str = "row") -> str:
     """Name rows for a message."""
-    return name_rows(np.array(rows))
+    return name_rows(np.array(rows), unit)
 
 
-def named_groups(groups: list[list[int]]) -> str:
+def named_groups(groups: list[list[int]], unit: str = "row") -> str:
     """Name rows for a message, those that belong together in brackets."""
     named, left = [], MOST_NAMED
     for group in groups:
@@ -54,7 +54,7 @@ def named_groups(groups: list[list[int]]) -> str:
         named.append(f"({', '.join(map(str, group[:left]))}{more})")
         left -= min(left, len(group))
     n_more = sum(map(len, groups)) - (MOST_NAMED - left)
-    return f"rows {', '.join(named)}" + (f" and {n_more} more" if n_more else "")
+    return f"{unit}s {', '.join(named)}" + (f" and {n_more} more" if n_more else "")
 
 
 def counted(items: Sized, name: str) -> str:

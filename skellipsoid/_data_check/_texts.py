@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -104,13 +104,25 @@ def check_training_texts(
     >>> print(findings.message[0])
     The labels 'alarm' (2 rows) and 'Alarm' (1 row) differ only in case, blanks or Unicode form, ...
     """
+    return find_problems(texts, y, encoder, open_label)
+
+
+def find_problems(
+    texts: ArrayLike,
+    y: ArrayLike,
+    encoder: Any,
+    open_label: int | str | None,
+    numbers: Sequence[int] | None = None,
+    unit: str = "row",
+) -> Bunch:
+    """Do as ``check_training_texts``; messages name the rows by ``numbers`` of ``unit``, such as lines of a file."""
     checked = check_texts(texts)
     check_given(y, "check_training_texts")
     labels = as_labels(y)
     check_consistent_length(checked, labels)
     text_encoder = SupConTextEncoder() if encoder is None else _find_encoder(encoder)
     opened = cast_open_label(text_encoder.open_label if open_label is None else open_label, labels)
-    data = _Data(checked, labels, opened)
+    data = _Data(checked, labels, opened, range(len(checked)) if numbers is None else numbers, unit)
     found = [
         *data.header,
         *_open_labels(data),
@@ -142,8 +154,10 @@ def _find_encoder(estimator: Any) -> SupConTextEncoder:
 class _Data:
     """Texts and labels, in the forms in which they are compared."""
 
-    def __init__(self, texts: list[str], labels: NDArray[Any], open_label: Any) -> None:
-        self.texts = texts
+    def __init__(
+        self, texts: list[str], labels: NDArray[Any], open_label: Any, numbers: Sequence[int], unit: str
+    ) -> None:
+        self.texts, self._numbers, self._unit = texts, numbers, unit
         self.open_label = open_label
         self.labels = [str(label) if isinstance(label, str) else label for label in labels.tolist()]
         #: Empty for texts without a visible character.
@@ -160,7 +174,10 @@ class _Data:
         label = self.labels[0]
         is_text = isinstance(label, str)
         if is_text and looks_like_header(self.texts[0], label) and self.labels.count(label) == 1:
-            message = f"Row 0 is {self.texts[0]!r} with the label {label!r}, which look like names of columns; drop it."
+            place = self.place([0]).capitalize()
+            message = (
+                f"{place} is {self.texts[0]!r} with the label {label!r}, which look like names of columns; drop it."
+            )
             yield Finding("header", [0], label, message)
 
     def _main(self, similar: list[Any]) -> Any:
@@ -171,6 +188,14 @@ class _Data:
     def label_of(self, row: int) -> Any:
         """Label of a row, in the spelling that is kept."""
         return self.spelling[self.labels[row]]
+
+    def place(self, rows: list[int]) -> str:
+        """Name rows for a message."""
+        return named_rows([self._numbers[row] for row in rows], self._unit)
+
+    def places(self, groups: list[list[int]]) -> str:
+        """Name groups of rows for a message."""
+        return named_groups([[self._numbers[row] for row in group] for group in groups], self._unit)
 
     def named(self, label: Any) -> str:
         """Name a label at the start of a sentence."""
@@ -185,12 +210,12 @@ def _open_labels(data: _Data) -> Iterator[Finding]:
             continue
         if name == wanted and data.open_label not in data.rows_of:
             message = (
-                f"open_label={data.open_label!r} occurs nowhere, but {label!r} does, in {named_rows(rows)}, and is "
+                f"open_label={data.open_label!r} occurs nowhere, but {label!r} does, in {data.place(rows)}, and is "
                 f"trained as a class; pass open_label={label!r} if these texts are of no class."
             )
         elif name in _OPEN and name != wanted:
             message = (
-                f"The label {label!r} in {named_rows(rows)} is a usual name of open rows, but is trained as a class; "
+                f"The label {label!r} in {data.place(rows)} is a usual name of open rows, but is trained as a class; "
                 f"pass open_label={label!r} if these texts are of no class."
             )
         else:
@@ -208,7 +233,7 @@ def _similar_labels(data: _Data) -> Iterator[Finding]:
         effect = "only the first is open" if main == data.open_label else f"are trained as {len(similar)} classes"
         message = (
             f"The labels {names} differ only in case, blanks or Unicode form, but {effect}; write {main!r} in "
-            f"{named_rows(rows)}."
+            f"{data.place(rows)}."
         )
         yield Finding("similar_labels", rows, (main, *rarer), message)
 
@@ -222,7 +247,7 @@ def _conflicting_labels(data: _Data) -> Iterator[Finding]:
     for names, groups in sorted(found.items()):
         message = (
             f"Equal texts have different labels ({listed([repr(label) for label in names])}) in "
-            f"{named_groups(groups)}; keep one label for each text."
+            f"{data.places(groups)}; keep one label for each text."
         )
         yield Finding("conflicting_labels", sorted(chain(*groups)), names, message)
 
@@ -232,7 +257,7 @@ def _few_texts(data: _Data) -> Iterator[Finding]:
         texts = {data.plain[row] for row in rows} - {""}
         if label != data.open_label and len(texts) < FEWEST_TEXTS:
             message = (
-                f"The class {label!r} has {counted(texts, 'different text')}, in {named_rows(rows)}; collect at least "
+                f"The class {label!r} has {counted(texts, 'different text')}, in {data.place(rows)}; collect at least "
                 f"{FEWEST_TEXTS}, or leave the class out."
             )
             yield Finding("few_texts", rows, label, message)
@@ -241,7 +266,7 @@ def _few_texts(data: _Data) -> Iterator[Finding]:
 def _empty_texts(data: _Data) -> Iterator[Finding]:
     rows = [row for row in data.rows if not data.plain[row]]
     if rows:
-        message = f"The texts in {named_rows(rows)} are empty or blank; fill them in, or drop these rows."
+        message = f"The texts in {data.place(rows)} are empty or blank; fill them in, or drop these rows."
         yield Finding("empty_texts", rows, None, message)
 
 
@@ -253,7 +278,7 @@ def _long_texts(data: _Data, encoder: SupConTextEncoder, *, local: bool) -> Iter
     rows = [row for row, count in zip(data.rows, counts, strict=True) if count > tokenizer.longest]
     if rows:
         message = (
-            f"The texts in {named_rows(rows)} have more tokens (up to {counts.max()}) than the {tokenizer.longest} "
+            f"The texts in {data.place(rows)} have more tokens (up to {counts.max()}) than the {tokenizer.longest} "
             "that the text model reads, and their ends are cut off; shorten them, or raise max_length if the model can "
             "read more."
         )
@@ -280,7 +305,7 @@ def _duplicates(data: _Data) -> Iterator[Finding]:
             exact[label].append(rows)
     for label, groups in sorted(exact.items()):
         message = (
-            f"{data.named(label)} has equal texts in {named_groups(groups)}; by default training counts each of these "
+            f"{data.named(label)} has equal texts in {data.places(groups)}; by default training counts each of these "
             "groups as one text: drop the copies, or pass duplicates='each' to count all."
         )
         yield Finding("exact_duplicates", sorted(chain(*groups)), label, message)
@@ -291,7 +316,7 @@ def _duplicates(data: _Data) -> Iterator[Finding]:
         near[distinct[numbers[0]][0]].append(sorted(chain(*(copies[distinct[i]] for i in numbers))))
     for label, groups in sorted(near.items()):
         message = (
-            f"{data.named(label)} has nearly equal texts in {named_groups(sorted(groups))}; drop those that are copies "
+            f"{data.named(label)} has nearly equal texts in {data.places(sorted(groups))}; drop those that are copies "
             "of another."
         )
         yield Finding("near_duplicates", sorted(chain(*groups)), label, message)

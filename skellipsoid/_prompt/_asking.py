@@ -1,14 +1,18 @@
 """All requests of a call: those that have no answer yet are sent, several at once, and each answer is kept at once."""
 
 import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Any, NamedTuple
 
 from .._engine.common.progress import progress_bar
 from ._cache import Answer, FileCache, MemoryCache
 from ._server import RequestError, Server
 from ._words import Message
+
+#: Seconds between looks for an answer that another process asks for.
+_PAUSE = 0.05
 
 
 class Request(NamedTuple):
@@ -56,7 +60,7 @@ def ask_all(
 
     Raises
     ------
-    ConnectionError, PermissionError, ValueError
+    ConnectionError, PermissionError, ValueError, OSError
         One sentence; answers until then are kept.
     """
     found = cache.get(request.key for request in requests)
@@ -64,80 +68,115 @@ def ask_all(
     if not waiting:
         return Answers(found, [], 0, None)
     stop = threading.Event()
-    failed: tuple[Request, RequestError] | None = None
-    n_before, server, way = len(found), None, None
+    server: Server | None = None
     try:
         server = connect(stop)
         with progress_bar(len(requests), "asking", "text", verbose and len(requests) > 1) as progress:
-            progress.update(n_before)
-            way, answer = server.find_constraint(constraint, waiting[0].messages)
-            _keep(waiting[0], answer, cache, found, progress)
-            failed = _ask_rest(waiting[1:], cache, server, way, n_concurrent, stop, found, progress)
+            progress.update(len(found))
+            call = _Call(cache, server, constraint, n_concurrent, stop, found, progress)
+            call.ask_all(waiting)
+        return Answers(found, call.asked, server.n_retries, call.way)
     except RequestError as error:
-        failed = (waiting[0], error)
+        failed = error
     finally:
         if server is not None:
             server.close()
-    if failed is not None:
-        # Outside of the except clause: what the client says of an error may hold the key.
-        raise _sentence(*failed, len(found), len(requests), kept)
-    return Answers(found, [request.key for request in waiting], 0 if server is None else server.n_retries, way)
+    # Outside of the except clause: what the client says of an error may hold the key.
+    raise _sentence(failed, len(found), len(requests), kept)
 
 
-def _ask_rest(
-    waiting: Sequence[Request],
-    cache: FileCache | MemoryCache,
-    server: Server,
-    way: str,
-    n_concurrent: int,
-    stop: threading.Event,
-    found: dict[bytes, Answer],
-    progress: Any,
-) -> tuple[Request, RequestError] | None:
-    """Ask several at once; the first error ends it, after the requests under way."""
-    failed = None
-    futures: dict[Future[Answer], Request] = {}
-    pool = ThreadPoolExecutor(n_concurrent, thread_name_prefix="skellipsoid-prompt")
-    try:
-        futures = {pool.submit(server.ask, way, request.messages): request for request in waiting}
-        for future in as_completed(futures):
-            if future.cancelled():
-                continue
-            try:
-                answer = future.result()
-            except RequestError as error:
-                if failed is None:
-                    failed = (futures[future], error)
-                    stop.set()
+class _Call:
+    """What the requests of a call share."""
+
+    def __init__(
+        self,
+        cache: FileCache | MemoryCache,
+        server: Server,
+        constraint: str,
+        n_concurrent: int,
+        stop: threading.Event,
+        found: dict[bytes, Answer],
+        progress: Any,
+    ) -> None:
+        self._cache, self._server, self._constraint, self._stop = cache, server, constraint, stop
+        self._n_concurrent, self._found, self._progress = n_concurrent, found, progress
+        self.way: str | None = None
+        self.asked: list[bytes] = []
+
+    def ask_all(self, waiting: Sequence[Request]) -> None:
+        """Ask what no other process asks for now; then await the answers of the others, and ask what they left."""
+        start, patience = time.monotonic(), self._server.patience
+        while waiting:
+            n_before, waiting = len(waiting), self._ask_free(waiting)
+            if len(waiting) < n_before:
+                start = time.monotonic()
+            elif time.monotonic() - start > patience:
+                what = f"another process that uses this cache has had no answer for {patience:g} seconds"
+                raise RequestError(OSError, what, "wait for it, or end it")
+            if waiting:
+                time.sleep(_PAUSE)
+
+    def _ask_free(self, waiting: Sequence[Request]) -> list[Request]:
+        """Ask once what no other process asks for now; gives the rest."""
+        busy, n_alone = [], 0
+        while self.way is None and n_alone < len(waiting):  # one request chooses the format of answers for all
+            if not self._settle(waiting[n_alone]):
+                busy.append(waiting[n_alone])
+            n_alone += 1
+        failed: RequestError | None = None
+        pool = ThreadPoolExecutor(self._n_concurrent, thread_name_prefix="skellipsoid-prompt")
+        try:
+            futures = {pool.submit(self._settle, request): request for request in waiting[n_alone:]}
+            for future in as_completed(futures):
+                if future.cancelled():
+                    continue
+                try:
+                    if not future.result():
+                        busy.append(futures[future])
+                except RequestError as error:
+                    failed = failed or error
+                    self._stop.set()
                     for other in futures:
                         other.cancel()
-            else:
-                _keep(futures[future], answer, cache, found, progress)
-    except BaseException:
-        # Ctrl-C, for instance: what is under way is awaited, and kept.
-        stop.set()
-        pool.shutdown(wait=True, cancel_futures=True)
-        for future, request in futures.items():
-            if future.done() and not future.cancelled() and future.exception() is None and request.key not in found:
-                cache.put(request.key, future.result())
-        raise
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
-    return failed
+        except BaseException:
+            # Ctrl-C, for instance: what is under way is awaited, and kept.
+            self._stop.set()
+            raise
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+        if failed is not None:
+            raise failed
+        return busy
+
+    def _settle(self, request: Request) -> bool:
+        """Get an answer and keep it, unless another process asks for it now."""
+        with self._cache.claim(request.key) as is_free:
+            if not is_free:
+                return False
+            answer = self._cache.get([request.key]).get(request.key)  # another process may have been faster
+            if answer is None:
+                try:
+                    answer = self._ask(request)
+                except RequestError as error:
+                    error.row = request.row
+                    raise
+                self._cache.put(request.key, answer)
+                self.asked.append(request.key)
+            self._found[request.key] = answer
+        self._progress.update(1)
+        return True
+
+    def _ask(self, request: Request) -> Answer:
+        if self.way is not None:
+            return self._server.ask(self.way, request.messages)
+        self.way, answer = self._server.find_constraint(self._constraint, request.messages)
+        return answer
 
 
-def _keep(
-    request: Request, answer: Answer, cache: FileCache | MemoryCache, found: dict[bytes, Answer], progress: Any
-) -> None:
-    cache.put(request.key, answer)
-    found[request.key] = answer
-    progress.update(1)
-
-
-def _sentence(request: Request, error: RequestError, n_found: int, n_requests: int, kept: str) -> Exception:
+def _sentence(error: RequestError, n_found: int, n_requests: int, kept: str) -> Exception:
     so_far = ""
     if n_found:
         so_far = f" {n_found} of {n_requests} answers are kept {kept}, and the same call goes on from there."
-    about = f"X[{request.row}]: " if error.kind is ValueError else ""
+    about = f"X[{error.row}]: " if error.kind is ValueError and error.row is not None else ""
     msg = f"The language model did not answer: {about}{error.reason}; {error.remedy}."
     return error.kind(msg + so_far)

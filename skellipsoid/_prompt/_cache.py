@@ -4,10 +4,14 @@ import hashlib
 import json
 import sqlite3
 import threading
-from collections.abc import Iterable, MutableMapping
+import warnings
+from collections.abc import Iterable, Iterator, MutableMapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple, Self
+
+from filelock import FileLock, Timeout
 
 #: We raise this number when a request of the same key means something else.
 _FORMAT = 1
@@ -60,9 +64,16 @@ class MemoryCache:
         """Keep an answer."""
         self._answers[key] = answer
 
+    @contextmanager
+    def claim(self, key: bytes) -> Iterator[bool]:
+        """Whether nobody else asks for an answer now; nobody does."""
+        yield True
+
 
 class FileCache:
     """Answers in a file of SQLite: every answer is a transaction, so that an interruption loses none that was kept.
+
+    A checksum stands before every answer. An answer that does not match it counts as none.
 
     Parameters
     ----------
@@ -106,13 +117,33 @@ class FileCache:
         found: dict[bytes, Answer] = {}
         for start in range(0, len(wanted), _AT_ONCE):
             part = wanted[start : start + _AT_ONCE]
-            rows = self._run(f"SELECT * FROM answers WHERE key IN ({','.join('?' * len(part))})", part)
-            found |= {key: Answer(*values) for key, *values in rows}
+            rows = self._run(f"SELECT key, entry FROM checked WHERE key IN ({','.join('?' * len(part))})", part)
+            found |= {key: answer for key, entry in rows if (answer := _unpack(key, entry)) is not None}
         return found
 
     def put(self, key: bytes, answer: Answer) -> None:
         """Keep an answer."""
-        self._run("INSERT OR REPLACE INTO answers VALUES (?, ?, ?, ?, ?)", (key, *answer))
+        self._run("INSERT OR REPLACE INTO checked VALUES (?, ?)", (key, _pack(key, answer)))
+
+    @contextmanager
+    def claim(self, key: bytes) -> Iterator[bool]:
+        """Whether no other process or thread asks for an answer now; inside, no other one will."""
+        path = Path(f"{self._path}-{key.hex()[:32]}.lock")
+        lock = FileLock(path)
+        try:
+            lock.acquire(timeout=0)
+        except Timeout:
+            yield False
+            return
+        except OSError as error:
+            raise self._unusable(error) from error
+        try:
+            yield True
+        finally:
+            # While it is held: whoever opened it meanwhile notices that it is gone, and tries again.
+            with suppress(OSError):
+                path.unlink()
+            lock.release()
 
     def _run(self, statement: str, values: Any) -> list[Any]:
         with self._lock:
@@ -131,15 +162,41 @@ class FileCache:
         if owner != _APPLICATION and (owner or n_tables):
             msg = "it belongs to another program"
             raise OSError(msg)
-        connection.execute(
-            "CREATE TABLE IF NOT EXISTS answers (key BLOB PRIMARY KEY, answer TEXT NOT NULL, prompt_tokens INTEGER, "
-            "completion_tokens INTEGER, cached_tokens INTEGER) WITHOUT ROWID"
-        )
+        connection.execute("CREATE TABLE IF NOT EXISTS checked (key BLOB PRIMARY KEY, entry BLOB) WITHOUT ROWID")
+        self._take_over(connection)
         connection.execute(f"PRAGMA application_id = {_APPLICATION}")
         connection.execute("COMMIT")
+
+    def _take_over(self, connection: sqlite3.Connection) -> None:
+        """Give a checksum to the answers of a file that was made before there were any."""
+        if not connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'answers'").fetchone()[0]:
+            return
+        rows = connection.execute("SELECT * FROM answers").fetchall()
+        whole = [(key, Answer(*values)) for key, *values in rows if [*map(type, values)] == [str, int, int, int]]
+        entries = [(key, _pack(key, answer)) for key, answer in whole]
+        connection.executemany("INSERT OR IGNORE INTO checked VALUES (?, ?)", entries)
+        connection.execute("DROP TABLE answers")
+        warnings.warn(
+            f"The cache {str(self._path)!r} has no checksums, because an earlier version made it; its {len(whole)} "
+            "answers are taken over as they are; delete the file if you doubt them.",
+            stacklevel=5,
+        )
 
     def _unusable(self, error: BaseException) -> OSError:
         return OSError(
             f"The cache {str(self._path)!r} cannot be used ({error}); pass the path of a file that this package made, "
             "or of a new file in a folder that exists and can be written."
         )
+
+
+def _pack(key: bytes, answer: Answer) -> bytes:
+    """Write an answer behind a checksum of it and of its key."""
+    content = json.dumps(answer).encode()
+    return hashlib.sha256(key + content).digest() + content
+
+
+def _unpack(key: bytes, entry: Any) -> Answer | None:
+    """Read what ``_pack`` wrote; ``None`` if it was damaged."""
+    if not isinstance(entry, bytes) or hashlib.sha256(key + entry[32:]).digest() != entry[:32]:
+        return None
+    return Answer(*json.loads(entry[32:]))

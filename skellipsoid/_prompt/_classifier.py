@@ -20,7 +20,8 @@ from .._validation import name_rows, unfit
 from ._asking import Answers, Request, ask_all
 from ._cache import Answer, FileCache, MemoryCache, request_key
 from ._examples import Examples, make_examples
-from ._server import CONSTRAINTS, Server, Settings, check_settings
+from ._server import Server
+from ._settings import CONSTRAINTS, Settings, check_secrets, check_settings
 from ._words import Vocabulary
 
 #: Answers that are no label, of which ``last_call_`` shows so many.
@@ -45,11 +46,12 @@ class PromptOpenSetClassifier(ClassifierMixin, BaseEstimator):
 
     base_url : str, default="http://localhost:8000/v1"
         Address of the server. **All texts of** ``predict``, **and with** ``n_examples`` **training texts, are sent
-        there.** The default is this machine.
+        there.** The default is this machine. A redirect to another origin (scheme, host and port) is an error.
 
     api_key_env : str, default=None
         *Name* of the environment variable that holds the key, such as ``"OPENAI_API_KEY"``. The key itself is never a
-        parameter, so it is in no pickle, no cache and no message. ``None`` sends no key.
+        parameter, so it is in no pickle, no cache and no message. Where another parameter looks like a key, ``fit``,
+        ``predict`` and a pickle are refused. ``None`` sends no key.
 
     n_examples : int, default=0
         Number of training texts that each request shows with their labels: the nearest by the cosine of their features.
@@ -74,7 +76,7 @@ class PromptOpenSetClassifier(ClassifierMixin, BaseEstimator):
     request_options : dict, default=None
         Further fields of each request, such as ``{"seed": 0}``. The defaults are ``temperature`` 0 and a
         ``max_tokens`` that the longest name fits in; ``None`` as a value leaves a field out. A model that thinks
-        before it answers needs more tokens.
+        before it answers needs more tokens. A field for a key or for headers is refused: see ``api_key_env``.
 
     n_concurrent : int, default=4
         Largest number of requests at once.
@@ -89,8 +91,9 @@ class PromptOpenSetClassifier(ClassifierMixin, BaseEstimator):
 
     cache : str or Path, default=None
         A file (SQLite) that keeps every answer at once, so that an interrupted run goes on where it ended, in another
-        process too. It holds answers and hashes of requests, neither texts nor keys. ``None`` keeps answers in memory
-        until the next fit.
+        process too. Processes that use one file at the same time do not ask the same thing twice. A damaged answer is
+        asked for again. It holds answers and hashes of requests, neither texts nor keys. ``None`` keeps answers in
+        memory until the next fit.
 
     open_label : int or str, default=-1
         Answer for open; cast to the kind of ``y``: −1 for numbers, ``"-1"`` for strings.
@@ -251,7 +254,7 @@ class PromptOpenSetClassifier(ClassifierMixin, BaseEstimator):
             msg = f"All {len(texts)} texts have the open label {open_label!r}; y needs at least one known class."
             raise ValueError(msg)
         Vocabulary(classes, self.open_word)
-        check_settings(self._settings())
+        check_settings(self._settings(), self.instruction)
         examples: Examples | None = None
         if self.n_examples:
             empty = self._find_empty(texts, "cannot be examples")
@@ -278,27 +281,29 @@ class PromptOpenSetClassifier(ClassifierMixin, BaseEstimator):
         Raises
         ------
         ConnectionError
-            If the server is not found, does not answer, or stops to.
+            If the server is not found, does not answer, stops to, sends requests on to another origin, or gives an
+            answer that cannot be read: of more than 4 MiB, compressed, or not of OpenAI's protocol.
         PermissionError
             If the server asks for a key, or if the environment variable with the key is not set.
         ValueError
-            If ``X`` is not a sequence of strings or is empty, if the server has no such model, or if it refuses a
-            request.
+            If ``X`` is not a sequence of strings or is empty, if the server has no such model, if it refuses a
+            request, if its answer holds a lone surrogate, or if a parameter cannot be used.
         OSError
-            If the cache cannot be used.
+            If the cache cannot be used, or if another process that uses it waits longer for an answer than all retries
+            would take.
         ImportError
             If the package of the extra ``[llm]`` is missing.
 
         Warns
         -----
         UserWarning
-            If texts are empty.
+            If texts are empty, or if the cache was made before answers had checksums.
         """
         check_is_fitted(self)
         texts = check_texts(X)
         self._validate_params()
         settings = self._settings()
-        check_settings(settings)
+        check_settings(settings, self.instruction)
         vocabulary = Vocabulary(self.classes_, self.open_word)
         empty = self._find_empty(texts, "are answered open without a request")
         rows: dict[str, int] = {}
@@ -359,7 +364,8 @@ class PromptOpenSetClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
     def __getstate__(self) -> dict[str, Any]:
-        """Pickle everything but answers in memory."""
+        """Pickle everything but answers in memory; a secret is refused, also before a fit could refuse it."""
+        check_secrets(self.base_url, self.model, self.api_key_env, self.request_options)
         state: dict[str, Any] = super().__getstate__()
         return {**state, "_memory": {}} if "_memory" in state else state
 

@@ -6,35 +6,28 @@ import random
 import re
 import threading
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from typing import Any
 
+from .._texts import is_unicode
 from ._cache import Answer
+from ._settings import CONSTRAINTS, Settings, origin_of
 from ._words import Message, Vocabulary
 
-#: Ways to limit answers to the labels, the strictest first; ``"none"`` only asks for it.
-CONSTRAINTS = ("json_schema", "grammar", "none")
 #: Answers of a server that does not know a way to limit answers.
 _UNKNOWN_FORMAT = {400, 404, 415, 422, 500, 501}
 #: Seconds before the first retry; each further one waits twice as long, at most as long as the last number.
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
-#: Fields that this module sets.
-_OURS = {"model", "messages", "stream", "n", "response_format", "grammar", "extra_headers", "extra_query", "extra_body"}
-_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 _LONGEST_REASON = 200
+#: Bytes of an answer. A name has few, and the thoughts before it some hundred thousand.
+_LARGEST = 4 * 2**20
+_MOST_TOKENS = 10**12
+#: Headers that are sent; the client adds others, also from the environment.
+_HEADERS_SENT = {
+    *("host", "connection", "accept", "accept-encoding", "content-type", "content-length", "user-agent"),
+    *("authorization", "x-stainless-raw-response"),
+}
 #: Sent where no key is needed; the client insists on one.
 _NO_KEY = "none"
-
-
-class Settings(NamedTuple):
-    """Where and how to ask: the parameters of the same names of ``PromptOpenSetClassifier``."""
-
-    base_url: str
-    model: str
-    api_key_env: str | None
-    timeout: float
-    max_retries: int
-    request_options: Mapping[str, Any] | None
 
 
 class RequestError(Exception):
@@ -44,55 +37,21 @@ class RequestError(Exception):
     ----------
     kind : type
         Of the error to raise for a user.
-    reason : str
+    reason, remedy : str
         What happened, and what to do: two parts of a sentence.
+    status : int, default=None
+        Of the HTTP answer.
+
+    Attributes
+    ----------
+    row : int or None
+        Of the text that was asked about.
     """
 
     def __init__(self, kind: type[Exception], reason: str, remedy: str, status: int | None = None) -> None:
         super().__init__(reason)
         self.kind, self.reason, self.remedy, self.status = kind, reason, remedy, status
-
-
-def check_settings(settings: Settings) -> None:
-    """Raise one sentence if a parameter cannot be used; nothing that may be a key is repeated in it.
-
-    Raises
-    ------
-    ValueError
-    """
-    try:
-        parts = urlsplit(settings.base_url)
-        is_plain = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-        has_more = bool(parts.username or parts.password or parts.query or parts.fragment)
-    except ValueError:
-        is_plain, has_more = False, False
-    if has_more:
-        msg = (
-            "base_url holds a user name, a password or a query, which would be shown and stored with the estimator; "
-            "pass the address alone, and a key by api_key_env."
-        )
-        raise ValueError(msg)
-    if not is_plain:
-        msg = (
-            f"base_url={settings.base_url!r} is no address of a server; it begins with http:// or https:// and often "
-            "ends in /v1, such as http://localhost:8000/v1."
-        )
-        raise ValueError(msg)
-    if settings.api_key_env is not None and not _VARIABLE.fullmatch(settings.api_key_env):
-        msg = (
-            "api_key_env is no name of an environment variable in capital letters, such as OPENAI_API_KEY; put the key "
-            "into a variable, and pass the name of the variable, never the key."
-        )
-        raise ValueError(msg)
-    unknown = sorted(_OURS & {*(settings.request_options or {})})
-    if unknown:
-        msg = f"request_options holds {unknown[0]!r}, which the classifier sets itself; leave it out."
-        raise ValueError(msg)
-    try:
-        json.dumps(settings.request_options, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        msg = f"request_options cannot be sent as JSON ({error}); use numbers, strings, lists and dictionaries of them."
-        raise ValueError(msg) from error
+        self.row: int | None = None
 
 
 class Server:
@@ -122,13 +81,24 @@ class Server:
         self._openai, self._settings, self._vocabulary, self._stop = openai, settings, vocabulary, stop
         self._key = _read_key(settings.api_key_env)
         self._client = openai.OpenAI(
-            base_url=settings.base_url, api_key=self._key or _NO_KEY, max_retries=0, timeout=settings.timeout
+            base_url=settings.base_url,
+            api_key=self._key or _NO_KEY,
+            max_retries=0,
+            timeout=settings.timeout,
+            http_client=openai.DefaultHttpxClient(
+                timeout=settings.timeout, event_hooks={"request": [self._check_request], "response": [_read_limited]}
+            ),
         )
         self._lock, self.n_retries, self.has_answered = threading.Lock(), 0, False
 
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
+
+    @property
+    def patience(self) -> float:
+        """Seconds after which no request is still under way, with all of its retries."""
+        return (self._settings.max_retries + 1) * (self._settings.timeout + 2 * LONGEST_WAIT)
 
     def find_constraint(self, wanted: str, messages: Callable[[bool], list[Message]]) -> tuple[str, Answer]:
         """Ask once, with the strictest format of answers that the server knows; give it, and the answer."""
@@ -175,11 +145,16 @@ class Server:
         openai, given = self._openai, self._settings
         messages: Any = said
         try:
-            response = self._client.chat.completions.create(model=given.model, messages=messages, extra_body=dict(body))
-            return self._read(response), None, False
+            ask = self._client.chat.completions.with_raw_response.create
+            # The client would make objects of all that is in an answer, however much that is.
+            return self._read(ask(model=given.model, messages=messages, extra_body=dict(body)).content), None, False
+        except RequestError as error:
+            return error, None, False
         except openai.APIStatusError as error:
             return self._of_status(error.status_code, _text_of(error)), _retry_after(error), _may_pass(error)
         except openai.APIConnectionError as error:
+            if isinstance(error.__cause__, RequestError):  # older clients wrap errors of hooks
+                return error.__cause__, None, False
             what = f"no answer within timeout={given.timeout:g} seconds"
             is_slow = isinstance(error, openai.APITimeoutError)
             if not is_slow:
@@ -187,10 +162,20 @@ class Server:
             remedy = "check base_url, and that the server runs" + (", or pass a larger timeout" if is_slow else "")
             # An address that never answered is wrong rather than busy.
             return RequestError(ConnectionError, what, remedy), None, self.has_answered or is_slow
-        except (openai.OpenAIError, ValueError, LookupError, TypeError, AttributeError) as error:
+        except (openai.OpenAIError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
             what = f"an answer that is not of OpenAI's protocol: {self._clean(str(error))}"
             remedy = "check base_url, which often ends in /v1"
             return RequestError(ConnectionError, what, remedy), None, False
+
+    def _check_request(self, request: Any) -> None:
+        """Let nothing go to another origin, which a redirect may name, and no header that was not asked for."""
+        origin = origin_of(str(request.url))
+        if origin != origin_of(self._settings.base_url):
+            what = f"the server sends requests on to another origin, {origin!r}"
+            raise RequestError(ConnectionError, what, "pass that as base_url, if your texts may go there")
+        for name in {*request.headers} - _HEADERS_SENT:
+            del request.headers[name]
+        request.headers.update({"Authorization": f"Bearer {self._key or _NO_KEY}", "Accept-Encoding": "identity"})
 
     def _body(self, constraint: str) -> dict[str, Any]:
         as_json = constraint == "json_schema"
@@ -203,16 +188,25 @@ class Server:
             body["grammar"] = self._vocabulary.grammar()
         return {name: value for name, value in body.items() if value is not None}
 
-    def _read(self, response: Any) -> Answer:
-        text = response.choices[0].message.content
-        usage = getattr(response, "usage", None)
-        details = getattr(usage, "prompt_tokens_details", None)
-        counts = (
-            getattr(source, name, None) or 0
+    def _read(self, content: bytes) -> Answer:
+        response = json.loads(content)
+        text = response["choices"][0]["message"].get("content")
+        usage = response.get("usage") or {}
+        details = usage.get("prompt_tokens_details") or {}
+        counts = [
+            source.get(name) or 0
             for source, name in ((usage, "prompt_tokens"), (usage, "completion_tokens"), (details, "cached_tokens"))
-        )
-        # Parts of several kinds are no name.
-        return Answer(self._clean(text if isinstance(text, str) else "", None), *map(int, counts))
+        ]
+        for count in counts:
+            if not isinstance(count, int | float) or not 0 <= count <= _MOST_TOKENS:
+                what = f"an answer with a usage that counts {self._clean(repr(count)[:20])} tokens"
+                raise RequestError(ConnectionError, what, "check base_url, and the server")
+        if not isinstance(text, str):
+            text = ""  # parts of several kinds are no name
+        if not is_unicode(text):
+            what = "an answer with half of a character (a lone surrogate)"
+            raise RequestError(ValueError, what, "leave this text out, or ask another model")
+        return Answer(self._mask(text), *map(int, counts))
 
     def _of_status(self, status: int, reason: str) -> RequestError:
         given = self._settings
@@ -229,11 +223,31 @@ class Server:
             remedy = "check model, request_options and constraint, and shorten texts that are too long for the model"
         return RequestError(kind, f"HTTP {status}: {self._clean(reason)}", remedy, status)
 
-    def _clean(self, text: str, longest: int | None = _LONGEST_REASON) -> str:
-        """Leave out the key, wherever a server repeats it; in a message, also shorten to one line."""
-        if self._key:
-            text = text.replace(self._key, "***")
-        return text if longest is None else " ".join(text.split())[:longest].rstrip(" .")
+    def _mask(self, text: str) -> str:
+        """Leave out the key, wherever a server repeats it."""
+        return text.replace(self._key, "***") if self._key else text
+
+    def _clean(self, text: str) -> str:
+        """Make one short line of what a server says, without the key, and without what a terminal would obey."""
+        short = " ".join(self._mask(text).split())[:_LONGEST_REASON].rstrip(" .")
+        return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in short)
+
+
+def _read_limited(response: Any) -> None:
+    """Read an answer, unless it is larger than one can be; the client by itself would read all."""
+    packed = response.headers.get("content-encoding", "identity").lower()
+    if packed != "identity":
+        what = f"an answer compressed as {packed[:20]!r}, which was not asked for"
+        raise RequestError(ConnectionError, what, "switch compression off in the server, or in the proxy before it")
+    content = bytearray()
+    for part in response.stream:
+        content += part
+        if len(content) > _LARGEST:
+            what = f"an answer of more than {_LARGEST // 2**20} MiB"
+            raise RequestError(ConnectionError, what, "check base_url, and that request_options asks for less")
+    response.stream.close()
+    # The class of streams that are bytes; its package depends on the version of the client.
+    response.stream = type(response.request.stream)(bytes(content))
 
 
 def _read_key(variable: str | None) -> str | None:
@@ -243,6 +257,9 @@ def _read_key(variable: str | None) -> str | None:
     if not key:
         msg = f"the environment variable {variable} is not set"
         raise RequestError(PermissionError, msg, "put the key into it, or pass api_key_env=None for a server without")
+    if not re.fullmatch(r"[!-~]+", key):
+        msg = f"the environment variable {variable} holds blanks, line breaks or letters that no key has"
+        raise RequestError(PermissionError, msg, "put the key alone into it")
     return key
 
 

@@ -17,6 +17,8 @@ _THOUGHTS = re.compile(r"^\s*<think>.*?</think>", re.DOTALL)
 #: What some models put before a label.
 _BEFORE = re.compile(r"^(the )?(class|label|answer|category|intent)( name)?( is)?\s*:?\s+")
 _KEY = "label"
+#: Marks and blanks around a label, at most.
+_MOST_AROUND = 1000
 
 
 class Vocabulary:
@@ -99,6 +101,8 @@ class Vocabulary:
         answer = _THOUGHTS.sub("", answer).strip()
         named = _labels_in_json(answer)
         for said in [answer, *answer.splitlines()[:1]] if named is None else named:
+            if len(said) > 4 * self.longest + _MOST_AROUND:
+                continue  # to fold megabytes would take minutes
             if _shown(said) in self._exact:
                 return self._exact[_shown(said)]
             folded = _folded(said)

@@ -1,8 +1,22 @@
 """Texts and labels from the files that people have: tab-separated, CSV of any kind, JSON lines, JSON, parquet."""
 
 from ._decode import decode_lines
+from ._delimited import find_table
 from ._messages import named, shortened
 from ._names import looks_like_header
-from ._read import read_table, read_texts
+from ._read import PARQUET, LabelledTexts, read_rows, read_table, read_texts
+from ._write import write_rows
 
-__all__ = ["decode_lines", "looks_like_header", "named", "read_table", "read_texts", "shortened"]
+__all__ = [
+    "PARQUET",
+    "LabelledTexts",
+    "decode_lines",
+    "find_table",
+    "looks_like_header",
+    "named",
+    "read_rows",
+    "read_table",
+    "read_texts",
+    "shortened",
+    "write_rows",
+]

@@ -146,19 +146,23 @@ def _guess(profiles: _Profiles, text: int | None, label: int | None) -> tuple[in
         text = _pick(profiles, {label}, rank_text, profiles.is_textual)
     if label is None:
         label = _pick(profiles, {text}, rank_label, profiles.is_labelling)
+        if label is not None and profiles.table.names and rank_label(profiles.table.names[label]) <= 0:
+            label = None  # short values that come back may be a channel or a status
     return text, label
 
 
 def _guess_of_two(profiles: _Profiles, text: int | None, label: int | None) -> tuple[int, int | None]:
     """Guess the order of two columns: by names, then by what they hold, then the text first."""
     names = profiles.table.names or ["", ""]
-    if text is None and label is None:
-        first, second = (rank_text(name) - rank_label(name) for name in names)
+    if label is not None:
+        return 1 - label, label
+    is_named = text is not None
+    if text is None:
+        first, second = (rank_text(name) - max(0, rank_label(name)) for name in names)
         text = int(first < second if first != second else profiles.are_swapped())
-        if names[1 - text] and not rank_label(names[1 - text]) and profiles.are_all_different(1 - text):
-            return text, None  # such as id and text
-    elif text is None:
-        text = 1 - (label or 0)
+    other, rank = names[1 - text], rank_label(names[1 - text])
+    if other and (rank < 0 or (not rank and not is_named and profiles.are_all_different(1 - text))):
+        return text, None  # such as channel or id, and text
     return text, 1 - text
 
 
@@ -168,7 +172,8 @@ def _pick(
     """Pick the column with the best name; among equals the only one whose cells fit."""
     free = [column for column in range(profiles.n_columns) if column not in taken]
     ranks = {column: rank(profiles.table.names[column]) if profiles.table.names else 0 for column in free}
-    best = [column for column in free if ranks[column] == max(ranks.values())]
+    highest = max(ranks.values())
+    best = [column for column in free if ranks[column] == highest]
     if len(best) == 1 and ranks[best[0]]:
         return best[0]
     fitting = [column for column in best if fits(column)]

@@ -44,9 +44,7 @@ def decode_file(path: Path) -> list[str]:
             raise ValueError(msg)
     if content.startswith(_UTF_16):
         return _decode_utf_16(content, path)
-    if b"\0" in content:
-        msg = f"{str(path)!r} is no text (it holds a zero byte); pass a text file, and save it as UTF-8."
-        raise ValueError(msg)
+    _check_no_zero(content, path)
     # Not splitlines of a str: a text may hold what Unicode calls a line separator.
     lines = content.splitlines(keepends=True)
     damaged: list[int] = []
@@ -65,6 +63,14 @@ def decode_file(path: Path) -> list[str]:
             stacklevel=2,
         )
     return decoded
+
+
+def _check_no_zero(content: bytes, path: Path) -> None:
+    before, zero, _ = content.partition(b"\0")
+    if zero:
+        number = len((before + b".").splitlines())
+        msg = f"Line {number} of {str(path)!r} holds a zero byte, which no text does; remove it, or save it as UTF-8."
+        raise ValueError(msg)
 
 
 def read_bytes(path: Path) -> bytes:
@@ -105,7 +111,9 @@ def _decode_utf_16(content: bytes, path: Path) -> list[str]:
     except UnicodeDecodeError as error:
         msg = f"{str(path)!r} begins as UTF-16 text, but is damaged at byte {error.start}; save it as UTF-8."
         raise ValueError(msg) from error
-    return [line.decode() for line in text.encode().splitlines(keepends=True)]
+    encoded = text.encode()
+    _check_no_zero(encoded, path)
+    return [line.decode() for line in encoded.splitlines(keepends=True)]
 
 
 def _decode_western(content: bytes, lines: list[bytes], damaged: list[int]) -> list[str] | None:

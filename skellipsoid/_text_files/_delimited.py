@@ -6,6 +6,7 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
+from ._messages import say_empty
 from ._names import looks_like_header, rank_label, rank_text
 from ._table import Table
 
@@ -15,6 +16,8 @@ _DELIMITERS = {"\t": "tab", ";": "semicolon", "|": "pipe", ",": "comma"}
 _SAMPLE, _MOST_LETTERS = 500, 100
 #: From so many rows on, a first row of single words is a header if so large a share of the other texts is longer.
 _FEWEST_ROWS, _LONG_SHARE = 10, 0.8
+#: Share of rows with one number of cells from which lines are a table, and not messages with commas.
+_TABLE_SHARE = 0.9
 #: Words of a name of a column at most.
 _MOST_WORDS = 3
 _SPACE = re.compile(r"\s")
@@ -44,13 +47,36 @@ def read_delimited(lines: list[str], path: Path, wanted: list[str]) -> Table:
     """
     declared = re.fullmatch(r'"?sep=(.)"?\s*', lines[0]) if lines else None  # how Excel is told the delimiter
     delimiter = declared[1] if declared else _find_delimiter(lines, is_csv=path.suffix.lower() == ".csv")
-    rows = _rows(lines, delimiter, path, skipped=int(declared is not None))
+    rows, empty = _rows(lines, delimiter, path, skipped=int(declared is not None))
+    say_empty(empty, path)
     number, first = rows[0] if rows else (0, [])
+    first = [cell.strip() for cell in first]
     is_wanted = not {cell.casefold() for cell in first}.isdisjoint(name.casefold() for name in wanted)
-    has_header = is_wanted or _is_header([cells for _, cells in rows])
+    has_header = is_wanted or _is_header([[cell.strip() for cell in cells] for _, cells in rows])
     body = rows[has_header:]
     names, header = (first, number) if has_header else ([], 0)
-    return Table(names, [cells for _, cells in body], [number for number, _ in body], "line", header)
+    return Table(names, [cells for _, cells in body], [number for number, _ in body], "line", header, delimiter)
+
+
+def find_table(lines: list[str]) -> str | None:
+    """Describe the table that lines are, such as the rows of a CSV file; ``None`` if they are probably messages.
+
+    Nine of ten rows have the same number of cells, and the first is a header or the cells are too many for commas that
+    happen to stand in messages.
+    """
+    sample = [line for line in lines if line.strip()][:_SAMPLE]
+    for delimiter, name in _DELIMITERS.items():
+        widths: Counter[int] = Counter()
+        with suppress(csv.Error):
+            rows = [row for row in csv.reader(sample, delimiter=delimiter) if row]
+            widths.update(map(len, rows))
+        width, count = max(widths.items(), key=lambda item: item[1], default=(0, 0))
+        if width < 2 or count < _TABLE_SHARE * widths.total():
+            continue
+        is_named = len(rows[0]) == width and max(max(rank_text(cell), rank_label(cell)) for cell in rows[0]) == 2
+        if len(rows) > 1 and (is_named or (len(rows) >= _FEWEST_ROWS and (width > 2 or delimiter == "\t"))):
+            return f"a table of {width} columns with a {name} between them"
+    return None
 
 
 def _find_delimiter(lines: list[str], *, is_csv: bool) -> str:
@@ -74,8 +100,8 @@ def _share_divided(lines: list[str], delimiter: str) -> float:
     return max((count for width, count in widths.items() if width > 1), default=0) / max(1, widths.total())
 
 
-def _rows(lines: list[str], delimiter: str, path: Path, skipped: int) -> _Rows:
-    """Parse the lines, with and without quotes where the delimiter is a tab.
+def _rows(lines: list[str], delimiter: str, path: Path, skipped: int) -> tuple[_Rows, list[int]]:
+    """Parse the lines, with and without quotes where the delimiter is a tab; second, lines of empty rows.
 
     Two columns between tabs are the plain form, in which quotes are part of the text. Excel and pandas quote cells of
     such files too: this shows if the plain form does not fit, if labels are quoted, or if there are more columns.
@@ -94,7 +120,7 @@ def _rows(lines: list[str], delimiter: str, path: Path, skipped: int) -> _Rows:
     raise errors[forms.index(False)]
 
 
-def _parsed(lines: list[str], delimiter: str, path: Path, skipped: int, *, quoted: bool) -> _Rows:
+def _parsed(lines: list[str], delimiter: str, path: Path, skipped: int, *, quoted: bool) -> tuple[_Rows, list[int]]:
     reader = csv.reader(
         lines[skipped:],
         delimiter=delimiter,
@@ -103,6 +129,7 @@ def _parsed(lines: list[str], delimiter: str, path: Path, skipped: int, *, quote
         strict=quoted,
     )
     rows: _Rows = []
+    empty: list[int] = []
     while True:
         number = reader.line_num + 1 + skipped  # a quoted cell may go over several lines
         try:
@@ -111,9 +138,10 @@ def _parsed(lines: list[str], delimiter: str, path: Path, skipped: int, *, quote
             msg = f"Line {number} of {str(path)!r} cannot be read ({error}); correct its quotes or shorten it."
             raise ValueError(msg) from error
         if row is None:
-            return rows
+            return rows, [number for number in empty if rows and number < rows[-1][0]]  # not the end of the file
         cells = [cell.strip() for cell in row]
         if not any(cells):
+            empty.append(number)
             continue
         width = len(rows[0][1]) if rows else max(2, len(cells))
         if len(cells) != width:
@@ -124,7 +152,7 @@ def _parsed(lines: list[str], delimiter: str, path: Path, skipped: int, *, quote
                 f"{_remedy(len(cells) - width, delimiter, quoted=quoted) if rows else ''}."
             )
             raise ValueError(msg)
-        rows.append((number, cells))
+        rows.append((number, row))
 
 
 def _count(n_cells: int) -> str:

@@ -1,6 +1,8 @@
 """What messages about a file show: lists that are cut, values that are shortened."""
 
+from pathlib import Path
 from typing import Any
+from warnings import warn
 
 #: Lines or labels that a message names at most.
 _MOST_NAMED = 5
@@ -11,6 +13,13 @@ def named(noun: str, things: list[Any]) -> str:
     named = ", ".join(map(str, things[:_MOST_NAMED]))
     more = f" and {len(things) - _MOST_NAMED} more" if len(things) > _MOST_NAMED else ""
     return f"{noun}{'' if len(things) == 1 else 's'} {named}{more}"
+
+
+def say_empty(numbers: list[int], path: Path) -> None:
+    """Warn that lines of a file are empty."""
+    if numbers:
+        verb = "is" if len(numbers) == 1 else "are"
+        warn(f"{named('line', numbers)} of {str(path)!r} {verb} empty and {verb} left out.", stacklevel=2)
 
 
 def shortened(text: str, most: int) -> str:

@@ -14,6 +14,13 @@ _SHORT_TEXT = {"title", "subject", "headline", "summary"}
 _LABEL = {
     *("label", "labels", "intent", "intents", "class", "category", "categories", "target", "topic", "tag"),
     *("queue", "department", "sentiment"),
+    *("kategorie", "klasse", "thema", "catégorie", "categoría", "categoria", "clase"),
+}
+#: Names of what stands beside texts and labels in an export.
+_OTHER = {
+    *("id", "channel", "source", "platform", "device", "url", "language", "lang", "locale", "country", "region"),
+    *("status", "state", "priority", "severity", "user", "author", "agent", "customer", "sender", "email", "name"),
+    *("date", "time", "timestamp", "created", "updated", "version", "kanal", "sprache", "datum"),
 }
 
 
@@ -28,8 +35,8 @@ def rank_text(name: str) -> int:
 
 
 def rank_label(name: str) -> int:
-    """Rank a name of a column: 2 if it is a usual name of labels, 1 if its last word is, else 0."""
-    return _rank(name, _LABEL, _LABEL)
+    """Rank a name of a column: 2 if it is a usual name of labels, 1 if its last word is, −1 of something else, or 0."""
+    return _rank(name, _LABEL, _LABEL) or -int(_rank(name, _OTHER, _OTHER) > 0)
 
 
 def _rank(name: str, usual: set[str], last: set[str]) -> int:

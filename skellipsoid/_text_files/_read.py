@@ -1,35 +1,49 @@
 """Texts and labels of a user's file."""
 
 import re
+from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._texts import is_visible
 from ._columns import Columns, choose_columns, choose_text_column
 from ._decode import decode_file
 from ._delimited import read_delimited
-from ._messages import named
+from ._messages import named, say_empty
 from ._records import read_json, read_parquet
 from ._table import Table, is_scalar
 
 _JSON = {".json", ".jsonl", ".ndjson"}
-_PARQUET = {".parquet", ".pq"}
+PARQUET = {".parquet", ".pq"}
 _LOGS = {".txt", ".log"}
 #: Labels that a program wrote as numbers with a fraction, because some were missing.
 _WHOLE = re.compile(r"([-+]?\d+)\.0+")
+#: What programs write for a missing label.
+_MISSING = {"NaN", "nan", "-NaN", "-nan", "NA", "<NA>", "N/A", "n/a", "#N/A", "#NA", "NaT", "NULL", "null", '""', "''"}
+
+
+class LabelledTexts(NamedTuple):
+    """Texts and labels of a file, and where each row of it begins."""
+
+    texts: NDArray[np.object_]
+    labels: NDArray[Any]
+    #: Numbers from 1 of what ``unit`` says: ``"line"`` or ``"record"``.
+    numbers: NDArray[np.int64]
+    unit: str
 
 
 def read_table(
-    path: Path, *, text_column: str | None = None, label_column: str | None = None
-) -> tuple[NDArray[np.object_], NDArray[Any]]:
+    path: Path, *, text_column: str | None = None, label_column: str | None = None, kept: Collection[str] = ()
+) -> LabelledTexts:
     """Read texts and labels from a file of two or more columns.
 
     The kind of file follows from its name: ``.json``, ``.jsonl``, ``.ndjson`` and ``.parquet``; any other is delimited
     text. The plain form is a text, a tab and a label on each line, with or without a first line ``text<TAB>label``:
-    quotes are part of the text there. Empty lines are skipped.
+    quotes are part of the text there.
 
     Parameters
     ----------
@@ -37,12 +51,13 @@ def read_table(
         The file.
     text_column, label_column : str, default=None
         Name of a column, or its number from 1; ``None`` guesses.
+    kept : collection of str, default=()
+        Labels that are read as such, although programs write them for a missing value: ``"NA"`` and the like.
 
     Returns
     -------
-    texts : ndarray of shape (n_samples,)
-        Rows without a text or without a label are left out.
-    labels : ndarray of shape (n_samples,)
+    found : LabelledTexts
+        Without the rows that have no text or no label.
 
     Raises
     ------
@@ -60,20 +75,35 @@ def read_table(
     """
     table = _read(path, [name for name in (text_column, label_column) if name is not None and not _is_number(name)])
     if not table.n_columns or not table.rows:
-        return np.array([], dtype=object), np.array([], dtype=str)
+        return LabelledTexts(np.array([], dtype=object), np.array([], dtype=str), np.array([], dtype=int), table.unit)
     columns = choose_columns(table, path, text_column, label_column)
     if columns.is_guess:
         _say_guess(table, path, columns)
     for column in columns[:2]:
         _check_scalars(table, path, column)
-    texts, labels = table.cells(columns.text), table.cells(columns.label)
+    texts = [text if is_visible(text) else "" for text in table.cells(columns.text)]
+    written = table.cells(columns.label)
+    labels = [label if label in kept or (is_visible(label) and label not in _MISSING) else "" for label in written]
     present = [bool(text and label) for text, label in zip(texts, labels, strict=True)]
+    markers = sorted({mark for mark, label in zip(written, labels, strict=True) if is_visible(mark) and not label})
     _say_missing(table, path, texts, "text", "")
-    _say_missing(table, path, labels, "label", "; give them the open label if they belong to no class")
+    _say_missing(
+        table,
+        path,
+        labels,
+        f"label (also {', '.join(map(repr, markers))})" if markers else "label",
+        "; give them the open label if they belong to no class"
+        + (f", or another name if {markers[0]!r} is a class" if markers else ""),
+    )
     if all(_WHOLE.fullmatch(label) for label in labels if label):
         labels = [_WHOLE.sub(r"\1", label) for label in labels]
-    kept = np.array(present)
-    return np.array(texts, dtype=object)[kept], np.array(labels, dtype=str)[kept]
+    rows = np.array(present)
+    return LabelledTexts(
+        np.array(texts, dtype=object)[rows],
+        np.array(labels, dtype=str)[rows],
+        np.array(table.numbers)[rows],
+        table.unit,
+    )
 
 
 def read_texts(path: Path, *, text_column: str | None = None) -> list[str]:
@@ -81,13 +111,21 @@ def read_texts(path: Path, *, text_column: str | None = None) -> list[str]:
 
     A file of a name that ends in ``.txt`` or ``.log`` and has no tab is a log: each line is a text, commas and all.
     """
+    return read_rows(path, text_column=text_column)[1]
+
+
+def read_rows(path: Path, *, text_column: str | None = None) -> tuple[Table, list[str]]:
+    """Read all columns of a file, and its texts as ``read_texts`` does."""
     if text_column is None and path.suffix.lower() in _LOGS:
         lines = [line.rstrip("\r\n") for line in decode_file(path)]
         if not any("\t" in line for line in lines):
-            return [line for line in lines if line.strip()]
+            filled = [i for i, line in enumerate(lines) if line.strip()]
+            say_empty([i + 1 for i in sorted(set(range(max(filled, default=0))) - set(filled))], path)
+            texts = [lines[i] for i in filled]
+            return Table([], [[text] for text in texts], [i + 1 for i in filled], "line", delimiter="\t"), texts
     table = _read(path, [text_column] if text_column is not None and not _is_number(text_column) else [])
     if not table.n_columns or not table.rows:
-        return []
+        return table, []
     column, is_guess = choose_text_column(table, path, text_column)
     if is_guess:
         header = f"line {table.header} is the header, " if table.header else ""
@@ -97,14 +135,14 @@ def read_texts(path: Path, *, text_column: str | None = None) -> list[str]:
             stacklevel=2,
         )
     _check_scalars(table, path, column)
-    return table.cells(column)
+    return table, table.cells(column)
 
 
 def _read(path: Path, wanted: list[str]) -> Table:
     kind = path.suffix.lower()
     if kind in _JSON:
         return read_json(path)
-    return read_parquet(path) if kind in _PARQUET else read_delimited(decode_file(path), path, wanted)
+    return read_parquet(path) if kind in PARQUET else read_delimited(decode_file(path), path, wanted)
 
 
 def _is_number(name: str) -> bool:

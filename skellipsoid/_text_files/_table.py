@@ -18,6 +18,8 @@ class Table(NamedTuple):
         What these numbers count: ``"line"`` or ``"record"``.
     header : int
         Line of the header, 0 if there is none.
+    delimiter : str
+        What stands between the cells of a delimited file; else empty.
     """
 
     names: list[str]
@@ -25,6 +27,7 @@ class Table(NamedTuple):
     numbers: list[int]
     unit: str
     header: int = 0
+    delimiter: str = ""
 
     @property
     def n_columns(self) -> int:

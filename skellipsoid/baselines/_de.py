@@ -15,10 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 from .._encoder_training import read_settings
 from .._engine.common.devices import explain_out_of_memory, resolve_device, resolve_seed, seeded_torch
 from .._engine.common.training import History
-from .._engine.text.backbone import PIECE_TOKENS, TextBackbone, length_sorted_pieces
+from .._engine.text.backbone import TextBackbone
 from .._engine.text.contrastive import train_projection
 from .._engine.text.dynamic_ensemble import EnsembleSettings, Vote
 from .._engine.text.layers import LayerHeads, LayerRows, layer_list, visit_layers
+from .._engine.text.token_table import PIECE_TOKENS, length_sorted_pieces
 from .._labels import as_labels, cast_open_label, check_same_kind
 from .._shared_docs import shared_docs
 from .._state_rules import CLASSES, LABEL, N_ITER, NUMBERS, TEXT, Rule, Sizes, floats, integers, or_none, refuse

@@ -109,7 +109,7 @@ def _named_parts(name: str, data_home: str | None) -> dict[str, tuple[NDArray[An
 def _parts_of(path: Path) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
     if path.is_dir():
         files = {part: _file_of(path, part) for part in PARTS}
-        return {part: read_table(file) for part, file in files.items() if file is not None}
+        return {part: read_table(file)[:2] for part, file in files.items() if file is not None}
     arrays = _arrays_of(path)
     parts = [part for part in PARTS if part != "dev" or "X_dev" in arrays]
     missing = [name for part in parts for name in (f"X_{part}", f"y_{part}") if name not in arrays]

@@ -41,14 +41,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (OSError, ValueError, TypeError, MemoryError, ImportError) as error:
-        sentence = " ".join(str(error).split("\n")) or type(error).__name__
-        print(f"skellipsoid: {sentence}", file=sys.stderr)
+        _say(str(error) or type(error).__name__)
         return 2
     except _Terminated:
         return 143
     except KeyboardInterrupt:
         return 130
     return 0
+
+
+def _say(message: str) -> None:
+    """Print an error or a note as one line."""
+    from .._texts import printable
+
+    print(f"skellipsoid: {printable(' '.join(message.split(chr(10))))}", file=sys.stderr)
 
 
 class _Terminated(KeyboardInterrupt):
@@ -110,7 +116,7 @@ def _notes(quiet: bool) -> Iterator[None]:
 
     def show_note(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
         if issubclass(category, UserWarning):
-            print(f"skellipsoid: {message}", file=sys.stderr)
+            _say(str(message))
         else:
             show(message, category, *place, **options)
 

@@ -8,23 +8,22 @@ import numpy as np
 
 from .._changes import add_classes, merge_classes, remove_classes, update_classes
 from .._pipelines import split_estimator
-from .._text_files import read_table
 from .._texts import printable
 from ..persistence import save
 from ..persistence._folder import read_manifest
 from ._train import check_folder
-from ._use import load_model
+from ._use import load_model, read_labelled
 
 
 def add(options: argparse.Namespace) -> None:
     """Add the labelled texts of a file: new classes, and more texts of known ones."""
     _check_target(options)
-    texts, labels = read_table(options.data, text_column=options.text_column, label_column=options.label_column)
+    model = load_model(options.model, verbose=int(not options.quiet))
+    classifier = split_estimator(model)[1]
+    texts, labels = read_labelled(options, classifier)
     if not len(texts):
         msg = f"{str(options.data)!r} has no row with both a text and a label; fill in the labels of the texts to add."
         raise ValueError(msg)
-    model = load_model(options.model, verbose=int(not options.quiet))
-    classifier = split_estimator(model)[1]
     is_known, is_open = np.isin(labels, classifier.classes_), labels == classifier.open_label_
     is_new = ~is_known & ~is_open
     parts = []

@@ -12,7 +12,7 @@ from sklearn.pipeline import Pipeline
 from .. import datasets
 from .._explain import explain
 from .._text_files import shortened
-from .._texts import first_of_equal
+from .._texts import first_of_equal, printable
 from ._tables import Split, split_table
 from ._trade_off import of_hundred
 from ._train import Tested, check_folder, fit_with_features, keep, print_report, read, run_test
@@ -134,10 +134,10 @@ class _Answers:
                 print(f"    {name}: {shortened(self.texts[row], _LONGEST)!r} ({self._named(self.labels[row])})")
             if self.with_scores:
                 p_value = f", p-value {why.p_value[i]:.2f}" if "p_value" in why else ""
-                print(f"    nearest class {why.nearest_class[i]}, margin {why.margin[i]:.2f}{p_value}")
+                print(f"    nearest class {printable(why.nearest_class[i])}, margin {why.margin[i]:.2f}{p_value}")
 
     def _named(self, label: Any) -> str:
-        return "open" if label == self.classifier.open_label_ else str(label)
+        return "open" if label == self.classifier.open_label_ else printable(label)
 
 
 def _converse(answers: _Answers) -> None:

@@ -3,39 +3,50 @@
 import argparse
 import json
 import os
+import re
 import secrets
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from glob import glob
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
 from .._engine.common.progress import progress_bar
-from .._text_files import read_texts
-from ..persistence._folder import MANIFEST
+from ..persistence._folder import MANIFEST, locked
 
-#: What was asked of the run whose answers a folder holds.
-_REQUEST = "predict.json"
+#: What was asked of the run whose answers a folder holds, and which answers belong to which content of a file.
+_REQUEST, _ANSWERED = "predict.json", "predict.answered"
+#: A file that is being written.
+_TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}\.tmp")
 
 
-def answer_files(options: argparse.Namespace, answers: Callable[[list[str]], Iterable[str]]) -> None:
-    """Answer each file of ``--data`` that has no answers yet.
+def answer_files(options: argparse.Namespace, answers: Callable[[Path], Iterable[str] | Iterable[bytes]]) -> None:
+    """Answer each file of ``--data`` that has no answers yet, or that has changed since.
+
+    Another run on the same folder waits. What a run that was killed left half written is removed.
 
     Parameters
     ----------
     options : Namespace
     answers : callable
-        Gives a line for each text.
+        Gives the lines of the answers to a file, or all bytes.
     """
     files = _files(options.data)
     folder: Path = options.out
-    _check_request(folder, _request(options))
-    waiting = [path for path in files if _is_older(_target(folder, path, options), path)]
-    with progress_bar(len(files), "Files", "file", verbose=not options.quiet) as progress:
-        progress.update(len(files) - len(waiting))
-        for path in waiting:
-            _write(_target(folder, path, options), answers(read_texts(path, text_column=options.text_column)))
-            progress.update()
+    with locked(folder) as is_alone:
+        _check_request(folder, _request(options))
+        if is_alone:
+            for left in filter(lambda path: _TEMPORARY.fullmatch(path.name), folder.iterdir()):
+                left.unlink()
+        records = _records(folder)
+        waiting = [path for path in files if not _has_answers(_target(folder, path, options), path, records)]
+        with progress_bar(len(files), "Files", "file", verbose=not options.quiet) as progress:
+            progress.update(len(files) - len(waiting))
+            for path in waiting:
+                source = _digest(path)
+                _write(_target(folder, path, options), answers(path), source)
+                progress.update()
     done = len(files) - len(waiting)
     there = f"; {done} had their answers already" if done else ""
     print(f"The answers to {len(waiting)} file{'' if len(waiting) == 1 else 's'} are in {folder}{there}")
@@ -66,18 +77,55 @@ def _files(data: Path) -> list[Path]:
 
 
 def _target(folder: Path, path: Path, options: argparse.Namespace) -> Path:
+    if options.keep_columns:
+        return folder / (f"{path.name}l" if path.suffix.lower() == ".json" else path.name)
     return folder / f"{path.name}.{'jsonl' if options.json else 'tsv'}"
 
 
-def _is_older(target: Path, source: Path) -> bool:
-    """Whether answers are missing, or the file changed after them."""
-    return not target.exists() or target.stat().st_mtime_ns < source.stat().st_mtime_ns
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()
+
+
+def _records(folder: Path) -> dict[str, list[dict[str, str]]]:
+    """Read which answers belong to which content of a file, by the name of the answers."""
+    found = defaultdict(list)
+    path = folder / _ANSWERED
+    for line in path.read_bytes().splitlines() if path.exists() else ():
+        try:
+            record = json.loads(line)
+            found[record["file"]].append(record)
+        except (ValueError, KeyError, TypeError):  # cut off by a kill, before its answers were there
+            continue
+    return found
+
+
+def _has_answers(target: Path, source: Path, records: dict[str, list[dict[str, str]]]) -> bool:
+    """Whether a file has answers to what it now holds.
+
+    Raises
+    ------
+    ValueError
+        If its answers are not as they were written: nothing says whether they can be replaced.
+    """
+    if not target.exists():
+        return False
+    found = _digest(target)
+    sources = [record.get("source_sha256") for record in records[target.name] if record.get("sha256") == found]
+    if not sources:
+        msg = (
+            f"{str(target)!r} is not as predict wrote it ({target.stat().st_size} bytes; it was cut off or edited); "
+            "remove it to have its texts answered again, or move it elsewhere."
+        )
+        raise ValueError(msg)
+    return _digest(source) in sources
 
 
 def _request(options: argparse.Namespace) -> dict[str, Any]:
     model = sha256((options.model / MANIFEST).read_bytes()).hexdigest()
     return {"model_sha256": model} | {
-        name: getattr(options, name) for name in ("scores", "explain", "json", "text_column")
+        name: getattr(options, name)
+        for name in ("scores", "explain", "json", "text_column", "keep_columns", "open_only")
     }
 
 
@@ -111,14 +159,23 @@ def _check_request(folder: Path, request: dict[str, Any]) -> None:
         raise ValueError(msg)
 
 
-def _write(target: Path, lines: Iterable[str]) -> None:
-    """Write a file at once: until it is complete it has another name."""
-    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+def _write(target: Path, lines: Iterable[str] | Iterable[bytes], source: str | None = None) -> None:
+    """Write a file at once: until it is complete it has another name. Before, record what it answers."""
+    partial, written = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp"), sha256()
     try:
-        with partial.open("x", encoding="utf-8", errors="replace", newline="\n") as file:
-            file.writelines(f"{line}\n" for line in lines)
+        with partial.open("xb") as file:
+            for line in lines:
+                content = line if isinstance(line, bytes) else f"{line}\n".encode(errors="replace")
+                written.update(content)
+                file.write(content)
             file.flush()
             os.fsync(file.fileno())
+        if source is not None:
+            record = {"file": target.name, "sha256": written.hexdigest(), "source_sha256": source}
+            with (target.parent / _ANSWERED).open("a", encoding="utf-8") as journal:
+                journal.write(f"\n{json.dumps(record)}")  # the line before may be cut off
+                journal.flush()
+                os.fsync(journal.fileno())
         partial.replace(target)
     except BaseException:
         partial.unlink(missing_ok=True)

@@ -144,6 +144,13 @@ def _add_predict(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     predict.add_argument("--json", action="store_true", help="one JSON object a line, instead of tabs")
     predict.add_argument(
+        "--keep-columns",
+        action="store_true",
+        help="write the rows of --data in its format, CSV for CSV, with further columns: answer, margin, p-value, "
+        "nearest class, and the nearest training text if the model keeps them",
+    )
+    predict.add_argument("--open-only", action="store_true", help="write the texts alone that are answered open")
+    predict.add_argument(
         "--out",
         type=Path,
         metavar="FOLDER",

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from .._engine.common.folds import validation_rows
 from .._pipelines import duplicate_groups
 from .._text_files import named
+from .._texts import printable
 
 #: Share of each label's distinct texts that is test, and of the intents that are held out as open.
 _TEST_SHARE, _OPEN_SHARE = 0.25, 0.2
@@ -52,7 +53,8 @@ def split_table(texts: NDArray[np.object_], labels: NDArray[Any], open_label: st
     known = np.setdiff1d(intents[is_intent], unknown)
     what = f"open rows are labelled {open_label!r}"
     if is_intent.all():
-        what = f"held out as open: {', '.join(unknown)}" if len(unknown) else "no intent is held out as open"
+        names = ", ".join(map(printable, unknown))
+        what = f"held out as open: {names}" if names else "no intent is held out as open"
     note = (
         f"{len(known)} known intents, {train.sum()} training texts, {is_test.sum()} test texts ({n_open} open); {what}"
     )

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from .._data_check import check_training_texts
+from .._data_check._texts import find_problems
 from .._ellipsoid import EllipsoidOpenSetClassifier
 from .._encoder import SupConTextEncoder
 from .._engine.common.folds import validation_rows
 from .._operating_point._offsets import Shortage, describe_shortages, rejection_offset
 from .._pipelines import duplicate_groups
-from .._text_files import read_table
+from .._text_files import LabelledTexts, read_table
 from ..persistence import save
 from ..persistence._folder import read_manifest
 from ._options import OPEN_LABEL
@@ -101,7 +101,10 @@ def _check_text_model(name: str | None) -> None:
 
 def read(options: argparse.Namespace) -> tuple[tuple[NDArray[np.object_], NDArray[Any]], dict[str, Any]]:
     """Read and check a user's file; the second of the results is what the saved model says of it."""
-    texts, labels = read_table(options.data, text_column=options.text_column, label_column=options.label_column)
+    given = read_table(
+        options.data, text_column=options.text_column, label_column=options.label_column, kept=[options.open_label]
+    )
+    texts, labels = given.texts, given.labels
     if not (labels != options.open_label).any():
         found = (
             f"{len(labels)} texts, all labelled {options.open_label!r}"
@@ -110,7 +113,7 @@ def read(options: argparse.Namespace) -> tuple[tuple[NDArray[np.object_], NDArra
         )
         msg = f"{str(options.data)!r} holds {found}; give it texts of at least one intent."
         raise ValueError(msg)
-    counts = _check_texts(texts, labels, options)
+    counts = _check_texts(given, options)
     n_open = int((labels == options.open_label).sum())
     if n_open and not options.quiet:
         print(
@@ -127,16 +130,15 @@ def read(options: argparse.Namespace) -> tuple[tuple[NDArray[np.object_], NDArra
     return (texts, labels), {"data": options.data.name, "n_texts": len(texts), "data_check": counts}
 
 
-def _check_texts(texts: NDArray[np.object_], labels: NDArray[Any], options: argparse.Namespace) -> dict[str, int]:
+def _check_texts(given: LabelledTexts, options: argparse.Namespace) -> dict[str, int]:
     """Say what may be wrong with the texts, one sentence a line, and count it by kind."""
-    found = check_training_texts(texts, labels, encoder=_encoder(options), open_label=options.open_label)
+    found = find_problems(
+        given.texts, given.labels, _encoder(options), options.open_label, given.numbers.tolist(), given.unit
+    )
     counts = dict(Counter(found.kind.tolist()))
     copies = counts.get(_COPIES, 0)
     if len(counts) > bool(copies) and not options.quiet:
-        print(
-            "Look at these texts (rows count from 0, without the header and the rows that are left out):",
-            file=sys.stderr,
-        )
+        print(f"Look at these texts of {str(options.data)!r}:", file=sys.stderr)
         for kind, count in counts.items():
             if kind == _COPIES:
                 continue

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from errno import ENOENT
 from io import TextIOWrapper
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 from warnings import warn
@@ -21,7 +21,8 @@ from .._ellipsoid import EllipsoidOpenSetClassifier
 from .._explain import explain
 from .._pipelines import read_estimator, split_estimator
 from .._text_features import TextFeatures
-from .._text_files import decode_lines, named, read_table, read_texts
+from .._text_files import PARQUET, decode_lines, find_table, named, read_rows, read_table, read_texts, write_rows
+from .._text_files._table import Table
 from .._texts import printable
 from ..metrics import open_set_report
 from ..persistence import load
@@ -32,6 +33,17 @@ from ._trade_off import tested_trade_off
 #: Lines that ``predict`` labels at a time when they come from a file or a pipe.
 _LINES = 1024
 _DIGITS = 4
+#: Names of the columns that answers add to a file, by those of ``--json``.
+_ADDED = {
+    "label": "answer",
+    "margin": "margin",
+    "p_value": "p_value",
+    "nearest_class": "nearest_class",
+    "neighbor_1": "nearest_text",
+    "neighbor_label_1": "nearest_text_label",
+}
+#: What to do with a table on standard input.
+_REMEDY = "pass the table as a file with --data, or only its column of texts"
 #: Training texts that ``--explain`` prints for a line.
 _N_NEIGHBORS = 2
 
@@ -41,30 +53,80 @@ def predict(options: argparse.Namespace) -> None:
     if options.out is not None and options.data is None:
         msg = "--out takes the answers to the files of --data; pass a file or a pattern, or leave --out out."
         raise ValueError(msg)
-    texts = texts_of_file(options) if options.out is None else None
+    _check_kept(options)
+    table, texts = None, None
+    if options.out is None:
+        if options.keep_columns:
+            table, texts = read_rows(options.data, text_column=options.text_column)
+        else:
+            texts = texts_of_file(options)
     pipeline = load_model(options.model, verbose=0)
     for option in ("scores", "explain"):
         if getattr(options, option):
             _check_explained(pipeline, option, options.model)
-    n_neighbors = min(_N_NEIGHBORS, len(_kept_texts(pipeline))) if options.explain else 0
+    classifier = split_estimator(pipeline)[1]
+    scores = options.scores or (options.keep_columns and isinstance(classifier, EllipsoidOpenSetClassifier))
+    n_neighbors = min(_N_NEIGHBORS if options.explain else int(options.keep_columns), len(_kept_texts(pipeline)))
+    if not (scores or options.explain):
+        n_neighbors = 0
+
+    def records(lines: Iterable[str], size: int = _LINES) -> Iterator[tuple[int, dict[str, Any]]]:
+        groups = (_answer(pipeline, group, scores=scores, n_neighbors=n_neighbors) for group in _in_groups(lines, size))
+        for row, record in enumerate(chain.from_iterable(groups)):
+            if not options.open_only or record["label"] == classifier.open_label_:
+                yield row, record
 
     def answers(lines: Iterable[str], size: int = _LINES) -> Iterator[str]:
-        for group in _in_groups(lines, size):
-            for record in _answer(pipeline, group, scores=options.scores, n_neighbors=n_neighbors):
-                yield _written(record, as_json=options.json)
+        return (_written(record, as_json=options.json) for _, record in records(lines, size))
+
+    def rows(path: Path, table: Table, texts: list[str]) -> Iterator[str] | Iterator[bytes]:
+        example = next(_answer(pipeline, [""], scores=scores, n_neighbors=n_neighbors))
+        return write_rows(path, table, _added(example), ((row, _added(record)) for row, record in records(texts)))
+
+    def answers_of_file(path: Path) -> Iterator[str] | Iterator[bytes]:
+        if options.keep_columns:
+            return rows(path, *read_rows(path, text_column=options.text_column))
+        return answers(read_texts(path, text_column=options.text_column))
 
     if options.out is not None:
-        answer_files(options, answers)
+        answer_files(options, answers_of_file)
         return
     if isinstance(sys.stdout, TextIOWrapper):
         # Whatever the locale says: no character may end the stream.
         sys.stdout.reconfigure(encoding=None if sys.stdout.isatty() else "utf-8", errors="replace")
+    written = _on_terminal if sys.stdout.isatty() else str
     size, lines = _LINES, iter(texts or ())
     if texts is None:
         size = 1 if sys.stdin.isatty() else _LINES
-        lines = lines_of_input()
-    for answer in answers(lines, size):
-        print(answer, flush=size == 1)
+        lines = lines_of_input() if sys.stdin.isatty() else _noted(lines_of_input())
+    for answer in answers(lines, size) if table is None else rows(options.data, table, texts or []):
+        print(written(answer), flush=size == 1)
+
+
+def _check_kept(options: argparse.Namespace) -> None:
+    """Refuse options that ``--keep-columns`` has no use for."""
+    if not options.keep_columns:
+        return
+    others = [name for name in ("scores", "explain", "json") if getattr(options, name)]
+    if options.data is None:
+        msg = "--keep-columns keeps the columns of the file of --data; pass a file, or leave --keep-columns out."
+    elif others:
+        msg = f"--keep-columns writes all scores in the format of the file; leave --{others[0]} out."
+    elif options.out is None and options.data.suffix.lower() in PARQUET:
+        msg = "--keep-columns writes parquet to files alone; pass --out with a folder for them."
+    else:
+        return
+    raise ValueError(msg)
+
+
+def _added(record: dict[str, Any]) -> dict[str, Any]:
+    """Columns that an answer adds to the row of a file."""
+    return {name: record[key] for key, name in _ADDED.items() if key in record}
+
+
+def _on_terminal(line: Any) -> str:
+    """Escape what a terminal would obey; a file or a pipe gets the text as it is."""
+    return re.sub(r"[^\t\n]+", lambda found: printable(found[0]), line)
 
 
 def texts_of_file(options: argparse.Namespace) -> list[str] | None:
@@ -81,8 +143,26 @@ def lines_of_input() -> Iterator[str]:
 
 
 def with_content(given: list[str] | None) -> list[str]:
-    """Texts that are not blank, of a file or else of standard input."""
-    return [text for text in (lines_of_input() if given is None else given) if text.strip()]
+    """Texts that are not blank, of a file or else of standard input.
+
+    Raises
+    ------
+    ValueError
+        If the input is a table.
+    """
+    texts = list(lines_of_input()) if given is None else given
+    if given is None and (table := find_table(texts)):
+        msg = f"The input is {table}, not a text on each line; {_REMEDY}."
+        raise ValueError(msg)
+    return [text for text in texts if text.strip()]
+
+
+def _noted(lines: Iterator[str]) -> Iterator[str]:
+    """Warn if lines of a pipe are a table: each is answered with all its cells."""
+    first = list(islice(lines, _LINES))
+    if table := find_table(first):
+        warn(f"The input is {table}, and each line is answered as one text; {_REMEDY}.", stacklevel=2)
+    return chain(first, lines)
 
 
 def evaluate(options: argparse.Namespace) -> None:
@@ -91,12 +171,12 @@ def evaluate(options: argparse.Namespace) -> None:
         from ..plotting._canvas import require_matplotlib
 
         require_matplotlib("--plot")
-    texts, labels = read_table(options.data, text_column=options.text_column, label_column=options.label_column)
+    pipeline = load_model(options.model, verbose=int(not options.quiet))
+    classifier = split_estimator(pipeline)[1]
+    texts, labels = read_labelled(options, classifier)
     if not len(texts):
         msg = f"{str(options.data)!r} holds no row with both a text and a label; give it texts and their labels."
         raise ValueError(msg)
-    pipeline = load_model(options.model, verbose=int(not options.quiet))
-    classifier = split_estimator(pipeline)[1]
     known = {str(label): label for label in classifier.classes_.tolist()}
     truth = np.array([known.get(label, classifier.open_label_) for label in labels.tolist()])
     others = Counter(label for label in labels.tolist() if label not in known)
@@ -110,6 +190,13 @@ def evaluate(options: argparse.Namespace) -> None:
     if options.plot is not None:
         _plot(options.plot, classifier, truth, predicted)
         print(f"\nThe confusion matrix is in {options.plot}")
+
+
+def read_labelled(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[np.object_], NDArray[Any]]:
+    """Texts and labels of ``--data``; the labels of a model are none that mark missing values."""
+    kept = {str(label) for label in [*classifier.classes_, classifier.open_label_]}
+    found = read_table(options.data, text_column=options.text_column, label_column=options.label_column, kept=kept)
+    return found.texts, found.labels
 
 
 def report(classifier: Any, truth: NDArray[Any], predicted: NDArray[Any]) -> str:

@@ -68,7 +68,7 @@ def load(folder: str | Path) -> Any:
         estimator = _build(manifest["model"], asked)
         asked.check_all("file")
     except (
-        *(LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RecursionError, MemoryError),
+        *(LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RuntimeError, MemoryError),
         *(ImportError, SafetensorError),
     ) as error:
         reason = shown(f"{type(error).__name__}: {error}" if isinstance(error, LookupError) else error)

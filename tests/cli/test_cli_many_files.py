@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from skellipsoid import load
-from skellipsoid.cli import _many_files, main
+from skellipsoid.cli import _use, main
 
 RUN = "import sys; from skellipsoid.cli import main; sys.exit(main(sys.argv[1:]))"
 
@@ -42,7 +42,7 @@ def names(folder):
 def test_each_file_has_its_answers(answer, saved, texts, tmp_path, capsys):
     assert answer() == 0
     out = tmp_path / "out"
-    assert names(out) == [*(f"part-{i}.parquet.tsv" for i in range(3)), "predict.json"]
+    assert names(out) == [*(f"part-{i}.parquet.tsv" for i in range(3)), "predict.answered", "predict.json"]
     assert capsys.readouterr().out == f"The answers to 3 files are in {out}\n"
     answers = [(out / f"part-{i}.parquet.tsv").read_text(encoding="utf-8").splitlines() for i in range(3)]
     labels = load(saved).predict(texts)
@@ -51,36 +51,90 @@ def test_each_file_has_its_answers(answer, saved, texts, tmp_path, capsys):
     assert answers[2] == []
 
 
-def test_a_run_goes_on_with_files_that_are_new_or_changed(answer, parts, tmp_path, capsys, monkeypatch):
+def test_a_run_goes_on_with_files_that_are_new_or_changed(answer, parts, texts, tmp_path, capsys):
+    (parts.parent / "part-3.parquet").write_bytes((parts.parent / "part-0.parquet").read_bytes())
+    pd.DataFrame({"text": ["wake me at six"]}).to_parquet(parts.parent / "part-2.parquet")
     assert answer("--json") == 0
     out = tmp_path / "out"
-    before = {path.name: path.stat().st_mtime_ns for path in out.iterdir()}
+    before = {path.name: path.stat().st_mtime_ns for path in out.glob("part-*")}
     (out / "part-1.parquet.jsonl").unlink()
+    # Of the same size and time, but of another content; and of another time, but of the same content.
+    path = parts.parent / "part-2.parquet"
+    size, times = path.stat().st_size, (path.stat().st_atime_ns, path.stat().st_mtime_ns)
+    pd.DataFrame({"text": ["wake me at ten"]}).to_parquet(path)
+    os.utime(path, ns=times)
+    assert path.stat().st_size == size
     later = time.time() + 10
-    os.utime(parts.parent / "part-2.parquet", (later, later))
+    os.utime(parts.parent / "part-3.parquet", (later, later))
     assert answer("--json") == 0
-    assert capsys.readouterr().out.endswith(f"The answers to 2 files are in {out}; 1 had their answers already\n")
-    after = {path.name: path.stat().st_mtime_ns for path in out.iterdir()}
+    assert capsys.readouterr().out.endswith(f"The answers to 2 files are in {out}; 2 had their answers already\n")
+    after = {path.name: path.stat().st_mtime_ns for path in out.glob("part-*")}
     assert before.keys() == after.keys()
     assert {name for name in before if before[name] != after[name]} == {"part-1.parquet.jsonl", "part-2.parquet.jsonl"}
+    assert json.loads((out / "part-2.parquet.jsonl").read_text(encoding="utf-8"))["text"] == "wake me at ten"
+    # A file that is as it was before the last run has its answers of the first one no more.
+    pd.DataFrame({"text": ["wake me at six"]}).to_parquet(path)
+    assert answer("--json") == 0
+    assert json.loads((out / "part-2.parquet.jsonl").read_text(encoding="utf-8"))["text"] == "wake me at six"
     record = json.loads((out / "part-0.parquet.jsonl").read_text(encoding="utf-8").splitlines()[0])
     assert list(record) == ["label", "text"]
 
 
 def test_an_interrupted_run_leaves_whole_files_alone(answer, tmp_path, monkeypatch):
-    read = _many_files.read_texts
+    read = _use.read_texts
 
     def interrupted(path, **options):
         if path.name == "part-1.parquet":
             raise KeyboardInterrupt
         return read(path, **options)
 
-    monkeypatch.setattr(_many_files, "read_texts", interrupted)
+    monkeypatch.setattr(_use, "read_texts", interrupted)
     assert answer() == 130
-    assert names(tmp_path / "out") == ["part-0.parquet.tsv", "predict.json"]
+    assert names(tmp_path / "out") == ["part-0.parquet.tsv", "predict.answered", "predict.json"]
     monkeypatch.undo()
     assert answer() == 0
-    assert len(names(tmp_path / "out")) == 4
+    assert len(names(tmp_path / "out")) == 5
+
+
+@pytest.mark.parametrize("damage", ["cut", "edited", "without a record"])
+def test_answers_that_are_not_as_they_were_written_are_refused(damage, answer, tmp_path, capsys):
+    assert answer() == 0
+    path, record = tmp_path / "out" / "part-0.parquet.tsv", tmp_path / "out" / "predict.answered"
+    content = path.read_bytes()
+    if damage == "without a record":
+        record.write_text("".join(record.read_text().splitlines(keepends=True)[2:]))
+    else:
+        path.write_bytes(content[:-30] if damage == "cut" else content[:-1] + b"x")
+    capsys.readouterr()
+    assert answer() == 2
+    assert capsys.readouterr().err == (
+        f"skellipsoid: {str(path)!r} is not as predict wrote it ({path.stat().st_size} bytes; it was cut off or "
+        "edited); remove it to have its texts answered again, or move it elsewhere.\n"
+    )
+    path.unlink()
+    assert answer() == 0
+    assert path.read_bytes() == content
+
+
+def test_a_record_that_a_kill_cut_off_loses_its_file_alone(answer, tmp_path, capsys):
+    assert answer() == 0
+    record = tmp_path / "out" / "predict.answered"
+    record.write_bytes(record.read_bytes()[:-40])
+    (tmp_path / "out" / "part-2.parquet.tsv").unlink()
+    for there in (2, 3):
+        assert answer() == 0
+        assert f"; {there} had their answers already" in capsys.readouterr().out
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next_one(answer, tmp_path):
+    assert answer() == 0
+    left = tmp_path / "out" / ".part-0.parquet.tsv.0123abcd.tmp"
+    others = [tmp_path / "out" / name for name in (".mine.tmp", "notes.0123abcd.tmp", ".DS_Store")]
+    for path in (left, *others):
+        path.write_text("half of")
+    assert answer() == 0
+    assert not left.exists()
+    assert all(path.exists() for path in others)
 
 
 def test_a_killed_run_goes_on(saved, parts, texts, tmp_path, fresh_environment):
@@ -91,6 +145,8 @@ def test_a_killed_run_goes_on(saved, parts, texts, tmp_path, fresh_environment):
     process = subprocess.Popen([sys.executable, "-c", RUN, *command], env=fresh_environment())
     while not list(out.glob("part-more-*")) and process.poll() is None:
         time.sleep(0.005)
+    while not list(out.glob(".part-more-*.tmp")) and process.poll() is None:
+        time.sleep(0.001)
     process.kill()
     process.wait()
     done = list(out.glob("part-more-*"))
@@ -99,6 +155,7 @@ def test_a_killed_run_goes_on(saved, parts, texts, tmp_path, fresh_environment):
     times = {path: path.stat().st_mtime_ns for path in done}
     assert main(command) == 0
     assert len(list(out.glob("part-more-*"))) == 20
+    assert not list(out.glob("*.tmp"))
     assert all(path.stat().st_mtime_ns == when for path, when in times.items())
 
 

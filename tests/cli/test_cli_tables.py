@@ -12,7 +12,7 @@ ROWS = [("wake me", "alarm"), ("lights öff", "light")]
 def read(tmp_path, content, name="table.tsv"):
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    texts, labels = read_table(path)
+    texts, labels, *_ = read_table(path)
     assert texts.dtype == object
     assert labels.dtype.kind == "U"
     return list(zip(texts.tolist(), labels.tolist(), strict=True))
@@ -25,7 +25,7 @@ TABLES = {
     "header in capitals": "Text\tLABEL\nwake me\talarm\nlights öff\tlight\n",
     "Windows": b"\xef\xbb\xbfText\tLabel\r\nwake me\talarm\r\nlights \xc3\xb6ff\tlight\r\n",
     "old Macintosh": "wake me\talarm\rlights öff\tlight\r",
-    "blank lines and spaces": "\n  \n\t\n  wake me \t alarm \nlights öff\tlight\n\n",
+    "spaces": "  wake me \t alarm \nlights öff\tlight\n\n \n",
 }
 
 
@@ -105,9 +105,9 @@ def test_a_long_line_is_not_repeated_whole(tmp_path):
 def test_lines_that_are_not_utf_8_are_named_and_read(tmp_path, name, separator):
     # A line that is UTF-8 says that the others should be.
     content = b"wake m\xc3\xab|alarm\nlights \xf6ff|light\n\nm\xfcde|l\xedght\n".replace(b"|", separator)
-    with pytest.warns(UserWarning, match=rf"^lines 2, 4 of '.*{name}' are not UTF-8; each character that") as caught:
+    sentence = rf"^lines 2, 4 of '.*{name}' are not UTF-8; each character that"
+    with pytest.warns(UserWarning, match=sentence), pytest.warns(UserWarning, match="^line 3 of .* is empty"):
         rows = read(tmp_path, content, name)
-    assert len(caught) == 1
     assert rows == [("wake më", "alarm"), ("lights \ufffdff", "light"), ("m\ufffdde", "l\ufffdght")]
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from skellipsoid import EllipsoidOpenSetClassifier, discover_classes, load, set_operating_point
+from skellipsoid._text_files import find_table
 from skellipsoid._traffic._held import HeldOutScores
 from skellipsoid.cli import main
 from skellipsoid.cli._traffic import describe
@@ -44,6 +45,47 @@ def test_an_empty_log_is_one_sentence(saved, capsys, give_input, content):
     give_input(content)
     assert main(["traffic", "--model", str(saved)]) == 2
     assert capsys.readouterr().err.startswith("skellipsoid: There is no text to read; ")
+
+
+TICKETS = [f'{i},mail,"wake me, please, at {i}",new' for i in range(12)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "table"),
+    [
+        (["id,channel,message,status", *TICKETS[:2]], "4 columns with a comma"),
+        (TICKETS, "4 columns with a comma"),
+        ([f"wake me, please\tat {i}" for i in range(10)], "2 columns with a tab"),
+        (["text;label", "wake me;alarm"], "2 columns with a semicolon"),
+    ],
+)
+def test_a_table_on_standard_input_is_noticed(saved, capsys, give_input, lines, table):
+    give_input("\n".join(lines))
+    assert main(["traffic", "--model", str(saved)]) == 2
+    remedy = "pass the table as a file with --data, or only its column of texts."
+    sentence = f"skellipsoid: The input is a table of {table} between them, not a text on each line; {remedy}\n"
+    assert capsys.readouterr().err == sentence
+    give_input("\n".join(lines))
+    assert main(["predict", "--model", str(saved)]) == 0
+    out, err = capsys.readouterr()
+    assert [line.partition("\t")[2] for line in out.splitlines()] == lines
+    assert err.startswith(
+        f"skellipsoid: The input is a table of {table} between them, and each line is answered as one"
+    )
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["hello, wake me", "lights, please"] * 20,
+        ["text me, later", "message, please, read it", "well", "so, then"],
+        ["text;label"],
+        [*["a\ttab"] * 3, "none"],
+        ["my question is about, well, money", "where; is it", "no"] * 5,
+    ],
+)
+def test_messages_with_commas_are_no_table(lines):
+    assert find_table(lines) is None
 
 
 def test_the_limit_is_that_of_set_operating_point():

@@ -147,12 +147,16 @@ def test_a_rejection_rate_needs_texts_to_hold_out(tiny_model, tmp_path, capsys):
 def test_what_may_be_wrong_with_the_texts_is_said_before_training(tiny_model, texts, labels, tmp_path, capsys):
     path = tmp_path / "odd.tsv"
     lines = [f"{text}\t{label}\n" for text, label in zip(texts, labels, strict=True)]
-    path.write_text("".join([*lines, "tell a joke\tOOS\n", "wake me at six\tAlarm\n"]), encoding="utf-8")
+    path.write_text(
+        "".join(["\ntext\tlabel\n\n", *lines, "tell a joke\tOOS\n", "wake me at six\tAlarm\n"]), encoding="utf-8"
+    )
     assert train(tiny_model, path, "--save", tmp_path / "model", "--open-label", "oos") == 0
     err = capsys.readouterr().err.splitlines()
-    assert err[0] == "Look at these texts (rows count from 0, without the header and the rows that are left out):"
-    assert err[1].startswith("open_label='oos' occurs nowhere, but 'OOS' does, in row 32")
-    assert err[2].startswith("The labels 'alarm' (8 rows) and 'Alarm' (1 row) differ only in case")
+    assert err[0] == f"skellipsoid: lines 1, 3 of {str(path)!r} are empty and are left out."
+    assert err[1] == f"Look at these texts of {str(path)!r}:"
+    assert err[2].startswith("open_label='oos' occurs nowhere, but 'OOS' does, in line 36")
+    assert err[3].startswith("The labels 'alarm' (8 rows) and 'Alarm' (1 row) differ only in case")
+    assert err[3].endswith("; write 'alarm' in line 37.")
     # What its label says is done: nothing is changed.
     assert {"Alarm", "OOS"} < set(load(tmp_path / "model").classes_)
 

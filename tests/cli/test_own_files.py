@@ -1,8 +1,10 @@
 """Files that people have: many columns, any delimiter, Excel, JSON, parquet; which columns are taken, what is said."""
 
+import contextlib
 import csv
 import io
 import json
+import time
 import warnings
 from pathlib import Path
 
@@ -25,7 +27,7 @@ def read(path, text_column=None, label_column=None):
     """Rows, and what is said about them."""
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        texts, labels = read_table(path, text_column=text_column, label_column=label_column)
+        texts, labels, *_ = read_table(path, text_column=text_column, label_column=label_column)
     rows = list(zip(texts.tolist(), labels.tolist(), strict=True))
     return rows, [str(warning.message).removeprefix(f"{str(path)!r}: ") for warning in said]
 
@@ -106,7 +108,9 @@ def test_quotes_are_text_between_tabs_of_many_columns_if_they_do_not_pair(tmp_pa
         (b"PK\x03\x04rest", "is an Excel workbook or a zip archive; save the sheet as 'CSV UTF-8'"),
         (b"\x1f\x8brest", "is compressed; unpack it first"),
         (b"PAR1rest", "is a parquet file; give it a name that ends in .parquet"),
-        ("text,label\n".encode("utf-16-le"), "is no text .it holds a zero byte.; pass a text file"),
+        ("text,label\n".encode("utf-16-le"), "^Line 1 of .* holds a zero byte, which no text does; remove it, or"),
+        (b"text,label\r\n\rwake\0 me,alarm\n", "^Line 3 of .* holds a zero byte"),
+        ("text,label\nwake me,al\0arm\n".encode("utf-16"), "^Line 2 of .* holds a zero byte"),
         ("text,label\n".encode("utf-16") + b"x", "begins as UTF-16 text, but is damaged at byte 24; save it as UTF-8"),
     ],
 )
@@ -217,6 +221,17 @@ def test_a_hundred_columns(tmp_path):
     )
 
 
+@pytest.mark.parametrize("last", [("customerMessage", "intent"), ("a", "b")])
+def test_fifty_thousand_columns_take_seconds(tmp_path, last):
+    names = [f"feature_{i}" for i in range(50_000)]
+    rows = [[*"0" * 50_000, text, label] for text, label in ROWS * 2]
+    path = write(tmp_path, written([[*names, *last], *rows]))
+    start = time.process_time()
+    with contextlib.nullcontext() if last[1] == "intent" else pytest.raises(ValueError, match="is not clear which"):
+        assert read(path)[0] == ROWS * 2
+    assert time.process_time() - start < 10
+
+
 @pytest.mark.parametrize(
     ("names", "options", "sentence"),
     [
@@ -273,7 +288,8 @@ def test_rows_without_a_text_or_a_label_are_left_out_and_numbered(tmp_path):
     )
     rows, said = read(path)
     assert rows == ROWS
-    assert said[1:] == [
+    assert said[0] == f"line 6 of {str(path)!r} is empty and is left out."
+    assert said[2:] == [
         f"2 rows have no text in {str(path)!r} and are left out (lines 8, 9).",
         f"1 row has no label in {str(path)!r} and is left out (line 7); give them the open label if they belong to no "
         "class.",
@@ -289,6 +305,86 @@ def test_labels_may_be_numbers(tmp_path):
     # What pandas writes where a label was missing.
     assert read(write(tmp_path, "text,label\nhi,1.0\nho,-1.0\nhe,\n"))[0] == [("hi", "1"), ("ho", "-1")]
     assert read(write(tmp_path, "text,label\nhi,1.0\nho,1.5\n"))[0] == [("hi", "1.0"), ("ho", "1.5")]
+
+
+@pytest.mark.parametrize("marker", ["NaN", "nan", "NA", "N/A", "<NA>", "NULL", '""', "''", "\u200b"])
+def test_what_programs_write_for_a_missing_label_is_no_class(tmp_path, marker):
+    path = write(tmp_path, f"hi\tgreet\nho\t{marker}\nhe\tgreet\nhu\t\nbye\tNone\n", "mine.tsv")
+    rows, said = read(path, "1", "2")
+    assert rows == [("hi", "greet"), ("he", "greet"), ("bye", "None")]
+    also, otherwise = (f" (also {marker!r})", f", or another name if {marker!r} is a class")
+    if marker == "\u200b":
+        also = otherwise = ""
+    assert said == [
+        f"2 rows have no label{also} in {str(path)!r} and are left out (lines 2, 4); give them the open label if they "
+        f"belong to no class{otherwise}."
+    ]
+    with pytest.warns(UserWarning, match="2 rows have no label"):
+        texts, labels, numbers, unit = read_table(path, label_column="2", text_column="1")
+    assert (texts.tolist(), labels.tolist()) == (["hi", "he", "bye"], ["greet", "greet", "None"])
+    assert (numbers.tolist(), unit) == ([1, 3, 5], "line")
+
+
+def test_a_label_that_the_user_names_is_one_whatever_it_looks_like(tmp_path):
+    path = write(tmp_path, "text,label\nhi,greet\nho,NA\nhe,nan\n")
+    with pytest.warns(UserWarning, match="1 row has no label .also 'nan'. in"):
+        assert read_table(path, kept=["NA"]).labels.tolist() == ["greet", "NA"]
+
+
+@pytest.mark.parametrize("written_", ["pandas", "text"])
+def test_labels_that_pandas_lost_are_left_out(tmp_path, written_):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"text": ["hi", "ho", "he"], "label": [1, float("nan"), 2]})
+    path = tmp_path / "mine.csv"
+    if written_ == "text":
+        frame.astype(str).to_csv(path, index=False)  # "1.0", "nan", "2.0"
+    else:
+        frame.to_csv(path, index=False, na_rep="NaN")
+    assert read(path)[0] == [("hi", "1"), ("he", "2")]
+
+
+@pytest.mark.parametrize(
+    ("names", "clear"),
+    [
+        (("message", "channel"), False),
+        (("text", "ticket_status"), False),
+        (("channel", "text"), False),
+        (("message", "team"), True),
+        (("id", "message", "channel"), False),
+        (("id", "message", "team"), False),
+        (("Nachricht", "Nr", "Kategorie"), True),
+        (("id", "message", "channel", "category"), True),
+    ],
+)
+def test_a_table_without_a_label_column_is_no_training_on_another(tmp_path, names, clear):
+    cells = {"id": range(40), "Nr": range(40), "channel": ["mail", "phone"] * 20, "ticket_status": ["new", "old"] * 20}
+    cells |= {"category": ["a", "b"] * 20, "Kategorie": ["a", "b"] * 20, "team": ["a", "b"] * 20}
+    texts = [f"{text} {i}" for i, (text, _) in enumerate(ROWS * 10)]
+    rows = list(zip(*(cells.get(name, texts) for name in names), strict=True))
+    path = write(tmp_path, written([names, *rows]))
+    if clear:
+        assert {label for _, label in read(path)[0]} == {"a", "b"}
+        return
+    with pytest.raises(ValueError, match=r"^It is not clear which column of .* holds the labels; choose with --label"):
+        read(path)
+    label = names[-1] if names[0] != "channel" else "channel"
+    assert len(read(path, label_column=label)[0]) == 40
+
+
+def test_empty_rows_are_told_with_the_numbers_that_an_editor_shows(tmp_path):
+    path = write(tmp_path, 'text,label\r\n\r\n"two\nlines",a\r\n , \r\n\r\nho,b\r\nhe,\r\n\r\n,\r\n')
+    rows, said = read(path)
+    assert rows == [("two\nlines", "a"), ("ho", "b")]
+    assert said == [
+        f"lines 2, 5, 6 of {str(path)!r} are empty and are left out.",
+        f"1 row has no label in {str(path)!r} and is left out (line 8); give them the open label if they belong to no "
+        "class.",
+    ]
+    with pytest.warns(UserWarning, match="are empty"), pytest.warns(UserWarning, match="no label"):
+        assert read_table(path).numbers.tolist() == [3, 7]
+    path = write(tmp_path, "hello\n\nyou\n\n", "a.log")
+    with pytest.warns(UserWarning, match="^line 2 of .*a.log' is empty and is left out"):
+        assert read_texts(path) == ["hello", "you"]
 
 
 # JSON and parquet
@@ -381,7 +477,8 @@ def test_parquet(tmp_path, monkeypatch):
 def test_a_log_is_read_as_lines(tmp_path, name):
     lines = ["well, well, well", "", "no comma", 'a "quoted, word', "öl; 3,50", '"whole, line"', " spaces "]
     path = write(tmp_path, "\r\n".join(lines), name)
-    assert read_texts(path) == [line for line in lines if line]
+    with pytest.warns(UserWarning, match="^line 2 of .* is empty and is left out"):
+        assert read_texts(path) == [line for line in lines if line]
     # With tabs, or a named column, it is a table.
     path = write(tmp_path, "".join(f"{text}\t{label}\n" for text, label in ROWS), name)
     with pytest.warns(UserWarning, match="texts from column number 1 .guessed"):

@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 import torch
+from operator_helpers import HostCopies, Operators, trainer_of
 from torch.nn import functional
 
 from skellipsoid._engine.common.folds import fold_numbers, validation_rows
@@ -18,6 +19,7 @@ from skellipsoid._engine.text.contrastive import (
     start_projection,
     train_projection,
 )
+from skellipsoid._engine.text.token_table import PIECE_TOKENS
 
 
 def settings(**changed):
@@ -179,6 +181,48 @@ def test_the_first_loss_is_that_of_the_rows_as_they_are(blobs):
         positives = others & (both == both[i])
         losses.append(-np.log(similar[i, positives] / similar[i, others].sum()).mean())
     assert history.losses[0] == pytest.approx(np.mean(losses), rel=1e-5)
+
+
+@pytest.mark.parametrize("loss", ["supcon", "softmax"])
+@pytest.mark.parametrize("batch_size", [4, 40])
+def test_an_epoch_reads_its_losses_once(blobs, monkeypatch, loss, batch_size):
+    rows, classes = blobs
+    copies, projection = HostCopies(monkeypatch), start_projection(8, 8, 0).to("meta")
+    chosen = settings(loss=loss, batch_size=batch_size, max_iter=3)
+    trainer = trainer_of(FrozenRows(rows.to("meta")), classes, projection, chosen)
+    with Operators() as operators:
+        trainer.run()
+    assert copies.shapes == [(40 // batch_size,)] * 3
+    assert operators.waits == 0 < operators.copies
+
+
+def test_the_class_means_embed_the_training_texts_many_at_a_time(tiny_model, texts, monkeypatch):
+    monkeypatch.setitem(PIECE_TOKENS, "cpu", 10_000)
+    rows, passes = TokenRows(TextBackbone.load(tiny_model), texts, "mean"), []
+    rows.backbone.transformer.register_forward_pre_hook(
+        lambda module, given, options: passes.append(len(options["input_ids"])), with_kwargs=True
+    )
+    trainer = trainer_of(rows, np.arange(32) % 4, start_projection(32, 32, 0), settings(early_stopping=True))
+    assert 0 <= trainer._score() <= 1
+    assert passes == [8, 24]  # the validation texts and the others
+
+
+def test_a_step_of_a_text_model_reads_nothing_however_many_texts_there_are(tiny_model, texts):
+    """But for the library's model, which looks in each pass whether the mask is all ones."""
+    totals = []
+    for n_texts in (8, 32):
+        rows, passes = TokenRows(TextBackbone.load(tiny_model), texts[:n_texts], "mean"), []
+        rows.backbone.transformer.register_forward_pre_hook(lambda *given, passes=passes: passes.append(1))
+        trainer = trainer_of(rows, np.arange(n_texts) % 4, start_projection(32, 32, 0), settings())
+        ((stage, optimizer, _),) = trainer.stages
+        with torch.random.fork_rng():
+            trainer._step(stage, np.arange(8), optimizer)  # makes the state of the optimiser
+            passes.clear()
+            with Operators() as operators:
+                trainer._step(stage, np.arange(8), optimizer)
+        assert operators.reads.total() == len(passes) == 1
+        totals.append(operators.total)
+    assert totals[0] == totals[1]
 
 
 @pytest.mark.parametrize("normalize", [True, False])

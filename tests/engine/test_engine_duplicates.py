@@ -346,6 +346,13 @@ def test_pieces_of_large_classes_have_no_more_duplicates(monkeypatch):
         assert not has_duplicates(find_duplicates(rows, classes))
 
 
+def test_a_sample_very_far_away_makes_no_duplicates_of_the_others():
+    rows = np.random.default_rng(0).normal(size=(60, 8))
+    rows[0] = 1e10
+    np.testing.assert_allclose(duplicates.pairwise(rows)[1:, 1:], squareform(pdist(rows[1:])), atol=1e-6)
+    assert not has_duplicates(find_duplicates(rows, np.zeros(60, dtype=int)))
+
+
 def test_pairwise_distances_are_symmetric():
     rows = np.random.default_rng(0).normal(size=(30, 5))
     found = duplicates.pairwise(rows)

@@ -3,7 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from operator_helpers import HostCopies, Operators, trainer_of
 from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from skellipsoid._engine.text import literature
 from skellipsoid._engine.text.backbone import TextBackbone
@@ -92,6 +94,37 @@ def test_training_lowers_the_loss_and_leaves_the_callers_random_state(embeddings
     again = start_projection(8, 8, 0)
     assert train_projection(FrozenRows(embeddings), CLASSES, 4, again, chosen, 0).losses == history.losses
     assert torch.equal(again.weight, projection.weight)
+
+
+class InAnyOrder(TorchDispatchMode):
+    """Refuse sums that a GPU adds up in another order each time, by their names on every device."""
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if "index_add" in str(function):
+            pytest.fail(f"{function} adds in no fixed order on a GPU")
+        return function(*args, **kwargs or {})
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_training_can_be_repeated_on_a_gpu(embeddings, kind):
+    chosen = settings(kind, max_iter=2, early_stopping=True)
+    with InAnyOrder():
+        history = train_projection(FrozenRows(embeddings), CLASSES, 4, start_projection(8, 8, 0), chosen, 0)
+    assert history.n_iter == 2
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_an_epoch_reads_its_losses_once(embeddings, kind, monkeypatch):
+    copies, projection = HostCopies(monkeypatch), start_projection(8, 8, 0).to("meta")
+    if kind is GranularBallSettings:  # balls are found on the host, from the features of all texts
+        centers = torch.empty(6, 8, device="meta"), torch.empty(6, dtype=torch.long, device="meta")
+        monkeypatch.setattr(literature.GranularBallObjective, "_balls", lambda objective: centers)
+    trainer = trainer_of(FrozenRows(embeddings.to("meta")), CLASSES, projection, settings(kind, max_iter=2))
+    with Operators() as operators:
+        trainer.run()
+    n_parts = {GranularBallSettings: 6}.get(kind, 3)
+    assert copies.shapes == [(n_parts,)] * 2
+    assert operators.waits == 0 < operators.copies
 
 
 @pytest.mark.parametrize("kind", OWN)

@@ -20,6 +20,12 @@ def tensor(*rows):
     return torch.tensor(rows, dtype=torch.float64)
 
 
+def some_rows(n_rows=40, n_features=768):
+    """Rows of unit length, more than the 25 from which torch would compute distances by a matrix product."""
+    generator = torch.Generator().manual_seed(0)
+    return functional.normalize(torch.randn(n_rows, n_features, generator=generator), dim=1)
+
+
 def descend(loss, start, steps=300, rate=0.05):
     """Minimise a loss of a tensor."""
     value = start.clone().requires_grad_()
@@ -60,6 +66,15 @@ def test_distance_aware_logits_are_finite_everywhere_and_need_one_mean_only():
     assert logits.abs().max() <= 4
     alone = distance_aware_logits(tensor([3, 4]), tensor([0, 0]), tensor([3, 4]), 1.0)
     assert alone.item() == pytest.approx(5 / 6)
+
+
+def test_distance_aware_logits_at_the_means_whatever_the_batch_size():
+    features, means = some_rows().requires_grad_(), some_rows()[:20]
+    logits = distance_aware_logits(features, means, means, 1.0)
+    parts = [distance_aware_logits(part, means, means, 1.0) for part in features.split(7)]
+    torch.testing.assert_close(logits, torch.cat(parts), rtol=0, atol=1e-6)
+    logits.sum().backward()  # also at the distance 0
+    assert features.grad.isfinite().all()
 
 
 # KNNCL
@@ -167,6 +182,17 @@ def test_granular_ball_loss_is_the_same_at_every_scale():
     classes, center_classes = torch.arange(6) % 3, torch.tensor([0, 1, 2, 2])
     one, ten = (granular_ball_loss(c * features, classes, c * centers, center_classes, 3) for c in (1, 10))
     torch.testing.assert_close(one, ten)
+
+
+def test_granular_ball_loss_at_the_centres_whatever_the_batch_size():
+    features, classes = some_rows().requires_grad_(), torch.arange(40) % 4
+    centers, center_classes = some_rows()[:20], classes[:20]  # the first 20 samples are balls of their own
+    loss = granular_ball_loss(features, classes, centers, center_classes, 4) / 40
+    parts = zip(features.split(7), classes.split(7), strict=True)
+    of_parts = sum(granular_ball_loss(*part, centers, center_classes, 4) for part in parts) / 40
+    torch.testing.assert_close(loss, of_parts, rtol=0, atol=1e-6)
+    loss.backward()  # also at the distance 0
+    assert features.grad.isfinite().all()
 
 
 def test_a_class_without_a_ball_is_left_out_with_its_samples():

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from operator_helpers import Operators
 from paper_helpers import (
     SETTINGS,
     known_rows,
@@ -27,6 +28,7 @@ from skellipsoid._engine.boundary.paper import (
     hold_out,
     hold_out_open,
     known_f1,
+    start_ellipsoids,
     train_ellipsoids,
     validation_open,
 )
@@ -192,6 +194,52 @@ def test_training_is_the_literal_training(n_open, weight_decay):
     assert abs(components - torch.eye(5)).max() > 0.02
 
 
+@pytest.mark.parametrize("negative_loss", ["contraction", "adb", "clab", "adb_gen"])
+def test_a_step_reads_nothing_however_many_samples_there_are(negative_loss):
+    """One class has no spread, and of one the matrix is fixed."""
+    totals = []
+    for n_rows in (40, 400):
+        known, classes = known_rows(n_rows=n_rows)
+        known, classes = torch.cat([known, known[:1]]), torch.cat([classes, torch.tensor([4])])
+        samples = Samples.of(known, classes)
+        ellipsoids = start_ellipsoids(samples, Fixed(torch.tensor([2]), 2 * torch.eye(5).double().unsqueeze(0)))
+        trainer = trainer_of(ellipsoids, known, classes, open_rows(), negative_loss=negative_loss)
+        batch = np.append(np.arange(12), n_rows)
+        trainer.step(batch)  # makes the state of the optimiser
+        with Operators() as operators:
+            loss = trainer.step(batch)
+        assert operators.reads.total() == 0
+        assert loss > 0
+        assert torch.equal(ellipsoids.components[4], torch.eye(5).double())
+        assert torch.equal(ellipsoids.components[2], 2 * torch.eye(5).double())
+        totals.append(operators.total)
+    assert totals[0] == totals[1]
+
+
+@pytest.mark.parametrize("n_open", [0, 9])
+def test_negatives_are_made_where_the_samples_are(n_open):
+    """On a device without values, reading one is an error."""
+    known, classes = known_rows()
+    known, real_open, rng = known.to("meta"), open_rows()[:n_open].to("meta"), np.random.default_rng(0)
+    with Operators() as operators:
+        found = draw_negatives(known, classes.numpy(), real_open, 30, SETTINGS, rng, np.ones(30))
+    assert found.shape == (30, 5)
+    assert (operators.copies, operators.waits) == (5, 0)  # indices and weights for each P, and the real ones
+
+
+@pytest.mark.parametrize("n_rows", [1, 9])
+def test_an_epoch_reads_its_losses_once(n_rows, monkeypatch):
+    known, classes = known_rows()
+    trainer, read = trainer_of(start(known, classes), known, classes, batch_size=30 // n_rows), []
+    copied = torch.Tensor.cpu
+    monkeypatch.setattr(torch.Tensor, "cpu", lambda tensor: read.append(tensor.shape) or copied(tensor))
+    with Operators() as operators:
+        trainer.run()
+    n_steps = len(list(shuffled_batches(30, 30 // n_rows, np.random.default_rng(0))))
+    assert read == [(n_steps,)] * 3
+    assert operators.reads.total() == 0
+
+
 def test_weight_decay_enlarges_the_ellipsoids():
     known, classes = known_rows()
     sizes = []
@@ -340,9 +388,10 @@ def test_a_sample_on_the_boundary_is_open():
         )
         factors = Factors.from_components(torch.eye(2, dtype=dtype).repeat(2, 1, 1))
         shapes = Shapes(metric, shapes.centres.to(dtype), factors, shapes.radii.to(dtype))
-        assert (shapes.assigned(rows.to(dtype))[1] < 0).all()
+        scorer = shapes.scorer()
+        assert (scorer.assigned(rows.to(dtype))[1] < 0).all()
         inside = shapes.centres + (rows[::2].to(dtype) - shapes.centres) * (1 - 1e-6)
-        assert (shapes.assigned(inside)[1] > 0).all()
+        assert (scorer.assigned(inside)[1] > 0).all()
     assert (fitted.held_out.margins[~fitted.held_out.is_open] < 0).all()
     assert fitted.scores == [0.0]
 

@@ -1,5 +1,6 @@
 """Text models as plain data: of every usual architecture, they come back as they were."""
 
+import copy
 import inspect
 import json
 import os
@@ -9,6 +10,8 @@ import re
 import numpy as np
 import pytest
 import torch
+from tokenizers import Regex
+from tokenizers.pre_tokenizers import Split
 from torch import nn
 
 from skellipsoid import SupConTextEncoder, load, save
@@ -195,6 +198,25 @@ def test_what_needs_code_of_its_own_is_refused(tiny_model):
     odd.transformer.config.hidden_act = "some/act"
     with pytest.raises(TypeError, match="setting 'hidden_act' is 'some/act', which cannot be saved"):
         store(odd)
+
+
+def test_a_tokenizer_that_restore_would_refuse_is_not_stored(tiny_model):
+    model = small_model("BertModel", tiny_model)
+    model.tokenizer = copy.deepcopy(model.tokenizer)
+    model.tokenizer.backend_tokenizer.pre_tokenizer = Split(Regex("(x+)+$"), "isolated")
+    with pytest.raises(TypeError, match=r"tokenizer cannot be saved, because its pattern .* is none of .*; use a"):
+        store(model)
+
+
+def changed(stored, **settings):
+    return stored._replace(description=stored.description | {"config": stored.description["config"] | settings})
+
+
+@pytest.mark.parametrize("window", [2**26, [4, 2**26]])
+def test_a_window_that_would_lengthen_texts_without_limit_is_refused(tiny_model, window):
+    stored = store(small_model("LongformerModel", tiny_model))
+    with pytest.raises(ValueError, match=r"attention_window is \[?.*67108864\]?; at most 2048 is allowed"):
+        restore(changed(stored, attention_window=window))
 
 
 def test_building_leaves_the_random_state_and_no_file(tiny_model, tmp_path, monkeypatch):

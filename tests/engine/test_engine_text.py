@@ -17,15 +17,16 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from operator_helpers import Operators
 
 from skellipsoid._engine.text import backbone as engine
 from skellipsoid._engine.text.backbone import (
     TextBackbone,
     find_model,
-    length_sorted_pieces,
     packaged_model,
 )
 from skellipsoid._engine.text.stored_text_model import TextModel
+from skellipsoid._engine.text.token_table import LENGTH_STEP, TokenTable, length_sorted_pieces
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +49,11 @@ def passes(backbone):
 
 def embedded(backbone, texts, pooling="mean"):
     return torch.cat(list(backbone.embed(texts, pooling))).numpy()
+
+
+def pooled(backbone, tokens, rows=None):
+    rows = np.arange(len(tokens)) if rows is None else rows
+    return backbone.pooled(backbone.table(tokens), rows, "mean")
 
 
 def by_hand(backbone, text):
@@ -84,7 +90,7 @@ def test_padded_tokens_are_bounded_and_follow_the_tokens_that_exist(backbone, pa
     rng = np.random.default_rng(0)
     tokens = [[7] * length for length in np.append(rng.integers(3, 15, size=400), [60] * 3)]
     with torch.inference_mode():
-        backbone.pooled(tokens, "mean")
+        pooled(backbone, tokens)
     n_tokens = sum(map(len, tokens))
     assert sum(real for _, _, real in passes) == n_tokens
     assert max(rows * length for rows, length, _ in passes) <= 256
@@ -96,8 +102,58 @@ def test_padded_tokens_are_bounded_and_follow_the_tokens_that_exist(backbone, pa
 def test_a_text_longer_than_a_piece_runs_alone(backbone, passes, monkeypatch):
     monkeypatch.setitem(engine.PIECE_TOKENS, "cpu", 8)
     with torch.inference_mode():
-        backbone.pooled([[7] * 40, [7] * 3, [7] * 3], "mean")
+        pooled(backbone, [[7] * 40, [7] * 3, [7] * 3])
     assert [shape[:2] for shape in passes] == [(2, 3), (1, 40)]
+
+
+@given(st.lists(st.lists(st.integers(1, 9), max_size=7), min_size=1, max_size=9), st.data())
+def test_a_table_pads_the_rows_that_are_asked_for(tokens, data):
+    rows = data.draw(st.lists(st.integers(0, len(tokens) - 1), min_size=1))
+    longest = max(len(tokens[row]) for row in rows)
+    ids, mask = TokenTable(tokens, torch.device("cpu"), 99, 512).padded(torch.tensor(rows), longest)
+    assert ids.tolist() == [tokens[row] + [99] * (longest - len(tokens[row])) for row in rows]
+    assert mask.tolist() == [[1] * len(tokens[row]) + [0] * (longest - len(tokens[row])) for row in rows]
+
+
+def test_lengths_in_multiples_of_8_change_no_vector_and_stay_within_the_models_limit(tiny_model, passes, monkeypatch):
+    short = TextBackbone.load(tiny_model, max_length=30)
+    tokens, rows = [[7] * 3, [8] * 9, [9] * 16, [5] * 30], np.array([3, 0, 2, 1, 0])
+    assert LENGTH_STEP == {"cpu": 1, "cuda": 8}
+    with torch.inference_mode():
+        expected = pooled(short, tokens, rows)
+        monkeypatch.setitem(LENGTH_STEP, "cpu", 8)
+        assert short.table(tokens).lengths.tolist() == [8, 16, 16, 30]
+        torch.testing.assert_close(pooled(short, tokens, rows), expected, atol=1e-5, rtol=0)
+
+
+def test_the_rows_of_a_table_are_gathered_on_its_device(backbone, texts):
+    """On a device without values, reading one is an error, and so is mixing it with the host's tensors."""
+    table = TokenTable(backbone.tokenize(texts), torch.device("meta"), 0, 512)
+    seen = []
+
+    def forward(ids, mask):
+        seen.append((ids.device.type, mask.device.type, *ids.shape))
+        return mask.sum(1, keepdim=True)
+
+    with Operators() as operators:
+        found = engine.in_pieces(table, np.array([5, 1, 2, 5]), forward)
+    assert found.shape == (4, 1)
+    assert {device for *devices, _, _ in seen for device in devices} == {"meta"}
+    assert (operators.copies, operators.waits) == (1, 0)
+
+
+@pytest.mark.parametrize("n_texts", [8, 32])
+def test_texts_are_embedded_without_a_read_but_the_models_own(backbone, texts, n_texts):
+    """The library's model looks in each pass whether the mask is all ones."""
+    passes = []
+    hook = backbone.transformer.register_forward_pre_hook(lambda *given: passes.append(1))
+    backbone.model.eval()
+    with torch.inference_mode():
+        table = backbone.table(backbone.tokenize(texts[:n_texts]))
+        with Operators() as operators:
+            backbone.pooled(table, np.arange(n_texts), "mean")
+    hook.remove()
+    assert operators.reads.total() == len(passes)
 
 
 # Vectors
@@ -138,7 +194,7 @@ def test_gradients_flow_through_the_pieces_to_every_row(backbone, monkeypatch):
     words = backbone.transformer.get_input_embeddings().weight
     words.requires_grad_(True)
     words.grad = None
-    backbone.pooled(tokens, "mean").square().sum().backward()
+    pooled(backbone, tokens).square().sum().backward()
     touched = set(torch.nonzero(words.grad.abs().sum(1)).ravel().tolist())
     words.grad = None
     assert touched == {token for ids in tokens for token in ids}
@@ -154,6 +210,32 @@ def test_tokens_are_cut_to_the_length_and_keep_their_last_special_token(tiny_mod
     assert [len(row) for row in ids] == [5, 3]
     assert ids[0] == [*whole[0][:4], whole[0][-1]]
     assert ids[1] == whole[1]
+
+
+@pytest.mark.parametrize("max_length", [None, 5])
+def test_tokens_are_those_of_the_librarys_own_call(tiny_model, texts, max_length):
+    backbone = TextBackbone.load(tiny_model, max_length)
+    odd = [*texts, "", " ", "[SEP] alarm [MASK]", "LAMP", "unknown words \U0001f600", "please " * 500]
+    longest = max_length or 64
+    expected = backbone.model.tokenizer(odd, truncation=True, max_length=longest)["input_ids"]
+    # A call without truncation, such as that which counts tokens, must not stay in effect.
+    backbone.model.tokenizer(odd[:1], truncation=False)
+    assert backbone.tokenize(odd) == expected
+    assert max(map(len, expected)) == longest
+
+
+def test_a_tokenizer_in_python_gives_the_same_tokens(backbone, texts, monkeypatch):
+    expected = backbone.tokenize(texts)
+    rust = backbone.model.tokenizer
+
+    class PythonTokenizer:
+        is_fast = False
+
+        def __call__(self, texts, **options):
+            return rust(texts, **options)
+
+    monkeypatch.setattr(backbone.model, "tokenizer", PythonTokenizer())
+    assert backbone.tokenize(texts) == expected
 
 
 @pytest.mark.parametrize("max_length", [None, 64])
@@ -339,6 +421,21 @@ def slow_builds(monkeypatch):
 
     monkeypatch.setattr(engine, "restore", build)
     return built
+
+
+def test_threads_move_a_model_once_and_wait_for_it(backbone, monkeypatch):
+    copy, moves, elsewhere = pickle.loads(pickle.dumps(backbone)), [], torch.device("meta")
+
+    def slowly(self, device):
+        moves.append(device)
+        time.sleep(0.2)
+        return original(self, device)
+
+    original = TextModel.to
+    monkeypatch.setattr(TextModel, "to", slowly)
+    found = in_threads(4, lambda: {weights.device for weights in copy.to(elsewhere).transformer.parameters()})
+    assert found == [{elsewhere}] * 4
+    assert moves == [elsewhere]
 
 
 def test_threads_that_use_an_unpickled_model_first_build_it_once(backbone, texts, slow_builds):

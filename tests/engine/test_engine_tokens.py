@@ -138,3 +138,13 @@ def test_weights_are_not_needed(tiny_model, tmp_path):
     for path in folder.rglob("*.safetensors"):
         path.unlink()
     assert Tokenizer.load(str(folder)).lengths(["wake me at six"]).tolist() == [6]
+
+
+def test_counting_leaves_the_settings_of_the_text_models_own_tokenizer(tiny_model):
+    # Another thread may be embedding texts with it.
+    backbone = TextBackbone.load(tiny_model, max_length=8)
+    backbone.tokenize(TEXTS)
+    before = backbone.model.tokenizer.backend_tokenizer.truncation
+    Tokenizer.of_backbone(backbone).lengths(TEXTS)
+    assert backbone.model.tokenizer.backend_tokenizer.truncation == before
+    assert before["max_length"] == 8

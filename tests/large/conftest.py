@@ -1,5 +1,7 @@
 """A real cluster on this machine, and data for it."""
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -7,16 +9,29 @@ from sklearn.base import clone
 from skellipsoid import EllipsoidOpenSetClassifier
 
 
-@pytest.fixture(scope="package")
-def cluster():
-    """Two worker processes of one thread each, and a client: Dask's scheduler until this folder's tests end."""
+@pytest.fixture(scope="session")
+def start_cluster():
+    """Start two worker processes of one thread each, and a client: Dask's scheduler inside ``with start_cluster()``."""
     distributed = pytest.importorskip("distributed")
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=0
-        ) as started,
-        distributed.Client(started) as client,
-    ):
+
+    @contextmanager
+    def start():
+        with (
+            distributed.LocalCluster(
+                n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=0
+            ) as started,
+            distributed.Client(started) as client,
+        ):
+            client.wait_for_workers(2, timeout=300)
+            yield client
+
+    return start
+
+
+@pytest.fixture(scope="package")
+def cluster(start_cluster):
+    """A cluster until this folder's tests end."""
+    with start_cluster() as client:
         yield client
 
 

@@ -1,5 +1,6 @@
 """Promise: if a worker is killed, the result is the same; nothing is lost, and nothing counts twice."""
 
+import multiprocessing
 import os
 import signal
 
@@ -27,10 +28,12 @@ def killing(block, folder, at, block_id=(0,)):
 
 
 def count(folder, at):
-    """Count calls in all processes, and kill the process of the ``at``-th one."""
+    """Count calls in all processes, and kill the worker process of the ``at``-th one."""
     number = len(os.listdir(folder)) + 1
     (folder / str(number)).touch()
     if number == at:
+        if multiprocessing.parent_process() is None:
+            pytest.fail("this call was to be made in a worker, not in the process of the tests")
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -40,10 +43,22 @@ def check_killed(folder, at):
 
 
 @pytest.fixture
+def cluster(start_cluster):
+    """A cluster for each test: a killed worker may come back late or never, and with one alone joblib works here."""
+    with start_cluster() as client:
+        yield client
+
+
+@pytest.fixture
 def calls(tmp_path):
     folder = tmp_path / "calls"
     folder.mkdir()
     return folder
+
+
+def test_the_process_of_the_tests_is_never_killed(calls):
+    with pytest.raises(pytest.fail.Exception, match="in a worker"):
+        count(calls, 1)
 
 
 def blocks(rows, folder=None, at=1):

@@ -1,6 +1,7 @@
 """Small models to be saved, what a folder holds, and what may be changed in it."""
 
 import copy
+import hashlib
 import json
 from pathlib import Path
 
@@ -26,6 +27,44 @@ def read_manifest(folder):
 def write_manifest(folder, manifest):
     """Write a manifest as anyone can who wants to do harm: with a hash that fits."""
     (Path(folder) / MANIFEST).write_bytes(manifest_bytes(manifest))
+
+
+def add_file(folder, name, content):
+    """Put a file into a saved model, and its hash into the manifest."""
+    manifest = read_manifest(folder)
+    path = folder / manifest["parts"] / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    manifest["sha256"][name] = hashlib.sha256(content).hexdigest()
+    write_manifest(folder, manifest)
+
+
+def part(folder, name):
+    """Path of a file below the folder of parts."""
+    return folder / read_manifest(folder)["parts"] / name
+
+
+def change_text_model(folder, change):
+    """Change the description of the text model."""
+    manifest = read_manifest(folder)
+    change(manifest["model"]["steps"][0]["state"]["_backbone"]["text_model"])
+    write_manifest(folder, manifest)
+
+
+def setting(*keys_and_value):
+    """A change of a description: the value at these keys."""
+    *keys, last, value = keys_and_value
+
+    def change(described):
+        place = described
+        for key in keys:
+            place = place[key]
+        if isinstance(place, list) and last == "append":
+            place.append(value)
+        else:
+            place[last] = value
+
+    return change
 
 
 def make_encoder(model, finetune="head", **parameters):

@@ -132,7 +132,7 @@ def test_a_save_that_is_killed_leaves_the_old_model_whole(pipeline, other, queri
     save(other, tmp_path / "new")
     before, after = pipeline["clf"].centroids_.tolist(), other["clf"].centroids_.tolist()
     assert before != after
-    done = fresh_python(_KILL, tmp_path, existing)
+    done = fresh_python(_KILL, tmp_path, existing, timeout=1200)  # it saves and loads dozens of times
     assert (done.stderr, done.returncode) == ("", 0)
     codes, found, saved_again, names, cards_are_own = zip(*json.loads(done.stdout), strict=True)
     assert len(codes) > 20

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .geometry import Factors, assigned_norms, transformed_norms
+from .geometry import Factors, PaddedFactors, assigned_norms
 from .held_out import HeldOut
 
 
@@ -37,8 +37,8 @@ class Metric:
         found = rows @ self.axes
         if self.products is None:
             return found
-        spanned = ((found @ self.products) * found).sum(1)
-        off = (rows.square().sum(1) - spanned).clamp_min(0).sqrt() * self.off_span
+        # Of differences: between squares of far classes, in single precision, they would be rounding alone.
+        off = torch.linalg.vector_norm(rows - (found @ self.products) @ self.axes.T, dim=1) * self.off_span
         return torch.cat([found, off.unsqueeze(1)], dim=1)
 
     def nearest(self, coordinates: Tensor) -> Tensor:
@@ -47,11 +47,24 @@ class Metric:
 
 
 class Shapes(NamedTuple):
-    """Ellipsoids of all classes for scoring, in one precision and on one device."""
+    """Ellipsoids of all classes."""
 
     metric: Metric
     centres: Tensor  # (n_classes, n_coordinates)
     factors: Factors  # of A_k in these coordinates
+    radii: Tensor  # (n_classes,)
+
+    def scorer(self) -> "Scorer":
+        """Prepare them for scoring."""
+        return Scorer(self.metric, self.centres, self.factors.padded(), self.radii)
+
+
+class Scorer(NamedTuple):
+    """Ellipsoids of all classes for scoring, in one precision and on one device."""
+
+    metric: Metric
+    centres: Tensor  # (n_classes, n_coordinates)
+    factors: PaddedFactors
     radii: Tensor  # (n_classes,)
 
     def assigned(self, rows: Tensor) -> tuple[Tensor, Tensor]:
@@ -60,10 +73,21 @@ class Shapes(NamedTuple):
         labels = self.metric.nearest(coordinates)
         return labels, 1 - assigned_norms(coordinates, labels, self.centres, self.factors) / self.radii[labels]
 
-    def all(self, rows: Tensor) -> Tensor:
-        """Margins of all classes, (n_rows, n_classes)."""
+    def all(self, rows: Tensor) -> tuple[Tensor, Tensor]:
+        """Class of each sample, and the margins of all classes, (n_rows, n_classes)."""
         coordinates = self.metric.coordinates(rows)
-        return 1 - transformed_norms(coordinates, self.centres, self.factors) / self.radii
+        labels = self.metric.nearest(coordinates)
+        return labels, 1 - self.factors.all_norms(coordinates, self.centres) / self.radii
+
+    def bytes_per_row(self, *, of_all: bool) -> int:
+        """Memory that scoring takes for each row, about."""
+        n_classes, n_coordinates = self.centres.shape
+        n_axes = sum(bucket.axes.shape[1] for bucket in self.factors.axes.buckets)
+        numbers = 5 * n_coordinates + 2 * n_classes + 2 * n_axes
+        if of_all:
+            n_axes = max(bucket.axes.shape[1] for bucket in self.factors.axes.buckets)
+            numbers += n_classes * (n_coordinates + n_axes + 4)
+        return numbers * self.centres.element_size()
 
 
 class ShapeWeights(NamedTuple):

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..common.distances import euclidean
 from ..common.samples import Integers, Samples
 from . import class_sizes
 from .boundaries import Boundaries, Chosen, Metric, Shapes, ShapeWeights
@@ -222,7 +223,7 @@ class _Validator:
         enlarged = (1 - of_unit.clamp_max(LARGEST_UNIT)).rsqrt().unsqueeze(1)
         deviations = self.frame.offsets[sources].double() * enlarged
         positions = drawn.means.of(self.frame.means) + deviations
-        assigned = torch.cdist(positions, self.frame.means).argmin(1)
+        assigned = euclidean(positions, self.frame.means).argmin(1)
         return LeftOutSamples(SYNTHETIC, sources, assigned, positions)
 
     def validate(
@@ -242,7 +243,7 @@ class _Validator:
                 for part, of_part in zip(samples, distances, strict=True)
             ]
             if len(self.real_open):
-                assigned, margins = shapes.shapes(share, 1.0, self.growths(error)).assigned(self.real_open)
+                assigned, margins = shapes.shapes(share, 1.0, self.growths(error)).scorer().assigned(self.real_open)
                 parts.append(HeldOut.of(len(self.frame.means), REAL, 1 - margins, assigned))
             found.append(HeldOut.joined(parts, error))
         return found

@@ -6,6 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..common.devices import on_device
+
 #: Fewest and most samples of synthetic classes in validation: with few the radius scale depends on the draw. With a
 #: quarter and four times as many, F1 is within 0.2, but for −0.5 on tables with 64 (benchmarks/results/constants.rst).
 FEWEST_SYNTHETIC, MOST_SYNTHETIC = 256, 8192
@@ -20,9 +22,9 @@ class Mixture(NamedTuple):
     def of(self, features: Tensor) -> Tensor:
         """Mix samples, (n_mixtures, n_features)."""
         mixed = features.new_zeros(len(self.indices), features.shape[1])
-        for indices, weights in zip(self.indices.T, self.weights.T, strict=True):
-            share = torch.from_numpy(weights).to(features)
-            mixed.addcmul_(share.unsqueeze(1), features[torch.from_numpy(indices).to(features.device)])
+        shares = torch.from_numpy(self.weights).to(features, non_blocking=True)
+        for rows, share in zip(on_device(self.indices, features.device).T, shares.T, strict=True):
+            mixed.addcmul_(share.unsqueeze(1), features[rows])
         return mixed
 
 
@@ -92,7 +94,7 @@ class SyntheticClasses(NamedTuple):
 
     def of(self, centroids: Tensor, offsets: Tensor) -> Tensor:
         """Make the samples, given ``offsets`` of all known samples to their centroids."""
-        return self.means.of(centroids) + offsets[torch.from_numpy(self.rows).to(offsets.device)]
+        return self.means.of(centroids) + offsets[on_device(self.rows, offsets.device)]
 
 
 def draw_synthetic_classes(

@@ -158,9 +158,10 @@ class PaperValidator:
 
     def validate(self, shapes: Factors, radii: Tensor, synthetic: Tensor | None = None) -> HeldOut:
         """Give the relative distances of all samples, and of those of ``synthetic`` classes if there are any."""
+        padded = shapes.padded()
 
         def scored(kind: int, rows: Tensor, assigned: Tensor, *columns: Any) -> HeldOut:
-            norms = assigned_norms(rows, assigned, self.centroids, shapes)
+            norms = assigned_norms(rows, assigned, self.centroids, padded)
             return HeldOut.of(len(self.centroids), kind, norms / radii[assigned], assigned, *columns)
 
         known, own = self.known.rows, (self.known.classes, self.known.weights, self.known.sets)

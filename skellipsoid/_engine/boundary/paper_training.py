@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..common.devices import on_device
 from ..common.losses import contraction_loss, expansion_loss, inside_loss, other_class_loss
 from ..common.samples import Samples
 from ..common.shards import ALONE, Shards
@@ -37,24 +38,23 @@ class Ellipsoids:
 class _Arrangement(NamedTuple):
     """A place in a rectangle for each sample: a row for each class, padded to the most frequent class."""
 
-    classes: Tensor  # (n_samples,)
-    columns: Tensor  # (n_samples,)
+    places: Tensor  # (2, n_samples): class and column
     n_classes: int
     n_columns: int
 
     @classmethod
-    def of(cls, classes: Tensor, n_classes: int) -> "_Arrangement":
-        order = torch.argsort(classes, stable=True)
-        counts = torch.bincount(classes, minlength=n_classes)
-        columns = torch.empty_like(order)
-        columns[order] = torch.arange(len(order), device=order.device) - (counts.cumsum(0) - counts)[classes[order]]
-        return cls(classes, columns, n_classes, int(counts.max()) if n_classes else 0)
+    def of(cls, classes: np.ndarray, n_classes: int, device: torch.device) -> "_Arrangement":
+        """Arrange classes that the host knows, so that it need not wait for the device."""
+        order = np.argsort(classes, kind="stable")
+        counts = np.bincount(classes, minlength=n_classes)
+        columns = np.empty_like(order)
+        columns[order] = np.arange(len(order)) - (counts.cumsum() - counts)[classes[order]]
+        return cls(on_device(np.stack([classes, columns]), device), n_classes, int(counts.max(initial=0)))
 
     def __call__(self, values: Tensor) -> Tensor:
         """Arrange values of all samples, (n_samples, …); the padding is 0."""
         padded = values.new_zeros(self.n_classes, self.n_columns, *values.shape[1:])
-        padded[self.classes, self.columns] = values
-        return padded
+        return padded.index_put_(tuple(self.places), values)
 
 
 class _Batch(NamedTuple):
@@ -91,11 +91,11 @@ class BoundaryTrainer:
         self.classes_cpu, self.weights_cpu = samples.classes.cpu().numpy(), samples.weights.cpu().numpy()
         # The mean weight is 1, so that the learning rate does not depend on the weights.
         self.weights = (samples.weights / samples.weights.mean()).to(samples.rows.dtype)
-        self.trained = ellipsoids.trained
+        self.trained, self.degenerate = ellipsoids.trained, torch.nonzero(ellipsoids.degenerate).flatten()
         self.centroids, self.radii = ellipsoids.centroids[self.trained], ellipsoids.radii[self.trained]
         #: Place of each class among those that are trained; −1 for the others.
-        self.places = torch.full_like(ellipsoids.degenerate, -1, dtype=torch.int64)
-        self.places[self.trained] = torch.arange(len(self.trained), device=self.places.device)
+        self.places = np.full(len(ellipsoids.degenerate), -1)
+        self.places[self.trained.cpu().numpy()] = np.arange(len(self.trained))
         n_trained = max(1, len(self.trained))  # with none, one part that is empty
         n_at_once = CLASSES_AT_ONCE if self.known.device.type == "cpu" else n_trained
         self.parts = [slice(start, start + n_at_once) for start in range(0, n_trained, n_at_once)]
@@ -140,10 +140,12 @@ class BoundaryTrainer:
         """Train on every sample once; returns the mean loss of the batches, a sum over the classes of all processes."""
         losses = [self.step(rows) for rows in shuffled_batches(len(self.known), self.settings.batch_size, self.rng)]
         self.shards.exchange(self.ellipsoids.components, self.trained)
-        return self.shards.total(float(np.mean(losses)), self.known.device)
+        # Read at the end of the epoch: at each read the host waits for the device.
+        values = torch.stack(losses).cpu().numpy()
+        return self.shards.total(float(values.mean(dtype=np.float64)), self.known.device)
 
-    def step(self, rows: np.ndarray) -> float:
-        """One optimiser step on a batch, (n_batch,) positions of known samples; returns its loss (eq. 16)."""
+    def step(self, rows: np.ndarray) -> Tensor:
+        """One optimiser step on a batch, (n_batch,) positions of known samples; returns its loss (eq. 16), ()."""
         self.optimizer.zero_grad()
         total = torch.zeros((), device=self.known.device, dtype=self.known.dtype)
         for loss in self.losses(rows):
@@ -151,17 +153,17 @@ class BoundaryTrainer:
             total += loss.detach()
         self.optimizer.step()
         self._write()
-        return total.item()
+        return total
 
     def _write(self) -> None:
         """Give the ellipsoids the matrices of the entries."""
-        degenerate, components = self.ellipsoids.degenerate, self.ellipsoids.components
+        components = self.ellipsoids.components
         with torch.no_grad():
             for part, entries in zip(self.parts, self.entries, strict=True):
                 if self.settings.shape != "full" or len(self.trained) < len(components):
                     components[self.trained[part]] = self._matrices(entries)
             # A degenerate class has no shape to learn: its matrix stays the identity.
-            components[degenerate] = torch.eye(components.shape[1], device=degenerate.device, dtype=components.dtype)
+            components[self.degenerate] = torch.eye(components.shape[1], device=components.device).to(components)
 
     def losses(self, rows: np.ndarray) -> Iterator[Tensor]:
         """Give the loss of a batch part by part; the sum is that of all trained classes (eq. 16).
@@ -174,24 +176,25 @@ class BoundaryTrainer:
             yield self._loss(self._matrices(entries), part, batch)
 
     def _batch(self, rows: np.ndarray) -> _Batch:
-        on_device = torch.from_numpy(rows).to(self.known.device)
-        batch, labels, kind = self.known[on_device], self.classes_cpu[rows], self.settings.negative_loss
-        negatives, others = batch[:0], None
+        device, labels, kind = self.known.device, self.classes_cpu[rows], self.settings.negative_loss
+        # Only samples of trained classes expand a matrix; all of them are mixed.
+        own = self.places[labels] >= 0
+        own_rows = on_device(rows[own], device)
+        arranged = _Arrangement.of(self.places[labels[own]], len(self.trained), device)
+        centroids = self.centroids[arranged.places[0]]
+        negatives, others = self.known[:0], None
         if kind in ("contraction", "adb_gen"):
+            batch = self.known[on_device(rows, device)]
             negatives = draw_negatives(
                 batch, labels, self.real_open, len(rows), self.settings, self.rng, self.weights_cpu[rows]
             )
         if kind == "clab":
             drawn = draw_others(labels, self.rng, self.weights_cpu[rows])
-            others = None if drawn is None else batch[torch.from_numpy(drawn).to(batch.device)]
-        # Only samples of trained classes expand a matrix; all of them are mixed.
-        own = self.places[self.classes[on_device]] >= 0
-        arranged = _Arrangement.of(self.places[self.classes[on_device[own]]], len(self.trained))
-        centroids = self.centroids[arranged.classes]
+            others = None if drawn is None else self.known[on_device(rows[drawn[own]], device)]
         return _Batch(
-            weights=arranged(self.weights[on_device[own]]),
-            deviations=arranged(batch[own] - centroids),
-            of_others=None if others is None else arranged(others[own] - centroids),
+            weights=arranged(self.weights[own_rows]),
+            deviations=arranged(self.known[own_rows] - centroids),
+            of_others=None if others is None else arranged(others - centroids),
             negatives=negatives,
             size=len(rows),
         )

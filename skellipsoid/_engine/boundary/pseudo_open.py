@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..common.devices import on_device
 from ..common.samples import Samples
 from .mixtures import draw_mixtures, draw_synthetic_classes
 from .settings import TrainingSettings
@@ -34,7 +35,7 @@ def draw_negatives(
     ]
     mixed = torch.cat([rows[:0], *(mixture.of(rows) for mixture in mixtures if mixture is not None)])
     chosen = rng.permutation(len(real_open))[: n_real if len(mixed) else n_wanted]
-    return torch.cat([mixed, real_open[torch.from_numpy(chosen).to(real_open.device)]])
+    return torch.cat([mixed, real_open[on_device(chosen, real_open.device)]])
 
 
 def draw_others(classes: np.ndarray, rng: np.random.Generator, weights: np.ndarray) -> np.ndarray | None:

@@ -3,13 +3,19 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
 
-#: Samples are scored in chunks of about this many bytes.
+#: Samples are processed in chunks of about this many bytes on a CPU, and where a GPU has little memory left.
 CHUNK_BYTES = 64 * 2**20
+#: Largest chunk on a GPU: larger ones are not faster.
+LARGEST_CHUNK_BYTES = 4 * 2**30
+#: Share of a GPU's free memory that a chunk may take.
+CHUNK_SHARE = 0.25
+_CPU = torch.device("cpu")
 #: Held by the thread that seeds torch's generators, or changes another setting of the whole process.
 PROCESS_STATE = threading.RLock()
 
@@ -34,7 +40,7 @@ def resolve_device(device: str | torch.device, *, fallback: bool = False) -> tor
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         resolved = torch.device(device)
-        torch.empty(1, device=resolved).item()  # on "meta" there are no values
+        _check_values(resolved)
     except (RuntimeError, AssertionError, TypeError, NotImplementedError, ImportError) as error:
         if fallback and isinstance(device, str | torch.device) and _is_known_type(device):
             return torch.device("cpu")
@@ -43,6 +49,12 @@ def resolve_device(device: str | torch.device, *, fallback: bool = False) -> tor
         )
         raise ValueError(msg) from error
     return resolved
+
+
+@lru_cache
+def _check_values(device: torch.device) -> None:
+    """Raise an error unless the device exists and has values, which "meta" has not; asked once, since it waits."""
+    torch.empty(1, device=device).item()
 
 
 def _is_known_type(device: str | torch.device) -> bool:
@@ -100,11 +112,25 @@ def explain_out_of_memory(what: str, remedies: str) -> Iterator[None]:
         raise MemoryError(msg) from error
 
 
-def row_chunks(n_rows: int, bytes_per_row: int) -> Iterator[slice]:
-    """Divide ``n_rows`` rows into slices of at most about ``CHUNK_BYTES`` each."""
-    size = max(1, CHUNK_BYTES // max(1, bytes_per_row))
+def chunk_bytes(device: torch.device) -> int:
+    """Memory of one chunk of samples."""
+    if device.type != "cuda":
+        return CHUNK_BYTES
+    unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    free = int(CHUNK_SHARE * (torch.cuda.mem_get_info(device)[0] + unused))
+    return max(CHUNK_BYTES, min(free, LARGEST_CHUNK_BYTES))
+
+
+def row_chunks(n_rows: int, bytes_per_row: int, device: torch.device = _CPU) -> Iterator[slice]:
+    """Divide ``n_rows`` rows into slices of at most about ``chunk_bytes`` each."""
+    size = max(1, chunk_bytes(device) // max(1, bytes_per_row))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
+
+
+def on_device(values: np.ndarray, device: torch.device) -> torch.Tensor:
+    """Copy an array to a device, without waiting for what the device has still to do."""
+    return torch.from_numpy(values).to(device, non_blocking=True)
 
 
 def to_numpy(values: Any) -> Any:

@@ -151,9 +151,11 @@ def pieces(distinct: Floats, classes: Integers) -> list[Integers]:
 
 
 def pairwise(rows: Floats) -> Floats:
-    """Distances of samples about a mean of 0, (n_samples, n_samples)."""
-    squares = np.einsum("ij,ij->i", rows, rows)
-    distances = rows @ rows.T
+    """Distances of samples, (n_samples, n_samples)."""
+    # Squares are those of differences from the median: a few far samples, which move the mean, would leave rounding.
+    centred = rows - np.median(rows, axis=0)
+    squares = np.einsum("ij,ij->i", centred, centred)
+    distances = centred @ centred.T
     distances *= -2
     distances += squares[:, np.newaxis]
     distances += squares
@@ -215,7 +217,7 @@ def _densities(block: Floats, rounding: Floats) -> list[tuple[_Density, float]]:
     spread[spread == 0] = 1
     found = []
     for unit in (np.ones(len(spread)), spread):
-        density = _density(pairwise((block - block.mean(axis=0)) / unit))
+        density = _density(pairwise(block / unit))
         if density is not None:
             found.append((density, _hidden(block / unit, rounding / unit**2)))
     return found
@@ -248,7 +250,7 @@ def _near(
     A class of a few distinct samples has no density to compare with. There, only samples that differ by less than an
     ``error`` are duplicates.
     """
-    distances, least = pairwise(block - block.mean(axis=0)), _hidden(block, rounding)
+    distances, least = pairwise(block), _hidden(block, rounding)
     condensed = squareform(distances, checks=False)
     tree = linkage(condensed, "complete")
     typical = _typical(tree, distances)

@@ -9,6 +9,7 @@ import importlib.util
 import json
 import os
 import socket
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -22,9 +23,11 @@ from safetensors import SafetensorError
 from torch import Tensor, nn
 from tqdm.std import tqdm
 
-from ..common.devices import PROCESS_STATE, kept_torch_state
+from ..common.devices import PROCESS_STATE, kept_torch_state, on_device
 from ..common.progress import progress_bar, quiet_libraries
 from .stored_text_model import StoredTextModel, TextModel, restore, restore_tokenizer, store
+from .token_table import PIECE_TOKENS, TokenTable, length_sorted_pieces
+from .tokenizer_rules import encode
 
 #: Models in installable packages: the package, the folder in it, the SHA-256 of the weights.
 _PACKAGED = {
@@ -36,8 +39,8 @@ _PACKAGED = {
 }
 #: Functions that may follow the linear layer, as modules.
 ACTIVATIONS: dict[str, type[nn.Module]] = {"identity": nn.Identity, "relu": nn.ReLU, "tanh": nn.Tanh}
-#: Padded tokens in one forward pass: large enough to keep the matrix products busy, small enough for the caches.
-PIECE_TOKENS = {"cpu": 512, "cuda": 32768}
+#: Held by the thread that moves a model.
+_MOVES = threading.Lock()
 #: Texts tokenised at once, so that memory does not grow with the data set.
 WINDOW = 8192
 
@@ -123,8 +126,12 @@ class TextBackbone:
         return bool(self._setting("lowers"))
 
     def to(self, device: torch.device) -> "TextBackbone":
-        """Move the model."""
-        self.model.to(device)
+        """Move the model, unless another thread has done so: replaced weights are lost to the one that computes."""
+        model = self.model
+        with _MOVES:
+            found = next(model.transformer.parameters()).device
+            if device.type != found.type or device.index not in (None, found.index):
+                model.to(device)
         return self
 
     def copy(self) -> "TextBackbone":
@@ -139,35 +146,16 @@ class TextBackbone:
         """Token ids of each text, special tokens included, truncated to ``longest``, not padded."""
         if self.lowers:
             texts = [text.lower() for text in texts]
-        encoded = self.model.tokenizer(list(texts), truncation=True, max_length=self.longest, padding=False)
-        ids: list[list[int]] = encoded["input_ids"]
-        return ids
+        return encode(self.model.tokenizer, texts, self.longest)
 
-    def pooled(self, tokens: Sequence[Sequence[int]], pooling: str, progress: tqdm | None = None) -> Tensor:
-        """Embed token lists, (n_texts, width of the pooled vector), rows in the given order."""
-        return self.in_pieces(tokens, lambda piece, device: self._forward(piece, pooling, device), progress)
-
-    def in_pieces(
-        self,
-        tokens: Sequence[Sequence[int]],
-        forward: Callable[[Sequence[Sequence[int]], torch.device], Tensor],
-        progress: tqdm | None = None,
-    ) -> Tensor:
-        """Call ``forward`` for a few texts at a time; gives its results in one tensor, rows in the given order.
-
-        Texts are sorted by length and divided into pieces with a bounded number of padded tokens, so that little is
-        computed for padding. Gradients are computed if they are enabled.
-        """
+    def table(self, tokens: Sequence[Sequence[int]]) -> TokenTable:
+        """Put token lists on the device of the model."""
         device = next(self.transformer.parameters()).device
-        lengths = np.array([len(ids) for ids in tokens])
-        rows, parts = [], []
-        for piece in length_sorted_pieces(lengths, PIECE_TOKENS.get(device.type, PIECE_TOKENS["cpu"])):
-            parts.append(forward([tokens[i] for i in piece], device))
-            rows.append(piece)
-            if progress is not None:
-                progress.update(len(piece))
-        positions = torch.from_numpy(np.argsort(np.concatenate(rows))).to(device)
-        return torch.cat(parts)[positions]
+        return TokenTable(tokens, device, self.model.tokenizer.pad_token_id or 0, self.longest)
+
+    def pooled(self, table: TokenTable, rows: np.ndarray, pooling: str, progress: tqdm | None = None) -> Tensor:
+        """Embed texts of a table, (n_rows, width of the pooled vector)."""
+        return in_pieces(table, rows, lambda ids, mask: self._forward(ids, mask, pooling), progress)
 
     def embed(self, texts: Sequence[str], pooling: str, *, verbose: int | bool = 0) -> Iterator[Tensor]:
         """Embed texts without dropout or gradients, one window of texts after the other."""
@@ -178,14 +166,16 @@ class TextBackbone:
                     window = self.tokenize(texts[start : start + WINDOW])
                     # Texts with the same tokens are embedded once, so that their vectors are exactly equal.
                     distinct: dict[tuple[int, ...], int] = {}
-                    rows = [distinct.setdefault(tuple(tokens), len(distinct)) for tokens in window]
-                    vectors = self.pooled(list(distinct), pooling, progress).float()[rows]
-                    progress.update(len(window) - len(distinct))
+                    rows = np.array([distinct.setdefault(tuple(tokens), len(distinct)) for tokens in window])
+                    table = self.table(list(distinct))
+                    vectors = self.pooled(table, np.arange(len(table)), pooling, progress).float()
+                    if len(distinct) < len(rows):
+                        vectors = vectors[on_device(rows, vectors.device)]
+                    progress.update(len(rows) - len(distinct))
                 yield vectors
 
-    def _forward(self, tokens: Sequence[Sequence[int]], pooling: str, device: torch.device) -> Tensor:
-        padded, mask = self.padded(tokens, device)
-        vectors = self.transformer(input_ids=padded, attention_mask=mask)[0]  # (n_texts, longest, width)
+    def _forward(self, ids: Tensor, mask: Tensor, pooling: str) -> Tensor:
+        vectors = self.transformer(input_ids=ids, attention_mask=mask)[0]  # (n_texts, longest, width)
         if pooling == "mean":
             return token_means(vectors, mask)
         if not len(self.model.after):
@@ -197,24 +187,14 @@ class TextBackbone:
         pooled: Tensor = features["sentence_embedding"]
         return pooled
 
-    def padded(self, tokens: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor, Tensor]:
-        """Token ids in one tensor, and 1 where there is one, each (n_texts, longest)."""
-        longest = max(len(ids) for ids in tokens)
-        padded = torch.full((len(tokens), longest), self.model.tokenizer.pad_token_id or 0)
-        mask = torch.zeros(len(tokens), longest, dtype=torch.long)
-        for row, ids in enumerate(tokens):
-            padded[row, : len(ids)] = torch.tensor(ids)
-            mask[row, : len(ids)] = 1
-        return padded.to(device), mask.to(device)
-
     def stored(self) -> StoredTextModel:
         """Give the model as plain data."""
         return self._stored or store(self.model)
 
     def tokenizer(self) -> Any:
-        """Give the tokenizer; the model is not built for it."""
+        """Give a tokenizer whose settings may be changed; the model is not built for it."""
         stored = self._stored  # another thread may build the model meanwhile
-        return self.model.tokenizer if stored is None else restore_tokenizer(stored)
+        return copy.deepcopy(self.model.tokenizer) if stored is None else restore_tokenizer(stored)
 
     def _setting(self, name: str) -> Any:
         """Give a setting of the model, which is not built for it."""
@@ -224,6 +204,26 @@ class TextBackbone:
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the model as plain data, with the weights on the CPU."""
         return {"_model": None, "_stored": self.stored(), "max_length": self.max_length}
+
+
+def in_pieces(
+    table: TokenTable, rows: np.ndarray, forward: Callable[[Tensor, Tensor], Tensor], progress: tqdm | None = None
+) -> Tensor:
+    """Call ``forward`` with the padded ids and the mask of a few texts at a time; gives its results in one tensor.
+
+    Texts are sorted by length and divided into pieces with a bounded number of padded tokens, so that little is
+    computed for padding. Gradients are computed if they are enabled.
+    """
+    lengths = table.lengths[rows]
+    pieces = length_sorted_pieces(lengths, PIECE_TOKENS.get(table.device.type, PIECE_TOKENS["cpu"]))
+    order = np.concatenate(pieces)
+    sorted_rows, places = on_device(np.stack([rows[order], np.argsort(order)]), table.device)
+    parts = []
+    for piece, chosen in zip(pieces, sorted_rows.split([len(piece) for piece in pieces]), strict=True):
+        parts.append(forward(*table.padded(chosen, int(lengths[piece[-1]]))))
+        if progress is not None:
+            progress.update(len(piece))
+    return torch.cat(parts)[places]
 
 
 def token_means(vectors: Tensor, mask: Tensor) -> Tensor:
@@ -275,18 +275,6 @@ def export(
 
 def _write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, indent=2), encoding="utf-8")
-
-
-def length_sorted_pieces(lengths: np.ndarray, most_tokens: int) -> list[np.ndarray]:
-    """Group texts of similar length into pieces whose padded size is at most ``most_tokens`` (or one text)."""
-    order = np.argsort(lengths, kind="stable")
-    pieces, start = [], 0
-    for stop in range(1, len(order) + 1):
-        # Sorted: the last text is the longest of its piece.
-        if stop == len(order) or (stop + 1 - start) * lengths[order[stop]] > most_tokens:
-            pieces.append(order[start:stop])
-            start = stop
-    return pieces
 
 
 def find_model(name: str) -> TextModel:

@@ -19,7 +19,8 @@ from torch import Tensor
 
 from ..common.devices import kept_torch_state
 from ..common.progress import progress_bar, quiet_libraries
-from .backbone import PIECE_TOKENS, WINDOW, hub_is_reachable, length_sorted_pieces
+from .backbone import WINDOW, hub_is_reachable
+from .token_table import PIECE_TOKENS, length_sorted_pieces
 
 #: Where the text stands in a prompt.
 TEXT_FIELD = "{text}"

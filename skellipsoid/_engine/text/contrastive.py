@@ -282,28 +282,30 @@ class _Trainer:
     def _run_epoch(self) -> float:
         """Run all stages; the loss is the sum of theirs, each a mean over texts."""
         self.objective.start_epoch()
-        loss = 0.0
+        losses: list[Tensor] = []
+        shares: list[float] = []
+        n_rows = len(self.training)
         for stage, optimizer, schedule in self.stages:
-            total, n_rows = 0.0, len(self.training)
             batches = [np.arange(n_rows)] if stage.whole else None
             for batch in batches or shuffled_batches(n_rows, self.settings.batch_size, self.rng):
-                total += self._step(stage, self.training[batch], optimizer) * len(batch)
+                losses += self._step(stage, self.training[batch], optimizer)
+                shares += [len(batch) / n_rows] * (len(losses) - len(shares))
                 schedule.step()
-            loss += total / n_rows
-        return loss
+        # Read at the end of the epoch: at each read the host waits for the device.
+        return float(np.dot(shares, torch.stack(losses).cpu().numpy()))
 
-    def _step(self, stage: Stage, batch: np.ndarray, optimizer: torch.optim.Optimizer) -> float:
-        """Step once along the gradients of all parts of the loss."""
+    def _step(self, stage: Stage, batch: np.ndarray, optimizer: torch.optim.Optimizer) -> list[Tensor]:
+        """Step once along the gradients of all parts of the loss; returns the parts, on the device."""
         optimizer.zero_grad()
-        total = 0.0
+        parts = []
         for loss in stage.losses(batch):
             loss.backward()  # type: ignore[no-untyped-call]
-            total += loss.item()
+            parts.append(loss.detach())
         self.shards.sum_gradients(self.of_features)
         if self.settings.max_grad_norm is not None:
             nn.utils.clip_grad_norm_(self.parameters, self.settings.max_grad_norm)
         optimizer.step()
-        return total
+        return parts
 
     def _score(self) -> float:
         """Give the accuracy on the validation texts, of the objective's classifier or of the nearest class mean."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ..common.devices import PROCESS_STATE
-from .backbone import TextBackbone, token_means
+from .backbone import TextBackbone, in_pieces, token_means
 from .rows import TokenRows
 
 
@@ -62,17 +62,17 @@ class LayerRows(TokenRows):
 
     def _layers(self, rows: np.ndarray, change: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
         transformer: Any = self.backbone.transformer
+        device = self.table.device.type
 
-        def forward(tokens: Sequence[Sequence[int]], device: torch.device) -> Tensor:
-            ids, mask = self.backbone.padded(tokens, device)
+        def forward(ids: Tensor, mask: Tensor) -> Tensor:
             embeddings = change(transformer.get_input_embeddings()(ids), mask)
-            with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
+            with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
                 found = transformer(inputs_embeds=embeddings, attention_mask=mask, output_hidden_states=True)
             # The first is what goes into the first layer. The last is what the model gives, often normalised.
             layers = [*found.hidden_states[1:-1], found.last_hidden_state]
             return torch.stack([token_means(vectors.float(), mask) for vectors in layers], dim=1)
 
-        return self.backbone.in_pieces([self.tokens[i] for i in rows], forward)
+        return in_pieces(self.table, rows, forward)
 
 
 def layer_list(transformer: nn.Module) -> nn.ModuleList:
@@ -112,9 +112,9 @@ def visit_layers(
         numbers of these texts. Gives a Boolean tensor: those that go on.
     """
     transformer = backbone.transformer
-    device = next(transformer.parameters()).device
-    ids, mask = backbone.padded(tokens, device)
-    running = torch.arange(len(tokens), device=device)
+    table = backbone.table(tokens)
+    running = torch.arange(len(tokens), device=table.device)
+    ids, mask = table.padded(running, int(table.lengths.max()))
 
     def pick(value: Any) -> Any:
         # What the model gives to every layer, such as the mask, still has all texts.

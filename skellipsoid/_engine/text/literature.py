@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ..common.devices import on_device
 from ..common.granular_balls import Limits, granular_balls
 from .literature_losses import (
     distance_aware_logits,
@@ -115,6 +116,7 @@ class DistanceAwareObjective(CrossEntropyObjective):
         super().__init__(learner)
         self.scale = scale
         self.classifier = nn.Linear(learner.width, learner.n_classes, bias=False).to(learner.device)
+        self.present = on_device(np.unique(learner.codes[learner.training]), learner.device)
         self.means = self._means()
 
     def start_epoch(self) -> None:
@@ -125,8 +127,8 @@ class DistanceAwareObjective(CrossEntropyObjective):
 
     def _means(self) -> Tensor:
         with torch.no_grad():
-            means, counts = self.learner.class_means()
-        return means[counts > 0]
+            means, _ = self.learner.class_means()
+        return means[self.present]
 
 
 class KCenterObjective(CrossEntropyObjective):
@@ -238,7 +240,7 @@ class GranularBallObjective(CrossEntropyObjective):
         limits = Limits(chosen.split_purity, chosen.split_size)
         balls = granular_balls(rows, classes, np.ones(len(rows)), limits, learner.rng)
         kept = [ball for ball in balls if ball.is_pure(chosen.min_purity)]
-        centers = [features[torch.from_numpy(ball.rows).to(features.device)].mean(0) for ball in kept]
+        centers = [features[on_device(ball.rows, features.device)].mean(0) for ball in kept]
         labels = torch.tensor([ball.label for ball in kept], dtype=torch.long, device=learner.device)
         return torch.stack(centers) if kept else features[:0], labels
 

@@ -4,6 +4,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from ..common.distances import euclidean
+
 
 def distance_aware_logits(features: Tensor, means: Tensor, weights: Tensor, scale: float) -> Tensor:
     """Logits of DA-ADB: s · ‖x'‖ / (1 + ‖x'‖) · cos(x', w_k) of x' = exp(d₂ − d₁) x.
@@ -22,7 +24,7 @@ def distance_aware_logits(features: Tensor, means: Tensor, weights: Tensor, scal
     """
     gaps = features.new_zeros(len(features))
     if len(means) > 1:
-        nearest = torch.cdist(features, means).topk(2, dim=1, largest=False).values
+        nearest = euclidean(features, means).topk(2, dim=1, largest=False).values
         gaps = nearest[:, 1] - nearest[:, 0]
     smallest = torch.finfo(features.dtype).tiny
     lengths = torch.sigmoid(gaps + features.norm(dim=1).clamp_min(smallest).log())
@@ -107,10 +109,10 @@ def granular_ball_loss(
     center_classes : Tensor of shape (n_balls,)
     n_classes : int
     """
-    distances = torch.cdist(features, centers)  # (n_samples, n_balls)
+    distances = euclidean(features, centers)  # (n_samples, n_balls)
     by_class = distances.new_full((len(features), n_classes), torch.inf)
     by_class = by_class.scatter_reduce(1, center_classes.expand(len(features), -1), distances, "amin")
-    has_ball = torch.bincount(center_classes, minlength=n_classes) > 0
+    has_ball = torch.zeros(n_classes, dtype=torch.bool, device=centers.device).index_fill(0, center_classes, True)
     finite = by_class.where(has_ball, 0.0)
     shares = functional.normalize(finite, p=1, dim=1).where(has_ball, torch.inf)
     takes_part = has_ball[classes]

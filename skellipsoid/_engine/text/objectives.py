@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ..common.devices import on_device
+from ..common.distances import euclidean
 from ..common.losses import supervised_contrastive_loss
 from ..common.shards import ALONE, Shards
 from .backbone import ACTIVATIONS
@@ -93,7 +95,7 @@ class Learner:
 
     def classes_of(self, chosen: np.ndarray) -> Tensor:
         """Classes of texts, (n_rows,)."""
-        return self._classes[torch.from_numpy(chosen).to(self.device)]
+        return self._classes[on_device(chosen, self.device)]
 
     def dropped(self, chosen: np.ndarray, dropout: float = 0.0) -> Tensor:
         """Features of texts with dropout in the text model, and a share ``dropout`` of the features set to 0."""
@@ -106,9 +108,10 @@ class Learner:
     def class_means(self) -> tuple[Tensor, Tensor]:
         """Give the means of the features of all training texts by class, and the number of texts of each."""
         features, classes = self.plain(self.training), self.classes_of(self.training)
-        sums = features.new_zeros(self.n_classes, features.shape[1]).index_add_(0, classes, features)
-        counts = torch.bincount(classes, minlength=self.n_classes)
-        return sums / counts.unsqueeze(1).clamp_min(1), counts
+        members = functional.one_hot(classes, self.n_classes)
+        counts = members.sum(0)
+        # A product: on a GPU ``index_add_`` adds in another order each time.
+        return (members.T.to(features.dtype) @ features) / counts.unsqueeze(1).clamp_min(1), counts
 
 
 class Objective:
@@ -177,7 +180,6 @@ def shown(features: Tensor, settings: TrainingSettings, dropout: float = 0.0) ->
 def nearest_mean(learner: Learner, features: Tensor) -> Tensor:
     """Class of the nearest class mean of the training texts."""
     means, counts = learner.class_means()
-    distances = torch.cdist(features, means)
+    found = euclidean(features, means)
     # A fold may have no text of a class.
-    distances[:, counts == 0] = torch.inf
-    return distances.argmin(1)
+    return found.masked_fill(counts == 0, torch.inf).argmin(1)

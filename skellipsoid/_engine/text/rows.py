@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ..common.devices import on_device
 from .backbone import TextBackbone
 
 #: Dropout of frozen embeddings for their two views (full fine-tuning uses the dropout of the text model). With 0.05,
@@ -56,7 +57,7 @@ class FrozenRows:
         return functional.dropout(self.plain(rows), HEAD_DROPOUT)
 
     def plain(self, rows: np.ndarray) -> Tensor:
-        return self.embeddings[torch.from_numpy(rows).to(self.embeddings.device)]
+        return self.embeddings[on_device(rows, self.embeddings.device)]
 
     def parameters(self) -> list[nn.Parameter]:
         return []
@@ -73,7 +74,7 @@ class TokenRows:
 
     def __init__(self, backbone: TextBackbone, texts: Sequence[str], pooling: str) -> None:
         self.backbone, self.pooling = backbone, pooling
-        self.tokens = backbone.tokenize(texts)
+        self.table = backbone.table(backbone.tokenize(texts))
         backbone.transformer.requires_grad_(True)
 
     def views(self, rows: np.ndarray) -> Tensor:
@@ -100,7 +101,7 @@ class TokenRows:
         return copied
 
     def _pooled(self, rows: np.ndarray) -> Tensor:
-        device = next(self.backbone.transformer.parameters()).device
-        with torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda"):
-            pooled = self.backbone.pooled([self.tokens[i] for i in rows], self.pooling)
+        device = self.table.device.type
+        with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
+            pooled = self.backbone.pooled(self.table, rows, self.pooling)
         return pooled.float()

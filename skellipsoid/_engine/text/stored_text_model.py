@@ -4,7 +4,6 @@ Only classes of transformers, tokenizers and sentence-transformers that are list
 are listed here, and from memory: no file, no address and no name of code in the data is ever followed.
 """
 
-import base64
 import json
 import math
 import re
@@ -18,6 +17,7 @@ from torch import Tensor, nn
 
 from ..common.devices import kept_torch_state
 from ..common.progress import quiet_libraries
+from .tokenizer_rules import check_rules, encode
 
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
 #: Names of both files of a stored text model.
@@ -56,10 +56,14 @@ _LAYERS = re.compile(r"n_layers?|num_\w*layers|num_hidden_groups|inner_group_num
 _MOST_POSITIONS = 2**20
 #: A limit of tokens above this stands for none.
 _NO_LIMIT = 2**31
-#: Most letters that a rule of a tokenizer puts into a text, or that a special token has.
-_LONGEST_RULE = 100
+#: The largest window of attention: Longformer lengthens every text to a multiple of it. Usual is 512.
+_LONGEST_WINDOW = 2048
+#: Most bytes of the tables that a model computes for itself, such as a mask of all positions of GPT-2.
+_MOST_TABLES = 2**28
 #: Short texts that a model must embed before it is given out: of words, of unknown characters, of nothing.
 _PROBES = ("one two", "\ufffd \U0001f600 x", "")
+#: Most tokens of such a text, special ones included.
+_MOST_PROBE_TOKENS = 100
 #: Modules after the transformer. Their settings are those that sentence-transformers itself saves.
 _MODULES = ("Pooling", "Normalize", "Dense", "LayerNorm", "Dropout")
 _ACTIVATIONS = ("Identity", "Tanh", "ReLU", "GELU", "SiLU", "Sigmoid", "LeakyReLU", "ELU", "Softplus")
@@ -155,6 +159,11 @@ def store(model: TextModel) -> StoredTextModel:
     # The rust tokenizer alone, without the truncation and padding of its last call.
     text = tokenizer.backend_tokenizer.to_str()
     rules = json.loads(text) | {"truncation": None, "padding": None}
+    try:
+        check_rules(rules)
+    except ValueError as error:
+        msg = f"The text model's tokenizer cannot be saved, because {error}; use another text model."
+        raise TypeError(msg) from error
     return StoredTextModel(
         description, {WEIGHTS: safetensors.torch.save(weights), TOKENIZER: json.dumps(rules).encode()}
     )
@@ -193,32 +202,13 @@ def restore_tokenizer(stored: StoredTextModel) -> Any:
 
     settings = check_description(stored.description)["tokenizer"]
     with _explained("its tokenizer"):
-        _check_rules(json.loads(stored.files[TOKENIZER]))
-        rules = Tokenizer.from_str(stored.files[TOKENIZER].decode())
+        rules = json.loads(stored.files[TOKENIZER])
+        check_rules(rules)
         build: Any = PreTrainedTokenizerFast
-        return build(tokenizer_object=rules, clean_up_tokenization_spaces=False, **settings)
-
-
-def _check_rules(rules: Any) -> None:
-    """Raise an error over rules of a tokenizer that would end the process, or would make texts far longer."""
-    if isinstance(rules, list):
-        for rule in rules:
-            _check_rules(rule)
-    if not isinstance(rules, dict):
-        return
-    for name, rule in rules.items():
-        if name == "precompiled_charsmap" and rule is not None:
-            # A trie of this many bytes stands first.
-            content = base64.b64decode(rule, validate=True)
-            n_bytes = int.from_bytes(content[:4], "little")
-            if len(content) < 4 or n_bytes % 4 or n_bytes > len(content) - 4:
-                msg = f"its precompiled_charsmap names {n_bytes} bytes, but has {len(content)}"
-                raise ValueError(msg)
-        elif name in ("content", "prepend") and isinstance(rule, str) and len(rule) > _LONGEST_RULE:
-            msg = f"a rule puts {len(rule)} letters into a text"
-            raise ValueError(msg)
-        elif name != "vocab":
-            _check_rules(rule)
+        # Written again: of a name that stands twice, the library would read another value than was checked.
+        return build(
+            tokenizer_object=Tokenizer.from_str(json.dumps(rules)), clean_up_tokenization_spaces=False, **settings
+        )
 
 
 def check_description(description: Any) -> dict[str, Any]:
@@ -353,6 +343,10 @@ def _check_sizes(kind: Any, config: Any, weights: Mapping[str, Tensor]) -> None:
     if not isinstance(positions, int) or positions > _MOST_POSITIONS:
         msg = f"the text model has {str(positions)[:80]} positions; at most {_MOST_POSITIONS} are allowed"
         raise ValueError(msg)
+    windows = getattr(config, "attention_window", None)
+    if max([windows] if isinstance(windows, int) else windows or [0]) > _LONGEST_WINDOW:
+        msg = f"the text model's attention_window is {str(windows)[:80]}; at most {_LONGEST_WINDOW} is allowed"
+        raise ValueError(msg)
     with _explained("its configuration"), torch.device("meta"):
         shapes = {name: tensor.shape for name, tensor in kind(config).state_dict().items()}
     for name, tensor in weights.items():
@@ -375,7 +369,10 @@ def _check_answers(model: TextModel) -> None:
         raise ValueError(msg)
     with _explained("its parts"), torch.inference_mode():
         for text in _PROBES:
-            ids = torch.tensor([model.tokenizer(text)["input_ids"]], dtype=torch.long)
+            ids = torch.tensor(encode(model.tokenizer, [text]), dtype=torch.long)
+            if ids.numel() > _MOST_PROBE_TOKENS:
+                msg = f"the tokenizer makes {ids.numel()} tokens of a text of {len(text)} letters"
+                raise ValueError(msg)
             if (
                 ids.numel()
                 and not model.transformer(input_ids=ids, attention_mask=ids.new_ones(ids.shape))[0].isfinite().all()

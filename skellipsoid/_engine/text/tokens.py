@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .backbone import WINDOW, TextBackbone, hub_is_reachable, not_found, packaged_model
+from .tokenizer_rules import encode
 
 #: Files of a text model that are not its weights.
 _WITHOUT_WEIGHTS = ("*.json", "*.txt", "*.model", "*.jinja")
@@ -76,9 +77,7 @@ class Tokenizer(NamedTuple):
         counts: list[int] = []
         for start in range(0, len(texts), WINDOW):
             window = [text.lower() if self.lower else text for text in texts[start : start + WINDOW]]
-            # verbose=False: no message for each text that is too long.
-            encoded = self.tokenizer(window, truncation=False, padding=False, verbose=False)
-            counts += [len(ids) for ids in encoded["input_ids"]]
+            counts += [len(ids) for ids in encode(self.tokenizer, window)]
         return np.array(counts, dtype=np.int64)
 
 

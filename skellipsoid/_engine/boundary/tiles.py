@@ -1,0 +1,172 @@
+"""Rows in tiles of one class, so that the axes of all classes act in a few products.
+
+A loop over classes costs several kernels for each class. Here rows are sorted by their class into tiles of equal size,
+and the axes of the classes are padded with zeros to equal numbers: one batched product serves all tiles. The number of
+operators does not depend on the number of classes, and on a GPU nothing is read back.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+#: Most places of a tile on a GPU, where the number of tiles is not read back: all that there may be are computed.
+MOST_PLACES = 128
+#: Places of the first tile of each class, relative to the mean number of rows of a class.
+ROOM = 1.25
+#: Memory of padded axes relative to that of the axes, at most.
+MOST_PADDING = 2
+#: Classes for each row above which no class has a tile of its own: copying the axes of the rows' classes is then faster
+#: than reading those of all classes.
+FEW_ROWS = 4
+
+
+def reads_are_free(device: torch.device) -> bool:
+    """Whether the host reads a number without waiting for the device."""
+    return device.type == "cpu"
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Places of rows in tiles; all rows of a tile are of one class.
+
+    The first ``n_first`` tiles are those of all classes in their order, and the others hold the rows that are left.
+    Row 0 fills places that are not used. If there are few rows, each is a tile, and there are no first tiles.
+    """
+
+    sources: Tensor  # (n_tiles * size,) row of each place
+    classes: Tensor  # (n_tiles - n_first,) of the other tiles
+    places: Tensor  # (n_rows,) of each row
+    size: int
+    n_first: int
+
+    @classmethod
+    def of(cls, classes: Tensor, n_classes: int) -> "Tiles":
+        """Sort rows of these classes into tiles."""
+        n_rows, device = len(classes), classes.device
+        if FEW_ROWS * n_rows < n_classes:
+            own = torch.arange(n_rows, device=device)
+            return cls(own, classes, own, 1, 0)
+        reads = reads_are_free(device)
+        size = 8 * int(np.ceil(max(1, n_rows) * ROOM / n_classes / 8))
+        size = size if reads else min(size, MOST_PLACES)
+        ordered, order = classes.sort(stable=True)
+        starts = torch.searchsorted(ordered, torch.arange(n_classes + 1, device=device))
+        n_more = (starts.diff() - 1).clamp_min(0) // size  # tiles beside the first one
+        ends = n_more.cumsum(0)
+        n_others = int(ends[-1]) if reads else n_rows // size
+        # The place of a row among those of its class goes on from the first tile to the others.
+        ranks = torch.arange(n_rows, device=device) - starts[ordered]
+        others = (n_classes + ends - n_more - 1) * size
+        found = ranks + torch.where(ranks < size, ordered * size, others[ordered])
+        sources = order.new_zeros((n_classes + n_others) * size).scatter_(0, found, order)
+        places = torch.empty_like(order).scatter_(0, order, found)
+        tiles = torch.arange(n_others, device=device)
+        of_others = torch.searchsorted(ends, tiles, right=True).clamp_max_(n_classes - 1)
+        return cls(sources, of_others, places, size, n_classes)
+
+    def gather(self, rows: Tensor) -> Tensor:
+        """Put rows in their places, (n_tiles, size, …)."""
+        if not self.n_first:
+            return rows.unsqueeze(1)
+        shape = len(self.sources) // self.size, self.size, *rows.shape[1:]
+        return rows.index_select(0, self.sources).view(shape)
+
+    def scatter(self, values: Tensor) -> Tensor:
+        """Take what was computed in each place back to its row, (n_rows, …)."""
+        found = values.flatten(0, 1)
+        return found.index_select(0, self.places) if self.n_first else found
+
+    def product(self, values: Tensor, by_class: Tensor) -> Tensor:
+        """Multiply tiles, (n_tiles, size, …, n), by the matrices of their classes, (n_classes, n, m)."""
+        given = values.flatten(1, -2)
+        if not self.n_first:
+            found = torch.bmm(given, by_class.index_select(0, self.classes))
+        else:
+            found = torch.bmm(given[: self.n_first], by_class)
+            if len(self.classes):
+                found = torch.cat([found, torch.bmm(given[self.n_first :], by_class.index_select(0, self.classes))])
+        return found.view(*values.shape[:-1], by_class.shape[2])
+
+
+class Bucket(NamedTuple):
+    """Classes with about equally many axes."""
+
+    axes: Tensor  # (n_own, n_axes, n_features) zeros pad
+    weights: Tensor  # (n_own, n_axes, n_weightings) zeros pad
+    ranks: list[int]  # (n_own,) numbers of axes without padding
+
+    def squared_norms(self, rows: Tensor, classes: Tensor) -> Tensor:
+        """Σ_j w_j ⟨v_j, x⟩² of rows x by the axes of their classes, (n_rows, n_weightings)."""
+        tiles = Tiles.of(classes, len(self.axes))
+        squares = tiles.product(tiles.gather(rows), self.axes.transpose(1, 2)).square_()
+        return tiles.scatter(tiles.product(squares, self.weights))
+
+
+@dataclass(frozen=True)
+class PaddedAxes:
+    """Axes of all classes and one or several weights of each axis, padded to equal numbers within buckets of classes.
+
+    Padding at most doubles the memory of the axes.
+    """
+
+    buckets: list[Bucket]
+    members: list[Tensor]  # of each bucket, (n_own,)
+    bucket: Tensor  # (n_classes,) of each class
+    place: Tensor  # (n_classes,) of each class in its bucket
+
+    @classmethod
+    def of(cls, axes: Tensor, weights: Tensor, starts: list[int]) -> "PaddedAxes":
+        """Pad the axes of all classes, (n_axes of all, n_features), with weights (n_axes of all, n_weightings)."""
+        members = like_ranks(np.diff(starts))
+        buckets = [_padded(axes, weights, np.array(starts), own) for own in members]
+        found = [torch.from_numpy(own).to(axes.device) for own in members]
+        bucket = torch.empty(len(starts) - 1, dtype=torch.int64, device=axes.device)
+        place = torch.empty_like(bucket)
+        for number, own in enumerate(found):
+            bucket[own], place[own] = number, torch.arange(len(own), device=axes.device)
+        return cls(buckets, found, bucket, place)
+
+    def squared_norms(self, rows: Tensor, classes: Tensor) -> Tensor:
+        """Σ_j w_j ⟨v_j, x⟩² of rows x by the axes of their classes, (n_rows, n_weightings)."""
+        if len(self.buckets) == 1:
+            return self.buckets[0].squared_norms(rows, classes)
+        found = rows.new_empty(len(rows), self.buckets[0].weights.shape[2])
+        buckets = self.bucket[classes]
+        counts = (buckets == torch.arange(len(self.buckets), device=rows.device).unsqueeze(1)).sum(1).tolist()
+        for bucket, own in zip(self.buckets, torch.split(buckets.argsort(stable=True), counts), strict=True):
+            if len(own):
+                found[own] = bucket.squared_norms(rows.index_select(0, own), self.place[classes[own]])
+        return found
+
+
+def like_ranks(ranks: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Divide classes into buckets in which padding at most doubles the memory, of falling rank."""
+    rest = np.argsort(-ranks, kind="stable")
+    found = []
+    while len(rest):
+        own = ranks[rest]
+        fits = own[0] * len(own) <= MOST_PADDING * own.sum()
+        n_own = len(own) if fits else int((MOST_PADDING * own > own[0]).sum())
+        found.append(np.sort(rest[:n_own]))
+        rest = rest[n_own:]
+    return found
+
+
+def _padded(axes: Tensor, weights: Tensor, starts: NDArray[np.int64], members: NDArray[np.int64]) -> Bucket:
+    ranks = np.diff(starts)[members]
+    shape = len(members), int(ranks.max())
+    if shape[0] * shape[1] == len(axes):  # all classes, and no padding: nothing is copied
+        return Bucket(axes.view(*shape, axes.shape[1]), weights.view(*shape, weights.shape[1]), ranks.tolist())
+    inside = np.arange(shape[1]) < ranks[:, np.newaxis]
+    given = (starts[members][:, np.newaxis] + np.arange(shape[1]))[inside]
+    place, source = (torch.from_numpy(found).to(axes.device) for found in (np.flatnonzero(inside), given))
+
+    def pad(values: Tensor) -> Tensor:
+        padded = values.new_zeros(shape[0] * shape[1], values.shape[1])
+        return padded.index_copy_(0, place, values[source]).view(*shape, values.shape[1])
+
+    return Bucket(pad(axes), pad(weights), ranks.tolist())

@@ -1,0 +1,178 @@
+"""Promise: ``predict --keep-columns`` gives the rows of a file back as they are, with the answers beside them."""
+
+import csv
+import io
+import json
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.pipeline import Pipeline
+
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, explain, load, save
+from skellipsoid.baselines import KNNOpenSetClassifier
+from skellipsoid.cli import main
+
+SCORES = ["answer", "margin", "p_value", "nearest_class"]
+ADDED = [*SCORES, "nearest_text", "nearest_text_label"]
+HEADER = ["id", " message", "when", "note"]
+ROWS = [
+    ["007", "wake me at six", "2024-03-01", "a, b"],
+    ["008", " rain;\ntomorrow", "", 'say "hi" '],
+    ["009", "tell a joke", "2024-03-03", "\x1b[2Jé"],
+]
+
+
+@pytest.fixture(scope="module")
+def keeping(tiny_model, texts, labels, tmp_path_factory):
+    """A model that keeps its training texts."""
+    encoder = SupConTextEncoder(tiny_model, finetune="none", keep_texts=True, random_state=0)
+    folder = tmp_path_factory.mktemp("keeping") / "model"
+    save(Pipeline([("enc", encoder), ("clf", EllipsoidOpenSetClassifier(random_state=0))]).fit(texts, labels), folder)
+    return folder
+
+
+def write(path, rows, delimiter=",", encoding="utf-8", **options):
+    with path.open("w", encoding=encoding, newline="") as file:
+        csv.writer(file, delimiter=delimiter, **options).writerows(rows)
+    return path
+
+
+def answered(capsys, model, path, *options):
+    words = ["predict", "--model", model, "--data", path, "--keep-columns", "--quiet", *options]
+    assert main([str(word) for word in words]) == 0
+    return capsys.readouterr().out
+
+
+def expected(model, n_neighbors=1):
+    """What is added to the three rows."""
+    texts = [row[1].strip() for row in ROWS]
+    why = explain(load(model), texts, n_axes=0, n_neighbors=n_neighbors)
+    columns = [why.answer, np.round(why.margin.astype(float), 4), np.round(why.p_value, 4), why.nearest_class]
+    if n_neighbors:
+        columns += [why.neighbor_1, why.neighbor_label_1]
+    return [list(map(str, values)) for values in zip(*columns, strict=True)]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_a_table_keeps_its_cells_its_delimiter_and_its_header(keeping, tmp_path, capsys, delimiter):
+    path = write(tmp_path / "mine.csv", [HEADER, *ROWS], delimiter)
+    found = list(csv.reader(io.StringIO(answered(capsys, keeping, path), newline=""), delimiter=delimiter))
+    assert found[0] == ["id", "message", "when", "note", *ADDED]
+    assert found[1:] == [row + more for row, more in zip(ROWS, expected(keeping), strict=True)]
+
+
+def test_a_table_without_a_header_gets_none(saved, tmp_path, capsys):
+    path = write(tmp_path / "mine.csv", [row[:3] for row in ROWS])
+    found = list(csv.reader(io.StringIO(answered(capsys, saved, path, "--text-column", "2"), newline="")))
+    assert found == [row[:3] + more for row, more in zip(ROWS, expected(saved, 0), strict=True)]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "cp1252", "utf-8"])
+def test_excel_can_read_what_excel_wrote(saved, tmp_path, capsys, encoding):
+    path = write(tmp_path / "mine.csv", [HEADER, *([*row[:3], "é"] for row in ROWS)], ";", encoding)
+    out = answered(capsys, saved, path)
+    assert out.startswith("\ufeff") == (encoding != "utf-8")
+    assert [row["note"] for row in csv.DictReader(io.StringIO(out), delimiter=";")] == ["é"] * 3
+
+
+@pytest.mark.parametrize("name", ["mine.jsonl", "mine.json"])
+def test_records_keep_their_values(keeping, tmp_path, capsys, name):
+    records = [{"id": i, "text": row[1], "meta": {"a": [1, None]}, "cost": 0.1} for i, row in enumerate(ROWS)]
+    lines = map(json.dumps, records)
+    (tmp_path / name).write_text("\n".join(lines) if name.endswith("l") else json.dumps(records), encoding="utf-8")
+    found = [json.loads(line) for line in answered(capsys, keeping, tmp_path / name).splitlines()]
+    assert [list(record) for record in found] == [["id", "text", "meta", "cost", *ADDED]] * 3
+    assert [{key: record[key] for key in records[0]} for record in found] == records
+    assert [[str(record[key]) for key in ADDED] for record in found] == expected(keeping)
+
+
+def test_parquet_keeps_its_types(keeping, tmp_path, capsys):
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"n": pd.array([1, None, 3], dtype="Int64"), "text": [row[1] for row in ROWS]})
+    frame["when"] = pd.to_datetime(["2024-03-01", None, "2024-03-03"])
+    frame.to_parquet(tmp_path / "mine.parquet")
+    path = tmp_path / "out" / "mine.parquet"
+    assert f"are in {path.parent}" in answered(capsys, keeping, tmp_path / "mine.parquet", "--out", path.parent)
+    found = pd.read_parquet(path)
+    pd.testing.assert_frame_equal(found[["n", "text", "when"]], frame)
+    assert [list(map(str, row)) for row in found[ADDED].to_numpy().tolist()] == expected(keeping)
+    out = tmp_path / "open"
+    answered(capsys, keeping, tmp_path / "mine.parquet", "--out", out, "--open-only")
+    is_open = found.answer == "-1"
+    assert pd.read_parquet(out / path.name).n.tolist() == found.n[is_open].tolist()
+    frame.assign(text="wake me at six").to_parquet(tmp_path / "known.parquet")
+    answered(capsys, keeping, tmp_path / "known.parquet", "--out", out, "--open-only")
+    empty = pd.read_parquet(out / "known.parquet")
+    assert (len(empty), empty.dtypes.to_dict()) == (0, found.dtypes.to_dict())
+    words = ["predict", "--model", str(keeping), "--data", str(tmp_path / "mine.parquet"), "--keep-columns"]
+    assert main(words) == 2
+    assert "--keep-columns writes parquet to files alone; pass --out with a folder" in capsys.readouterr().err
+
+
+def test_files_of_a_folder_keep_their_format_and_the_run_goes_on(saved, tmp_path, capsys):
+    write(tmp_path / "a.csv", [HEADER, *ROWS], ";")
+    (tmp_path / "b.json").write_text(json.dumps([{"text": "rain"}]), encoding="utf-8")
+    (tmp_path / "c.log").write_text("wake me, please\n", encoding="utf-8")
+    out = tmp_path / "out"
+    for done in ("", "; 3 had their answers already"):
+        assert answered(capsys, saved, tmp_path / "*.*", "--out", out).endswith(f"are in {out}{done}\n")
+    names = sorted(path.name for path in out.iterdir())
+    assert names == ["a.csv", "b.jsonl", "c.log", "predict.answered", "predict.json"]
+    assert (out / "a.csv").read_text(encoding="utf-8").startswith(";".join(["id", "message", "when", "note", *SCORES]))
+    assert (out / "c.log").read_text(encoding="utf-8").startswith("wake me, please\t")
+    words = ["predict", "--model", str(saved), "--data", str(tmp_path / "*.csv"), "--out", str(out)]
+    assert main(words) == 2
+    assert "holds answers of other options" in capsys.readouterr().err
+
+
+def test_the_labelling_queue_holds_open_texts_alone(saved, texts, open_texts, tmp_path, capsys, give_input):
+    lines = [*texts, *open_texts]
+    is_open = load(saved).predict(lines) == "-1"
+    assert 0 < is_open.sum() < len(lines)
+    wanted = [line for line, opened in zip(lines, is_open, strict=True) if opened]
+    for options in ([], ["--json"], ["--scores"]):
+        give_input("\n".join(lines))
+        assert main(["predict", "--model", str(saved), "--open-only", *options]) == 0
+        out = capsys.readouterr().out.splitlines()
+        read = [json.loads(line)["text"] if options == ["--json"] else line.split("\t")[-1] for line in out]
+        assert read == wanted
+    path = write(tmp_path / "mine.csv", [["text", "row"], *((line, i) for i, line in enumerate(lines))])
+    rows = list(csv.DictReader(io.StringIO(answered(capsys, saved, path, "--open-only"))))
+    assert [int(row["row"]) for row in rows] == np.flatnonzero(is_open).tolist()
+    path = write(tmp_path / "known.csv", [["text", "row"], (lines[int(np.argmin(is_open))], 0)])
+    assert answered(capsys, saved, path, "--open-only") == f"text,row,{','.join(SCORES)}\n"
+
+
+def test_a_model_of_another_method_adds_its_answer(saved, texts, labels, tmp_path, capsys):
+    encoder = load(saved)[0]
+    other = KNNOpenSetClassifier(n_neighbors=2).fit(encoder.transform(texts), labels)
+    save(Pipeline([("enc", encoder), ("clf", other)]), tmp_path / "model")
+    out = answered(capsys, tmp_path / "model", write(tmp_path / "mine.csv", [HEADER, *ROWS]))
+    assert out.splitlines()[0] == "id,message,when,note,answer"
+
+
+def test_a_terminal_gets_such_rows_escaped(saved, tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    out = answered(capsys, saved, write(tmp_path / "mine.csv", [HEADER, *ROWS]))
+    assert r"\u001b[2Jé" in out
+    assert '" rain;\ntomorrow"' in out
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (["--json"], "--keep-columns writes all scores in the format of the file; leave --json out."),
+        (["--explain"], "--keep-columns writes all scores in the format of the file; leave --explain out."),
+        ([], "has a column 'answer' already, which the answers need; rename it in the file."),
+    ],
+)
+def test_what_cannot_be_kept_is_one_sentence(saved, tmp_path, capsys, options, sentence):
+    path = write(tmp_path / "mine.csv", [["text", "answer"], ("rain", "old")])
+    words = ["predict", "--model", str(saved), "--data", str(path), "--keep-columns", "--quiet"]
+    assert main([*words, *options]) == 2
+    out, err = capsys.readouterr()
+    assert (out, sentence in err) == ("", True)
+    assert main([*words[:3], "--keep-columns"]) == 2
+    assert "--keep-columns keeps the columns of the file of --data" in capsys.readouterr().err

@@ -1,0 +1,68 @@
+"""Counts what torch is asked to do: operators, and values that the host waits for."""
+
+from collections import Counter
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from skellipsoid._engine.common.shards import Shards
+from skellipsoid._engine.text.contrastive import _Trainer
+
+#: Operators that read a value of a tensor on the host: on CUDA the host waits for the device.
+_READS = {
+    *("_local_scalar_dense", "nonzero", "masked_select", "bincount", "unique_dim", "_unique2", "unique_consecutive"),
+    *("repeat_interleave", "equal", "is_nonzero"),
+}
+
+
+class Operators(TorchDispatchMode):
+    """Counts operators by name, reads among them, copies to another device, and those that the host waits for."""
+
+    def __init__(self):
+        super().__init__()
+        self.counts, self.reads, self.copies, self.waits = Counter(), Counter(), 0, 0
+
+    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        name = operator._schema.name.removeprefix("aten::")
+        self.counts[name] += 1
+        if name in _READS:
+            self.reads[name] += 1
+        if name in ("index", "index_put", "index_put_") and any(
+            index is not None and index.dtype == torch.bool for index in args[1]
+        ):
+            self.reads["Boolean index"] += 1
+        if name == "_to_copy" and kwargs.get("device", args[0].device) != args[0].device:
+            self.copies += 1
+            self.waits += not kwargs.get("non_blocking")
+        return operator(*args, **kwargs)
+
+    @property
+    def total(self):
+        """Number of operators."""
+        return self.counts.total()
+
+
+def trainer_of(rows, classes, projection, settings):
+    """What ``train_projection`` runs, for four classes."""
+    return _Trainer(rows, classes, 4, projection, settings, 0, None, 0, Shards())
+
+
+class HostCopies:
+    """Lets a training run on torch's device ``meta``, where every read of a value but ``cpu()`` is an error.
+
+    ``shapes`` are those of the tensors that were copied to the host.
+    """
+
+    def __init__(self, monkeypatch):
+        self.shapes = []
+        monkeypatch.setattr(torch.Tensor, "cpu", lambda tensor: self._copied(tensor))
+        for name in ("Adam", "AdamW"):  # there is no fused one for this device
+            optimizer = getattr(torch.optim, name)
+            monkeypatch.setattr(
+                torch.optim, name, lambda *given, optimizer=optimizer, fused, **options: optimizer(*given, **options)
+            )
+
+    def _copied(self, tensor):
+        self.shapes.append(tuple(tensor.shape))
+        return torch.zeros(tensor.shape, dtype=tensor.dtype)
