@@ -2,8 +2,8 @@
 
 MiniLM is tuned as a whole, or a head is trained without cross-fitting; a tenth of the texts of a class is held out. The
 classifier is fitted to the features as they are (*plain*), or to those of ``fit_transform``, spread as those held out
-(*spread*), or it is given the known rows of one half of the development rows as ``X_val``. Development rows judge, those
-of all other classes being open; *rest* is their other half, which judges ``X_val``.
+(*spread*), or it is given the known rows of one half of the development rows as ``X_val``. Development rows judge,
+those of all other classes being open; *rest* is their other half, which judges ``X_val``.
 
     python benchmarks/features.py --data-home ../shared/data
     python benchmarks/tuned_size.py --data-home ../shared/data head     # 20 minutes on one core, resumes

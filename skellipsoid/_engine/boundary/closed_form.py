@@ -251,7 +251,8 @@ class _Validator:
     def with_fresh(self, held_out: HeldOut, fresh: Samples, shapes: LeftOutShapes, share: float) -> HeldOut:
         """Scale the distances of left-out samples to those of validation samples, and append the latter."""
         rows = fresh.rows.double() - self.frame.origin
-        assigned, margins = shapes.shapes(share, 1.0, self.growths(held_out.mean_error)).assigned(rows)
+        scorer = shapes.shapes(share, 1.0, self.growths(held_out.mean_error)).scorer()
+        assigned, margins = scorer.assigned(rows)
         sets = fresh.sets + 1 + int(held_out.sets.max(initial=-1))
         found = HeldOut.of(held_out.n_classes, KNOWN, 1 - margins, assigned, fresh.classes, fresh.counted_weights, sets)
         return held_out.with_fresh(found)
