@@ -157,8 +157,7 @@ def store(model: TextModel) -> StoredTextModel:
             weights[name] = tensor.detach().cpu().contiguous()
         seen.add(place)
     # The rust tokenizer alone, without the truncation and padding of its last call.
-    text = tokenizer.backend_tokenizer.to_str()
-    rules = json.loads(text) | {"truncation": None, "padding": None}
+    rules = json.loads(tokenizer.backend_tokenizer.to_str()) | {"truncation": None, "padding": None}
     try:
         check_rules(rules)
     except ValueError as error:
