@@ -15,7 +15,6 @@ from .._shared_docs import shared_docs
 from .._state_rules import (
     CLASSIFIER,
     COUNT,
-    NUMBER,
     POSITIVE,
     THRESHOLDED,
     Rule,

@@ -262,7 +262,7 @@ def find_scale(features: NDArray[np.floating], mean: Floats, weights: Floats) ->
     return usable_scale(float(np.sqrt(weights @ squares)), mean, features.dtype)
 
 
-def unit_rows(features: NDArray[np.floating]) -> NDArray[np.floating]:
+def unit_rows(features: NDArray[Any]) -> NDArray[Any]:
     """Rows of length 1, in any units; rows of zeros stay.
 
     scikit-learn's ``normalize`` takes rows shorter than ten times the rounding for zeros.
