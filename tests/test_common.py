@@ -9,6 +9,7 @@ import pickle
 import random
 import sys
 import warnings
+from itertools import product
 from unittest import mock
 
 import joblib
@@ -820,6 +821,20 @@ def check_open_set_outlying_rows_are_left_out_and_named(classifier):
         classifier.fit(spoilt, y)
     if has_boundary(classifier):
         assert (classifier.fit(X, y).predict(spoilt[[7]]) == -1).all()
+
+
+def check_open_set_units_change_no_decision(classifier):
+    X, y = blobs(rows=40)
+    rows = np.concatenate([blobs(rows=40, seed=5)[0], scattered()])
+    kinds = [classifier]
+    if "normalize" in classifier.get_params():
+        kinds.append(clone(classifier).set_params(normalize=True))
+    for kind, dtype in product(kinds, (np.float64, np.float32)):
+        answers = clone(kind).fit(X.astype(dtype), y).predict(rows.astype(dtype))
+        assert 0 < (answers == -1).mean() < 1
+        for unit in (1e-30, 1e-6, 1e6, 1e15):
+            others = clone(kind).fit((X * unit).astype(dtype), y).predict((rows * unit).astype(dtype))
+            assert (others != answers).mean() <= 0.01, (unit, dtype)  # rounding may move a sample over a boundary
 
 
 OPEN_SET_CHECKS = [

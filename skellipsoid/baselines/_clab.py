@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.preprocessing import normalize
 from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
 from .._engine.boundary.radii import RadiusSettings, learn_radii
 from .._engine.common.devices import resolve_device, resolve_seed
+from .._engine.common.samples import unit_rows
 from .._engine.common.training import auto_batch_size
 from .._shared_docs import shared_docs
 from .._state_rules import TRAINED, Rule
@@ -165,7 +165,7 @@ class CLABClassifier(CentroidBallClassifier):
 
     def _coordinates(self, X: NDArray[Any]) -> Floats:
         rows = X.astype(np.float64, copy=False)
-        return np.asarray(normalize(rows)) if self.normalize else rows
+        return unit_rows(rows) if self.normalize else rows
 
     def _find_radii(self, rows: Floats, classes: Integers, weights: Floats) -> Floats:
         device = resolve_device(self.device)

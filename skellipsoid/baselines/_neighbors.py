@@ -7,19 +7,29 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
-from sklearn.preprocessing import normalize
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._base import BaseOpenSetClassifier
-from .._engine.common.samples import Gathered
+from .._engine.common.samples import Gathered, find_scale, unit_rows
 from .._shared_docs import shared_docs
-from .._state_rules import CLASSIFIER, COUNT, POSITIVE, THRESHOLDED, Rule, Sizes, floats, integers, refuse, rises
+from .._state_rules import (
+    CLASSIFIER,
+    COUNT,
+    POSITIVE,
+    THRESHOLDED,
+    Rule,
+    Sizes,
+    floats,
+    integers,
+    refuse,
+    rises,
+)
 from ._covariance import class_means
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
 #: LOF of a row beyond which ``contamination="auto"`` takes it for an outlier, as in scikit-learn.
 _AUTO_FACTOR = 1.5
-#: As in scikit-learn: a density stays finite where neighbours are equal.
+#: As in scikit-learn, but in units of ``scale_``: a density stays finite where neighbours are equal.
 _SMALLEST_REACH = 1e-10
 
 
@@ -128,7 +138,7 @@ class KNNOpenSetClassifier(ThresholdedClassifier):
         self.n_neighbors_ = min(self.n_neighbors, int(np.bincount(self._row_classes).min()))
 
     def _coordinates(self, X: Floats) -> Floats:
-        return normalize(X) if self.normalize else X
+        return unit_rows(X) if self.normalize else X
 
     def _score(self, X: Floats) -> Scored:
         distances, neighbors = nearest(self._rows, self._coordinates(X), self.n_neighbors_)
@@ -210,6 +220,9 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
         A sample is open if −LOF is below the threshold of its class; ``score_samples`` is −LOF minus the threshold.
         All are equal with ``scope="all"``.
 
+    scale_ : float
+        Root mean squared distance of the known samples to their mean. Densities are in its units.
+
     {offset unused_groups features}
 
     See Also
@@ -251,6 +264,7 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
     _state: ClassVar[dict[str, Rule]] = {
         **CLASSIFIER,
         "centroids_": floats("n_classes", "n_features"),
+        "scale_": POSITIVE,
         "_rows": floats("n_rows", "n_features"),
         "_starts": integers("n_starts", rises_to="n_rows"),
         "_reaches": floats("n_rows"),
@@ -292,7 +306,9 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
         rows, classes = X[kept].astype(np.float64, copy=False), classes[kept]
         n_classes = len(self.classes_)
         counts = np.array([len(rows)]) if self.scope == "all" else np.bincount(classes)
-        self._rows, self._starts = rows, np.cumsum([0, *counts])
+        shares = np.full(len(rows), 1 / len(rows))
+        self.scale_ = find_scale(X[kept], shares @ rows, shares)
+        self._rows, self._starts = rows / self.scale_, np.cumsum([0, *counts])
         self.centroids_, _ = class_means(rows, classes, np.ones(len(rows)), n_classes)
         self._reaches, self._densities = np.zeros(len(rows)), np.zeros(len(rows))
         fitted = {part: self._fit_part(part) for part in np.flatnonzero(counts > 1).tolist()}
@@ -334,7 +350,7 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
     def _outlier_factors(self, part: int, X: Floats) -> Floats:
         """LOF of new rows in a part."""
         own = slice(self._starts[part], self._starts[part + 1])
-        rows = self._rows[own]
+        rows, X = self._rows[own], X / self.scale_
         if len(rows) == 1:
             return np.asarray(np.linalg.norm(X - rows, axis=1) / self._unit)
         distances, neighbors = nearest(rows, X, min(self.n_neighbors, len(rows) - 1))

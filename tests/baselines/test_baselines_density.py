@@ -188,7 +188,7 @@ def test_lof_of_all_samples_is_scikit_learns_on_all_of_them():
     clf = LOFOpenSetClassifier(n_neighbors=7, scope="all", duplicates="off").fit(X, y)
     theirs = LocalOutlierFactor(7, novelty=True, contamination=0.05).fit(X)
     np.testing.assert_allclose(clf.thresholds_, np.full(6, theirs.offset_))
-    np.testing.assert_allclose(clf.score_samples(rows), theirs.decision_function(rows), rtol=1e-7)
+    np.testing.assert_allclose(clf.score_samples(rows), theirs.decision_function(rows), rtol=1e-7, atol=1e-9)
     np.testing.assert_array_equal(clf.predict(rows) == -1, theirs.predict(rows) == -1)
     per_class = clf.predict_known(rows)
     np.testing.assert_array_equal(clf.set_params(scope="class").fit(X, y).predict_known(rows), per_class)

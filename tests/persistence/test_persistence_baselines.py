@@ -212,6 +212,7 @@ DAMAGE = [
     ("ADBClassifier", {}, "n_iter_", -1, "n_iter_ of"),
     ("KNNOpenSetClassifier", {}, "n_neighbors_", 101, "n_neighbors_"),
     ("LOFOpenSetClassifier", {}, "_unit", 0, "_unit"),
+    ("LOFOpenSetClassifier", {}, "scale_", 0, "scale_"),
     ("MOGBClassifier", {}, "_smallest", 0, "_smallest"),
     ("MahalanobisClassifier", {"covariance": "relative"}, "_all_whitener", "gone", "_all_whitener is missing"),
     ("MahalanobisClassifier", {"covariance": "class"}, "_axes", "gone", "_axes is missing"),

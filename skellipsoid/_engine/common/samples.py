@@ -262,6 +262,17 @@ def find_scale(features: NDArray[np.floating], mean: Floats, weights: Floats) ->
     return usable_scale(float(np.sqrt(weights @ squares)), mean, features.dtype)
 
 
+def unit_rows(features: NDArray[Any]) -> NDArray[Any]:
+    """Rows of length 1, in any units; rows of zeros stay.
+
+    scikit-learn's ``normalize`` takes rows shorter than ten times the rounding for zeros.
+    """
+    for norm in (np.inf, 2):  # squares of a row whose largest value is 1 do not underflow
+        lengths = np.linalg.norm(features, norm, axis=1, keepdims=True)
+        features = features / np.where(lengths > 0, lengths, 1)
+    return features
+
+
 def usable_scale(scale: float, mean: Floats, dtype: np.dtype[Any]) -> float:
     """Give the scale of features of a precision, or 1 where it is 0 up to rounding."""
     # Equal rows differ from their mean by rounding alone.
