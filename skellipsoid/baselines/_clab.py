@@ -206,7 +206,7 @@ class _Negatives:
         if rate > 0:
             rows = rows * ((self.rng.random(rows.shape) >= rate) / (1 - rate))
             if self.settings.normalize:
-                rows = normalize(rows)
+                rows = unit_rows(rows)
         if not self.has_negatives:
             return self._lengths(rows - own), None
         others = (self.classes + self.rng.integers(1, len(self.counts), size=len(rows))) % len(self.counts)
