@@ -58,8 +58,6 @@ _MOST_POSITIONS = 2**20
 _NO_LIMIT = 2**31
 #: The largest window of attention: Longformer lengthens every text to a multiple of it. Usual is 512.
 _LONGEST_WINDOW = 2048
-#: Most bytes of the tables that a model computes for itself, such as a mask of all positions of GPT-2.
-_MOST_TABLES = 2**28
 #: Short texts that a model must embed before it is given out: of words, of unknown characters, of nothing.
 _PROBES = ("one two", "\ufffd \U0001f600 x", "")
 #: Most tokens of such a text, special ones included.
