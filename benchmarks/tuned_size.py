@@ -142,11 +142,11 @@ def report(found):
         cells = [f"{line[way][0]:.1f} [{line[way][1]:.1f}]" for way in ways]
         rejected = [f"{line[way][2]:.0f} / {line[way][4]:.0f}" for way in ways[:2]]
         rows.append([line["trained"], line["data"], f"{line['ratio']:.0%}", *cells, *rejected])
-    for what in ("head", "full"):
+    for what in ("full", "head"):
         lines = [line for line in found if line["trained"] == what]
         means = [np.mean([line[way][:2] for line in lines], axis=0) for way in ways]
         rows.append([what, "mean", "", *(f"{f1:.1f} [{best:.1f}]" for f1, best in means), "", ""])
-    print(table(["trained", "data", "known", *ways, "rejected / foretold, plain", "spread"], rows))
+    table(["trained", "data", "known", *ways, "rejected / foretold, plain", "the same, spread"], rows)
 
 
 if __name__ == "__main__":
