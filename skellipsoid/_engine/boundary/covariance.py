@@ -19,7 +19,7 @@ from torch.nn import functional
 
 from .boundaries import Metric, Moments, Shapes, ShapeWeights
 from .geometry import Factors
-from .left_out import Chunk, LeftOut, Sets
+from .left_out import Chunk, LeftOut
 from .shared_shapes import Frame, identity
 
 #: Smallest number of classes with a background. With 3, F1 is the same; with 6 it falls by 1.5 on text, since one case
@@ -255,8 +255,9 @@ class LeftOutShapes:
         frame = self.frame
         found = frame.means.new_zeros(2, len(shares), len(samples.sources))
         typical, candidates = typical_variance(self.class_axes), frame.means.new_tensor(shares)
-        for chunk in frame.sets.chunks(samples.sources, samples.assigned, 4 * frame.n_axes):
-            changes = self._changes(chunk.sets)
+        held_out = frame.samples.classes[samples.sources] if self.without_class else None
+        for chunk in frame.sets.chunks(samples.sources, samples.assigned, 4 * frame.n_axes, held_out):
+            changes = self._changes(chunk)
             pairs = self._pairs(samples, chunk, changes)
             for label in torch.unique(chunk.labels).tolist():
                 mine = torch.nonzero(chunk.labels == label).flatten()
@@ -291,7 +292,7 @@ class LeftOutShapes:
             changes.scale[numbers],
         )
 
-    def _changes(self, sets: Sets) -> _Changes:
+    def _changes(self, chunk: Chunk) -> _Changes:
         """Change T, B, μ and Q.
 
         n and n' are the numbers of classes before and after, r = ι (n' − 1) / (n − 1), t = r b γ' with γ' without the
@@ -303,11 +304,11 @@ class LeftOutShapes:
         Multiplied out, this is I + r D⁻¹ and products of the rows of V and of YD⁻¹, which are X. The diagonal is taken
         as a multiple of what it was, I + B⁻¹: their mean ratio.
         """
-        frame, background, left_out = self.frame, self.background, sets.left_out(self.frame.offsets)
+        frame, background, left_out = self.frame, self.background, chunk.sets.left_out(self.frame.offsets)
         rows, pooled, n_touched, size = left_out.rows, frame.pooled, left_out.moves.shape[1], left_out.rows.shape[1]
-        inflation, n_axes = frame.without(sets)
+        inflation, n_axes = frame.without(chunk.sets)
         lost = -pooled * identity(size, rows)
-        changing, mean, gains, n_left = self._class_means(sets, left_out)
+        changing, mean, gains, n_left = self._class_means(chunk, left_out)
         if not background.target:
             none, empty = torch.zeros_like(mean), changing[:, :0]
             products = empty @ empty.transpose(1, 2)
@@ -334,19 +335,17 @@ class LeftOutShapes:
         matrix = matrix / factor.view(-1, 1, 1)
         return _Changes(left_out, spanned, matrix, inflation * factor, mean, inverse, solved, inner, ratio)
 
-    def _class_means(self, sets: Sets, left_out: LeftOut) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def _class_means(self, chunk: Chunk, left_out: LeftOut) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Give Y, μ, G, and the number of classes that remain.
 
         The rows of Y are the deviations c − μ of the touched classes, and V. B₀ gains YᵀGY: the scatter of the class
         means that remain, about their own mean, less that of all class means, both divided by n − 1.
         """
-        frame, size = self.frame, left_out.rows.shape[1]
+        frame, sets, size = self.frame, chunk.sets, left_out.rows.shape[1]
         is_touched = (sets.touched >= 0).double()
         # Coefficients of the class means: those of the touched classes move, or are left out.
         before = functional.pad(torch.diag_embed(is_touched), (0, size))
-        is_left = is_touched * sets.exists
-        if self.without_class:
-            is_left[:, 0] = 0
+        is_left = is_touched * sets.exists * (sets.touched != chunk.held_out.unsqueeze(1))
         after = torch.cat([torch.diag_embed(is_left), left_out.moves * is_left.unsqueeze(2)], dim=2)
         n_classes = len(frame.means)
         n_left = (n_classes - (is_touched - is_left).sum(1)).clamp_min(1)

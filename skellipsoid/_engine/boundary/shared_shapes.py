@@ -230,9 +230,9 @@ def label_distances(frame: Frame, validation: Tensor, stretches: Tensor | None =
         Infinite where no sample of the class is left.
     """
     stretches = torch.ones_like(frame.within) if stretches is None else stretches
-    means, classes = frame.means * stretches, frame.samples.classes
+    means = frame.means * stretches
     squares = means.new_empty(len(validation), len(means))
-    for chunk in frame.sets.chunks(validation, classes[validation], len(means) + len(stretches)):
+    for chunk in frame.sets.chunks(validation, torch.zeros_like(validation), len(means) + len(stretches)):
         left_out, touched, exists = chunk.sets.left_out(frame.offsets), chunk.sets.touched, chunk.sets.exists
         lost = left_out.rows * stretches
         capacity = identity(lost.shape[1], lost) - frame.pooled * lost @ lost.transpose(1, 2)
