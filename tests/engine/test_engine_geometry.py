@@ -13,8 +13,6 @@ from skellipsoid._engine.boundary.geometry import (
     mean_radii,
     nearest_centroid,
     nearest_other,
-    scoring_chunks,
-    transformed_norms,
 )
 from skellipsoid._engine.common import devices
 from skellipsoid._engine.common.samples import Samples
@@ -82,8 +80,8 @@ def test_norms_are_the_literal_ones(rows, ellipsoids, dtype):
     features, classes = rows
     expected = literal_norms(features, *ellipsoids)
     given, centroids = torch.tensor(features, dtype=dtype), torch.tensor(ellipsoids[0], dtype=dtype)
-    components = Factors.from_components(torch.tensor(ellipsoids[1], dtype=dtype))
-    every = transformed_norms(given, centroids, components)
+    components = Factors.from_components(torch.tensor(ellipsoids[1], dtype=dtype)).padded()
+    every = components.all_norms(given, centroids)
     assert every.dtype == dtype
     np.testing.assert_allclose(every, expected, rtol=TOLERANCE[dtype])
     for assigned in (classes, np.full(60, 2), np.arange(60) % 3):  # all classes, one alone, one left out
@@ -94,11 +92,12 @@ def test_norms_are_the_literal_ones(rows, ellipsoids, dtype):
 
 
 def test_no_rows_have_no_norms(ellipsoids):
-    centroids, components = torch.from_numpy(ellipsoids[0]), Factors.from_components(torch.from_numpy(ellipsoids[1]))
+    centroids = torch.from_numpy(ellipsoids[0])
+    components = Factors.from_components(torch.from_numpy(ellipsoids[1])).padded()
     none = torch.empty(0, 5, dtype=torch.float64)
     assert nearest_centroid(none, centroids).shape == (0,)
     assert assigned_norms(none, torch.empty(0, dtype=torch.long), centroids, components).shape == (0,)
-    assert transformed_norms(none, centroids, components).shape == (0, 4)
+    assert components.all_norms(none, centroids).shape == (0, 4)
 
 
 def test_nearest_other_passes_over_the_own_class():
@@ -120,21 +119,36 @@ def test_factors_are_the_matrices_that_they_stand_for(rows, ellipsoids):
         components.append(np.linalg.cholesky(squared).T)
     factors = Factors(*map(torch.from_numpy, (axes, weights)), starts, torch.from_numpy(residual))
     assert len(factors) == 4
-    found = transformed_norms(torch.from_numpy(rows[0]), torch.from_numpy(ellipsoids[0]), factors)
-    np.testing.assert_allclose(found, literal_norms(rows[0], ellipsoids[0], np.array(components)), rtol=1e-12)
+    given, centroids, expected = torch.from_numpy(rows[0]), torch.from_numpy(ellipsoids[0]), np.array(components)
+    expected = literal_norms(rows[0], ellipsoids[0], expected)
+    np.testing.assert_allclose(factors.padded().all_norms(given, centroids), expected, rtol=1e-12)
+    own = assigned_norms(given, torch.from_numpy(rows[1]), centroids, factors.padded())
+    np.testing.assert_allclose(own, expected[np.arange(60), rows[1]], rtol=1e-12)
 
 
 def test_rows_beyond_the_precision_are_infinitely_far():
     factors = Factors(torch.tensor([[1.0, 0]]), torch.tensor([0.5]), [0, 1], torch.tensor([2.0]))
-    assert factors.norms(0, torch.tensor([[1e30, 1e30]])).tolist() == [torch.inf]
+    far, centroids = torch.tensor([[1e30, 1e30]]), torch.zeros(1, 2)
+    assert factors.padded().all_norms(far, centroids).tolist() == [[torch.inf]]
+    assert assigned_norms(far, torch.tensor([0]), centroids, factors.padded()).tolist() == [torch.inf]
 
 
 @pytest.mark.parametrize("n_rows", [0, 1, 10, 999])
 @pytest.mark.parametrize("chunk_bytes", [1, 5000, 2**26])
-def test_scoring_chunks_cover_every_row_once(monkeypatch, n_rows, chunk_bytes):
+def test_chunks_cover_every_row_once(monkeypatch, n_rows, chunk_bytes):
     monkeypatch.setattr(devices, "CHUNK_BYTES", chunk_bytes)
-    chunks = scoring_chunks(n_rows, 7, 3)
+    chunks = list(devices.row_chunks(n_rows, 216))
     covered = [i for chunk in chunks for i in range(n_rows)[chunk]]
     assert covered == list(range(n_rows))
-    largest = max(1, chunk_bytes // (8 * (3 * 7 + 2 * 3)))
-    assert all(chunk.stop - chunk.start <= largest for chunk in chunks)
+    assert all(chunk.stop - chunk.start <= max(1, chunk_bytes // 216) for chunk in chunks)
+
+
+@pytest.mark.parametrize(
+    ("free", "chunk"), [(2**20, devices.CHUNK_BYTES), (2**30, 2**28), (80 * 2**30, devices.LARGEST_CHUNK_BYTES)]
+)
+def test_chunks_on_a_gpu_are_a_share_of_its_free_memory(monkeypatch, free, chunk):
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (free - 1000, free))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 3000)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 2000)
+    assert devices.chunk_bytes(torch.device("cuda")) == chunk
+    assert devices.chunk_bytes(torch.device("cpu")) == devices.CHUNK_BYTES

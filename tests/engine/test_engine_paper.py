@@ -340,9 +340,10 @@ def test_a_sample_on_the_boundary_is_open():
         )
         factors = Factors.from_components(torch.eye(2, dtype=dtype).repeat(2, 1, 1))
         shapes = Shapes(metric, shapes.centres.to(dtype), factors, shapes.radii.to(dtype))
-        assert (shapes.assigned(rows.to(dtype))[1] < 0).all()
+        scorer = shapes.scorer()
+        assert (scorer.assigned(rows.to(dtype))[1] < 0).all()
         inside = shapes.centres + (rows[::2].to(dtype) - shapes.centres) * (1 - 1e-6)
-        assert (shapes.assigned(inside)[1] > 0).all()
+        assert (scorer.assigned(inside)[1] > 0).all()
     assert (fitted.held_out.margins[~fitted.held_out.is_open] < 0).all()
     assert fitted.scores == [0.0]
 

@@ -14,6 +14,8 @@ from ..common.devices import row_chunks
 from ..common.samples import Samples
 from .tiles import PaddedAxes
 
+#: Memory of the offsets of samples to some classes, for which a CPU computes norms at once: they stay in its cache.
+BLOCK_BYTES = 2**18
 #: Rounding: a class whose mean radius is below this (features have unit scale) has no spread.
 DEGENERATE_RADIUS = 1e-6
 
@@ -133,38 +135,51 @@ class Factors:
 
     def padded(self) -> "PaddedFactors":
         """Prepare them for scoring."""
+        if not bool(self.residual.any()):
+            return PaddedFactors(PaddedAxes.of(self.axes, self.weights.unsqueeze(1), self.starts), None)
         weights = torch.stack([self.weights, torch.ones_like(self.weights)], dim=1)
         return PaddedFactors(PaddedAxes.of(self.axes, weights, self.starts), self.residual)
 
 
 class PaddedFactors(NamedTuple):
-    """Factors for scoring. The weights of an axis are w_j and 1, for both sums of the formula."""
+    """Factors for scoring. The weights of an axis are w_j and, if u is not 0, 1: for both sums of the formula."""
 
     axes: PaddedAxes
-    residual: Tensor  # (n_classes,)
+    residual: Tensor | None  # (n_classes,) u; None: 0 for all classes
 
     def norms(self, offsets: Tensor, classes: Tensor) -> Tensor:
         """‖A_k d‖₂ of samples d for their classes k, (n_samples,); overwrites d."""
-        return _norms(offsets, self.axes.squared_norms(offsets, classes), self.residual[classes])
+        residual = None if self.residual is None else self.residual[classes]
+        return _norms(offsets, self.axes.squared_norms(offsets, classes), residual)
 
     def all_norms(self, features: Tensor, centroids: Tensor) -> Tensor:
         """‖A_k (z − c_k)‖₂ of every sample for every class, (n_samples, n_classes)."""
-        norms = features.new_empty(len(features), len(centroids))
+        at_once, found = len(centroids), []
+        if features.device.type == "cpu":
+            at_once = max(1, BLOCK_BYTES // max(1, features.numel() * features.element_size()))
         for bucket, members in zip(self.axes.buckets, self.axes.members, strict=True):
-            offsets = features - centroids[members].unsqueeze(1)  # (n_own, n_samples, n_features)
-            squares = torch.bmm(offsets, bucket.axes.transpose(1, 2)).square_() @ bucket.weights
-            norms[:, members] = _norms(offsets, squares, self.residual[members].unsqueeze(1)).T
-        return norms
+            for first in range(0, len(members), at_once):
+                block = slice(first, first + at_once)
+                own, n_axes = members[block], max(bucket.ranks[block])
+                offsets = features - centroids[own].unsqueeze(1)  # (n_own, n_samples, n_features)
+                along = torch.bmm(offsets, bucket.axes[block, :n_axes].transpose(1, 2))
+                squares = along.square_() @ bucket.weights[block, :n_axes]
+                residual = None if self.residual is None else self.residual[own].unsqueeze(1)
+                found.append(_norms(offsets, squares, residual))
+        by_class = features.new_empty(len(centroids), len(features))
+        return by_class.index_copy_(0, torch.cat(self.axes.members), torch.cat(found)).T
 
 
-def _norms(offsets: Tensor, squares: Tensor, residual: Tensor) -> Tensor:
+def _norms(offsets: Tensor, squares: Tensor, residual: Tensor | None) -> Tensor:
     """‖A_k d‖₂ from both sums; overwrites d."""
-    off = offsets.square_().sum(-1).sub_(squares[..., 1]).clamp_min_(0)
-    norms = torch.where(residual > 0, squares[..., 0].addcmul(off, residual), squares[..., 0])
+    norms = squares[..., 0]
+    if residual is not None:
+        off = offsets.square_().sum(-1).sub_(squares[..., 1]).clamp_min_(0)
+        norms = torch.where(residual > 0, norms.addcmul(off, residual), norms)
     # Squares beyond the precision are infinite, and their difference is NaN: such samples are infinitely far.
-    return norms.sqrt_().nan_to_num_(nan=torch.inf, posinf=torch.inf)
+    return norms.sqrt().nan_to_num_(nan=torch.inf, posinf=torch.inf)
 
 
 def assigned_norms(features: Tensor, assigned: Tensor, centroids: Tensor, shapes: PaddedFactors) -> Tensor:
     """‖A_j (z − c_j)‖₂ of every sample for its assigned class j alone, (n_samples,)."""
-    return shapes.norms(features - centroids[assigned], assigned)
+    return shapes.norms(centroids.index_select(0, assigned).sub_(features), assigned)

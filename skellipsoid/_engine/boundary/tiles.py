@@ -17,6 +17,8 @@ from torch import Tensor
 MOST_PLACES = 128
 #: Places of the first tile of each class, relative to the mean number of rows of a class.
 ROOM = 1.25
+#: Memory of padded axes relative to that of the axes, at most.
+MOST_PADDING = 2
 #: Classes for each row above which no class has a tile of its own: copying the axes of the rows' classes is then faster
 #: than reading those of all classes.
 FEW_ROWS = 4
@@ -31,8 +33,8 @@ def reads_are_free(device: torch.device) -> bool:
 class Tiles:
     """Places of rows in tiles; all rows of a tile are of one class.
 
-    The first ``n_first`` tiles are those of all classes in their order (0: there are few rows), the others hold the
-    rows that are left. Row 0 fills places that are not used.
+    The first ``n_first`` tiles are those of all classes in their order, and the others hold the rows that are left.
+    Row 0 fills places that are not used. If there are few rows, each is a tile, and there are no first tiles.
     """
 
     sources: Tensor  # (n_tiles * size,) row of each place
@@ -68,20 +70,24 @@ class Tiles:
 
     def gather(self, rows: Tensor) -> Tensor:
         """Put rows in their places, (n_tiles, size, …)."""
-        return rows[self.sources].unflatten(0, (-1, self.size))
+        if not self.n_first:
+            return rows.unsqueeze(1)
+        return rows.index_select(0, self.sources).unflatten(0, (-1, self.size))
 
     def scatter(self, values: Tensor) -> Tensor:
         """Take what was computed in each place back to its row, (n_rows, …)."""
-        return values.flatten(0, 1)[self.places]
+        found = values.flatten(0, 1)
+        return found.index_select(0, self.places) if self.n_first else found
 
     def product(self, values: Tensor, by_class: Tensor) -> Tensor:
         """Multiply tiles, (n_tiles, size, …, n), by the matrices of their classes, (n_classes, n, m)."""
         given = values.flatten(1, -2)
-        first, others = given[: self.n_first], given[self.n_first :]
-        parts = [torch.bmm(first, by_class)] if self.n_first else []
-        if len(others) or not parts:
-            parts.append(torch.bmm(others, by_class[self.classes]))
-        found = parts[0] if len(parts) == 1 else torch.cat(parts)
+        if not self.n_first:
+            found = torch.bmm(given, by_class.index_select(0, self.classes))
+        else:
+            found = torch.bmm(given[: self.n_first], by_class)
+            if len(self.classes):
+                found = torch.cat([found, torch.bmm(given[self.n_first :], by_class.index_select(0, self.classes))])
         return found.view(*values.shape[:-1], by_class.shape[2])
 
 
@@ -90,6 +96,7 @@ class Bucket(NamedTuple):
 
     axes: Tensor  # (n_own, n_axes, n_features) zeros pad
     weights: Tensor  # (n_own, n_axes, n_weightings) zeros pad
+    ranks: list[int]  # (n_own,) numbers of axes without padding
 
     def squared_norms(self, rows: Tensor, classes: Tensor) -> Tensor:
         """Σ_j w_j ⟨v_j, x⟩² of rows x by the axes of their classes, (n_rows, n_weightings)."""
@@ -130,7 +137,8 @@ class PaddedAxes:
         buckets = self.bucket[classes]
         counts = (buckets == torch.arange(len(self.buckets), device=rows.device).unsqueeze(1)).sum(1).tolist()
         for bucket, own in zip(self.buckets, buckets.argsort(stable=True).split(counts), strict=True):
-            found[own] = bucket.squared_norms(rows[own], self.place[classes[own]])
+            if len(own):
+                found[own] = bucket.squared_norms(rows.index_select(0, own), self.place[classes[own]])
         return found
 
 
@@ -140,7 +148,8 @@ def like_ranks(ranks: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     found = []
     while len(rest):
         own = ranks[rest]
-        n_own = len(rest) if own[0] * len(rest) <= 2 * own.sum() else int((2 * own > own[0]).sum())
+        fits = own[0] * len(own) <= MOST_PADDING * own.sum()
+        n_own = len(own) if fits else int((MOST_PADDING * own > own[0]).sum())
         found.append(np.sort(rest[:n_own]))
         rest = rest[n_own:]
     return found
@@ -150,7 +159,7 @@ def _padded(axes: Tensor, weights: Tensor, starts: NDArray[np.int64], members: N
     ranks = np.diff(starts)[members]
     shape = len(members), int(ranks.max())
     if shape[0] * shape[1] == len(axes):  # all classes, and no padding: nothing is copied
-        return Bucket(axes.view(*shape, axes.shape[1]), weights.view(*shape, weights.shape[1]))
+        return Bucket(axes.view(*shape, axes.shape[1]), weights.view(*shape, weights.shape[1]), ranks.tolist())
     inside = np.arange(shape[1]) < ranks[:, np.newaxis]
     given = (starts[members][:, np.newaxis] + np.arange(shape[1]))[inside]
     place, source = (torch.from_numpy(found).to(axes.device) for found in (np.flatnonzero(inside), given))
@@ -159,4 +168,4 @@ def _padded(axes: Tensor, weights: Tensor, starts: NDArray[np.int64], members: N
         padded = values.new_zeros(shape[0] * shape[1], values.shape[1])
         return padded.index_copy_(0, place, values[source]).view(*shape, values.shape[1])
 
-    return Bucket(pad(axes), pad(weights))
+    return Bucket(pad(axes), pad(weights), ranks.tolist())
