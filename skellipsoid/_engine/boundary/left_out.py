@@ -35,14 +35,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..common.devices import chunk_bytes
 from ..common.samples import Integers, Samples
 
-#: Largest number of elements of one chunk, for memory alone.
-MOST_NUMBERS = 2**20
 #: Sets above this size are computed once rather than once for each class that scores: for speed alone.
 LARGE = 32
 #: Rounding: a smaller share of a class's weight is 0.
 SMALLEST_SHARE = 1e-9
+
+
+def most_numbers(device: torch.device) -> int:
+    """Largest number of elements of one chunk, for memory alone: a chunk takes about 4 times as many."""
+    return chunk_bytes(device) // 32
 
 
 class Sets(NamedTuple):
@@ -127,7 +131,7 @@ class LeftOutSets:
         for power in np.unique(powers):
             mine = np.flatnonzero(powers == power)
             sets = self._sets(samples, runs.table(mine), degenerate)
-            at_once = max(1, MOST_NUMBERS // (offsets.shape[1] * sets.members.shape[1]))
+            at_once = max(1, most_numbers(offsets.device) // (offsets.shape[1] * sets.members.shape[1]))
             parts = torch.split(torch.arange(len(mine)), at_once)
             traces = [sets.at(part).left_out(offsets).rows.square().sum((1, 2)) for part in parts]
             scored = np.flatnonzero(powers[runs.numbers] == power)
@@ -181,7 +185,7 @@ class LeftOutSets:
             n_scored = torch.log2(counts.double()).ceil().long()
             for power in torch.unique(n_scored).tolist():
                 some, most = torch.nonzero(n_scored == power).flatten(), 2**power
-                at_once = max(1, MOST_NUMBERS // (n_numbers * (size + most)))
+                at_once = max(1, most_numbers(place.device) // (n_numbers * (size + most)))
                 columns = torch.arange(most, device=keys.device)
                 for part in torch.split(some, at_once):
                     places = starts[part].unsqueeze(1) + columns
