@@ -2,6 +2,7 @@
 
 python benchmarks/speed.py boundary     # fitting, beside plain autograd
 python benchmarks/speed.py predict      # 20,000 rows, 112 classes, beside scikit-learn's detectors
+python benchmarks/speed.py devices      # predict on each device: seconds, operators, host reads, ceiling
 python benchmarks/speed.py growth       # with rows, features and classes; 1,000 classes of 768 features
 python benchmarks/speed.py serving      # a saved text model in a new process: memory, latency, batches, threads
 python benchmarks/speed.py encoder      # fine-tuning and encoding, against sentence-transformers
@@ -30,6 +31,7 @@ from sklearn.covariance import EllipticEnvelope
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.neighbors import LocalOutlierFactor, NearestNeighbors
 from sklearn.pipeline import Pipeline
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder, datasets, load, save
 from skellipsoid._engine.text import backbone as text_engine
@@ -43,6 +45,7 @@ def main():
     parts = {
         "boundary": boundary,
         "predict": predict,
+        "devices": devices,
         "growth": growth,
         "serving": serving,
         "encoder": encoder,
@@ -123,6 +126,56 @@ def predict():
         "defaults": EllipsoidOpenSetClassifier(random_state=0).fit(X, y).predict,
     }
     alternate(**{name: lambda model=model: model(rows) for name, model in models.items()})
+
+
+class Operators(TorchDispatchMode):
+    """Counts operators, and those with which the host waits for a GPU; on a CPU some of these are none."""
+
+    def __init__(self):
+        super().__init__()
+        self.count = self.reads = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.count += 1
+        name, kwargs = function._schema.name, kwargs or {}
+        to_host = name in ("aten::_to_copy", "aten::to") and kwargs.get("device") == torch.device("cpu")
+        self.reads += to_host or name in ("aten::_local_scalar_dense", "aten::nonzero")
+        return function(*args, **kwargs)
+
+
+def devices():
+    """Label 200,000 rows that are on the device, and one row; at most so many rows are possible by the products alone.
+
+    The ceiling is that of a float32 matrix product: the shared map, the means of the classes, and the axes of one.
+    """
+    X, y = class_like_features(112, 384, 11250)
+    rows = torch.from_numpy(class_like_features(112, 384, 200_000, seed=1)[0])
+    for device in ("cpu", *(["cuda"] if torch.cuda.is_available() else [])):
+        classifier = EllipsoidOpenSetClassifier(device=device, random_state=0).fit(X, y)
+        given = rows.to(device)
+
+        def seconds(work, device=device):
+            found = []
+            for _ in range(REPEATS + 1):
+                start = time.perf_counter()
+                work()
+                if device == "cuda":
+                    torch.cuda.synchronize()
+                found.append(time.perf_counter() - start)
+            return statistics.median(found[1:])
+
+        square = torch.randn(4096, 4096, device=device)
+        rate = 2 * 4096**3 / seconds(lambda square=square: square @ square)
+        products = 2 * 384 * (384 + 112 + len(classifier._axes) / 112)
+        print(f"  {device}: float32 product {rate / 1e12:.2f} TFLOP/s, at most {rate / products:,.0f} rows/s")
+        for what, part in (("tensor", given), ("array", rows.numpy()), ("one row", given[:1])):
+            taken = seconds(lambda part=part, model=classifier: model.predict(part))
+            with Operators() as found:
+                classifier.predict(part)
+            print(
+                f"    {what:8} {len(part):7,} rows {1000 * taken:9.2f} ms {len(part) / taken:11,.0f} rows/s "
+                f"{found.count:6,} operators {found.reads:4} host reads"
+            )
 
 
 def growth():

@@ -217,7 +217,7 @@ class StoredShapes(KeepsHeldOut, BoundaryOpenSetClassifier):
     def _score_checked(self, X: ArrayLike, *, with_norms: bool = False) -> Answers:
         if (rows := self._read_on_device(X)) is not None:
             answers = self._answers(rows)
-            if np.isfinite(answers.norms).all():
+            if answers.norms is not None and np.isfinite(answers.norms).all():
                 return answers
         return super()._score_checked(X, with_norms=with_norms)
 
@@ -245,8 +245,8 @@ class StoredShapes(KeepsHeldOut, BoundaryOpenSetClassifier):
         if not (is_there and is_table and X.is_floating_point()):
             return None
         validate_data(self, X, reset=False, skip_check_array=True)  # warns of feature names
-        X = X.detach()
-        return X if X.dtype == torch.float64 else X.float()
+        rows: Tensor = X.detach()
+        return rows if rows.dtype == torch.float64 else rows.float()
 
     def _answers(self, X: NDArray[Any] | Tensor) -> Answers:
         """Class and margin of each sample; of a tensor also its norm. All are copied to the host at once."""
@@ -288,7 +288,7 @@ class StoredShapes(KeepsHeldOut, BoundaryOpenSetClassifier):
                     yield chunk, torch.cat([found, torch.linalg.vector_norm(X[chunk], dim=1).unsqueeze(0)])
                 else:
                     # torch warns of read-only memory, and joblib maps large arrays to such memory.
-                    rows = torch.from_numpy(np.require(X[chunk], requirements="CAW")).to(device)
+                    rows = torch.from_numpy(np.require(X[chunk], requirements=["C", "A", "W"])).to(device)
                     yield chunk, score(ready.scorer, ready.standardize(rows))
 
     def _prepared(self, device: torch.device, dtype: torch.dtype) -> _Prepared:

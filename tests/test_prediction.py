@@ -33,6 +33,15 @@ class Operators(TorchDispatchMode):
         self.reads += function._schema.name in WAITING
         return function(*args, **(kwargs or {}))
 
+    def counted(self, read):
+        """Count the calls of a method of tensors."""
+
+        def call(tensor):
+            self.reads += 1
+            return read(tensor)
+
+        return call
+
 
 #: Operators that make a GPU's host wait.
 WAITING = {f"aten::{name}" for name in ("_local_scalar_dense", "item", "is_nonzero", "nonzero", "equal", "bincount")}
@@ -43,12 +52,7 @@ def operators(call):
     call()
     with pytest.MonkeyPatch.context() as patch, Operators() as found:
         for name in ("cpu", "tolist"):  # what is on a CPU already is not copied: there is no operator
-
-            def read(tensor, *given, copied=getattr(torch.Tensor, name)):
-                found.reads += 1
-                return copied(tensor, *given)
-
-            patch.setattr(torch.Tensor, name, read)
+            patch.setattr(torch.Tensor, name, found.counted(getattr(torch.Tensor, name)))
         call()
     return found.count, found.reads
 
@@ -113,7 +117,7 @@ def test_classes_of_unlike_rank_cost_one_read_more():
     assert sum(bucket.axes.numel() for bucket in axes.buckets) <= 2 * clf._axes.size
     given = torch.from_numpy(np.resize(X, (3000, 80)))
     assert operators(lambda: clf.predict(given))[1] == 2  # how many rows each bucket has, and the results
-    np.testing.assert_allclose(clf.score_samples(given[:500]), clf.score_samples(X[:500]), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(clf.score_samples(given[:400]), clf.score_samples(X[:400]), rtol=0, atol=1e-6)
 
 
 def test_a_call_uses_chunks_of_the_memory_of_its_device(clf, rows, monkeypatch):

@@ -72,7 +72,8 @@ class Tiles:
         """Put rows in their places, (n_tiles, size, …)."""
         if not self.n_first:
             return rows.unsqueeze(1)
-        return rows.index_select(0, self.sources).unflatten(0, (-1, self.size))
+        shape = len(self.sources) // self.size, self.size, *rows.shape[1:]
+        return rows.index_select(0, self.sources).view(shape)
 
     def scatter(self, values: Tensor) -> Tensor:
         """Take what was computed in each place back to its row, (n_rows, …)."""
@@ -136,7 +137,7 @@ class PaddedAxes:
         found = rows.new_empty(len(rows), self.buckets[0].weights.shape[2])
         buckets = self.bucket[classes]
         counts = (buckets == torch.arange(len(self.buckets), device=rows.device).unsqueeze(1)).sum(1).tolist()
-        for bucket, own in zip(self.buckets, buckets.argsort(stable=True).split(counts), strict=True):
+        for bucket, own in zip(self.buckets, torch.split(buckets.argsort(stable=True), counts), strict=True):
             if len(own):
                 found[own] = bucket.squared_norms(rows.index_select(0, own), self.place[classes[own]])
         return found
