@@ -235,7 +235,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         labels : ndarray of shape (n_samples,)
             The closed-set answer.
         """
-        return np.asarray(self.classes_[self._score_checked(X).assigned])
+        assigned = self._score_checked(X).assigned
+        return np.asarray(self.classes_[assigned])
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.floating]:
         """Knownness of each sample (how likely it is known): the score of its assigned class.

@@ -1,13 +1,15 @@
 """Boundaries in closed form, and their leave-one-out validation, against refits by NumPy."""
 
+from collections import Counter
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from skellipsoid._engine.boundary import closed_form
+from skellipsoid._engine.boundary import class_sizes, closed_form, left_out
 from skellipsoid._engine.boundary.boundaries import ShapeWeights
 from skellipsoid._engine.boundary.closed_form import _choose_shares, _Validator, fit_closed_form
 from skellipsoid._engine.boundary.covariance import LeftOutShapes
@@ -21,6 +23,7 @@ from skellipsoid._engine.boundary.shared_shapes import (
     rotated,
     shared_frame,
 )
+from skellipsoid._engine.common import devices
 from skellipsoid._engine.common.samples import Samples
 
 #: Candidates of a, and temperatures of the cross-entropy that compares them.
@@ -80,13 +83,15 @@ class Fit:
         """Distances without the samples' sets, before classes of unlike sizes are made comparable."""
         samples = [*self.known, synthetic] if synthetic else self.known
         found = self.validator.validate(self.shapes, samples, [self.weights.shared])[0]
-        sizes = torch.cat([self.validator._sizes(part) for part in samples])
-        return replace(found, distances=found.distances * self.validator.growths(found.mean_error, sizes).numpy())
+        sizes = torch.cat([self.validator._sizes(part) for part in samples]).numpy()
+        growths = class_sizes.growths(found.mean_error, sizes, self.validator.typical_size)
+        return replace(found, distances=found.distances * growths)
 
     def norms(self, rows):
         """Distances of new rows to all classes."""
         radii = torch.ones(len(self.frame.means), dtype=torch.float64)
-        return 1 - self.shapes.shapes(self.weights.shared, 1.0, radii).all(torch.from_numpy(rows) - self.frame.origin)
+        scorer = self.shapes.shapes(self.weights.shared, 1.0, radii).scorer()
+        return 1 - scorer.all(torch.from_numpy(rows) - self.frame.origin)[1]
 
 
 def table(rows, classes, weights=None, units=None, groups=None):
@@ -615,3 +620,61 @@ def test_all_numbers_of_classes_fit(n_classes, n_open):
     fitted = fit_closed_form(found.samples(), real_open, SETTINGS, 0)
     assert torch.isfinite(fitted.shapes.radii).all()
     assert len(fitted.held_out.margins[~fitted.held_out.is_open]) == len(found.rows)
+
+
+class Operators(TorchDispatchMode):
+    """Counts torch's operators by name."""
+
+    def __init__(self):
+        super().__init__()
+        self.counts = Counter()
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        self.counts[function._schema.name.removeprefix("aten::")] += 1
+        return function(*args, **(kwargs or {}))
+
+
+def counted_fit(n_classes, n_of_class, n_features=16):
+    rng = np.random.default_rng(0)
+    classes = np.repeat(np.arange(n_classes), n_of_class)
+    rows = rng.normal(size=(n_classes, n_features))[classes] + rng.normal(size=(len(classes), n_features))
+    with Operators() as found:
+        fit_closed_form(table(rows, classes).samples(), torch.empty(0, n_features), SETTINGS, 0)
+    return found.counts
+
+
+def test_the_operators_of_a_fit_do_not_depend_on_the_number_of_classes_or_samples(monkeypatch):
+    for module in (devices, left_out):
+        monkeypatch.setattr(module, "chunk_bytes", lambda device: 2**60)
+    monkeypatch.setattr(closed_form, "TIE", -1.0)  # tied shares cost a likelihood
+    few, many, larger = counted_fit(40, 12), counted_fit(80, 12), counted_fit(40, 15)
+    for others in (many, larger):
+        assert others.total() == pytest.approx(few.total(), rel=0.001)
+    assert many.total() < 12_000
+    # What makes the host of a GPU wait.
+    assert sum(many[name] for name in ("_local_scalar_dense", "nonzero", "_unique2", "bincount")) < 200
+    # The axes of W; those of the classes are computed on the host.
+    assert many["_linalg_eigh"] == 1
+
+
+def test_small_chunks_give_the_same_boundaries(monkeypatch):
+    found = weighted(across_classes(groups_of_four_sizes(6, 4))).samples()
+    whole = fit_closed_form(found, torch.empty(0, 4), SETTINGS, 0)
+    monkeypatch.setattr(left_out, "chunk_bytes", lambda device: 2**12)
+    parts = fit_closed_form(found, torch.empty(0, 4), SETTINGS, 0)
+    torch.testing.assert_close(parts.shapes.radii, whole.shapes.radii, rtol=1e-9, atol=0)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_eigenvectors_of_many_matrices_are_those_of_each(monkeypatch, n_threads):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: n_threads)
+    rows = torch.from_numpy(np.random.default_rng(0).normal(size=(5, 6, 9)))
+    sizes = [6, 4, 1, 6, 3]
+    for matrix, size in zip(rows, sizes, strict=True):
+        matrix[size:] = 0
+    matrices = rows @ rows.mT
+    values, vectors = devices.eigh_of_many(matrices, sizes)
+    for i, size in enumerate(sizes):
+        assert torch.count_nonzero(vectors[i, :, : 6 - size]) == torch.count_nonzero(values[i, : 6 - size]) == 0
+        torch.testing.assert_close(values[i, 6 - size :], torch.linalg.eigvalsh(matrices[i, :size, :size]))
+    torch.testing.assert_close(vectors @ (values.unsqueeze(2) * vectors.mT), matrices)

@@ -7,9 +7,13 @@ multiplied by it. One e is estimated from the held-out samples of all classes. S
 samples of small ones will lie.
 """
 
+from typing import TypeVar
+
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
+
+Sizes = TypeVar("Sizes", NDArray[np.float64], Tensor)
 
 #: Candidates of e. Where all classes have the same size, and say nothing about it, their geometric mean is taken:
 #: it is 2.8. With e = 3 for all data the gain is as large or smaller (benchmarks/TRIED.md, *The present shape*).
@@ -50,6 +54,6 @@ def mean_error(
     return float(np.exp(np.average(np.log(ERRORS), weights=likelihoods)))
 
 
-def growths(error: float, sizes: Tensor, typical: float) -> Tensor:
+def growths(error: float, sizes: Sizes, typical: float) -> Sizes:
     """Root mean squared distance of new samples of classes of these sizes, relative to a class of ``typical`` size."""
-    return ((1 + error / sizes) / (1 + error / typical)).sqrt()
+    return ((1 + error / sizes) / (1 + error / typical)) ** 0.5

@@ -6,6 +6,7 @@ classes, each between two known ones.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..common.distances import euclidean
-from ..common.samples import Integers, Samples
+from ..common.samples import Floats, Integers, Samples
 from . import class_sizes
 from .boundaries import Boundaries, Chosen, Metric, Shapes, ShapeWeights
 from .covariance import LeftOutSamples, LeftOutShapes, has_background
@@ -230,23 +231,26 @@ class _Validator:
         self, shapes: LeftOutShapes, samples: Sequence[LeftOutSamples], shares: Sequence[float]
     ) -> list[HeldOut]:
         """Give the distances of all validation samples, known ones first, for each share ρ."""
-        distances = []
+        distances, tables, sizes = [], [], []
         for part in samples:
             without_class = part.kind == OF_OTHER_CLASS
             of_kind = LeftOutShapes(self.frame, shapes.between, without_class=True) if without_class else shapes
-            distances.append(of_kind.distances(part, shares))
-        found = []
+            found = of_kind.distances(part, shares)
+            tables.append(self._held_out(part, found[0]))
+            distances.append(found.cpu().numpy())
+            sizes.append(self._sizes(part).cpu().numpy())
+        validations = []
         for i, share in enumerate(shares):
-            error = self._mean_error(samples[0], distances[0][i])
+            error = self._mean_error(samples[0].sources, tables[0], distances[0][i], sizes[0])
             parts = [
-                self._held_out(part, of_part[i] / self.growths(error, self._sizes(part)))
-                for part, of_part in zip(samples, distances, strict=True)
+                replace(table, distances=of_part[i] / class_sizes.growths(error, of_samples, self.typical_size))
+                for table, of_part, of_samples in zip(tables, distances, sizes, strict=True)
             ]
             if len(self.real_open):
                 assigned, margins = shapes.shapes(share, 1.0, self.growths(error)).scorer().assigned(self.real_open)
                 parts.append(HeldOut.of(len(self.frame.means), REAL, 1 - margins, assigned))
-            found.append(HeldOut.joined(parts, error))
-        return found
+            validations.append(HeldOut.joined(parts, error))
+        return validations
 
     def with_fresh(self, held_out: HeldOut, fresh: Samples, shapes: LeftOutShapes, share: float) -> HeldOut:
         """Scale the distances of left-out samples to those of validation samples, and append the latter."""
@@ -265,9 +269,9 @@ class _Validator:
         sets = self.samples.sets[part.sources.cpu().numpy()]
         return HeldOut.of(*scored, self.samples.classes[part.sources], self.samples.counted_weights[part.sources], sets)
 
-    def growths(self, error: float, sizes: Tensor | None = None) -> Tensor:
-        """Growth of the distances and radii of classes: by default of all of them, (n_classes,)."""
-        return class_sizes.growths(error, self.sizes if sizes is None else sizes, self.typical_size)
+    def growths(self, error: float) -> Tensor:
+        """Growth of the distances and radii of all classes, (n_classes,)."""
+        return class_sizes.growths(error, self.sizes, self.typical_size)
 
     def typical_growth(self, error: float) -> float:
         """Give the growth of a class of typical size, where that of a class of very many samples is 1."""
@@ -281,13 +285,12 @@ class _Validator:
         is_own = part.assigned == self.samples.classes[part.sources]
         return torch.where(is_own, self.frame.sets.own_freedoms[part.sources] + 1, sizes)
 
-    def _mean_error(self, known: LeftOutSamples, distances: Tensor) -> float:
+    def _mean_error(self, sources: Tensor, known: HeldOut, distances: Floats, sizes: Floats) -> float:
         """Estimate e from the known samples that their own class scores, unless it is given."""
         if self.error is not None:
             return self.error
-        classes = self.samples.classes[known.sources]
-        columns = distances.square(), classes, self._sizes(known), self.samples.weights[known.sources]
-        return class_sizes.mean_error(*(column[known.assigned == classes].cpu().numpy() for column in columns))
+        columns = distances**2, known.classes, sizes, self.samples.weights[sources].cpu().numpy()
+        return class_sizes.mean_error(*(column[known.assigned == known.classes] for column in columns))
 
 
 def _choose_shares(validator: _Validator, known: Sequence[LeftOutSamples]) -> tuple[float | None, float]:

@@ -12,15 +12,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from ..common.devices import eigh_of_many
 from .boundaries import Metric, Moments, Shapes, ShapeWeights
 from .geometry import Factors
-from .left_out import Chunk, LeftOut, Sets
+from .left_out import Chunk, LeftOut, most_numbers
 from .shared_shapes import Frame, identity
+from .tiles import Tiles
 
 #: Smallest number of classes with a background. With 3, F1 is the same; with 6 it falls by 1.5 on text, since one case
 #: has five classes (benchmarks/results/constants.rst).
@@ -65,48 +66,84 @@ def has_background(frame: Frame) -> bool:
 
 
 class ClassAxes(NamedTuple):
-    """A class's scatter ν_k S_k in coordinates where Q is the identity."""
+    """Scatters ν_k S_k of classes of about equal size, in coordinates where Q is the identity. Zeros pad.
 
-    axes: Tensor  # (n_axes of the class, n_axes) orthonormal
-    values: Tensor  # (n_axes of the class,)
-    freedom: float  # ν_k; 0 for a degenerate class
+    A degenerate class has no axes.
+    """
+
+    classes: Tensor  # (n_own,)
+    axes: Tensor  # (n_own, n_axes of a class, n_axes) orthonormal
+    values: Tensor  # (n_own, n_axes of a class)
+
+    def along(self, rows: Tensor, places: Tensor) -> Tensor:
+        """Products of (n_pairs, n_rows, n_axes) rows with the axes of the classes at ``places`` here, (n_pairs,)."""
+        present, places = torch.unique(places, return_inverse=True)
+        tiles = Tiles.of(places.repeat_interleave(rows.shape[1]), len(present))
+        products = tiles.product(tiles.gather(rows.flatten(0, 1)), self.axes[present].transpose(1, 2))
+        return tiles.scatter(products).view(*rows.shape[:2], -1)
 
 
 def principal_axes(frame: Frame, stretches: Tensor) -> list[ClassAxes]:
     """Principal axes of all classes."""
-    found: list[ClassAxes] = []
-    for members, freedom in zip(frame.members, frame.sets.freedoms.tolist(), strict=True):
-        is_wide = False
-        if (moments := frame.samples.moments) is not None:
-            onto = frame.axes * stretches
-            scatter = onto.T @ torch.from_numpy(moments.scatter(len(found))).to(onto) @ onto
-        else:
-            roots = frame.samples.weights[members].sqrt().unsqueeze(1)
-            weighted = frame.offsets[members].double() * stretches * roots
-            is_wide = len(weighted) < weighted.shape[1]
-            # The products of the samples hold the same spectrum in a smaller matrix.
-            scatter = weighted @ weighted.T if is_wide else weighted.T @ weighted
-        values, vectors = torch.linalg.eigh(scatter)
-        kept = (values > RANK_TOLERANCE * values[-1].clamp_min(1e-30)) & (freedom > 0)
-        values, vectors = values[kept], vectors[:, kept]
-        axes = weighted.T @ (vectors / values.sqrt()) if is_wide else vectors
-        found.append(ClassAxes(axes.T, values, freedom))
+    found = []
+    for classes, rows, sizes in frame.members:
+        at_once = max(1, most_numbers(rows.device) // (min(rows.shape[1], frame.n_axes) * frame.n_axes))
+        some_sizes = (sizes[first : first + at_once] for first in range(0, len(sizes), at_once))
+        parts = zip(torch.split(classes, at_once), torch.split(rows, at_once), some_sizes, strict=True)
+        columns = zip(*(_principal_axes(frame, stretches, *part) for part in parts), strict=True)
+        found.append(ClassAxes(classes, *(torch.cat(column) for column in columns)))
     return found
 
 
-def typical_variance(classes: list[ClassAxes]) -> float:
+def _principal_axes(
+    frame: Frame, stretches: Tensor, classes: Tensor, rows: Tensor, sizes: Sequence[int]
+) -> tuple[Tensor, Tensor]:
+    """Axes and values of some classes."""
+    is_wide = frame.samples.moments is None and rows.shape[1] < frame.n_axes
+    if (moments := frame.samples.moments) is not None:
+        onto = frame.axes * stretches
+        given = [onto.T @ torch.from_numpy(moments.scatter(k)).to(onto) @ onto for k in classes.tolist()]
+        scatter = torch.stack(given)
+    else:
+        roots = (frame.samples.weights[rows] * (rows >= 0)).sqrt().unsqueeze(2)
+        weighted = frame.offsets[rows].double() * stretches * roots
+        # The products of the samples hold the same spectrum in a smaller matrix.
+        scatter = weighted @ weighted.mT if is_wide else weighted.mT @ weighted
+    values, vectors = eigh_of_many(scatter, sizes if is_wide else [frame.n_axes] * len(sizes))
+    has_spread = (frame.sets.freedoms[classes] > 0).unsqueeze(1)
+    kept = (values > RANK_TOLERANCE * values[:, -1:].clamp_min(1e-30)) & has_spread
+    values = torch.where(kept, values, 0.0)
+    if is_wide:
+        return (vectors * torch.where(kept, values.rsqrt(), 0.0).unsqueeze(1)).mT @ weighted, values
+    return (vectors * kept.unsqueeze(1)).mT, values
+
+
+def typical_variance(classes: list[ClassAxes], freedoms: Tensor) -> Tensor:
     """Mean variance of a class per direction, in units of Q."""
-    spreads = [float(scatter.values.sum()) / scatter.freedom for scatter in classes if scatter.freedom > 0]
-    return float(np.mean(spreads)) / classes[0].axes.shape[1] if spreads else 1.0
+    traces = torch.zeros_like(freedoms)
+    for own in classes:
+        traces[own.classes] = own.values.sum(1)
+    spread = torch.where(freedoms > 0, traces / freedoms, 0.0).sum() / (freedoms > 0).sum()
+    return spread.nan_to_num(nan=classes[0].axes.shape[2]) / classes[0].axes.shape[2]
 
 
-def _factors(classes: list[ClassAxes], shared: float) -> Factors:
+def _without_padding(classes: list[ClassAxes]) -> tuple[Tensor, Tensor, Tensor]:
+    """Axes of all classes in their order, their values, and the class of each axis."""
+    kept = [own.values > 0 for own in classes]
+    labels = torch.cat([own.classes.repeat_interleave(mask.sum(1)) for own, mask in zip(classes, kept, strict=True)])
+    order = labels.argsort(stable=True)
+    axes = torch.cat([own.axes[mask] for own, mask in zip(classes, kept, strict=True)])
+    values = torch.cat([own.values[mask] for own, mask in zip(classes, kept, strict=True)])
+    return axes[order], values[order], labels[order]
+
+
+def _factors(classes: list[ClassAxes], freedoms: Tensor, shared: float) -> Factors:
     """Inverse of Σ_k of all classes, in coordinates where Q is the identity."""
-    typical = (1 - shared) * typical_variance(classes) + shared
-    weights = [1 / ((1 - shared) * scatter.values / (scatter.freedom or 1.0) + shared) for scatter in classes]
-    starts = np.cumsum([0] + [len(scatter.axes) for scatter in classes]).tolist()
-    residual = classes[0].axes.new_tensor([1 / (shared if scatter.freedom > 0 else typical) for scatter in classes])
-    return Factors(torch.cat([scatter.axes for scatter in classes]), torch.cat(weights), starts, residual)
+    axes, values, labels = _without_padding(classes)
+    typical = (1 - shared) * typical_variance(classes, freedoms) + shared
+    weights = 1 / ((1 - shared) * values / freedoms[labels] + shared)
+    starts = functional.pad(torch.bincount(labels, minlength=len(freedoms)).cumsum(0), (1, 0)).tolist()
+    return Factors(axes, weights, starts, torch.where(freedoms > 0, 1 / shared, 1 / typical))
 
 
 class LeftOutSamples(NamedTuple):
@@ -116,6 +153,11 @@ class LeftOutSamples(NamedTuple):
     sources: Tensor  # (n_rows,) known sample whose set is left out
     assigned: Tensor  # (n_rows,) class that scores
     rows: Tensor | None = None  # (n_rows, n_axes); the known samples themselves without it
+
+    def at(self, places: Tensor) -> "LeftOutSamples":
+        """Select samples."""
+        rows = None if self.rows is None else self.rows[places]
+        return LeftOutSamples(self.kind, self.sources[places], self.assigned[places], rows)
 
 
 class _Changes(NamedTuple):
@@ -147,43 +189,45 @@ class _Changes(NamedTuple):
 class _Pairs(NamedTuple):
     """Samples by pairs of a set and a class that scores, in coordinates where Q was the identity."""
 
-    offsets: Tensor  # (n_pairs, n_scored, n_axes) to the centre
-    columns: Tensor  # (n_pairs, n_columns, n_axes) X
+    rows: Tensor  # (n_pairs, n_columns + n_scored, n_axes) X, and offsets of samples to the centre
     change: Tensor  # (n_pairs, n_columns, n_columns) E
     scatter: Tensor  # (n_pairs, n_columns) 1 for those columns whose products the class's own scatter loses
     freedom: Tensor  # (n_pairs,) degrees of freedom of the class without the set
     scale: Tensor  # (n_pairs,) Q without the set is this times (I + XᵀEX)
 
-    def at(self, places: Tensor) -> "_Pairs":
-        """Select pairs."""
-        return _Pairs(*(part[places] for part in self))
-
     def scores(
-        self, own: ClassAxes, shares: Tensor, typical: float, *, with_volumes: bool
+        self, own: ClassAxes, places: Tensor, shares: Tensor, typical: Tensor, *, with_volumes: bool
     ) -> tuple[Tensor, Tensor | None]:
         """Squared distances for each share ρ, and log determinants of Σ_k but for that of the coordinates.
 
-        The Woodbury identity on (1 − ρ) S_k + ρ Q without the sets. The results have (n_shares, n_pairs, n_scored) and
-        (n_shares, n_pairs) elements.
+        The Woodbury identity on (1 − ρ) S_k + ρ Q without the sets. The classes that score are ``own`` ones at
+        ``places``. The results have (n_shares, n_pairs, n_scored) and (n_shares, n_pairs) elements.
         """
-        offsets, columns, has_spread = self.offsets, self.columns, self.freedom > 0
-        along, offsets_along = columns @ own.axes.T, offsets @ own.axes.T
+        n_columns, has_spread = self.change.shape[1], self.freedom > 0
+        along, values = own.along(self.rows, places), own.values[places]
+        columns, offsets = self.rows[:, :n_columns], self.rows[:, n_columns:]
         shared = shares.unsqueeze(1)
         of_scatter = torch.where(has_spread, (1 - shared) / self.freedom, 0.0)
         # Without the set Q changes; the typical variance is not computed anew.
         sphere = shared * self.scale + (1 - shared) * typical * (~has_spread).double()
-        variances = of_scatter.unsqueeze(2) * own.values + sphere.unsqueeze(2)
+        variances = of_scatter.unsqueeze(2) * values + sphere.unsqueeze(2)
         excess = variances.reciprocal() - sphere.reciprocal().unsqueeze(2)
-        of_sphere, weighted = sphere[..., None, None], along * excess.unsqueeze(2)
-        products = columns @ columns.transpose(1, 2) / of_sphere + weighted @ along.transpose(1, 2)
-        crossed = columns @ offsets.transpose(1, 2) / of_sphere + weighted @ offsets_along.transpose(1, 2)
+        of_sphere, of_columns = sphere[..., None, None], along[:, :n_columns]
+        if along.shape[1] < len(shares):  # for speed: one product for all shares
+            each = (of_columns.unsqueeze(2) * along.unsqueeze(1)).flatten(1, 2) @ excess.permute(1, 2, 0)
+            inner = each.view(len(along), n_columns, -1, len(shares)).permute(3, 0, 1, 2)
+        else:
+            inner = (of_columns * excess.unsqueeze(2)) @ along.transpose(1, 2)
+        inner = inner + columns @ self.rows.transpose(1, 2) / of_sphere
+        products, crossed = inner[..., :n_columns], inner[..., n_columns:]
         change = self.change * of_sphere - torch.diag_embed(self.scatter * of_scatter.unsqueeze(2))
         capacity = identity(change.shape[-1], change) + change @ products
-        squares = offsets.square().sum(2) / sphere.unsqueeze(2) + (offsets_along.square() @ excess.unsqueeze(3))[..., 0]
+        squares = (along[:, n_columns:].square() @ excess.unsqueeze(3)).squeeze(3)
+        squares += offsets.square().sum(2) / sphere.unsqueeze(2)
         squares -= (crossed * torch.linalg.solve(capacity, change @ crossed)).sum(2)
         if not with_volumes:
             return squares, None
-        n_other = columns.shape[2] - len(own.values)
+        n_other = columns.shape[2] - values.shape[1]
         return squares, variances.log().sum(2) + n_other * sphere.log() + torch.linalg.slogdet(capacity)[1]
 
 
@@ -217,7 +261,7 @@ class LeftOutShapes:
 
     def shapes(self, shared: float, scale: float, radii: Tensor) -> Shapes:
         """Shapes of all samples, squared distances being multiplied by ``scale``."""
-        metric, found = self._metric(), _factors(self.class_axes, shared)
+        metric, found = self._metric(), _factors(self.class_axes, self.frame.sets.freedoms, shared)
         centres = self.centres * self.stretches
         if metric.products is not None:  # one more coordinate: the distance from the span
             centres = functional.pad(centres, (0, 1))
@@ -231,7 +275,7 @@ class LeftOutShapes:
             weights,
             frame.sets.weights.totals,
             frame.sets.freedoms,
-            torch.cat([scatter.values for scatter in self.class_axes]),
+            _without_padding(self.class_axes)[1],
             frame.between,
             self.stretches,
             frame.spherical * frame.mean_variance,
@@ -252,23 +296,29 @@ class LeftOutShapes:
         self, samples: LeftOutSamples, shares: Sequence[float], *, with_volumes: bool = False
     ) -> tuple[Tensor, Tensor]:
         """Squared distances and, if wanted, logarithms of the determinants of Σ_k, (n_shares, n_rows) each."""
-        frame = self.frame
-        found = frame.means.new_zeros(2, len(shares), len(samples.sources))
-        typical, candidates = typical_variance(self.class_axes), frame.means.new_tensor(shares)
-        for chunk in frame.sets.chunks(samples.sources, samples.assigned, 4 * frame.n_axes):
-            changes = self._changes(chunk.sets)
-            pairs = self._pairs(samples, chunk, changes)
-            for label in torch.unique(chunk.labels).tolist():
-                mine = torch.nonzero(chunk.labels == label).flatten()
-                positions = chunk.positions[mine]
-                inside = positions >= 0
-                squares, volumes = pairs.at(mine).scores(
-                    self.class_axes[label], candidates, typical, with_volumes=with_volumes
-                )
-                found[0][:, positions[inside]] = squares[:, inside]
-                if volumes is not None:
-                    found[1][:, positions[inside]] = volumes.unsqueeze(2).expand_as(squares)[:, inside]
+        found = self.stretches.new_empty(2, len(shares), len(samples.sources))
+        for own in self.class_axes:
+            mine = torch.nonzero(torch.isin(samples.assigned, own.classes)).flatten()
+            found[:, :, mine] = self._scores_of(own, samples.at(mine), shares, with_volumes=with_volumes)
         return found[0], found[1]
+
+    def _scores_of(
+        self, own: ClassAxes, samples: LeftOutSamples, shares: Sequence[float], *, with_volumes: bool
+    ) -> Tensor:
+        """Both of samples that classes of about equal size score, (2, n_shares, n_rows)."""
+        frame, n_rows = self.frame, len(samples.sources)
+        found = frame.means.new_zeros(2, len(shares), n_rows + 1)  # the last place is not used
+        typical = typical_variance(self.class_axes, frame.sets.freedoms)
+        candidates = frame.means.new_tensor(shares)
+        held_out = frame.samples.classes[samples.sources] if self.without_class else None
+        for chunk in frame.sets.chunks(samples.sources, samples.assigned, 4 * frame.n_axes, held_out):
+            pairs = self._pairs(samples, chunk, self._changes(chunk))
+            places = torch.searchsorted(own.classes, chunk.labels)
+            squares, volumes = pairs.scores(own, places, candidates, typical, with_volumes=with_volumes)
+            found[0][:, chunk.positions] = squares
+            if volumes is not None:
+                found[1][:, chunk.positions] = volumes.unsqueeze(2).expand_as(squares)
+        return found[:, :, :n_rows]
 
     def _pairs(self, samples: LeftOutSamples, chunk: Chunk, changes: _Changes) -> _Pairs:
         """Class means, scatters and centres without the sets."""
@@ -283,15 +333,14 @@ class LeftOutShapes:
         inside = (which @ left_out.inside[numbers]).squeeze(1)
         freedom = torch.where(is_touched, chunk.sets.freedoms[numbers], 0.0).sum(1)
         return _Pairs(
-            (rows - centres.unsqueeze(1)) * self.stretches,
-            columns * self.stretches,
+            torch.cat([columns, rows - centres.unsqueeze(1)], dim=1).mul_(self.stretches),
             changes.matrix[numbers],
             functional.pad(inside, (0, columns.shape[1] - inside.shape[1])),
             torch.where(is_touched.any(1), freedom, frame.sets.freedoms[labels]),
             changes.scale[numbers],
         )
 
-    def _changes(self, sets: Sets) -> _Changes:
+    def _changes(self, chunk: Chunk) -> _Changes:
         """Change T, B, μ and Q.
 
         n and n' are the numbers of classes before and after, r = ι (n' − 1) / (n − 1), t = r b γ' with γ' without the
@@ -303,11 +352,11 @@ class LeftOutShapes:
         Multiplied out, this is I + r D⁻¹ and products of the rows of V and of YD⁻¹, which are X. The diagonal is taken
         as a multiple of what it was, I + B⁻¹: their mean ratio.
         """
-        frame, background, left_out = self.frame, self.background, sets.left_out(self.frame.offsets)
+        frame, background, left_out = self.frame, self.background, chunk.sets.left_out(self.frame.offsets)
         rows, pooled, n_touched, size = left_out.rows, frame.pooled, left_out.moves.shape[1], left_out.rows.shape[1]
-        inflation, n_axes = frame.without(sets)
+        inflation, n_axes = frame.without(chunk.sets)
         lost = -pooled * identity(size, rows)
-        changing, mean, gains, n_left = self._class_means(sets, left_out)
+        changing, mean, gains, n_left = self._class_means(chunk, left_out)
         if not background.target:
             none, empty = torch.zeros_like(mean), changing[:, :0]
             products = empty @ empty.transpose(1, 2)
@@ -334,19 +383,17 @@ class LeftOutShapes:
         matrix = matrix / factor.view(-1, 1, 1)
         return _Changes(left_out, spanned, matrix, inflation * factor, mean, inverse, solved, inner, ratio)
 
-    def _class_means(self, sets: Sets, left_out: LeftOut) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def _class_means(self, chunk: Chunk, left_out: LeftOut) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Give Y, μ, G, and the number of classes that remain.
 
         The rows of Y are the deviations c − μ of the touched classes, and V. B₀ gains YᵀGY: the scatter of the class
         means that remain, about their own mean, less that of all class means, both divided by n − 1.
         """
-        frame, size = self.frame, left_out.rows.shape[1]
+        frame, sets, size = self.frame, chunk.sets, left_out.rows.shape[1]
         is_touched = (sets.touched >= 0).double()
         # Coefficients of the class means: those of the touched classes move, or are left out.
         before = functional.pad(torch.diag_embed(is_touched), (0, size))
-        is_left = is_touched * sets.exists
-        if self.without_class:
-            is_left[:, 0] = 0
+        is_left = is_touched * sets.exists * (sets.touched != chunk.held_out.unsqueeze(1))
         after = torch.cat([torch.diag_embed(is_left), left_out.moves * is_left.unsqueeze(2)], dim=2)
         n_classes = len(frame.means)
         n_left = (n_classes - (is_touched - is_left).sum(1)).clamp_min(1)
@@ -386,5 +433,5 @@ class LeftOutShapes:
         capacity = identity(rows.shape[1], rows) - pooled * rows @ rows.transpose(1, 2)
         lost = torch.linalg.solve(capacity, pooled * inner).diagonal(dim1=1, dim2=2).sum(1)
         gained: Tensor = (gains * (changing @ changing.transpose(1, 2))).sum((1, 2))
-        relative: Tensor = 1 + (gained + lost) / float(frame.between.sum())
+        relative: Tensor = 1 + (gained + lost) / frame.between.sum()
         return relative

@@ -98,12 +98,6 @@ def closeness(features: Tensor, centroids: Tensor) -> Tensor:
     return torch.addmm(centroids.square().sum(1).mul_(-0.5), features, centroids.T)
 
 
-def by_class(classes: Tensor, n_classes: int) -> list[Tensor]:
-    """List the samples of each class, in their order."""
-    counts = torch.bincount(classes, minlength=n_classes).tolist()
-    return list(torch.split(torch.argsort(classes, stable=True), counts))
-
-
 @dataclass
 class Factors:
     """Matrices A_k of all classes, each by a few axes: ‖A_k d‖² = Σ_j w_j ⟨v_j, d⟩² + u (‖d‖² − Σ_j ⟨v_j, d⟩²).

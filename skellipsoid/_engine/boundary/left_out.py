@@ -35,21 +35,24 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..common.devices import chunk_bytes
 from ..common.samples import Integers, Samples
 
-#: Largest number of elements of one chunk, for memory alone.
-MOST_NUMBERS = 2**20
 #: Sets above this size are computed once rather than once for each class that scores: for speed alone.
 LARGE = 32
 #: Rounding: a smaller share of a class's weight is 0.
 SMALLEST_SHARE = 1e-9
 
 
-class Sets(NamedTuple):
-    """Sets of about the same size, each with the class of the samples that are scored without it.
+def most_numbers(device: torch.device) -> int:
+    """Largest number of elements of one chunk, for memory alone: a chunk takes about 4 times as many."""
+    return chunk_bytes(device) // 32
 
-    ``size`` is the number of samples, ``n_touched`` the number of classes with samples of the set: the scored samples'
-    own class, and then others. −1 pads both.
+
+class Sets(NamedTuple):
+    """Sets of about the same size.
+
+    ``size`` is the number of samples, ``n_touched`` the number of classes with samples of the set. −1 pads both.
     """
 
     members: Tensor  # (n_sets, size) samples
@@ -100,6 +103,7 @@ class Chunk(NamedTuple):
     numbers: Tensor  # (n_pairs,) of the sets
     labels: Tensor  # (n_pairs,) class that scores
     positions: Tensor  # (n_pairs, n_scored) of the samples; −1 pads
+    held_out: Tensor  # (n_sets,) class that is held out besides; the number of classes for none
 
 
 class LeftOutSets:
@@ -126,21 +130,22 @@ class LeftOutSets:
         powers = np.ceil(np.log2(runs.sizes))
         for power in np.unique(powers):
             mine = np.flatnonzero(powers == power)
-            sets = self._sets(samples, runs.table(mine), runs.classes[mine], degenerate)
-            at_once = max(1, MOST_NUMBERS // (offsets.shape[1] * sets.members.shape[1]))
+            sets = self._sets(samples, runs.table(mine), degenerate)
+            at_once = max(1, most_numbers(offsets.device) // (offsets.shape[1] * sets.members.shape[1]))
             parts = torch.split(torch.arange(len(mine)), at_once)
             traces = [sets.at(part).left_out(offsets).rows.square().sum((1, 2)) for part in parts]
             scored = np.flatnonzero(powers[runs.numbers] == power)
             rows = torch.from_numpy(np.searchsorted(mine, runs.numbers[scored])).to(self.place)
             of_samples = torch.from_numpy(scored).to(self.place)
             self.place[of_samples] = torch.stack([torch.full_like(rows, len(self.of_size)), rows], dim=1)
-            self.own_freedoms[of_samples] = sets.freedoms[rows, 0]
+            is_own = sets.touched[rows] == samples.classes[of_samples].unsqueeze(1)
+            self.own_freedoms[of_samples] = torch.where(is_own, sets.freedoms[rows], 0.0).sum(1)
             self.of_size.append(sets._replace(traces=torch.cat(traces)))
 
-    def _sets(self, samples: Samples, members: Integers, own: Integers, degenerate: Tensor) -> Sets:
+    def _sets(self, samples: Samples, members: Integers, degenerate: Tensor) -> Sets:
         """Compute what the classes of the ``members`` lose with each set, but for ``traces``."""
         classes = samples.classes.cpu().numpy()
-        touched, places = (torch.from_numpy(found).to(degenerate.device) for found in _touched(members, classes, own))
+        touched, places = (torch.from_numpy(found).to(degenerate.device) for found in _touched(members, classes))
         rows = torch.from_numpy(members).to(degenerate.device)
         weights = samples.weights[rows] * (rows >= 0)
         totals = self.weights.totals[touched] * (touched >= 0)
@@ -155,35 +160,41 @@ class LeftOutSets:
         freedoms = torch.where(has_spread, freedoms, 0.0)
         return Sets(rows, touched, places, roots, pulls, moves.nan_to_num(), freedoms, exists, totals[:, 0])
 
-    def chunks(self, sources: Tensor, labels: Tensor, n_numbers: int) -> Iterator[Chunk]:
+    def chunks(
+        self, sources: Tensor, labels: Tensor, n_numbers: int, held_out: Tensor | None = None
+    ) -> Iterator[Chunk]:
         """Give the samples ``sources``, scored by the classes ``labels``, with their sets.
 
-        A set and a sample take about size × ``n_numbers`` and ``n_numbers`` elements.
+        Classes may be held out besides, one for each sample. A set and a sample take about size × ``n_numbers`` and
+        ``n_numbers`` elements.
         """
         place, n_classes = self.place[sources], len(self.freedoms)
+        changes = place[:, 1] * (n_classes + 1) + (n_classes if held_out is None else held_out)
         for number, sets in enumerate(self.of_size):
             mine = torch.nonzero(place[:, 0] == number).flatten()
             if not len(mine):
                 continue
             size = sets.members.shape[1]
             # Few classes score a chunk of small sets. Large sets are rather computed once.
-            of_set, of_label = place[mine, 1], labels[mine]
-            keys = of_label * len(sets.members) + of_set if size <= LARGE else of_set * n_classes + of_label
+            of_change, of_label = changes[mine], labels[mine]
+            n_changes = len(sets.members) * (n_classes + 1)
+            keys = of_label * n_changes + of_change if size <= LARGE else of_change * n_classes + of_label
             _, pair, counts = torch.unique(keys, return_inverse=True, return_counts=True)
             of_pair = mine[torch.argsort(pair, stable=True)]
             starts = counts.cumsum(0) - counts
             n_scored = torch.log2(counts.double()).ceil().long()
             for power in torch.unique(n_scored).tolist():
                 some, most = torch.nonzero(n_scored == power).flatten(), 2**power
-                at_once = max(1, MOST_NUMBERS // (n_numbers * (size + most)))
+                at_once = max(1, most_numbers(place.device) // (n_numbers * (size + most)))
                 columns = torch.arange(most, device=keys.device)
                 for part in torch.split(some, at_once):
                     places = starts[part].unsqueeze(1) + columns
                     inside = columns < counts[part].unsqueeze(1)
                     positions = torch.where(inside, of_pair[places.clamp_max(len(of_pair) - 1)], -1)
                     first = positions[:, 0]
-                    used, numbers = torch.unique(place[first, 1], return_inverse=True)
-                    yield Chunk(sets.at(used), numbers, labels[first], positions)
+                    used, numbers = torch.unique(changes[first], return_inverse=True)
+                    some_sets, classes = sets.at(used // (n_classes + 1)), used % (n_classes + 1)
+                    yield Chunk(some_sets, numbers, labels[first], positions, classes)
 
 
 class _ClassWeights:
@@ -220,18 +231,12 @@ class _ClassWeights:
         return self.squared_units[touched].scatter_add(1, places, -lost)
 
 
-def _touched(members: Integers, classes: Integers, own: Integers) -> tuple[Integers, Integers]:
-    """Classes of the members of each set, the ``own`` one first, and the place of each member's class."""
-    labels = np.where(members < 0, own[:, np.newaxis], classes[members])
-    is_own = labels == own[:, np.newaxis]
-    if is_own.all():
-        return own[:, np.newaxis], np.zeros_like(members)
-    # −1 sorts the own class first.
-    keys = np.where(is_own, -1, labels) + 1 + (classes.max() + 2) * np.arange(len(labels))[:, np.newaxis]
-    found, inverse = np.unique(keys, return_inverse=True)
-    of_set = found // (classes.max() + 2)
+def _touched(members: Integers, classes: Integers) -> tuple[Integers, Integers]:
+    """Classes of the members of each set, and the place of each member's class among them."""
+    labels, n_classes = classes[np.where(members < 0, members[:, :1], members)], classes.max() + 1
+    found, inverse = np.unique(labels + n_classes * np.arange(len(labels))[:, np.newaxis], return_inverse=True)
+    of_set = found // n_classes
     starts = np.searchsorted(of_set, np.arange(len(labels)))
     touched: NDArray[np.int64] = np.full((len(labels), np.bincount(of_set).max()), -1)
-    touched[of_set, np.arange(len(found)) - starts[of_set]] = found % (classes.max() + 2) - 1
-    touched[:, 0] = own
+    touched[of_set, np.arange(len(found)) - starts[of_set]] = found % n_classes
     return touched, inverse.reshape(labels.shape) - starts[:, np.newaxis]

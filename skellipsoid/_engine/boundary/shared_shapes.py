@@ -6,14 +6,17 @@ which T is the identity and B is diagonal.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from ..common.devices import row_chunks
 from ..common.samples import Samples
-from .geometry import by_class, class_means
+from .geometry import class_means
 from .left_out import LeftOutSets, Sets
+from .tiles import like_ranks
 
 #: Candidates of a, the spherical share of the within-class covariance T = (1 − a) W + a w̄ I. On text the choice is
 #: 0.1 to 0.9 (benchmarks/TRIED.md, *Weights*). With every other one F1 falls by up to 1.1, with 0.03 besides by 1.2 on
@@ -27,6 +30,14 @@ TEMPERATURES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 RANK_TOLERANCE = 1e-13
 
 
+class ClassMembers(NamedTuple):
+    """Samples of classes of about equal size."""
+
+    classes: Tensor  # (n_own,) ascending
+    rows: Tensor  # (n_own, size of the largest) numbers of their samples; −1 pads
+    sizes: list[int]  # (n_own,)
+
+
 @dataclass(frozen=True)
 class Frame:
     """Samples in coordinates that begin at the mean of the class means.
@@ -36,7 +47,7 @@ class Frame:
 
     samples: Samples
     degenerate: Tensor  # (n_classes,) Boolean: classes without spread
-    members: list[Tensor]  # numbers of each class's samples
+    members: list[ClassMembers]
     origin: Tensor  # (n_features,) mean of the class means
     axes: Tensor  # (n_features, n_axes) features less the origin, times this, are coordinates
     back: Tensor  # (n_axes, n_features) coordinates times this are features less the origin
@@ -86,11 +97,11 @@ class Frame:
         w̄ is less by the share tr VᵀV / tr(ν W) of itself, and the sphere a w̄ I is ``of_sphere`` T in the mean.
         """
         lost = torch.where(sets.touched < 0, 0.0, self.sets.freedoms[sets.touched] - sets.freedoms).sum(1)
-        of_sphere = float((self.spherical * self.mean_variance * self.stretches(self.spherical).square()).mean())
+        of_sphere = (self.spherical * self.mean_variance * self.stretches(self.spherical).square()).mean()
         size, n_axes = (sets.members >= 0).sum(1), self.n_axes
         left = (self.samples.n_all - 1 - size).clamp(1, n_axes)
         if n_axes < self.n_varying:  # without a sample nothing but the sphere is left along it
-            of_sphere, left = 1.0, (n_axes - size).clamp_min(1)
+            of_sphere, left = torch.ones_like(of_sphere), (n_axes - size).clamp_min(1)
         shrunk = of_sphere * sets.traces / (self.freedom * self.mean_variance * self.n_varying)
         return (1 - shrunk) * self.freedom / (self.freedom - lost).clamp_min(1), left
 
@@ -122,7 +133,7 @@ def principal_frame(samples: Samples, degenerate: Tensor) -> Frame:
     frame = Frame(
         samples=samples,
         degenerate=degenerate,
-        members=by_class(classes, samples.n_classes),
+        members=_members(samples),
         origin=origin,
         axes=axes,
         back=axes.T,
@@ -136,6 +147,20 @@ def principal_frame(samples: Samples, degenerate: Tensor) -> Frame:
         freedom=freedom,
     )
     return frame.onto(vectors, 0.0)
+
+
+def _members(samples: Samples) -> list[ClassMembers]:
+    """List the samples of each class. Padding at most doubles the memory."""
+    classes, device = samples.classes.cpu().numpy(), samples.rows.device
+    counts, order = np.bincount(classes, minlength=samples.n_classes), np.argsort(classes, kind="stable")
+    found = []
+    for own in like_ranks(counts):
+        columns, ends = np.arange(counts[own].max()), np.cumsum(counts)[own]
+        places = (ends - counts[own])[:, np.newaxis] + columns
+        rows = np.where(columns < counts[own][:, np.newaxis], order[np.minimum(places, len(order) - 1)], -1)
+        of_rows = torch.from_numpy(rows).to(device)
+        found.append(ClassMembers(torch.from_numpy(own).to(device), of_rows, counts[own].tolist()))
+    return found
 
 
 def _varying(samples: Samples) -> Tensor:
@@ -201,14 +226,10 @@ def _entropies(frame: Frame, spherical: float, validation: Tensor, weights: Tens
     """Cross-entropy of each validation sample's own class; 0 if no sample of the class is left."""
     squares = label_distances(replace(frame, spherical=spherical), validation, frame.stretches(spherical))
     own = frame.samples.classes[validation].unsqueeze(1)
-    found = [
-        -torch.log_softmax(-squares / (2 * temperature), dim=1)
-        .gather(1, own)
-        .squeeze(1)
-        .nan_to_num(nan=0.0, posinf=0.0)
-        for temperature in TEMPERATURES
-    ]
-    return min(found, key=lambda entropies: float(entropies @ weights))
+    halves = squares / 2
+    logits = [torch.log_softmax(-halves / temperature, dim=1).gather(1, own).squeeze(1) for temperature in TEMPERATURES]
+    found = -torch.stack(logits).nan_to_num(nan=0.0, neginf=0.0)
+    return found[(found @ weights).argmin()]
 
 
 def label_distances(frame: Frame, validation: Tensor, stretches: Tensor | None = None) -> Tensor:
@@ -230,30 +251,31 @@ def label_distances(frame: Frame, validation: Tensor, stretches: Tensor | None =
         Infinite where no sample of the class is left.
     """
     stretches = torch.ones_like(frame.within) if stretches is None else stretches
-    means, classes = frame.means * stretches, frame.samples.classes
-    squares = means.new_empty(len(validation), len(means))
-    for chunk in frame.sets.chunks(validation, classes[validation], len(means) + len(stretches)):
-        left_out, touched, exists = chunk.sets.left_out(frame.offsets), chunk.sets.touched, chunk.sets.exists
+    means = frame.means * stretches
+    squares = means.new_empty(len(validation) + 1, len(means))  # the last place is not used
+    for chunk in frame.sets.chunks(validation, torch.zeros_like(validation), len(means) + len(stretches)):
+        left_out, sets, numbers = chunk.sets.left_out(frame.offsets), chunk.sets, chunk.numbers
         lost = left_out.rows * stretches
         capacity = identity(lost.shape[1], lost) - frame.pooled * lost @ lost.transpose(1, 2)
         roots = torch.linalg.solve_triangular(torch.linalg.cholesky(capacity), lost, upper=False)
-        moved = means[touched] + left_out.moves @ lost
+        # The first touched class stands where others are padded.
+        places = torch.where(sets.touched < 0, 0, torch.arange(sets.touched.shape[1], device=means.device))
+        touched, exists = sets.touched.gather(1, places), sets.exists.gather(1, places)
+        moves = left_out.moves.gather(1, places.unsqueeze(2).expand(-1, -1, lost.shape[1]))
+        moved = means[touched] + moves @ lost
         along = (roots @ means.T).transpose(1, 2)  # (n_sets, n_classes, size)
         rows = frame.rows(validation[chunk.positions]) * stretches  # (n_pairs, n_scored, n_axes)
         near = _squares(rows.flatten(0, 1), means).view(*rows.shape[:2], -1)
         # The means that move replace those that do not.
-        numbers, places = torch.nonzero(touched >= 0, as_tuple=True)
-        along[numbers, touched[numbers, places]] = (moved @ roots.transpose(1, 2))[numbers, places]
-        pairs, places = torch.nonzero((touched >= 0)[chunk.numbers], as_tuple=True)
-        sets = chunk.numbers[pairs]
-        offsets = rows[pairs] - moved[sets, places].unsqueeze(1)
-        there = exists[sets, places].unsqueeze(1)
-        near[pairs, :, touched[sets, places]] = torch.where(there, offsets.square().sum(2), torch.inf)
-        near += frame.pooled * _squares(rows @ roots[chunk.numbers].transpose(1, 2), along[chunk.numbers])
-        near /= frame.without(chunk.sets)[0][chunk.numbers].view(-1, 1, 1)
-        inside = chunk.positions >= 0
-        squares[chunk.positions[inside]] = near[inside]
-    return squares
+        index = touched.unsqueeze(2).expand(-1, -1, along.shape[2])
+        along = along.scatter(1, index, moved @ roots.transpose(1, 2))
+        offsets = rows.unsqueeze(2) - moved[numbers].unsqueeze(1)  # (n_pairs, n_scored, n_touched, n_axes)
+        left = torch.where(exists[numbers].unsqueeze(1), offsets.square().sum(3), torch.inf)
+        near.scatter_(2, touched[numbers].unsqueeze(1).expand_as(left), left)
+        near += frame.pooled * _squares(rows @ roots[numbers].transpose(1, 2), along[numbers])
+        near /= frame.without(sets)[0][numbers].view(-1, 1, 1)
+        squares[chunk.positions] = near
+    return squares[:-1]
 
 
 def _squares(rows: Tensor, others: Tensor) -> Tensor:

@@ -1,13 +1,15 @@
 """Devices, memory, and random numbers that are equal on every device."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
+from threadpoolctl import ThreadpoolController
 
 #: Samples are processed in chunks of about this many bytes on a CPU, and where a GPU has little memory left.
 CHUNK_BYTES = 64 * 2**20
@@ -131,6 +133,33 @@ def row_chunks(n_rows: int, bytes_per_row: int, device: torch.device = _CPU) -> 
 def on_device(values: np.ndarray, device: torch.device) -> torch.Tensor:
     """Copy an array to a device, without waiting for what the device has still to do."""
     return torch.from_numpy(values).to(device, non_blocking=True)
+
+
+def eigh_of_many(matrices: torch.Tensor, sizes: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
+    """Eigenvalues and eigenvectors of the leading blocks of small symmetric matrices, as ``torch.linalg.eigh``.
+
+    They are computed on the host, each by one thread of ``torch.get_num_threads()``: torch computes them one after
+    another on a GPU, and on a CPU its threads wait for each other in each of them. Zeros come first where blocks are
+    smaller, in the values and in the columns of the vectors.
+    """
+    given = matrices.cpu().numpy()
+    values, vectors = np.zeros_like(given[:, 0]), np.zeros_like(given)
+
+    def solve(number: int) -> None:
+        size = sizes[number]
+        found = np.linalg.eigh(given[number, :size, :size])
+        values[number, -size:], vectors[number, :size, -size:] = found
+
+    n_threads = max(1, min(torch.get_num_threads(), len(given)))
+    with PROCESS_STATE, _thread_pools().limit(limits=1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
+        list(pool.map(solve, range(len(given))) if n_threads > 1 else map(solve, range(len(given))))
+    return torch.from_numpy(values).to(matrices.device), torch.from_numpy(vectors).to(matrices.device)
+
+
+@lru_cache
+def _thread_pools() -> ThreadpoolController:
+    """Thread pools of the libraries that are loaded."""
+    return ThreadpoolController()
 
 
 def to_numpy(values: Any) -> Any:

@@ -38,12 +38,11 @@ FEWEST_WITH_OWN_MEDIAN = 8
 
 
 class SetRuns(NamedTuple):
-    """The sets that are left out, each with one class of the samples that are scored without it."""
+    """The sets that are left out."""
 
     members: Integers  # samples of all sets, one set after another
     starts: Integers  # (n_sets,) where a set begins in ``members``
     sizes: Integers  # (n_sets,)
-    classes: Integers  # (n_sets,)
     numbers: Integers  # (n_samples,) of the set that is left out when a sample is scored
 
     def table(self, chosen: Integers) -> Integers:
@@ -159,12 +158,12 @@ class Samples:
         return self._left_out[0]
 
     def set_runs(self) -> SetRuns:
-        """List the sets to leave out. A set with samples of several classes is listed once for each."""
+        """List the sets to leave out."""
         sets, numbers, members = self._left_out
         order = np.argsort(numbers, kind="stable")
-        keys, of_sample = np.unique(sets * self.n_classes + self.classes.cpu().numpy(), return_inverse=True)
-        starts, ends = (np.searchsorted(numbers[order], keys // self.n_classes, side) for side in ("left", "right"))
-        return SetRuns(members[order], starts, ends - starts, keys % self.n_classes, of_sample)
+        found, of_sample = np.unique(sets, return_inverse=True)
+        starts, ends = (np.searchsorted(numbers[order], found, side) for side in ("left", "right"))
+        return SetRuns(members[order], starts, ends - starts, of_sample)
 
 
 def joined(units: Integers, groups: Integers) -> Integers:
