@@ -274,5 +274,6 @@ def test_held_out_rows_of_one_class_are_never_open():
     validation = validator.validate(Factors.from_components(components), torch.ones(1, dtype=torch.float64))
     assert not len(validation.open)
     np.testing.assert_allclose(
-        validation.known.distances, assigned_norms(rows, classes.long(), centroids, Factors.from_components(components))
+        validation.known.distances,
+        assigned_norms(rows, classes.long(), centroids, Factors.from_components(components).padded()),
     )

@@ -81,7 +81,7 @@ def test_for_the_shares_that_it_chose_its_shapes_are_those_of_all_samples(fit, s
     settings = BoundarySettings(0.6, 0.5)
     wanted = fit_closed_form(whole, torch.empty(0, X.shape[1]), settings, 0, found._chosen())
     new = torch.from_numpy(((X - found._mean) / found.scale_) + 0.0).double()
-    margins = wanted.shapes.all(new - new.mean(0) + new.mean(0))
+    margins = wanted.shapes.scorer().all(new - new.mean(0) + new.mean(0))[1]
     np.testing.assert_allclose(found.class_margins(X.astype(np.float64)), margins, atol=1e-4)
 
 

@@ -153,11 +153,11 @@ class PaddedFactors(NamedTuple):
             at_once = max(1, BLOCK_BYTES // max(1, features.numel() * features.element_size()))
         for bucket, members in zip(self.axes.buckets, self.axes.members, strict=True):
             for first in range(0, len(members), at_once):
-                block = slice(first, first + at_once)
-                own, n_axes = members[block], max(bucket.ranks[block])
+                some = slice(first, first + at_once)
+                own, n_axes = members[some], max(bucket.ranks[some])
                 offsets = features - centroids[own].unsqueeze(1)  # (n_own, n_samples, n_features)
-                along = torch.bmm(offsets, bucket.axes[block, :n_axes].transpose(1, 2))
-                squares = along.square_() @ bucket.weights[block, :n_axes]
+                along = torch.bmm(offsets, bucket.axes[some, :n_axes].transpose(1, 2))
+                squares = along.square_() @ bucket.weights[some, :n_axes]
                 residual = None if self.residual is None else self.residual[own].unsqueeze(1)
                 found.append(_norms(offsets, squares, residual))
         by_class = features.new_empty(len(centroids), len(features))
