@@ -562,9 +562,9 @@ def test_encoders_are_trained_once_for_all_methods_and_files(text_plan, tmp_path
     assert [call[0] for call in encoder_calls] == ["none", "head", "transform", "transform"]
     run(tmp_path / "b.jsonl", **text_plan)
     assert len(encoder_calls) == 4
-    # Another seed trains anew, and embeds nothing anew.
+    # Another seed trains anew, and embeds nothing anew; the closed form is compared without development texts.
     run(tmp_path / "b.jsonl", **{**text_plan, "seeds": [1]})
-    assert [call[0] for call in encoder_calls[4:]] == ["head", "transform", "transform"]
+    assert [call[0] for call in encoder_calls[4:]] == ["head", "transform"]
 
 
 @pytest.mark.parametrize("what", ["parameter", "model", "text", "label"])
