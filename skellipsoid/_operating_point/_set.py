@@ -14,7 +14,7 @@ from .._labels import as_labels, check_same_kind
 from .._pipelines import read_estimator, split_estimator
 from .._traffic._held import HeldOutScores
 from .._traffic._share import MEMBERS, open_share_of, score
-from ._of_share import check_share_options, offset_of_share
+from ._of_share import check_share_options, line_of_share, offset_of_cost
 from ._offsets import (
     Shortage,
     acceptance_offset,
@@ -159,7 +159,13 @@ def set_operating_point(
         if reason is not None:
             warn(f"The operating point stays at {classifier.offset_:.3g}. {reason}", stacklevel=2)
             return estimator
-        offset = offset_of_share(held, share, len(classifier.classes_), cost_open, cost_reject)
+        if cost_open is not None or cost_reject is not None:
+            offset = offset_of_cost(held, share, cost_open, cost_reject)
+        else:
+            line = line_of_share(held, share, len(classifier.classes_))
+            if stays := line.describe(share):
+                warn(stays, stacklevel=2)
+            offset = 0.0 if stays else line.offset
     classifier.offset_, classifier.class_offsets_ = offset, class_offsets
     return estimator
 
