@@ -82,13 +82,12 @@ def line_of_share(held: HeldOutScores, share: float, n_classes: int) -> Line:
     offset = float(np.average(offsets, weights=near_best(f1, ERROR / len(held.known) ** 0.5)))
     scales, sign = np.sort([-offset, 0.0]), np.sign(-offset)  # a scale is an offset times −1
     rng = np.random.default_rng(0)
-    owners = np.concatenate([held.classes, held.open_classes, np.zeros_like(held.synthetic_assigned)])
     gains = []
     for _ in range(N_RESAMPLINGS):
+        weights = samples.weights * rng.standard_exponential(len(samples))
         of_class = rng.standard_exponential(n_classes + 1)
-        weights = rng.standard_exponential(len(samples))
-        weights *= np.where(samples.kinds == OF_OTHER_CLASS, of_class[owners], 1.0)
-        f1 = expected_f1(replace(samples, weights=samples.weights * weights), scales, per_known)
+        weights[samples.kinds == OF_OTHER_CLASS] *= of_class[held.open_classes]
+        f1 = expected_f1(replace(samples, weights=weights), scales, per_known)
         gains.append(sign * (f1[1] - f1[0]))
     f1 = expected_f1(samples, scales, per_known)
     return Line(offset, float(100 * sign * (f1[1] - f1[0])), float(100 * np.std(gains)))
