@@ -1,10 +1,11 @@
 r"""Which estimate of the open share holds on data that nobody tuned it to.
 
-1. ``score``, once for each case: fit on the training rows of the known classes; keep the held-out scores, and the scores
-   of the development rows. Test rows are not read.
-2. ``streams``: draw streams from the development rows, known and open ones apart, with replacement where there are fewer
-   rows than wanted; estimate their share in several ways. Constants are chosen on two data sets and judged on the third.
-3. ``line``: all development rows are the log. What the boundary for its estimated share gains.
+1. ``score``, once for each case: fit on the training rows of the known classes; keep the held-out scores, and the
+   scores of the development rows. Test rows are not read.
+2. ``streams``: draw streams from the development rows, known and open ones apart, with replacement where there are
+   fewer rows than wanted, and estimate their share in several ways. Then all development rows are the log: what does
+   the boundary for its share gain?
+3. ``report``: constants are chosen on two data sets and judged on the third.
 
     python benchmarks/features.py --data-home ../shared/data
     python benchmarks/open_share.py --data-home ../shared/data score
@@ -22,11 +23,13 @@ import numpy as np
 import torch
 from features import CACHE, FETCHERS, RATIOS, SEEDS, embedded, known_classes
 from sklearn.preprocessing import normalize
+from traffic import print_table
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
 from skellipsoid._operating_point._of_share import line_of_share
 from skellipsoid._traffic import _mixture, _share
 from skellipsoid._traffic._held import HeldOutScores
+from skellipsoid._traffic._mixture import known_above
 from skellipsoid._traffic._share import open_share_of, score
 from skellipsoid.metrics import open_set_f1_score
 
@@ -135,10 +138,7 @@ def streams(place):
         copies = np.unique(drawn, return_inverse=True)[1]
         counts = np.bincount(copies)
         n_independent = 1 / ((counts**2).sum() / size**2 + 1 / len(held.known))
-        lows = []
-        for level, tilt in itertools.product((0.4, 0.6), TILTS):
-            with patched(_share, LEVEL=level, TILT_ERROR=tilt):
-                lows.append(np.quantile(_share.resample(held, p, copies).without_open, 1 - _share.CERTAINTY))
+        lows = [low_of(held, p, copies, level) for level in (0.4, 0.6)]
         rows["size"].append(size)
         rows["true"].append(true)
         rows["storey"].append(np.clip(1 - above / (1 - levels), 0, 1))
@@ -149,10 +149,19 @@ def streams(place):
         rows["doubt"].append(told.note is not None)
     fifths = np.histogram(p_values[known], np.linspace(0, 1, 6))[0] / len(known)
     arrays = {name: np.array(values) for name, values in rows.items()}
-    return arrays | {"fifths": fifths, "line": line(held, dev, n_classes)}
+    ratio = float(place.stem.split("-")[2])
+    return arrays | {"fifths": fifths, "line": line(held, dev, n_classes), "ratio": ratio}
 
 
-class patched:  # noqa: N801
+def low_of(held, p, copies, level):
+    """Lower limit at a level, for each tilt."""
+    with patched(_share, LEVEL=level, TILT_ERROR=1e-12):
+        seen = (1 - _share.resample(held, p, copies).storey) * (1 - level)
+    tilts = np.random.default_rng(0).normal(size=len(seen))  # as in ``resample``
+    return [np.quantile(1 - seen / known_above(tilt * tilts, level), 1 - _share.CERTAINTY) for tilt in TILTS]
+
+
+class patched:
     """Constants of a module, as they are for a while."""
 
     def __init__(self, module, **constants):
@@ -195,6 +204,118 @@ def f1(offset, dev, n_classes):
     return 100 * open_set_f1_score(
         dev.truth, answers, labels=np.arange(n_classes), open_label=n_classes, zero_division=0
     )
+
+
+def report():
+    """Print the tables in reStructuredText, for frozen features and for the trained head."""
+    for encoder, features in (("none", "Frozen features"), ("head", "Trained head")):
+        places = sorted((SCORES / "streams").glob(f"{encoder}-*.npz"))
+        cases = {name: [dict(np.load(p)) for p in places if p.name.split("-")[1] == name] for name in FETCHERS}
+        if not places:
+            continue
+        numbers = ", ".join(f"{len(found)} of {name}" for name, found in cases.items())
+        print(f"{features}, cases: {numbers}; each has {N_STREAMS} streams of each size and share.\n")
+        print_errors(cases)
+        print_lows(cases)
+        print_intervals(cases)
+        print_lines(cases)
+
+
+def shares_of(case):
+    """Shares by each way of estimating them, with each choice of constants: {way: {constants: (n_streams,)}}."""
+    ways = {name: dict(zip(LEVELS, case[name].T, strict=True)) for name in ("storey", "corrected")}
+    ways["mixture"] = dict(zip(PRIORS, case["mixture"].T, strict=True))
+    ways["combination"] = {
+        (*prior, level): (1 - mixed) * mixed + mixed * ways["storey"][level]
+        for (prior, mixed), level in itertools.product(ways["mixture"].items(), (0.3, 0.4, 0.5, 0.6))
+    }
+    return ways
+
+
+def print_errors(cases):
+    """Print errors of the shares on each data set, by constants that have the least on the other two."""
+    print("Mean absolute error of the share; constants are those with the least error on the two other data sets.\n")
+    errors = {}
+    for name, found in cases.items():
+        for case in found:
+            for way, choices in shares_of(case).items():
+                for constants, shares in choices.items():
+                    off = np.abs(shares - case["true"])
+                    of_share = [off[case["true"] == true].mean() for true in SHARES]
+                    errors.setdefault((way, constants), {}).setdefault(name, []).append(of_share)
+    means = {key: {name: np.mean(rows, axis=0) for name, rows in found.items()} for key, found in errors.items()}
+    table = [["judged on", "estimate", "constants", "mean", *(f"{100 * true:g} %" for true in SHARES)]]
+    for name, way in itertools.product(cases, ("storey", "corrected", "mixture", "combination")):
+        others = [other for other in cases if other != name]
+        best = min(
+            (key for key in means if key[0] == way), key=lambda key: np.mean([means[key][other] for other in others])
+        )
+        row = means[best][name]
+        table.append([name, way, str(best[1]), f"{row.mean():.3f}", *(f"{value:.3f}" for value in row)])
+    print_table(table)
+
+
+def print_lows(cases):
+    """Print how often the lower limit holds, by the standard deviation of the tilt and the level."""
+    print("Streams whose ``low`` is at most the true share; tilt 0 resamples messages and classes alone.\n")
+    table = [["data set", "level", "tilt", *(f"{100 * true:g} %" for true in SHARES), "true share less low"]]
+    for (name, found), (i, level), (j, tilt) in itertools.product(
+        cases.items(), enumerate((0.4, 0.6)), enumerate(TILTS)
+    ):
+        lows, true = (np.concatenate([case[key] for case in found]) for key in ("low", "true"))
+        low = np.maximum(lows[:, i, j], 0)
+        held = [f"{100 * np.mean(low[true == share] <= share + 1e-9):.0f}" for share in SHARES]
+        table.append([name, str(level), f"{tilt:.1f}", *held, f"{np.mean(true - low):.3f}"])
+    print_table(table)
+
+
+def print_intervals(cases):
+    """Print the coverage by the package's limits, for each data set and share, the worst first."""
+    print("The package's estimate. *low*, *high*: streams in which they hold; *note*: those with a sentence.\n")
+    rows = []
+    for (name, found), share in itertools.product(cases.items(), SHARES):
+        told, true, doubt = (np.concatenate([case[key] for case in found]) for key in ("found", "true", "doubt"))
+        chosen = true == share
+        estimate, low, high = told[chosen].T
+        held = np.mean(low <= share + 1e-9), np.mean(high >= share - 1e-9)
+        numbers = [np.mean(np.abs(estimate - share)), np.mean(low), np.mean(high)]
+        cells = [*(f"{100 * value:.0f} %" for value in held), *(f"{value:.3f}" for value in numbers)]
+        rows.append((held, [name, f"{100 * share:g} %", *cells, f"{100 * doubt[chosen].mean():.0f} %"]))
+    rows.sort(key=lambda row: row[0])
+    print_table(
+        [["data set", "open share", "low", "high", "error", "mean low", "mean high", "note"], *(r for _, r in rows)]
+    )
+    print("Known development rows by fifths of their p-values, percent:\n")
+    table = [["data set", "lowest", "", "", "", "highest"]]
+    for name, found in cases.items():
+        fifths = 100 * np.mean([case["fifths"] for case in found], axis=0)
+        table.append([name, *(f"{value:.1f}" for value in fifths)])
+    print_table(table)
+
+
+def print_lines(cases):
+    """Print what the boundary for a share gains, and the least gain of any case."""
+    print("Macro F1 of all development rows as the log: the fitted boundary, and the change by that for the share.")
+    print(
+        "*Synthetic*: samples of synthetic classes stand in for open ones, too. *Gated*: the boundary stays where the"
+    )
+    print("expected gain is at most its error, as in the package.\n")
+    ways = list(itertools.product(("held-out", "synthetic"), ("estimated", "true")))
+    heads = [f"{stands}, {share}{gate}" for stands, share in ways for gate in ("", ", gated")]
+    table = [["data set", "known", "fitted", "best", *heads]]
+    changes = {}
+    for name, ratio in itertools.product(cases, RATIOS):
+        for case in cases[name]:
+            if case["ratio"] == ratio:
+                gains = [[gain, gain if told > error else 0.0] for gain, told, error in case["line"][:-1]]
+                changes.setdefault((name, ratio), []).append([*case["line"][-1][:2], *np.ravel(gains)])
+    everything = np.concatenate([*changes.values()])
+    for (name, ratio), rows in [*changes.items(), (("mean", None), everything)]:
+        fitted, *others = np.mean(rows, axis=0)
+        known = "" if ratio is None else f"{100 * ratio:.0f} %"
+        table.append([name, known, f"{fitted:.2f}", *(f"{value:+.2f}" for value in others)])
+    table.append(["least", "", "", *(f"{value:+.2f}" for value in everything.min(axis=0)[1:])])
+    print_table(table)
 
 
 if __name__ == "__main__":

@@ -62,8 +62,8 @@ class Line(NamedTuple):
         if self.gain > self.error:
             return None
         return (
-            f"The fitted boundary stays: for an open share of {100 * share:.0f} % another one is expected to change F1 by "
-            f"{self.gain:+.1f} points, and the error of this is {self.error:.1f}."
+            f"The fitted boundary stays: for an open share of {100 * share:.0f} % another one is expected to change F1 "
+            f"by {self.gain:+.1f} points, with an error of {self.error:.1f}."
         )
 
 

@@ -39,18 +39,19 @@ def estimate_open_share(estimator: Any, X: ArrayLike) -> Bunch:
         Fitted: :class:`EllipsoidOpenSetClassifier`, or :class:`~skellipsoid.baselines.MahalanobisClassifier` with
         ``threshold="auto"``. For others held-out scores and new ones are on unlike scales.
     X : array-like
-        Unlabelled features, or texts for a text Pipeline. About 1,000 are needed for an interval of a width of 0.12.
-        Repeated messages count as often as they occur, but widen the interval.
+        Unlabelled features, or texts for a text Pipeline; at least 50 different ones. Repeated messages count as often
+        as they occur, but widen the interval. Use samples that were not used in training.
 
     Returns
     -------
     result : :class:`~sklearn.utils.Bunch`
         - ``share``: estimated share of open samples.
-        - ``low``, ``high``: limits of its interval. On measured streams 98 % of the intervals held the true share, and
-          91 % where nothing was open.
+        - ``low``: at least so many are open. On measured streams it held in COVERED of each data set and share.
+        - ``high``: about so many are open at most. Open samples that look known are not seen.
         - ``class_shares``: ndarray of shape (n_classes,), the share of each known class, in the order of ``classes_``.
           Their sum is 1 − ``share``.
-        - ``reason``: ``None``, or one sentence that says why the share cannot be known. All numbers are then NaN.
+        - ``note``: ``None``, or one sentence that says why the numbers are doubtful.
+        - ``reason``: ``None``, or one sentence that says why nothing is known. All numbers are then NaN.
 
     Raises
     ------
@@ -66,12 +67,18 @@ def estimate_open_share(estimator: Any, X: ArrayLike) -> Bunch:
     Notes
     -----
     If a share λ of known samples had p-values of at most λ, and no open sample had a larger one, then
-    1 − #{p > λ} / ((1 − λ) n) would be the open share (Storey's estimator [1]_). Here all p-values are used, in eleven
-    bins. Two departures are allowed for, each with a prior: known traffic may lie a little farther out or in than
-    the held-out samples, and unknown classes may differ from held-out ones. Both widen the interval.
+    1 − #{p > λ} / ((1 − λ) n) would be the open share (Storey's estimator [1]_), here with λ = 0.4. Known traffic may
+    lie a little farther out or in than held-out samples, and then it errs where little is open. A mixture of known and
+    open samples in eleven bins allows for that, and for unknown classes that differ from held-out ones; it errs where
+    much is open. ``share`` is s t + (1 − s) s, where s is the mixture's estimate and t is Storey's.
 
-    The share cannot be known if known traffic differs much from the training samples. Such traffic is recognised only
-    as long as some of it has large p-values: if no sample resembles the training data, all of it may be open.
+    ``low`` is the 2.5 % quantile of Storey's estimate over 200 resamplings of the messages (copies together), of the
+    known classes of the held-out samples, and of the density exp(−t p) of known p-values, t with the standard deviation
+    0.4. ``high`` is made as ``share`` is, of the 97.5 % quantiles of the mixture and of Storey's estimate, corrected by
+    the share of held-out classes' samples above λ.
+
+    If known traffic differs much from the training samples, nothing without labels tells it from open samples: then
+    ``low`` may be too large.
 
     References
     ----------
@@ -115,11 +122,11 @@ def open_share_of(held: HeldOutScores, scores: Floats, assigned: Integers, n_cla
     mixture = fit_mixture(p_values, n_independent, held.open_shares(), CERTAINTY)
     storey = np.clip(1 - (p_values > LEVEL).mean() / (1 - LEVEL), 0, 1)
     found = resample(held, p_values, copies)
-    low = np.quantile(found.without_open, 1 - CERTAINTY)
+    low = np.quantile(found.storey, 1 - CERTAINTY)
     corrected = np.quantile(found.corrected, CERTAINTY)
-    # The more is new, the less do known samples tell how they are tilted, and the more does it matter how open ones lie.
-    share, high = ((1 - mixture.share) * one + mixture.share * other for one, other in
-                   ((mixture.share, storey), (mixture.high, corrected)))
+    # The mixture errs where much is open, Storey's estimate where little is.
+    share = (1 - mixture.share) * mixture.share + mixture.share * storey
+    high = (1 - mixture.share) * mixture.high + mixture.share * corrected
     known = np.bincount(assigned, mixture.known, minlength=n_classes)
     return Bunch(
         share=float(share),
@@ -132,11 +139,11 @@ def open_share_of(held: HeldOutScores, scores: Floats, assigned: Integers, n_cla
 
 
 class Resampled(NamedTuple):
-    """Storey's estimate, without and with a correction for open samples above the level, and the shift."""
+    """Storey's estimate over resamplings, and how far the traffic's large p-values are off, (n_resamplings,)."""
 
-    without_open: Floats  # (n_resamplings,)
-    corrected: Floats  # (n_resamplings,)
-    shifts: Floats  # (n_resamplings,) mean of the p-values above the level, less that of held-out ones
+    storey: Floats
+    corrected: Floats  # for samples of held-out classes above the level
+    shifts: Floats  # mean of the p-values above the level, less that of held-out samples
 
 
 def resample(held: HeldOutScores, p_values: Floats, copies: Integers) -> Resampled:
@@ -148,15 +155,17 @@ def resample(held: HeldOutScores, p_values: Floats, copies: Integers) -> Resampl
     rows = []
     for expected in known_above(tilts, LEVEL):
         of_class = rng.standard_exponential(max(classes.max(), held.open_classes.max()) + 1)
-        total = np.cumsum(of_class[classes])
+        total, of_open = np.cumsum(of_class[classes]), of_class[held.open_classes]
         least = np.searchsorted(total, LEVEL * total[-1])
-        weights = rng.standard_exponential(copies.max() + 1)[copies]
-        above = np.where(p_values > known[least], weights, 0)
-        seen, of_open = above.sum() / weights.sum(), of_class[held.open_classes]
         passed = of_open[opened > known[least]].sum() / of_open.sum()
-        corrected = (expected - seen) / (expected - passed) if passed < expected else 1.0
+        # One message more is above the level, or none among few would be proof that there are none.
+        draws = rng.standard_exponential(copies.max() + 2)
+        of_message, one = draws[copies], draws[-1] * len(copies) / (len(draws) - 1)
+        above, whole = np.where(p_values > known[least], of_message, 0), of_message.sum()
+        corrected = (expected - above.sum() / whole) / (expected - passed) if passed < expected else 1.0
         usual = np.average(known[least:], weights=of_class[classes[least:]])
-        rows.append((1 - seen / expected, corrected, above @ p_values / max(above.sum(), 1e-12) - usual))
+        shift = above @ p_values / max(above.sum(), 1e-12) - usual
+        rows.append((1 - (above.sum() + one) / (whole + one) / expected, corrected, shift))
     return Resampled(*np.array(rows).T)
 
 
