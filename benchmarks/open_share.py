@@ -211,7 +211,8 @@ def report():
     for encoder, features in (("none", "Frozen features"), ("head", "Trained head")):
         places = sorted((SCORES / "streams").glob(f"{encoder}-*.npz"))
         cases = {name: [dict(np.load(p)) for p in places if p.name.split("-")[1] == name] for name in FETCHERS}
-        if not places:
+        cases = {name: found for name, found in cases.items() if found}
+        if not cases:
             continue
         numbers = ", ".join(f"{len(found)} of {name}" for name, found in cases.items())
         print(f"{features}, cases: {numbers}; each has {N_STREAMS} streams of each size and share.\n")
@@ -225,16 +226,14 @@ def shares_of(case):
     """Shares by each way of estimating them, with each choice of constants: {way: {constants: (n_streams,)}}."""
     ways = {name: dict(zip(LEVELS, case[name].T, strict=True)) for name in ("storey", "corrected")}
     ways["mixture"] = dict(zip(PRIORS, case["mixture"].T, strict=True))
-    ways["combination"] = {
-        (*prior, level): (1 - mixed) * mixed + mixed * ways["storey"][level]
-        for (prior, mixed), level in itertools.product(ways["mixture"].items(), (0.3, 0.4, 0.5, 0.6))
-    }
+    storey = ways["storey"][_share.LEVEL]  # the level is that of ``low``
+    ways["combination"] = {prior: (1 - mixed) * mixed + mixed * storey for prior, mixed in ways["mixture"].items()}
     return ways
 
 
 def print_errors(cases):
     """Print errors of the shares on each data set, by constants that have the least on the other two."""
-    print("Mean absolute error of the share; constants are those with the least error on the two other data sets.\n")
+    print("Mean absolute error of the share; constants are those with the least error on the other data sets.\n")
     errors = {}
     for name, found in cases.items():
         for case in found:
@@ -244,15 +243,21 @@ def print_errors(cases):
                     of_share = [off[case["true"] == true].mean() for true in SHARES]
                     errors.setdefault((way, constants), {}).setdefault(name, []).append(of_share)
     means = {key: {name: np.mean(rows, axis=0) for name, rows in found.items()} for key, found in errors.items()}
-    table = [["judged on", "estimate", "constants", "mean", *(f"{100 * true:g} %" for true in SHARES)]]
+    head = [f"{100 * true:g} %" for true in SHARES]
+    table, fixed = [["judged on", "estimate", "constants", "mean", *head]], [["estimate", "constants", "mean", *head]]
     for name, way in itertools.product(cases, ("storey", "corrected", "mixture", "combination")):
-        others = [other for other in cases if other != name]
+        others = [other for other in cases if other != name] or [name]
         best = min(
             (key for key in means if key[0] == way), key=lambda key: np.mean([means[key][other] for other in others])
         )
         row = means[best][name]
         table.append([name, way, str(best[1]), f"{row.mean():.3f}", *(f"{value:.3f}" for value in row)])
     print_table(table)
+    print("The same constants everywhere, mean of the data sets:\n")
+    for (way, constants), found in means.items():
+        row = np.mean([*found.values()], axis=0)
+        fixed.append([way, str(constants), f"{row.mean():.4f}", *(f"{value:.3f}" for value in row)])
+    print_table(fixed)
 
 
 def print_lows(cases):

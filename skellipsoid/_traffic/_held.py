@@ -69,8 +69,14 @@ class HeldOutScores(NamedTuple):
         nearest, classes = kept["nearest"].astype(np.int64), kept["classes"].astype(np.int64)
         known, opened = ~kept["is_open"], kept["is_open"] & ~is_synthetic
         return cls(
-            *(column[known] for column in (scores, nearest, classes, weights)),
-            *(column[opened] for column in (scores, nearest, classes, weights)),
+            scores[known],
+            nearest[known],
+            classes[known],
+            weights[known],
+            scores[opened],
+            nearest[opened],
+            classes[opened],
+            weights[opened],
             scores[is_synthetic],
             nearest[is_synthetic],
         )

@@ -19,8 +19,8 @@ from ._held import EDGES, SHARPNESS, WIDTHS, Floats, bins, sharpened
 
 #: Candidates of the open share.
 SHARES = np.linspace(0, 1, 101)
-#: Standard deviations of the tilt and of the log sharpness. Chosen on two data sets at a time and judged on the third,
-#: the share is off by 0.02 to 0.03; without a tilt, or with 0.8, by up to twice as much (benchmarks/open_share.py).
+#: Standard deviations of the tilt and of the log sharpness. With half of the tilt the error of the share is 0.028 in
+#: place of 0.030 on average, with twice of it 0.035 (benchmarks/results/open_share.rst); ``low`` needs 0.4.
 TILT_ERROR = LOG_SHARPNESS_ERROR = 0.4
 #: Candidates of both, in standard deviations.
 DEVIATIONS = np.linspace(-2, 2, 9)
@@ -63,7 +63,7 @@ def fit_mixture(p_values: Floats, n_independent: float, open_shares: Floats, cer
     whole = np.einsum("stk,stkb->b", posterior, mixed, optimize=True)
     return Mixture(
         share=float(of_share @ SHARES),
-        high=float(SHARES[min(np.searchsorted(of_share.cumsum(), certainty), len(SHARES) - 1)]),
+        high=float(SHARES[(of_share.cumsum() < certainty).sum()]),
         known=(known_part / whole)[of_bin],
     )
 
