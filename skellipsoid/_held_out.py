@@ -44,13 +44,15 @@ class KeepsHeldOut:
             raise AttributeError(msg)
         if self._held_out is None:
             return None
-        codes, answers = self._held_out, self._possible_answers()  # type: ignore[attr-defined]
+        real = ~synthetic_rows(self._held_out)
+        codes = {name: column[real] for name, column in self._held_out.items()}
+        answers = self._possible_answers()  # type: ignore[attr-defined]
         return Bunch(
-            is_open=codes["is_open"].copy(),
+            is_open=codes["is_open"],
             label=answers[codes["classes"]],
             nearest_class=self.classes_[codes["nearest"]],
-            score=codes["scores"].copy(),
-            weight=codes["weights"].copy(),
+            score=codes["scores"],
+            weight=codes["weights"],
         )
 
     def _keep_held_out(
@@ -60,6 +62,7 @@ class KeepsHeldOut:
         classes: NDArray[np.int64],
         weights: NDArray[np.float64],
         is_open: NDArray[np.bool_],
+        is_synthetic: NDArray[np.bool_],
     ) -> None:
         self._held_out = {
             "scores": scores,
@@ -67,7 +70,13 @@ class KeepsHeldOut:
             "classes": classes.astype(np.int32),
             "weights": weights,
             "is_open": is_open,
+            "is_synthetic": is_synthetic,
         }
+
+
+def synthetic_rows(held_out: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
+    """Whether held-out rows are of synthetic classes; older models kept none."""
+    return np.asarray(held_out.get("is_synthetic", np.zeros(len(held_out["scores"]), dtype=bool)))
 
 
 def held_out_rows(classifier: Any, caller: str) -> dict[str, Any]:

@@ -64,6 +64,7 @@ class OpenShareMonitor(BaseEstimator):
 
     See Also
     --------
+    estimate_open_share : How much of a stretch of traffic is open; ``open_share_`` is what ``predict`` answers open.
     skellipsoid.plotting.MonitorDisplay : Draws the evidence.
     EllipsoidOpenSetClassifier.known_p_value : How usual a single sample is, against the training data.
 

@@ -85,13 +85,13 @@ def _is_numbers(value: Any) -> bool:
 
 
 #: What ``_held_out`` has, by the kinds of numbers.
-_HELD_OUT = {"scores": "f", "nearest": "iu", "classes": "iu", "weights": "f", "is_open": "b"}
+_HELD_OUT = {"scores": "f", "nearest": "iu", "classes": "iu", "weights": "f", "is_open": "b", "is_synthetic": "b"}
 
 
 def _is_held_out(value: Any) -> bool:
-    if not isinstance(value, Mapping) or value.keys() != _HELD_OUT.keys():
+    if not isinstance(value, Mapping) or value.keys() | {"is_synthetic"} != _HELD_OUT.keys():  # older models lack it
         return False
-    if not all(is_array(kind)(value[name]) for name, kind in _HELD_OUT.items()):
+    if not all(is_array(_HELD_OUT[name])(column) for name, column in value.items()):
         return False
     return {array.shape for array in value.values()} == {(len(value["scores"]),)}
 

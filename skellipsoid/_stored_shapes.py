@@ -192,7 +192,8 @@ class StoredShapes(KeepsHeldOut, BoundaryOpenSetClassifier):
             self._radius_scale, self._mean_error = fitted.chosen.scale, fitted.chosen.error
         self._held_out = self.held_out_scores_ = None
         if (left := fitted.held_out) is not None:
-            self._keep_held_out(left.margins, left.assigned, left.classes, left.weights, left.is_open)
+            columns = left.assigned, left.classes, left.weights, left.is_open, left.is_synthetic
+            self._keep_held_out(left.margins, *columns)
             self.held_out_scores_ = np.sort(left.margins[~left.is_open])
         self.n_iter_ = max(1, len(fitted.losses))
         self.loss_curve_ = fitted.losses

@@ -1,6 +1,7 @@
 """Promise: held-out scores that a fit keeps are of samples and classes that the scoring fit did not see."""
 
 import pickle
+from copy import copy
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ import skellipsoid
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier
 from skellipsoid._engine.common.folds import fold_numbers
 from skellipsoid._held_out import held_out_rows
+from skellipsoid._traffic._held import HeldOutScores
 from skellipsoid.baselines import (
     BallClassifier,
     MahalanobisClassifier,
@@ -51,13 +53,29 @@ def test_each_sample_is_there_known_and_as_of_an_unknown_class(fitted):
 
 def test_held_out_scores_survive_and_a_fit_clears_them(fitted, tmp_path):
     skellipsoid.save(fitted, tmp_path / "model")
-    for copy in (pickle.loads(pickle.dumps(fitted)), skellipsoid.load(tmp_path / "model")):
+    for restored in (pickle.loads(pickle.dumps(fitted)), skellipsoid.load(tmp_path / "model")):
         for name, column in fitted.held_out_.items():
-            np.testing.assert_array_equal(copy.held_out_[name], column)
+            np.testing.assert_array_equal(restored.held_out_[name], column)
     other = clone(fitted).fit(
         np.repeat([[0.0, 0], [5, 5]], 3, axis=0) + np.arange(6)[:, np.newaxis] % 3, [0] * 3 + [1] * 3
     )
     assert len(other.held_out_.score) <= 12
+
+
+def test_samples_of_synthetic_classes_are_kept_apart(fitted, tmp_path):
+    rows = HeldOutScores.of(fitted, "test")
+    assert len(rows.synthetic) == len(rows.synthetic_assigned) == 900
+    assert len(fitted.held_out_.score) == len(rows.known) + len(rows.opened)
+    assert np.median(rows.opened) < np.median(rows.synthetic) < np.median(rows.known)  # between the classes
+    # Models of earlier versions have none.
+    older = copy(fitted)
+    real = ~fitted._held_out["is_synthetic"]
+    older._held_out = {name: column[real] for name, column in fitted._held_out.items() if name != "is_synthetic"}
+    skellipsoid.save(older, tmp_path / "model")
+    loaded = skellipsoid.load(tmp_path / "model")
+    assert len(HeldOutScores.of(loaded, "test").synthetic) == 0
+    np.testing.assert_array_equal(loaded.held_out_.score, fitted.held_out_.score)
+    assert np.isfinite(skellipsoid.set_operating_point(loaded, open_share=0.01).offset_)
 
 
 @pytest.mark.parametrize("trainer", [None, EliDecide(max_iter=3, validation_fraction=0.5)])

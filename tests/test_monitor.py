@@ -130,7 +130,7 @@ def test_an_estimator_that_was_fitted_again_needs_a_new_reference(traffic):
     assert monitor.n_seen_ == 0
     # The same classes, from other samples; another operating point is no other fit.
     monitor.fit(rows)
-    set_operating_point(own, open_share=0.3)
+    set_operating_point(own, rows, rejection_rate=0.1)
     assert monitor.update(rows).n_seen_ == len(rows)
     own.fit(other := draw(rng, 60, 0.0), clf.predict_known(other))
     with pytest.raises(ValueError, match="was fitted again"):

@@ -19,6 +19,7 @@ import skellipsoid
 from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, set_operating_point
 from skellipsoid._engine.common.duplicates import in_order
 from skellipsoid._operating_point import _tuned
+from skellipsoid._operating_point._of_share import line_of_share
 from skellipsoid._operating_point._offsets import (
     acceptance_offset,
     difference,
@@ -27,6 +28,7 @@ from skellipsoid._operating_point._offsets import (
     rejection_offset,
 )
 from skellipsoid._pipelines import duplicate_groups, fit_with_groups
+from skellipsoid._traffic._held import HeldOutScores
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_accuracy_scorer, open_set_f1_score, open_set_f1_scorer
 from skellipsoid.model_selection import OpenSetKFold
@@ -593,7 +595,8 @@ def traffic():
 
 def test_the_line_rises_with_the_open_share_and_with_its_cost(traffic):
     clf = traffic[0]
-    by_share = [set_operating_point(clf, open_share=share).offset_ for share in (0, 0.05, 0.3, 0.6, 0.95, 1)]
+    held = HeldOutScores.of(clf, "test")
+    by_share = [line_of_share(held, share, 6).offset for share in (0, 0.05, 0.3, 0.6, 0.95, 1)]
     assert (np.diff(by_share[1:-1]) > 0).all()
     assert np.isfinite(by_share).all()
     by_cost = [set_operating_point(clf, open_share=0.3, cost_open=cost).offset_ for cost in (0.1, 1, 10)]
@@ -606,11 +609,37 @@ def test_the_line_rises_with_the_open_share_and_with_its_cost(traffic):
 
 def test_traffic_sets_the_line_of_its_share(traffic):
     clf, X, y = traffic
-    share = skellipsoid.estimate_open_share(clf, X).share
+    few = np.flatnonzero((y != -1) | (np.cumsum(y == -1) <= 20))  # 2 % of them open
+    share = skellipsoid.estimate_open_share(clf, X[few]).share
     told = set_operating_point(clf, open_share=share).offset_
-    assert set_operating_point(clf, X).offset_ == told == set_operating_point(clf, X, open_share="auto").offset_ != 0
-    moved = open_set_f1_score(y, clf.predict(X))
-    assert moved >= open_set_f1_score(y, set_operating_point(clf).predict(X)) - 0.02
+    assert (
+        set_operating_point(clf, X[few]).offset_ == told == set_operating_point(clf, X[few], open_share="auto").offset_
+    )
+    assert told < 0  # where little is open, fewer known samples are rejected
+    moved = open_set_f1_score(y[few], clf.predict(X[few]))
+    assert moved > open_set_f1_score(y[few], set_operating_point(clf).predict(X[few]))
+
+
+def test_the_fitted_boundary_stays_where_the_gain_is_within_its_error(traffic):
+    clf, X = traffic[:2]
+    held = HeldOutScores.of(clf, "test")
+    for options in ({"X": X}, {"open_share": 0.5}):
+        clf.offset_ = 0.3
+        with pytest.warns(
+            UserWarning, match=r"The fitted boundary stays: for an open share of \d+ % another"
+        ) as caught:
+            set_operating_point(clf, **options)
+        assert clf.offset_ == 0
+        assert len(caught) == 1
+        assert caught[0].filename == __file__
+    for share in (0.01, 0.3, 0.5, 0.99):
+        line = line_of_share(held, share, 6)
+        assert (line.describe(share) is None) == (line.gain > line.error)
+    # A boundary that rejects too much is left: scores as they are after 0.3 was subtracted from all of them.
+    shifted = held._replace(known=held.known - 0.3, opened=held.opened - 0.3, synthetic=held.synthetic - 0.3)
+    line = line_of_share(shifted, 0.3, 6)
+    assert line.offset < -0.2
+    assert line.gain > 10 * line.error > 0
 
 
 def test_the_line_stays_if_the_share_cannot_be_known(traffic):

@@ -9,8 +9,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skellipsoid import EllipsoidOpenSetClassifier, estimate_open_share, predict_open_proba
-from skellipsoid._traffic._held import EDGES, bins, sharpened
-from skellipsoid._traffic._mixture import fit_mixture
+from skellipsoid._traffic._held import EDGES, HeldOutScores, bins, sharpened
+from skellipsoid._traffic._mixture import known_above
+from skellipsoid._traffic._share import open_share_of
 from skellipsoid.baselines import MahalanobisClassifier, SoftmaxOpenSetClassifier
 from skellipsoid.datasets import make_open_blobs
 
@@ -39,13 +40,13 @@ def mixed(blobs, share, n=600, seed=0):
 
 @pytest.mark.parametrize("share", [0.0, 0.2, 0.6])
 def test_interval_covers_the_share(fitted, blobs, share):
-    found = [estimate_open_share(fitted, mixed(blobs, share, seed=seed)) for seed in range(20)]
-    assert np.mean([bunch.reason is None for bunch in found]) >= 0.8
-    told = [bunch for bunch in found if bunch.reason is None]
-    assert np.mean([bunch.low <= share <= bunch.high for bunch in told]) >= 0.85
-    assert np.mean([bunch.high - bunch.low for bunch in told]) < 0.2
+    told = [estimate_open_share(fitted, mixed(blobs, share, seed=seed)) for seed in range(20)]
+    assert np.mean([bunch.low <= share for bunch in told]) >= 0.95
+    assert np.mean([bunch.high >= share for bunch in told]) >= 0.85
+    assert np.mean([abs(bunch.share - share) for bunch in told]) < 0.05
     for bunch in told:
-        assert bunch.low <= bunch.share <= bunch.high
+        assert bunch.reason is None
+        assert 0 <= bunch.low <= bunch.share <= bunch.high <= 1
         assert bunch.class_shares.sum() == pytest.approx(1 - bunch.share)
 
 
@@ -69,34 +70,9 @@ def test_copies_widen_the_interval_and_do_not_move_it(fitted, blobs):
     once, thrice = estimate_open_share(fitted, X), estimate_open_share(fitted, np.repeat(X, 3, axis=0))
     other = estimate_open_share(fitted, mixed(blobs, 0.3, n=1800))
     assert thrice.share == pytest.approx(once.share, abs=0.01)
+    assert thrice.low == pytest.approx(once.low, abs=0.01)
     assert thrice.high - thrice.low == pytest.approx(once.high - once.low, abs=0.02)
     assert other.high - other.low < thrice.high - thrice.low
-
-
-@pytest.mark.parametrize("size", [0.4, 0.6, 1.0])
-@pytest.mark.parametrize("kind", ["noise", "shift"])
-def test_declines_if_the_known_part_has_moved(fitted, blobs, kind, size):
-    moves = np.random.default_rng(0).normal(scale=size * blobs[0].std(), size=(600, 6))
-    found = estimate_open_share(fitted, mixed(blobs, 0.0) + (moves if kind == "noise" else moves[:1]))
-    if size > 0.5:
-        assert found.reason is not None
-    if found.reason is None:
-        assert found.low == 0
-    else:
-        assert np.isnan([found.share, found.low, found.high, *found.class_shares]).all()
-
-
-def test_declines_if_the_traffic_lies_at_the_class_means(fitted, blobs):
-    X = mixed(blobs, 0.0)
-    means = fitted.centroids_[fitted._encode(fitted.predict_known(X))]
-    assert "nearer to the class centres" in estimate_open_share(fitted, (X + means) / 2).reason
-
-
-def test_declines_for_few_samples_and_for_only_new_ones(fitted, blobs):
-    for X in (blobs[2][:1], blobs[3][:1], mixed(blobs, 0.5)[::60]):
-        found = estimate_open_share(fitted, X)
-        assert found.reason.startswith(f"{len(X)} samples are too few")
-    assert "Hardly any sample" in estimate_open_share(fitted, blobs[3]).reason
 
 
 def test_takes_pipelines_and_baselines(blobs):
@@ -127,6 +103,115 @@ def test_errors_are_one_sentence(function, fitted, blobs):
             function(fitted, wrong)
 
 
+# Exact p-values: those of known traffic are uniform, those of open traffic are near 0
+
+
+def exact(n_classes=40, n_of_class=50, seed=0, *, spread=0.0, open_power=100.0):
+    """Held-out scores: logarithms of uniform p-values, up to an offset of each class, and of small ones."""
+    rng = np.random.default_rng(seed)
+    classes = np.repeat(np.arange(n_classes), n_of_class)
+    known = np.log(rng.random(len(classes))) + spread * rng.normal(size=n_classes)[classes]
+    opened, ones = open_power * np.log(rng.random(len(classes))), np.ones(len(classes))
+    none = np.zeros(0)
+    return HeldOutScores(known, classes, classes, ones, opened, classes, classes, ones, none, none.astype(np.int64))
+
+
+def stream(share, n, seed, open_power=100.0):
+    rng = np.random.default_rng([7, seed])
+    n_open = round(share * n)
+    return np.log(rng.random(n)) * np.repeat([1.0, open_power], [n - n_open, n_open])
+
+
+def told(held, scores, copies=1):
+    scores = np.repeat(scores, copies)
+    return open_share_of(held, scores, np.zeros(len(scores), dtype=np.int64), 40)
+
+
+@pytest.mark.parametrize("n", [60, 300, 3000])
+@pytest.mark.parametrize("share", [0.0, 0.05, 0.3, 0.7, 0.98, 1.0])
+def test_low_is_at_most_the_share_and_the_share_is_near(share, n):
+    held = exact()
+    found = [told(held, stream(share, n, seed)) for seed in range(20)]
+    assert np.mean([bunch.low <= share for bunch in found]) >= 0.95
+    assert np.mean([bunch.high >= share for bunch in found]) >= 0.9
+    assert np.mean([bunch.share - share for bunch in found]) == pytest.approx(0, abs=0.02 + 0.5 / n**0.5)
+    assert share == 1 or n < 300 or max(bunch.high - bunch.low for bunch in found) < 0.5
+
+
+def test_low_holds_where_held_out_classes_are_few_and_unlike():
+    lows = {}
+    for n_classes in (4, 40):
+        found = [
+            told(exact(n_classes, 2000 // n_classes, seed, spread=0.2), stream(0.3, 1000, seed)) for seed in range(40)
+        ]
+        lows[n_classes] = np.array([bunch.low for bunch in found])
+    assert np.mean(lows[40] <= 0.3) >= 0.95
+    assert np.mean(lows[4]) < np.mean(lows[40])  # four classes tell less than forty of as many samples
+
+
+def test_copies_are_no_evidence():
+    held, scores = exact(), stream(0.4, 200, 0)
+    once, often, many = told(held, scores), told(held, scores, copies=20), told(held, stream(0.4, 4000, 0))
+    assert often.low == pytest.approx(once.low, abs=0.02)
+    assert often.low < many.low - 0.02
+    # One message that is frequent counts as often as it occurs, and makes the share unsure.
+    spam = told(held, np.concatenate([scores, np.full(200, -0.01)]))
+    assert spam.share < once.share / 1.5
+    assert spam.low == 0 < often.low
+
+
+def test_open_samples_that_look_known_make_low_smaller_and_not_larger():
+    held = exact(open_power=1.5)
+    assert all(told(held, stream(0.5, 1000, seed, open_power=1.5)).low < 0.5 for seed in range(20))
+
+
+def test_few_different_samples_are_refused_and_no_others():
+    held = exact()
+    for scores, copies, message in (
+        (np.log(np.linspace(0.01, 0.99, 49)), 1, "49 samples are too few; pass at least 50 different ones."),
+        (
+            np.log(np.linspace(0.01, 0.99, 49)),
+            3,
+            "147 samples, 49 of them different, are too few; pass at least 50 different ones.",
+        ),
+    ):
+        found = told(held, scores, copies)
+        assert found.reason == message
+        assert np.isnan([found.share, found.low, found.high, *found.class_shares]).all()
+    for share in (0.0, 0.5, 1.0):
+        found = told(held, np.concatenate([np.log(np.linspace(0.01, 0.99, 50)), stream(share, 50, 0)]))
+        assert found.reason is None
+        assert 0 <= found.low <= found.share <= found.high <= 1
+
+
+def test_sentences_are_there_where_they_are_true_and_nowhere_else():
+    held, sure = exact(), stream(0.3, 3000, 0)
+    assert told(held, sure).note is None
+    # Known traffic farther out: exp(−p) in place of a uniform density.
+    farther = np.concatenate([np.log(-np.log(1 - np.exp(sure[:2100]) * (1 - np.exp(-1)))), sure[2100:]])
+    assert told(held, farther).note.startswith("Samples that look known lie farther out")
+    like_known = np.concatenate([sure[:1500], np.log(np.random.default_rng(0).beta(2, 2, size=1500))])
+    assert told(held, like_known).note.startswith("Samples that look known lie farther out")
+    assert told(held, np.log(1 - np.exp(farther[:2100]))).note.startswith("Samples that look known lie nearer")
+    nothing_known = stream(1.0, 3000, 0)
+    assert told(held, nothing_known).note.startswith("Hardly any sample resembles")
+    assert "Hardly" not in (told(held, stream(0.8, 3000, 0)).note or "")
+
+
+@pytest.mark.parametrize("kind", ["noise", "shift"])
+def test_known_traffic_that_has_moved_is_doubted(fitted, blobs, kind):
+    moves = np.random.default_rng(0).normal(scale=blobs[0].std(), size=(600, 6))
+    known = mixed(blobs, 0.0)
+    assert estimate_open_share(fitted, known).note is None
+    assert estimate_open_share(fitted, known + (moves if kind == "noise" else moves[:1])).note is not None
+
+
+def test_training_rows_are_doubted(fitted, blobs):
+    X = mixed(blobs, 0.0)
+    means = fitted.centroids_[fitted._encode(fitted.predict_known(X))]
+    assert "nearer to the class centres" in estimate_open_share(fitted, (X + means) / 2).note
+
+
 # The mixture
 
 
@@ -141,13 +226,11 @@ def test_sharpening_moves_mass_to_the_dense_bins():
     assert sharpened(shares, 2.0).sum() == pytest.approx(1)
 
 
-def test_uniform_p_values_are_known_and_not_tilted():
-    n = 2000
-    found = fit_mixture((np.arange(n) + 0.5) / n, np.arange(n), np.diff(EDGES**0.3), 10_000)
-    assert found.low == 0
-    assert found.share < 0.05
-    assert abs(found.tilt) < 0.2
-    assert found.misfit < 1
+def test_the_mass_above_a_p_value_is_that_of_the_tilted_density():
+    p = (np.arange(100_000) + 0.5) / 100_000
+    for tilt in (-1.0, 0.0, 0.7):
+        density = np.exp(-tilt * p)
+        assert known_above(np.array(tilt), 0.4) == pytest.approx(density[p > 0.4].sum() / density.sum(), abs=1e-4)
 
 
 # Probabilities

@@ -72,6 +72,7 @@ def discover_classes(
     See Also
     --------
     DiscoveredClasses : The result, with ``to_tsv``.
+    set_operating_point : Sets what is answered open for the share of open samples in X.
     skellipsoid.plotting.DiscoveryDisplay : Draws the result.
 
     Notes

@@ -1,10 +1,11 @@
 """The offset for a given share of open samples, from held-out samples and classes."""
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .._engine.boundary.held_out import KNOWN, OF_OTHER_CLASS, HeldOut, candidates, expected_f1, near_best
+from .._engine.boundary.held_out import KNOWN, OF_OTHER_CLASS, SYNTHETIC, HeldOut, candidates, expected_f1, near_best
 from .._traffic._held import Floats, HeldOutScores
 
 #: Shares beyond these limits are not distinguished from them: no log is so sure.
@@ -12,6 +13,8 @@ SMALLEST_SHARE, LARGEST_SHARE = 0.01, 0.99
 #: Standard error of the expected F1 times √(number of held-out samples). With 0.3, F1 changes by −0.8 to +0.1 on text
 #: and +2.5 on tables, with 3 by −1.9 to +0.7 and −4.0 (benchmarks/results/constants.rst).
 ERROR = 1.0
+#: Resamplings that the error of a gain is read off.
+N_RESAMPLINGS = 50
 
 
 def check_share_options(
@@ -47,46 +50,75 @@ def check_share_options(
         raise ValueError(msg)
 
 
-def offset_of_share(
-    held: HeldOutScores, share: float, n_classes: int, cost_open: float | None = None, cost_reject: float | None = None
-) -> float:
-    """Offset with the best expected F1, or the lowest expected cost, at a share of open samples.
+class Line(NamedTuple):
+    """An offset for a share, and the gain of F1 that is expected of it against the fitted boundary, in percent."""
 
-    Samples of held-out classes stand for open ones. The offset is the mean of all candidates, weighted by
-    exp(F1 / error), or exp(−cost / error): with few samples it is chance which candidate is best.
+    offset: float
+    gain: float
+    error: float
 
-    Parameters
-    ----------
-    held : HeldOutScores
-    share : float
-    n_classes : int
-    cost_open, cost_reject : float, default=None
-        ``None`` for both is the F1; for one of them 1.
+    def describe(self, share: float) -> str | None:
+        """Say why the fitted boundary stays, if it does."""
+        if self.gain > self.error:
+            return None
+        return (
+            f"The fitted boundary stays: for an open share of {100 * share:.0f} % another one is expected to change F1 "
+            f"by {self.gain:+.1f} points, with an error of {self.error:.1f}."
+        )
+
+
+def line_of_share(held: HeldOutScores, share: float, n_classes: int) -> Line:
+    """Offset with the best expected F1 at a share of open samples.
+
+    Samples of held-out classes and of synthetic classes stand for open ones: unknown classes lie nearer than the first
+    and farther out than the others. The offset is the mean of all candidates, weighted by exp(F1 / error): with few
+    samples it is chance which candidate is best. The error of the gain is a standard deviation over resampled
+    samples and held-out classes.
     """
-    share = float(np.clip(share, SMALLEST_SHARE, LARGEST_SHARE))
+    samples = _table(held, n_classes)
+    per_known = [_clipped(share) / (1 - _clipped(share))]
     offsets = candidates(held.known)
-    if cost_open is None and cost_reject is None:
-        values, error = _expected_f1(held, offsets, share, n_classes), ERROR / len(held.known) ** 0.5
-    else:
-        costs = [1.0 if cost is None else float(cost) for cost in (cost_open, cost_reject)]
-        found, error = _expected_cost(held, offsets, share, *costs)
-        values = -found
-    return float(np.average(offsets, weights=near_best(values, error)))
+    f1 = expected_f1(samples, -offsets[::-1], per_known)[::-1]
+    offset = float(np.average(offsets, weights=near_best(f1, ERROR / len(held.known) ** 0.5)))
+    scales, sign = np.sort([-offset, 0.0]), np.sign(-offset)  # a scale is an offset times −1
+    rng = np.random.default_rng(0)
+    gains = []
+    for _ in range(N_RESAMPLINGS):
+        weights = samples.weights * rng.standard_exponential(len(samples))
+        of_class = rng.standard_exponential(n_classes + 1)
+        weights[samples.kinds == OF_OTHER_CLASS] *= of_class[held.open_classes]
+        f1 = expected_f1(replace(samples, weights=weights), scales, per_known)
+        gains.append(sign * (f1[1] - f1[0]))
+    f1 = expected_f1(samples, scales, per_known)
+    return Line(offset, float(100 * sign * (f1[1] - f1[0])), float(100 * np.std(gains)))
 
 
-def _expected_f1(held: HeldOutScores, offsets: Floats, share: float, n_classes: int) -> Floats:
-    """Macro F1 over the known classes and open at ascending offsets."""
-    n_known, n_open = len(held.known), len(held.opened)
-    samples = HeldOut(
-        np.repeat([KNOWN, OF_OTHER_CLASS], [n_known, n_open]),
-        -np.concatenate([held.known, held.opened]),  # a distance is smaller for more known samples
-        np.concatenate([held.assigned, held.open_assigned]),
-        np.concatenate([held.classes, np.full(n_open, n_classes)]),
-        np.concatenate([held.weights, held.sharpened_weights()]),
-        np.arange(n_known + n_open),
+def _clipped(share: float) -> float:
+    return float(np.clip(share, SMALLEST_SHARE, LARGEST_SHARE))
+
+
+def offset_of_cost(held: HeldOutScores, share: float, cost_open: float | None, cost_reject: float | None) -> float:
+    """Offset with the lowest expected cost at a share of open samples, for which held-out classes stand.
+
+    A cost that is ``None`` is 1. The offset is the mean of all candidates, weighted by exp(−cost / error).
+    """
+    offsets, costs = candidates(held.known), [1.0 if cost is None else float(cost) for cost in (cost_open, cost_reject)]
+    found, error = _expected_cost(held, offsets, _clipped(share), *costs)
+    return float(np.average(offsets, weights=near_best(-found, error)))
+
+
+def _table(held: HeldOutScores, n_classes: int) -> HeldOut:
+    """Known samples, samples of held-out classes and of synthetic ones."""
+    numbers = len(held.known), len(held.opened), len(held.synthetic)
+    return HeldOut(
+        np.repeat([KNOWN, OF_OTHER_CLASS, SYNTHETIC], numbers),
+        -np.concatenate([held.known, held.opened, held.synthetic]),  # a distance is smaller for more known samples
+        np.concatenate([held.assigned, held.open_assigned, held.synthetic_assigned]),
+        np.concatenate([held.classes, np.full(sum(numbers[1:]), n_classes)]),
+        np.concatenate([held.weights, held.sharpened_weights(), np.ones(numbers[2])]),
+        np.arange(sum(numbers)),
         n_classes,
     )
-    return expected_f1(samples, -offsets[::-1], [share / (1 - share)])[::-1]
 
 
 def _expected_cost(

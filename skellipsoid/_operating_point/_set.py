@@ -14,7 +14,7 @@ from .._labels import as_labels, check_same_kind
 from .._pipelines import read_estimator, split_estimator
 from .._traffic._held import HeldOutScores
 from .._traffic._share import MEMBERS, open_share_of, score
-from ._of_share import check_share_options, offset_of_share
+from ._of_share import check_share_options, line_of_share, offset_of_cost
 from ._offsets import (
     Shortage,
     acceptance_offset,
@@ -82,9 +82,10 @@ def set_operating_point(
         instead of 19. ``None`` keeps the rates on average.
     open_share : float in [0, 1] or "auto", default=None
         Share of open samples in the traffic to come. The offset is the one with the best expected F1 at this share, on
-        the held-out samples and classes of the fit (``held_out_``). ``"auto"`` estimates the share from ``X``
-        (:func:`estimate_open_share`), and is the default if ``X`` is given without ``y`` and without a rate. If the
-        share cannot be known, the offsets stay as they are, and a warning says why.
+        samples that the fit held out, and on samples of held-out and synthetic classes. Where it is not expected to
+        gain more than the standard error of the gain, the fitted boundary stays, and a warning says so. ``"auto"``
+        estimates the share from ``X`` (:func:`estimate_open_share`), and is the default if ``X`` is given without ``y``
+        and without a rate. With fewer than 50 different samples the offsets stay as they are, and a warning says so.
     cost_open, cost_reject : float, default=None
         Cost of an open sample that is accepted, and of a known sample that is rejected. If one of them is given, the
         offset has the lowest expected cost in place of the best F1; the other is 1 by default.
@@ -108,7 +109,8 @@ def set_operating_point(
     -----
     UserWarning
         If there are fewer samples than a rate needs: 1 / rate − 1, or ln(1 − confidence) / ln(1 − rate). The warning
-        says which rates so few samples can keep. If the open share of ``X`` cannot be known.
+        says which rates so few samples can keep. If ``X`` is too small for its open share to be known, if the share is
+        doubtful, or if the fitted boundary stays.
 
     Notes
     -----
@@ -134,8 +136,7 @@ def set_operating_point(
     >>> float((clf.predict(X[1::2]) == -1).mean())  # 9 of 200: the tenth lowest score is the offset
     0.045
     >>> clf = skellipsoid.set_operating_point(clf, open_share=0.1)
-    >>> rarely_open = clf.offset_
-    >>> rarely_open < skellipsoid.set_operating_point(clf, open_share=0.9).offset_
+    >>> clf.offset_ < 0  # little is open: fewer known samples are rejected
     True
     """
     classifier = open_set_classifier(estimator)
@@ -155,20 +156,26 @@ def set_operating_point(
             warn(shortage, stacklevel=2)
     elif X is not None or open_share is not None:
         held = HeldOutScores.of(classifier, "set_operating_point")
-        share, reason = (float(open_share), None) if X is None else _share(estimator, X, held)  # type: ignore[arg-type]
-        if reason is not None:
-            warn(f"The operating point stays at {classifier.offset_:.3g}. {reason}", stacklevel=2)
-            return estimator
-        offset = offset_of_share(held, share, len(classifier.classes_), cost_open, cost_reject)
+        if X is None:
+            share = float(open_share)  # type: ignore[arg-type]
+        else:
+            features = read_estimator(estimator, X, MEMBERS, "set_operating_point")[1]
+            found = open_share_of(held, *score(classifier, features), len(classifier.classes_))
+            if found.reason is not None:
+                warn(f"The operating point stays at {classifier.offset_:.3g}. {found.reason}", stacklevel=2)
+                return estimator
+            if found.note is not None:
+                warn(found.note, stacklevel=2)
+            share = found.share
+        if cost_open is not None or cost_reject is not None:
+            offset = offset_of_cost(held, share, cost_open, cost_reject)
+        else:
+            line = line_of_share(held, share, len(classifier.classes_))
+            if stays := line.describe(share):
+                warn(stays, stacklevel=2)
+            offset = 0.0 if stays else line.offset
     classifier.offset_, classifier.class_offsets_ = offset, class_offsets
     return estimator
-
-
-def _share(estimator: Any, X: ArrayLike, held: HeldOutScores) -> tuple[float, str | None]:
-    """Open share of traffic, or the reason why it cannot be known."""
-    classifier, features = read_estimator(estimator, X, MEMBERS, "set_operating_point")
-    found = open_share_of(held, *score(classifier, features), len(classifier.classes_))
-    return found.share, found.reason
 
 
 class _GivenRows:

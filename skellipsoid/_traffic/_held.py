@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._held_out import KeepsHeldOut
+from .._held_out import KeepsHeldOut, synthetic_rows
 
 #: Limits of the bins of p-values. The low ones, where open samples lie, are narrow.
 EDGES = np.array([0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0])
@@ -27,7 +27,10 @@ class HeldOutScores(NamedTuple):
     weights: Floats  # (n_known,)
     opened: Floats  # (n_open,)
     open_assigned: Integers  # (n_open,)
+    open_classes: Integers  # (n_open,)
     open_weights: Floats  # (n_open,)
+    synthetic: Floats  # (n_synthetic,) scores of samples of synthetic classes
+    synthetic_assigned: Integers  # (n_synthetic,)
 
     @classmethod
     def of(cls, classifier: Any, caller: str) -> "HeldOutScores":
@@ -54,7 +57,7 @@ class HeldOutScores(NamedTuple):
             )
             raise TypeError(msg)
         kept = classifier._held_out
-        if kept is None or not kept["is_open"].any():
+        if kept is None or not (kept["is_open"] & ~synthetic_rows(kept)).any():
             what = "sample" if kept is None else "class"
             msg = (
                 f"{caller} compares with held-out samples and classes, but the fit of this {name} held out no {what}; "
@@ -62,15 +65,20 @@ class HeldOutScores(NamedTuple):
                 "out)."
             )
             raise ValueError(msg)
-        known, opened = ~kept["is_open"], kept["is_open"]
+        scores, weights, is_synthetic = kept["scores"], kept["weights"], synthetic_rows(kept)
+        nearest, classes = kept["nearest"].astype(np.int64), kept["classes"].astype(np.int64)
+        known, opened = ~kept["is_open"], kept["is_open"] & ~is_synthetic
         return cls(
-            kept["scores"][known],
-            kept["nearest"][known].astype(np.int64),
-            kept["classes"][known].astype(np.int64),
-            kept["weights"][known],
-            kept["scores"][opened],
-            kept["nearest"][opened].astype(np.int64),
-            kept["weights"][opened],
+            scores[known],
+            nearest[known],
+            classes[known],
+            weights[known],
+            scores[opened],
+            nearest[opened],
+            classes[opened],
+            weights[opened],
+            scores[is_synthetic],
+            nearest[is_synthetic],
         )
 
     def p_values(self, scores: NDArray[np.floating]) -> Floats:

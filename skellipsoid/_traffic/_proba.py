@@ -36,8 +36,8 @@ def predict_open_proba(
         Features, or texts for a text Pipeline.
     open_share : float in [0, 1] or "auto", default=None
         Share of open samples in the traffic; below 0.001 it counts as 0.001, above 0.999 as 0.999. ``None`` is a half.
-        ``"auto"`` estimates it from ``X``, which must then be a stretch of traffic (:func:`estimate_open_share`); if it
-        cannot be known, a warning says why, and a half is used.
+        ``"auto"`` estimates it from ``X``, which must then be a stretch of traffic (:func:`estimate_open_share`); with
+        fewer than 50 different samples a warning says so, and a half is used.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def predict_open_proba(
     Warns
     -----
     UserWarning
-        If ``open_share="auto"`` and the share cannot be known.
+        If ``open_share="auto"`` and ``X`` has fewer than 50 different samples, or the share is doubtful.
 
     See Also
     --------
@@ -93,9 +93,9 @@ def predict_open_proba(
     n_classes = len(classifier.classes_)
     if isinstance(open_share, str) and open_share == "auto":
         found = open_share_of(held, scores, assigned, n_classes)
-        if found.reason is not None:
-            warn(f"The open share is taken to be {USUAL_SHARE}. {found.reason}", stacklevel=2)
-        share = USUAL_SHARE if found.reason is not None else float(found.share)
+        share = float(found.share) if found.reason is None else USUAL_SHARE
+        if doubt := found.reason or found.note:
+            warn(f"The open share is taken to be {share:.2g}. {doubt}", stacklevel=2)
     else:
         share = _read_share(open_share)
     is_open = _probability_of_open(held, scores, share)

@@ -86,7 +86,8 @@ class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
         self._held_out = None
         if held_out is not None:
             scores = np.concatenate([self._margins(part) for part in parts])
-            self._keep_held_out(scores, held_out.assigned, held_out.classes, held_out.weights, held_out.is_open)
+            columns = held_out.assigned, held_out.classes, held_out.weights, held_out.is_open, held_out.is_synthetic
+            self._keep_held_out(scores, *columns)
 
     def _left_out_scores(
         self, X: Floats, classes: Integers, real_open: Floats, gathered: Gathered

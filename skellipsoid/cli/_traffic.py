@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .._discovery import DiscoveredClasses, discover_classes
-from .._operating_point._of_share import offset_of_share
+from .._operating_point._of_share import line_of_share
 from .._pipelines import read_estimator
 from .._texts import printable
 from .._traffic._held import Floats, HeldOutScores, Integers
@@ -44,17 +44,18 @@ def describe(classifier: Any, held: HeldOutScores, scores: Floats, assigned: Int
     found = open_share_of(held, scores, assigned, len(classifier.classes_))
     if found.reason is not None:
         return [f"How much is new cannot be known. {found.reason}", now]
-    offset = offset_of_share(held, found.share, len(classifier.classes_))
+    line = line_of_share(held, found.share, len(classifier.classes_))
     frequent = [code for code in np.argsort(-found.class_shares)[:_N_INTENTS] if found.class_shares[code] >= 0.005]
     intents = [
         f"{printable(str(classifier.classes_[code]))} {100 * found.class_shares[code]:.0f} %" for code in frequent
     ]
     return [
-        f"New: {100 * found.share:.0f} % (between {100 * found.low:.0f} and {100 * found.high:.0f} %; in trials such "
-        "an interval was right at least 9 times in 10)",
+        f"New: at least {100 * found.low:.0f} %, about {100 * found.share:.0f} %, at most {100 * found.high:.0f} %",
+        *([found.note] if found.note else []),
         f"Most frequent intents: {', '.join(intents) or 'none'}",
         now,
-        f"The limit for this share, {offset:.3f}, rejects {_counted(scores < offset)}",
+        line.describe(found.share)
+        or f"The limit for this share, {line.offset:.3f}, rejects {_counted(scores < line.offset)}",
     ]
 
 

@@ -13,7 +13,7 @@ from sklearn.base import clone
 from .._ellipsoid import EllipsoidOpenSetClassifier
 from .._engine.boundary.boundaries import Boundaries
 from .._engine.boundary.closed_form import fit_closed_form
-from .._engine.boundary.held_out import FEWEST_OF_CLASS, REAL
+from .._engine.boundary.held_out import FEWEST_OF_CLASS, REAL, SYNTHETIC
 from .._engine.boundary.settings import BoundarySettings
 from .._engine.common.devices import resolve_device, resolve_seed
 from .._engine.common.duplicates import in_order
@@ -282,5 +282,5 @@ def _of_random_samples(boundaries: Boundaries, samples: Samples, is_random: NDAr
         return boundaries
     of_set = np.zeros(int(samples.sets.max()) + 1, dtype=bool)
     of_set[samples.sets[is_random]] = True
-    held_out = held_out.where((held_out.kinds == REAL) | of_set[held_out.sets])
+    held_out = held_out.where(np.isin(held_out.kinds, (REAL, SYNTHETIC)) | of_set[held_out.sets])
     return replace(boundaries, held_out=replace(held_out, weights=np.ones(len(held_out))))

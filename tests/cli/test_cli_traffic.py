@@ -1,5 +1,7 @@
 """The command that reads a log without labels."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -16,7 +18,7 @@ def test_few_lines_say_that_the_share_is_not_known(saved, texts, capsys, give_in
     assert main(["traffic", "--model", str(saved)]) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[0] == "4 texts, 3 of them different"
-    assert out[1].startswith("How much is new cannot be known. 4 samples are too few: ")
+    assert out[1].startswith("How much is new cannot be known. 4 samples, 3 of them different, are too few; ")
     rejected = (load(saved).predict([*texts[:3], texts[0]]) == "-1").sum()
     assert out[2] == f"The limit of this model rejects {rejected} of 4 texts ({25 * rejected} %)"
     assert len(out) == 3
@@ -88,14 +90,30 @@ def test_messages_with_commas_are_no_table(lines):
     assert find_table(lines) is None
 
 
-def test_the_limit_is_that_of_set_operating_point():
-    X, y = make_open_blobs(3000, 6, n_known=6, open_share=0.3, random_state=0)
-    train = (y != -1) & (np.arange(len(y)) < 1500)
+@pytest.mark.parametrize("n_open", [20, 500])
+def test_the_limit_is_that_of_set_operating_point(n_open):
+    X, y = make_open_blobs(4000, 6, n_known=6, open_share=0.3, random_state=0)
+    train = (y != -1) & (np.arange(len(y)) < 2000)
     clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[train], y[train])
-    new = X[1500:]
+    new = X[2000:][(y[2000:] != -1) | (np.cumsum(y[2000:] == -1) <= n_open)]
     assigned = clf._encode(clf.predict_known(new))
     told = describe(clf, HeldOutScores.of(clf, "test"), clf.score_samples(new), assigned)
-    assert told[0].startswith("New: ")
-    set_operating_point(clf, new)
-    rejected = (clf.predict(new) == -1).sum()
-    assert told[-1].startswith(f"The limit for this share, {clf.offset_:.3f}, rejects {rejected} of 1500 texts")
+    assert re.match(r"New: at least \d+ %, about \d+ %, at most \d+ %$", told[0])
+    if n_open == 20:
+        set_operating_point(clf, new)
+        rejected = (clf.predict(new) == -1).sum()
+        assert told[-1].startswith(
+            f"The limit for this share, {clf.offset_:.3f}, rejects {rejected} of {len(new)} texts"
+        )
+    else:
+        with pytest.warns(UserWarning, match=re.escape(told[-1])):
+            set_operating_point(clf, new)
+
+
+def test_a_doubtful_share_is_a_sentence():
+    X, y = make_open_blobs(3000, 6, n_known=6, open_share=0.0, random_state=0)
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[:1500], y[:1500])
+    held = HeldOutScores.of(clf, "test")
+    for new, is_doubted in ((X[1500:], False), (X[1500:] + 100, True)):
+        told = describe(clf, held, clf.score_samples(new), clf._encode(clf.predict_known(new)))
+        assert told[1].startswith("Hardly any sample resembles" if is_doubted else "Most frequent intents")

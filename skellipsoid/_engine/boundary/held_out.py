@@ -121,14 +121,18 @@ class HeldOut:
         return np.asarray(self.kinds != KNOWN)
 
     @property
+    def is_synthetic(self) -> NDArray[np.bool_]:
+        """Whether a sample is of a synthetic class."""
+        return np.asarray(self.kinds == SYNTHETIC)
+
+    @property
     def margins(self) -> NDArray[np.float64]:
         """Margins: 0 on the boundary, negative outside."""
         return 1 - self.distances
 
     def kept(self, scale: float) -> "HeldOut | None":
-        """Give what a fit keeps: distances at the radius scale, no synthetic classes; ``None`` if none is known."""
-        samples = self.where(self.kinds != SYNTHETIC)
-        return replace(samples, distances=samples.distances / scale) if len(self.known) else None
+        """Give what a fit keeps: distances at the radius scale; ``None`` if none is known."""
+        return replace(self, distances=self.distances / scale) if len(self.known) else None
 
     def with_fresh(self, fresh: "HeldOut") -> "HeldOut":
         """Append fresh samples, which nothing was fitted to, and scale the distances of the known ones to theirs."""
