@@ -252,10 +252,11 @@ def spread(
 ) -> NDArray[np.float32]:
     """Features of the known training texts of a tuned text model, spread as those of fresh or held-out texts."""
     held = np.zeros(len(features), dtype=bool) if training.held is None else training.held
-    fresh_features, fresh_classes = (features[held], training.classes[held]) if fresh is None else fresh
-    moved = spread_as_fresh(
-        torch.from_numpy(features), training.classes, ~held, torch.from_numpy(fresh_features), fresh_classes
-    )
+    if fresh is None:
+        rows = held & training.learns
+        fresh = features[rows], training.classes[rows]
+    given = torch.from_numpy(features), training.classes, ~held
+    moved = spread_as_fresh(*given, torch.from_numpy(fresh[0]), fresh[1], training.learns)
     return np.asarray(shown(moved, settings).numpy(), dtype=np.float32)
 
 

@@ -444,6 +444,10 @@ def test_without_fresh_texts_or_without_a_spread_nothing_moves():
     assert torch.equal(same, features)
     # Classes of one text each have no distance of their own.
     assert torch.equal(contrastive.spread_as_fresh(features, classes, everything, features + 1, classes), features)
+    # Nor have equal texts.
+    same = features[:1].repeat(6, 1)
+    halves = np.repeat([0, 1], 3)
+    assert torch.equal(contrastive.spread_as_fresh(same, halves, everything, features, halves), same)
     # A fresh text of a class that was not trained on says nothing.
     first = np.arange(6) < 3
     equal = np.zeros(6, dtype=np.int64)

@@ -31,6 +31,8 @@ IDENTITY_WEIGHT = 0.1
 CROSS_FIT_MOST = 0.75
 #: Samples per class at which that share is a half. With more samples the head overfits less, and the share falls.
 CROSS_FIT_HALF = 150
+#: Trained texts nearer to their class mean than this, relative to fresh ones and squared, are equal up to rounding.
+LEAST_SPREAD = 1e-6
 #: Number of fresh texts with which half of the correction is applied, in logarithms.
 HALF_FRESH = 20
 
@@ -182,7 +184,12 @@ def cross_fit(
 
 
 def spread_as_fresh(
-    features: Tensor, classes: np.ndarray, trained: np.ndarray, fresh: Tensor, fresh_classes: np.ndarray
+    features: Tensor,
+    classes: np.ndarray,
+    trained: np.ndarray,
+    fresh: Tensor,
+    fresh_classes: np.ndarray,
+    counted: np.ndarray | None = None,
 ) -> Tensor:
     """Features of texts that were trained on, spread about their class mean as those of fresh texts are.
 
@@ -197,9 +204,12 @@ def spread_as_fresh(
         Boolean: texts that were trained on.
     fresh : Tensor of shape (n_fresh, n_components)
     fresh_classes : ndarray of shape (n_fresh,)
+    counted : ndarray of shape (n_texts,), optional
+        Boolean: of several copies of a text, those that count.
     """
-    rows = torch.from_numpy(np.flatnonzero(trained)).to(features.device)
-    known, own = features[rows].double(), torch.from_numpy(classes[trained]).to(features.device)
+    counts_too = trained if counted is None else trained & counted
+    rows = torch.from_numpy(np.flatnonzero(counts_too)).to(features.device)
+    known, own = features[rows].double(), torch.from_numpy(classes[counts_too]).to(features.device)
     of_fresh = torch.from_numpy(fresh_classes).to(features.device)
     n_classes = 1 + int(max(classes.max(), fresh_classes.max(initial=-1)))
     counts = torch.bincount(own, minlength=n_classes).double()
@@ -211,10 +221,13 @@ def spread_as_fresh(
     offsets = known - means[own]
     inner = (offsets.square().sum(1) / (1 - 1 / counts[own]))[several].mean()
     outer = ((fresh.double() - means[of_fresh]).square().sum(1) / (1 + 1 / counts[of_fresh]))[told].mean()
+    if inner <= LEAST_SPREAD * outer:
+        return features
     n_fresh = int(told.sum())
-    factor = (outer / inner.clamp_min(1e-300)) ** (0.5 * n_fresh / (n_fresh + HALF_FRESH))
-    spread = features.clone()
-    spread[rows] = (means[own] + factor * offsets).to(features.dtype)
+    factor = (outer / inner) ** (0.5 * n_fresh / (n_fresh + HALF_FRESH))
+    spread, moved = features.clone(), torch.from_numpy(np.flatnonzero(trained)).to(features.device)
+    centres = means[torch.from_numpy(classes[trained]).to(features.device)]
+    spread[moved] = torch.lerp(centres, features[moved].double(), factor).to(features.dtype)
     return spread
 
 
