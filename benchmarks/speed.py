@@ -2,7 +2,7 @@
 
 python benchmarks/speed.py boundary     # fitting, beside plain autograd
 python benchmarks/speed.py predict      # 20,000 rows, 112 classes, beside scikit-learn's detectors
-python benchmarks/speed.py devices      # predict on each device: seconds, operators, host reads, ceiling
+python benchmarks/speed.py devices      # predict and fit on each device: seconds, operators, host reads, ceiling
 python benchmarks/speed.py growth       # with rows, features and classes; 1,000 classes of 768 features
 python benchmarks/speed.py serving      # a saved text model in a new process: memory, latency, batches, threads
 python benchmarks/speed.py encoder      # fine-tuning and encoding, against sentence-transformers
@@ -144,7 +144,7 @@ class Operators(TorchDispatchMode):
 
 
 def devices():
-    """Label 200,000 rows that are on the device, and one row; at most so many rows are possible by the products alone.
+    """Label 200,000 rows that are on the device, and one row, and fit; how many rows the products alone would allow.
 
     The ceiling is that of a float32 matrix product: the shared map, the means of the classes, and the axes of one.
     """
@@ -176,6 +176,10 @@ def devices():
                 f"    {what:8} {len(part):7,} rows {1000 * taken:9.2f} ms {len(part) / taken:11,.0f} rows/s "
                 f"{found.count:6,} operators {found.reads:4} host reads"
             )
+        taken = seconds(lambda model=classifier: model.fit(X, y))
+        with Operators() as found:
+            classifier.fit(X, y)
+        print(f"    fit {len(X):,} rows {taken:6.1f} s {found.count:6,} operators {found.reads:4} host reads")
 
 
 def growth():
