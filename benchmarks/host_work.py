@@ -8,12 +8,11 @@ and of EliDecide. A read of a value makes the host wait for the device.
 
 import statistics
 import time
-from collections import Counter
 from dataclasses import fields
 
 import numpy as np
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from speed import Operators
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder, datasets
 from skellipsoid._engine.boundary.paper_training import BoundaryTrainer
@@ -22,26 +21,9 @@ from skellipsoid._engine.text import backbone, contrastive
 REPEATS = 9
 
 
-class Operators(TorchDispatchMode):
-    """Counts operators, and those that read a value."""
-
-    def __enter__(self):
-        self.names = Counter()
-        return super().__enter__()
-
-    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
-        name = operator._schema.name.removeprefix("aten::")
-        self.names[name] += 1
-        is_mask = name.startswith("index") and isinstance(args[1], list | tuple)
-        if is_mask and any(index is not None and index.dtype == torch.bool for index in args[1]):
-            self.names["nonzero"] += 1
-            self.names["mask"] += 1
-        return operator(*args, **(kwargs or {}))
-
-    def report(self, what, n_passes=0):
-        """Print the counts; ``n_passes`` reads are those of the text model itself."""
-        n_reads = sum(self.names[name] for name in ("_local_scalar_dense", "nonzero", "bincount")) - n_passes
-        print(f"  {what:32} {self.names.total() - self.names['mask']:6} operators {n_reads:4} reads")
+def report(operators, what, n_passes=0):
+    """Print the counts; ``n_passes`` reads are those of the text model itself."""
+    print(f"  {what:32} {operators.names.total():6} operators {operators.n_reads - n_passes:4} reads")
 
 
 def transform(texts):
@@ -85,7 +67,7 @@ def tuning(texts, classes):
         passes.clear()
         with Operators() as operators:
             trainer._step(stage, np.arange(64), optimizer)
-        operators.report(f"tuning step, {n_texts} texts", len(passes))
+        report(operators, f"tuning step, {n_texts} texts", len(passes))
 
 
 def elidecide():
@@ -94,15 +76,17 @@ def elidecide():
     for n_rows in (2000, 8000):
         y = np.arange(n_rows) % 20
         X = np.random.default_rng(0).normal(size=(n_rows, 64)) + y[:, np.newaxis]
-        operators = Operators()
+        steps = []
 
-        def counted(trainer, rows, operators=operators):
-            with operators:
-                return step(trainer, rows)
+        def counted(trainer, rows, steps=steps):
+            with Operators() as operators:
+                found = step(trainer, rows)
+            steps.append(operators)
+            return found
 
         BoundaryTrainer.step = counted
         EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=1, batch_size=128), device="cpu").fit(X, y)
-        operators.report(f"EliDecide's step, {n_rows} samples")
+        report(steps[-1], f"EliDecide's step, {n_rows} samples")
 
 
 if __name__ == "__main__":

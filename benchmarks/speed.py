@@ -22,6 +22,7 @@ import tempfile
 import time
 import tracemalloc
 import warnings
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -129,18 +130,24 @@ def predict():
 
 
 class Operators(TorchDispatchMode):
-    """Counts operators, and those with which the host waits for a GPU; on a CPU some of these are none."""
+    """Counts operators by name. With some, with Boolean masks and with copies to the host, it waits for a GPU."""
 
     def __init__(self):
         super().__init__()
-        self.count = self.reads = 0
+        self.names, self.n_masks, self.n_to_host = Counter(), 0, 0
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        self.count += 1
-        name, kwargs = function._schema.name, kwargs or {}
-        to_host = name in ("aten::_to_copy", "aten::to") and kwargs.get("device") == torch.device("cpu")
-        self.reads += to_host or name in ("aten::_local_scalar_dense", "aten::nonzero")
+        name, kwargs = function._schema.name.removeprefix("aten::"), kwargs or {}
+        self.names[name] += 1
+        self.n_to_host += name in ("_to_copy", "to") and kwargs.get("device") == torch.device("cpu")
+        has_indices = name.startswith("index") and isinstance(args[1], list | tuple)
+        self.n_masks += has_indices and any(index is not None and index.dtype == torch.bool for index in args[1])
         return function(*args, **kwargs)
+
+    @property
+    def n_reads(self):
+        """Values that are read, without copies."""
+        return self.n_masks + sum(self.names[name] for name in ("_local_scalar_dense", "nonzero", "bincount"))
 
 
 def devices():
@@ -174,12 +181,13 @@ def devices():
                 classifier.predict(part)
             print(
                 f"    {what:8} {len(part):7,} rows {1000 * taken:9.2f} ms {len(part) / taken:11,.0f} rows/s "
-                f"{found.count:6,} operators {found.reads:4} host reads"
+                f"{found.names.total():6,} operators {found.n_reads + found.n_to_host:4} host reads"
             )
         taken = seconds(lambda model=classifier: model.fit(X, y))
         with Operators() as found:
             classifier.fit(X, y)
-        print(f"    fit {len(X):,} rows {taken:6.1f} s {found.count:6,} operators {found.reads:4} host reads")
+        n_waits = found.n_reads + found.n_to_host
+        print(f"    fit {len(X):,} rows {taken:6.1f} s {found.names.total():6,} operators {n_waits:4} host reads")
 
 
 def growth():

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from operator_helpers import Operators
 from sklearn.base import clone
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, _stored_shapes
 from skellipsoid._engine.boundary import geometry, tiles
@@ -21,40 +21,24 @@ METHODS = ("predict", "predict_known", "score_samples", "class_margins", "decisi
 TOLERANCE = {np.dtype("f4"): 1e-6, np.dtype("f8"): 1e-12}
 
 
-class Operators(TorchDispatchMode):
-    """Counts operators, and how often the host waits for a number or a copy."""
-
-    def __init__(self):
-        super().__init__()
-        self.count = self.reads = 0
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        self.count += 1
-        self.reads += function._schema.name in WAITING
-        return function(*args, **(kwargs or {}))
-
-    def counted(self, read):
-        """Count the calls of a method of tensors."""
-
-        def call(tensor):
-            self.reads += 1
-            return read(tensor)
-
-        return call
-
-
-#: Operators that make a GPU's host wait.
-WAITING = {f"aten::{name}" for name in ("_local_scalar_dense", "item", "is_nonzero", "nonzero", "equal", "bincount")}
-
-
 def operators(call):
     """Operators and host reads of a call, after one that makes the tensors of the model."""
     call()
+    n_read = 0
+
+    def counted(read):
+        def count(tensor):
+            nonlocal n_read
+            n_read += 1
+            return read(tensor)
+
+        return count
+
     with pytest.MonkeyPatch.context() as patch, Operators() as found:
         for name in ("cpu", "tolist"):  # what is on a CPU already is not copied: there is no operator
-            patch.setattr(torch.Tensor, name, found.counted(getattr(torch.Tensor, name)))
+            patch.setattr(torch.Tensor, name, counted(getattr(torch.Tensor, name)))
         call()
-    return found.count, found.reads
+    return found.total, n_read + found.reads.total()
 
 
 def classes_of_unlike_size(n_classes, n_features=12, seed=0, sizes=(4, 7)):

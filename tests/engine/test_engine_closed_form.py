@@ -1,13 +1,12 @@
 """Boundaries in closed form, and their leave-one-out validation, against refits by NumPy."""
 
-from collections import Counter
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from operator_helpers import Operators
 
 from skellipsoid._engine.boundary import class_sizes, closed_form, left_out
 from skellipsoid._engine.boundary.boundaries import ShapeWeights
@@ -620,18 +619,6 @@ def test_all_numbers_of_classes_fit(n_classes, n_open):
     fitted = fit_closed_form(found.samples(), real_open, SETTINGS, 0)
     assert torch.isfinite(fitted.shapes.radii).all()
     assert len(fitted.held_out.margins[~fitted.held_out.is_open]) == len(found.rows)
-
-
-class Operators(TorchDispatchMode):
-    """Counts torch's operators by name."""
-
-    def __init__(self):
-        super().__init__()
-        self.counts = Counter()
-
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-        self.counts[function._schema.name.removeprefix("aten::")] += 1
-        return function(*args, **(kwargs or {}))
 
 
 def counted_fit(n_classes, n_of_class, n_features=16):

@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
+from prompt_helpers import ANSWERS, LABELS, NEW, TRAIN, fitted, many
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -23,20 +24,6 @@ from skellipsoid.metrics import open_set_f1_scorer
 from skellipsoid.model_selection import OpenSetKFold
 
 pytest.importorskip("openai")
-
-TRAIN = ["wake me at six", "alarm for noon", "dim the lamp", "lights off", "tell a joke"]
-LABELS = ["alarm", "alarm", "light", "light", "-1"]
-NEW = ["wake me", "turn the lamp off", "who wrote hamlet", "an alarm", "lights"]
-ANSWERS = ["alarm", "light", "-1", "alarm", "light"]
-KEY = "sk-Very/Secret.Key-0123456789"
-
-
-def fitted(server, **params):
-    return PromptOpenSetClassifier(**{"base_url": server.url, "max_retries": 2, **params}).fit(TRAIN, LABELS)
-
-
-def many(n):
-    return [f"{'wake me at' if i % 2 else 'dim lamp'} {i}" for i in range(n)]
 
 
 def test_it_answers_with_a_class_or_with_open(serve):

@@ -18,6 +18,7 @@ from contextlib import suppress
 import joblib
 import numpy as np
 import pytest
+from prompt_helpers import ANSWERS, KEY, LABELS, NEW, TRAIN, fitted, many
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
@@ -27,20 +28,6 @@ from skellipsoid._prompt._cache import FileCache
 from skellipsoid._prompt._words import Vocabulary
 
 pytest.importorskip("openai")
-
-TRAIN = ["wake me at six", "alarm for noon", "dim the lamp", "lights off", "tell a joke"]
-LABELS = ["alarm", "alarm", "light", "light", "-1"]
-NEW = ["wake me", "turn the lamp off", "who wrote hamlet", "an alarm", "lights"]
-ANSWERS = ["alarm", "light", "-1", "alarm", "light"]
-KEY = "sk-Very/Secret.Key-0123456789"
-
-
-def fitted(server, **params):
-    return PromptOpenSetClassifier(**{"base_url": server.url, "max_retries": 2, **params}).fit(TRAIN, LABELS)
-
-
-def many(n):
-    return [f"{'wake me at' if i % 2 else 'dim lamp'} {i}" for i in range(n)]
 
 
 def test_a_long_answer_is_read_at_once(serve):

@@ -247,19 +247,21 @@ class _Validator:
                 for table, of_part, of_samples in zip(tables, distances, sizes, strict=True)
             ]
             if len(self.real_open):
-                assigned, margins = shapes.shapes(share, 1.0, self.growths(error)).scorer().assigned(self.real_open)
-                parts.append(HeldOut.of(len(self.frame.means), REAL, 1 - margins, assigned))
+                parts.append(HeldOut.of(len(self.frame.means), REAL, *self._new(self.real_open, shapes, share, error)))
             validations.append(HeldOut.joined(parts, error))
         return validations
 
     def with_fresh(self, held_out: HeldOut, fresh: Samples, shapes: LeftOutShapes, share: float) -> HeldOut:
         """Scale the distances of left-out samples to those of validation samples, and append the latter."""
-        rows = fresh.rows.double() - self.frame.origin
-        scorer = shapes.shapes(share, 1.0, self.growths(held_out.mean_error)).scorer()
-        assigned, margins = scorer.assigned(rows)
+        scored = self._new(fresh.rows.double() - self.frame.origin, shapes, share, held_out.mean_error)
         sets = fresh.sets + 1 + int(held_out.sets.max(initial=-1))
-        found = HeldOut.of(held_out.n_classes, KNOWN, 1 - margins, assigned, fresh.classes, fresh.counted_weights, sets)
+        found = HeldOut.of(held_out.n_classes, KNOWN, *scored, fresh.classes, fresh.counted_weights, sets)
         return held_out.with_fresh(found)
+
+    def _new(self, rows: Tensor, shapes: LeftOutShapes, share: float, error: float) -> tuple[Tensor, Tensor]:
+        """Distances of samples that have no part in the shapes, and the classes that they are assigned to."""
+        assigned, margins = shapes.shapes(share, 1.0, self.growths(error)).scorer().assigned(rows)
+        return 1 - margins, assigned
 
     def _held_out(self, part: LeftOutSamples, distances: Tensor) -> HeldOut:
         """Give rows of the table; samples of synthetic classes have no class, and all weigh the same."""

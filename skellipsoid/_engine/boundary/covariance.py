@@ -297,18 +297,18 @@ class LeftOutShapes:
     ) -> tuple[Tensor, Tensor]:
         """Squared distances and, if wanted, logarithms of the determinants of Σ_k, (n_shares, n_rows) each."""
         found = self.stretches.new_empty(2, len(shares), len(samples.sources))
+        typical = typical_variance(self.class_axes, self.frame.sets.freedoms)
         for own in self.class_axes:
             mine = torch.nonzero(torch.isin(samples.assigned, own.classes)).flatten()
-            found[:, :, mine] = self._scores_of(own, samples.at(mine), shares, with_volumes=with_volumes)
+            found[:, :, mine] = self._scores_of(own, samples.at(mine), shares, typical, with_volumes=with_volumes)
         return found[0], found[1]
 
     def _scores_of(
-        self, own: ClassAxes, samples: LeftOutSamples, shares: Sequence[float], *, with_volumes: bool
+        self, own: ClassAxes, samples: LeftOutSamples, shares: Sequence[float], typical: Tensor, *, with_volumes: bool
     ) -> Tensor:
         """Both of samples that classes of about equal size score, (2, n_shares, n_rows)."""
         frame, n_rows = self.frame, len(samples.sources)
         found = frame.means.new_zeros(2, len(shares), n_rows + 1)  # the last place is not used
-        typical = typical_variance(self.class_axes, frame.sets.freedoms)
         candidates = frame.means.new_tensor(shares)
         held_out = frame.samples.classes[samples.sources] if self.without_class else None
         for chunk in frame.sets.chunks(samples.sources, samples.assigned, 4 * frame.n_axes, held_out):

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..common.losses import contraction_loss, expansion_loss
-from ..common.samples import effective_number
+from ..common.samples import effective_number, fresh_share
 
 #: Kinds of held-out samples: known; known, without their class; of synthetic classes; really open.
 KNOWN, OF_OTHER_CLASS, SYNTHETIC, REAL = range(4)
@@ -40,8 +40,6 @@ BOUNDARY_TOLERANCE = 1e-5
 #: samples are rejected at rates that differ by 5 to 24 points, and up to 70 % of open samples are accepted
 #: (benchmarks/few_samples.py --wide).
 FEWEST_OF_CLASS = 10
-#: Number of validation samples with which the scale of the distances is half theirs, half that of the left-out ones.
-HALF_FRESH = 20
 #: Largest number of candidates of a size, for speed alone; the size is an average of them. With 100 and 2,000, F1 is
 #: within 0.1 (benchmarks/results/constants.rst).
 N_CANDIDATES = 500
@@ -168,8 +166,7 @@ def _stretch(left_out: HeldOut, fresh: HeldOut) -> float:
     if not told.any():
         return 1.0
     apart = np.average(_logs(fresh)[told], weights=fresh.weights[told]) - np.average(_logs(left_out), weights=weights)
-    n_fresh = effective_number(fresh.weights[told], fresh.sets[told])
-    return float(np.exp(apart * n_fresh / (n_fresh + HALF_FRESH)))
+    return float(np.exp(apart * fresh_share(effective_number(fresh.weights[told], fresh.sets[told]))))
 
 
 def _logs(samples: HeldOut) -> NDArray[np.float64]:

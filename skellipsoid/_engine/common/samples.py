@@ -33,6 +33,8 @@ MOST_OUTLYING = 0.05
 FARTHEST_CLUSTER = 1000.0
 #: Smallest ratio of a distance to the median distance, for its logarithm.
 SMALLEST_RATIO = 1e-12
+#: Number of fresh samples whose distances, relative to those of the others, are trusted by half; chosen by hand.
+HALF_FRESH = 20
 #: Smallest class with a median distance of its own; smaller classes are compared with the others.
 FEWEST_WITH_OWN_MEDIAN = 8
 
@@ -259,6 +261,11 @@ def find_scale(features: NDArray[np.floating], mean: Floats, weights: Floats) ->
     """Root mean squared distance of rows to their mean; 1 when that is 0. The weights sum to 1."""
     squares = np.einsum("ij,ij->i", centred := features - mean, centred)
     return usable_scale(float(np.sqrt(weights @ squares)), mean, features.dtype)
+
+
+def fresh_share(n_fresh: float) -> float:
+    """Share of a ratio, in logarithms, that so many fresh samples are trusted with."""
+    return n_fresh / (n_fresh + HALF_FRESH)
 
 
 def unit_rows(features: NDArray[Any]) -> NDArray[Any]:

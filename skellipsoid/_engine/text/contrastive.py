@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from ..common.devices import seeded_torch
 from ..common.folds import fold_numbers, validation_rows
+from ..common.samples import fresh_share
 from ..common.shards import Shards
 from ..common.training import History, run_epochs, shuffled_batches
 from .layers import LayerHeads
@@ -33,8 +34,6 @@ CROSS_FIT_MOST = 0.75
 CROSS_FIT_HALF = 150
 #: Trained texts nearer to their class mean than this, relative to fresh ones and squared, are equal up to rounding.
 LEAST_SPREAD = 1e-6
-#: Number of fresh texts with which half of the correction is applied, in logarithms.
-HALF_FRESH = 20
 
 
 @dataclass(frozen=True)
@@ -223,8 +222,7 @@ def spread_as_fresh(
     outer = ((fresh.double() - means[of_fresh]).square().sum(1) / (1 + 1 / counts[of_fresh]))[told].mean()
     if inner <= LEAST_SPREAD * outer:
         return features
-    n_fresh = int(told.sum())
-    factor = (outer / inner) ** (0.5 * n_fresh / (n_fresh + HALF_FRESH))
+    factor = (outer / inner) ** (0.5 * fresh_share(int(told.sum())))
     spread, moved = features.clone(), torch.from_numpy(np.flatnonzero(trained)).to(features.device)
     centres = means[torch.from_numpy(classes[trained]).to(features.device)]
     spread[moved] = torch.lerp(centres, features[moved].double(), factor).to(features.dtype)

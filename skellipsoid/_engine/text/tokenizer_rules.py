@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 #: Most letters of a string among the rules; the longest special tokens of usual models have about 30.
 _LONGEST_RULE = 100
@@ -41,6 +42,9 @@ _ITEM = re.compile(
     rf"(?P<bar>\|)|(?:(?P<one>{_ONE})|(?P<ahead>\(\?[=!]{_ONE}\))|(?P<group>\((?:\?i?:)?(?:{_ONE}|\|)+\)))"
     r"(?P<times>[?*+][+?]?|\{(?P<least>\d)(?:,\d?)?\})?"
 )
+
+#: Whether a tokenizer may make texts far longer: its rules, of which some are large, are read once.
+_MAY_GROW: WeakKeyDictionary[Any, bool] = WeakKeyDictionary()
 
 
 def check_rules(rules: Any) -> None:
@@ -91,19 +95,23 @@ def encode(tokenizer: Any, texts: Sequence[str], longest: int | None = None) -> 
             ids: list[list[int]] = tokenizer(list(texts), **options)["input_ids"]
             return ids
         rules = tokenizer.backend_tokenizer
-        if rules.normalizer is not None and _may_grow(rules.normalizer):
+        if _may_grow(tokenizer):
             _check_lengths(rules.normalizer, texts)
         tokenizer("", **options)  # sets the truncation
         # The ids alone: the library's call makes masks and offsets of each text too, and takes 1.3 to 2 times as long.
         return [encoding.ids for encoding in rules.encode_batch_fast(list(texts))]
 
 
-def _may_grow(normalizer: Any) -> bool:
-    """Whether a normalisation could make a text more than ``_MOST_GROWTH`` times as long."""
-    try:
-        return _possible_growth(json.loads(normalizer.__getstate__())) > _MOST_GROWTH
-    except (ValueError, LookupError, TypeError):  # a rule that is not known, of a model that was not saved here
-        return True
+def _may_grow(tokenizer: Any) -> bool:
+    """Whether a normalisation could make a text more than ``_MOST_GROWTH`` times as long; found once."""
+    if (found := _MAY_GROW.get(tokenizer)) is None:
+        normalizer = tokenizer.backend_tokenizer.normalizer
+        try:
+            found = normalizer is not None and _possible_growth(json.loads(normalizer.__getstate__())) > _MOST_GROWTH
+        except (ValueError, LookupError, TypeError):  # a rule that is not known, of a model that was not saved here
+            found = True
+        _MAY_GROW[tokenizer] = found
+    return found
 
 
 def _check_lengths(normalizer: Any, texts: Sequence[str]) -> None:
