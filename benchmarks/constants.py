@@ -27,7 +27,6 @@ from skellipsoid.metrics import open_set_f1_score
 CONSTANTS = [
     (closed_form, "MOST_VALIDATION", (1024, 4096)),
     (closed_form, "MOST_OF_SET", (2, 8)),
-    (closed_form, "LARGEST_UNIT", (0.25, 0.75)),
     (closed_form, "SHARED_SHARES", ((0.1, 0.5, 0.85, 0.97),)),
     (shared_shapes, "SPHERICAL_SHARES", ((0.1, 0.3, 0.7, 1.0), (0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0))),
     (covariance, "FEWEST_CLASSES_OF_BACKGROUND", (3, 6)),
@@ -40,16 +39,11 @@ CONSTANTS = [
     (class_sizes, "ERRORS", (np.geomspace(0.5, 16, 6), np.geomspace(0.1, 64, 32))),
     (samples, "OUTLYING", (10.0, 40.0)),
     (samples, "OUTLYING_DEVIATIONS", (5.0, 20.0)),
-    (samples, "MOST_OUTLYING", (0.02, 0.1)),
-    (samples, "FARTHEST_CLUSTER", (300.0, 3000.0)),
     (samples, "FEWEST_WITH_OWN_MEDIAN", (5, 12)),
-    (samples, "LARGEST_BLOCK", (0.1, 0.4)),
     (duplicates, "EVIDENCE", (1e-4, 1e-2)),
     (duplicates, "N_NEIGHBORS", (12, 32)),
     (duplicates, "FEWEST_NEIGHBORS", (5, 12)),
     (duplicates, "CUTS", (duplicates.CUTS[::2], duplicates.CUTS[:9])),
-    (duplicates, "ROUNDED", (0.25, 1.0)),
-    (duplicates, "ROUNDING_ERROR", (1e-6, 1e-3)),
     (duplicates, "MOST_ROWS", (512, 4096)),
 ]
 #: The same of ``set_operating_point`` with the true share of open rows.

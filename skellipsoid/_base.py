@@ -378,7 +378,7 @@ class BoundaryOpenSetClassifier(BaseOpenSetClassifier):
         if degenerate.any():
             result = "their boundaries take the typical size of the other classes"
             if degenerate.all():
-                result = "no other class tells how large their boundaries should be"
+                result = "no other class tells how large their boundaries should be, nor does X_val"
             warn(
                 "Classes without spread, whose training samples are all equal or duplicates of one: "
                 f"{enumerated(self.classes_[degenerate])}; "

@@ -55,9 +55,6 @@ MOST_OF_SET = 4
 NEUTRAL_BETA = 0.5
 #: Largest number of samples whose distances to all class means are computed at once, for memory alone.
 MOST_AT_ONCE = 2048
-#: Largest share of a class that a sample's unit has, for its deviation from the class mean: nothing is divided by 0.
-#: With 0.25 and 0.75, F1 is the same.
-LARGEST_UNIT = 0.5
 #: Expected F1s that differ by less are equal.
 TIE = 1e-9
 
@@ -221,7 +218,7 @@ class _Validator:
         sources = rows[torch.from_numpy(drawn.rows).to(rows.device)]
         totals = self.frame.sets.weights
         of_unit = totals.of_units(sources) / totals.totals[self.samples.classes[sources]]
-        enlarged = (1 - of_unit.clamp_max(LARGEST_UNIT)).rsqrt().unsqueeze(1)
+        enlarged = (1 - of_unit.clamp_max(0.5)).rsqrt().unsqueeze(1)
         deviations = self.frame.offsets[sources].double() * enlarged
         positions = drawn.means.of(self.frame.means) + deviations
         assigned = euclidean(positions, self.frame.means).argmin(1)

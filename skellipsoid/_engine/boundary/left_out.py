@@ -38,8 +38,6 @@ from torch import Tensor
 from ..common.devices import chunk_bytes
 from ..common.samples import Integers, Samples
 
-#: Sets above this size are computed once rather than once for each class that scores: for speed alone.
-LARGE = 32
 #: Rounding: a smaller share of a class's weight is 0.
 SMALLEST_SHARE = 1e-9
 
@@ -175,10 +173,8 @@ class LeftOutSets:
             if not len(mine):
                 continue
             size = sets.members.shape[1]
-            # Few classes score a chunk of small sets. Large sets are rather computed once.
             of_change, of_label = changes[mine], labels[mine]
-            n_changes = len(sets.members) * (n_classes + 1)
-            keys = of_label * n_changes + of_change if size <= LARGE else of_change * n_classes + of_label
+            keys = of_change * n_classes + of_label
             _, pair, counts = torch.unique(keys, return_inverse=True, return_counts=True)
             of_pair = mine[torch.argsort(pair, stable=True)]
             starts = counts.cumsum(0) - counts

@@ -39,10 +39,6 @@ FEWEST_FEATURES = 2
 FEWEST_NEIGHBORS = 8
 #: Heights at which the linkage is cut, as shares of the median distance within the class.
 CUTS = (0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8)
-#: A column with fewer distinct values than this share of the rows is rounded.
-ROUNDED = 0.5
-#: Samples of a small class that differ by less are equal, as a share of the table's median distance to its median.
-ROUNDING_ERROR = 1e-5
 #: Samples that are compared with each other at once; larger classes are divided along their widest directions.
 MOST_ROWS = 2048
 
@@ -82,7 +78,8 @@ def find_duplicates(features: NDArray[Any], classes: Integers) -> Integers:
     rounding = _rounding(distinct)
     ties: list[Linked] = []
     near: list[Linked] = []
-    error = ROUNDING_ERROR * float(np.median(np.linalg.norm(distinct - np.median(distinct, axis=0), axis=1)))
+    # Samples of a small class that differ by less are equal.
+    error = 1e-5 * float(np.median(np.linalg.norm(distinct - np.median(distinct, axis=0), axis=1)))
     # The density of a class with few samples is estimated from all classes together.
     everywhere = cache(lambda: _densities(distinct[:: len(distinct) // MOST_ROWS + 1], rounding))
     for rows in pieces(distinct, classes[first]):
@@ -129,7 +126,7 @@ def _rounding(distinct: Floats) -> Floats:
     hidden = np.zeros(distinct.shape[1])
     for column in range(distinct.shape[1]):
         values = np.unique(distinct[:, column])
-        if 1 < len(values) < ROUNDED * len(distinct):
+        if 1 < len(values) < len(distinct) / 2:  # most values repeat
             hidden[column] = np.median(np.diff(values)) ** 2 / 6
     return hidden
 

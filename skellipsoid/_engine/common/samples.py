@@ -18,19 +18,12 @@ from .moments import ClassMoments
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-#: Largest share of the samples in a block of groups that are joined by duplicates: chosen by hand; it acts where units
-#: lie in several groups, and F1 does not change in benchmarks/results/constants.rst.
-LARGEST_BLOCK = 0.2
 # Outliers. Half or twice of any of these changes no F1 in benchmarks/results/constants.rst, but for 20 deviations: −2.6
 # on digits with one wild sample in a hundred.
 #: Smallest distance of an outlier from the median of its class, in units of the median distance.
 OUTLYING = 20.0
 #: Smallest logarithm of that ratio, in robust standard deviations of all samples.
 OUTLYING_DEVIATIONS = 10.0
-#: Largest share of outliers in a class: more of them belong to the class.
-MOST_OUTLYING = 0.05
-#: A cluster nearer than this, in units of the class's median distance, may belong to the class.
-FARTHEST_CLUSTER = 1000.0
 #: Smallest ratio of a distance to the median distance, for its logarithm.
 SMALLEST_RATIO = 1e-12
 #: Number of fresh samples whose distances, relative to those of the others, are trusted by half; chosen by hand.
@@ -177,7 +170,7 @@ def joined(units: Integers, groups: Integers) -> Integers:
     blocks, units = in_order(groups), in_order(units)
     pairs = np.unique(np.stack([units, blocks]), axis=1)
     crossing = np.flatnonzero(np.bincount(pairs[0]) > 1)
-    most = max(LARGEST_BLOCK * len(units), float(np.bincount(blocks).max()))
+    most = max(len(units) / 5, float(np.bincount(blocks).max()))
     for unit in crossing[np.argsort(np.bincount(pairs[0])[crossing], kind="stable")]:
         together = np.isin(blocks, blocks[units == unit])
         if together.sum() <= most:
@@ -324,16 +317,15 @@ def outlying_rows(features: Floats, classes: Integers) -> Integers:
     found = [np.empty(0, dtype=np.int64)]
     for k, rows in enumerate(members):
         outlying = rows[ratios[rows] > limit]
-        few = len(outlying) <= max(1, int(MOST_OUTLYING * len(rows))) < len(rows)
-        farthest = FARTHEST_CLUSTER * typical[k]
-        if few and not _is_cluster(features[outlying], distances[outlying], farthest):
+        few = len(outlying) <= max(1, len(rows) // 20) < len(rows)  # more than 5 % of them belong to the class
+        if few and not _is_cluster(features[outlying] / typical[k], distances[outlying] / typical[k]):
             found.append(outlying)
     return np.sort(np.concatenate(found))
 
 
-def _is_cluster(rows: Floats, distances: Floats, farthest: float) -> bool:
-    """Whether outliers lie near each other, and not so far from the class that they must be errors."""
-    if len(rows) < 3 or distances.max() > farthest:
+def _is_cluster(rows: Floats, distances: Floats) -> bool:
+    """Whether outliers lie near each other, and not so far out that they must be errors; in typical distances."""
+    if len(rows) < 3 or distances.max() > 1000:
         return False
     return bool(np.median(pdist(rows)) < np.median(distances) / 2)
 
