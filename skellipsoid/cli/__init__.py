@@ -111,12 +111,14 @@ def _run(options: argparse.Namespace) -> None:
 
 @contextmanager
 def _notes(quiet: bool) -> Iterator[None]:
-    """Show warnings that are meant for the user as one sentence each, or not at all."""
-    show = warnings.showwarning
+    """Show warnings that are meant for the user as one sentence each, and once, or not at all."""
+    show, told = warnings.showwarning, set[str]()
 
     def show_note(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
         if issubclass(category, UserWarning):
-            _say(str(message))
+            if str(message) not in told:
+                _say(str(message))
+            told.add(str(message))
         else:
             show(message, category, *place, **options)
 

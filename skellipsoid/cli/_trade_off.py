@@ -11,6 +11,8 @@ from .._pipelines import less_class_offsets
 
 #: Shares of known texts that the table's rows reject at most.
 _RATES = (0.02, 0.05, 0.1, 0.2)
+#: What a test calls of a classifier.
+MEMBERS = ("predict", "predict_known", "score_samples", "offset_", "class_offsets_")
 _HEADER = (
     "                         of 100 known texts          of 100 unknown ones",
     "                     right   wrong   to a person     noticed",
