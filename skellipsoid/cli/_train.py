@@ -215,7 +215,7 @@ def fit_with_features(
 
 
 def _pipeline(options: argparse.Namespace) -> Pipeline:
-    classifier = EllipsoidOpenSetClassifier(keep_samples=True, open_label=options.open_label, random_state=options.seed)
+    classifier = EllipsoidOpenSetClassifier(open_label=options.open_label, random_state=options.seed)
     return Pipeline([("enc", _encoder(options)), ("clf", classifier)])
 
 
