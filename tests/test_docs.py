@@ -60,7 +60,10 @@ def test_readme_runs_as_it_is_pasted(tmp_path, monkeypatch):
     assert blocks
     for block in blocks:
         exec(block, quick_start.globs)
-    assert skellipsoid.load("my_model").predict(["where is my parcel"]).shape == (1,)
+    # What "After the fit" promises of this very model.
+    new = train.data[train.target == train.target[-1]]
+    fuller = skellipsoid.add_classes(skellipsoid.load("my_model"), new, ["new"] * len(new))
+    assert "new" in fuller.classes_
 
 
 def test_readme_shows_the_demo_as_the_guide_does():

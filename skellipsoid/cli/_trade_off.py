@@ -31,7 +31,7 @@ def held_out_trade_off(classifier: Any) -> str | None:
     )
 
 
-def tested_trade_off(classifier: Any, features: Any, y_true: Any) -> str | None:
+def tested_trade_off(classifier: Any, features: Any, y_true: Any, advice: str) -> str | None:
     """Tell what other operating points cost on test texts; ``None`` unless some are known and some open."""
     is_open = y_true == classifier.open_label_
     if is_open.all() or not is_open.any():
@@ -45,7 +45,7 @@ def tested_trade_off(classifier: Any, features: Any, y_true: Any) -> str | None:
         "open_label": classifier.open_label_,
         "labels": classifier.classes_,
     }
-    return f"What other limits cost on these texts (choose one on other texts than you report on):\n\n{_table(rows)}"
+    return f"What other limits cost on these texts ({advice}):\n\n{_table(rows)}"
 
 
 def _table(rows: Mapping[str, Any]) -> str:

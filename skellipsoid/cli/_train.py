@@ -179,7 +179,7 @@ def run_test(
     classifier, features = read_estimator(pipeline, split.test, MEMBERS, "train")
     predicted = classifier.predict(features)
     facts["report"] = report(classifier, split.test_labels, predicted)
-    trade_off = tested_trade_off(classifier, features, split.test_labels)
+    trade_off = tested_trade_off(classifier, features, split.test_labels, "--rejection-rate sets a limit")
     return Tested(predicted, facts["report"], trade_off, seconds)
 
 

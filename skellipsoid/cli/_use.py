@@ -184,7 +184,8 @@ def evaluate(options: argparse.Namespace) -> None:
     classifier, features = read_estimator(pipeline, texts, MEMBERS, "evaluate")
     predicted = classifier.predict(features)
     print(f"\n{report(classifier, truth, predicted)}")
-    if not options.quiet and (table := tested_trade_off(classifier, features, truth)):
+    advice = "choose one on other texts than you report on"
+    if not options.quiet and (table := tested_trade_off(classifier, features, truth, advice)):
         print(f"\n{table}")
     if options.plot is not None:
         _plot(options.plot, classifier, truth, predicted)
