@@ -21,7 +21,7 @@ def monitor(options: argparse.Namespace) -> bool:
     """Take a log as the reference, or compare it with the reference; returns whether there is an alarm."""
     texts = with_content(texts_of_file(options))
     model = load_model(options.model, verbose=0)
-    folder = options.model.absolute()
+    folder = options.model if options.model.name else options.model.absolute()
     path: Path = options.state or folder.with_name(f"{folder.name}.monitor.json")
     log = sha256("\n".join(texts).encode(errors="replace")).hexdigest()
     with locked(path.absolute().parent):  # two calls at once would lose a log
@@ -48,7 +48,8 @@ def _described(watching: OpenShareMonitor, path: Path) -> str:
     if watching.n_seen_:
         shares += f", {100 * is_open[n_first:].mean():.0f} % of the {watching.n_seen_} texts since"
     if not watching.alarm_:
-        return f"No alarm: {shares}."
+        evidence, enough = 10**watching.log10_evidence_, 1 / watching.false_alarm_rate
+        return f"No alarm (evidence {evidence:.2g}, an alarm from {enough:.0f} on): {shares}."
     named = ", ".join(printable(str(label)) for label in watching.class_alarm_at_)
     return (
         f"Alarm since text {watching.alarm_at_}: {shares}{f'; near {named}' if named else ''}. Once you know what "

@@ -221,8 +221,11 @@ def test_a_monitor_goes_on_from_call_to_call(folder, log, texts, open_texts, tmp
         assert watch(folder, day) == 0
     reference.update(texts)
     shares = [100 * reference.reference_open_share_, 100 * reference.open_share_]
+    evidence = f"{10**reference.log10_evidence_:.2g}"
     known = f"{shares[0]:.0f} % of the reference are answered open, {shares[1]:.0f} % of the {len(texts)} texts since"
-    assert capsys.readouterr().out.splitlines() == [f"No alarm: {known}."] * 2
+    assert (
+        capsys.readouterr().out.splitlines() == [f"No alarm (evidence {evidence}, an alarm from 20 on): {known}."] * 2
+    )
     other = [f"{text} {i}" for i in range(40) for text in open_texts]
     day.write_text("\n".join(other), encoding="utf-8")
     assert reference.update(other).alarm_
