@@ -180,7 +180,11 @@ def _add_traffic(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     traffic.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
     _add_lines(traffic, "read the texts of a file instead")
     traffic.add_argument(
-        "--save", type=Path, metavar="FILE.tsv", help="group the texts that are answered open, and write the groups"
+        "--save",
+        type=Path,
+        metavar="FILE.tsv",
+        help="group the texts that are answered open; write a line for each group, to be labelled, and beside it "
+        "FILE-members.tsv with the texts",
     )
 
 
@@ -223,7 +227,7 @@ def _add_changes(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "add",
         help="add the labelled texts of a file to a model, without training it again",
         description="Add new intents, and more texts of known ones, to a model of train. Its encoder stays. Rows "
-        "without a label are left out: in a file of traffic --save, fill in the labels of the groups to add.",
+        "without a label are left out. In the groups of traffic --save, a label is given to all texts of the group.",
     )
     remove = commands.add_parser("remove", help="remove intents from a model, without training it again")
     merge = commands.add_parser("merge", help="merge intents of a model into one, or rename one")
@@ -240,6 +244,11 @@ def _add_changes(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         )
     add.add_argument("--data", type=Path, required=True, metavar="FILE", help=_TABLE)
     _add_columns(add)
+    add.add_argument(
+        "--yes",
+        action="store_true",
+        help="go on although a label is nearly the name of another class, or groups are labelled in part",
+    )
     for command in (remove, merge):
         command.add_argument("--labels", nargs="+", required=True, metavar="LABEL", help="known intents")
     merge.add_argument("--into", required=True, metavar="LABEL", help="the label of the merged intent")

@@ -42,14 +42,46 @@ def test_a_file_is_read_as_standard_input_is(saved, table, texts, capsys, give_i
     assert capsys.readouterr().out == of_file
 
 
-def test_texts_that_are_answered_open_are_grouped_in_a_file(saved, texts, open_texts, tmp_path, capsys, give_input):
-    log = [*texts, *open_texts]
+@pytest.mark.parametrize("accepts", [False, True])
+def test_texts_that_are_answered_open_are_grouped_in_files(
+    saved, texts, open_texts, tmp_path, capsys, give_input, accepts
+):
+    model = load(saved)
+    model[-1].offset_ = -1e9 if accepts else 1e9
+    save(model, tmp_path / "model")
+    log = [f"{text} {word}" for text in [*texts, *open_texts] for word in ("please", "now", "in the hall", "early")]
     give_input("\n".join(log))
-    assert main(["traffic", "--model", str(saved), "--save", str(tmp_path / "groups.tsv")]) == 0
-    assert str(tmp_path / "groups.tsv") in capsys.readouterr().out.splitlines()[-1]
-    wanted = discover_classes(load(saved), log)
-    wanted.to_tsv(tmp_path / "wanted.tsv")
-    assert (tmp_path / "groups.tsv").read_bytes() == (tmp_path / "wanted.tsv").read_bytes()
+    path = tmp_path / "groups.tsv"
+    assert main(["traffic", "--model", str(tmp_path / "model"), "--save", str(path)]) == 0
+    out = capsys.readouterr().out.splitlines()
+    wanted = discover_classes(model, log)
+    assert (wanted.n_groups == 0) == accepts
+    if accepts:
+        assert out[-1] == f"No group was found among the 0 texts that are answered open; {path} has none"
+    else:
+        found = f"{(wanted.labels >= 0).sum()} of the {len(log)} texts that are answered open are in {wanted.n_groups} "
+        assert out[-2].startswith(found)
+        assert out[-1] == f"Label the groups in {path}, a line for each; add reads it"
+    (tmp_path / "other").mkdir()
+    wanted.to_tsv(tmp_path / "other" / "groups.tsv")
+    for name in ("groups.tsv", "groups-members.tsv"):
+        assert (tmp_path / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
+
+
+def test_labels_are_not_overwritten(saved, texts, tmp_path, capsys, give_input):
+    path = tmp_path / "groups.tsv"
+    words = ["traffic", "--model", str(saved), "--save", str(path)]
+    path.write_text("group\tlabel\n0\tdonate\n1\t\n", encoding="utf-8")
+    give_input("\n".join(texts))
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert (
+        error == f"skellipsoid: {str(path)!r} holds 1 label, which --save would overwrite; pass another file to it.\n"
+    )
+    path.write_text("group\tlabel\n0\t\n1\t\n", encoding="utf-8")
+    give_input("\n".join(texts))
+    assert main(words) == 0
+    assert len(path.read_text(encoding="utf-8").splitlines()[0].split("\t")) > 2
 
 
 @pytest.mark.parametrize("content", ["", "\n \n"])
