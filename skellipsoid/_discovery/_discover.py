@@ -10,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from .._ellipsoid import EllipsoidOpenSetClassifier
 from .._engine.common.duplicates import equal_rows
 from .._pipelines import read_estimator, split_estimator
+from .._text_features import TextFeatures
 from .._texts import check_texts, normalize_text
 from .._validation import check_squares, number
 from ._groups import find_groups
@@ -192,7 +193,7 @@ def read_traffic(estimator: Any, X: Any, caller: str, texts: Any = None, members
         texts = X
     spaces = []
     encoder = transformers[0] if transformers else None
-    if getattr(encoder, "_embedding_covariance", np.zeros(1)).any():
+    if isinstance(encoder, TextFeatures) and getattr(encoder, "_embedding_covariance", np.zeros(1)).any():
         X, embeddings = encoder._embed_both(check_texts(X))
         known = EmbeddedClasses(encoder.classes_, encoder._embedding_means, encoder._embedding_covariance)
         spaces.append(Space(embeddings.astype(np.float64), known))
