@@ -86,7 +86,7 @@ def fitted(X, y, known, encoder):
     """Fit a Pipeline on some classes; it, and the CPU seconds."""
     chosen = np.isin(y, known)
     trainer = EliDecide(rescale=False) if encoder == "EliDecide" else None
-    steps = [EllipsoidOpenSetClassifier(trainer=trainer, keep_samples=True, random_state=SEED)]
+    steps = [EllipsoidOpenSetClassifier(trainer=trainer, random_state=SEED)]
     if encoder == "head":
         steps.insert(0, SupConTextEncoder(finetune=encoder, random_state=SEED))
     start = time.process_time()

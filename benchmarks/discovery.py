@@ -7,9 +7,14 @@ rows, in a random order. All methods group the rows that are answered open, and 
 hidden classes.
 The settings were chosen on seed 0 with ``--choose``; seed 1 is reported.
 
+``--head`` asks what a trained head does to this (seed 0): groups of frozen features, of the features of a head, and of
+the embeddings before it, which ``discover_classes`` takes. The traffic is the development rows of all classes; of the
+shipped corpus also the training rows of the hidden ones.
+
     python benchmarks/features.py --data-home ../shared/data
     python benchmarks/discovery.py --data-home ../shared/data --choose     # seed 0, goes on where it stopped
     python benchmarks/discovery.py --data-home ../shared/data              # seed 1, goes on where it stopped
+    python benchmarks/discovery.py --data-home ../shared/data --head       # seed 0, goes on where it stopped
     python benchmarks/discovery.py --report > benchmarks/results/discovery.rst
 """
 
@@ -21,14 +26,17 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import torch
 from duplicates import table
-from features import RATIOS, embedded, known_classes
+from features import FETCHERS, RATIOS, embedded, known_classes
 from sklearn.cluster import HDBSCAN, KMeans
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import normalize
 
-from skellipsoid import EllipsoidOpenSetClassifier, discover_classes
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, discover_classes
 from skellipsoid._discovery import _likelihood
+from skellipsoid.datasets import load_assistant_intents
 
 RESULTS = Path(__file__).parent / "results" / "discovery.jsonl"
 SETS = {"stackoverflow": "StackOverflow", "banking": "Banking77", "oos": "CLINC150"}
@@ -39,6 +47,10 @@ MOST_CHOICE, MOST_REPORT = 1500, 2000
 MIN_SIZE = 5
 #: Candidates: factor of T, weight of the traffic in B, largest effective number of samples.
 SETTINGS = list(itertools.product((2.0, 3.0, 4.0), (0.5,), (10.0, 20.0, 40.0)))
+#: What is grouped behind a head, and the sets of that study.
+GROUPED = {"frozen": "frozen features", "after": "features of a head", "before": "embeddings before the head"}
+EMBEDDINGS = {}
+HEAD_SETS = {"assistant": "shipped corpus", **SETS}
 FIGURES = {"ari": "adjusted Rand", "nmi": "NMI", "found": "classes found", "groups": "groups", "noise": "noise"}
 
 
@@ -47,6 +59,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data-home", default=None, help="folder that holds banking/train.tsv (default: the cache)")
     parser.add_argument("--choose", action="store_true", help="run the candidates of the settings on seed 0")
+    parser.add_argument("--head", action="store_true", help="compare frozen features with those of a trained head")
     parser.add_argument("--report", action="store_true", help="print the tables of what is there")
     options = parser.parse_args()
     lines = RESULTS.read_text(encoding="utf-8").splitlines() if RESULTS.exists() else []
@@ -55,6 +68,9 @@ def main():
         report(found)
         return
     warnings.filterwarnings("ignore", message=".* outlying rows")
+    if options.head:
+        study_heads(found, options.data_home)
+        return
     done = {(row["data"], row["ratio"], row["seed"], row["kind"]) for row in found}
     ratios, seed, kinds = ((0.25,), 0, ("even",)) if options.choose else (RATIOS, 1, KINDS)
     for ratio, name in itertools.product(ratios, SETS):
@@ -68,6 +84,118 @@ def main():
             lines = [json.dumps(case | line) for line in study(classifier, *draw(X, y, classifier, kind, seed))]
             with RESULTS.open("a", encoding="utf-8") as file:
                 file.write("\n".join(lines) + "\n")
+
+
+class GivenEmbeddings(SupConTextEncoder):
+    """An encoder that looks embeddings up instead of computing them."""
+
+    def _pooled(self, texts):
+        return torch.from_numpy(np.stack([EMBEDDINGS[text] for text in texts]))
+
+
+def study_heads(found, data_home):
+    """Group the development rows with frozen features and with a trained head."""
+    done = {(row["data"], row["ratio"]) for row in found if row["kind"] == "head"}
+    for ratio, name in itertools.product(RATIOS[::-1], HEAD_SETS):
+        if (name, ratio) in done:
+            continue
+        (X, y), (X_dev, y_dev) = (texts_of(name, subset, data_home) for subset in ("train", "dev"))
+        known = known_of(name, ratio, y, data_home)
+        is_known = np.isin(y, known)
+        if name == "assistant":  # six development rows of a class are few
+            X_dev, y_dev = np.append(X_dev, X[~is_known]), np.append(y_dev, y[~is_known])
+        with RESULTS.open("a", encoding="utf-8") as file:
+            for finetune in ("none", "head"):
+                encoder = GivenEmbeddings(finetune=finetune, random_state=0)
+                pipe = make_pipeline(encoder, EllipsoidOpenSetClassifier(random_state=0)).fit(X[is_known], y[is_known])
+                results = {"before" if finetune == "head" else "frozen": discover_classes(pipe, X_dev)}
+                if finetune == "head":
+                    results["after"] = discover_classes(pipe[-1], pipe[:-1].transform(X_dev), texts=X_dev)
+                for method, result in results.items():
+                    case = {"data": name, "ratio": ratio, "seed": 0, "kind": "head", "method": method}
+                    file.write(json.dumps(case | judge_groups(result, y_dev, ~np.isin(y_dev, known))) + "\n")
+                file.flush()
+
+
+def texts_of(name, subset, data_home):
+    """Texts and labels; the encoder gets the embeddings of the texts."""
+    if name == "assistant":
+        bunch = load_assistant_intents(subset=subset)
+        rows = SupConTextEncoder(finetune="none", normalize=False).fit_transform(bunch.data)
+    else:
+        bunch, rows = FETCHERS[name](subset=subset, data_home=data_home), embedded(name, subset, data_home).embeddings
+    EMBEDDINGS.update(zip(bunch.data, rows, strict=True))
+    return np.array(bunch.data, dtype=object), np.asarray(bunch.target).astype(str)
+
+
+def known_of(name, ratio, y, data_home):
+    """Known classes of a case, drawn here for the shipped corpus."""
+    if name != "assistant":
+        return known_classes(name, ratio, 0, data_home).astype(str)
+    names = np.unique(y)
+    return np.random.default_rng(0).choice(names, round(ratio * len(names)), replace=False)
+
+
+def judge_groups(result, y, is_new):
+    """Purity, the share of the new texts in a group, new classes found, and how many groups of each kind are so called.
+
+    A class is found if one group has more than half of its texts, and more than half of the group is of it.
+    """
+    of_group = [np.flatnonzero(result.labels == group) for group in range(result.n_groups)]
+    majority = np.array([is_new[rows].mean() > 0.5 for rows in of_group], dtype=bool)
+    labels, counts = np.unique(y[is_new & (y != "-1")], return_counts=True)
+    found = [
+        any(2 * (y[rows] == label).sum() > max(count, len(rows)) for rows in of_group)
+        for label, count in zip(labels, counts, strict=True)
+    ]
+    pure = sum(np.unique(y[rows], return_counts=True)[1].max() for rows in of_group)
+    return {
+        "purity": round(float(pure / max(1, result.sizes.sum())), 4),
+        "new": int(is_new.sum()),
+        "open": round(float(result.is_open[is_new].mean()), 4),
+        "grouped": round(float((result.labels[is_new] >= 0).mean()), 4),
+        "found": int(np.sum(found)),
+        "true": int(np.sum(counts >= MIN_SIZE)),
+        "groups": result.n_groups,
+        "new_groups": int(majority.sum()),
+        "called_new": int((~result.is_part[majority]).sum()),
+        "parts": int(result.is_part[~majority].sum()),
+    }
+
+
+def report_heads(found):
+    """Print what a head does."""
+    rows = [row for row in found if row["kind"] == "head"]
+    if not rows:
+        return
+    print("Behind a trained head (development rows, seed 0)\n" + "-" * 48 + "\n")
+    lines = []
+    for name, ratio, method in itertools.product(HEAD_SETS, RATIOS, GROUPED):
+        for row in rows:
+            if (row["data"], row["ratio"], row["method"]) == (name, ratio, method):
+                lines.append([HEAD_SETS[name], f"{ratio:.0%}", GROUPED[method], *head_figures([row])])
+    for method in GROUPED:
+        of_method = [row for row in rows if row["method"] == method]
+        lines.append([f"All {len(of_method)}", "", GROUPED[method], *head_figures(of_method)])
+    headings = ["purity", "new texts", "open", "in a group", "classes found", "groups", "new groups called new"]
+    table(["data", "known", "grouped by", *headings, "others called a part"], lines)
+
+
+def head_figures(rows):
+    """Means of shares, and sums of counts."""
+    shares = {name: np.mean([row[name] for row in rows]) for name in ("purity", "open", "grouped")}
+    names = ("new", "found", "true", "groups", "called_new", "new_groups", "parts")
+    total = {name: sum(row[name] for row in rows) for name in names}
+    return [
+        f"{shares['purity']:.2f}",
+        str(total["new"]),
+        f"{shares['open']:.0%}",
+        f"{shares['grouped']:.0%}",
+        f"{total['found']} of {total['true']}",
+        str(total["groups"]),
+        f"{total['called_new']} of {total['new_groups']}",
+        f"{total['parts']} of {total['groups'] - total['new_groups']}",
+    ]
 
 
 def hide_classes(name, ratio, seed, data_home):
@@ -169,7 +297,8 @@ def report(found):
         ours = [row for row in rows if "new_groups" in row]
         new, called = (sum(row[key] for row in ours) for key in ("new_groups", "called_new"))
         print(f"Of {new} groups that consist mostly of hidden classes, {called} are called new.\n")
-    chosen = [row for row in found if row["seed"] == 0]
+    report_heads(found)
+    chosen = [row for row in found if "settings" in row]
     if chosen:
         print("Choice of the settings (seed 0, mean of the three sets)\n" + "-" * 55 + "\n")
         lines = []

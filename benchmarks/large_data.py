@@ -29,7 +29,7 @@ from skellipsoid.metrics import make_open_set_scorer, open_set_f1_score
 from skellipsoid.model_selection import OpenSetKFold
 
 N_FEATURES, N_CLASSES, ROWS_OF_FILE = 384, 100, 25_000
-CLASSIFIER = EllipsoidOpenSetClassifier(duplicates="off", outliers="keep", random_state=0)
+CLASSIFIER = EllipsoidOpenSetClassifier(duplicates="off", outliers="keep", keep_samples=False, random_state=0)
 
 
 class Source:

@@ -59,7 +59,7 @@ def loop(encoder, data_home, most=None):
     blank = Pipeline(
         [
             ("enc", SupConTextEncoder(finetune=encoder, random_state=SEED)),
-            ("clf", EllipsoidOpenSetClassifier(keep_samples=True, random_state=SEED)),
+            ("clf", EllipsoidOpenSetClassifier(random_state=SEED)),
         ]
     )
     seconds, models = {}, {}

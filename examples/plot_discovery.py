@@ -30,9 +30,7 @@ from skellipsoid.plotting import DiscoveryDisplay
 train, dev = load_assistant_intents(subset="train"), load_assistant_intents(subset="dev")
 hidden = ["book_flight", "check_traffic", "find_recipe", "return_item", "transfer_money"]
 is_hidden = np.isin(train.target, hidden)
-pipe = make_pipeline(
-    SupConTextEncoder(finetune="none", random_state=0), EllipsoidOpenSetClassifier(keep_samples=True, random_state=0)
-)
+pipe = make_pipeline(SupConTextEncoder(finetune="none", random_state=0), EllipsoidOpenSetClassifier(random_state=0))
 pipe.fit(train.data[~is_hidden], train.target[~is_hidden])
 
 texts = np.concatenate([train.data[is_hidden], dev.data])

@@ -67,10 +67,12 @@ class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses, FitsKeptSamples):
         Whether training samples that lie more than 20 times as far from the middle of their class as its typical sample
         are left out of the fit, with a warning that names them.
 
-    keep_samples : bool, default=False
+    keep_samples : bool, default=True
         Whether the fitted classifier keeps its training samples, in single precision. Classes can then be added,
         updated, merged and removed without another fit (``add_classes`` and so on). With about 100 samples in a class
-        this doubles the size of a saved classifier. Read more in the :ref:`User Guide <changing_classes>`.
+        this doubles the size of the classifier, in memory and saved, and whoever has the model has the features of its
+        training samples. :func:`save` leaves them out if this is ``False`` by then. Read more in the
+        :ref:`User Guide <changing_classes>`.
 
     open_label : int or str, default=-1
         The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
@@ -189,7 +191,7 @@ class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses, FitsKeptSamples):
         trainer: EliDecide | None = None,
         duplicates: str = "once",
         outliers: str = "drop",
-        keep_samples: bool = False,
+        keep_samples: bool = True,
         open_label: int | str = -1,
         device: str | torch.device = "auto",
         random_state: int | np.random.RandomState | None = None,

@@ -44,6 +44,8 @@ AUTO: dict[str, dict[str, float]] = {
 }
 #: Distinct texts per class from which ``finetune="auto"`` trains a head, see benchmarks/texts_per_class.py.
 HEAD_FROM = 25
+#: With so many training texts for each dimension the covariance of embeddings and a sphere have the same weight.
+SPHERE_ROWS = 8
 
 
 class TrainedTextFeatures(TextFeatures):
@@ -190,6 +192,10 @@ class TrainedTextFeatures(TextFeatures):
             device,
         )
         self._width = self.weight_.shape[1]
+        if embeddings is not None:
+            learns = training.learns
+            rows, of_rows = embeddings[torch.from_numpy(training.rows[learns])], training.classes[learns]
+            self._embedding_means, self._embedding_covariance = describe_classes(rows, of_rows, n_classes)
         if validation is None:
             held_blocks = training.blocks[training.learns][history.held_out]
             training = training._replace(held=np.isin(training.blocks, held_blocks))
@@ -202,6 +208,25 @@ def choose_mode(finetune: str, n_components: int | None, training: TrainingTexts
         return finetune
     trains = training.learns.sum() >= HEAD_FROM * n_classes and n_classes > 1
     return "head" if trains or n_components is not None else "none"
+
+
+def describe_classes(
+    embeddings: torch.Tensor, classes: NDArray[np.int64], n_classes: int
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Means of classes among unit embeddings, (n_classes, width), and their common covariance, (width, width).
+
+    The covariance is shrunk towards a sphere, about as the boundaries of frozen features choose it.
+    """
+    rows = torch.nn.functional.normalize(embeddings.double(), dim=1)
+    n_rows, width = rows.shape
+    of_row = torch.from_numpy(classes)
+    means = rows.new_zeros(n_classes, width).index_add_(0, of_row, rows)
+    counts = torch.bincount(of_row, minlength=n_classes)[:, None]
+    means /= counts.clamp(min=1)
+    covariance = (rows.T @ rows - means.T @ (counts * means)) / max(1, n_rows - n_classes)
+    share = SPHERE_ROWS * width / (SPHERE_ROWS * width + n_rows)
+    covariance = (1 - share) * covariance + share * covariance.trace() / width * torch.eye(width, dtype=rows.dtype)
+    return means.float().numpy(), covariance.float().numpy()
 
 
 def read_settings(encoder: Any) -> Any:

@@ -48,8 +48,8 @@ class OpenShareMonitor(BaseEstimator):
     ----------
     alarm_at_ : int or None
         Number of samples seen when the evidence was first enough; ``None`` while there is no alarm.
-    class_alarm_at_ : ndarray of shape (n_classes,)
-        The same for the evidence of single classes, in the order of ``classes_``; −1 where there is no alarm.
+    class_alarm_at_ : dict of class to int
+        The same for the evidence of single classes: those with an alarm, in the order of ``classes_``.
     log10_evidence_ : float
         Logarithm of the present evidence. An alarm is raised when it reaches −log10(``false_alarm_rate``). It falls
         again when the traffic does.
@@ -105,7 +105,6 @@ class OpenShareMonitor(BaseEstimator):
     """
 
     classes_: NDArray[Any]
-    class_alarm_at_: NDArray[np.int64]
     history_: NDArray[np.float64]
 
     #: Fitted attributes, and what each must be to be loaded.
@@ -114,7 +113,7 @@ class OpenShareMonitor(BaseEstimator):
         "n_reference_": COUNT,
         "reference_open_share_": NUMBER,
         "alarm_at_": replace(COUNT, nullable=True),
-        "class_alarm_at_": integers("n_classes"),
+        "_class_alarm_at": integers("n_classes"),  # −1 where there is no alarm
         "history_": floats("n_updates", 3),
         "_scores": floats("n_scored"),
         "_codes": integers("n_scored"),
@@ -175,7 +174,7 @@ class OpenShareMonitor(BaseEstimator):
         self._stakes = np.full((n_tests, len(_LEVEL)), -np.inf)
         self._n_bets = np.zeros(n_tests, dtype=np.int64)
         self.alarm_at_: int | None = None
-        self.class_alarm_at_ = np.full(len(classes), -1, dtype=np.int64)
+        self._class_alarm_at = np.full(len(classes), -1, dtype=np.int64)
         self.history_ = np.zeros((0, 3))
         return self
 
@@ -233,6 +232,17 @@ class OpenShareMonitor(BaseEstimator):
         return self.alarm_at_ is not None
 
     @property
+    def class_alarm_at_(self) -> dict[Any, int]:
+        """Number of samples seen at the alarm of each class that has one."""
+        check_is_fitted(self)
+        named = zip(self.classes_.tolist(), self._class_alarm_at.tolist(), strict=True)
+        return {label: n_seen for label, n_seen in named if n_seen >= 0}
+
+    @class_alarm_at_.setter
+    def class_alarm_at_(self, stored: NDArray[np.int64]) -> None:  # folders of earlier versions have this name
+        self._class_alarm_at = stored
+
+    @property
     def n_seen_(self) -> int:
         """Number of samples of all updates."""
         return len(self._scores) - self.n_reference_
@@ -261,8 +271,8 @@ class OpenShareMonitor(BaseEstimator):
         if self.alarm_at_ is None and (evidence >= enough).any():
             self.alarm_at_ = self.n_seen_ + int(np.argmax(evidence >= enough)) + 1
         first = (class_evidence >= enough).argmax(axis=0) + 1 + self.n_seen_
-        is_new = (class_evidence >= enough).any(axis=0) & (self.class_alarm_at_ < 0)
-        self.class_alarm_at_ = np.where(is_new, first, self.class_alarm_at_)
+        is_new = (class_evidence >= enough).any(axis=0) & (self._class_alarm_at < 0)
+        self._class_alarm_at = np.where(is_new, first, self._class_alarm_at)
 
     def _check_state(self, sizes: Sizes) -> None:
         """Raise an error for what no rule of ``_state`` says."""

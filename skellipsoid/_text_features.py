@@ -54,6 +54,10 @@ class TextFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     verbose: int | bool
     weight_: NDArray[np.float32] | None
     bias_: NDArray[np.float32] | None
+    classes_: NDArray[Any]
+    #: With a head: the classes among the embeddings before it, for ``discover_classes``.
+    _embedding_means: NDArray[np.float32]
+    _embedding_covariance: NDArray[np.float32]
     _backbone: TextBackbone
     _width: int
     _takes_texts: ClassVar[bool] = True
@@ -74,6 +78,8 @@ class TextFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
             Rule("'max_iter', 'n_iter_no_change' or 'none'", lambda value: str(value) in STOP_REASONS)
         ),
         "training_data_sha256_": optional(TEXT),
+        "_embedding_means": optional(floats("n_classes", "width")),
+        "_embedding_covariance": optional(floats("width", "width")),
         "_backbone": Rule("a text model", lambda value: isinstance(value, TextBackbone)),
         **_KEPT_TEXTS,
     }
@@ -154,6 +160,12 @@ class TextFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         with explain_out_of_memory(f"embedding {len(texts)} texts with {self.model_name!r}", REMEDIES):
             return self._project(self._pooled(texts))
 
+    def _embed_both(self, texts: list[str]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Features of texts, and their unit embeddings before W, by one pass of the text model."""
+        with explain_out_of_memory(f"embedding {len(texts)} texts with {self.model_name!r}", REMEDIES):
+            pooled = self._pooled(texts)
+            return self._project(pooled), functional.normalize(pooled, dim=1).numpy()
+
     def _project(self, embeddings: torch.Tensor) -> NDArray[np.float32]:
         features = embeddings
         if self.weight_ is not None:
@@ -174,6 +186,10 @@ class TextFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
         is_frozen = self.finetune_ == "none"
         if (self.weight_ is None, self.bias_ is None) != (is_frozen, is_frozen):
             msg = f"finetune_ is {self.finetune_!r}, which does not fit weight_ and bias_"
+            raise ValueError(msg)
+        described = [hasattr(self, name) for name in ("_embedding_means", "_embedding_covariance")]
+        if described[0] != described[1]:
+            msg = "only one of _embedding_means and _embedding_covariance is there"
             raise ValueError(msg)
         self._check_kept_texts()
 

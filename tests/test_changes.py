@@ -23,7 +23,7 @@ from skellipsoid._engine.boundary.boundaries import Chosen, ShapeWeights
 
 def classifier(**parameters):
     """Keep the samples of a fit."""
-    return EllipsoidOpenSetClassifier(keep_samples=True, random_state=0, **parameters)
+    return EllipsoidOpenSetClassifier(random_state=0, **parameters)
 
 
 def literal_fit(chosen_by, *data, monkeypatch, **parameters):
@@ -45,6 +45,22 @@ def assert_same_model(found, wanted, X, *, rtol=2e-4):
     np.testing.assert_allclose(found.known_p_value(X), wanted.known_p_value(X), atol=2 / len(wanted.held_out_scores_))
     for name in ("radii_", "centroids_", "centers_"):
         np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=rtol, atol=rtol * wanted.scale_)
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_a_default_classifier_changes_until_it_is_saved_without_its_samples(is_saved, tmp_path):
+    X, y = digits()
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[y < 8], y[y < 8])
+    if is_saved:
+        skellipsoid.save(clf, tmp_path / "own")
+        clf = skellipsoid.load(tmp_path / "own")
+    assert clf.add_classes(X[y == 8], y[y == 8]).classes_.tolist() == [*range(9)]
+    skellipsoid.save(clf.set_params(keep_samples=False), tmp_path / "given")
+    given = skellipsoid.load(tmp_path / "given")
+    np.testing.assert_array_equal(given.score_samples(X), clf.score_samples(X))
+    with pytest.raises(ValueError, match="has not kept its training samples"):
+        given.add_classes(X[y == 8], y[y == 8])
+    assert clf.add_classes(X[y == 8], y[y == 8]).classes_.tolist() == [*range(9)]  # of the one in memory none is lost
 
 
 def digits():
@@ -326,7 +342,7 @@ class TestTheOldOne:
 
     def test_no_random_number_is_drawn(self):
         X, y = digits()
-        old = EllipsoidOpenSetClassifier(keep_samples=True).fit(X[y < 3], y[y < 3])
+        old = EllipsoidOpenSetClassifier().fit(X[y < 3], y[y < 3])
         before = np.random.get_state()[2]  # noqa: NPY002
         old.add_classes(X[y == 3], y[y == 3]).remove_classes([0])
         assert np.random.get_state()[2] == before  # noqa: NPY002
@@ -407,8 +423,8 @@ class TestBadInput:
 
     def test_without_samples(self):
         X, y = digits()
-        with pytest.raises(ValueError, match="keep_samples=True"):
-            EllipsoidOpenSetClassifier().fit(X, y).remove_classes([0])
+        with pytest.raises(ValueError, match="fit it again with keep_samples=True, the default"):
+            EllipsoidOpenSetClassifier(keep_samples=False).fit(X, y).remove_classes([0])
         with pytest.raises(NotFittedError):
             classifier().remove_classes([0])
 

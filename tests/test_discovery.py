@@ -6,13 +6,23 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import adjusted_rand_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder, discover_classes
+from skellipsoid import (
+    EliDecide,
+    EllipsoidOpenSetClassifier,
+    SupConTextEncoder,
+    add_classes,
+    discover_classes,
+    load,
+    remove_classes,
+    save,
+)
 from skellipsoid._discovery import _groups
 from skellipsoid._discovery._likelihood import effective, evidence, log_ratios
 from skellipsoid._discovery._words import telling_words
@@ -78,7 +88,9 @@ def test_groups_are_described(traffic, found):
     assert np.isin(found.nearest_class, clf.classes_).all()
     assert found.names == [f"group {i + 1}" for i in range(N_HIDDEN)]
     assert pd.DataFrame(found.table()).shape == (N_HIDDEN, 9)
-    assert repr(found).startswith(f"<DiscoveredClasses: {N_HIDDEN} groups of")
+    n_grouped, n_open = (found.labels >= 0).sum(), found.is_open.sum()
+    assert n_grouped < n_open
+    assert repr(found) == f"<DiscoveredClasses: {n_grouped} of {n_open} open rows are in {N_HIDDEN} groups>"
 
 
 def test_a_group_around_a_known_class_is_a_part_of_it(traffic):
@@ -234,10 +246,20 @@ def test_the_file_is_read_back(traffic, found, tmp_path):
     texts = np.array([f'a\tb\n"quoted" {i} =1+1' for i in range(len(X))], dtype=object)
     result = discover_classes(clf, X, texts=texts)
     result.to_tsv(tmp_path / "groups.tsv")
-    table = pd.read_csv(tmp_path / "groups.tsv", sep="\t")
-    assert table.columns.tolist() == ["group", "proposed_name", "label", "text", "score"]
+    groups = pd.read_csv(tmp_path / "groups.tsv", sep="\t")
+    assert groups["group"].tolist() == list(range(result.n_groups))
+    assert groups["rows"].tolist() == result.sizes.tolist()
+    assert groups["distinct"].tolist() == result.distinct_sizes.tolist()
+    assert groups[["label", "part_of"]].isna().all().all()
+    assert set(groups["members"]) == {"groups-members.tsv"}
+    table = pd.read_csv(tmp_path / "groups-members.tsv", sep="\t")
+    assert table.columns.tolist() == ["group", "proposed_name", "label", "text", "score", "run"]
     assert table["label"].isna().all()
-    with (tmp_path / "groups.tsv").open(encoding="utf-8", newline="") as file:
+    assert set(table["run"]) == set(groups["run"])
+    assert len(set(table["run"])) == 1
+    for group, examples in zip(groups["group"], groups.filter(like="example").to_numpy().tolist(), strict=True):
+        assert examples == table["text"][table["group"] == group].tolist()[:3]
+    with (tmp_path / "groups-members.tsv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t"))
     assert [row["text"] for row in rows] == table["text"].tolist()
     assert len(rows) == result.distinct_sizes.sum()
@@ -248,9 +270,20 @@ def test_the_file_is_read_back(traffic, found, tmp_path):
     assert [numbers[table["group"].tolist().index(group)] for group in range(result.n_groups)] == [
         rows[0] for rows in result.representatives
     ]
-    found.to_tsv(tmp_path / "groups.tsv")  # replaces the file
-    assert pd.read_csv(tmp_path / "groups.tsv", sep="\t")["text"].isin(range(len(X))).all()
-    assert [path.name for path in tmp_path.iterdir()] == ["groups.tsv"]
+    found.to_tsv(tmp_path / "groups.tsv")  # replaces the files
+    table = pd.read_csv(tmp_path / "groups-members.tsv", sep="\t")
+    assert table["text"].isin(range(len(X))).all()
+    assert not set(table["run"]) & set(groups["run"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["groups-members.tsv", "groups.tsv"]
+
+
+def test_the_file_says_which_groups_are_parts_of_known_classes(traffic, tmp_path):
+    clf, _, _ = traffic
+    rng = np.random.default_rng(1)
+    towards = rng.normal(size=(40, N_FEATURES))
+    around = clf.centroids_[3] + 7.5 * towards / np.linalg.norm(towards, axis=1, keepdims=True)
+    discover_classes(clf, around).to_tsv(tmp_path / "groups.tsv")
+    assert pd.read_csv(tmp_path / "groups.tsv", sep="\t")["part_of"].tolist() == [3]
 
 
 def test_text_pipeline(tiny_model, texts, labels, open_texts, tmp_path):
@@ -264,6 +297,73 @@ def test_text_pipeline(tiny_model, texts, labels, open_texts, tmp_path):
         discover_classes(pipe, [])
 
 
+@pytest.fixture(scope="module")
+def behind_a_head(tiny_model):
+    """A Pipeline with a trained head, and traffic of known and hidden classes; texts stand for given embeddings."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(0, 4, size=(N_KNOWN + N_HIDDEN, N_FEATURES))
+    y = np.concatenate([np.repeat(np.arange(N_KNOWN), 40), np.repeat(np.arange(N_KNOWN + N_HIDDEN), 25)])
+    vectors = torch.from_numpy(draw(rng, centres, y).astype(np.float32))
+    texts = np.array([f"row {i}" for i in range(len(y))], dtype=object)
+
+    class GivenEmbeddings(SupConTextEncoder):
+        def _pooled(self, texts):
+            return vectors[[int(text.split()[1]) for text in texts]]
+
+    encoder = GivenEmbeddings(tiny_model, n_components=3, max_iter=20, duplicates="off", random_state=0)
+    pipe = make_pipeline(encoder, EllipsoidOpenSetClassifier(keep_samples=True, random_state=0))
+    n_training = 40 * N_KNOWN
+    names = np.char.add("class ", np.char.zfill(y.astype(str), 2))
+    return pipe.fit(texts[:n_training], names[:n_training]), texts[n_training:], y[n_training:], names[n_training:]
+
+
+def test_groups_are_formed_before_a_head(behind_a_head):
+    pipe, X, y, _ = behind_a_head
+    result = discover_classes(pipe, X)
+    np.testing.assert_array_equal(result.is_open, pipe.predict(X) == "-1")
+    rows = hidden_of(result, y)
+    after = discover_classes(pipe[-1], pipe[:-1].transform(X), texts=X)
+    assert rows.sum() > 80
+    assert adjusted_rand_score(y[rows], after.labels[rows]) < 0.8 < adjusted_rand_score(y[rows], result.labels[rows])
+    is_new = np.array([rows[result.labels == group].mean() > 0.5 for group in range(result.n_groups)])
+    assert is_new.sum() >= 4
+    assert not result.is_part[is_new].any()
+
+
+def test_groups_behind_a_head_are_compared_with_all_classes(behind_a_head):
+    pipe, X, y, names = behind_a_head
+    added = y == N_KNOWN
+    fuller = add_classes(pipe, X[added], names[added])
+    new = fuller[-1].classes_[-1]
+    fuller[-1].offset_ = np.inf  # what the model accepts is grouped, too
+    result = discover_classes(fuller, X)
+    group = np.bincount(result.labels[added] + 1).argmax() - 1
+    assert result.nearest_class[group] == new
+    assert result.is_part[group]
+    known = y == 3
+    group = np.bincount(result.labels[known] + 1).argmax() - 1
+    assert result.nearest_class[group] == "class 03"
+    assert result.is_part[group]
+    fewer = remove_classes(pipe, ["class 03"])
+    fewer[-1].offset_ = np.inf
+    assert "class 03" not in discover_classes(fewer, X).nearest_class
+
+
+def test_a_saved_head_groups_as_before(behind_a_head, tiny_model, texts, labels, open_texts, tmp_path):
+    pipe = make_pipeline(
+        SupConTextEncoder(tiny_model, max_iter=3, random_state=0), EllipsoidOpenSetClassifier(random_state=0)
+    ).fit(texts, labels)
+    pipe[-1].offset_ = np.inf
+    save(pipe, tmp_path / "model")
+    log = [*texts, *open_texts]
+    wanted, found = (discover_classes(model, log, min_size=2) for model in (pipe, load(tmp_path / "model")))
+    np.testing.assert_array_equal(found.labels, wanted.labels)
+    np.testing.assert_allclose(found.scores, wanted.scores)
+    del pipe[0]._embedding_means, pipe[0]._embedding_covariance  # as an older version saved it
+    of_features = discover_classes(pipe[-1], pipe[:-1].transform(log), texts=log, min_size=2)
+    np.testing.assert_array_equal(discover_classes(pipe, log, min_size=2).labels, of_features.labels)
+
+
 def test_without_groups_the_result_is_empty(traffic, tmp_path):
     clf, X, _ = traffic
     centres = clf.centroids_
@@ -273,7 +373,8 @@ def test_without_groups_the_result_is_empty(traffic, tmp_path):
         assert (result.labels == -1).all()
         assert result.sizes.shape == result.coherence.shape == result.nearest_class.shape == (0,)
         result.to_tsv(tmp_path / "groups.tsv")
-        assert (tmp_path / "groups.tsv").read_text().splitlines() == ["group\tproposed_name\tlabel\ttext\tscore"]
+        for name in ("groups.tsv", "groups-members.tsv"):
+            assert len((tmp_path / name).read_text().splitlines()) == 1
     assert not discover_classes(clf, centres).is_open.any()
     assert discover_classes(clf, X[-1:]).is_noise.all()
 

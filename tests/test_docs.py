@@ -26,7 +26,7 @@ PAGES = {
 MARKDOWN = [*ROOT.glob("*.md"), *(ROOT / "benchmarks").glob("*.md")]
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 #: Pages whose console blocks are run.
-CONSOLE_PAGES = ["guide/command_line.rst", "guide/benchmark_runner.rst", "guide/own_method.rst"]
+CONSOLE_PAGES = ["guide/command_line.rst", "guide/month.rst", "guide/benchmark_runner.rst", "guide/own_method.rst"]
 #: Blocks of commands that CI runs as the README has them, or as `.ci/run` has them; benchmarks take hours.
 NOT_RUN_HERE = {"contributing.rst", "guide/literature.rst", "guide/quick_start.rst", "install.rst"}
 #: Characters that a line of code has at most: more are cut at a window of 1,280 pixels.
@@ -60,7 +60,10 @@ def test_readme_runs_as_it_is_pasted(tmp_path, monkeypatch):
     assert blocks
     for block in blocks:
         exec(block, quick_start.globs)
-    assert skellipsoid.load("my_model").predict(["where is my parcel"]).shape == (1,)
+    # What "After the fit" promises of this very model.
+    new = train.data[train.target == train.target[-1]]
+    fuller = skellipsoid.add_classes(skellipsoid.load("my_model"), new, ["new"] * len(new))
+    assert "new" in fuller.classes_
 
 
 def test_readme_shows_the_demo_as_the_guide_does():

@@ -231,7 +231,7 @@ def test_a_fit_drops_the_tensors(rows):
 
 
 def test_changed_classes_are_scored(rows):
-    clf = fitted(20, keep_samples=True)
+    clf = fitted(20)
     clf.predict(rows)
     fewer = clf.remove_classes([3])
     assert (clf.class_margins(rows).shape[1], fewer.class_margins(rows).shape[1]) == (20, 19)

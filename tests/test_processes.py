@@ -52,7 +52,7 @@ kept["drawn"] = drawn.transform(texts)
 
 X, y = np.load(folder + "/samples.npy"), np.arange(60) % 3
 for name, known in (("three", y < 3), ("one", y < 1)):
-    clf = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=4), keep_samples=True, random_state=0)
+    clf = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=4), random_state=0)
     clf.fit(X[known], y[known])
     kept |= {f"{name}_matrices": clf.components_, f"{name}_epochs": clf.loss_curve_}
     kept |= {f"{name}_scores": clf.validation_scores_}
@@ -149,7 +149,7 @@ def test_without_a_seed_all_processes_have_the_same(trained):
 def test_processes_divide_the_classes_and_train_the_matrices_of_one_process(name, trained):
     X, y = samples(), np.arange(60) % 3
     known = y < (3 if name == "three" else 1)
-    clf = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=4), keep_samples=True, random_state=0)
+    clf = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=4), random_state=0)
     clf.fit(X[known], y[known])
     for found in trained[0]:
         np.testing.assert_allclose(found[f"{name}_matrices"], clf.components_, atol=1e-5)
@@ -160,7 +160,7 @@ def test_processes_divide_the_classes_and_train_the_matrices_of_one_process(name
 
 def test_a_change_of_the_classes_is_divided_too(trained):
     X, y = samples(), np.arange(60) % 3
-    clf = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=4), keep_samples=True, random_state=0).fit(X, y)
+    clf = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=4), random_state=0).fit(X, y)
     updated = clf.update_classes(X[y == 1] + 0.1, y[y == 1])  # one class for two processes
     for found in trained[0]:
         np.testing.assert_allclose(found["without_matrices"], clf.components_[[0, 2]], atol=1e-5)

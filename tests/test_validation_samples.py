@@ -133,7 +133,7 @@ def test_classes_of_one_group_are_judged_by_the_validation_samples(trained):
 def test_a_changed_classifier_keeps_its_validation_samples(trained, tmp_path):
     (X, y), (X_val, y_val), (new, labels) = trained
     first, later = y < 7, y == 7
-    clf = make(keep_samples=True).fit(X[first], y[first], X_val=X_val[y_val < 7], y_val=y_val[y_val < 7])
+    clf = make().fit(X[first], y[first], X_val=X_val[y_val < 7], y_val=y_val[y_val < 7])
     grown = clf.add_classes(X[later], y[later])
     assert rejected(grown, new[labels == 7]) < 0.25
     assert rejected(grown, new[labels < 7]) == pytest.approx((grown.held_out_scores_ < 0).mean(), abs=0.06)

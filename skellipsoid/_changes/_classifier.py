@@ -77,7 +77,7 @@ class ChangesClasses:
         >>> rng = np.random.default_rng(0)
         >>> X = rng.normal(size=(300, 2)) + np.repeat([[0, 0], [9, 0], [0, 9]], 100, axis=0)
         >>> y = np.repeat(["a", "b", "c"], 100)
-        >>> clf = EllipsoidOpenSetClassifier(keep_samples=True, random_state=0).fit(X[:200], y[:200])
+        >>> clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[:200], y[:200])
         >>> clf.predict([[0, 9]]).tolist()
         ['-1']
         >>> clf.add_classes(X[200:], y[200:]).predict([[0, 9]]).tolist()
@@ -201,7 +201,7 @@ class ChangesClasses:
         if self._kept is None:
             msg = (
                 f"This {type(self).__name__} has not kept its training samples, so its classes cannot change: fit it "
-                "with keep_samples=True."
+                "again with keep_samples=True, the default."
             )
             raise ValueError(msg)
         return KeptSamples.read(self._kept)

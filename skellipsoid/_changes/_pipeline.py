@@ -18,7 +18,7 @@ def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None =
     Parameters
     ----------
     estimator : classifier or Pipeline
-        Ends in an :class:`EllipsoidOpenSetClassifier` that was fitted with ``keep_samples=True``.
+        Ends in an :class:`EllipsoidOpenSetClassifier` that kept its samples, as it does by default.
     X : array-like
         Samples of the new classes, as ``estimator.predict`` takes them: texts, if the Pipeline begins with an encoder.
     y : array-like of shape (n_samples,)
@@ -49,7 +49,7 @@ def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None =
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 2)) + np.repeat([[0, 0], [9, 0], [0, 9]], 100, axis=0)
     >>> y = np.repeat(["a", "b", "c"], 100)
-    >>> clf = EllipsoidOpenSetClassifier(keep_samples=True, random_state=0)
+    >>> clf = EllipsoidOpenSetClassifier(random_state=0)
     >>> pipe = make_pipeline(StandardScaler(), clf).fit(X[:200], y[:200])
     >>> add_classes(pipe, X[200:], y[200:]).predict([[0, 9]]).tolist()
     ['c']

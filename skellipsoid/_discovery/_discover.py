@@ -1,17 +1,20 @@
 """Group what a classifier answers open."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from sklearn.pipeline import make_pipeline
 
 from .._ellipsoid import EllipsoidOpenSetClassifier
 from .._engine.common.duplicates import equal_rows
 from .._pipelines import read_estimator, split_estimator
+from .._text_features import TextFeatures
 from .._texts import check_texts, normalize_text
 from .._validation import check_squares, number
 from ._groups import find_groups
-from ._likelihood import Coordinates, Floats, fit_coordinates, mean_ratios
+from ._likelihood import EmbeddedClasses, Floats, fit_coordinates, mean_ratios
 from ._result import DiscoveredClasses
 from ._words import telling_words
 
@@ -36,6 +39,9 @@ def discover_classes(
     do not, given how samples vary within the known classes and how far class means lie apart. This is the
     two-covariance model (probabilistic linear discriminant analysis) [1]_ [2]_ as a linkage. Samples that fit no group
     are noise.
+
+    A trained head moves new classes together. So behind an encoder with ``finetune="head"`` the classifier decides
+    which texts are open, and these are grouped by their embeddings before the head.
 
     Read more in the :ref:`User Guide <discovery>`.
 
@@ -103,20 +109,43 @@ def discover_classes(
     _check_count(min_size, "min_size", 2)
     _check_count(n_words, "n_words", 0)
     _check_count(n_representatives, "n_representatives", 1)
-    classifier, rows, is_open, given = _read(estimator, X, texts)
+    return group_open(read_traffic(estimator, X, "discover_classes", texts), min_size, n_words, n_representatives)
+
+
+class Space(NamedTuple):
+    """Rows of traffic, and what is known of the classes among such rows."""
+
+    rows: Floats
+    known: Any  # an EllipsoidOpenSetClassifier or EmbeddedClasses
+
+
+class Traffic(NamedTuple):
+    """What is grouped."""
+
+    classifier: EllipsoidOpenSetClassifier
+    features: Any  # as the classifier takes them
+    spaces: list[Space]  # groups are formed in the first; only the last has the classes that were added later
+    texts: NDArray[Any] | None
+
+
+def group_open(traffic: Traffic, min_size: int = 5, n_words: int = 8, n_representatives: int = 5) -> DiscoveredClasses:
+    """Group what the classifier answers open."""
+    classifier, given, rows = traffic.classifier, traffic.texts, traffic.spaces[0].rows
+    is_open = np.asarray(classifier.predict(traffic.features) == classifier.open_label_)
     first_rows = np.full(len(rows), -1)
     opened = np.flatnonzero(is_open)
     first_rows[opened] = opened[_first_of_equal(rows[opened], None if given is None else given[opened])]
     distinct = _in_canonical_order(rows, opened[first_rows[opened] == opened])
     labels, scores, groups = np.full(len(rows), -1), np.full(len(rows), np.nan), _NO_GROUPS
     if len(distinct) >= min_size:
-        coordinates = fit_coordinates(classifier, rows[distinct])
+        coordinates = fit_coordinates(traffic.spaces[0].known, rows[distinct])
         placed = coordinates.of(rows[distinct])
         found = _in_order(find_groups(placed, coordinates.between, min_size), distinct)
         labels[distinct] = found
         if found.max() >= 0:
             scores[distinct], coherence = _typical(placed, found)
-            groups = _Groups(coherence, *_nearest_classes(classifier, coordinates, placed, found))
+            spaces = [space._replace(rows=space.rows[distinct]) for space in traffic.spaces]
+            groups = _Groups(coherence, *_nearest_classes(classifier.classes_, spaces, found))
     labels[opened], scores[opened] = labels[first_rows[opened]], scores[first_rows[opened]]
     ranked = distinct[np.lexsort((distinct, -scores[distinct]))]
     n_groups = len(groups.coherence)
@@ -150,28 +179,33 @@ class _Groups(NamedTuple):
 _NO_GROUPS = _Groups(np.empty(0), np.empty(0, dtype=np.int64), np.empty(0))
 
 
-def _read(
-    estimator: Any, X: Any, texts: Any
-) -> tuple[EllipsoidOpenSetClassifier, Floats, NDArray[np.bool_], NDArray[Any] | None]:
-    """Give the classifier, the features, which rows are open, and the texts."""
-    last = split_estimator(estimator)[1]
+def read_traffic(estimator: Any, X: Any, caller: str, texts: Any = None, members: Sequence[str] = ()) -> Traffic:
+    """Check an estimator and traffic; texts are embedded once. ``members`` are what else the caller reads."""
+    transformers, last = split_estimator(estimator)
     if not isinstance(last, EllipsoidOpenSetClassifier):
         msg = (
-            f"discover_classes needs the covariances of an EllipsoidOpenSetClassifier, but {type(last).__name__} was "
+            f"{caller} needs the covariances of an EllipsoidOpenSetClassifier, but {type(last).__name__} was "
             "given; pass one, or a Pipeline that ends in one."
         )
         raise TypeError(msg)
-    classifier, features = read_estimator(estimator, X, ("predict",), "discover_classes")
-    rows = classifier._validate_scored_data(features).astype(np.float64)
-    check_squares(rows)
     # A table with named columns yields their names.
     if texts is None and len(getattr(X, "shape", (0,))) == 1 and all(isinstance(row, str) for row in X):
         texts = X
+    spaces = []
+    encoder = transformers[0] if transformers else None
+    if isinstance(encoder, TextFeatures) and getattr(encoder, "_embedding_covariance", np.zeros(1)).any():
+        X, embeddings = encoder._embed_both(check_texts(X))
+        known = EmbeddedClasses(encoder.classes_, encoder._embedding_means, encoder._embedding_covariance)
+        spaces.append(Space(embeddings.astype(np.float64), known))
+        estimator = make_pipeline(*transformers[1:], last)
+    classifier, features = read_estimator(estimator, X, ("predict", *members), caller)
+    rows = classifier._validate_scored_data(features).astype(np.float64)
+    check_squares(rows)
     given = None if texts is None else np.array(check_texts(texts), dtype=object)
     if given is not None and len(given) != len(rows):
         msg = f"X has {len(rows)} rows, but texts has {len(given)}; pass one text for each row."
         raise ValueError(msg)
-    return classifier, rows, np.asarray(classifier.predict(features) == classifier.open_label_), given
+    return Traffic(classifier, features, [*spaces, Space(rows, classifier)], given)
 
 
 def _first_of_equal(rows: Floats, texts: NDArray[Any] | None) -> Integers:
@@ -214,16 +248,20 @@ def _typical(placed: Floats, labels: Integers) -> tuple[Floats, Floats]:
     return scores, np.bincount(mine, cosines) / np.bincount(mine)
 
 
-def _nearest_classes(
-    classifier: EllipsoidOpenSetClassifier, coordinates: Coordinates, placed: Floats, labels: Integers
-) -> tuple[Integers, Floats]:
-    """Known class that each group is most likely a part of, and the log-likelihood ratio for it."""
+def _nearest_classes(classes: NDArray[Any], spaces: list[Space], labels: Integers) -> tuple[Integers, Floats]:
+    """Known class that each group is most likely a part of, and the ratio, in the first space that has the class."""
     inside = labels >= 0
     counts = np.bincount(labels[inside]).astype(np.float64)
-    means = np.zeros((len(counts), placed.shape[1]))
-    np.add.at(means, labels[inside], placed[inside])
-    means /= counts[:, np.newaxis]
-    ratios = mean_ratios(means, counts, coordinates.of(classifier.centroids_), coordinates.between)
+    ratios = np.full((len(counts), len(classes)), -np.inf)
+    for space in reversed(spaces):
+        coordinates = fit_coordinates(space.known, space.rows)
+        means = np.zeros((len(counts), len(coordinates.between)))
+        np.add.at(means, labels[inside], coordinates.of(space.rows[inside]))
+        means /= counts[:, np.newaxis]
+        is_left = np.isin(space.known.classes_, classes)  # classes may have been removed, merged or added since
+        columns = np.searchsorted(classes, space.known.classes_[is_left])
+        of_classes = coordinates.of(space.known.centroids_[is_left])
+        ratios[:, columns] = mean_ratios(means, counts, of_classes, coordinates.between)
     nearest = ratios.argmax(axis=1)
     return nearest, ratios[np.arange(len(nearest)), nearest]
 

@@ -31,6 +31,15 @@ SMALLEST_BETWEEN, MOST_AXES = 0.01, 100
 SMALLEST_WITHIN = 1e-9
 
 
+class EmbeddedClasses(NamedTuple):
+    """The known classes among the embeddings before a head, with the names that a classifier has for them."""
+
+    classes_: NDArray[Any]
+    centroids_: NDArray[Any]  # (n_classes, width)
+    within_covariance_: NDArray[Any]  # (width, width)
+    between_share_: float = SPHERICAL_SHARE
+
+
 class Coordinates(NamedTuple):
     """Axes along which samples vary with variance 1 within classes, and class means with the variances b."""
 
@@ -51,7 +60,7 @@ def fit_coordinates(classifier: Any, rows: NDArray[Any]) -> Coordinates:
 
     Parameters
     ----------
-    classifier : EllipsoidOpenSetClassifier
+    classifier : EllipsoidOpenSetClassifier or EmbeddedClasses
         Fitted.
     rows : ndarray of shape (n_samples, n_features)
         Distinct open samples, at least two.
@@ -76,9 +85,9 @@ def fit_coordinates(classifier: Any, rows: NDArray[Any]) -> Coordinates:
 
 def _whitener(classifier: Any) -> Floats:
     """Axes in units of the standard deviation within classes, (n_features, n_axes)."""
-    within, n_features = classifier.within_covariance_, classifier.n_features_in_
+    within = classifier.within_covariance_
     if within is None:  # the Euclidean metric
-        radius = float(np.median(classifier.radii_))
+        n_features, radius = classifier.n_features_in_, float(np.median(classifier.radii_))
         variances, directions = np.full(n_features, radius**2 / n_features if radius > 0 else 1.0), np.eye(n_features)
     else:
         variances, directions = np.linalg.eigh(within)

@@ -1,17 +1,26 @@
-"""What was discovered: groups of open samples, as tables and as a file."""
+"""What was discovered: groups of open samples, as tables and as files."""
 
 import csv
 import os
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-#: Columns of the file that ``to_tsv`` writes.
-COLUMNS = ("group", "proposed_name", "label", "text", "score")
+#: Typical texts in the file of groups.
+_N_EXAMPLES = 3
+#: Columns of the two files that ``to_tsv`` writes.
+GROUP_COLUMNS = (
+    *("group", "proposed_name", "label", "rows", "distinct", "part_of"),
+    *(f"example_{i}" for i in range(1, _N_EXAMPLES + 1)),
+    *("members", "run"),
+)
+MEMBER_COLUMNS = ("group", "proposed_name", "label", "text", "score", "run")
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,10 +91,8 @@ class DiscoveredClasses:
         return np.asarray(self.is_open & (self.labels < 0))
 
     def __repr__(self) -> str:
-        return (
-            f"<DiscoveredClasses: {self.n_groups} groups of {int(self.sizes.sum())} rows, "
-            f"{int(self.is_noise.sum())} rows of noise, {int((~self.is_open).sum())} rows known>"
-        )
+        n_groups = f"{self.n_groups} group{'' if self.n_groups == 1 else 's'}"
+        return f"<DiscoveredClasses: {int(self.sizes.sum())} of {int(self.is_open.sum())} open rows are in {n_groups}>"
 
     def table(self) -> dict[str, list[Any]]:
         """Columns of one line per group, which ``pandas.DataFrame`` accepts.
@@ -110,33 +117,58 @@ class DiscoveredClasses:
         }
 
     def to_tsv(self, path: str | os.PathLike[str]) -> None:
-        """Write the different samples of all groups to a tab-separated file, to be labelled.
+        """Write two tab-separated files: one line for each group, to be labelled, and beside it the members.
 
-        The columns are ``group``, ``proposed_name``, ``label`` (empty: fill it in), ``text`` (or the row number) and
-        ``score``. The most typical text of a group is its first line. Every run of white space in a text becomes one
-        blank. A cell that contains a quotation mark is quoted, as the module ``csv`` and pandas expect.
+        The file of groups has the columns ``group``, ``proposed_name``, ``label`` (empty: fill it in), ``rows`` and
+        ``distinct`` (the number of samples, and of different ones), ``part_of`` (the known class that the group is
+        rather a part of, or empty), ``example_1`` to ``example_3`` (typical texts, or row numbers), ``members`` (the
+        name of the other file) and ``run`` (the same in both files, and another one for other members).
+
+        The other file is named ``groups-members.tsv`` if ``path`` is ``groups.tsv``. It has a line for each different
+        text of a group, the most typical first: ``group``, ``proposed_name``, ``label`` (empty), ``text`` (or the row
+        number), ``score`` and ``run``. Every run of white space in a text becomes one blank. A cell that contains a
+        quotation mark is quoted, as the module ``csv`` and pandas expect.
 
         Parameters
         ----------
         path : str or path-like
-            An existing file is replaced once the new one is complete.
+            Existing files are replaced once the new ones are complete.
         """
         path = Path(path)
         rows = np.flatnonzero((self.labels >= 0) & (self.first_rows == np.arange(len(self.labels))))
         rows = rows[np.lexsort((rows, -self.scores[rows], self.labels[rows]))]
-        handle, partial = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-        try:
-            with open(handle, "w", encoding="utf-8", newline="") as file:
-                writer = csv.writer(file, delimiter="\t", lineterminator="\n")
-                writer.writerow(COLUMNS)
-                for row in rows.tolist():
-                    group = int(self.labels[row])
-                    text = str(row) if self.texts is None else _one_line(self.texts[row])
-                    writer.writerow([group, _one_line(self.names[group]), "", text, f"{self.scores[row]:.4f}"])
-            Path(partial).replace(path)
-        except BaseException:
-            Path(partial).unlink(missing_ok=True)
-            raise
+        names = [_one_line(name) for name in self.names]
+        shown = {row: str(row) if self.texts is None else _one_line(self.texts[row]) for row in rows.tolist()}
+        lines = [(int(self.labels[row]), shown[row], f"{self.scores[row]:.4f}") for row in rows.tolist()]
+        run = f"r{sha256(repr(lines).encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
+        other = members_path(path)
+        _write(other, MEMBER_COLUMNS, ([group, names[group], "", *line, run] for group, *line in lines))
+        groups = []
+        for group in range(self.n_groups):
+            examples = [shown[row] for row in rows[self.labels[rows] == group][:_N_EXAMPLES].tolist()]
+            counts = self.sizes[group], self.distinct_sizes[group]
+            part_of = _one_line(str(self.nearest_class[group])) if self.is_part[group] else ""
+            examples += [""] * (_N_EXAMPLES - len(examples))
+            groups.append([group, names[group], "", *counts, part_of, *examples, other.name, run])
+        _write(path, GROUP_COLUMNS, groups)
+
+
+def members_path(path: Path) -> Path:
+    """Name the file of members beside a file of groups."""
+    return path.with_name(f"{path.stem}-members.tsv")
+
+
+def _write(path: Path, names: tuple[str, ...], lines: Iterable[list[Any]]) -> None:
+    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
+    try:
+        with open(handle, "w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+            writer.writerow(names)
+            writer.writerows(lines)
+        Path(partial).replace(path)
+    except BaseException:
+        Path(partial).unlink(missing_ok=True)
+        raise
 
 
 def _one_line(text: str) -> str:

@@ -2,9 +2,9 @@
 
 from ._decode import decode_lines
 from ._delimited import find_table
-from ._messages import named, shortened
+from ._messages import named, numbered, shortened
 from ._names import looks_like_header
-from ._read import PARQUET, LabelledTexts, read_rows, read_table, read_texts
+from ._read import PARQUET, LabelledTexts, read_file, read_labels, read_rows, read_table, read_texts
 from ._write import write_rows
 
 __all__ = [
@@ -14,6 +14,9 @@ __all__ = [
     "find_table",
     "looks_like_header",
     "named",
+    "numbered",
+    "read_file",
+    "read_labels",
     "read_rows",
     "read_table",
     "read_texts",

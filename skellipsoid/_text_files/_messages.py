@@ -15,6 +15,11 @@ def named(noun: str, things: list[Any]) -> str:
     return f"{noun}{'' if len(things) == 1 else 's'} {named}{more}"
 
 
+def numbered(number: int, noun: str) -> str:
+    """Write a number of things."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def say_empty(numbers: list[int], path: Path) -> None:
     """Warn that lines of a file are empty."""
     if numbers:

@@ -73,7 +73,7 @@ def read_table(
     UserWarning
         If columns were guessed, if rows are left out, or if the encoding is not UTF-8.
     """
-    table = _read(path, [name for name in (text_column, label_column) if name is not None and not _is_number(name)])
+    table = read_file(path, [name for name in (text_column, label_column) if name is not None and not _is_number(name)])
     if not table.n_columns or not table.rows:
         return LabelledTexts(np.array([], dtype=object), np.array([], dtype=str), np.array([], dtype=int), table.unit)
     columns = choose_columns(table, path, text_column, label_column)
@@ -83,7 +83,7 @@ def read_table(
         _check_scalars(table, path, column)
     texts = [text if is_visible(text) else "" for text in table.cells(columns.text)]
     written = table.cells(columns.label)
-    labels = [label if label in kept or (is_visible(label) and label not in _MISSING) else "" for label in written]
+    labels = read_labels(written, kept)
     present = [bool(text and label) for text, label in zip(texts, labels, strict=True)]
     markers = sorted({mark for mark, label in zip(written, labels, strict=True) if is_visible(mark) and not label})
     _say_missing(table, path, texts, "text", "")
@@ -95,8 +95,6 @@ def read_table(
         "; give them the open label if they belong to no class"
         + (f", or another name if {markers[0]!r} is a class" if markers else ""),
     )
-    if all(_WHOLE.fullmatch(label) for label in labels if label):
-        labels = [_WHOLE.sub(r"\1", label) for label in labels]
     rows = np.array(present)
     return LabelledTexts(
         np.array(texts, dtype=object)[rows],
@@ -123,7 +121,7 @@ def read_rows(path: Path, *, text_column: str | None = None) -> tuple[Table, lis
             say_empty([i + 1 for i in sorted(set(range(max(filled, default=0))) - set(filled))], path)
             texts = [lines[i] for i in filled]
             return Table([], [[text] for text in texts], [i + 1 for i in filled], "line", delimiter="\t"), texts
-    table = _read(path, [text_column] if text_column is not None and not _is_number(text_column) else [])
+    table = read_file(path, [text_column] if text_column is not None and not _is_number(text_column) else [])
     if not table.n_columns or not table.rows:
         return table, []
     column, is_guess = choose_text_column(table, path, text_column)
@@ -138,7 +136,16 @@ def read_rows(path: Path, *, text_column: str | None = None) -> tuple[Table, lis
     return table, table.cells(column)
 
 
-def _read(path: Path, wanted: list[str]) -> Table:
+def read_labels(cells: list[str], kept: Collection[str] = ()) -> list[str]:
+    """Labels in the cells of a column, empty where one is missing; ``kept`` are labels whatever they look like."""
+    labels = [label if label in kept or (is_visible(label) and label not in _MISSING) else "" for label in cells]
+    if all(_WHOLE.fullmatch(label) for label in labels if label):
+        labels = [_WHOLE.sub(r"\1", label) for label in labels]
+    return labels
+
+
+def read_file(path: Path, wanted: list[str]) -> Table:
+    """Read all columns of a file; a first line that holds a ``wanted`` name is its header."""
     kind = path.suffix.lower()
     if kind in _JSON:
         return read_json(path)

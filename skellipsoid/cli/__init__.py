@@ -17,6 +17,9 @@ from typing import Any
 
 from ._options import build_parser
 
+#: Exit status of an alarm.
+_ALARM = 3
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command.
@@ -29,17 +32,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     status : int
-        0; 2 after an error, which is one sentence on standard error; 130 after an interrupt; 143 if it was terminated.
+        0; 2 after an error, which is one sentence on standard error; 3 after an alarm of ``monitor``; 130 after an
+        interrupt; 143 if it was terminated.
     """
-    options = build_parser().parse_args(arguments)
+    options, status = build_parser().parse_args(arguments), 0
     try:
         with _notes(options.quiet), _tidy_termination():
-            _run(options)
+            status = _run(options)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader closed our output
         # At exit Python flushes standard output again, which would raise another error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return status
     except (OSError, ValueError, TypeError, MemoryError, ImportError) as error:
         _say(str(error) or type(error).__name__)
         return 2
@@ -47,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 143
     except KeyboardInterrupt:
         return 130
-    return 0
+    return status
 
 
 def _say(message: str) -> None:
@@ -78,7 +82,7 @@ def _tidy_termination() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _run(options: argparse.Namespace) -> None:
+def _run(options: argparse.Namespace) -> int:
     if options.command == "demo":
         from ._demo import demo
 
@@ -95,6 +99,14 @@ def _run(options: argparse.Namespace) -> None:
         from ._traffic import traffic
 
         traffic(options)
+    elif options.command == "set-line":
+        from ._line import set_line
+
+        set_line(options)
+    elif options.command == "monitor":
+        from ._monitor import monitor
+
+        return _ALARM if monitor(options) else 0
     elif options.command in ("add", "remove", "merge"):
         from . import _change
 
@@ -107,16 +119,19 @@ def _run(options: argparse.Namespace) -> None:
         from . import _use
 
         _use.predict(options) if options.command == "predict" else _use.evaluate(options)
+    return 0
 
 
 @contextmanager
 def _notes(quiet: bool) -> Iterator[None]:
-    """Show warnings that are meant for the user as one sentence each, or not at all."""
-    show = warnings.showwarning
+    """Show warnings that are meant for the user as one sentence each, and once, or not at all."""
+    show, told = warnings.showwarning, set[str]()
 
     def show_note(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
         if issubclass(category, UserWarning):
-            _say(str(message))
+            if str(message) not in told:
+                _say(str(message))
+            told.add(str(message))
         else:
             show(message, category, *place, **options)
 

@@ -1,29 +1,41 @@
 """The commands that change the classes of a saved model: ``add``, ``remove`` and ``merge``."""
 
 import argparse
+import re
+from collections.abc import Iterator
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._changes import add_classes, merge_classes, remove_classes, update_classes
+from .._discovery._result import GROUP_COLUMNS, MEMBER_COLUMNS, members_path
 from .._pipelines import split_estimator
-from .._texts import printable
+from .._text_files import named, numbered, read_file, read_labels
+from .._text_files._table import Table
+from .._texts import normalize_text, printable
 from ..persistence import save
 from ..persistence._folder import read_manifest
 from ._train import check_folder
 from ._use import load_model, read_labelled
 
+#: Labels of at least so many letters and digits are nearly equal if one of them differs.
+_FEWEST_LETTERS = 5
+
 
 def add(options: argparse.Namespace) -> None:
-    """Add the labelled texts of a file: new classes, and more texts of known ones."""
+    """Add the labelled texts of a file, or of groups: new classes, and more texts of known ones."""
     _check_target(options)
     model = load_model(options.model, verbose=int(not options.quiet))
     classifier = split_estimator(model)[1]
-    texts, labels = read_labelled(options, classifier)
+    texts, labels = _read_groups(options, classifier) or read_labelled(options, classifier)
     if not len(texts):
         msg = f"{str(options.data)!r} has no row with both a text and a label; fill in the labels of the texts to add."
         raise ValueError(msg)
+    if not options.yes:
+        _check_alike(classifier, labels)
     is_known, is_open = np.isin(labels, classifier.classes_), labels == classifier.open_label_
     is_new = ~is_known & ~is_open
     parts = []
@@ -41,6 +53,105 @@ def add(options: argparse.Namespace) -> None:
     if is_open.any():
         parts.append(f"{int(is_open.sum())} open texts")
     _keep(model, options, f"Added {', '.join(parts)}")
+
+
+def _read_groups(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[np.object_], NDArray[Any]] | None:
+    """Texts and labels of the groups that ``traffic --save`` has written; ``None`` if the file is another one.
+
+    A label of a group is one of all its texts, unless a text has its own.
+    """
+    if options.text_column is not None or options.label_column is not None:
+        return None
+    groups = read_file(options.data, ["group", "label"])
+    kept = {str(label) for label in [*classifier.classes_, classifier.open_label_]}
+    if set(MEMBER_COLUMNS) <= set(groups.names):
+        members, of_group = groups, {}
+    elif set(GROUP_COLUMNS) <= set(groups.names) and groups.rows:
+        members = _read_members(options.data, groups)
+        of_group = dict(zip(_column(groups, "group"), read_labels(_column(groups, "label"), kept), strict=True))
+    else:
+        return None
+    numbers, texts = _column(members, "group"), _column(members, "text")
+    own = read_labels(_column(members, "label"), kept)
+    labels = [label or of_group.get(group, "") for group, label in zip(numbers, own, strict=True)]
+    is_labelled = np.array([bool(label) for label in labels], dtype=bool)
+    is_of_labelled = np.isin(numbers, [group for group, label in zip(numbers, labels, strict=True) if label])
+    n_labelled, n_meant = int(is_labelled.sum()), int(is_of_labelled.sum())
+    n_groups = len({number for number, is_meant in zip(numbers, is_of_labelled, strict=True) if is_meant})
+    labelled = f"{n_labelled} of the {numbered(n_meant, 'text')} of {numbered(n_groups, 'group')}"
+    if n_labelled < n_meant and not options.yes:
+        msg = (
+            f"{str(options.data)!r} gives a label to {labelled} alone; label whole groups in the file of groups of "
+            "traffic --save, or pass --yes to add these texts alone."
+        )
+        raise ValueError(msg)
+    rest = f"{numbered(len(set(numbers)) - n_groups, 'group')} of {numbered(len(numbers) - n_meant, 'text')}"
+    print(f"A label is given to {labelled}; without one: {rest}")
+    return np.array(texts, dtype=object)[is_labelled], np.array(labels, dtype=str)[is_labelled]
+
+
+def _read_members(path: Path, groups: Table) -> Table:
+    """Members of the groups of a file, from the file beside it."""
+    names, runs = set(_column(groups, "members")), set(_column(groups, "run"))
+    other = path.with_name(Path(min(names)).name or members_path(path).name)
+    if not other.exists():
+        msg = (
+            f"The texts of the groups in {str(path)!r} are in {other.name!r}, which is not beside it; copy it there, "
+            "or group the log again with traffic --save."
+        )
+        raise FileNotFoundError(msg)
+    members = read_file(other, ["group", "text"])
+    if not set(MEMBER_COLUMNS) <= set(members.names) or set(_column(members, "run")) != runs:
+        msg = (
+            f"{str(other)!r} holds other groups than {str(path)!r}: both must be of one run of traffic --save; group "
+            "the log again, and label these groups."
+        )
+        raise ValueError(msg)
+    return members
+
+
+def _column(table: Table, name: str) -> list[str]:
+    return table.cells(table.names.index(name))
+
+
+def _check_alike(classifier: Any, labels: NDArray[Any]) -> None:
+    """Raise an error if a new label is nearly the name of another class."""
+    known = set(map(str, classifier.classes_.tolist()))
+    new = sorted(set(map(str, labels.tolist())) - known - {str(classifier.open_label_)})
+    pairs = [(first, second) for first in new for second in sorted(known) if _are_alike(first, second)]
+    pairs = [(first, f"the class {printable(repr(second))}") for first, second in pairs]
+    pairs += [(first, printable(repr(second))) for first, second in combinations(new, 2) if _are_alike(first, second)]
+    if pairs:
+        alike = named("label", [f"{printable(repr(first))} beside {second}" for first, second in pairs])
+        msg = f"Nearly equal names: {alike}; write them alike, or pass --yes if they are different classes."
+        raise ValueError(msg)
+
+
+def _are_alike(first: str, second: str) -> bool:
+    """Whether two labels differ in case, punctuation, the order of words or one letter alone."""
+    return any(
+        one == other or (min(len(one), len(other)) >= _FEWEST_LETTERS and _is_one_edit(one, other))
+        for one, other in zip(_spellings(first), _spellings(second), strict=True)
+        if one and other
+    )
+
+
+def _spellings(label: str) -> Iterator[str]:
+    """Letters and digits of a label, as written and with the words in order."""
+    words = re.findall(r"[^\W_]+", normalize_text(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", label)))
+    yield "".join(words)
+    yield "".join(sorted(words))
+
+
+def _is_one_edit(first: str, second: str) -> bool:
+    """Whether one letter is added, left out, replaced, or exchanged with the next one; digits must agree."""
+    if re.findall(r"\d", first) != re.findall(r"\d", second):
+        return False
+    one, other = first, second
+    for end in (0, -1):
+        while one and other and one[end] == other[end]:
+            one, other = (rest[1:] if end == 0 else rest[:-1] for rest in (one, other))
+    return max(len(one), len(other)) <= 1 or (len(one) == len(other) == 2 and one == other[::-1])
 
 
 def remove(options: argparse.Namespace) -> None:

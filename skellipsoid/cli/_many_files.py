@@ -45,7 +45,7 @@ def answer_files(options: argparse.Namespace, answers: Callable[[Path], Iterable
             progress.update(len(files) - len(waiting))
             for path in waiting:
                 source = _digest(path)
-                _write(_target(folder, path, options), answers(path), source)
+                write_file(_target(folder, path, options), answers(path), source)
                 progress.update()
     done = len(files) - len(waiting)
     there = f"; {done} had their answers already" if done else ""
@@ -143,7 +143,7 @@ def _check_request(folder: Path, request: dict[str, Any]) -> None:
             msg = f"--out {str(folder)!r} is not empty, and holds no answers of predict --out; choose a new folder."
             raise ValueError(msg)
         folder.mkdir(parents=True, exist_ok=True)
-        _write(path, [json.dumps(request)])
+        write_file(path, [json.dumps(request)])
         return
     try:
         before = json.loads(path.read_text(encoding="utf-8"))
@@ -159,7 +159,7 @@ def _check_request(folder: Path, request: dict[str, Any]) -> None:
         raise ValueError(msg)
 
 
-def _write(target: Path, lines: Iterable[str] | Iterable[bytes], source: str | None = None) -> None:
+def write_file(target: Path, lines: Iterable[str] | Iterable[bytes], source: str | None = None) -> None:
     """Write a file at once: until it is complete it has another name. Before, record what it answers."""
     partial, written = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp"), sha256()
     try:

@@ -19,13 +19,16 @@ def build_parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(
         dest="command",
         required=True,
-        metavar="demo | train | evaluate | predict | traffic | add | remove | merge | compare | bench",
+        metavar="demo | train | evaluate | predict | traffic | set-line | monitor | add | remove | merge | compare | "
+        "bench",
     )
     _add_demo(commands)
     _add_train(commands)
     _add_evaluate(commands)
     _add_predict(commands)
     _add_traffic(commands)
+    _add_set_line(commands)
+    _add_monitor(commands)
     _add_changes(commands)
     _add_compare(commands)
     add_bench(commands, _seed, _plot_file)
@@ -161,6 +164,10 @@ def _add_predict(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def _add_lines(command: argparse.ArgumentParser, help_of_data: str) -> None:
     command.add_argument("--data", type=Path, metavar="FILE", help=help_of_data)
+    _add_text_column(command)
+
+
+def _add_text_column(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--text-column", metavar="COLUMN", help="the column of the texts in --data (default: guessed, and said)"
     )
@@ -173,7 +180,45 @@ def _add_traffic(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     traffic.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
     _add_lines(traffic, "read the texts of a file instead")
     traffic.add_argument(
-        "--save", type=Path, metavar="FILE.tsv", help="group the texts that are answered open, and write the groups"
+        "--save",
+        type=Path,
+        metavar="FILE.tsv",
+        help="group the texts that are answered open; write a line for each group, to be labelled, and beside it "
+        "FILE-members.tsv with the texts",
+    )
+
+
+def _add_set_line(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    line = commands.add_parser(
+        "set-line",
+        help="move the limit of a model: for a log, a share of new texts, or a share of known ones",
+        description="Say in one sentence what another limit changes, and save the model with it. The training stays.",
+    )
+    line.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
+    to = line.add_mutually_exclusive_group(required=True)
+    to.add_argument("--data", type=Path, metavar="FILE", help="the limit for the share of new texts in this log")
+    to.add_argument("--open-share", type=_share, metavar="SHARE", help="the limit for this share, such as 0.3")
+    to.add_argument(
+        "--rejection-rate",
+        type=_share,
+        metavar="SHARE",
+        help="the limit that answers this share of known texts open, such as 0.05, by texts that the training held out",
+    )
+    to.add_argument("--undo", action="store_true", help="the limit as it was fitted, whatever was set since")
+    _add_text_column(line)
+
+
+def _add_monitor(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    monitor = commands.add_parser(
+        "monitor",
+        help="say whether more of a log looks new than of the first one; the exit status is 3 on alarm",
+        description="The first log is the reference. Give each later one once: the texts since the last call, in their "
+        "order. What was read is kept in a file.",
+    )
+    monitor.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
+    _add_lines(monitor, "read the texts of a file instead of lines from standard input")
+    monitor.add_argument(
+        "--state", type=Path, metavar="FILE", help="where it is kept (default: FOLDER.monitor.json, beside the model)"
     )
 
 
@@ -182,7 +227,7 @@ def _add_changes(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "add",
         help="add the labelled texts of a file to a model, without training it again",
         description="Add new intents, and more texts of known ones, to a model of train. Its encoder stays. Rows "
-        "without a label are left out: in a file of traffic --save, fill in the labels of the groups to add.",
+        "without a label are left out. In the groups of traffic --save, a label is given to all texts of the group.",
     )
     remove = commands.add_parser("remove", help="remove intents from a model, without training it again")
     merge = commands.add_parser("merge", help="merge intents of a model into one, or rename one")
@@ -199,6 +244,11 @@ def _add_changes(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         )
     add.add_argument("--data", type=Path, required=True, metavar="FILE", help=_TABLE)
     _add_columns(add)
+    add.add_argument(
+        "--yes",
+        action="store_true",
+        help="go on although a label is nearly the name of another class, or groups are labelled in part",
+    )
     for command in (remove, merge):
         command.add_argument("--labels", nargs="+", required=True, metavar="LABEL", help="known intents")
     merge.add_argument("--into", required=True, metavar="LABEL", help="the label of the merged intent")

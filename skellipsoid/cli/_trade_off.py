@@ -11,6 +11,8 @@ from .._pipelines import less_class_offsets
 
 #: Shares of known texts that the table's rows reject at most.
 _RATES = (0.02, 0.05, 0.1, 0.2)
+#: What a test calls of a classifier.
+MEMBERS = ("predict", "predict_known", "score_samples", "offset_", "class_offsets_")
 _HEADER = (
     "                         of 100 known texts          of 100 unknown ones",
     "                     right   wrong   to a person     noticed",
@@ -29,7 +31,7 @@ def held_out_trade_off(classifier: Any) -> str | None:
     )
 
 
-def tested_trade_off(classifier: Any, features: Any, y_true: Any) -> str | None:
+def tested_trade_off(classifier: Any, features: Any, y_true: Any, advice: str) -> str | None:
     """Tell what other operating points cost on test texts; ``None`` unless some are known and some open."""
     is_open = y_true == classifier.open_label_
     if is_open.all() or not is_open.any():
@@ -43,7 +45,7 @@ def tested_trade_off(classifier: Any, features: Any, y_true: Any) -> str | None:
         "open_label": classifier.open_label_,
         "labels": classifier.classes_,
     }
-    return f"What other limits cost on these texts (choose one on other texts than you report on):\n\n{_table(rows)}"
+    return f"What other limits cost on these texts ({advice}):\n\n{_table(rows)}"
 
 
 def _table(rows: Mapping[str, Any]) -> str:

@@ -6,9 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from .._discovery import DiscoveredClasses, discover_classes
+from .._discovery import DiscoveredClasses
+from .._discovery._discover import group_open, read_traffic
+from .._discovery._result import members_path
 from .._operating_point._of_share import line_of_share
 from .._pipelines import read_estimator
+from .._text_files import numbered, read_file, read_labels
 from .._texts import printable
 from .._traffic._held import Floats, HeldOutScores, Integers
 from .._traffic._share import MEMBERS, open_share_of, score
@@ -20,19 +23,25 @@ _N_INTENTS = 5
 
 def traffic(options: argparse.Namespace) -> None:
     """Print how much of a log is new, and the limit that this share asks for."""
+    if options.save is not None:
+        _check_unlabelled(options.save)
     texts = with_content(texts_of_file(options))
     if not texts:
         msg = "There is no text to read; pass a log with one message a line, or a file with --data."
         raise ValueError(msg)
     pipeline = load_model(options.model, verbose=int(not options.quiet))
-    classifier, features = read_estimator(pipeline, texts, MEMBERS, "traffic")
+    if options.save is None:
+        classifier, features = read_estimator(pipeline, texts, MEMBERS, "traffic")
+    else:
+        log = read_traffic(pipeline, texts, "traffic --save", members=MEMBERS)
+        classifier, features = log.classifier, log.features
     held = HeldOutScores.of(classifier, "traffic")
     scores, assigned = score(classifier, features)
     print(f"{len(texts)} texts, {len(set(texts))} of them different")
     for line in describe(classifier, held, scores, assigned):
         print(line)
     if options.save is not None:
-        groups = discover_classes(classifier, features, texts=texts)
+        groups = group_open(log)
         groups.to_tsv(options.save)
         print(_described_groups(groups, options.save))
 
@@ -59,10 +68,25 @@ def describe(classifier: Any, held: HeldOutScores, scores: Floats, assigned: Int
     ]
 
 
+def _check_unlabelled(path: Path) -> None:
+    """Refuse to overwrite groups that somebody has labelled."""
+    for name in (path, members_path(path)):
+        table = read_file(name, ["label"]) if name.exists() else None
+        if table is not None and "label" in table.names:
+            n_labels = sum(map(bool, read_labels(table.cells(table.names.index("label")))))
+            if n_labels:
+                held = numbered(n_labels, "label")
+                msg = f"{str(name)!r} holds {held}, which --save would overwrite; pass another file to it."
+                raise FileExistsError(msg)
+
+
 def _described_groups(groups: DiscoveredClasses, path: Path) -> str:
-    names = [printable(name) for name in groups.names[:_N_INTENTS]]
-    found = f"{len(groups.names)} groups of texts that it answers open are in {path}"
-    return f"{found}; the largest: {', '.join(names)}" if names else f"No groups were found; {path} has none"
+    n_open, n_grouped = int(groups.is_open.sum()), int(groups.sizes.sum())
+    if not groups.n_groups:
+        return f"No group was found among the {n_open} texts that are answered open; {path} has none"
+    names = ", ".join(printable(name) for name in groups.names[:_N_INTENTS])
+    found = f"{n_grouped} of the {n_open} texts that are answered open are in {numbered(groups.n_groups, 'group')}"
+    return f"{found}, the largest: {names}\nLabel the groups in {path}, a line for each; add reads it"
 
 
 def _counted(rejected: Any) -> str:

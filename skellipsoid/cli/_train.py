@@ -19,13 +19,13 @@ from .._ellipsoid import EllipsoidOpenSetClassifier
 from .._encoder import SupConTextEncoder
 from .._engine.common.folds import validation_rows
 from .._operating_point._offsets import Shortage, describe_shortages, rejection_offset
-from .._pipelines import duplicate_groups
+from .._pipelines import duplicate_groups, read_estimator
 from .._text_files import LabelledTexts, read_table
 from ..persistence import save
 from ..persistence._folder import read_manifest
 from ._options import OPEN_LABEL
 from ._tables import Split, split_table
-from ._trade_off import held_out_trade_off
+from ._trade_off import MEMBERS, held_out_trade_off, tested_trade_off
 from ._use import explained, report
 
 #: Share of each intent's texts that sets the operating point.
@@ -37,10 +37,11 @@ _MOST_SHOWN = 5
 
 
 class Tested(NamedTuple):
-    """Answers for the test texts of a split, the report on them, and the seconds of a training of its own."""
+    """Answers for the test texts of a split, the report on them, other limits, and the seconds of its own training."""
 
     predicted: NDArray[Any]
     report: str
+    trade_off: str | None
     seconds: float | None
 
 
@@ -49,13 +50,18 @@ def train(options: argparse.Namespace) -> None:
     check_folder(options.save, overwrite=options.overwrite)
     _check_text_model(options.model_name)
     (texts, labels), facts = read(options)
+    trade_off = None
     if options.report:
         split = split_table(texts, labels, options.open_label, options.seed)
         print(split.note, *split.gaps, sep="\n", flush=True)
-        print_report(run_test(split, options, facts))
+        tested = run_test(split, options, facts)
+        print_report(tested)
+        trade_off = tested and tested.trade_off
     pipeline = fit(texts, labels, options)
-    if not options.quiet and (table := held_out_trade_off(pipeline["clf"])):
-        print(f"\n{table}", flush=True)
+    # One forecast: what was tested is not estimated as well.
+    trade_off = trade_off or held_out_trade_off(pipeline["clf"])
+    if trade_off and not options.quiet:
+        print(f"\n{trade_off}", flush=True)
     keep(pipeline, options, facts)
 
 
@@ -166,11 +172,15 @@ def run_test(
         return None
     start, is_given = time.perf_counter(), pipeline is not None
     if pipeline is None:
-        pipeline = fit(split.train, split.train_labels, options, says=False)
+        with catch_warnings():
+            simplefilter("ignore", UserWarning)  # the training on all texts says what is to be said
+            pipeline = fit(split.train, split.train_labels, options, says=False)
     seconds = None if is_given else time.perf_counter() - start
-    predicted = pipeline.predict(split.test)
-    facts["report"] = report(pipeline[-1], split.test_labels, predicted)
-    return Tested(predicted, facts["report"], seconds)
+    classifier, features = read_estimator(pipeline, split.test, MEMBERS, "train")
+    predicted = classifier.predict(features)
+    facts["report"] = report(classifier, split.test_labels, predicted)
+    trade_off = tested_trade_off(classifier, features, split.test_labels, "--rejection-rate sets a limit")
+    return Tested(predicted, facts["report"], trade_off, seconds)
 
 
 def print_report(tested: Tested | None) -> None:
@@ -205,7 +215,7 @@ def fit_with_features(
 
 
 def _pipeline(options: argparse.Namespace) -> Pipeline:
-    classifier = EllipsoidOpenSetClassifier(keep_samples=True, open_label=options.open_label, random_state=options.seed)
+    classifier = EllipsoidOpenSetClassifier(open_label=options.open_label, random_state=options.seed)
     return Pipeline([("enc", _encoder(options)), ("clf", classifier)])
 
 
@@ -239,7 +249,9 @@ def _fit_tuned(texts: NDArray[np.object_], labels: NDArray[Any], options: argpar
     pipeline = fit_with_features(texts, labels, options)[0]
     scores, how = pipeline["clf"].held_out_scores_, "that were left out one at a time"
     if scores is None or pipeline["enc"].finetune_ != "none":
-        first = fit_with_features(texts[~held_out], labels[~held_out], options)[0]
+        with catch_warnings():
+            simplefilter("ignore", UserWarning)  # it is trained on a part of the same texts
+            first = fit_with_features(texts[~held_out], labels[~held_out], options)[0]
         scores, how = first.score_samples(texts[held_out & is_known]), "that a first model was trained without"
     for shortage in describe_shortages([Shortage("--rejection-rate", options.rejection_rate, len(scores))]):
         warn(shortage, stacklevel=2)

@@ -28,7 +28,7 @@ from ..metrics import open_set_report
 from ..persistence import load
 from ..persistence._folder import shown
 from ._many_files import answer_files
-from ._trade_off import tested_trade_off
+from ._trade_off import MEMBERS, tested_trade_off
 
 #: Lines that ``predict`` labels at a time when they come from a file or a pipe.
 _LINES = 1024
@@ -181,11 +181,11 @@ def evaluate(options: argparse.Namespace) -> None:
     truth = np.array([known.get(label, classifier.open_label_) for label in labels.tolist()])
     others = Counter(label for label in labels.tolist() if label not in known)
     print(_describe(len(texts), others))
-    members = ("predict", "predict_known", "score_samples", "offset_", "class_offsets_")
-    classifier, features = read_estimator(pipeline, texts, members, "evaluate")
+    classifier, features = read_estimator(pipeline, texts, MEMBERS, "evaluate")
     predicted = classifier.predict(features)
     print(f"\n{report(classifier, truth, predicted)}")
-    if not options.quiet and (table := tested_trade_off(classifier, features, truth)):
+    advice = "choose one on other texts than you report on"
+    if not options.quiet and (table := tested_trade_off(classifier, features, truth, advice)):
         print(f"\n{table}")
     if options.plot is not None:
         _plot(options.plot, classifier, truth, predicted)

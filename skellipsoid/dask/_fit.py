@@ -97,7 +97,7 @@ def fit(
     >>> from skellipsoid import EllipsoidOpenSetClassifier
     >>> from skellipsoid.datasets import make_open_blobs
     >>> X, y = make_open_blobs(3000, open_share=0.0, random_state=0)
-    >>> clf = EllipsoidOpenSetClassifier(duplicates="off", outliers="keep", random_state=0)
+    >>> clf = EllipsoidOpenSetClassifier(duplicates="off", outliers="keep", keep_samples=False, random_state=0)
     >>> large = skellipsoid.dask.fit(
     ...     clf, da.from_array(X, chunks=(500, -1)), da.from_array(y, chunks=500), samples_per_class=100
     ... )

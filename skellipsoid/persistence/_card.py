@@ -44,6 +44,7 @@ def write_card(estimator: Any, manifest: dict[str, Any], n_bytes: int) -> str:
         *([] if classifier is None else [_classes(classifier), _operating_point(classifier)]),
         *_changes(classifier),
         *_training_texts(parts),
+        *_training_samples(parts),
         _parameters(parts),
         *_provenance(manifest["provenance"]),
         _bullets("Versions", {name: version for name, version in manifest["versions"].items() if version}),
@@ -133,6 +134,16 @@ def _training_texts(parts: list[tuple[str, Any]]) -> list[str]:
     return [
         f"## Training texts\n\nThis folder holds {count} training texts, in `skellipsoid.json`. Whoever has the folder "
         "can read them. Train without `keep_texts` to leave them out."
+        for count in counts
+    ]
+
+
+def _training_samples(parts: list[tuple[str, Any]]) -> list[str]:
+    """Say that the model holds training samples, if it does."""
+    counts = [len(part._kept["rows"]) for _, part in parts if getattr(part, "keep_samples", False) and part._kept]
+    return [
+        f"## Training samples\n\nThis folder holds the features of {count} training samples, with which classes can be "
+        "added. Whoever has the folder can read them. Save the model with `keep_samples=False` to leave them out."
         for count in counts
     ]
 

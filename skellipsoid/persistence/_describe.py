@@ -68,6 +68,8 @@ def _describe_part(estimator: Any, folder: str, what: str, *, fitted: bool) -> t
             if name not in rules:
                 msg = f"{what} is no attribute that a fit sets, and load would refuse it; delete it, and save again."
                 raise TypeError(msg)
+            if name == "_kept" and not estimator.keep_samples:  # set to False since the fit
+                value = None
             described["state"][name] = replace(part, fitted=True).encode(value, name, what)
     part.files[f"{folder}/{ARRAYS}"] = safetensors.numpy.save(part.arrays)
     return {"class": type(estimator).__name__, "folder": folder, **described}, part.files

@@ -47,7 +47,7 @@ def saved(tiny_model, texts, labels, tmp_path_factory):
     pipeline = Pipeline(
         [
             ("enc", SupConTextEncoder(tiny_model, max_iter=3, random_state=0, verbose=1)),
-            ("clf", EllipsoidOpenSetClassifier(keep_samples=True, random_state=0)),
+            ("clf", EllipsoidOpenSetClassifier(random_state=0)),
         ]
     )
     save(pipeline.fit(texts, labels), folder)

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from skellipsoid import load
+from skellipsoid._discovery._result import GROUP_COLUMNS, MEMBER_COLUMNS
 from skellipsoid.cli import main
+from skellipsoid.cli._change import _are_alike
 from skellipsoid.persistence._folder import read_manifest
 
 
@@ -17,27 +19,110 @@ def folder(saved, tmp_path):
 
 
 @pytest.fixture
-def new_table(tmp_path, open_texts):
-    """A file as ``traffic --save`` writes it, with two labels filled in."""
-    path = tmp_path / "groups.tsv"
-    rows = [f"{i % 3}\tname\t{('greeting', 'parting', '')[i % 3]}\t{text}\t0.5" for i, text in enumerate(open_texts)]
-    path.write_text("\n".join(["group\tproposed_name\tlabel\ttext\tscore", *rows, ""]), encoding="utf-8")
-    return path
+def write_groups(tmp_path, open_texts):
+    """Write files as ``traffic --save`` does, of three groups: ``write_groups(labels, own={})``."""
+
+    def write(labels, own=(), run="r1", name="groups.tsv"):
+        members = [(i % 3, "name", dict(own).get(i, ""), text, 0.5, run) for i, text in enumerate(open_texts)]
+        groups = [(i, "name", label, 2, 2, "", "a", "b", "c", "groups-members.tsv", run) for i, label in labels.items()]
+        for path, columns, rows in (
+            (name, GROUP_COLUMNS, groups),
+            ("groups-members.tsv", MEMBER_COLUMNS, members),
+        ):
+            lines = ["\t".join(map(str, row)) for row in (columns, *rows)]
+            (tmp_path / path).write_text("\n".join([*lines, ""]), encoding="utf-8")
+        return tmp_path / name
+
+    return write
 
 
-def test_add_reads_labelled_groups(folder, new_table, open_texts, capsys):
+def test_add_gives_a_label_to_all_texts_of_a_group(folder, write_groups, open_texts, capsys):
     before = load(folder).classes_.tolist()
-    assert main(["add", "--model", str(folder), "--data", str(new_table), "--quiet"]) == 0
-    out = capsys.readouterr().out
+    groups = write_groups({0: "greeting", 1: "parting", 2: ""})
+    assert main(["add", "--model", str(folder), "--data", str(groups), "--quiet"]) == 0
     n_labelled = sum(i % 3 < 2 for i in range(len(open_texts)))
-    assert out.strip().splitlines()[-1] == (
-        f"Added {n_labelled} texts of 2 new classes. The model in {folder} knows {len(before) + 2} classes."
-    )
+    rest = len(open_texts) - n_labelled
+    assert capsys.readouterr().out.strip().splitlines() == [
+        f"A label is given to {n_labelled} of the {n_labelled} texts of 2 groups; without one: 1 group of {rest} texts",
+        f"Added {n_labelled} texts of 2 new classes. The model in {folder} knows {len(before) + 2} classes.",
+    ]
     model = load(folder)
     assert model.classes_.tolist() == sorted([*before, "greeting", "parting"])
     assert [change["what"] for change in model[-1].changes_] == ["add"]
     card = (folder / "README.md").read_text(encoding="utf-8")
     assert f"add `greeting`, `parting` ({n_labelled} samples)" in card
+
+
+def test_a_label_of_a_text_takes_precedence_over_that_of_its_group(folder, write_groups, open_texts, capsys):
+    n_open = len(open_texts)
+    groups = write_groups({0: "greeting", 1: "parting", 2: "parting"}, own={0: "-1"})
+    assert main(["add", "--model", str(folder), "--data", str(groups)]) == 0
+    out = capsys.readouterr().out
+    assert f"Added {n_open - 1} texts of 2 new classes, 1 open texts." in out
+    assert "without one: 0 groups of 0 texts" in out
+
+
+def test_groups_that_excel_saved_as_csv_are_read(folder, write_groups, tmp_path, capsys):
+    lines = write_groups({0: "greeting", 1: "", 2: ""}).read_text(encoding="utf-8")
+    (tmp_path / "from excel.csv").write_text(lines.replace("\t", ";"), encoding="utf-8-sig")
+    assert main(["add", "--model", str(folder), "--data", str(tmp_path / "from excel.csv")]) == 0
+    assert "Added 2 texts of 1 new class." in capsys.readouterr().out
+
+
+def test_groups_that_are_labelled_in_part_are_asked_about(folder, write_groups, tmp_path, capsys):
+    write_groups({0: "", 1: "", 2: ""}, own={0: "greeting"})
+    words = ["add", "--model", str(folder), "--data", str(tmp_path / "groups-members.tsv")]
+    before = (folder / "skellipsoid.json").read_bytes()
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert "gives a label to 1 of the 2 texts of 1 group alone; label whole groups" in error
+    assert (folder / "skellipsoid.json").read_bytes() == before
+    assert main([*words, "--yes"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("A label is given to 1 of the 2 texts of 1 group; without one: 2 groups of 4 texts\n")
+    assert "Added 1 texts of 1 new class" in out
+
+
+def test_groups_need_the_members_of_their_run(folder, write_groups, tmp_path, capsys):
+    write_groups({0: "greeting", 1: "", 2: ""}, name="older.tsv")
+    write_groups({0: "", 1: "", 2: ""}, run="r2")
+    assert main(["add", "--model", str(folder), "--data", str(tmp_path / "older.tsv")]) == 2
+    assert "holds other groups than" in capsys.readouterr().err
+    (tmp_path / "groups-members.tsv").unlink()
+    assert main(["add", "--model", str(folder), "--data", str(tmp_path / "older.tsv")]) == 2
+    assert "'groups-members.tsv', which is not beside it" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("names", "pair"),
+    [
+        (("Alarm",), "'Alarm' beside the class 'alarm'"),
+        (("alarms",), "'alarms' beside the class 'alarm'"),
+        (("card_lost", "lost card"), "'card_lost' beside 'lost card'"),
+        (("cardLost", "card-lost"), "'card-lost' beside 'cardLost'"),
+        (("return item", "retrun item"), "'retrun item' beside 'return item'"),
+    ],
+)
+def test_nearly_equal_names_are_asked_about(folder, tmp_path, open_texts, names, pair, capsys):
+    path = tmp_path / "new.tsv"
+    rows = [f"{text}\t{names[i % len(names)]}" for i, text in enumerate(open_texts)]
+    path.write_text("\n".join(["text\tlabel", *rows, ""]), encoding="utf-8")
+    n_before = len(load(folder).classes_)
+    assert main(["add", "--model", str(folder), "--data", str(path)]) == 2
+    error = capsys.readouterr().err
+    assert f"Nearly equal names: label {pair}; write them alike, or pass --yes" in error
+    assert len(load(folder).classes_) == n_before
+    assert main(["add", "--model", str(folder), "--data", str(path), "--yes"]) == 0
+    assert len(load(folder).classes_) == n_before + len(names)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [("lost card", "lost luggage"), ("level 1", "level 2"), ("pay", "day"), ("top up", "top up failed"), ("?", "!")],
+)
+def test_other_names_are_not_asked_about(first, second):
+    assert not _are_alike(first, second)
+    assert _are_alike(first, first) == (first not in "?!")
 
 
 def test_known_classes_get_more_texts(folder, table, texts, capsys):
@@ -78,8 +163,9 @@ def test_errors_are_one_sentence_and_change_nothing(folder, words, message, caps
     assert (folder / "skellipsoid.json").read_bytes() == before
 
 
-def test_an_unlabelled_file_is_refused(folder, tmp_path, capsys):
-    path = tmp_path / "groups.tsv"
-    path.write_text("group\tproposed_name\tlabel\ttext\tscore\n0\ta\t\thello there\t0.5\n", encoding="utf-8")
-    assert main(["add", "--model", str(folder), "--data", str(path)]) == 2
-    assert "label" in capsys.readouterr().err
+def test_an_unlabelled_file_is_refused(folder, write_groups, tmp_path, capsys):
+    rows = tmp_path / "rows.tsv"
+    rows.write_text("group\tlabel\ttext\n0\t\thello there\n", encoding="utf-8")
+    for path in (rows, write_groups({0: "", 1: "", 2: ""}), write_groups({})):
+        assert main(["add", "--model", str(folder), "--data", str(path)]) == 2
+        assert "fill in the labels" in capsys.readouterr().err

@@ -1,16 +1,26 @@
 """The command that reads a log without labels."""
 
+import json
 import re
+import shutil
 
 import numpy as np
 import pytest
 
-from skellipsoid import EllipsoidOpenSetClassifier, discover_classes, load, set_operating_point
+from skellipsoid import (
+    EllipsoidOpenSetClassifier,
+    OpenShareMonitor,
+    discover_classes,
+    load,
+    save,
+    set_operating_point,
+)
 from skellipsoid._text_files import find_table
 from skellipsoid._traffic._held import HeldOutScores
-from skellipsoid.cli import main
+from skellipsoid.cli import _many_files, main
 from skellipsoid.cli._traffic import describe
 from skellipsoid.datasets import make_open_blobs
+from skellipsoid.persistence._folder import read_manifest
 
 
 def test_few_lines_say_that_the_share_is_not_known(saved, texts, capsys, give_input):
@@ -32,14 +42,46 @@ def test_a_file_is_read_as_standard_input_is(saved, table, texts, capsys, give_i
     assert capsys.readouterr().out == of_file
 
 
-def test_texts_that_are_answered_open_are_grouped_in_a_file(saved, texts, open_texts, tmp_path, capsys, give_input):
-    log = [*texts, *open_texts]
+@pytest.mark.parametrize("accepts", [False, True])
+def test_texts_that_are_answered_open_are_grouped_in_files(
+    saved, texts, open_texts, tmp_path, capsys, give_input, accepts
+):
+    model = load(saved)
+    model[-1].offset_ = -1e9 if accepts else 1e9
+    save(model, tmp_path / "model")
+    log = [f"{text} {word}" for text in [*texts, *open_texts] for word in ("please", "now", "in the hall", "early")]
     give_input("\n".join(log))
-    assert main(["traffic", "--model", str(saved), "--save", str(tmp_path / "groups.tsv")]) == 0
-    assert str(tmp_path / "groups.tsv") in capsys.readouterr().out.splitlines()[-1]
-    wanted = discover_classes(load(saved), log)
-    wanted.to_tsv(tmp_path / "wanted.tsv")
-    assert (tmp_path / "groups.tsv").read_bytes() == (tmp_path / "wanted.tsv").read_bytes()
+    path = tmp_path / "groups.tsv"
+    assert main(["traffic", "--model", str(tmp_path / "model"), "--save", str(path)]) == 0
+    out = capsys.readouterr().out.splitlines()
+    wanted = discover_classes(model, log)
+    assert (wanted.n_groups == 0) == accepts
+    if accepts:
+        assert out[-1] == f"No group was found among the 0 texts that are answered open; {path} has none"
+    else:
+        found = f"{(wanted.labels >= 0).sum()} of the {len(log)} texts that are answered open are in {wanted.n_groups} "
+        assert out[-2].startswith(found)
+        assert out[-1] == f"Label the groups in {path}, a line for each; add reads it"
+    (tmp_path / "other").mkdir()
+    wanted.to_tsv(tmp_path / "other" / "groups.tsv")
+    for name in ("groups.tsv", "groups-members.tsv"):
+        assert (tmp_path / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
+
+
+def test_labels_are_not_overwritten(saved, texts, tmp_path, capsys, give_input):
+    path = tmp_path / "groups.tsv"
+    words = ["traffic", "--model", str(saved), "--save", str(path)]
+    path.write_text("group\tlabel\n0\tdonate\n1\t\n", encoding="utf-8")
+    give_input("\n".join(texts))
+    assert main(words) == 2
+    error = capsys.readouterr().err
+    assert (
+        error == f"skellipsoid: {str(path)!r} holds 1 label, which --save would overwrite; pass another file to it.\n"
+    )
+    path.write_text("group\tlabel\n0\t\n1\t\n", encoding="utf-8")
+    give_input("\n".join(texts))
+    assert main(words) == 0
+    assert len(path.read_text(encoding="utf-8").splitlines()[0].split("\t")) > 2
 
 
 @pytest.mark.parametrize("content", ["", "\n \n"])
@@ -117,3 +159,156 @@ def test_a_doubtful_share_is_a_sentence():
     for new, is_doubted in ((X[1500:], False), (X[1500:] + 100, True)):
         told = describe(clf, held, clf.score_samples(new), clf._encode(clf.predict_known(new)))
         assert told[1].startswith("Hardly any sample resembles" if is_doubted else "Most frequent intents")
+
+
+# set-line
+
+
+@pytest.fixture
+def folder(saved, tmp_path):
+    """A model that may be changed."""
+    shutil.copytree(saved, tmp_path / "model")
+    return tmp_path / "model"
+
+
+@pytest.fixture
+def log(texts, open_texts, tmp_path):
+    """A log with more than 50 different texts, most of them known."""
+    path = tmp_path / "log.txt"
+    lines = [f"{text} {word}" for word in ("please", "now", "") for text in texts] + open_texts
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("option", ["--data", "--open-share", "--rejection-rate"])
+def test_the_line_is_that_of_python_and_can_be_undone(folder, log, texts, capsys, option):
+    model, lines = load(folder), log.read_text(encoding="utf-8").splitlines()
+    provenance = read_manifest(folder)[0]["provenance"]
+    before = np.mean(model.predict(lines) == "-1")
+    if option == "--data":
+        value, wanted = str(log), set_operating_point(model, lines)[-1].offset_
+    elif option == "--open-share":
+        value, wanted = "0.6", set_operating_point(model, open_share=0.6)[-1].offset_
+    else:
+        value, wanted = "0.25", np.sort(model[-1].held_out_scores_)[len(texts) // 4 - 1]
+    set_operating_point(model, open_share=0.01)
+    model[-1].offset_ = -0.5
+    save(model, folder, overwrite=True, provenance=provenance)
+    assert main(["set-line", "--model", str(folder), option, value, "--quiet"]) == 0
+    found = load(folder)
+    assert found[-1].offset_ == pytest.approx(wanted, abs=1e-12)
+    assert read_manifest(folder)[0]["provenance"] == provenance
+    (told,) = capsys.readouterr().out.splitlines()
+    fitted = " (as fitted)" if wanted == 0 else ""
+    assert told.startswith(f"The limit moves from -0.500 to {wanted:.3f}{fitted}: ")
+    share = 100 * np.mean(found.predict(lines) == "-1")
+    if option == "--data":
+        former = 100 * np.mean(model.predict(lines) == "-1")
+        assert told.endswith(f": {share:.1f} % of these texts are answered open instead of {former:.1f} %.")
+    else:
+        rows = found[-1].held_out_
+        rejected = 100 * np.average(rows.score < wanted, weights=rows.weight * ~rows.is_open)
+        noticed = 100 * np.average(rows.score < wanted, weights=rows.weight * rows.is_open)
+        numbers = [float(number) for number in re.findall(r" (\d+) instead", told)]
+        assert numbers == pytest.approx([rejected, noticed], abs=0.5)
+    assert main(["set-line", "--model", str(folder), "--undo"]) == 0
+    assert np.mean(load(folder).predict(lines) == "-1") == before
+
+
+def test_a_line_that_stays_is_said_and_nothing_is_written(folder, capsys):
+    content = (folder / "skellipsoid.json").read_bytes()
+    (folder.parent / "few.txt").write_text("wake me up", encoding="utf-8")
+    for option in (["--undo"], ["--data", str(folder.parent / "few.txt")]):
+        assert main(["set-line", "--model", str(folder), *option]) == 0
+        out, err = capsys.readouterr()
+        assert out == "The limit stays 0.000 (as fitted); nothing is written.\n"
+        assert ("too few" in err) is (option[0] == "--data")
+    assert (folder / "skellipsoid.json").read_bytes() == content
+
+
+@pytest.mark.parametrize("options", [[], ["--undo", "--open-share", "0.2"], ["--open-share", "20"]])
+def test_one_line_is_asked_for(folder, capsys, options):
+    with pytest.raises(SystemExit, match="2"):
+        main(["set-line", "--model", str(folder), *options])
+    assert "set-line: error: " in capsys.readouterr().err
+
+
+# monitor
+
+
+def watch(folder, path, *options):
+    return main(["monitor", "--model", str(folder), "--data", str(path), "--quiet", *map(str, options)])
+
+
+def test_a_monitor_goes_on_from_call_to_call(folder, log, texts, open_texts, tmp_path, capsys):
+    lines = log.read_text(encoding="utf-8").splitlines()
+    state = tmp_path / "model.monitor.json"
+    reference = OpenShareMonitor(load(folder)).fit(lines)
+    assert watch(folder, log) == 0
+    assert capsys.readouterr().out == f"These {len(lines)} texts are the reference; it is in {state}.\n"
+    day = tmp_path / "day.txt"
+    day.write_text("\n".join(texts), encoding="utf-8")
+    for _ in range(2):  # the second time it is known already
+        assert watch(folder, day) == 0
+    reference.update(texts)
+    shares = [100 * reference.reference_open_share_, 100 * reference.open_share_]
+    evidence = f"{10**reference.log10_evidence_:.2g}"
+    known = f"{shares[0]:.0f} % of the reference are answered open, {shares[1]:.0f} % of the {len(texts)} texts since"
+    assert (
+        capsys.readouterr().out.splitlines() == [f"No alarm (evidence {evidence}, an alarm from 20 on): {known}."] * 2
+    )
+    other = [f"{text} {i}" for i in range(40) for text in open_texts]
+    day.write_text("\n".join(other), encoding="utf-8")
+    assert reference.update(other).alarm_
+    assert watch(folder, day) == 3
+    told = capsys.readouterr().out
+    assert told.startswith(f"Alarm since text {reference.alarm_at_}: ")
+    assert told.count("\n") == 1
+    day.write_text("", encoding="utf-8")
+    assert watch(folder, day) == 3  # until the state is removed
+    # The limit alone is no other model; its shares are those of the present one.
+    assert main(["set-line", "--model", str(folder), "--rejection-rate", "0.9", "--quiet"]) == 0
+    share = 100 * np.mean(load(folder).predict(lines) == "-1")
+    capsys.readouterr()
+    assert watch(folder, day) == 3
+    assert f": {share:.0f} % of the reference" in capsys.readouterr().out
+
+
+def test_an_interrupted_monitor_loses_nothing(folder, log, texts, tmp_path, capsys, monkeypatch):
+    state, day = tmp_path / "new" / "state.json", tmp_path / "day.txt"
+    assert watch(folder, log, "--state", state) == 0
+    day.write_text("\n".join(texts), encoding="utf-8")
+    before = state.read_bytes()
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_many_files.os, "fsync", interrupt)
+        assert watch(folder, day, "--state", state) == 130
+    assert state.read_bytes() == before
+    assert [*state.parent.iterdir()] == [state]
+    assert watch(folder, day, "--state", state) == 0
+    assert f"of the {len(texts)} texts since" in capsys.readouterr().out
+
+
+def test_a_state_that_does_not_fit_is_one_sentence(folder, log, texts, tmp_path, capsys):
+    state = tmp_path / "model.monitor.json"
+    assert watch(folder, log) == 0
+    whole = state.read_text()
+    sizes = json.loads(whole)
+    sizes["state"]["n_reference_"] = 7
+    for content in (whole[:-40], "", '{"state": {}}', whole.replace('"shape": [5, 24]', '"shape": [6, 20]'), sizes):
+        assert content != whole
+        state.write_text(content if isinstance(content, str) else json.dumps(content))
+        capsys.readouterr()
+        assert watch(folder, log) == 2
+        assert "is no state of monitor, or it is damaged; remove it, or pass" in capsys.readouterr().err
+    state.write_text(whole)
+    assert main(["remove", "--model", str(folder), "--labels", "light", "--quiet"]) == 0
+    assert watch(folder, log) == 2
+    assert "is of another model, or of another fit of this one, so that scores cannot be" in capsys.readouterr().err
+    (tmp_path / "empty.txt").write_text("", encoding="utf-8")
+    assert watch(folder, tmp_path / "empty.txt", "--state", tmp_path / "other.json") == 2
+    assert "There is no text to be the reference" in capsys.readouterr().err

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from skellipsoid import load
-from skellipsoid.cli import _train, main
+from skellipsoid.cli import _notes, _train, main
 
 # train
 
@@ -72,7 +72,32 @@ def test_train_reports_on_texts_that_it_then_learns(tiny_model, table, tmp_path,
     out = capsys.readouterr().out
     assert "3 known intents, 18 training texts, 8 test texts (2 open); held out as open:" in out
     assert out.index("false rejection rate") < out.index("The model is in")
+    # One forecast: the limits are those of the test texts, and their row of this model says what the report says.
+    (title,) = re.findall(r"What other limits cost.*", out)
+    assert title.startswith("What other limits cost on these texts")
+    reported = re.search(r"open rejection rate +([\d.]+)", out)[1]
+    (present,) = re.findall(r"as fitted.* (\d+)   <- this model", out)
+    assert int(present) == 100 * float(reported)
     assert load(tmp_path / "model").classes_.tolist() == ["alarm", "balance", "light", "weather"]
+
+
+@pytest.mark.parametrize("option", [["--report"], ["--finetune", "head", "--rejection-rate", "0.5"]])
+def test_a_warning_of_the_texts_is_printed_once(tiny_model, table, tmp_path, capsys, option):
+    # Both train a second model; each has classes of too few texts.
+    lines = table.read_text(encoding="utf-8").splitlines()
+    table.write_text("\n".join(lines[:16]), encoding="utf-8")
+    assert train(tiny_model, table, "--save", tmp_path / "model", *option) == 0
+    notes = [line for line in capsys.readouterr().err.splitlines() if "have fewer than" in line]
+    assert len(notes) == 1
+    assert notes[0].startswith("skellipsoid: 4 of 4 classes have fewer than")
+
+
+def test_a_sentence_that_two_places_warn_of_is_said_once(capsys):
+    with _notes(quiet=False):
+        for level in (1, 2):
+            warnings.warn("The same.", stacklevel=level)
+        warnings.warn("Another.", stacklevel=1)
+    assert capsys.readouterr().err.splitlines() == ["skellipsoid: The same.", "skellipsoid: Another."]
 
 
 def test_a_kept_model_says_what_it_was_trained_on(tiny_model, texts, labels, tmp_path, capsys):

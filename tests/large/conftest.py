@@ -52,7 +52,7 @@ def samples():
 @pytest.fixture(scope="session")
 def large_classifier():
     """A classifier that can be fitted to partitions."""
-    return EllipsoidOpenSetClassifier(duplicates="off", outliers="keep", random_state=0)
+    return EllipsoidOpenSetClassifier(duplicates="off", outliers="keep", keep_samples=False, random_state=0)
 
 
 @pytest.fixture(scope="session")

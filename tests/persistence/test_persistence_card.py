@@ -126,6 +126,13 @@ def test_the_card_says_that_texts_are_kept(tiny_model, texts, labels, tmp_path):
         assert ("This folder holds 32 training texts, in `skellipsoid.json`." in card) is keep_texts
 
 
+def test_the_card_says_that_samples_are_kept(pipeline, tmp_path):
+    for keep_samples in [True, False]:
+        save(pipeline.set_params(clf__keep_samples=keep_samples), tmp_path / "model", overwrite=True)
+        card = read(tmp_path / "model")[1]
+        assert ("This folder holds the features of 32 training samples" in card) is keep_samples
+
+
 def test_the_card_shows_a_moved_operating_point(blobs, tmp_path):
     X, y = blobs[0], np.tile([0, 1, 2], 20)
     X = X + 9 * y[:, np.newaxis]

@@ -27,7 +27,7 @@ def assert_same_state(first, second):
         elif isinstance(value, np.ndarray):
             assert found.dtype == value.dtype.newbyteorder("=")
             np.testing.assert_array_equal(found, value)
-        elif name == "_held_out":
+        elif name in ("_held_out", "_kept"):
             np.testing.assert_equal(found, value)
         else:
             assert type(found) is type(value)

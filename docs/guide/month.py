@@ -1,0 +1,32 @@
+"""Write the files of a month at a help desk, from the corpus that ships with the package: always the same ones."""
+
+import csv
+
+import numpy as np
+
+from skellipsoid.datasets import load_assistant_intents
+
+#: Intents that nobody knows of when the model is trained.
+LATER = ["order_taxi", "report_lost_card", "return_item", "translate_phrase"]
+
+rng = np.random.default_rng(0)
+corpus = load_assistant_intents(subset="all")
+texts, intents = corpus.data, corpus.target
+is_open, is_new, is_train = intents == "-1", np.isin(intents, LATER), corpus.split == "train"
+export = np.flatnonzero(is_train & ~is_new)
+known = rng.permutation(np.flatnonzero(~is_train & ~is_new & ~is_open))
+other = rng.permutation(np.flatnonzero(is_open))
+
+
+def write(name, rows, *, labelled=False):
+    """Write a table as a help desk exports it; a log has no labels."""
+    with open(name, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["ticket", "message", *(["category"] if labelled else [])])
+        for number, row in enumerate(rng.permutation(rows), start=1000):
+            writer.writerow([number, texts[row], *([intents[row]] if labelled else [])])
+
+
+write("export.csv", export, labelled=True)
+write("week1.csv", np.concatenate([known[:240], other[:40]]))
+write("week2.csv", np.concatenate([known[240:], other[40:80], np.flatnonzero(is_new)]))

@@ -1,0 +1,87 @@
+"""The command ``set-line``: move the limit of a saved model."""
+
+import argparse
+from typing import Any
+from warnings import warn
+
+import numpy as np
+
+from .._answers import read_closed_set_rows, trade_off_at
+from .._held_out import held_out_rows
+from .._operating_point import set_operating_point
+from .._operating_point._offsets import Shortage, describe_shortages, rejection_offset
+from .._operating_point._set import open_set_classifier
+from .._pipelines import read_estimator
+from .._traffic._share import MEMBERS, score
+from ..persistence import save
+from ..persistence._folder import read_manifest
+from ._use import load_model, texts_of_file, with_content
+
+
+def set_line(options: argparse.Namespace) -> None:
+    """Say in one sentence what another limit changes, and save the model with it."""
+    texts = texts_of_file(options)
+    model = load_model(options.model, verbose=0)
+    classifier, log = open_set_classifier(model), None
+    if texts is not None:
+        log = read_estimator(model, with_content(texts), MEMBERS, "set-line")[1]
+    before, offset, of_classes = _effect(classifier, log), classifier.offset_, classifier.class_offsets_
+    if options.rejection_rate is not None:
+        _set_rate(classifier, options.rejection_rate)
+    else:
+        set_operating_point(classifier, log, open_share=options.open_share)  # with neither, as fitted
+    if classifier.offset_ == offset and np.array_equal(classifier.class_offsets_, of_classes):
+        print(f"The limit stays {_named(offset)}; nothing is written.")
+        return
+    dropped = ", and limits of single intents are dropped" if of_classes.any() else ""
+    moves = f"The limit moves from {_named(offset)} to {_named(classifier.offset_)}{dropped}"
+    print(f"{moves}{_told(before, _effect(classifier, log))}.", flush=True)
+    save(model, options.model, overwrite=True, provenance=read_manifest(options.model)[0]["provenance"])
+
+
+def _set_rate(classifier: Any, rate: float) -> None:
+    """Reject a share of known texts, by those that the fit held out."""
+    scores = getattr(classifier, "held_out_scores_", None)
+    if scores is None:
+        msg = (
+            f"--rejection-rate {rate} is a share of texts that the training held out, but this model has none; pass "
+            "--data with a log, or train it with more texts of each intent."
+        )
+        raise ValueError(msg)
+    for shortage in describe_shortages([Shortage("--rejection-rate", rate, len(scores))]):
+        warn(shortage, stacklevel=2)
+    set_operating_point(classifier)
+    classifier.offset_ = rejection_offset(scores, rate)
+
+
+def _named(offset: float) -> str:
+    return f"{offset:.3f}{' (as fitted)' if offset == 0 else ''}"
+
+
+def _effect(classifier: Any, log: Any) -> list[float]:
+    """Percent of a log that are answered open; without a log, of known and of unknown texts, by held-out ones.
+
+    Empty if no intent was held out of the fit.
+    """
+    if log is not None:
+        scores, assigned = score(classifier, log)
+        return [100 * float(np.mean(scores < classifier.offset_ + classifier.class_offsets_[assigned]))]
+    try:
+        rows = held_out_rows(classifier, "set-line")
+    except (TypeError, ValueError):
+        return []
+    offset = np.array([rows.pop("offset")])
+    rejected, noticed, _ = trade_off_at(read_closed_set_rows(**rows), offset)
+    return [100 * float(rejected[0]), 100 * float(noticed[0])]
+
+
+def _told(before: list[float], after: list[float]) -> str:
+    """Tell two effects side by side."""
+    if not before:
+        return ""
+    if len(before) == 1:
+        return f": {after[0]:.1f} % of these texts are answered open instead of {before[0]:.1f} %"
+    return (
+        f": of 100 known texts {after[0]:.0f} instead of {before[0]:.0f} go to a person, of 100 unknown ones "
+        f"{after[1]:.0f} instead of {before[1]:.0f} are noticed (estimated with held-out texts and intents)"
+    )

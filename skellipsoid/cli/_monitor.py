@@ -1,0 +1,94 @@
+"""The command ``monitor``: whether more of the traffic looks new than at first, from one call to the next."""
+
+import argparse
+import json
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .._monitor import OpenShareMonitor
+from .._pipelines import fingerprint, less_class_offsets, split_estimator
+from .._texts import printable
+from ..persistence._folder import locked
+from ..persistence._kinds import check_state
+from ._many_files import write_file
+from ._use import load_model, texts_of_file, with_content
+
+
+def monitor(options: argparse.Namespace) -> bool:
+    """Take a log as the reference, or compare it with the reference; returns whether there is an alarm."""
+    texts = with_content(texts_of_file(options))
+    model = load_model(options.model, verbose=0)
+    folder = options.model if options.model.name else options.model.absolute()
+    path: Path = options.state or folder.with_name(f"{folder.name}.monitor.json")
+    log = sha256("\n".join(texts).encode(errors="replace")).hexdigest()
+    with locked(path.absolute().parent):  # two calls at once would lose a log
+        if not path.exists():
+            if not texts:
+                msg = "There is no text to be the reference; pass a stretch of the log with several hundred."
+                raise ValueError(msg)
+            _write(path, watching := OpenShareMonitor(model).fit(texts), log)
+            print(f"These {watching.n_reference_} texts are the reference; it is in {path}.")
+            return False
+        watching, last = _read(path, model)
+        if texts and log != last:
+            _write(path, watching.update(texts), log)
+    print(_described(watching, path))
+    return watching.alarm_
+
+
+def _described(watching: OpenShareMonitor, path: Path) -> str:
+    """Tell the state in one line; the shares of open answers are those of the present limit."""
+    classifier = split_estimator(watching.estimator)[1]
+    scores = less_class_offsets(classifier, watching._scores, watching.classes_[watching._codes])
+    is_open, n_first = scores < classifier.offset_, watching.n_reference_
+    shares = f"{100 * is_open[:n_first].mean():.0f} % of the reference are answered open"
+    if watching.n_seen_:
+        shares += f", {100 * is_open[n_first:].mean():.0f} % of the {watching.n_seen_} texts since"
+    if not watching.alarm_:
+        evidence, enough = 10**watching.log10_evidence_, 1 / watching.false_alarm_rate
+        return f"No alarm (evidence {evidence:.2g}, an alarm from {enough:.0f} on): {shares}."
+    named = ", ".join(printable(str(label)) for label in watching.class_alarm_at_)
+    return (
+        f"Alarm since text {watching.alarm_at_}: {shares}{f'; near {named}' if named else ''}. Once you know what "
+        f"came, remove {path}: the next log is then the new reference."
+    )
+
+
+def _write(path: Path, watching: OpenShareMonitor, log: str) -> None:
+    """Write the state all at once."""
+    state = {}
+    for name in watching._state:
+        value = getattr(watching, name)
+        if isinstance(value, np.ndarray):
+            value = {"dtype": value.dtype.str, "shape": value.shape, "values": value.ravel().tolist()}
+        state[name] = value
+    write_file(path, [json.dumps({"format": "skellipsoid monitor", "last_log_sha256": log, "state": state})])
+
+
+def _read(path: Path, model: Any) -> tuple[OpenShareMonitor, str]:
+    """Read the state of a model, and the hash of the last log."""
+    watching = OpenShareMonitor(model)
+    try:
+        stored = json.loads(path.read_bytes())
+        state, last = stored["state"], str(stored["last_log_sha256"])
+        is_same = state["_fingerprint"] == fingerprint(model)
+        for name in OpenShareMonitor._state if is_same else ():
+            value = state[name]
+            if isinstance(value, dict):
+                value = np.array(value["values"], dtype=value["dtype"]).reshape(value["shape"])
+            setattr(watching, name, value)
+        if is_same:
+            check_state(watching)
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
+        msg = f"{str(path)!r} is no state of monitor, or it is damaged; remove it, or pass another --state."
+        raise ValueError(msg) from error
+    if not is_same:
+        msg = (
+            f"The state in {str(path)!r} is of another model, or of another fit of this one, so that scores cannot be "
+            "compared; remove it to begin with a new reference, or pass another --state."
+        )
+        raise ValueError(msg)
+    return watching, last
