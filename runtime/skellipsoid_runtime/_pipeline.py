@@ -9,7 +9,7 @@ import numpy as np
 import onnxruntime
 from numpy.typing import ArrayLike, NDArray
 
-from ._folder import GRAPH, TOKENIZER, TRAINING_FEATURES, read_file, read_manifest
+from ._folder import GRAPH, TOKENIZER, TRAINING_FEATURES, checked_path, read_file, read_manifest
 from ._texts import WINDOW, TextReader, check_texts, length_sorted_pieces, padded
 
 #: Padded tokens in one run of the graph: enough to keep the matrix products busy, few enough for the caches.
@@ -88,9 +88,9 @@ class OnnxPipeline:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = n_threads, 1
         options.log_severity_level = 3
-        self._session = onnxruntime.InferenceSession(
-            read_file(source, GRAPH, manifest), options, providers=["CPUExecutionProvider"]
-        )
+        # By path: of bytes, the session would keep a second copy of the weights.
+        path = str(checked_path(source, GRAPH, manifest))
+        self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Label each sample with a known class, or with ``open_label_``.
@@ -198,8 +198,8 @@ class OnnxPipeline:
             raise ValueError(msg)
         found = self.answers(X)
         columns = {"neighbor": np.array(self._training["texts"], dtype=object)}
-        if self._training["labels"] is not None:
-            columns["neighbor_label"] = np.array(self._training["labels"], dtype=_dtype(self._training["dtype"]))
+        if (labels := self._training["labels"]) is not None:
+            columns["neighbor_label"] = np.array(labels["values"], dtype=_dtype(labels["dtype"]))
         distances, rows = _nearest(kept, found["features"], int(n_neighbors))
         named = {name: values[rows] for name, values in columns.items()} | {"neighbor_distance": distances}
         return {

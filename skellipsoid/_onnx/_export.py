@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 from torch.nn import functional
 
+from .._base import BoundaryOpenSetClassifier
 from .._engine.common.devices import PROCESS_STATE
 from .._engine.common.progress import quiet_libraries
 from .._engine.text.backbone import ACTIVATIONS, TextBackbone
@@ -30,6 +31,7 @@ from .._version import __version__
 from ..persistence._folder import Files, manifest_bytes, sha256, to_disk, write_files
 from ..persistence._save import _explained_failure
 from ._heads import CLASSIFIERS, STEPS, Head, Step, head_of, step_of
+from ._quantize import answers_of, grown, growth_of, quantized, with_affine
 
 #: The names that skellipsoid_runtime reads; a test compares both.
 MANIFEST = "skellipsoid_onnx.json"
@@ -41,7 +43,7 @@ TEXT_MODELS = ("BertModel", "DistilBertModel", "MPNetModel", "RobertaModel")
 _HEAD_BYTES = 2**26
 #: Of a graph in one file.
 _MOST_BYTES = 2**31 - 2**20
-_OPSET = 18
+_OPSET = 20
 _OUTPUTS = ("label", "nearest_class", "score", "margins", "features")
 #: Texts that the graph must answer as the package does before it is written.
 _PROBES = ["one two", "", "a longer text of eight words or so", "\U0001f600"]
@@ -75,7 +77,10 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False) -
     folder : str or Path
         A new or empty folder. It is complete or not there at all.
     quantize : bool, default=False
-        Whether the text model computes with 8-bit integers.
+        Whether the text model computes with 8-bit integers: faster, and a quarter of the size but for the table of
+        words. It needs an encoder that was fitted with ``keep_texts=True``: the distances of the training texts to
+        their class centres are measured with the quantised model. By how much their squares grow, so much the squared
+        radii and the squared held-out distances grow (thresholds of other scores move by the median change).
 
     Raises
     ------
@@ -111,12 +116,18 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False) -
     [0, -1]
     """
     parts = _checked(estimator)
+    if quantize and not hasattr(parts.encoder, "training_texts_"):
+        msg = (
+            "quantize=True measures the quantised text model with the training texts, but the estimator keeps none; fit "
+            "its text encoder with keep_texts=True, or export with quantize=False."
+        )
+        raise TypeError(msg)
     target = Path(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         msg = f"{str(target)!r} exists and is not an empty folder; export into a new folder."
         raise FileExistsError(msg)
     _check_packages()
-    files, manifest = _described(parts)
+    files, manifest = _described(parts, quantize=quantize)
     manifest["sha256"] = {name: sha256(content) for name, content in files.items()}
     files[MANIFEST] = manifest_bytes(manifest)
     _write(target, files)
@@ -199,6 +210,7 @@ class _Graph(nn.Module):
             self.backbone, self.pooling, self.normalize = encoder._backbone.copy(), encoder.pooling, encoder.normalize
             self.backbone.model.eval()
             self.text_model = self.backbone.to(torch.device("cpu")).model
+            self.text_model.transformer.set_attn_implementation("eager")  # the smallest graph
             self.activation = ACTIVATIONS[encoder._activation]()
             weights = encoder.weight_, encoder.bias_
             self.linear = None if weights[0] is None else tuple(map(torch.from_numpy, weights))
@@ -283,37 +295,33 @@ def _quiet() -> Iterator[None]:
                 logger.setLevel(level)
 
 
-def _described(parts: _Parts) -> tuple[Files, dict[str, Any]]:
+def _described(parts: _Parts, *, quantize: bool) -> tuple[Files, dict[str, Any]]:
     """Files of an exported model, and its manifest but for their hashes."""
     encoder, steps, classifier = parts
-    files: Files = {}
-    text: dict[str, Any] | None = None
-    n_features = int(getattr(steps[0] if steps else classifier, "n_features_in_", classifier.n_features_in_))
-    if encoder is not None:
-        stored = encoder._backbone.stored()
-        files[TOKENIZER] = stored.files[TOKENIZER]
-        tokenizer = stored.description["tokenizer"]
-        text = {
-            "max_length": encoder._backbone.longest,
-            "lowers": encoder._backbone.lowers,
-            "truncation_side": tokenizer["truncation_side"],
-            "split_special_tokens": tokenizer["split_special_tokens"],
-            "pad_token_id": encoder._backbone.tokenizer().pad_token_id or 0,
-        }
     graph = (_FeatureGraph if encoder is None else _TextGraph)(parts).eval()
-    files[GRAPH] = _traced(graph, n_features)
-    answers = classifier._possible_answers()
-    training = None
-    if hasattr(encoder, "training_texts_"):
-        training, files[TRAINING_FEATURES] = _kept_texts(encoder, graph)
     held_out = getattr(classifier, "held_out_scores_", None)
+    files: Files = {}
+    text = training = None
+    if encoder is None:
+        n_features = int((steps[0] if steps else classifier).n_features_in_)
+        files[GRAPH] = _traced(graph, n_features)
+    else:
+        n_features = int(classifier.n_features_in_)
+        text, files[TOKENIZER] = _tokenizer(encoder)
+        files[GRAPH] = _traced(graph, n_features)
+        _verify(files[GRAPH], encoder._backbone, graph)
+        kept = _seen(graph, encoder.training_features_) if hasattr(encoder, "training_texts_") else None
+        if quantize:
+            files[GRAPH], kept, held_out = _recalibrated(files[GRAPH], graph, parts, held_out)
+        if kept is not None:
+            training, files[TRAINING_FEATURES] = _training_texts(encoder), _npy(kept)
     manifest = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "skellipsoid_version": __version__,
         "exported": datetime.now(UTC).isoformat(timespec="seconds"),
-        "quantized": False,
-        "answers": _labels(answers),
+        "quantized": quantize,
+        "answers": _labels(classifier._possible_answers()),
         "offset": float(classifier.offset_),
         "class_offsets": classifier.class_offsets_.tolist(),
         "held_out_scores": None if held_out is None else held_out.tolist(),
@@ -323,6 +331,68 @@ def _described(parts: _Parts) -> tuple[Files, dict[str, Any]]:
         "training_texts": training,
     }
     return files, manifest
+
+
+def _tokenizer(encoder: TextFeatures) -> tuple[dict[str, Any], bytes]:
+    """Settings of a tokenizer, and its rules."""
+    stored = encoder._backbone.stored()
+    chosen = stored.description["tokenizer"]
+    settings = {
+        "max_length": encoder._backbone.longest,
+        "lowers": encoder._backbone.lowers,
+        "truncation_side": chosen["truncation_side"],
+        "split_special_tokens": chosen["split_special_tokens"],
+        "pad_token_id": encoder._backbone.tokenizer().pad_token_id or 0,
+    }
+    return settings, stored.files[TOKENIZER]
+
+
+def _seen(graph: _Graph, features: NDArray[np.float32]) -> NDArray[np.float32]:
+    """What the classifier sees of features of the encoder."""
+    rows = torch.from_numpy(features)
+    for step in graph.steps:
+        rows = step(rows)
+    return np.asarray(rows.numpy())
+
+
+def _scored(graph: _Graph, rows: NDArray[np.float32]) -> NDArray[np.floating]:
+    """Scores of what the classifier sees."""
+    return np.asarray(np.concatenate([graph.head.score(part)[1].numpy() for part in torch.from_numpy(rows).split(64)]))
+
+
+def _verify(content: bytes, backbone: TextBackbone, graph: _Graph) -> None:
+    """Raise an error if a graph answers otherwise than the package, which should not happen."""
+    with torch.inference_mode():
+        tokens = [graph.features(torch.tensor([ids]), torch.ones(1, len(ids), dtype=torch.int64)) for ids in backbone.tokenize(_PROBES)]
+        expected = _seen(graph, torch.cat(tokens).numpy())
+    score, features = answers_of(content, backbone, _PROBES)
+    difference = max(np.abs(features - expected).max(), np.abs(score - _scored(graph, expected)).max())
+    if not difference <= _TOLERANCE:
+        msg = (
+            f"The graph of this text model differs from the model itself by {difference:.2g}; export another text model, "
+            "and report this one."
+        )
+        raise TypeError(msg)
+
+
+def _recalibrated(
+    content: bytes, graph: _Graph, parts: _Parts, held_out: NDArray[np.float64] | None
+) -> tuple[bytes, NDArray[np.float32], NDArray[np.float64] | None]:
+    """Quantise the text model of a graph; gives it with what the classifier sees of the training texts, and scores."""
+    encoder: Any = parts.encoder
+    content = quantized(content, "text_model.transformer")
+    before = _scored(graph, _seen(graph, encoder.training_features_))
+    after, features = answers_of(content, encoder._backbone, encoder.training_texts_.tolist())
+    known = np.ones(len(after), dtype=bool)
+    if encoder.training_labels_ is not None:
+        known = np.isin(encoder.training_labels_, parts.classifier.classes_)
+    before, after = before[known], after[known]
+    if not isinstance(parts.classifier, BoundaryOpenSetClassifier):
+        return with_affine(content, ["score"], 1, -float(np.median(after - before))), features, held_out
+    growth = growth_of(before, after)
+    factor = (1 + growth) ** -0.5  # margins are 1 − distance / radius
+    content = with_affine(content, ["score", "margins"], factor, 1 - factor)
+    return content, features, None if held_out is None else grown(held_out, growth)
 
 
 def _labels(values: NDArray[Any]) -> dict[str, Any]:
@@ -335,19 +405,19 @@ def _labels(values: NDArray[Any]) -> dict[str, Any]:
     return {"values": values.tolist(), "dtype": name}
 
 
-def _kept_texts(encoder: Any, graph: _Graph) -> tuple[dict[str, Any], bytes]:
-    """The training texts that an encoder keeps, as JSON, and what the classifier sees of them."""
-    rows = torch.from_numpy(encoder.training_features_)
-    for step in graph.steps:
-        rows = step(rows)
-    content = BytesIO()
-    np.save(content, rows.numpy())
+def _training_texts(encoder: Any) -> dict[str, Any]:
+    """Give the training texts that an encoder keeps, and their labels, as JSON."""
     labels = encoder.training_labels_
-    described: dict[str, Any] = {"texts": encoder.training_texts_.tolist(), "labels": None, "dtype": None}
-    if labels is not None:
-        found = _labels(labels)
-        described |= {"labels": found["values"], "dtype": found["dtype"]}
-    return described, content.getvalue()
+    return {
+        "texts": encoder.training_texts_.tolist(),
+        "labels": None if labels is None else _labels(labels),
+    }
+
+
+def _npy(array: NDArray[Any]) -> bytes:
+    content = BytesIO()
+    np.save(content, array)
+    return content.getvalue()
 
 
 def _write(target: Path, files: Files) -> None:
