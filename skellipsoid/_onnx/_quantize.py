@@ -1,5 +1,9 @@
 """A text model in 8-bit integers, and the size of the boundaries for what it computes."""
 
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -9,9 +13,30 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .._engine.common.devices import PROCESS_STATE
+from .._engine.common.progress import quiet_libraries
 from .._engine.text.backbone import TextBackbone, in_pieces
 
 Floats = NDArray[np.floating]
+
+
+@contextmanager
+def quiet_onnx() -> Iterator[None]:
+    """Silence what the exporter and the quantiser say about themselves, and keep them from setting up logging."""
+    root = logging.getLogger()
+    loggers = {logger: logger.level for logger in map(logging.getLogger, ("torch.onnx", "onnxscript", "onnx_ir"))}
+    handler = logging.NullHandler()
+    with PROCESS_STATE, quiet_libraries(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            root.addHandler(handler)
+            for logger in loggers:
+                logger.setLevel(logging.ERROR)
+            yield
+        finally:
+            root.removeHandler(handler)
+            for logger, level in loggers.items():
+                logger.setLevel(level)
 
 
 def quantized(content: bytes, scope: str) -> bytes:
@@ -30,7 +55,7 @@ def quantized(content: bytes, scope: str) -> bytes:
         scopes = {entry.key: entry.value for entry in node.metadata_props}.get("pkg.torch.onnx.name_scopes", "")
         if node.op_type == "MatMul" and scope in scopes and node.input[1] in weights:
             names.append(node.name)
-    with TemporaryDirectory() as folder:
+    with quiet_onnx(), TemporaryDirectory() as folder:
         path = Path(folder) / "quantized.onnx"
         quantize_dynamic(
             model,
@@ -71,7 +96,7 @@ def grown(margins: Floats, growth: float) -> NDArray[np.float64]:
 
 
 def with_affine(content: bytes, outputs: list[str], factor: float, shift: float) -> bytes:
-    """Multiply outputs of a graph by a number and add another, also for what is computed of them."""
+    """Multiply outputs of a graph by a number and add another; what is compared with a limit is the new number."""
     import onnx
 
     model: Any = onnx.load_from_string(content)
@@ -81,6 +106,9 @@ def with_affine(content: bytes, outputs: list[str], factor: float, shift: float)
     nodes = []
     for node in graph.node:
         nodes.append(node)
+        if node.op_type != "Less":  # or a score that is taken from the margins would change twice
+            for place, name in enumerate(node.input):
+                node.input[place] = f"{name}_before" if name in outputs else name
         for place, name in enumerate(node.output):
             if name in outputs:
                 node.output[place] = f"{name}_before"
