@@ -36,8 +36,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         content = path.read_bytes()
     except OSError as error:
         msg = (
-            f"{str(folder)!r} is not an exported model: its {MANIFEST} cannot be read ({error.strerror}); pass a folder "
-            "that skellipsoid.export_onnx wrote."
+            f"{str(folder)!r} is not an exported model: its {MANIFEST} cannot be read ({error.strerror}); pass a "
+            "folder that skellipsoid.export_onnx wrote."
         )
         raise ValueError(msg) from error
     try:

@@ -104,7 +104,7 @@ class OnnxPipeline:
         -------
         labels : ndarray of shape (n_samples,)
         """
-        return self._answers[self._run(X, "label")["label"]]
+        return np.asarray(self._answers[self._run(X, "label")["label"]])
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.floating]:
         """Knownness of each sample: higher is more known.
@@ -185,9 +185,7 @@ class OnnxPipeline:
             If the model keeps no training texts, or fewer than ``n_neighbors``.
         """
         if self._training is None or self._training_features is None:
-            msg = (
-                "The exported model keeps no training texts; fit the encoder with keep_texts=True and export again."
-            )
+            msg = "The exported model keeps no training texts; fit the encoder with keep_texts=True and export again."
             raise ValueError(msg)
         kept = self._training_features
         if not isinstance(n_neighbors, int | np.integer) or not 0 <= n_neighbors <= len(kept):
@@ -257,7 +255,7 @@ class OnnxPipeline:
             msg = f"X holds values of type {features.dtype}, but features must be numbers; convert them."
             raise ValueError(msg)
         if features.shape[1] != self.n_features_:
-            msg = f"X has {features.shape[1]} features, but the model is expecting {self.n_features_} features as input."
+            msg = f"X has {features.shape[1]} features, but the model is expecting {self.n_features_}; pass as many."
             raise ValueError(msg)
         finite = np.isfinite(features).all(axis=1)
         if not finite.all():

@@ -28,9 +28,7 @@ def check_texts(X: Any) -> list[str]:
         raise ValueError(msg)  # noqa: TRY004 - the contract of all input errors here
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape) != 1:
-        msg = (
-            f"X has the shape {tuple(shape)}, but texts must be one-dimensional; pass one column, such as X['text']."
-        )
+        msg = f"X has the shape {tuple(shape)}, but texts must be one-dimensional; pass one column, such as X['text']."
         raise ValueError(msg)
     if shape is None and not isinstance(X, Sequence):
         msg = f"X is a {type(X).__name__}, but must be a list, tuple, array or Series of strings; pass list(X)."
@@ -90,8 +88,7 @@ class TextReader:
             words = found.word_ids
             last = words[-1] if words else None
             sure = sum(
-                word != last and end <= n_letters - _UNSURE
-                for word, (_, end) in zip(words, found.offsets, strict=True)
+                word != last and end <= n_letters - _UNSURE for word, (_, end) in zip(words, found.offsets, strict=True)
             )
             if sure >= self.longest:
                 return piece

@@ -40,8 +40,10 @@ _OPSET = 20
 _OUTPUTS = ("label", "nearest_class", "score", "margins", "features")
 #: Texts that the graph must answer as the package does before it is written.
 _PROBES = ["one two", "", "a longer text of eight words or so", "\U0001f600"]
-#: Difference between scores of the graph and of the package.
+#: Difference between features, and relative one between scores, of the graph and of the package.
 _TOLERANCE = 1e-3
+#: Rows that are scored at once.
+_AT_ONCE = 64
 
 
 class _Parts(NamedTuple):
@@ -66,7 +68,8 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False) -
         :mod:`skellipsoid.baselines` with a closed form (not those that look at neighbours); or a Pipeline of a text
         encoder of this package whose text model is a BERT, DistilBERT, MPNet or RoBERTa, scikit-learn's
         ``StandardScaler``, ``Normalizer``, ``PCA`` or ``TruncatedSVD``, and such a classifier. Of a fitted search or
-        :class:`TunedOperatingPointCV` the fitted estimator inside is exported. The operating point is part of the graph.
+        :class:`TunedOperatingPointCV` the fitted estimator inside is exported. The operating point is part of the
+        graph.
     folder : str or Path
         A new or empty folder. It is complete or not there at all.
     quantize : bool, default=False
@@ -111,8 +114,8 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False) -
     parts = _checked(estimator)
     if quantize and not hasattr(parts.encoder, "training_texts_"):
         msg = (
-            "quantize=True measures the quantised text model with the training texts, but the estimator keeps none; fit "
-            "its text encoder with keep_texts=True, or export with quantize=False."
+            "quantize=True measures the quantised text model with the training texts, but the estimator keeps none; "
+            "fit its text encoder with keep_texts=True, or export with quantize=False."
         )
         raise TypeError(msg)
     target = Path(folder)
@@ -150,8 +153,8 @@ def _checked(estimator: Any) -> _Parts:
     check_is_fitted(classifier)
     if getattr(classifier, "logit_estimator_", None) is not None:
         msg = (
-            f"The {name} takes its logits from a {type(classifier.logit_estimator_).__name__}, which cannot be exported; "
-            "use estimator=None."
+            f"The {name} takes its logits from a {type(classifier.logit_estimator_).__name__}, which cannot be "
+            "exported; use estimator=None."
         )
         raise TypeError(msg)
     encoder = steps[0] if steps and isinstance(steps[0], TextFeatures) else None
@@ -160,8 +163,8 @@ def _checked(estimator: Any) -> _Parts:
         if type(step) not in STEPS:
             allowed = ", ".join(cls.__name__ for cls in STEPS)
             msg = (
-                f"A {type(step).__name__} cannot be exported; before the classifier there may be a text encoder of this "
-                f"package, and {allowed}."
+                f"A {type(step).__name__} cannot be exported; before the classifier there may be a text encoder of "
+                f"this package, and {allowed}."
             )
             raise TypeError(msg)
         check_is_fitted(step)
@@ -198,28 +201,27 @@ class _Graph(nn.Module):
         self.head: Head = head_of(classifier, self.dtype)
         self.open_code = len(classifier.classes_)
         self.least = torch.from_numpy(classifier.offset_ + classifier.class_offsets_).to(self.dtype)
-        self.pooling = self.backbone = None
+        self.encoder: TextFeatures | None = encoder
+        self.backbone: TextBackbone | None = None
         if encoder is not None:
-            self.backbone, self.pooling, self.normalize = encoder._backbone.copy(), encoder.pooling, encoder.normalize
-            self.backbone.model.eval()
-            self.text_model = self.backbone.to(torch.device("cpu")).model
+            self.backbone = encoder._backbone.copy().to(torch.device("cpu"))
+            self.text_model: Any = self.backbone.model.eval()
             self.text_model.transformer.set_attn_implementation("eager")  # the smallest graph
-            self.activation = ACTIVATIONS[encoder._activation]()
-            weights = encoder.weight_, encoder.bias_
-            self.linear = None if weights[0] is None else tuple(map(torch.from_numpy, weights))
+            self.linear = [torch.from_numpy(each) for each in (encoder.weight_, encoder.bias_) if each is not None]
 
-    def features(self, *inputs: Tensor) -> Tensor:
+    def features(self, inputs: tuple[Tensor, ...]) -> Tensor:
         """Features of the encoder, or those that are given."""
-        if self.backbone is None:
+        if self.encoder is None or self.backbone is None:
             return inputs[0]
-        vectors = self.backbone._forward(*inputs, self.pooling)
-        if self.linear is not None:
-            vectors = self.activation(functional.linear(vectors, *self.linear))
-        return functional.normalize(vectors, dim=1) if self.normalize else vectors
+        ids, mask = inputs
+        vectors = self.backbone._forward(ids, mask, self.encoder.pooling)
+        if self.linear:
+            vectors = ACTIVATIONS[self.encoder._activation]()(functional.linear(vectors, *self.linear))
+        return functional.normalize(vectors, dim=1) if self.encoder.normalize else vectors
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """Give the outputs of the graph."""
-        rows = self.features(*inputs)
+        rows = self.features(inputs)
         for step in self.steps:
             rows = step(rows)
         nearest, score, margins = self.head.score(rows)
@@ -228,37 +230,22 @@ class _Graph(nn.Module):
         return label, nearest, score, margins, rows
 
 
-class _TextGraph(_Graph):
-    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, ...]:
-        """Give the outputs of the graph."""
-        return super().forward(input_ids, attention_mask)
-
-
-class _FeatureGraph(_Graph):
-    def forward(self, features: Tensor) -> tuple[Tensor, ...]:
-        """Give the outputs of the graph."""
-        return super().forward(features)
-
-
 def _traced(graph: _Graph, n_features: int) -> bytes:
     """Give a graph as ONNX, checked."""
     import onnx
 
-    rows = torch.export.Dim("rows")
-    if graph.backbone is None:
-        names, inputs = ["X"], (torch.zeros(3, n_features, dtype=graph.dtype),)
-        shapes: tuple[dict[int, Any], ...] = ({0: rows},)
-    else:
-        names, inputs = ["input_ids", "attention_mask"], (torch.ones(3, 4, dtype=torch.int64),) * 2
-        inputs = inputs[0].clone(), inputs[1].clone()
-        shapes = ({0: rows, 1: torch.export.Dim("tokens")},) * 2
+    inputs: dict[str, Tensor] = {"X": torch.zeros(3, n_features, dtype=graph.dtype)}
+    sizes: dict[int, Any] = {0: torch.export.Dim("rows")}
+    if graph.backbone is not None:
+        inputs = {name: torch.ones(3, 4, dtype=torch.int64) for name in ("input_ids", "attention_mask")}
+        sizes[1] = torch.export.Dim("tokens")
     with quiet_onnx(), torch.no_grad():
         program = torch.onnx.export(
             graph,
-            inputs,
+            tuple(inputs.values()),
             dynamo=True,
-            dynamic_shapes=shapes,
-            input_names=names,
+            dynamic_shapes=((sizes,) * len(inputs),),
+            input_names=[*inputs],
             output_names=list(_OUTPUTS),
             opset_version=_OPSET,
             external_data=False,
@@ -266,17 +253,19 @@ def _traced(graph: _Graph, n_features: int) -> bytes:
         )
     model: Any = program.model_proto  # type: ignore[union-attr]
     if (n_bytes := model.ByteSize()) > _MOST_BYTES:
-        msg = f"The graph takes {n_bytes / 1e9:.1f} GB, but one file of ONNX holds 2; use a smaller text model or fewer axes."
+        msg = (
+            f"The graph takes {n_bytes / 1e9:.1f} GB, but a file of ONNX holds 2 GB; use a smaller text model, or a "
+            "classifier with fewer features."
+        )
         raise TypeError(msg)
     onnx.checker.check_model(model, full_check=True)
-    content: bytes = model.SerializeToString()
-    return content
+    return bytes(model.SerializeToString())
 
 
 def _described(parts: _Parts, *, quantize: bool) -> tuple[Files, dict[str, Any]]:
     """Files of an exported model, and its manifest but for their hashes."""
     encoder, steps, classifier = parts
-    graph = (_FeatureGraph if encoder is None else _TextGraph)(parts).eval()
+    graph = _Graph(parts).eval()
     held_out = getattr(classifier, "held_out_scores_", None)
     files: Files = {}
     text = training = None
@@ -312,7 +301,7 @@ def _described(parts: _Parts, *, quantize: bool) -> tuple[Files, dict[str, Any]]
 
 
 def _tokenizer(encoder: TextFeatures) -> tuple[dict[str, Any], bytes]:
-    """Settings of a tokenizer, and its rules."""
+    """Give the settings of a tokenizer, and its rules."""
     stored = encoder._backbone.stored()
     chosen = stored.description["tokenizer"]
     settings = {
@@ -326,7 +315,7 @@ def _tokenizer(encoder: TextFeatures) -> tuple[dict[str, Any], bytes]:
 
 
 def _seen(graph: _Graph, features: NDArray[np.float32]) -> NDArray[np.float32]:
-    """What the classifier sees of features of the encoder."""
+    """Give what the classifier sees of features of the encoder."""
     rows = torch.from_numpy(features)
     for step in graph.steps:
         rows = step(rows)
@@ -335,20 +324,22 @@ def _seen(graph: _Graph, features: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _scored(graph: _Graph, rows: NDArray[np.float32]) -> NDArray[np.floating]:
     """Scores of what the classifier sees."""
-    return np.asarray(np.concatenate([graph.head.score(part)[1].numpy() for part in torch.from_numpy(rows).split(64)]))
+    parts = np.array_split(rows, -(-len(rows) // _AT_ONCE))
+    return np.concatenate([graph.head.score(torch.from_numpy(part))[1].numpy() for part in parts])
 
 
 def _verify(content: bytes, backbone: TextBackbone, graph: _Graph) -> None:
     """Raise an error if a graph answers otherwise than the package, which should not happen."""
-    with torch.inference_mode():
-        tokens = [graph.features(torch.tensor([ids]), torch.ones(1, len(ids), dtype=torch.int64)) for ids in backbone.tokenize(_PROBES)]
-        expected = _seen(graph, torch.cat(tokens).numpy())
+    with torch.no_grad():
+        inputs = [(ids := torch.tensor([tokens]), torch.ones_like(ids)) for tokens in backbone.tokenize(_PROBES)]
+        expected = _seen(graph, torch.cat([graph.features(each) for each in inputs]).numpy())
     score, features = answers_of(content, backbone, _PROBES)
-    difference = max(np.abs(features - expected).max(), np.abs(score - _scored(graph, expected)).max())
+    scores = _scored(graph, expected)
+    difference = max(np.abs(features - expected).max(), (np.abs(score - scores) / (1 + np.abs(scores))).max())
     if not difference <= _TOLERANCE:
         msg = (
-            f"The graph of this text model differs from the model itself by {difference:.2g}; export another text model, "
-            "and report this one."
+            f"The graph of this text model differs from the model itself by {difference:.2g}; export a model with "
+            "another text model, and report this one."
         )
         raise TypeError(msg)
 

@@ -48,7 +48,9 @@ def quantized(content: bytes, scope: str) -> bytes:
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     model = onnx.load_from_string(content)
-    model.metadata_props.add(key="onnx.quant.pre_process", value="onnxruntime.quant")  # it is: the exporter folds constants
+    model.metadata_props.add(
+        key="onnx.quant.pre_process", value="onnxruntime.quant"
+    )  # it is: the exporter folds constants
     weights = {tensor.name for tensor in model.graph.initializer}
     names = []
     for node in model.graph.node:
@@ -118,5 +120,4 @@ def with_affine(content: bytes, outputs: list[str], factor: float, shift: float)
     del graph.node[:]
     graph.node.extend(nodes)
     onnx.checker.check_model(model, full_check=True)
-    changed: bytes = model.SerializeToString()
-    return changed
+    return bytes(model.SerializeToString())

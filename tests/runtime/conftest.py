@@ -17,14 +17,19 @@ CONFIGS = {
 
 @pytest.fixture(scope="session")
 def build_kind(tiny_model, tmp_path_factory):
-    """Build a random text model of a kind, with the tokenizer of the tiny BERT: ``build_kind(name)``; gives the folder."""
+    """Build a random text model of a kind, with the tiny BERT's tokenizer: ``build_kind(name)``; gives the folder."""
 
     def build(kind):
         import torch
         import transformers
 
         tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_model)
-        more = {"pad_token_id": 0, "vocab_size": len(tokenizer), "initializer_range": 0.2, "max_position_embeddings": 66}
+        more = {
+            "pad_token_id": 0,
+            "vocab_size": len(tokenizer),
+            "initializer_range": 0.2,
+            "max_position_embeddings": 66,
+        }
         config = getattr(transformers, f"{kind}Config")(**CONFIGS[kind] | more)
         folder = tmp_path_factory.mktemp("models") / kind
         with torch.random.fork_rng(devices=[]):

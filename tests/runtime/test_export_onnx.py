@@ -155,10 +155,16 @@ def test_a_pipeline_with_a_head_a_scaler_and_offsets(pipeline, exported, texts, 
     np.testing.assert_allclose(model.known_p_value(new), pipeline[-1].known_p_value(features))
 
 
-def test_pooling_of_the_model_and_a_function_after_the_layer(build_kind, texts, labels, tmp_path):
-    encoder = baselines.CrossEntropyTextEncoder(
-        build_kind("Bert"), finetune="head", max_iter=2, pooling="model", random_state=0
-    )
+@pytest.mark.parametrize(
+    ("cls", "options"),
+    [
+        (SupConTextEncoder, {"pooling": "model", "normalize": False}),
+        (baselines.CrossEntropyTextEncoder, {}),
+    ],
+    ids=["its own pooling, any length", "an activation"],
+)
+def test_what_follows_the_text_model_is_part_of_the_graph(cls, options, tiny_model, texts, labels, tmp_path):
+    encoder = cls(tiny_model, finetune="head", max_iter=2, random_state=0, **options)
     pipe = make_pipeline(encoder, baselines.MahalanobisClassifier()).fit(texts, labels)
     found = exported_model(pipe, tmp_path).answers(texts)
     np.testing.assert_allclose(found["features"], pipe[0].transform(texts), atol=1e-5)
