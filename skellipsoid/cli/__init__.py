@@ -13,9 +13,14 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
+from .._engine.common.imports import without_collection
 from ._options import build_parser
+
+#: Modules of the commands that are not named as they are.
+_MODULE_OF = {"add": "change", "remove": "change", "merge": "change", "predict": "use", "evaluate": "use"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -79,34 +84,10 @@ def _tidy_termination() -> Iterator[None]:
 
 
 def _run(options: argparse.Namespace) -> None:
-    if options.command == "demo":
-        from ._demo import demo
-
-        demo(options)
-    elif options.command == "train":
-        from ._train import train
-
-        train(options)
-    elif options.command == "compare":
-        from ._compare import compare
-
-        compare(options)
-    elif options.command == "traffic":
-        from ._traffic import traffic
-
-        traffic(options)
-    elif options.command in ("add", "remove", "merge"):
-        from . import _change
-
-        getattr(_change, options.command)(options)
-    elif options.command == "bench":
-        from ._bench import bench
-
-        bench(options)
-    else:
-        from . import _use
-
-        _use.predict(options) if options.command == "predict" else _use.evaluate(options)
+    module = _MODULE_OF.get(options.command, options.command)
+    with without_collection():
+        command = getattr(import_module(f"._{module}", __name__), options.command)
+    command(options)
 
 
 @contextmanager
