@@ -54,7 +54,8 @@ def main():
         "memory": memory,
     }
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", help=f"of {', '.join([*parts, 'versions', 'start'])} (default: all but the last two)")
+    named = ", ".join([*parts, "versions", "start"])
+    parser.add_argument("parts", nargs="*", help=f"of {named} (default: all but the last two)")
     parser.add_argument("--other", type=Path, help="another checkout of this package, for 'versions' and 'start'")
     options = parser.parse_args()
     for name in options.parts or parts:
@@ -251,7 +252,7 @@ def once():
 
 
 def start(other, repeats=10):
-    """Processes of this checkout and another one, in turns, until they have answered and ended."""
+    """Time processes until they have answered and ended, of another checkout and this one, in turns."""
     with tempfile.TemporaryDirectory() as parent:
         save_text_model(parent + "/model")
         load_and_answer = "import sys, skellipsoid; skellipsoid.load(sys.argv[1]).predict(['where is my parcel'])"

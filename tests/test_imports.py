@@ -86,9 +86,8 @@ def test_an_import_does_not_wait_for_the_garbage_collector(fresh_python, setting
 
 
 def test_the_garbage_collector_works_again_after_an_import_that_failed():
-    with pytest.raises(ImportError), without_collection():
-        assert not gc.isenabled()
-        raise ImportError
+    with pytest.raises(ImportError, match="False"), without_collection():
+        raise ImportError(gc.isenabled())
     assert gc.isenabled()
 
 
