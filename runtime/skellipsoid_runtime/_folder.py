@@ -1,0 +1,85 @@
+"""The folder of an exported model: a manifest, and the files that it names by SHA-256."""
+
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from ._version import __version__
+
+MANIFEST = "skellipsoid_onnx.json"
+FORMAT, FORMAT_VERSION = "skellipsoid-onnx", 1
+GRAPH, TOKENIZER, TRAINING_FEATURES = "model.onnx", "tokenizer.json", "training_features.npy"
+_FIRST_LINE = re.compile(rb'\{"manifest_sha256": "([0-9a-f]{64})",\n')
+_KEYS = {
+    *("manifest_sha256", "format", "format_version", "skellipsoid_version", "exported", "quantized", "sha256"),
+    *("answers", "offset", "class_offsets", "held_out_scores", "n_features", "rows_at_once", "text", "training_texts"),
+}
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Read the manifest of an exported model, checked as far as to know that ``export_onnx`` wrote it.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such folder.
+    ValueError
+        If it holds no exported model, one of another format version, or a damaged one.
+    """
+    if not folder.exists():
+        msg = f"There is no folder {str(folder)!r}; check the path of the exported model."
+        raise FileNotFoundError(msg)
+    path = folder / MANIFEST
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        msg = (
+            f"{str(folder)!r} is not an exported model: its {MANIFEST} cannot be read ({error.strerror}); pass a folder "
+            "that skellipsoid.export_onnx wrote."
+        )
+        raise ValueError(msg) from error
+    try:
+        manifest = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        msg = f"{str(path)!r} is damaged ({error}); export the model again or take a copy of it."
+        raise ValueError(msg) from error
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        msg = f"{str(path)!r} was not written by skellipsoid.export_onnx; pass a folder that it wrote."
+        raise ValueError(msg)
+    version = manifest.get("format_version")
+    if type(version) is not int or version != FORMAT_VERSION:
+        msg = (
+            f"The model in {str(folder)!r} has format version {str(version)[:80]}, this skellipsoid-runtime "
+            f"({__version__}) reads version {FORMAT_VERSION}; it was exported by skellipsoid "
+            f"{str(manifest.get('skellipsoid_version'))[:80]}, install that version of skellipsoid-runtime."
+        )
+        raise ValueError(msg)
+    first = _FIRST_LINE.match(content)
+    if first is None or hashlib.sha256(content[first.end() :]).hexdigest() != first[1].decode():
+        msg = f"{str(path)!r} is damaged (its SHA-256 differs); export the model again or take a copy of it."
+        raise ValueError(msg)
+    if unknown := sorted(manifest.keys() ^ _KEYS):
+        msg = f"{str(path)!r} is damaged ({unknown[0]!r} is unknown or missing); do not trust this model."
+        raise ValueError(msg)
+    return manifest
+
+
+def read_file(folder: Path, name: str, manifest: dict[str, Any]) -> bytes:
+    """Read a file of an exported model.
+
+    Raises
+    ------
+    ValueError
+        If it is missing, or is not the one that was exported.
+    """
+    try:
+        content = (folder / name).read_bytes()
+    except OSError as error:
+        msg = f"The model in {str(folder)!r} lacks its file {name!r} ({error.strerror}); take a complete copy of it."
+        raise ValueError(msg) from error
+    if hashlib.sha256(content).hexdigest() != manifest["sha256"].get(name):
+        msg = f"The file {name!r} of the model in {str(folder)!r} is damaged (its SHA-256 differs); copy it again."
+        raise ValueError(msg)
+    return content

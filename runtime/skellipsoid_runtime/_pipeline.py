@@ -1,0 +1,289 @@
+"""A model that was exported, as an object that answers."""
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+from numpy.typing import ArrayLike, NDArray
+
+from ._folder import GRAPH, TOKENIZER, TRAINING_FEATURES, read_file, read_manifest
+from ._texts import WINDOW, TextReader, check_texts, length_sorted_pieces, padded
+
+#: Padded tokens in one run of the graph: enough to keep the matrix products busy, few enough for the caches.
+PIECE_TOKENS = 512
+
+
+class OnnxPipeline:
+    """A model that :func:`skellipsoid.export_onnx` wrote.
+
+    Several threads can use one object.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Folder of the exported model. Only the files that its manifest names are read, and only if their SHA-256 is
+        right.
+    n_threads : int, default=1
+        Threads of a single call. In a server with several clients, 1 is fastest.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The known classes.
+    open_label_ : int, float or str
+        What ``predict`` answers for open.
+    offset_ : float
+    class_offsets_ : ndarray of shape (n_classes,)
+        The operating point: a sample is open if its score is below the sum of both for its class. It is part of the
+        graph; to move it, export again.
+    held_out_scores_ : ndarray of shape (n_held_out,) or None
+        What ``known_p_value`` compares scores with.
+    takes_texts : bool
+        Whether the model takes texts, or features.
+    n_features_ : int
+        Number of features that the graph computes of a text, or takes.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such folder.
+    ValueError
+        If it holds no exported model, one of another format version, or a damaged one.
+
+    Examples
+    --------
+    >>> from skellipsoid_runtime import OnnxPipeline
+    >>> model = OnnxPipeline("my-model-onnx")  # doctest: +SKIP
+    >>> model.predict(["what is my balance", "tell me a joke"])  # doctest: +SKIP
+    array(['balance', '-1'], dtype='<U7')
+    """
+
+    def __init__(self, folder: str | Path, *, n_threads: int = 1) -> None:
+        if not isinstance(n_threads, int) or isinstance(n_threads, bool) or n_threads < 1:
+            msg = f"n_threads={n_threads!r} is not possible; use a whole number from 1 on."
+            raise ValueError(msg)
+        source = Path(folder)
+        manifest = read_manifest(source)
+        answers = manifest["answers"]
+        self._answers = np.array(answers["values"], dtype=_dtype(answers["dtype"]))
+        self.classes_: NDArray[Any] = self._answers[:-1]
+        self.open_label_ = answers["values"][-1]
+        self.offset_ = float(manifest["offset"])
+        self.class_offsets_ = np.array(manifest["class_offsets"], dtype=np.float64)
+        scores = manifest["held_out_scores"]
+        self.held_out_scores_ = None if scores is None else np.array(scores, dtype=np.float64)
+        self.n_features_ = int(manifest["n_features"])
+        self._rows_at_once = int(manifest["rows_at_once"])
+        text = manifest["text"]
+        self.takes_texts = text is not None
+        self._reader = None if text is None else TextReader(read_file(source, TOKENIZER, manifest), text)
+        self._training = manifest["training_texts"]
+        self._training_features = None
+        if self._training is not None:
+            content = read_file(source, TRAINING_FEATURES, manifest)
+            self._training_features = np.load(io.BytesIO(content), allow_pickle=False)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = n_threads, 1
+        options.log_severity_level = 3
+        self._session = onnxruntime.InferenceSession(
+            read_file(source, GRAPH, manifest), options, providers=["CPUExecutionProvider"]
+        )
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Label each sample with a known class, or with ``open_label_``.
+
+        Parameters
+        ----------
+        X : sequence of str, or array-like of shape (n_samples, n_features)
+            Texts, or features for a model that takes them.
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        return self._answers[self._run(X, "label")["label"]]
+
+    def score_samples(self, X: ArrayLike) -> NDArray[np.floating]:
+        """Knownness of each sample: higher is more known.
+
+        Parameters
+        ----------
+        X : sequence of str, or array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+        """
+        return self._run(X, "score")["score"]
+
+    def known_p_value(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Conformal p-value of the hypothesis that a sample is of a known class.
+
+        Parameters
+        ----------
+        X : sequence of str, or array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        p_values : ndarray of shape (n_samples,)
+            Small: few known samples have such a low score.
+
+        Raises
+        ------
+        ValueError
+            If the model has no held-out scores to compare with.
+        """
+        if self.held_out_scores_ is None:
+            msg = (
+                "The exported model has no held-out scores to compare with; export an EllipsoidOpenSetClassifier that "
+                "was fitted with at least two different samples of some class."
+            )
+            raise ValueError(msg)
+        return self._p_values(self._run(X, "score")["score"])
+
+    def answers(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
+        """All answers at once: the text model runs once for them.
+
+        Parameters
+        ----------
+        X : sequence of str, or array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        answers : dict
+            Arrays, one row for each sample: ``label`` (of ``predict``), ``nearest_class`` (never open), ``score``,
+            ``margins`` (n_samples, n_classes), ``features`` (n_samples, n_features) that the classifier sees, and
+            ``p_value`` if the model has held-out scores.
+        """
+        found = self._run(X, "label", "nearest_class", "score", "margins", "features")
+        found["label"] = self._answers[found["label"]]
+        found["nearest_class"] = self.classes_[found["nearest_class"]]
+        if self.held_out_scores_ is not None:
+            found["p_value"] = self._p_values(found["score"])
+        return found
+
+    def explain_nearest(self, X: ArrayLike, *, n_neighbors: int = 3) -> dict[str, NDArray[Any]]:
+        """Name the training texts that are nearest to each text.
+
+        Parameters
+        ----------
+        X : sequence of str
+        n_neighbors : int, default=3
+
+        Returns
+        -------
+        explanation : dict
+            Arrays of shape (n_samples,), as of :func:`skellipsoid.explain`: ``text``, ``answer``, ``nearest_class``,
+            ``margin``, ``neighbor_1`` …, ``neighbor_label_1`` … (if labels were kept), ``neighbor_distance_1`` ….
+
+        Raises
+        ------
+        ValueError
+            If the model keeps no training texts, or fewer than ``n_neighbors``.
+        """
+        if self._training is None or self._training_features is None:
+            msg = (
+                "The exported model keeps no training texts; fit the encoder with keep_texts=True and export again."
+            )
+            raise ValueError(msg)
+        kept = self._training_features
+        if not isinstance(n_neighbors, int | np.integer) or not 0 <= n_neighbors <= len(kept):
+            msg = (
+                f"n_neighbors={n_neighbors!r} is not possible; use a whole number from 0 to {len(kept)}, the number of "
+                "rows to look in."
+            )
+            raise ValueError(msg)
+        found = self.answers(X)
+        columns = {"neighbor": np.array(self._training["texts"], dtype=object)}
+        if self._training["labels"] is not None:
+            columns["neighbor_label"] = np.array(self._training["labels"], dtype=_dtype(self._training["dtype"]))
+        distances, rows = _nearest(kept, found["features"], int(n_neighbors))
+        named = {name: values[rows] for name, values in columns.items()} | {"neighbor_distance": distances}
+        return {
+            "text": np.array(check_texts(X), dtype=object),
+            "answer": found["label"],
+            "nearest_class": found["nearest_class"],
+            "margin": found["score"],
+            **{f"{name}_{i + 1}": values[:, i] for name, values in named.items() for i in range(int(n_neighbors))},
+        }
+
+    def _p_values(self, scores: NDArray[np.floating]) -> NDArray[np.float64]:
+        held_out = np.empty(0) if self.held_out_scores_ is None else self.held_out_scores_
+        as_low = np.searchsorted(held_out, scores, side="right")
+        return np.asarray((1 + as_low) / (len(held_out) + 1))
+
+    def _run(self, X: Any, *outputs: str) -> dict[str, NDArray[Any]]:
+        """Give outputs of the graph for all samples, by name."""
+        parts: list[tuple[NDArray[np.int64], list[NDArray[Any]]]] = []
+        n_rows = 0
+        for rows, inputs in self._pieces(X):
+            parts.append((rows, self._session.run(list(outputs), inputs)))
+            n_rows += len(rows)
+        found = {}
+        for number, name in enumerate(outputs):
+            values = np.empty((n_rows, *parts[0][1][number].shape[1:]), dtype=parts[0][1][number].dtype)
+            for rows, part in parts:
+                values[rows] = part[number]
+            found[name] = values
+        return found
+
+    def _pieces(self, X: Any) -> Iterator[tuple[NDArray[np.int64], dict[str, NDArray[Any]]]]:
+        """Rows and inputs of each run of the graph."""
+        if self._reader is None:
+            features = self._check_features(X)
+            for start in range(0, len(features), self._rows_at_once):
+                rows = np.arange(start, min(start + self._rows_at_once, len(features)))
+                yield rows, {"features": features[rows].astype(np.float64, copy=False)}
+            return
+        texts = check_texts(X)
+        for start in range(0, len(texts), WINDOW):
+            tokens = self._reader.tokens(texts[start : start + WINDOW])
+            lengths = np.fromiter(map(len, tokens), np.int64, len(tokens))
+            for piece in length_sorted_pieces(lengths, PIECE_TOKENS, self._rows_at_once):
+                yield start + piece, padded([tokens[i] for i in piece], self._reader.padding)
+
+    def _check_features(self, X: Any) -> NDArray[Any]:
+        if X is None or isinstance(X, str | bytes):
+            msg = f"X is a {type(X).__name__}, but must be a table of features; pass an array of two dimensions."
+            raise ValueError(msg)
+        features = np.asarray(X)
+        if features.ndim != 2 or not len(features):
+            msg = f"X has the shape {features.shape}, but must be a table of at least one row; pass one row per sample."
+            raise ValueError(msg)
+        if features.dtype.kind not in "biuf":
+            msg = f"X holds values of type {features.dtype}, but features must be numbers; convert them."
+            raise ValueError(msg)
+        if features.shape[1] != self.n_features_:
+            msg = f"X has {features.shape[1]} features, but the model is expecting {self.n_features_} features as input."
+            raise ValueError(msg)
+        finite = np.isfinite(features).all(axis=1)
+        if not finite.all():
+            msg = f"Row {int(np.argmin(finite))} of X holds NaN or infinity; fill or drop such rows first."
+            raise ValueError(msg)
+        return features
+
+
+def _dtype(name: str) -> Any:
+    return np.dtypes.StringDType() if name == "T" else np.dtype(name)
+
+
+def _nearest(
+    candidates: NDArray[Any], features: NDArray[Any], n_neighbors: int
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Distances and numbers of the nearest candidates, nearest first, (n_samples, n_neighbors)."""
+    # Differences from the median: distances are found by squares, which are rounding alone far from 0.
+    centre = np.median(candidates.astype(np.float64), axis=0)
+    others, squares = candidates - centre, np.square(candidates - centre).sum(axis=1)
+    distances = np.empty((len(features), n_neighbors))
+    rows = np.empty((len(features), n_neighbors), dtype=np.int64)
+    if not n_neighbors:
+        return distances, rows
+    for i, point in enumerate(features - centre):
+        near = np.argpartition(squares - 2 * (others @ point), n_neighbors - 1)[:n_neighbors]
+        exact = np.linalg.norm(others[near] - point, axis=1)
+        order = np.argsort(exact, kind="stable")
+        distances[i], rows[i] = exact[order], near[order]
+    return distances, rows

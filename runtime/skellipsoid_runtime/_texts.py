@@ -1,0 +1,120 @@
+"""Texts to token ids: the checks and the tokenizer of the package, and no more of a long text than counts."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+#: Letters of a text that are read at first for each token that counts. Usual texts have four to six.
+_LETTERS_PER_TOKEN = 32
+#: Letters at the end of a piece of a text whose tokens may change with what follows.
+_UNSURE = 200
+#: Texts tokenised at once, so that memory does not grow with their number.
+WINDOW = 8192
+
+
+def check_texts(X: Any) -> list[str]:
+    """Check that ``X`` is a non-empty sequence of strings, and give it as a list.
+
+    Raises
+    ------
+    ValueError
+        One sentence that names what was found and what to pass: those of skellipsoid, which a test compares.
+    """
+    if isinstance(X, str | bytes):
+        msg = f"X is one {type(X).__name__}, but must be a sequence of strings; pass [text] for a single text."
+        raise ValueError(msg)  # noqa: TRY004 - the contract of all input errors here
+    shape = getattr(X, "shape", None)
+    if shape is not None and len(shape) != 1:
+        msg = (
+            f"X has the shape {tuple(shape)}, but texts must be one-dimensional; pass one column, such as X['text']."
+        )
+        raise ValueError(msg)
+    if shape is None and not isinstance(X, Sequence):
+        msg = f"X is a {type(X).__name__}, but must be a list, tuple, array or Series of strings; pass list(X)."
+        raise ValueError(msg)
+    texts = list(X)
+    if not texts:
+        msg = "X is empty, but must hold at least one text; check how the texts were selected."
+        raise ValueError(msg)
+    for position, text in enumerate(texts):
+        if not isinstance(text, str):
+            msg = (
+                f"X[{position}] is {text!r} of type {type(text).__name__}, but every text must be a str; "
+                "drop or fill missing texts and decode bytes first."
+            )
+            raise ValueError(msg)  # noqa: TRY004
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            msg = (
+                f"X[{position}] is {text[:80]!r}, which holds half of a character (a lone surrogate) and is no "
+                'valid Unicode; decode it correctly, or replace it with text.encode("utf-8", "replace").decode().'
+            )
+            raise ValueError(msg) from None
+    return [str(text) for text in texts]
+
+
+class TextReader:
+    """The tokenizer of an exported model."""
+
+    def __init__(self, rules: bytes, settings: dict[str, Any]) -> None:
+        self._whole = Tokenizer.from_str(rules.decode())  # counts every token of a piece of a text
+        self._cut = Tokenizer.from_str(rules.decode())
+        self.longest: int = settings["max_length"]
+        self.padding: int = settings["pad_token_id"]
+        self._lowers: bool = settings["lowers"]
+        self._bounded = settings["truncation_side"] == "right"
+        for rules_of in (self._whole, self._cut):
+            rules_of.encode_special_tokens = settings["split_special_tokens"]
+        self._cut.enable_truncation(self.longest, direction=settings["truncation_side"])
+
+    def tokens(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text, special tokens included, truncated to ``longest``, not padded."""
+        given = [text.lower() for text in texts] if self._lowers else list(texts)
+        if self._bounded:
+            given = [self._beginning(text) for text in given]
+        return [encoding.ids for encoding in self._cut.encode_batch_fast(given)]
+
+    def _beginning(self, text: str) -> str:
+        """Give as much of a text as determines its first ``longest`` tokens: a longer text takes no more time."""
+        n_letters = _LETTERS_PER_TOKEN * self.longest
+        while n_letters < len(text):
+            piece = text[:n_letters]
+            found = self._whole.encode(piece, add_special_tokens=False)
+            words = found.word_ids
+            last = words[-1] if words else None
+            sure = sum(
+                word != last and end <= n_letters - _UNSURE
+                for word, (_, end) in zip(words, found.offsets, strict=True)
+            )
+            if sure >= self.longest:
+                return piece
+            n_letters *= 2
+        return text
+
+
+def padded(tokens: Sequence[Sequence[int]], padding: int) -> dict[str, NDArray[np.int64]]:
+    """Token ids and the mask of some texts, as the graph takes them."""
+    longest = max(map(len, tokens))
+    ids = np.full((len(tokens), longest), padding, dtype=np.int64)
+    mask = np.zeros_like(ids)
+    for row, own in enumerate(tokens):
+        ids[row, : len(own)] = own
+        mask[row, : len(own)] = 1
+    return {"input_ids": ids, "attention_mask": mask}
+
+
+def length_sorted_pieces(lengths: NDArray[np.int64], most_tokens: int, most_rows: int) -> list[NDArray[np.int64]]:
+    """Group texts of similar length into pieces of a bounded padded size (or one text) and a bounded number of rows."""
+    order = np.argsort(lengths, kind="stable")
+    pieces, start = [], 0
+    for stop in range(1, len(order) + 1):
+        # Sorted: the last text is the longest of its piece.
+        n_rows = stop + 1 - start
+        if stop == len(order) or n_rows > most_rows or n_rows * lengths[order[stop]] > most_tokens:
+            pieces.append(order[start:stop])
+            start = stop
+    return pieces
