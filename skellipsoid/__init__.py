@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ._explain import explain
     from ._llm_encoder import LLMTextEncoder
     from ._monitor import OpenShareMonitor
+    from ._onnx import export_onnx
     from ._operating_point import TunedOperatingPointCV, set_operating_point
     from ._prompt import PromptOpenSetClassifier
     from ._traffic import estimate_open_share, predict_open_proba
@@ -47,6 +48,7 @@ __all__ = [
     "discover_classes",
     "estimate_open_share",
     "explain",
+    "export_onnx",
     "load",
     "merge_classes",
     "metrics",
@@ -78,6 +80,7 @@ _MODULE_OF = {
     "discover_classes": "_discovery",
     "estimate_open_share": "_traffic",
     "explain": "_explain",
+    "export_onnx": "_onnx",
     "load": "persistence",
     "merge_classes": "_changes",
     "predict_open_proba": "_traffic",

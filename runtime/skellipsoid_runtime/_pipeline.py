@@ -236,7 +236,7 @@ class OnnxPipeline:
             features = self._check_features(X)
             for start in range(0, len(features), self._rows_at_once):
                 rows = np.arange(start, min(start + self._rows_at_once, len(features)))
-                yield rows, {"features": features[rows].astype(np.float64, copy=False)}
+                yield rows, {"X": features[rows].astype(np.float64, copy=False)}
             return
         texts = check_texts(X)
         for start in range(0, len(texts), WINDOW):

@@ -149,7 +149,7 @@ class PaddedFactors(NamedTuple):
     def all_norms(self, features: Tensor, centroids: Tensor) -> Tensor:
         """‖A_k (z − c_k)‖₂ of every sample for every class, (n_samples, n_classes)."""
         at_once, found = len(centroids), []
-        if features.device.type == "cpu":
+        if features.device.type == "cpu" and not torch.compiler.is_compiling():  # an exported graph has any batch size
             at_once = max(1, BLOCK_BYTES // max(1, features.numel() * features.element_size()))
         for bucket, members in zip(self.axes.buckets, self.axes.members, strict=True):
             for first in range(0, len(members), at_once):
@@ -160,8 +160,8 @@ class PaddedFactors(NamedTuple):
                 squares = along.square_() @ bucket.weights[some, :n_axes]
                 residual = None if self.residual is None else self.residual[own].unsqueeze(1)
                 found.append(_norms(offsets, squares, residual))
-        by_class = features.new_empty(len(centroids), len(features))
-        return by_class.index_copy_(0, torch.cat(self.axes.members), torch.cat(found)).T
+        by_bucket = torch.cat(found)
+        return (by_bucket if len(self.axes.members) == 1 else by_bucket[torch.cat(self.axes.members).argsort()]).T
 
 
 def _norms(offsets: Tensor, squares: Tensor, residual: Tensor | None) -> Tensor:
