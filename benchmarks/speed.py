@@ -8,6 +8,7 @@ python benchmarks/speed.py serving      # a saved text model in a new process: m
 python benchmarks/speed.py encoder      # fine-tuning and encoding, against sentence-transformers
 python benchmarks/speed.py memory       # peak memory of predict against the number of rows
 python benchmarks/speed.py versions --other FOLDER    # fit and predict, beside another checkout of this package
+python benchmarks/speed.py start --other FOLDER       # a new process to its first answer, beside another checkout
 """
 
 import argparse
@@ -53,13 +54,16 @@ def main():
         "memory": memory,
     }
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", help=f"of {', '.join([*parts, 'versions'])} (default: all but the last)")
-    parser.add_argument("--other", type=Path, help="another checkout of this package, for the part 'versions'")
+    named = ", ".join([*parts, "versions", "start"])
+    parser.add_argument("parts", nargs="*", help=f"of {named} (default: all but the last two)")
+    parser.add_argument("--other", type=Path, help="another checkout of this package, for 'versions' and 'start'")
     options = parser.parse_args()
     for name in options.parts or parts:
         print(f"\n{name}")
         if name == "versions":
             versions(options.other)
+        elif name == "start":
+            start(options.other)
         elif name == "once":
             once()
         else:
@@ -247,13 +251,49 @@ def once():
     print(json.dumps(found))
 
 
-def serving():
-    """Memory, latency and throughput of a saved text model in a new process, as a server has it."""
+def start(other, repeats=10):
+    """Time processes until they have answered and ended, of another checkout and this one, in turns."""
+    with tempfile.TemporaryDirectory() as parent:
+        save_text_model(parent + "/model")
+        load_and_answer = "import sys, skellipsoid; skellipsoid.load(sys.argv[1]).predict(['where is my parcel'])"
+        works = {
+            "load, one answer": ["-c", load_and_answer, parent + "/model"],
+            "skellipsoid predict": ["-m", "skellipsoid", "predict", "--model", parent + "/model"],
+            "skellipsoid --help": ["-m", "skellipsoid", "--help"],
+        }
+        folders = {"other": Path(other), "this": Path(__file__).parents[1]}
+        found = {(what, name): [] for what in works for name in folders}
+        for repeat in range(repeats + 1):  # the first one compiles and fills the system's cache
+            for (what, name), seconds in found.items():
+                environment = os.environ | {"PYTHONPATH": str(folders[name].resolve())}
+                begin, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
+                subprocess.run(
+                    [sys.executable, *works[what]],
+                    env=environment,
+                    input=b"where is my parcel",
+                    capture_output=True,
+                    check=True,
+                )
+                after = resource.getrusage(resource.RUSAGE_CHILDREN)
+                cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+                if repeat:
+                    seconds.append((cpu, time.perf_counter() - begin))
+    for (what, name), seconds in found.items():
+        cpu, wall = (statistics.median(column) for column in zip(*seconds, strict=True))
+        print(f"  {what:20} {name:6} {cpu:6.2f} s of CPU, {wall:6.2f} s, medians of {repeats}")
+
+
+def save_text_model(folder):
+    """Fit the default Pipeline on the shipped intents and save it."""
     train = datasets.load_assistant_intents(subset="train")
     pipe = Pipeline([("enc", SupConTextEncoder(random_state=0)), ("clf", EllipsoidOpenSetClassifier(random_state=0))])
-    pipe.fit(train.data, train.target)
+    save(pipe.fit(train.data, train.target), folder)
+
+
+def serving():
+    """Memory, latency and throughput of a saved text model in a new process, as a server has it."""
     with tempfile.TemporaryDirectory() as parent:
-        save(pipe, parent + "/model")
+        save_text_model(parent + "/model")
         process = multiprocessing.get_context("spawn").Process(target=serve, args=(parent + "/model",))
         process.start()
         process.join()

@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ._engine.common.imports import without_collection
 from ._version import __version__
 
 if TYPE_CHECKING:
@@ -92,12 +93,14 @@ _MODULES = ("baselines", "benchmark", "dask", "datasets", "metrics", "model_sele
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(f".{name}", __name__)
-    if name not in _MODULE_OF:
+    if name not in _MODULE_OF and name not in _MODULES:
         msg = f"module {__name__!r} has no attribute {name!r}"
         raise AttributeError(msg)
-    value = getattr(import_module(f".{_MODULE_OF[name]}", __name__), name)
+    with without_collection():
+        module = import_module(f".{_MODULE_OF.get(name, name)}", __name__)
+    if name in _MODULES:
+        return module
+    value = getattr(module, name)
     globals()[name] = value
     return value
 

@@ -1,11 +1,13 @@
 """Promise: importing the package is cheap and changes nothing, and the engine knows no estimator."""
 
 import ast
+import gc
 from pathlib import Path
 
 import pytest
 
 import skellipsoid
+from skellipsoid._engine.common.imports import without_collection
 
 ENGINE = sorted((Path(skellipsoid.__file__).parent / "_engine").rglob("*.py"))
 
@@ -68,6 +70,25 @@ def test_import_leaves_random_state_threads_and_warnings_alone(fresh_python):
         "print(state() == before, list(warnings.filters) == filters)"
     )
     assert fresh_python(script).stdout.split() == ["True", "True"]
+
+
+@pytest.mark.parametrize("setting", ["enable", "disable"])
+def test_an_import_does_not_wait_for_the_garbage_collector(fresh_python, setting):
+    script = (
+        "import gc, sys, skellipsoid\n"
+        "getattr(gc, sys.argv[1])()\n"
+        "phases = []\n"
+        "gc.callbacks.append(lambda phase, info: phases.append(phase))\n"
+        "skellipsoid.load\n"
+        "print(phases.count('start') < 10, gc.isenabled())"
+    )
+    assert fresh_python(script, setting).stdout.split() == ["True", str(setting == "enable")]
+
+
+def test_the_garbage_collector_works_again_after_an_import_that_failed():
+    with pytest.raises(ImportError, match="False"), without_collection():
+        raise ImportError(gc.isenabled())
+    assert gc.isenabled()
 
 
 def imported_names(source, package):

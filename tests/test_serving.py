@@ -1,6 +1,7 @@
 """The guide's server: the command that the guide shows, answering real HTTP requests."""
 
 import json
+import os
 import re
 import signal
 import socket
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 from sklearn.pipeline import Pipeline
 
-from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, save
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, export_onnx, save
 
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
@@ -61,11 +62,32 @@ def start(folder, port, environment):
 
 @pytest.fixture(scope="module")
 def server(pipeline, tmp_path_factory, fresh_environment):
-    """Address of a running server; when it is told to end, it ends in peace."""
+    """Address of a server of a saved model."""
     folder = tmp_path_factory.mktemp("serving") / "model"
     save(pipeline, folder)
+    with running(folder, fresh_environment()) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def light_server(pipeline, tmp_path_factory, fresh_environment):
+    """Address of a server of an exported model, which can import neither torch nor the package."""
+    for name in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(name)
+    folder = tmp_path_factory.mktemp("exported")
+    export_onnx(pipeline, folder / "model")
+    for name in ("torch", "sklearn", "transformers", "skellipsoid"):
+        (folder / f"{name}.py").write_text(f"raise ImportError({name!r})")
+    paths = os.pathsep.join([str(folder), str(ROOT / "runtime")])
+    with running(folder / "model", {**fresh_environment(), "PYTHONPATH": paths}) as address:
+        yield address
+
+
+@contextmanager
+def running(folder, environment):
+    """Start a server and give its address; when it is told to end, it ends in peace."""
     port = free_port()
-    process = start(folder, port, fresh_environment())
+    process = start(folder, port, environment)
     address = f"http://127.0.0.1:{port}"
     try:
         end = time.monotonic() + 90
@@ -86,6 +108,11 @@ def server(pipeline, tmp_path_factory, fresh_environment):
         process.kill()
         process.wait()
         process.stdout.close()
+
+
+def get(address):
+    with urllib.request.urlopen(address, timeout=30) as response:
+        return json.load(response)
 
 
 def post(address, body):
@@ -109,6 +136,46 @@ def test_the_server_answers_as_the_pipeline_does(server, pipeline, texts, open_t
     assert "-1" in {answer["label"] for answer in answers}
     scores = [answer["score"] for answer in answers]
     np.testing.assert_allclose(scores, pipeline.score_samples(queries), atol=1e-5)
+
+
+def test_an_exported_model_gives_the_same_answers_without_torch(light_server, pipeline, texts, open_texts):
+    queries = [*texts, *open_texts, "größer, 左 \U0001f600"]
+    status, answers = post(light_server, {"texts": queries})
+    assert status == 200
+    scores = pipeline.score_samples(queries)
+    np.testing.assert_allclose([answer["score"] for answer in answers], scores, atol=1e-4)
+    clear = np.abs(scores) > 1e-4
+    labels = np.array([answer["label"] for answer in answers])
+    np.testing.assert_array_equal(labels[clear], pipeline.predict(queries)[clear])
+    assert {"-1"} < {*labels}
+
+
+def test_both_say_that_they_are_there_and_what_they_know(server, light_server, pipeline):
+    for address, program in ((server, "skellipsoid"), (light_server, "skellipsoid_runtime")):
+        assert get(f"{address}/health") == {"status": "ok"}
+        found = get(f"{address}/model")
+        assert found == {"classes": pipeline.classes_.tolist(), "open_label": "-1", "program": program}
+
+
+def test_the_server_says_that_it_is_there_while_all_threads_compute(light_server):
+    with ThreadPoolExecutor(60) as pool:
+        waiting = [pool.submit(post, light_server, {"texts": ["wake me at six " * 100] * 10}) for _ in range(60)]
+        assert get(f"{light_server}/health") == {"status": "ok"}
+        assert not all(answer.done() for answer in waiting)
+        assert {answer.result()[0] for answer in waiting} == {200}
+
+
+def test_the_container_holds_the_runtime_and_the_model_alone_and_has_no_rights():
+    lines = (ROOT / "examples/Containerfile").read_text(encoding="utf-8").splitlines()
+    words = [line.split() for line in lines if line and not line.startswith("#")]
+    copied = [line[1] for line in words if line[0] == "COPY" and not line[1].startswith("--")]
+    assert copied == ["runtime", "examples/serve_fastapi.py", "${MODEL}"]
+    assert all((ROOT / name).exists() for name in copied[:2])
+    (user,) = [line[1] for line in words if line[0] == "USER"]
+    assert user.split(":")[0] not in ("0", "root")
+    started = json.loads(" ".join(words[-1][1:]))
+    assert started[1:3] == ["-m", "uvicorn"]
+    assert started[-1] == shown_command()[1][-1]
 
 
 def test_the_request_that_the_page_shows_is_answered_as_it_says(server):
@@ -259,6 +326,6 @@ def test_a_server_without_a_model_does_not_start(tmp_path, fresh_environment):
 
 def test_the_page_shows_the_example_which_is_small():
     lines = (ROOT / "examples/serve_fastapi.py").read_text(encoding="utf-8").splitlines()
-    assert len([line for line in lines if line.strip()]) <= 42
+    assert len([line for line in lines if line.strip()]) <= 61
     assert "\nA small server\n" in PAGE
     assert "literalinclude:: ../../examples/serve_fastapi.py" in PAGE

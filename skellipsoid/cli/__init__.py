@@ -13,12 +13,20 @@ import threading
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
+from .._engine.common.imports import without_collection
 from ._options import build_parser
 
 #: Exit status of an alarm.
 _ALARM = 3
+#: Modules of the commands that are not named as they are.
+_MODULE_OF = {
+    **dict.fromkeys(("add", "remove", "merge"), "change"),
+    **dict.fromkeys(("predict", "evaluate"), "use"),
+    "set_line": "line",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -83,43 +91,10 @@ def _tidy_termination() -> Iterator[None]:
 
 
 def _run(options: argparse.Namespace) -> int:
-    if options.command == "demo":
-        from ._demo import demo
-
-        demo(options)
-    elif options.command == "train":
-        from ._train import train
-
-        train(options)
-    elif options.command == "compare":
-        from ._compare import compare
-
-        compare(options)
-    elif options.command == "traffic":
-        from ._traffic import traffic
-
-        traffic(options)
-    elif options.command == "set-line":
-        from ._line import set_line
-
-        set_line(options)
-    elif options.command == "monitor":
-        from ._monitor import monitor
-
-        return _ALARM if monitor(options) else 0
-    elif options.command in ("add", "remove", "merge"):
-        from . import _change
-
-        getattr(_change, options.command)(options)
-    elif options.command == "bench":
-        from ._bench import bench
-
-        bench(options)
-    else:
-        from . import _use
-
-        _use.predict(options) if options.command == "predict" else _use.evaluate(options)
-    return 0
+    name = options.command.replace("-", "_")
+    with without_collection():
+        command = getattr(import_module(f"._{_MODULE_OF.get(name, name)}", __name__), name)
+    return _ALARM if command(options) else 0  # of all commands monitor alone gives an answer
 
 
 @contextmanager

@@ -286,6 +286,7 @@ def _gives(estimator: Any, given: int | str | None) -> int | str | None:
         for step in _steps(estimator):
             given = _gives(step, given)
         return given
-    if hasattr(estimator, "components_") and not isinstance(estimator, EllipsoidOpenSetClassifier):
+    # An ellipsoid classifier computes its components when it is asked for them.
+    if not isinstance(estimator, EllipsoidOpenSetClassifier) and hasattr(estimator, "components_"):
         return len(estimator.components_)
     return getattr(estimator, "n_features_in_", given)

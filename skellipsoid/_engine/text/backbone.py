@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from tqdm.std import tqdm
 
 from ..common.devices import PROCESS_STATE, kept_torch_state, on_device
+from ..common.imports import without_collection
 from ..common.progress import progress_bar, quiet_libraries
 from .stored_text_model import StoredTextModel, TextModel, restore, restore_tokenizer, store
 from .token_table import PIECE_TOKENS, TokenTable, length_sorted_pieces
@@ -378,6 +379,7 @@ def _sha256(path: str, size: int, modified: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+@without_collection()
 def load_folder(name: str, **options: Any) -> Any:
     """Load a sentence-transformers model on the CPU, without the libraries' own progress bars.
 

@@ -11,11 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+import numpy as np
 import safetensors.torch
 import torch
 from torch import Tensor, nn
 
 from ..common.devices import kept_torch_state
+from ..common.imports import without_collection
 from ..common.progress import quiet_libraries
 from .tokenizer_rules import check_rules, encode
 
@@ -166,6 +168,7 @@ def store(model: TextModel) -> StoredTextModel:
     )
 
 
+@without_collection()
 def restore(stored: StoredTextModel) -> TextModel:
     """Build a text model from plain data, in evaluation mode and on the CPU.
 
@@ -347,7 +350,7 @@ def _check_sizes(kind: Any, config: Any, weights: Mapping[str, Tensor]) -> None:
     with _explained("its configuration"), torch.device("meta"):
         shapes = {name: tensor.shape for name, tensor in kind(config).state_dict().items()}
     for name, tensor in weights.items():
-        if shapes.get(name) != tensor.shape or not tensor.isfinite().all():
+        if shapes.get(name) != tensor.shape or not np.isfinite(tensor.numpy()).all():
             msg = f"the text model's weights do not fit its configuration ({name})"
             raise ValueError(msg)
 
