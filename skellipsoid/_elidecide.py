@@ -4,9 +4,9 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from ._engine.boundary.settings import TrainingSettings
+from ._sklearn import Interval, StrOptions
 
 
 class EliDecide(BaseEstimator):

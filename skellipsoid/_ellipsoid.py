@@ -6,8 +6,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
 from ._changes import ChangesClasses
@@ -17,6 +15,7 @@ from ._engine.common.samples import Gathered, find_scale
 from ._fitted_axes import FittedAxes
 from ._kept_samples import FitsKeptSamples, KeptSamples
 from ._labels import as_labels
+from ._sklearn import Interval, StrOptions, fit_context, validate_params
 from ._stored_shapes import forget_tensors
 from ._validation import (
     check_groups,
@@ -206,7 +205,7 @@ class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses, FitsKeptSamples):
         self.device = device
         self.random_state = random_state
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(
         self,
         X: ArrayLike,
@@ -264,7 +263,7 @@ class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses, FitsKeptSamples):
             ``X_val``, are left out; or if a class is a single group.
         """
         if self.trainer is not None:
-            self.trainer._validate_params()
+            validate_params(self.trainer)
         unfit(self)
         forget_tensors(self)
         try:

@@ -7,10 +7,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from ._encoder_training import TrainedTextFeatures, cross_fitted, read_settings, spread
 from ._engine.common.devices import resolve_device
+from ._sklearn import Interval, StrOptions
 
 
 class SupConTextEncoder(TrainedTextFeatures):

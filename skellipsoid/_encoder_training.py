@@ -8,7 +8,6 @@ from warnings import warn
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import _fit_context
 
 from ._engine.common.devices import explain_out_of_memory, resolve_device, resolve_seed
 from ._engine.common.shards import Shards
@@ -25,6 +24,7 @@ from ._engine.text.contrastive import (
 )
 from ._engine.text.objectives import TrainingSettings, shown
 from ._labels import as_labels
+from ._sklearn import fit_context
 from ._text_features import REMEDIES, TextFeatures
 from ._texts import check_texts, first_of_equal, hash_table
 from ._training_texts import (
@@ -63,7 +63,7 @@ class TrainedTextFeatures(TextFeatures):
     _settings: ClassVar[type[TrainingSettings]] = ContrastiveSettings
     _auto: ClassVar[Mapping[str, Mapping[str, float]]] = AUTO
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def _fit(
         self,
         X: ArrayLike,

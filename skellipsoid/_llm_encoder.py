@@ -7,13 +7,13 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin, _fit_context
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch.nn import functional
 
 from ._engine.common.devices import PROCESS_STATE, explain_out_of_memory, resolve_device
 from ._engine.text.causal import TEXT_FIELD, CausalModel, Reading
+from ._sklearn import Interval, StrOptions, fit_context
 from ._texts import check_texts
 from ._validation import unfit
 
@@ -145,7 +145,7 @@ class LLMTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.device = device
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Load the language model.
 

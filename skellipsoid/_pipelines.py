@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.frozen import FrozenEstimator
-from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
@@ -17,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from ._engine.common.devices import to_numpy
 from ._engine.common.duplicates import find_duplicates
 from ._labels import cast_open_label
+from ._sklearn import BaseSearchCV
 from ._texts import equal_texts
 
 #: Entries of each array that a fingerprint reads.

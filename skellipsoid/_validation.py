@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.utils.validation import _check_sample_weight
 
 from ._engine.common.devices import to_numpy
+from ._sklearn import check_sample_weight
 
 #: Squares of larger values, summed over the features, may overflow.
 LARGEST_VALUE = 1e150
@@ -149,7 +149,7 @@ def read_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.flo
     if isinstance(dtype, np.dtype) and dtype.kind in "cmMV":
         msg = f"sample_weight is of type {dtype}, but must be numbers; pass one finite number for each row."
         raise ValueError(msg)
-    weights = _check_sample_weight(given, rows, dtype=np.float64, ensure_non_negative=True)
+    weights = check_sample_weight(given, rows, dtype=np.float64, ensure_non_negative=True)
     if not weights.any():
         msg = f"sample_weight is 0 for all {n_rows} rows, but at least one must be positive; leave it out for 1."
         raise ValueError(msg)

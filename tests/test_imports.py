@@ -197,3 +197,14 @@ def test_type_checkers_and_readers_see_what_is_imported_late():
     packages = {(name, None) for name in skellipsoid._MODULES if name != "persistence"}
     assert seen == named | packages
     assert {name for name, _ in seen} == {*skellipsoid.__all__} - {"__version__"}
+
+
+def test_one_module_holds_what_is_private_in_scikit_learn():
+    folder = Path(skellipsoid.__file__).parent
+    uses = set()
+    for path in folder.rglob("*.py"):
+        package = ["skellipsoid", *path.relative_to(folder).parts[:-1]]
+        names = imported_names(path.read_text(encoding="utf-8"), package)
+        private = (name for name in names if name.startswith("sklearn.") and "._" in name)
+        uses |= {path.name for _ in private}
+    assert uses == {"_sklearn.py"}

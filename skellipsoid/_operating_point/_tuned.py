@@ -7,10 +7,9 @@ from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, _fit_context, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing, get_tags, indexable
-from sklearn.utils._param_validation import HasMethods, Interval
+from sklearn.utils import get_tags, indexable
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,6 +21,7 @@ from .._pipelines import (
     read_estimator,
     split_estimator,
 )
+from .._sklearn import HasMethods, Interval, fit_context, take_rows
 from .._state_rules import CLASSES, ESTIMATOR, LABEL, N_FEATURES, Rule, Sizes, optional
 from ..model_selection import OpenSetKFold
 from ._offsets import (
@@ -146,7 +146,7 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.cv = cv
         self.n_jobs = n_jobs
 
-    @_fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
     def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """Choose the offset by cross-validation, then fit on all samples.
 
@@ -358,10 +358,10 @@ def _warn_of_shortage(shortage: Shortage) -> None:
 
 
 def _score_fold(estimator: Any, X: Any, labels: NDArray[Any], groups: Any, train: Any, test: Any) -> Fold:
-    of_train = None if groups is None else _safe_indexing(groups, train)
-    fit_with_groups(estimator, _safe_indexing(X, train), labels[train], of_train)
+    of_train = None if groups is None else take_rows(groups, train)
+    fit_with_groups(estimator, take_rows(X, train), labels[train], of_train)
     classifier, features = read_estimator(
-        estimator, _safe_indexing(X, test), ("score_samples", "predict_known"), "TunedOperatingPointCV"
+        estimator, take_rows(X, test), ("score_samples", "predict_known"), "TunedOperatingPointCV"
     )
     return Fold(
         true=classifier._encode(labels[test]),

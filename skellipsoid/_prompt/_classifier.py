@@ -9,12 +9,12 @@ from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._labels import as_labels, cast_open_label, check_given, check_same_kind
+from .._sklearn import HasMethods, Interval, StrOptions, fit_context, validate_params
 from .._texts import check_texts, is_visible
 from .._validation import name_rows, unfit
 from ._asking import Answers, Request, ask_all
@@ -210,7 +210,7 @@ class PromptOpenSetClassifier(ClassifierMixin, BaseEstimator):
         self.open_label = open_label
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
         """Note the classes, and with ``n_examples`` the training texts and their features; no request is sent.
 
@@ -301,7 +301,7 @@ class PromptOpenSetClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         texts = check_texts(X)
-        self._validate_params()
+        validate_params(self)
         settings = self._settings()
         check_settings(settings, self.instruction)
         vocabulary = Vocabulary(self.classes_, self.open_word)

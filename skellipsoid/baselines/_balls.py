@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
 from .._base import BoundaryOpenSetClassifier
@@ -18,6 +17,7 @@ from .._engine.common.devices import resolve_device, resolve_seed
 from .._engine.common.samples import Gathered, Samples, find_scale
 from .._engine.common.training import auto_batch_size
 from .._shared_docs import shared_docs
+from .._sklearn import Interval, StrOptions
 from .._state_rules import CLASSIFIER, NUMBER, TRAINED, Rule, floats
 
 #: A quotient such as 0.29 · 100 = 28.999… is rounded down too far without it.

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 from torch import Tensor
 
 from .._engine.boundary.radii import RadiusSettings, learn_radii
@@ -14,6 +13,7 @@ from .._engine.common.devices import resolve_device, resolve_seed
 from .._engine.common.samples import unit_rows
 from .._engine.common.training import auto_batch_size
 from .._shared_docs import shared_docs
+from .._sklearn import Interval, StrOptions
 from .._state_rules import TRAINED, Rule
 from ._balls import CentroidBallClassifier, Floats, Integers, on_device, store_radii
 

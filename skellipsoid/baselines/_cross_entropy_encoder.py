@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._encoder_training import TrainedTextFeatures
 from .._engine.text.literature import CrossEntropySettings
 from .._engine.text.objectives import TrainingSettings
 from .._shared_docs import shared_docs
+from .._sklearn import Interval, StrOptions
 
 #: Step size of AdamW for ``"auto"``: the published one, and that of ``SupConTextEncoder`` for a head.
 RATES: Mapping[str, Mapping[str, float]] = {"full": {"learning_rate": 2e-5}, "head": {"learning_rate": 1e-3}}

@@ -7,9 +7,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from .._encoder_training import read_settings
@@ -22,6 +21,7 @@ from .._engine.text.layers import LayerHeads, LayerRows, layer_list, visit_layer
 from .._engine.text.token_table import PIECE_TOKENS, length_sorted_pieces
 from .._labels import as_labels, cast_open_label, check_same_kind
 from .._shared_docs import shared_docs
+from .._sklearn import Interval, StrOptions, fit_context
 from .._state_rules import CLASSES, LABEL, N_ITER, NUMBERS, TEXT, Rule, Sizes, floats, integers, or_none, refuse
 from .._text_features import REMEDIES, STOP_REASONS
 from .._texts import check_texts, hash_table
@@ -271,7 +271,7 @@ class DEClassifier(ClassifierMixin, BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(
         self,
         X: ArrayLike,

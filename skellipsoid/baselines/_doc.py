@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._shared_docs import shared_docs
+from .._sklearn import Interval, StrOptions
 from .._state_rules import Rule, floats
 from ._logit_classifier import LogitClassifier
 from ._threshold import Floats, Integers, Scored

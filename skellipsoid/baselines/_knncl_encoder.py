@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from sklearn.utils._param_validation import Interval
 
 from .._engine.text.literature import KNNContrastiveSettings
 from .._engine.text.objectives import TrainingSettings
 from .._shared_docs import shared_docs
+from .._sklearn import Interval
 from ._cross_entropy_encoder import RATES, LiteratureTextEncoder
 
 

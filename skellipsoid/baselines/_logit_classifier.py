@@ -13,10 +13,10 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
-from sklearn.utils._param_validation import HasMethods, StrOptions
 from sklearn.utils.validation import has_fit_parameter
 
 from .._engine.common.samples import Gathered, find_scale
+from .._sklearn import HasMethods, StrOptions
 from .._state_rules import ESTIMATOR, THRESHOLDED, Rule, Sizes, floats, optional, or_none, refuse, require
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 

@@ -4,10 +4,10 @@ from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._engine.common.samples import Gathered
 from .._shared_docs import shared_docs
+from .._sklearn import Interval, StrOptions
 from .._state_rules import NUMBER, THRESHOLDED, Rule, Sizes, floats, integers, optional, require
 from ._covariance import SMALLEST_VARIANCE, class_means, shrunk_covariance, whitener
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier

@@ -7,13 +7,13 @@ from warnings import warn
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._base import BoundaryOpenSetClassifier
 from .._engine.common.devices import resolve_seed
 from .._engine.common.granular_balls import ROUNDING, Ball, Limits, granular_balls
 from .._engine.common.samples import Gathered, find_scale
 from .._shared_docs import shared_docs
+from .._sklearn import Interval, StrOptions
 from .._state_rules import CLASSIFIER, POSITIVE, Rule, floats, integers
 from .._validation import enumerated
 from ._covariance import class_means

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._base import BaseOpenSetClassifier
 from .._engine.common.samples import Gathered, find_scale, unit_rows
 from .._shared_docs import shared_docs
+from .._sklearn import Interval, StrOptions
 from .._state_rules import (
     CLASSIFIER,
     COUNT,

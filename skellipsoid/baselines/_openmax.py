@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import softmax
 from scipy.stats import gumbel_l
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from .._engine.common.samples import Gathered
 from .._shared_docs import shared_docs
+from .._sklearn import Interval, StrOptions
 from .._state_rules import Rule, floats, measured
 from ._logit_classifier import LogitClassifier, centred
 from ._threshold import Floats, Integers, Scored

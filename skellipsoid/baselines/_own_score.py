@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils._param_validation import StrOptions
 
 from .._engine.common.samples import Gathered
 from .._shared_docs import shared_docs
+from .._sklearn import StrOptions
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
 

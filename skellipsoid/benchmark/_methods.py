@@ -6,10 +6,10 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 from sklearn.base import clone
-from sklearn.utils._param_validation import InvalidParameterError
 
 from .._elidecide import EliDecide
 from .._ellipsoid import EllipsoidOpenSetClassifier
+from .._sklearn import InvalidParameterError, validate_params
 from ._identity import by_value, changed_params
 
 #: The boundary stage of the paper as its authors released it, on features as they are.
@@ -112,7 +112,7 @@ def _check_values(label: str, estimator: Any, search: Mapping[str, list[Any]]) -
 def check_params(what: str, estimator: Any) -> None:
     """Check parameters as ``fit`` does, before anything is trained."""
     try:
-        estimator._validate_params()
+        validate_params(estimator)
     except InvalidParameterError as error:
         msg = f"{what} cannot be used: {error}"
         raise ValueError(msg) from error

@@ -21,6 +21,7 @@ from .._engine.common.samples import Gathered, Samples, usable_scale
 from .._kept_samples import KeptSamples
 from .._labels import cast_open_label
 from .._norms import usual_norms
+from .._sklearn import validate_params
 from ._draw import Draw, Keys, priorities
 from ._parts import Kind, column_names, delayed_parts, kind_of, require_dask
 from ._passes import (
@@ -155,7 +156,7 @@ def _check_parameters(classifier: Any, samples_per_class: Any) -> None:
             "Pipeline's encoder come from skellipsoid.dask.transform."
         )
         raise TypeError(msg)
-    classifier._validate_params()
+    validate_params(classifier)
     needed = {"trainer": None, "duplicates": "off", "outliers": "keep", "keep_samples": False}
     for name, value in needed.items():
         if getattr(classifier, name) != value:

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _num_samples
 
 from .._labels import as_labels, cast_open_label, check_given, is_text
+from .._sklearn import count_rows
 
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
@@ -68,8 +68,8 @@ def read_labels(X: Any, y: ArrayLike | None, open_label: Any, owner: str) -> Lab
     values = as_labels(y)
     if is_text(values):
         values = values.astype(np.str_)
-    if X is not None and _num_samples(X) != len(values):
-        raise ValueError(f"X has {_num_samples(X)} rows and y has {len(values)}: pass one label for each row.")
+    if X is not None and count_rows(X) != len(values):
+        raise ValueError(f"X has {count_rows(X)} rows and y has {len(values)}: pass one label for each row.")
     found, codes = np.unique(values, return_inverse=True)
     is_open = found == cast_open_label(open_label, values)
     new_codes = np.where(is_open, OPEN, np.cumsum(~is_open) - 1)

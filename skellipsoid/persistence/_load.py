@@ -21,6 +21,7 @@ from .._engine.common.devices import resolve_device
 from .._engine.text.backbone import TextBackbone
 from .._engine.text.stored_text_model import FILES, StoredTextModel, restore
 from .._operating_point import TunedOperatingPointCV
+from .._sklearn import validate_params, validate_steps
 from .._text_features import TextFeatures
 from ._describe import ARRAYS, BACKBONE
 from ._folder import Files, read_model, shown
@@ -123,8 +124,8 @@ def _build(model: Any, files: Files, *, fitted: bool = True) -> Any:
         raise ValueError(msg)
     options = {} if model["transform_input"] is None else {"transform_input": model["transform_input"]}
     pipeline = Pipeline(steps, verbose=model["verbose"], **options)
-    pipeline._validate_params()
-    pipeline._validate_steps()
+    validate_params(pipeline)
+    validate_steps(pipeline)
     if fitted:
         _check_steps(pipeline)
     return pipeline
@@ -141,7 +142,7 @@ def _build_part(model: dict[str, Any], files: Files, *, fitted: bool) -> Any:
     holds_fitted = issubclass(cls, HOLD_FITTED)
     estimator = cls(**{k: source.decode(v, fitted=holds_fitted) for k, v in model["parameters"].items()})
     if hasattr(cls, "_parameter_constraints"):
-        estimator._validate_params()
+        validate_params(estimator)
     if hasattr(estimator, "device"):
         resolve_device(estimator.device, fallback=True)
     if model["state"] and not fitted:

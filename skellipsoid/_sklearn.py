@@ -1,0 +1,35 @@
+"""What is private in scikit-learn and used here, in one place: another release may move it."""
+
+from typing import Any
+
+from sklearn.base import _fit_context as fit_context
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.pipeline import Pipeline
+from sklearn.utils import _safe_indexing as take_rows
+from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, StrOptions
+from sklearn.utils.validation import _check_sample_weight as check_sample_weight
+from sklearn.utils.validation import _num_samples as count_rows
+
+__all__ = [
+    "BaseSearchCV",
+    "HasMethods",
+    "Interval",
+    "InvalidParameterError",
+    "StrOptions",
+    "check_sample_weight",
+    "count_rows",
+    "fit_context",
+    "take_rows",
+    "validate_params",
+    "validate_steps",
+]
+
+
+def validate_params(estimator: Any) -> None:
+    """Check the parameters of an estimator against its constraints."""
+    estimator._validate_params()
+
+
+def validate_steps(pipeline: Pipeline) -> None:
+    """Check that the steps of a Pipeline are estimators with unique names."""
+    pipeline._validate_steps()
