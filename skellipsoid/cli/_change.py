@@ -49,9 +49,9 @@ def add(options: argparse.Namespace) -> None:
         if of_classes.any():
             n_classes = len(np.unique(labels[of_classes]))
             noun = "class" if n_classes == 1 else "classes"
-            parts.append(f"{int(of_classes.sum())} texts of {n_classes} {what} {noun}")
+            parts.append(f"{numbered(int(of_classes.sum()), 'text')} of {n_classes} {what} {noun}")
     if is_open.any():
-        parts.append(f"{int(is_open.sum())} open texts")
+        parts.append(numbered(int(is_open.sum()), "open text"))
     _keep(model, options, f"Added {', '.join(parts)}")
 
 

@@ -58,7 +58,7 @@ def test_a_label_of_a_text_takes_precedence_over_that_of_its_group(folder, write
     groups = write_groups({0: "greeting", 1: "parting", 2: "parting"}, own={0: "-1"})
     assert main(["add", "--model", str(folder), "--data", str(groups)]) == 0
     out = capsys.readouterr().out
-    assert f"Added {n_open - 1} texts of 2 new classes, 1 open texts." in out
+    assert f"Added {n_open - 1} texts of 2 new classes, 1 open text." in out
     assert "without one: 0 groups of 0 texts" in out
 
 
@@ -80,7 +80,7 @@ def test_groups_that_are_labelled_in_part_are_asked_about(folder, write_groups, 
     assert main([*words, "--yes"]) == 0
     out = capsys.readouterr().out
     assert out.startswith("A label is given to 1 of the 2 texts of 1 group; without one: 2 groups of 4 texts\n")
-    assert "Added 1 texts of 1 new class" in out
+    assert "Added 1 text of 1 new class" in out
 
 
 def test_groups_need_the_members_of_their_run(folder, write_groups, tmp_path, capsys):
