@@ -8,12 +8,20 @@ import skellipsoid_runtime._folder as runtime_folder
 from skellipsoid_runtime import OnnxPipeline
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
 
 import skellipsoid
-from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder, baselines, export_onnx
+from skellipsoid import (
+    EliDecide,
+    EllipsoidOpenSetClassifier,
+    SupConTextEncoder,
+    TunedOperatingPointCV,
+    baselines,
+    export_onnx,
+)
 from skellipsoid._onnx import _export
 
 NEAR = 1e-4  # answers may differ where a score is this near to its limit
@@ -107,6 +115,16 @@ def test_steps_before_the_classifier_are_part_of_the_graph(step, blobs, tmp_path
     assert_same_answers(exported_model(pipe, tmp_path), pipe, pipe[-1], new, pipe[:-1].transform(new))
 
 
+def test_of_a_wrapper_the_fitted_estimator_inside_is_exported(blobs, tmp_path):
+    X, y, new = blobs
+    pipe = make_pipeline(FrozenEstimator(StandardScaler().fit(X)), EllipsoidOpenSetClassifier(random_state=0))
+    tuned = TunedOperatingPointCV(pipe, rejection_rate=0.2, cv=2).fit(X, y)
+    classifier = tuned.estimator_[-1]
+    assert classifier.offset_ != 0
+    features = tuned.estimator_[:-1].transform(new)
+    assert_same_answers(exported_model(tuned, tmp_path), tuned, classifier, new, features)
+
+
 @pytest.mark.parametrize(
     "names",
     [
@@ -131,6 +149,7 @@ def test_labels_come_back_as_they_are(names, blobs, tmp_path):
     assert model.classes_.tolist() == classifier.classes_.tolist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["Bert", "DistilBert", "MPNet", "Roberta"])
 def test_text_models_of_four_kinds_answer_alike_at_any_batch_size_and_length(
     kind, build_kind, texts, labels, open_texts, tmp_path
@@ -171,6 +190,7 @@ def test_what_follows_the_text_model_is_part_of_the_graph(cls, options, tiny_mod
     np.testing.assert_allclose(found["score"], pipe.score_samples(texts), atol=1e-3, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_quantised_answers_are_near_and_the_estimator_stays(pipeline, texts, open_texts, tmp_path):
     radii = pipeline[-1].radii_.copy()
     export_onnx(pipeline, tmp_path / "int8", quantize=True)
