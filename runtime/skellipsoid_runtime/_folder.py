@@ -36,8 +36,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         content = path.read_bytes()
     except OSError as error:
         msg = (
-            f"{str(folder)!r} is not an exported model: its {MANIFEST} cannot be read ({error.strerror}); pass a folder "
-            "that skellipsoid.export_onnx wrote."
+            f"{str(folder)!r} is not an exported model: its {MANIFEST} cannot be read ({error.strerror}); pass a "
+            "folder that skellipsoid.export_onnx wrote."
         )
         raise ValueError(msg) from error
     try:
@@ -74,12 +74,19 @@ def read_file(folder: Path, name: str, manifest: dict[str, Any]) -> bytes:
     ValueError
         If it is missing, or is not the one that was exported.
     """
+    return checked_path(folder, name, manifest).read_bytes()
+
+
+def checked_path(folder: Path, name: str, manifest: dict[str, Any]) -> Path:
+    """Give the path of a file whose content is the one that was exported; errors as of ``read_file``."""
+    path = folder / name
     try:
-        content = (folder / name).read_bytes()
+        with path.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         msg = f"The model in {str(folder)!r} lacks its file {name!r} ({error.strerror}); take a complete copy of it."
         raise ValueError(msg) from error
-    if hashlib.sha256(content).hexdigest() != manifest["sha256"].get(name):
+    if found != manifest["sha256"].get(name):
         msg = f"The file {name!r} of the model in {str(folder)!r} is damaged (its SHA-256 differs); copy it again."
         raise ValueError(msg)
-    return content
+    return path

@@ -9,7 +9,7 @@ import numpy as np
 import onnxruntime
 from numpy.typing import ArrayLike, NDArray
 
-from ._folder import GRAPH, TOKENIZER, TRAINING_FEATURES, read_file, read_manifest
+from ._folder import GRAPH, TOKENIZER, TRAINING_FEATURES, checked_path, read_file, read_manifest
 from ._texts import WINDOW, TextReader, check_texts, length_sorted_pieces, padded
 
 #: Padded tokens in one run of the graph: enough to keep the matrix products busy, few enough for the caches.
@@ -88,9 +88,9 @@ class OnnxPipeline:
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = n_threads, 1
         options.log_severity_level = 3
-        self._session = onnxruntime.InferenceSession(
-            read_file(source, GRAPH, manifest), options, providers=["CPUExecutionProvider"]
-        )
+        # By path: of bytes, the session would keep a second copy of the weights.
+        path = str(checked_path(source, GRAPH, manifest))
+        self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Label each sample with a known class, or with ``open_label_``.
@@ -104,7 +104,7 @@ class OnnxPipeline:
         -------
         labels : ndarray of shape (n_samples,)
         """
-        return self._answers[self._run(X, "label")["label"]]
+        return np.asarray(self._answers[self._run(X, "label")["label"]])
 
     def score_samples(self, X: ArrayLike) -> NDArray[np.floating]:
         """Knownness of each sample: higher is more known.
@@ -185,9 +185,7 @@ class OnnxPipeline:
             If the model keeps no training texts, or fewer than ``n_neighbors``.
         """
         if self._training is None or self._training_features is None:
-            msg = (
-                "The exported model keeps no training texts; fit the encoder with keep_texts=True and export again."
-            )
+            msg = "The exported model keeps no training texts; fit the encoder with keep_texts=True and export again."
             raise ValueError(msg)
         kept = self._training_features
         if not isinstance(n_neighbors, int | np.integer) or not 0 <= n_neighbors <= len(kept):
@@ -198,8 +196,8 @@ class OnnxPipeline:
             raise ValueError(msg)
         found = self.answers(X)
         columns = {"neighbor": np.array(self._training["texts"], dtype=object)}
-        if self._training["labels"] is not None:
-            columns["neighbor_label"] = np.array(self._training["labels"], dtype=_dtype(self._training["dtype"]))
+        if (labels := self._training["labels"]) is not None:
+            columns["neighbor_label"] = np.array(labels["values"], dtype=_dtype(labels["dtype"]))
         distances, rows = _nearest(kept, found["features"], int(n_neighbors))
         named = {name: values[rows] for name, values in columns.items()} | {"neighbor_distance": distances}
         return {
@@ -257,7 +255,7 @@ class OnnxPipeline:
             msg = f"X holds values of type {features.dtype}, but features must be numbers; convert them."
             raise ValueError(msg)
         if features.shape[1] != self.n_features_:
-            msg = f"X has {features.shape[1]} features, but the model is expecting {self.n_features_} features as input."
+            msg = f"X has {features.shape[1]} features, but the model is expecting {self.n_features_}; pass as many."
             raise ValueError(msg)
         finite = np.isfinite(features).all(axis=1)
         if not finite.all():

@@ -28,9 +28,7 @@ def check_texts(X: Any) -> list[str]:
         raise ValueError(msg)  # noqa: TRY004 - the contract of all input errors here
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape) != 1:
-        msg = (
-            f"X has the shape {tuple(shape)}, but texts must be one-dimensional; pass one column, such as X['text']."
-        )
+        msg = f"X has the shape {tuple(shape)}, but texts must be one-dimensional; pass one column, such as X['text']."
         raise ValueError(msg)
     if shape is None and not isinstance(X, Sequence):
         msg = f"X is a {type(X).__name__}, but must be a list, tuple, array or Series of strings; pass list(X)."
@@ -61,14 +59,13 @@ class TextReader:
     """The tokenizer of an exported model."""
 
     def __init__(self, rules: bytes, settings: dict[str, Any]) -> None:
-        self._whole = Tokenizer.from_str(rules.decode())  # counts every token of a piece of a text
         self._cut = Tokenizer.from_str(rules.decode())
+        self._whole: Tokenizer | None = None  # the same without a limit, made for the first long text
         self.longest: int = settings["max_length"]
         self.padding: int = settings["pad_token_id"]
         self._lowers: bool = settings["lowers"]
         self._bounded = settings["truncation_side"] == "right"
-        for rules_of in (self._whole, self._cut):
-            rules_of.encode_special_tokens = settings["split_special_tokens"]
+        self._cut.encode_special_tokens = settings["split_special_tokens"]
         self._cut.enable_truncation(self.longest, direction=settings["truncation_side"])
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
@@ -83,12 +80,15 @@ class TextReader:
         n_letters = _LETTERS_PER_TOKEN * self.longest
         while n_letters < len(text):
             piece = text[:n_letters]
+            if self._whole is None:
+                self._whole = Tokenizer.from_str(self._cut.to_str())
+                self._whole.encode_special_tokens = self._cut.encode_special_tokens
+                self._whole.no_truncation()
             found = self._whole.encode(piece, add_special_tokens=False)
             words = found.word_ids
             last = words[-1] if words else None
             sure = sum(
-                word != last and end <= n_letters - _UNSURE
-                for word, (_, end) in zip(words, found.offsets, strict=True)
+                word != last and end <= n_letters - _UNSURE for word, (_, end) in zip(words, found.offsets, strict=True)
             )
             if sure >= self.longest:
                 return piece

@@ -1,12 +1,7 @@
 """Write a fitted classifier or Pipeline as one ONNX graph, completely or not at all."""
 
 import importlib.util
-import json
-import logging
 import shutil
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
@@ -20,8 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 from torch.nn import functional
 
-from .._engine.common.devices import PROCESS_STATE
-from .._engine.common.progress import quiet_libraries
+from .._base import BoundaryOpenSetClassifier
 from .._engine.text.backbone import ACTIVATIONS, TextBackbone
 from .._engine.text.stored_text_model import TOKENIZER
 from .._pipelines import split_estimator
@@ -30,6 +24,7 @@ from .._version import __version__
 from ..persistence._folder import Files, manifest_bytes, sha256, to_disk, write_files
 from ..persistence._save import _explained_failure
 from ._heads import CLASSIFIERS, STEPS, Head, Step, head_of, step_of
+from ._quantize import answers_of, grown, growth_of, quantized, quiet_onnx, with_affine
 
 #: The names that skellipsoid_runtime reads; a test compares both.
 MANIFEST = "skellipsoid_onnx.json"
@@ -41,12 +36,14 @@ TEXT_MODELS = ("BertModel", "DistilBertModel", "MPNetModel", "RobertaModel")
 _HEAD_BYTES = 2**26
 #: Of a graph in one file.
 _MOST_BYTES = 2**31 - 2**20
-_OPSET = 18
+_OPSET = 20
 _OUTPUTS = ("label", "nearest_class", "score", "margins", "features")
 #: Texts that the graph must answer as the package does before it is written.
 _PROBES = ["one two", "", "a longer text of eight words or so", "\U0001f600"]
-#: Difference between scores of the graph and of the package.
+#: Difference between features, and relative one between scores, of the graph and of the package.
 _TOLERANCE = 1e-3
+#: Rows that are scored at once.
+_AT_ONCE = 64
 
 
 class _Parts(NamedTuple):
@@ -71,11 +68,15 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False) -
         :mod:`skellipsoid.baselines` with a closed form (not those that look at neighbours); or a Pipeline of a text
         encoder of this package whose text model is a BERT, DistilBERT, MPNet or RoBERTa, scikit-learn's
         ``StandardScaler``, ``Normalizer``, ``PCA`` or ``TruncatedSVD``, and such a classifier. Of a fitted search or
-        :class:`TunedOperatingPointCV` the fitted estimator inside is exported. The operating point is part of the graph.
+        :class:`TunedOperatingPointCV` the fitted estimator inside is exported. The operating point is part of the
+        graph.
     folder : str or Path
         A new or empty folder. It is complete or not there at all.
     quantize : bool, default=False
-        Whether the text model computes with 8-bit integers.
+        Whether the text model computes with 8-bit integers: faster, and a quarter of the size but for the table of
+        words. It needs an encoder that was fitted with ``keep_texts=True``: the distances of the training texts to
+        their class centres are measured with the quantised model. By how much their squares grow, so much the squared
+        radii and the squared held-out distances grow (thresholds of other scores move by the median change).
 
     Raises
     ------
@@ -102,21 +103,27 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False) -
 
     Examples
     --------
-    >>> import tempfile, numpy as np, skellipsoid
+    >>> import os, tempfile, numpy as np, skellipsoid
     >>> X, y = np.array([[0.0], [1.0], [9.0], [10.0]] * 5), [0, 0, 1, 1] * 5
     >>> clf = skellipsoid.EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
-    >>> with tempfile.TemporaryDirectory() as parent:  # doctest: +SKIP
+    >>> with tempfile.TemporaryDirectory() as parent:
     ...     skellipsoid.export_onnx(clf, parent + "/model")
-    ...     OnnxPipeline(parent + "/model").predict([[0.5], [500.0]]).tolist()
-    [0, -1]
+    ...     sorted(os.listdir(parent + "/model"))
+    ['model.onnx', 'skellipsoid_onnx.json']
     """
     parts = _checked(estimator)
+    if quantize and not hasattr(parts.encoder, "training_texts_"):
+        msg = (
+            "quantize=True measures the quantised text model with the training texts, but the estimator keeps none; "
+            "fit its text encoder with keep_texts=True, or export with quantize=False."
+        )
+        raise TypeError(msg)
     target = Path(folder)
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         msg = f"{str(target)!r} exists and is not an empty folder; export into a new folder."
         raise FileExistsError(msg)
     _check_packages()
-    files, manifest = _described(parts)
+    files, manifest = _described(parts, quantize=quantize)
     manifest["sha256"] = {name: sha256(content) for name, content in files.items()}
     files[MANIFEST] = manifest_bytes(manifest)
     _write(target, files)
@@ -146,8 +153,8 @@ def _checked(estimator: Any) -> _Parts:
     check_is_fitted(classifier)
     if getattr(classifier, "logit_estimator_", None) is not None:
         msg = (
-            f"The {name} takes its logits from a {type(classifier.logit_estimator_).__name__}, which cannot be exported; "
-            "use estimator=None."
+            f"The {name} takes its logits from a {type(classifier.logit_estimator_).__name__}, which cannot be "
+            "exported; use estimator=None."
         )
         raise TypeError(msg)
     encoder = steps[0] if steps and isinstance(steps[0], TextFeatures) else None
@@ -156,8 +163,8 @@ def _checked(estimator: Any) -> _Parts:
         if type(step) not in STEPS:
             allowed = ", ".join(cls.__name__ for cls in STEPS)
             msg = (
-                f"A {type(step).__name__} cannot be exported; before the classifier there may be a text encoder of this "
-                f"package, and {allowed}."
+                f"A {type(step).__name__} cannot be exported; before the classifier there may be a text encoder of "
+                f"this package, and {allowed}."
             )
             raise TypeError(msg)
         check_is_fitted(step)
@@ -194,27 +201,27 @@ class _Graph(nn.Module):
         self.head: Head = head_of(classifier, self.dtype)
         self.open_code = len(classifier.classes_)
         self.least = torch.from_numpy(classifier.offset_ + classifier.class_offsets_).to(self.dtype)
-        self.pooling = self.backbone = None
+        self.encoder: TextFeatures | None = encoder
+        self.backbone: TextBackbone | None = None
         if encoder is not None:
-            self.backbone, self.pooling, self.normalize = encoder._backbone.copy(), encoder.pooling, encoder.normalize
-            self.backbone.model.eval()
-            self.text_model = self.backbone.to(torch.device("cpu")).model
-            self.activation = ACTIVATIONS[encoder._activation]()
-            weights = encoder.weight_, encoder.bias_
-            self.linear = None if weights[0] is None else tuple(map(torch.from_numpy, weights))
+            self.backbone = encoder._backbone.copy().to(torch.device("cpu"))
+            self.text_model: Any = self.backbone.model.eval()
+            self.text_model.transformer.set_attn_implementation("eager")  # the smallest graph
+            self.linear = [torch.from_numpy(each) for each in (encoder.weight_, encoder.bias_) if each is not None]
 
-    def features(self, *inputs: Tensor) -> Tensor:
+    def features(self, inputs: tuple[Tensor, ...]) -> Tensor:
         """Features of the encoder, or those that are given."""
-        if self.backbone is None:
+        if self.encoder is None or self.backbone is None:
             return inputs[0]
-        vectors = self.backbone._forward(*inputs, self.pooling)
-        if self.linear is not None:
-            vectors = self.activation(functional.linear(vectors, *self.linear))
-        return functional.normalize(vectors, dim=1) if self.normalize else vectors
+        ids, mask = inputs
+        vectors = self.backbone._forward(ids, mask, self.encoder.pooling)
+        if self.linear:
+            vectors = ACTIVATIONS[self.encoder._activation]()(functional.linear(vectors, *self.linear))
+        return functional.normalize(vectors, dim=1) if self.encoder.normalize else vectors
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
         """Give the outputs of the graph."""
-        rows = self.features(*inputs)
+        rows = self.features(inputs)
         for step in self.steps:
             rows = step(rows)
         nearest, score, margins = self.head.score(rows)
@@ -223,37 +230,22 @@ class _Graph(nn.Module):
         return label, nearest, score, margins, rows
 
 
-class _TextGraph(_Graph):
-    def forward(self, input_ids: Tensor, attention_mask: Tensor) -> tuple[Tensor, ...]:
-        """Give the outputs of the graph."""
-        return super().forward(input_ids, attention_mask)
-
-
-class _FeatureGraph(_Graph):
-    def forward(self, features: Tensor) -> tuple[Tensor, ...]:
-        """Give the outputs of the graph."""
-        return super().forward(features)
-
-
 def _traced(graph: _Graph, n_features: int) -> bytes:
     """Give a graph as ONNX, checked."""
     import onnx
 
-    rows = torch.export.Dim("rows")
-    if graph.backbone is None:
-        names, inputs = ["X"], (torch.zeros(3, n_features, dtype=graph.dtype),)
-        shapes: tuple[dict[int, Any], ...] = ({0: rows},)
-    else:
-        names, inputs = ["input_ids", "attention_mask"], (torch.ones(3, 4, dtype=torch.int64),) * 2
-        inputs = inputs[0].clone(), inputs[1].clone()
-        shapes = ({0: rows, 1: torch.export.Dim("tokens")},) * 2
-    with _quiet(), torch.no_grad():
+    inputs: dict[str, Tensor] = {"X": torch.zeros(3, n_features, dtype=graph.dtype)}
+    sizes: dict[int, Any] = {0: torch.export.Dim("rows")}
+    if graph.backbone is not None:
+        inputs = {name: torch.ones(3, 4, dtype=torch.int64) for name in ("input_ids", "attention_mask")}
+        sizes[1] = torch.export.Dim("tokens")
+    with quiet_onnx(), torch.no_grad():
         program = torch.onnx.export(
             graph,
-            inputs,
+            tuple(inputs.values()),
             dynamo=True,
-            dynamic_shapes=shapes,
-            input_names=names,
+            dynamic_shapes=((sizes,) * len(inputs),),
+            input_names=[*inputs],
             output_names=list(_OUTPUTS),
             opset_version=_OPSET,
             external_data=False,
@@ -261,59 +253,42 @@ def _traced(graph: _Graph, n_features: int) -> bytes:
         )
     model: Any = program.model_proto  # type: ignore[union-attr]
     if (n_bytes := model.ByteSize()) > _MOST_BYTES:
-        msg = f"The graph takes {n_bytes / 1e9:.1f} GB, but one file of ONNX holds 2; use a smaller text model or fewer axes."
+        msg = (
+            f"The graph takes {n_bytes / 1e9:.1f} GB, but a file of ONNX holds 2 GB; use a smaller text model, or a "
+            "classifier with fewer features."
+        )
         raise TypeError(msg)
     onnx.checker.check_model(model, full_check=True)
-    content: bytes = model.SerializeToString()
-    return content
+    return bytes(model.SerializeToString())
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence what the exporter says about itself."""
-    loggers = {logger: logger.level for logger in map(logging.getLogger, ("torch.onnx", "onnxscript", "onnx_ir"))}
-    with PROCESS_STATE, quiet_libraries(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            for logger in loggers:
-                logger.setLevel(logging.ERROR)
-            yield
-        finally:
-            for logger, level in loggers.items():
-                logger.setLevel(level)
-
-
-def _described(parts: _Parts) -> tuple[Files, dict[str, Any]]:
+def _described(parts: _Parts, *, quantize: bool) -> tuple[Files, dict[str, Any]]:
     """Files of an exported model, and its manifest but for their hashes."""
     encoder, steps, classifier = parts
-    files: Files = {}
-    text: dict[str, Any] | None = None
-    n_features = int(getattr(steps[0] if steps else classifier, "n_features_in_", classifier.n_features_in_))
-    if encoder is not None:
-        stored = encoder._backbone.stored()
-        files[TOKENIZER] = stored.files[TOKENIZER]
-        tokenizer = stored.description["tokenizer"]
-        text = {
-            "max_length": encoder._backbone.longest,
-            "lowers": encoder._backbone.lowers,
-            "truncation_side": tokenizer["truncation_side"],
-            "split_special_tokens": tokenizer["split_special_tokens"],
-            "pad_token_id": encoder._backbone.tokenizer().pad_token_id or 0,
-        }
-    graph = (_FeatureGraph if encoder is None else _TextGraph)(parts).eval()
-    files[GRAPH] = _traced(graph, n_features)
-    answers = classifier._possible_answers()
-    training = None
-    if hasattr(encoder, "training_texts_"):
-        training, files[TRAINING_FEATURES] = _kept_texts(encoder, graph)
+    graph = _Graph(parts).eval()
     held_out = getattr(classifier, "held_out_scores_", None)
+    files: Files = {}
+    text = training = None
+    if encoder is None:
+        n_features = int((steps[0] if steps else classifier).n_features_in_)
+        files[GRAPH] = _traced(graph, n_features)
+    else:
+        n_features = int(classifier.n_features_in_)
+        text, files[TOKENIZER] = _tokenizer(encoder)
+        files[GRAPH] = _traced(graph, n_features)
+        _verify(files[GRAPH], encoder._backbone, graph)
+        kept = _seen(graph, encoder.training_features_) if hasattr(encoder, "training_texts_") else None
+        if quantize:
+            files[GRAPH], kept, held_out = _recalibrated(files[GRAPH], graph, parts, held_out)
+        if kept is not None:
+            training, files[TRAINING_FEATURES] = _training_texts(encoder), _npy(kept)
     manifest = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "skellipsoid_version": __version__,
         "exported": datetime.now(UTC).isoformat(timespec="seconds"),
-        "quantized": False,
-        "answers": _labels(answers),
+        "quantized": quantize,
+        "answers": _labels(classifier._possible_answers()),
         "offset": float(classifier.offset_),
         "class_offsets": classifier.class_offsets_.tolist(),
         "held_out_scores": None if held_out is None else held_out.tolist(),
@@ -323,6 +298,70 @@ def _described(parts: _Parts) -> tuple[Files, dict[str, Any]]:
         "training_texts": training,
     }
     return files, manifest
+
+
+def _tokenizer(encoder: TextFeatures) -> tuple[dict[str, Any], bytes]:
+    """Give the settings of a tokenizer, and its rules."""
+    stored = encoder._backbone.stored()
+    chosen = stored.description["tokenizer"]
+    settings = {
+        "max_length": encoder._backbone.longest,
+        "lowers": encoder._backbone.lowers,
+        "truncation_side": chosen["truncation_side"],
+        "split_special_tokens": chosen["split_special_tokens"],
+        "pad_token_id": encoder._backbone.tokenizer().pad_token_id or 0,
+    }
+    return settings, stored.files[TOKENIZER]
+
+
+def _seen(graph: _Graph, features: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Give what the classifier sees of features of the encoder."""
+    rows = torch.from_numpy(features)
+    for step in graph.steps:
+        rows = step(rows)
+    return np.asarray(rows.numpy())
+
+
+def _scored(graph: _Graph, rows: NDArray[np.float32]) -> NDArray[np.floating]:
+    """Scores of what the classifier sees."""
+    parts = np.array_split(rows, -(-len(rows) // _AT_ONCE))
+    return np.concatenate([graph.head.score(torch.from_numpy(part))[1].numpy() for part in parts])
+
+
+def _verify(content: bytes, backbone: TextBackbone, graph: _Graph) -> None:
+    """Raise an error if a graph answers otherwise than the package, which should not happen."""
+    with torch.no_grad():
+        inputs = [(ids := torch.tensor([tokens]), torch.ones_like(ids)) for tokens in backbone.tokenize(_PROBES)]
+        expected = _seen(graph, torch.cat([graph.features(each) for each in inputs]).numpy())
+    score, features = answers_of(content, backbone, _PROBES)
+    scores = _scored(graph, expected)
+    difference = max(np.abs(features - expected).max(), (np.abs(score - scores) / (1 + np.abs(scores))).max())
+    if not difference <= _TOLERANCE:
+        msg = (
+            f"The graph of this text model differs from the model itself by {difference:.2g}; export a model with "
+            "another text model, and report this one."
+        )
+        raise TypeError(msg)
+
+
+def _recalibrated(
+    content: bytes, graph: _Graph, parts: _Parts, held_out: NDArray[np.float64] | None
+) -> tuple[bytes, NDArray[np.float32], NDArray[np.float64] | None]:
+    """Quantise the text model of a graph; gives it with what the classifier sees of the training texts, and scores."""
+    encoder: Any = parts.encoder
+    content = quantized(content, "text_model.transformer")
+    before = _scored(graph, _seen(graph, encoder.training_features_))
+    after, features = answers_of(content, encoder._backbone, encoder.training_texts_.tolist())
+    known = np.ones(len(after), dtype=bool)
+    if encoder.training_labels_ is not None:
+        known = np.isin(encoder.training_labels_, parts.classifier.classes_)
+    before, after = before[known], after[known]
+    if not isinstance(parts.classifier, BoundaryOpenSetClassifier):
+        return with_affine(content, ["score"], 1, -float(np.median(after - before))), features, held_out
+    growth = growth_of(before, after)
+    factor = (1 + growth) ** -0.5  # margins are 1 − distance / radius
+    content = with_affine(content, ["score", "margins"], factor, 1 - factor)
+    return content, features, None if held_out is None else grown(held_out, growth)
 
 
 def _labels(values: NDArray[Any]) -> dict[str, Any]:
@@ -335,19 +374,19 @@ def _labels(values: NDArray[Any]) -> dict[str, Any]:
     return {"values": values.tolist(), "dtype": name}
 
 
-def _kept_texts(encoder: Any, graph: _Graph) -> tuple[dict[str, Any], bytes]:
-    """The training texts that an encoder keeps, as JSON, and what the classifier sees of them."""
-    rows = torch.from_numpy(encoder.training_features_)
-    for step in graph.steps:
-        rows = step(rows)
-    content = BytesIO()
-    np.save(content, rows.numpy())
+def _training_texts(encoder: Any) -> dict[str, Any]:
+    """Give the training texts that an encoder keeps, and their labels, as JSON."""
     labels = encoder.training_labels_
-    described: dict[str, Any] = {"texts": encoder.training_texts_.tolist(), "labels": None, "dtype": None}
-    if labels is not None:
-        found = _labels(labels)
-        described |= {"labels": found["values"], "dtype": found["dtype"]}
-    return described, content.getvalue()
+    return {
+        "texts": encoder.training_texts_.tolist(),
+        "labels": None if labels is None else _labels(labels),
+    }
+
+
+def _npy(array: NDArray[Any]) -> bytes:
+    content = BytesIO()
+    np.save(content, array)
+    return content.getvalue()
 
 
 def _write(target: Path, files: Files) -> None:

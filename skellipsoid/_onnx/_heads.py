@@ -136,7 +136,8 @@ def _in_double(
 
 
 def _distances(rows: Tensor, centres: Tensor) -> Tensor:
-    return torch.linalg.vector_norm(rows.unsqueeze(1) - centres, dim=2)
+    found: Tensor = torch.linalg.vector_norm(rows.unsqueeze(1) - centres, dim=2)
+    return found
 
 
 def _balls(classifier: Any, given: Callable[[Any], Tensor]) -> tuple[Score, int]:

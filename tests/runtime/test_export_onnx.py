@@ -1,0 +1,313 @@
+"""A graph answers as the estimator that it was made of, and what has no graph is refused before anything is written."""
+
+import logging
+
+import numpy as np
+import pytest
+import skellipsoid_runtime._folder as runtime_folder
+from skellipsoid_runtime import OnnxPipeline
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.exceptions import NotFittedError
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
+
+import skellipsoid
+from skellipsoid import (
+    EliDecide,
+    EllipsoidOpenSetClassifier,
+    SupConTextEncoder,
+    TunedOperatingPointCV,
+    baselines,
+    export_onnx,
+)
+from skellipsoid._onnx import _export
+
+NEAR = 1e-4  # answers may differ where a score is this near to its limit
+
+
+@pytest.fixture(scope="module")
+def blobs():
+    """Training samples of six classes, some of which overlap, with their classes; and new samples near and far."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(6, 12)) * 2
+    y = np.repeat(np.arange(6), (12, 20, 30, 40, 50, 60))
+    spreads = np.linspace(0.2, 1.5, 12)
+    X = centres[y] + rng.normal(size=(len(y), 12)) * spreads
+    near = centres[rng.integers(0, 6, 300)] + rng.normal(size=(300, 12)) * spreads
+    return X, y, np.concatenate([near, rng.normal(size=(300, 12)) * 3, rng.normal(size=(20, 12)) * 100, centres])
+
+
+def exported_model(estimator, folder):
+    export_onnx(estimator, folder / "model")
+    return OnnxPipeline(folder / "model")
+
+
+def assert_same_answers(model, estimator, classifier, X, features):
+    """Compare every answer; gives them."""
+    found = model.answers(X)
+    scores = classifier.score_samples(features)
+    assigned = np.searchsorted(classifier.classes_, classifier.predict_known(features))
+    margins = scores - classifier.offset_ - classifier.class_offsets_[assigned]
+    decided = np.abs(margins) > NEAR
+    assert decided.mean() > 0.9
+    assert 0 < (found["label"] == classifier.open_label_).mean() < 1
+    np.testing.assert_array_equal(found["label"][decided], estimator.predict(X)[decided])
+    np.testing.assert_array_equal(found["nearest_class"], classifier.predict_known(features))
+    np.testing.assert_allclose(found["score"], scores, atol=NEAR / 2, rtol=1e-6)
+    np.testing.assert_allclose(found["margins"], classifier._score_all_checked(features), atol=NEAR / 2, rtol=1e-6)
+    return found
+
+
+@pytest.mark.parametrize(
+    "classifier",
+    [
+        EllipsoidOpenSetClassifier(random_state=0),
+        EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=3), random_state=0),
+        baselines.BallClassifier(),
+        baselines.ADBClassifier(max_iter=5, random_state=0),
+        baselines.CLABClassifier(max_iter=5, random_state=0),
+        baselines.MOGBClassifier(min_size=2, random_state=0),
+        baselines.MahalanobisClassifier(),
+        baselines.MahalanobisClassifier(covariance="relative"),
+        baselines.MahalanobisClassifier(covariance="class"),
+        baselines.PLDAClassifier(),
+        baselines.SoftmaxOpenSetClassifier(),
+        baselines.MaxLogitClassifier(),
+        baselines.EnergyClassifier(temperature=0.5),
+        baselines.DOCClassifier(),
+        baselines.OpenMaxClassifier(n_ranked=3),
+        baselines.OpenMaxClassifier(tail_size=0),
+    ],
+    ids=lambda classifier: type(classifier).__name__,
+)
+def test_the_graph_of_a_classifier_answers_as_it_does(classifier, blobs, tmp_path):
+    X, y, new = blobs
+    classifier.fit(X, y)
+    classifier.class_offsets_ = np.linspace(-0.01, 0.01, 6)
+    assert_same_answers(exported_model(classifier, tmp_path), classifier, classifier, new, new)
+
+
+def test_features_far_from_0_lose_nothing(blobs, tmp_path):
+    X, y, new = blobs
+    classifier = EllipsoidOpenSetClassifier(random_state=0).fit(X * 1e-3 + 1e6, y)
+    model = exported_model(classifier, tmp_path)
+    assert_same_answers(model, classifier, classifier, new * 1e-3 + 1e6, new * 1e-3 + 1e6)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        StandardScaler(),
+        StandardScaler(with_mean=False),
+        Normalizer("l1"),
+        Normalizer("max"),
+        PCA(4, whiten=True, random_state=0),
+        TruncatedSVD(4, random_state=0),
+    ],
+    ids=str,
+)
+def test_steps_before_the_classifier_are_part_of_the_graph(step, blobs, tmp_path):
+    X, y, new = blobs
+    pipe = make_pipeline(step, "passthrough", baselines.BallClassifier()).fit(X, y)
+    new = np.concatenate([new, np.zeros((1, 12))])
+    assert_same_answers(exported_model(pipe, tmp_path), pipe, pipe[-1], new, pipe[:-1].transform(new))
+
+
+def test_of_a_wrapper_the_fitted_estimator_inside_is_exported(blobs, tmp_path):
+    X, y, new = blobs
+    pipe = make_pipeline(FrozenEstimator(StandardScaler().fit(X)), EllipsoidOpenSetClassifier(random_state=0))
+    tuned = TunedOperatingPointCV(pipe, rejection_rate=0.2, cv=2).fit(X, y)
+    classifier = tuned.estimator_[-1]
+    assert classifier.offset_ != 0
+    features = tuned.estimator_[:-1].transform(new)
+    assert_same_answers(exported_model(tuned, tmp_path), tuned, classifier, new, features)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        np.array([3, 5, 7]),
+        np.array([3, 5, 7], dtype=np.uint8),
+        np.array(["a", "ä 😀", "c" * 40]),
+        np.array(["a", "b", "c"], dtype=object),
+        np.array([0.0, 1.0, 2.0]),
+        np.array([False, True, True]),
+        np.array(["only"] * 3),
+    ],
+    ids=["int", "uint8", "str", "object", "float", "bool", "one class"],
+)
+def test_labels_come_back_as_they_are(names, blobs, tmp_path):
+    X, y, new = blobs
+    classifier = baselines.BallClassifier(open_label=-2).fit(X, names[y % 3])
+    model = exported_model(classifier, tmp_path)
+    expected = classifier.predict(new)
+    assert model.predict(new).dtype == expected.dtype
+    assert model.predict(new).tolist() == expected.tolist()
+    assert model.open_label_ == classifier.open_label_
+    assert model.classes_.tolist() == classifier.classes_.tolist()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["Bert", "DistilBert", "MPNet", "Roberta"])
+def test_text_models_of_four_kinds_answer_alike_at_any_batch_size_and_length(
+    kind, build_kind, texts, labels, open_texts, tmp_path
+):
+    encoder = SupConTextEncoder(build_kind(kind), finetune="none", max_length=40)
+    pipe = make_pipeline(encoder, EllipsoidOpenSetClassifier(random_state=0)).fit(texts, labels)
+    model = exported_model(pipe, tmp_path)
+    new = [*texts, *open_texts, "", "😀", "alarm " * 5000, texts[3] * 2]
+    features = pipe[:-1].transform(new)
+    together = assert_same_answers(model, pipe, pipe[-1], new, features)
+    np.testing.assert_allclose(together["features"], features, atol=1e-5)
+    for text, score in zip(new, together["score"], strict=True):
+        np.testing.assert_allclose(model.score_samples([text]), [score], atol=1e-5)
+
+
+def test_a_pipeline_with_a_head_a_scaler_and_offsets(pipeline, exported, texts, open_texts):
+    new = [*texts, *open_texts]
+    model = OnnxPipeline(exported)
+    features = pipeline[:-1].transform(new)
+    assert_same_answers(model, pipeline, pipeline[-1], new, features)
+    assert (model.offset_, model.class_offsets_.tolist()) == (-0.1, [0.0, 0.2, 0.0, -0.1])
+    np.testing.assert_allclose(model.known_p_value(new), pipeline[-1].known_p_value(features))
+
+
+@pytest.mark.parametrize(
+    ("cls", "options"),
+    [
+        (SupConTextEncoder, {"pooling": "model", "normalize": False}),
+        (baselines.CrossEntropyTextEncoder, {}),
+    ],
+    ids=["its own pooling, any length", "an activation"],
+)
+def test_what_follows_the_text_model_is_part_of_the_graph(cls, options, tiny_model, texts, labels, tmp_path):
+    encoder = cls(tiny_model, finetune="head", max_iter=2, random_state=0, **options)
+    pipe = make_pipeline(encoder, baselines.MahalanobisClassifier()).fit(texts, labels)
+    found = exported_model(pipe, tmp_path).answers(texts)
+    np.testing.assert_allclose(found["features"], pipe[0].transform(texts), atol=1e-5)
+    np.testing.assert_allclose(found["score"], pipe.score_samples(texts), atol=1e-3, rtol=1e-4)
+
+
+@pytest.mark.slow
+def test_quantised_answers_are_near_and_the_estimator_stays(pipeline, texts, open_texts, tmp_path):
+    radii = pipeline[-1].radii_.copy()
+    export_onnx(pipeline, tmp_path / "int8", quantize=True)
+    model, new = OnnxPipeline(tmp_path / "int8"), [*texts, *open_texts]
+    found = model.answers(new)
+    assert (found["label"] == pipeline.predict(new)).mean() > 0.8
+    limit = model.offset_ + model.class_offsets_[np.searchsorted(model.classes_, found["nearest_class"])]
+    np.testing.assert_array_equal(found["label"] == "-1", found["score"] < limit.astype(np.float32))
+    chosen = np.searchsorted(model.classes_, found["nearest_class"])
+    np.testing.assert_array_equal(found["margins"][np.arange(len(new)), chosen], found["score"])
+    assert not np.allclose(found["score"], pipeline.score_samples(new), atol=1e-4)  # it computes otherwise
+    np.testing.assert_array_equal(pipeline[-1].radii_, radii)
+    assert not np.array_equal(model.held_out_scores_, pipeline[-1].held_out_scores_)
+    nearest = model.explain_nearest(texts, n_neighbors=1)
+    np.testing.assert_allclose(nearest["neighbor_distance_1"], 0, atol=0.2)
+
+
+def test_an_export_leaves_logging_and_the_estimator_as_they_were(blobs, tmp_path, capfd):
+    X, y, new = blobs
+    classifier = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
+    before, handlers = classifier.predict(new), [*logging.getLogger().handlers]
+    export_onnx(classifier, tmp_path / "model")
+    assert logging.getLogger().handlers == handlers
+    assert capfd.readouterr() == ("", "")
+    np.testing.assert_array_equal(classifier.predict(new), before)
+
+
+class Own(baselines.BallClassifier):
+    """A class of a user's, which may score otherwise."""
+
+
+def fitted(estimator):
+    X, y = np.concatenate([np.zeros((9, 2)), np.full((9, 2), 9)]) + np.arange(18)[:, None] / 99, [0] * 9 + [1] * 9
+    return estimator.fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "part"),
+    [
+        (baselines.KNNOpenSetClassifier(n_neighbors=2), "A KNNOpenSetClassifier cannot be exported"),
+        (baselines.LOFOpenSetClassifier(n_neighbors=2), "A LOFOpenSetClassifier cannot be exported"),
+        (Own(), "A Own cannot be exported"),
+        (LogisticRegression(), "A LogisticRegression cannot be exported"),
+        (baselines.SoftmaxOpenSetClassifier(LogisticRegression()), "takes its logits from a LogisticRegression"),
+        (make_pipeline(MinMaxScaler(), baselines.BallClassifier()), "A MinMaxScaler cannot be exported"),
+    ],
+    ids=["neighbours", "LOF", "subclass", "no open set", "own logits", "step"],
+)
+def test_what_has_no_graph_is_refused_in_one_sentence_and_nothing_is_written(estimator, part, tmp_path):
+    with pytest.raises(TypeError, match=part) as caught:
+        export_onnx(fitted(estimator), tmp_path / "model")
+    assert "; use " in str(caught.value) or "; before " in str(caught.value)
+    assert not any(tmp_path.iterdir())
+
+
+def test_another_text_model_is_refused(build_model, texts, labels, tmp_path):
+    folder = build_model(tmp_path / "models" / "Electra", model_class="BertModel")
+    encoder = SupConTextEncoder(folder, finetune="none")
+    pipe = make_pipeline(encoder, baselines.BallClassifier()).fit(texts, labels)
+    pipe[0]._backbone.transformer.half()
+    with pytest.raises(TypeError, match=r"weights of torch\.float16, but only torch\.float32"):
+        export_onnx(pipe, tmp_path / "model")
+    type(pipe[0]._backbone.transformer).__name__, name = "ElectraModel", type(pipe[0]._backbone.transformer).__name__
+    try:
+        with pytest.raises(TypeError, match="is a ElectraModel, which cannot be exported; use one of Bert, DistilBert"):
+            export_onnx(pipe, tmp_path / "model")
+    finally:
+        type(pipe[0]._backbone.transformer).__name__ = name
+    assert not (tmp_path / "model").exists()
+
+
+def test_quantize_needs_the_training_texts(tiny_model, texts, labels, blobs, tmp_path):
+    encoder = SupConTextEncoder(tiny_model, finetune="none")
+    pipe = make_pipeline(encoder, baselines.BallClassifier()).fit(texts, labels)
+    for estimator in (pipe, baselines.BallClassifier().fit(*blobs[:2])):
+        with pytest.raises(TypeError, match="keeps none; fit its text encoder with keep_texts=True"):
+            export_onnx(estimator, tmp_path / "model", quantize=True)
+    assert not any(tmp_path.iterdir())
+
+
+def test_unfitted_estimators_are_refused(tmp_path):
+    with pytest.raises(NotFittedError):
+        export_onnx(EllipsoidOpenSetClassifier(), tmp_path / "model")
+
+
+def test_a_folder_that_holds_anything_is_left_alone(blobs, tmp_path):
+    classifier = baselines.BallClassifier().fit(*blobs[:2])
+    (tmp_path / "mine").write_text("kept")
+    for target in (tmp_path, tmp_path / "mine"):
+        with pytest.raises(FileExistsError, match="exists and is not an empty folder; export into a new folder"):
+            export_onnx(classifier, target)
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+    (tmp_path / "empty").mkdir()
+    export_onnx(classifier, tmp_path / "empty")
+    assert sorted(path.name for path in (tmp_path / "empty").iterdir()) == ["model.onnx", "skellipsoid_onnx.json"]
+
+
+def test_a_failure_while_writing_leaves_nothing(blobs, tmp_path, monkeypatch):
+    classifier = baselines.BallClassifier().fit(*blobs[:2])
+
+    def fail(path):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(_export, "to_disk", fail)
+    with pytest.raises(OSError, match=r"cannot be written to .*No space left on device.* needs"):
+        export_onnx(classifier, tmp_path / "model")
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_missing_package_is_named(blobs, tmp_path, monkeypatch):
+    classifier = baselines.BallClassifier().fit(*blobs[:2])
+    monkeypatch.setattr(_export.importlib.util, "find_spec", lambda name: None if name == "onnxscript" else name)
+    with pytest.raises(ImportError, match=r"needs the package onnxscript, .* pip install 'skellipsoid\[onnx\]'"):
+        export_onnx(classifier, tmp_path / "model")
+
+
+def test_both_distributions_agree_on_the_format_and_the_version():
+    for name in ("MANIFEST", "FORMAT", "FORMAT_VERSION", "GRAPH", "TRAINING_FEATURES", "TOKENIZER"):
+        assert getattr(_export, name) == getattr(runtime_folder, name)
+    assert skellipsoid.__version__ == runtime_folder.__version__

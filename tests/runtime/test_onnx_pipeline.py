@@ -1,0 +1,302 @@
+"""The runtime answers without torch, refuses what it should, and reads no more of a long text than counts."""
+
+import json
+import re
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import skellipsoid_runtime
+from skellipsoid_runtime import OnnxPipeline
+from skellipsoid_runtime._texts import TextReader, length_sorted_pieces
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+import skellipsoid
+from skellipsoid._engine.text.token_table import length_sorted_pieces as package_pieces
+from skellipsoid._texts import check_texts
+from skellipsoid.persistence._folder import manifest_bytes
+
+WITHOUT_TORCH = """
+import json, sys
+
+class Refused:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("torch", "sklearn", "scipy", "transformers", "sentence_transformers", "skellipsoid"):
+            raise ImportError(name + " is not installed here")
+
+sys.meta_path.insert(0, Refused())
+from skellipsoid_runtime import OnnxPipeline
+
+model = OnnxPipeline(sys.argv[1])
+texts = json.load(sys.stdin)
+found = model.answers(texts)
+print(json.dumps({name: values.tolist() for name, values in found.items()}))
+"""
+
+
+@pytest.fixture(scope="module")
+def model(exported):
+    return OnnxPipeline(exported)
+
+
+@pytest.fixture
+def copied(exported, tmp_path):
+    """A copy of the exported model that a test may damage."""
+    return shutil.copytree(exported, tmp_path / "copy")
+
+
+def test_it_answers_where_torch_cannot_be_imported(exported, pipeline, texts, open_texts, fresh_python):
+    new = [*texts, *open_texts, "", "😀"]
+    place = str(next(iter(skellipsoid_runtime.__path__)))
+    script = f"import sys; sys.path.insert(0, {place.removesuffix('skellipsoid_runtime')!r})\n{WITHOUT_TORCH}"
+    done = fresh_python(script, exported, stdin=json.dumps(new))
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    found = json.loads(done.stdout)
+    np.testing.assert_allclose(found["score"], pipeline.score_samples(new), atol=5e-5)
+    assert found["label"] == pipeline.predict(new).tolist()
+    features = pipeline[:-1].transform(new)
+    np.testing.assert_allclose(found["p_value"], pipeline[-1].known_p_value(features))
+
+
+def test_explanations_name_the_same_training_texts(model, pipeline, texts, open_texts):
+    new = [*open_texts, texts[5], "wake me please"]
+    found = model.explain_nearest(new, n_neighbors=3)
+    expected = skellipsoid.explain(pipeline, new, n_axes=0, n_neighbors=3)
+    assert found.keys() <= expected.keys()
+    assert len(found) == 13
+    for name, values in found.items():
+        if values.dtype.kind == "f":
+            np.testing.assert_allclose(values, expected[name], atol=1e-4, err_msg=name)
+        else:
+            np.testing.assert_array_equal(values, expected[name], err_msg=name)
+
+
+@pytest.mark.parametrize("n_neighbors", [-1, 33, 1.5, None])
+def test_more_neighbours_than_kept_texts_are_refused(model, n_neighbors):
+    with pytest.raises(ValueError, match="is not possible; use a whole number from 0 to 32"):
+        model.explain_nearest(["alarm"], n_neighbors=n_neighbors)
+
+
+def test_ten_thousand_texts_are_answered_in_their_order(model, texts):
+    many = (texts * 313)[:10_000]
+    scores = model.score_samples(many)
+    np.testing.assert_allclose(scores, np.resize(model.score_samples(texts), 10_000), atol=1e-5)
+    assert model.predict(many).tolist() == np.resize(model.predict(texts), 10_000).tolist()
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        "one text",
+        b"one text",
+        None,
+        3,
+        [],
+        [None],
+        ["a", 3],
+        [float("nan")],
+        [b"bytes"],
+        [["nested"]],
+        np.array([["a"], ["b"]]),
+        {"a": 1},
+        (text for text in ["a"]),
+        ["half \ud800"],
+    ],
+    ids=repr,
+)
+def test_wrong_input_is_explained_as_by_the_package(model, X):
+    with pytest.raises(ValueError, match=r".") as expected:
+        check_texts(X)
+    for method in (model.predict, model.score_samples, model.known_p_value, model.answers, model.explain_nearest):
+        with pytest.raises(ValueError, match=re.escape(str(expected.value))):
+            method(X)
+
+
+@pytest.mark.parametrize("n_threads", [0, -1, 1.0, True, None, "2"])
+def test_a_number_of_threads_is_a_whole_number(exported, n_threads):
+    with pytest.raises(ValueError, match=r"n_threads=.* is not possible; use a whole number from 1 on"):
+        OnnxPipeline(exported, n_threads=n_threads)
+
+
+def test_two_threads_answer_as_one(exported, model, texts):
+    two = OnnxPipeline(exported, n_threads=2)
+    assert two._session.get_session_options().intra_op_num_threads == 2
+    np.testing.assert_allclose(two.score_samples(texts), model.score_samples(texts), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "training_features.npy", "skellipsoid_onnx.json"])
+def test_a_damaged_or_missing_file_is_named(copied, name):
+    path = copied / name
+    content = path.read_bytes()
+    path.write_bytes(content[:-3] + b"   ")
+    with pytest.raises(ValueError, match=f"{re.escape(name)}.* is damaged") as caught:
+        OnnxPipeline(copied)
+    assert str(copied) in str(caught.value)
+    path.unlink()
+    with pytest.raises(ValueError, match=re.escape(name)):
+        OnnxPipeline(copied)
+
+
+def altered(folder, **changes):
+    """Write a manifest with other values, and with the hash that it then has."""
+    path = folder / "skellipsoid_onnx.json"
+    manifest = json.loads(path.read_bytes())
+    del manifest["manifest_sha256"]
+    path.write_bytes(manifest_bytes({name: value for name, value in (manifest | changes).items() if value is not ...}))
+
+
+@pytest.mark.parametrize(
+    ("changes", "part"),
+    [
+        ({"format_version": 2}, "has format version 2, this skellipsoid-runtime .* reads version 1; .* install"),
+        ({"format_version": True}, "has format version True"),
+        ({"format": "other"}, "was not written by skellipsoid.export_onnx; pass"),
+        ({"more": 1}, "'more' is unknown or missing"),
+        ({"offset": ...}, "'offset' is unknown or missing"),
+    ],
+    ids=str,
+)
+def test_a_manifest_of_another_kind_is_refused(copied, changes, part):
+    altered(copied, **changes)
+    with pytest.raises(ValueError, match=part):
+        OnnxPipeline(copied)
+
+
+def test_other_files_of_the_folder_are_not_read(copied, texts, model):
+    (copied / "sitecustomize.py").write_text("raise SystemExit")
+    (copied / "model.onnx.data").write_bytes(b"x")
+    np.testing.assert_array_equal(OnnxPipeline(copied).predict(texts), model.predict(texts))
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"There is no folder .*; check the path"):
+        OnnxPipeline(tmp_path / "nowhere")
+    with pytest.raises(ValueError, match=r"is not an exported model: its skellipsoid_onnx\.json cannot be read"):
+        OnnxPipeline(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def of_features(tmp_path_factory):
+    """An exported classifier of features: without texts, and without held-out scores."""
+    rng = np.random.default_rng(0)
+    classifier = skellipsoid.baselines.BallClassifier().fit(
+        rng.normal(size=(60, 3)) + np.arange(60)[:, None] % 2, [0, 1] * 30
+    )
+    folder = tmp_path_factory.mktemp("features") / "model"
+    skellipsoid.export_onnx(classifier, folder)
+    return OnnxPipeline(folder), classifier
+
+
+def test_a_model_of_features_takes_tables(of_features):
+    model, classifier = of_features
+    X = np.random.default_rng(1).normal(size=(50, 3))
+    for table in (X, X.tolist(), X.astype(np.float32), np.round(X).astype(int)):
+        np.testing.assert_array_equal(model.predict(table), classifier.predict(table))
+    model._rows_at_once = 7
+    np.testing.assert_allclose(model.score_samples(X), classifier.score_samples(X))
+
+
+@pytest.mark.parametrize(
+    ("X", "part"),
+    [
+        (None, "X is a NoneType, but must be a table"),
+        ("text", "X is a str, but must be a table"),
+        ([1.0, 2.0, 3.0], r"X has the shape \(3,\)"),
+        (np.empty((0, 3)), r"X has the shape \(0, 3\)"),
+        ([["a", "b", "c"]], "holds values of type <U1"),
+        ([[1.0, 2.0]], "X has 2 features, but the model is expecting 3; pass"),
+        ([[0.0] * 3, [0.0, np.nan, 0.0]], "Row 1 of X holds NaN or infinity"),
+    ],
+    ids=str,
+)
+def test_wrong_tables_are_explained(of_features, X, part):
+    with pytest.raises(ValueError, match=part):
+        of_features[0].predict(X)
+
+
+def test_what_a_model_lacks_is_named(of_features):
+    with pytest.raises(ValueError, match="has no held-out scores to compare with; export an Ellipsoid"):
+        of_features[0].known_p_value([[0.0] * 3])
+    with pytest.raises(ValueError, match="keeps no training texts; fit the encoder with keep_texts=True"):
+        of_features[0].explain_nearest([[0.0] * 3])
+
+
+def test_pieces_are_those_of_the_package_up_to_the_number_of_rows():
+    lengths = np.random.default_rng(0).integers(1, 60, 500)
+    expected = package_pieces(lengths, 512)
+    found = length_sorted_pieces(lengths, 512, 10**6)
+    assert [piece.tolist() for piece in found] == [piece.tolist() for piece in expected]
+    bounded = length_sorted_pieces(lengths, 512, 7)
+    assert max(map(len, bounded)) == 7
+    np.testing.assert_array_equal(np.concatenate(bounded), np.concatenate(expected))
+
+
+WORDS = [
+    "wake",
+    "me",
+    "at",
+    "six",
+    "😀",
+    "Straße",
+    "don't",
+    "[SEP]",
+    "x" * 130,
+    "   ",
+    "\t\n",
+    "日本語",
+    "...",
+    "e\u0301",
+]
+
+
+@pytest.fixture(scope="module", params=["words", "bytes"])
+def rules(request, tiny_model):
+    """Rules of a tokenizer of words, and of one of bytes, as of BERT and RoBERTa."""
+    if request.param == "words":
+        return Tokenizer.from_file(f"{tiny_model}/tokenizer.json").to_str().encode()
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer, tokenizer.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=400, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+    )
+    tokenizer.train_from_iterator([" ".join(WORDS)] * 20, trainer)
+    return tokenizer.to_str().encode()
+
+
+@pytest.mark.parametrize("lowers", [False, True])
+def test_the_beginning_of_a_long_text_has_the_tokens_of_the_whole(rules, lowers):
+    settings = {"max_length": 8, "pad_token_id": 0, "lowers": lowers, "split_special_tokens": False}
+    bounded = TextReader(rules, settings | {"truncation_side": "right"})
+    plain = Tokenizer.from_str(rules.decode())
+    plain.no_padding()
+    plain.enable_truncation(8)
+    rng = np.random.default_rng(0)
+    texts = [" ".join(rng.choice(WORDS, size)) for size in rng.integers(0, 900, 150)]
+    texts += ["word" * 5000, " " * 9000 + "six", "\n" * 300 + "wake me " * 300, "", "[SE" * 2000, "e\u0301" * 3000]
+    for text, found in zip(texts, bounded.tokens(texts), strict=True):
+        assert found == plain.encode(text.lower() if lowers else text).ids
+
+
+def test_a_long_text_is_not_read_to_its_end(rules):
+    settings = {"max_length": 8, "pad_token_id": 0, "lowers": False, "split_special_tokens": False}
+    reader = TextReader(rules, settings | {"truncation_side": "right"})
+    assert len(reader._beginning("wake me at six " * 100_000)) < 5000
+    left = TextReader(rules, settings | {"truncation_side": "left"})
+    assert left.tokens(["six " * 500 + "wake"]) != reader.tokens(["six " * 500 + "wake"])
+
+
+def test_threads_share_a_model(model, texts):
+    expected = model.score_samples(texts)
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(model.score_samples, [texts] * 12):
+            np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+def test_scores_do_not_depend_on_the_other_texts(model, texts):
+    lengths = [*map(len, texts)]
+    assert any(a > b for a, b in pairwise(lengths))  # sorted by length, they change places
+    for i, text in enumerate(texts[:6]):
+        np.testing.assert_allclose(model.score_samples([text]), model.score_samples(texts)[[i]], atol=1e-5)
