@@ -252,10 +252,15 @@ def once():
 
 
 def start(other, repeats=10):
-    """Time processes until they have answered and ended, of another checkout and this one, in turns."""
+    """Time new processes until their first answer, of another checkout and this one, in turns."""
+    load_and_answer = (
+        "import sys, time, skellipsoid\n"
+        "skellipsoid.load(sys.argv[1]).predict(['where is my parcel'])\n"
+        "print(time.process_time(), flush=True)"
+    )
     with tempfile.TemporaryDirectory() as parent:
         save_text_model(parent + "/model")
-        load_and_answer = "import sys, skellipsoid; skellipsoid.load(sys.argv[1]).predict(['where is my parcel'])"
+        Path(parent, "query").write_text("where is my parcel\n")
         works = {
             "load, one answer": ["-c", load_and_answer, parent + "/model"],
             "skellipsoid predict": ["-m", "skellipsoid", "predict", "--model", parent + "/model"],
@@ -266,21 +271,21 @@ def start(other, repeats=10):
         for repeat in range(repeats + 1):  # the first one compiles and fills the system's cache
             for (what, name), seconds in found.items():
                 environment = os.environ | {"PYTHONPATH": str(folders[name].resolve())}
-                begin, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-                subprocess.run(
-                    [sys.executable, *works[what]],
-                    env=environment,
-                    input=b"where is my parcel",
-                    capture_output=True,
-                    check=True,
-                )
-                after = resource.getrusage(resource.RUSAGE_CHILDREN)
-                cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+                command, begin = [sys.executable, *works[what]], time.perf_counter()
+                with (
+                    Path(parent, "query").open() as query,
+                    subprocess.Popen(command, env=environment, stdin=query, stdout=subprocess.PIPE) as process,
+                ):
+                    answer = process.stdout.readline()
+                    wall = time.perf_counter() - begin
+                    process.stdout.read()
+                if process.wait():
+                    raise subprocess.CalledProcessError(process.returncode, command)
                 if repeat:
-                    seconds.append((cpu, time.perf_counter() - begin))
+                    seconds.append((wall, float(answer) if what == "load, one answer" else np.nan))
     for (what, name), seconds in found.items():
-        cpu, wall = (statistics.median(column) for column in zip(*seconds, strict=True))
-        print(f"  {what:20} {name:6} {cpu:6.2f} s of CPU, {wall:6.2f} s, medians of {repeats}")
+        wall, cpu = (statistics.median(column) for column in zip(*seconds, strict=True))
+        print(f"  {what:20} {name:6} {wall:6.2f} s, {cpu:5.2f} s of CPU, medians of {repeats}")
 
 
 def save_text_model(folder):
