@@ -52,7 +52,7 @@ SIZES = (5, 10, 24, 50, 100)
 #: Training texts of each class that the shipped corpus has.
 MOST = {"assistant": 24}
 FOLDS = 5
-TRIED = (0.05, 0.1, 0.2, 0.3, 0.4)
+TRIED = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
 #: Draws of the runs, and the one that chooses shares and settings.
 SEEDS, CHOICE = (0, 1, 2), 3
 OPEN = -1
@@ -173,12 +173,14 @@ class Detector:
 class Fallback(Logistic):
     """scikit-fallback around a logistic regression, with its own cross-validated threshold."""
 
+    def __init__(self, share):
+        self.share = share
+
     def fit(self, texts, y):
         from skfb.estimators import RateFallbackClassifierCV
 
         model = LogisticRegression(C=self.C, max_iter=1000)
-        share = SHARES["logistic regression"]
-        self.rejecting = RateFallbackClassifierCV(model, fallback_rate=share, cv=FOLDS, fallback_mode="return")
+        self.rejecting = RateFallbackClassifierCV(model, fallback_rate=self.share, cv=FOLDS, fallback_mode="return")
         self.rejecting.fit(texts.vectors, y)
         return self
 
@@ -293,10 +295,19 @@ class Body:
 tuned = functools.lru_cache(maxsize=2)(Body)
 
 
+class Case(NamedTuple):
+    """What a method may need beside the training texts."""
+
+    seed: int
+    size: int
+    #: Open examples, of another data set.
+    other: Texts
+
+
 class Method(NamedTuple):
     """How a method is made, what it is installed with, and what it asks of the user."""
 
-    make: Any  # of the seed and open texts of another data set
+    make: Any  # of a Case
     group: str
     packages: tuple[str, ...] = ("scikit-learn",)
     #: "share" of the known training texts that its threshold rejects, or the threshold itself.
@@ -327,51 +338,56 @@ def lof(n_rows):
 
 
 def pyod(kind):
-    return Method(lambda seed, other: Beside(lambda n: Detector(kind)), "detectors", ("pyod",))
+    return Method(lambda case: Beside(lambda n: Detector(kind)), "detectors", ("pyod",))
 
 
 OURS, ROUTER, SETFIT = ("skellipsoid",), ("semantic-router",), ("setfit",)
+LOGISTIC = "logistic regression"
 METHODS = {
-    "logistic regression": Method(lambda seed, other: Logistic(), "sklearn"),
-    "logistic regression, 5 %": Method(lambda seed, other: Logistic(), "sklearn"),
-    "logistic regression, 0.5": Method(lambda seed, other: Logistic(), "sklearn", threshold=0.5, needs="a threshold"),
-    "k nearest neighbours": Method(lambda seed, other: Neighbours(), "sklearn"),
-    "OneClassSVM, all": Method(lambda seed, other: Beside(svm), "sklearn"),
-    "OneClassSVM, per class": Method(lambda seed, other: PerClass(svm), "sklearn"),
-    "IsolationForest, all": Method(lambda seed, other: Beside(forest), "sklearn"),
-    "IsolationForest, per class": Method(lambda seed, other: PerClass(forest), "sklearn"),
-    "LocalOutlierFactor, all": Method(lambda seed, other: Beside(lof), "sklearn"),
-    "LocalOutlierFactor, per class": Method(lambda seed, other: PerClass(lof), "sklearn"),
-    "skellipsoid, frozen": Method(lambda seed, other: Ours("none", seed), "skellipsoid", OURS, 0, "nothing"),
-    "skellipsoid, head": Method(lambda seed, other: Ours("head", seed), "skellipsoid", OURS, 0, "nothing"),
+    LOGISTIC: Method(lambda case: Logistic(), "sklearn"),
+    "logistic regression, 5 %": Method(lambda case: Logistic(), "sklearn"),
+    "logistic regression, 0.5": Method(lambda case: Logistic(), "sklearn", threshold=0.5, needs="a threshold"),
+    "k nearest neighbours": Method(lambda case: Neighbours(), "sklearn"),
+    "OneClassSVM, all": Method(lambda case: Beside(svm), "sklearn"),
+    "OneClassSVM, per class": Method(lambda case: PerClass(svm), "sklearn"),
+    "IsolationForest, all": Method(lambda case: Beside(forest), "sklearn"),
+    "IsolationForest, per class": Method(lambda case: PerClass(forest), "sklearn"),
+    "LocalOutlierFactor, all": Method(lambda case: Beside(lof), "sklearn"),
+    "LocalOutlierFactor, per class": Method(lambda case: PerClass(lof), "sklearn"),
+    "skellipsoid, frozen": Method(lambda case: Ours("none", case.seed), "skellipsoid", OURS, 0, "nothing"),
+    "skellipsoid, head": Method(lambda case: Ours("head", case.seed), "skellipsoid", OURS, 0, "nothing"),
     "PyOD ECOD": pyod("ECOD"),
     "PyOD KNN": pyod("KNN"),
     "cleanlab": pyod("cleanlab")._replace(packages=("cleanlab",)),
-    "scikit-fallback": Method(lambda seed, other: Fallback(), "detectors", ("scikit-fallback",), 0),
-    "semantic-router": Method(lambda seed, other: Router(), "router", ROUTER),
-    "semantic-router, fit": Method(lambda seed, other: Router(other), "router", ROUTER, 0, "open examples"),
-    "SetFit, logistic head": Method(lambda seed, other: SetFit(False), "setfit", SETFIT),
-    "SetFit, differentiable head": Method(lambda seed, other: SetFit(True), "setfit", SETFIT),
+    "scikit-fallback": Method(
+        lambda case: Fallback(share_of(LOGISTIC, case.size)), "detectors", ("scikit-fallback",), 0
+    ),
+    "semantic-router": Method(lambda case: Router(), "router", ROUTER),
+    "semantic-router, fit": Method(lambda case: Router(case.other), "router", ROUTER, 0, "open examples"),
+    "SetFit, logistic head": Method(lambda case: SetFit(False), "setfit", SETFIT),
+    "SetFit, differentiable head": Method(lambda case: SetFit(True), "setfit", SETFIT),
 }
-#: Share of the known texts that the threshold of each method rejects, by ``choose``.
-SHARES: dict[str, float] = {
-    "logistic regression": 0.4,
-    "logistic regression, 5 %": 0.05,
-    "k nearest neighbours": 0.3,
-    "OneClassSVM, all": 0.3,
-    "OneClassSVM, per class": 0.4,
-    "IsolationForest, all": 0.3,
-    "IsolationForest, per class": 0.4,
-    "LocalOutlierFactor, all": 0.1,
-    "LocalOutlierFactor, per class": 0.2,
-    "PyOD ECOD": 0.05,
-    "PyOD KNN": 0.3,
-    "cleanlab": 0.3,
-    "semantic-router": 0.4,
-    # Not chosen: that of the logistic regression.
-    "SetFit, logistic head": 0.4,
-    "SetFit, differentiable head": 0.4,
+#: Share of the known texts that the threshold of each method rejects, by ``choose``, for each of SIZES.
+SHARES = {
+    LOGISTIC: (0.4, 0.4, 0.3, 0.3, 0.3),
+    "logistic regression, 5 %": (0.05,) * 5,
+    "k nearest neighbours": (0.4, 0.3, 0.3, 0.2, 0.2),
+    "OneClassSVM, all": (0.3, 0.3, 0.2, 0.2, 0.2),
+    "OneClassSVM, per class": (0.5, 0.4, 0.4, 0.3, 0.2),
+    "LocalOutlierFactor, all": (0.1, 0.1, 0.2, 0.2, 0.2),
+    "LocalOutlierFactor, per class": (0.1, 0.2, 0.1, 0.2, 0.2),
+    "IsolationForest, all": (0.3, 0.3, 0.3, 0.3, 0.3),
+    "semantic-router": (0.3, 0.4, 0.4, 0.3, 0.3),
+    "cleanlab": (0.2, 0.2, 0.3, 0.2, 0.2),
+    "PyOD KNN": (0.3, 0.3, 0.4, 0.3, 0.3),
+    "PyOD ECOD": (0.05, 0.05, 0.2, 0.2, 0.2),
 }
+
+
+def share_of(method, size):
+    """Share that a method rejects; SetFit, for which none was chosen, takes that of the logistic regression."""
+    chosen = SHARES.get(LOGISTIC if METHODS[method].group == "setfit" else method)
+    return None if chosen is None else chosen[SIZES.index(size)]
 
 
 def texts_of(name, subset, data_home):
@@ -404,15 +420,15 @@ def run_case(method, train, new, draw, other, shares):
     rows = np.concatenate([rng.permutation(np.flatnonzero(y == label))[:size] for label in known])
     texts, codes = texts.take(rows), np.searchsorted(known, y[rows])
     truth = np.where(np.isin(y_new, known), np.searchsorted(known, y_new).clip(max=len(known) - 1), OPEN)
-    spec = METHODS[method]
+    spec, case = METHODS[method], Case(seed, size, other)
     start = time.process_time()
-    model = spec.make(seed, other).fit(texts, codes)
+    model = spec.make(case).fit(texts, codes)
     held_out = None
     if spec.threshold == "share":
         folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=seed).split(codes, codes))
         # SetFit takes minutes a model: a fifth of the texts stands for all.
         folds = folds[:1] if spec.group == "setfit" else folds
-        parts = [spec.make(seed, other).fit(texts.take(rest), codes[rest]) for rest, _ in folds]
+        parts = [spec.make(case).fit(texts.take(rest), codes[rest]) for rest, _ in folds]
         of_folds = zip(parts, folds, strict=True)
         held_out = np.concatenate([part.answers(texts.take(left))[1] for part, (_, left) in of_folds])
     seconds = time.process_time() - start
@@ -465,22 +481,23 @@ def known_of(name, ratio, seed, train, data_home):
 
 
 def choose(options):
-    """Print the mean F1 on development rows of every share, by method."""
+    """Print the mean F1 on development rows of every share, by method and texts per class."""
     methods = options.methods or [name for name, spec in METHODS.items() if spec.group in options.groups]
-    found = {method: [] for method in methods}
-    for name, ratio, size, train, dev, other in cases(SETS, (10, 24), RATIOS, options.data_home, "dev"):
-        draw = (known_of(name, ratio, CHOICE, train, options.data_home), size, CHOICE)
-        for method in methods:
-            found[method].append([line["f1"] for line in run_case(method, train, dev, draw, other, TRIED)])
-    print("shares:", *TRIED)
-    for method, figures in found.items():
-        print(f"{method:30}", *(f"{mean:.1f}" for mean in np.mean(figures, axis=0)), flush=True)
+    print(f"{'shares':30}", *TRIED)
+    for size in options.sizes:
+        found = {method: [] for method in methods}
+        for name, ratio, _, train, dev, other in cases(SETS, [size], RATIOS, options.data_home, "dev"):
+            draw = (known_of(name, ratio, CHOICE, train, options.data_home), size, CHOICE)
+            for method in methods:
+                found[method].append([line["f1"] for line in run_case(method, train, dev, draw, other, TRIED)])
+        for method, figures in found.items():
+            print(f"{method:30}", size, *(f"{mean:.1f}" for mean in np.mean(figures, axis=0)), flush=True)
 
 
 def run(options):
     """Append every case of a group of methods that is not there yet."""
     found = read_lines()
-    done = {(row["data"], row["ratio"], row["size"], row["seed"], row["method"]) for row in found}
+    done = {(*case_of(row), row["method"]) for row in found}
     methods = options.methods or [name for name, spec in METHODS.items() if spec.group == options.task]
     for seed in options.seeds:
         for case in cases(options.sets, options.sizes, options.ratios, options.data_home, "test"):
@@ -489,7 +506,7 @@ def run(options):
             for method in methods:
                 if (name, ratio, size, seed, method) in done:
                     continue
-                share = SHARES.get(method)
+                share = share_of(method, size)
                 line = {"data": name, "ratio": ratio, "size": size, "seed": seed, "method": method}
                 line |= run_case(method, train, test, draw, other, [share])[0]
                 line["mib"] = round(installed_mib((*METHODS[method].packages, "sentence-transformers")))
@@ -530,7 +547,7 @@ def read_lines():
 
 def report(found):
     """Print the tables: every case, the cases that SetFit has, by texts per class, and by data set."""
-    found = found + with_auto(found)
+    found = with_auto(found)
     every = cases_of(found, AUTO)
     of_all = [name for name in (*METHODS, AUTO) if cases_of(found, name) >= every]
     print(f"Means of {len(every)} cases: data set, known share, texts per class, draw.\n")
@@ -549,13 +566,17 @@ AUTO = "skellipsoid, auto"
 
 
 def with_auto(found):
-    """Rows of ``finetune="auto"``: frozen up to 24 texts of each class, from 25 on the head."""
+    """All rows, and those of ``finetune="auto"``: frozen up to 24 texts of each class, from 25 on the head."""
     chosen = [row for row in found if row["method"] == f"skellipsoid, {'frozen' if row['size'] < 25 else 'head'}"]
-    return [row | {"method": AUTO} for row in chosen]
+    return found + [row | {"method": AUTO} for row in chosen]
+
+
+def case_of(row):
+    return row["data"], row["ratio"], row["size"], row["seed"]
 
 
 def cases_of(found, method):
-    return {(row["data"], row["ratio"], row["size"], row["seed"]) for row in found if row["method"] == method}
+    return {case_of(row) for row in found if row["method"] == method}
 
 
 def named(case):
@@ -565,9 +586,9 @@ def named(case):
 
 def print_means(found, methods, kept):
     """Print each method's figures over some cases, the best F1 first, and in how many its F1 is above that of auto."""
-    rows = [row for row in found if (row["data"], row["ratio"], row["size"], row["seed"]) in kept]
+    rows = [row for row in found if case_of(row) in kept]
     of_method = {name: [row for row in rows if row["method"] == name] for name in methods}
-    f1 = {name: {(r["data"], r["ratio"], r["size"], r["seed"]): r["f1"] for r in of_method[name]} for name in methods}
+    f1 = {name: {case_of(row): row["f1"] for row in of_method[name]} for name in methods}
     lines = []
     for name in sorted(methods, key=lambda name: -np.mean([row["f1"] for row in of_method[name]])):
         mean = {key: np.mean([row[key] for row in of_method[name]]) for key in ("rejected", "wrong", "noticed")}
@@ -575,8 +596,7 @@ def print_means(found, methods, kept):
         median = [np.median([row[key] for row in of_method[name]]) for key in ("seconds", "ms")]
         above = np.mean([value > f1[AUTO][case] for case, value in f1[name].items()])
         needs = METHODS[name].needs if name in METHODS else "nothing"
-        shown = "" if SHARES.get(name) is None else f", {SHARES[name]:.0%}"
-        lines.append([name, needs + shown, *(f"{value:.1f}" for value in mean.values())])
+        lines.append([name, needs, *(f"{value:.1f}" for value in mean.values())])
         lines[-1] += [f"{100 * above:.0f} %", *(f"{value:.1f}" for value in median), str(of_method[name][0]["mib"])]
     heads = ["method", "needs", "known rejected", "wrong class", "open noticed", "F1", "AUROC", "better than auto"]
     table([*heads, "fit, s", "answer, ms", "installed, MiB"], lines)
