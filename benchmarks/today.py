@@ -305,14 +305,13 @@ class Case(NamedTuple):
 
 
 class Method(NamedTuple):
-    """How a method is made, what it is installed with, and what it asks of the user."""
+    """How a method is made, and what it is installed with."""
 
     make: Any  # of a Case
     group: str
     packages: tuple[str, ...] = ("scikit-learn",)
     #: "share" of the known training texts that its threshold rejects, or the threshold itself.
     threshold: Any = "share"
-    needs: str = "a share to reject"
 
 
 class Svm(OneClassSVM):
@@ -346,7 +345,7 @@ LOGISTIC = "logistic regression"
 METHODS = {
     LOGISTIC: Method(lambda case: Logistic(), "sklearn"),
     "logistic regression, 5 %": Method(lambda case: Logistic(), "sklearn"),
-    "logistic regression, 0.5": Method(lambda case: Logistic(), "sklearn", threshold=0.5, needs="a threshold"),
+    "logistic regression, 0.5": Method(lambda case: Logistic(), "sklearn", threshold=0.5),
     "k nearest neighbours": Method(lambda case: Neighbours(), "sklearn"),
     "OneClassSVM, all": Method(lambda case: Beside(svm), "sklearn"),
     "OneClassSVM, per class": Method(lambda case: PerClass(svm), "sklearn"),
@@ -354,8 +353,8 @@ METHODS = {
     "IsolationForest, per class": Method(lambda case: PerClass(forest), "sklearn"),
     "LocalOutlierFactor, all": Method(lambda case: Beside(lof), "sklearn"),
     "LocalOutlierFactor, per class": Method(lambda case: PerClass(lof), "sklearn"),
-    "skellipsoid, frozen": Method(lambda case: Ours("none", case.seed), "skellipsoid", OURS, 0, "nothing"),
-    "skellipsoid, head": Method(lambda case: Ours("head", case.seed), "skellipsoid", OURS, 0, "nothing"),
+    "skellipsoid, frozen": Method(lambda case: Ours("none", case.seed), "skellipsoid", OURS, 0),
+    "skellipsoid, head": Method(lambda case: Ours("head", case.seed), "skellipsoid", OURS, 0),
     "PyOD ECOD": pyod("ECOD"),
     "PyOD KNN": pyod("KNN"),
     "cleanlab": pyod("cleanlab")._replace(packages=("cleanlab",)),
@@ -363,7 +362,7 @@ METHODS = {
         lambda case: Fallback(share_of(LOGISTIC, case.size)), "detectors", ("scikit-fallback",), 0
     ),
     "semantic-router": Method(lambda case: Router(), "router", ROUTER),
-    "semantic-router, fit": Method(lambda case: Router(case.other), "router", ROUTER, 0, "open examples"),
+    "semantic-router, fit": Method(lambda case: Router(case.other), "router", ROUTER, 0),
     "SetFit, logistic head": Method(lambda case: SetFit(False), "setfit", SETFIT),
     "SetFit, differentiable head": Method(lambda case: SetFit(True), "setfit", SETFIT),
 }
@@ -550,10 +549,11 @@ def report(found):
     found = with_auto(found)
     every = cases_of(found, AUTO)
     of_all = [name for name in (*METHODS, AUTO) if cases_of(found, name) >= every]
-    print(f"Means of {len(every)} cases: data set, known share, texts per class, draw.\n")
+    draws = len({seed for *_, seed in every})
+    print(f"Means of {len(every)} cases ({draws} draw{'s' * (draws > 1)} of the known classes).\n")
     print_means(found, of_all, every)
-    few = cases_of(found, "SetFit, logistic head") & cases_of(found, "SetFit, differentiable head")
-    print(f"Means of the {len(few)} cases that SetFit has: {', '.join(map(named, sorted(few)))}.\n")
+    few = cases_of(found, "SetFit, logistic head")
+    print(f"Means of the cases that SetFit has: {'; '.join(map(named, sorted(few)))}.\n")
     print_means(found, [name for name in (*METHODS, AUTO) if cases_of(found, name) >= few], few)
     print("F1 by texts per class.\n")
     by(found, of_all, "size", {size: str(size) for size in SIZES})
@@ -580,8 +580,8 @@ def cases_of(found, method):
 
 
 def named(case):
-    data, ratio, size, seed = case
-    return f"{SETS[data]} {ratio:.0%} {size} texts draw {seed}"
+    data, ratio, size, _ = case
+    return f"{SETS[data]}, {ratio:.0%} known, {size} texts"
 
 
 def print_means(found, methods, kept):
@@ -595,10 +595,9 @@ def print_means(found, methods, kept):
         mean |= {key: np.mean([row[key] for row in of_method[name]]) for key in ("f1", "auroc")}
         median = [np.median([row[key] for row in of_method[name]]) for key in ("seconds", "ms")]
         above = np.mean([value > f1[AUTO][case] for case, value in f1[name].items()])
-        needs = METHODS[name].needs if name in METHODS else "nothing"
-        lines.append([name, needs, *(f"{value:.1f}" for value in mean.values())])
+        lines.append([name, *(f"{value:.1f}" for value in mean.values())])
         lines[-1] += [f"{100 * above:.0f} %", *(f"{value:.1f}" for value in median), str(of_method[name][0]["mib"])]
-    heads = ["method", "needs", "known rejected", "wrong class", "open noticed", "F1", "AUROC", "better than auto"]
+    heads = ["method", "known rejected", "wrong class", "open noticed", "F1", "AUROC", "better than auto"]
     table([*heads, "fit, s", "answer, ms", "installed, MiB"], lines)
 
 
