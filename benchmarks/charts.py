@@ -1,7 +1,7 @@
-"""The picture of all methods on the page *Benchmarks*, and the README's table by texts per class.
+"""The pictures of the pages *Benchmarks* and *Compared*, and the README's table by texts per class.
 
-Both are made from the committed results by ``python benchmarks/charts.py``. The picture is narrow, with large letters,
-so that it can be read on a phone. The table is printed.
+They are made from the committed results by ``python benchmarks/charts.py``. The pictures are narrow, with large
+letters, so that they can be read on a phone. The table is printed.
 """
 
 import json
@@ -9,9 +9,10 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+from today import AUTO, case_of, cases_of, with_auto
 
 HERE = Path(__file__).parent
-PICTURE = HERE.parent / "docs" / "images" / "methods.png"
+PICTURES = HERE.parent / "docs" / "images"
 DEFAULT = "ellipsoid"
 #: From this number of texts per class on, the table has the linear head in place of the frozen text model.
 HEAD_FROM = 25
@@ -19,6 +20,7 @@ HEAD_FROM = 25
 
 def main() -> None:
     draw_methods(read("methods"))
+    draw_today(with_auto(read("today")))
     print_texts_per_class(read("texts_per_class"))
 
 
@@ -60,7 +62,39 @@ def draw_methods(records: list[dict]) -> None:
     ax.set_yticklabels([f"{name}\n(the default)" if name == DEFAULT else name for name in names])
     ax.tick_params(axis="y", length=0)
     fig.legend(loc="outside upper center", ncols=2, frameon=False)
-    fig.savefig(PICTURE, dpi=110)
+    fig.savefig(PICTURES / "methods.png", dpi=110)
+
+
+def draw_today(records: list[dict]) -> None:
+    """Draw what each method does with known and with open texts, the best F1 on top."""
+    every = cases_of(records, AUTO)
+    kept = [record for record in records if case_of(record) in every]
+    of_method: dict[str, list[dict]] = {}
+    for record in kept:
+        of_method.setdefault(record["method"], []).append(record)
+    of_method = {name: rows for name, rows in of_method.items() if len(rows) == len(every)}
+
+    def mean(name: str, figure: str) -> float:
+        return float(np.mean([row[figure] for row in of_method[name]]))
+
+    names = sorted(of_method, key=lambda name: mean(name, "f1"))
+    places = np.arange(len(names))
+    right = [100 - mean(name, "rejected") - mean(name, "wrong") for name in names]
+    noticed = [mean(name, "noticed") for name in names]
+    fig, ax = plt.subplots(figsize=(6, 8), layout="constrained")
+    ax.hlines(places, right, noticed, color="#CCCCCC", linewidth=3, zorder=0)
+    ax.plot(right, places, "o", markersize=9, color="#0072B2", label="known texts answered right")
+    ax.plot(noticed, places, "D", markersize=8, color="#D55E00", label="open texts noticed")
+    for place, name in zip(places, names, strict=True):
+        ax.text(103, place, f"{mean(name, 'f1'):.1f}", va="center")
+    ax.text(103, len(names) - 0.35, "F1", va="center")
+    ax.set(yticks=places, xlim=(0, 101), ylim=(-0.7, len(names) - 0.1), xlabel="of 100")
+    ax.set_yticklabels(names)
+    for label, name in zip(ax.get_yticklabels(), names, strict=True):
+        label.set_fontweight("bold" if name.startswith("skellipsoid") else "normal")
+    ax.tick_params(axis="y", length=0)
+    fig.legend(loc="outside upper center", frameon=False)
+    fig.savefig(PICTURES / "today.png", dpi=110)
 
 
 def mean_f1(records: list[dict], encoder: str) -> dict[str, float]:

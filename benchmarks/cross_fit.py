@@ -21,7 +21,7 @@ from features import embedded
 from sklearn.preprocessing import normalize
 from torch.nn import functional
 
-from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, datasets
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
 from skellipsoid._encoder_training import read_settings
 from skellipsoid._engine.common.duplicates import find_duplicates
 from skellipsoid._engine.text import contrastive
@@ -51,7 +51,7 @@ def main():
         for name in SETS:
             if name == "assistant" and size > 24:  # which is all it has
                 continue
-            train, dev = (rows_of(name, subset, options.data_home) for subset in ("train", "dev"))
+            train, dev = (embedded(name, subset, options.data_home) for subset in ("train", "dev"))
             for ratio in RATIOS:
                 for seed in seeds:
                     if (name, ratio, size, seed) not in done:
@@ -59,14 +59,6 @@ def main():
                         line |= run_case(train, dev, ratio, size, seed)
                         with RESULTS.open("a", encoding="utf-8") as file:
                             file.write(json.dumps(line) + "\n")
-
-
-def rows_of(name, subset, data_home):
-    """Mean token vectors and labels."""
-    if name != "assistant":
-        return embedded(name, subset, data_home)
-    bunch = datasets.load_assistant_intents(subset=subset)
-    return SupConTextEncoder(finetune="none", normalize=False).fit_transform(bunch.data), bunch.target
 
 
 def run_case(train, dev, ratio, size, seed):

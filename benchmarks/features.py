@@ -31,12 +31,20 @@ class Rows(NamedTuple):
     target: np.ndarray
 
 
+def read(name, subset, data_home=None):
+    """Texts and labels of one part of a data set."""
+    if name == "assistant":
+        return datasets.load_assistant_intents(subset=subset)
+    return FETCHERS[name](subset=subset, data_home=data_home)
+
+
 def embedded(name, subset, data_home=None, model=MODEL):
     """Embed one part of a data set, or read it from the cache.
 
     Parameters
     ----------
-    name : {"banking", "oos", "stackoverflow"}
+    name : {"assistant", "banking", "oos", "stackoverflow"}
+        "assistant" is the corpus that ships with the package.
     subset : {"train", "dev", "test"}
     data_home : str, default=None
     model : str
@@ -46,7 +54,7 @@ def embedded(name, subset, data_home=None, model=MODEL):
     -------
     Rows
     """
-    bunch = FETCHERS[name](subset=subset, data_home=data_home)
+    bunch = read(name, subset, data_home)
     kept = CACHE / Path(model).name / f"{name}-{subset}.npy"
     if not kept.exists():
         encoder = SupConTextEncoder(str(model), finetune="none", normalize=False, verbose=1)
@@ -59,7 +67,7 @@ def embedded(name, subset, data_home=None, model=MODEL):
 
 def known_classes(name, ratio, seed, data_home=None):
     """Known classes of one case of the literature's protocol."""
-    target = np.asarray(FETCHERS[name](subset="train", data_home=data_home).target)
+    target = np.asarray(read(name, "train", data_home).target)
     return KnownClassSplit(ratio, seed).known_classes(target)
 
 

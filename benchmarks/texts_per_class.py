@@ -18,8 +18,8 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from cross_fit import rows_of
 from duplicates import table
+from features import embedded
 
 from skellipsoid import EllipsoidOpenSetClassifier
 from skellipsoid.benchmark._encoders import _LookedUp
@@ -59,7 +59,7 @@ def main():
     for size, name in itertools.product(SIZES, SETS):
         if size > MOST.get(name, size):
             continue
-        train, dev = (rows_of(name, subset, options.data_home) for subset in ("train", "dev"))
+        train, dev = (embedded(name, subset, options.data_home) for subset in ("train", "dev"))
         most = MOST_CLASSES if size >= FROM else len(train[1])
         ratios = [ratio for ratio in RATIOS if ratio * len(np.unique(train[1])) <= most]
         for seed, ratio in itertools.product(SIZES[size], ratios):
