@@ -100,7 +100,7 @@ def test_groups_need_the_members_of_their_run(folder, write_groups, tmp_path, ca
         (("alarms",), "'alarms' beside the class 'alarm'"),
         (("card_lost", "lost card"), "'card_lost' beside 'lost card'"),
         (("cardLost", "card-lost"), "'card-lost' beside 'cardLost'"),
-        (("return item", "return iitem"), "'return iitem' beside 'return item'"),
+        (("frobnicate it", "frobnciate it"), "'frobnciate it' beside 'frobnicate it'"),
     ],
 )
 def test_nearly_equal_names_are_asked_about(folder, tmp_path, open_texts, names, pair, capsys):
