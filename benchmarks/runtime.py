@@ -7,7 +7,7 @@ answers to 10,000 texts.
 second in turns with the graph in single precision, one thread.
 
     python benchmarks/runtime.py serve --data-home ../shared/data > benchmarks/results/runtime.rst
-    python benchmarks/runtime.py int8 --data-home ../shared/data > benchmarks/results/runtime_int8.rst
+    python benchmarks/runtime.py int8 --data-home ../shared/data --per-class 40 > benchmarks/results/runtime_int8.rst
 """
 
 import argparse
