@@ -157,7 +157,9 @@ def _checked(estimator: Any) -> _Parts:
             "exported; use estimator=None."
         )
         raise TypeError(msg)
-    encoder = steps[0] if steps and isinstance(steps[0], TextFeatures) else None
+    # A class of a user's may compute other features.
+    is_own = bool(steps) and type(steps[0]).__module__.startswith(f"{__package__.partition('.')[0]}.")
+    encoder = steps[0] if is_own and isinstance(steps[0], TextFeatures) else None
     others = steps[1:] if encoder is not None else steps
     for step in others:
         if type(step) not in STEPS:
@@ -193,7 +195,7 @@ def _check_text_model(encoder: TextFeatures) -> None:
 class _Graph(nn.Module):
     """Everything from the inputs to the answers."""
 
-    def __init__(self, parts: _Parts) -> None:
+    def __init__(self, parts: _Parts, backbone: TextBackbone | None) -> None:
         super().__init__()
         encoder, classifier = parts.encoder, parts.classifier
         self.dtype = torch.float64 if encoder is None else torch.float32
@@ -202,10 +204,9 @@ class _Graph(nn.Module):
         self.open_code = len(classifier.classes_)
         self.least = torch.from_numpy(classifier.offset_ + classifier.class_offsets_).to(self.dtype)
         self.encoder: TextFeatures | None = encoder
-        self.backbone: TextBackbone | None = None
-        if encoder is not None:
-            self.backbone = encoder._backbone.copy().to(torch.device("cpu"))
-            self.text_model: Any = self.backbone.model.eval()
+        self.backbone = backbone
+        if encoder is not None and backbone is not None:
+            self.text_model: Any = backbone.model.eval()
             self.text_model.transformer.set_attn_implementation("eager")  # the smallest graph
             self.linear = [torch.from_numpy(each) for each in (encoder.weight_, encoder.bias_) if each is not None]
 
@@ -265,21 +266,22 @@ def _traced(graph: _Graph, n_features: int) -> bytes:
 def _described(parts: _Parts, *, quantize: bool) -> tuple[Files, dict[str, Any]]:
     """Files of an exported model, and its manifest but for their hashes."""
     encoder, steps, classifier = parts
-    graph = _Graph(parts).eval()
+    backbone = None if encoder is None else encoder._backbone.copy().to(torch.device("cpu"))
+    graph = _Graph(parts, backbone).eval()
     held_out = getattr(classifier, "held_out_scores_", None)
     files: Files = {}
     text = training = None
-    if encoder is None:
+    if encoder is None or backbone is None:
         n_features = int((steps[0] if steps else classifier).n_features_in_)
         files[GRAPH] = _traced(graph, n_features)
     else:
         n_features = int(classifier.n_features_in_)
         text, files[TOKENIZER] = _tokenizer(encoder)
         files[GRAPH] = _traced(graph, n_features)
-        _verify(files[GRAPH], encoder._backbone, graph)
+        _verify(files[GRAPH], backbone, graph)
         kept = _seen(graph, encoder.training_features_) if hasattr(encoder, "training_texts_") else None
         if quantize:
-            files[GRAPH], kept, held_out = _recalibrated(files[GRAPH], graph, parts, held_out)
+            files[GRAPH], kept, held_out = _recalibrated(files[GRAPH], backbone, graph, parts, held_out)
         if kept is not None:
             training, files[TRAINING_FEATURES] = _training_texts(encoder), _npy(kept)
     manifest = {
@@ -345,13 +347,13 @@ def _verify(content: bytes, backbone: TextBackbone, graph: _Graph) -> None:
 
 
 def _recalibrated(
-    content: bytes, graph: _Graph, parts: _Parts, held_out: NDArray[np.float64] | None
+    content: bytes, backbone: TextBackbone, graph: _Graph, parts: _Parts, held_out: NDArray[np.float64] | None
 ) -> tuple[bytes, NDArray[np.float32], NDArray[np.float64] | None]:
     """Quantise the text model of a graph; gives it with what the classifier sees of the training texts, and scores."""
     encoder: Any = parts.encoder
     content = quantized(content, "text_model.transformer")
     before = _scored(graph, _seen(graph, encoder.training_features_))
-    after, features = answers_of(content, encoder._backbone, encoder.training_texts_.tolist())
+    after, features = answers_of(content, backbone, encoder.training_texts_.tolist())
     known = np.ones(len(after), dtype=bool)
     if encoder.training_labels_ is not None:
         known = np.isin(encoder.training_labels_, parts.classifier.classes_)

@@ -262,6 +262,17 @@ def test_another_text_model_is_refused(build_model, texts, labels, tmp_path):
     assert not (tmp_path / "model").exists()
 
 
+class OwnEncoder(SupConTextEncoder):
+    """An encoder of a user's, which may compute other features."""
+
+
+def test_an_encoder_of_a_users_is_refused(tiny_model, texts, labels, tmp_path):
+    pipe = make_pipeline(OwnEncoder(tiny_model, finetune="none"), baselines.BallClassifier()).fit(texts, labels)
+    with pytest.raises(TypeError, match="A OwnEncoder cannot be exported; before the classifier"):
+        export_onnx(pipe, tmp_path / "model")
+    assert not any(tmp_path.iterdir())
+
+
 def test_quantize_needs_the_training_texts(tiny_model, texts, labels, blobs, tmp_path):
     encoder = SupConTextEncoder(tiny_model, finetune="none")
     pipe = make_pipeline(encoder, baselines.BallClassifier()).fit(texts, labels)
