@@ -54,7 +54,7 @@ def main():
                     server.process.kill()
                     server.process.wait()
     ratios = [a / b for a, b in zip(servers["runtime"].rates, servers["torch"].rates, strict=True)]
-    lines = table(["Server", "First answer", "Requests/s", "Median", "99 % within", "CPU each", "MiB", "Errors"], rows)
+    lines = table(["Server", "Requests/s", "Median", "99 % within", "CPU each", "MiB", "Errors"], rows)
     lines += [
         "",
         f"{options.connections} connections, one text a request, {options.seconds} s on each server in turns of ten "
@@ -84,7 +84,6 @@ class Server:
 
     def ready(self, texts):
         """Start; give the labels of some texts."""
-        begin = time.perf_counter()
         self.process = subprocess.Popen(self.command, env=self.environment)
         while True:
             if self.process.poll() is not None:
@@ -94,7 +93,6 @@ class Server:
                 break
             except OSError:
                 time.sleep(0.02)
-        self.first = time.perf_counter() - begin
         return [label for start in range(0, len(texts), 256) for label in self.labels(texts[start : start + 256])]
 
     def labels(self, texts):
@@ -140,7 +138,7 @@ class Server:
         cpu = 1000 * self.cpu / len(self.seconds)
         rate = statistics.median(self.rates)
         return (
-            *(f"{self.first:.1f} s", f"{rate:.0f}", f"{middle:.0f} ms", f"{late:.0f} ms", f"{cpu:.1f} ms"),
+            *(f"{rate:.0f}", f"{middle:.0f} ms", f"{late:.0f} ms", f"{cpu:.1f} ms"),
             *(f"{resident:.0f}", str(self.errors)),
         )
 
