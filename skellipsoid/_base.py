@@ -6,7 +6,6 @@ is its own; those of a ``BoundaryOpenSetClassifier`` are margins, distances in u
 
 from abc import ABCMeta, abstractmethod
 from typing import Any, ClassVar, NamedTuple, Self
-from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,6 +27,7 @@ from ._validation import (
     read_weight_shares,
     unfit,
 )
+from ._warn import warn
 
 
 class Answers(NamedTuple):
@@ -153,14 +153,12 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if (n_groups == 1).all():
             warn(
                 f"Every class is a single group ({names}), so that nothing is left of it when the group is left out: "
-                "groups are ignored; pass smaller ones, several of each class.",
-                stacklevel=5,
+                "groups are ignored; pass smaller ones, several of each class."
             )
             return known._replace(groups=known.units)
         warn(
             f"{single.sum()} of {len(single)} classes are a single group ({names}), so that their rows say nothing "
-            "about the size of the boundaries; pass smaller groups, several of each class.",
-            stacklevel=5,
+            "about the size of the boundaries; pass smaller groups, several of each class."
         )
         return known
 
@@ -173,8 +171,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if len(rows):
             warn(
                 f"X has outlying rows, more than {OUTLYING:.0f} times as far from the middle of their class as its "
-                f"typical row: {name_rows(numbers[rows])}. They are left out of the fit; correct or drop them.",
-                stacklevel=5,
+                f"typical row: {name_rows(numbers[rows])}. They are left out of the fit; correct or drop them."
             )
         return rows
 
@@ -188,15 +185,13 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         if len(self.classes_) < 2 and n_open:
             warn(
                 f"{n_open} rows with the label {self.open_label_!r} were read as open, which leaves the single "
-                f"class {self.classes_[:1].tolist()[0]!r}; pass another open_label if that label is a class of yours.",
-                stacklevel=5,
+                f"class {self.classes_[:1].tolist()[0]!r}; pass another open_label if that label is a class of yours."
             )
         elif n_open and set(self.classes_.tolist()) in ({0, 1}, {"0", "1"}) and str(self.open_label) == "-1":
             warn(
                 f"{n_open} rows with the label {self.open_label_!r} were read as open, beside the classes 0 and "
                 "1: if that label is a class of yours, pass another open_label, for instance -2; if these rows are "
-                "open, label them -2 and pass open_label=-2.",
-                stacklevel=5,
+                "open, label them -2 and pass open_label=-2."
             )
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -374,7 +369,7 @@ class BoundaryOpenSetClassifier(BaseOpenSetClassifier):
         """
         return self._score_all_checked(X)
 
-    def _warn_of_degenerate(self, degenerate: NDArray[np.bool_], stacklevel: int) -> None:
+    def _warn_of_degenerate(self, degenerate: NDArray[np.bool_]) -> None:
         """Warn of the classes whose training samples say nothing about their size."""
         if degenerate.any():
             result = "their boundaries take the typical size of the other classes"
@@ -383,6 +378,5 @@ class BoundaryOpenSetClassifier(BaseOpenSetClassifier):
             warn(
                 "Classes without spread, whose training samples are all equal or duplicates of one: "
                 f"{enumerated(self.classes_[degenerate])}; "
-                f"{result}; add different samples of them.",
-                stacklevel=stacklevel,
+                f"{result}; add different samples of them."
             )

@@ -380,6 +380,6 @@ class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses, FitsKeptSamples):
         self._kept = kept.arrays() if self.keep_samples else None
         self.changes_: list[dict[str, Any]] = []
         degenerate = fitted.degenerate.cpu().numpy()
-        self._warn_of_degenerate(degenerate, stacklevel=6)
+        self._warn_of_degenerate(degenerate)
         if self.trainer is None:
             self._warn_of_few(classes, gathered.groups, degenerate)

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, ClassVar
-from warnings import warn
 
 import numpy as np
 import torch
@@ -36,6 +35,7 @@ from ._training_texts import (
     read_validation,
 )
 from ._validation import check_groups, unfit
+from ._warn import warn
 
 #: What ``"auto"`` stands for. Full fine-tuning moves millions of pretrained weights, a head one matrix.
 AUTO: dict[str, dict[str, float]] = {
@@ -136,8 +136,7 @@ class TrainedTextFeatures(TextFeatures):
         if len(names) < 2 and (self.finetune != "auto" or self.n_components is not None):
             warn(
                 f"y has the single known class {names.tolist()[0]!r}, which training cannot separate from another; "
-                "add a second class, or use SupConTextEncoder(finetune='none').",
-                stacklevel=5,
+                "add a second class, or use SupConTextEncoder(finetune='none')."
             )
         return names, classes
 

@@ -1,7 +1,6 @@
 """Explanation of answers: nearest class, margin, and the axes that contribute most."""
 
 from typing import Any
-from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,6 +9,7 @@ from sklearn.utils import Bunch
 from ._pipelines import read_estimator, split_estimator
 from ._text_features import TextFeatures
 from ._texts import check_texts
+from ._warn import warn
 from .baselines._neighbors import nearest
 
 _MEMBERS = ("predict", "predict_known", "class_margins", "_decompose")
@@ -154,8 +154,7 @@ def _shares(
     if n_axes and len(shared) and np.median(shared) < _READABLE:
         warn(
             f"Half of the rows have less than {_READABLE:.0%} of their squared distance along the axes that the "
-            "classes share: these explain little; read own_share and other_share, or look at neighbours.",
-            stacklevel=3,
+            "classes share: these explain little; read own_share and other_share, or look at neighbours."
         )
     order = np.argsort(-found.contributions, axis=1, kind="stable")[:, :n_axes]
     rows = np.arange(len(features))

@@ -6,7 +6,6 @@ A fit passes through here too: so a change of the classes is a fit to the sample
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
-from warnings import warn
 
 import numpy as np
 import torch
@@ -24,6 +23,7 @@ from ._engine.common.shards import Shards
 from ._labels import check_same_kind
 from ._stored_shapes import StoredShapes
 from ._validation import enumerated
+from ._warn import warn
 
 Integers = NDArray[np.int64]
 
@@ -260,7 +260,7 @@ class FitsKeptSamples(StoredShapes):
             self.validation_scores_ = chosen_by.validation_scores_
         self._kept = kept.arrays()
         degenerate = fitted.degenerate.cpu().numpy()
-        self._warn_of_degenerate(degenerate, stacklevel=6)
+        self._warn_of_degenerate(degenerate)
         if self.trainer is None:
             trains = kept.held != 1
             self._warn_of_few(kept.classes[trains], kept.groups[trains], degenerate)
@@ -300,8 +300,7 @@ class FitsKeptSamples(StoredShapes):
         if is_copy.any():
             warn(
                 f"{is_copy.sum()} of {len(rows)} known samples of X_val are duplicates of training samples, which do "
-                "not show how far out new samples lie; they are left out. Pass samples that are not in X.",
-                stacklevel=6,
+                "not show how far out new samples lie; they are left out. Pass samples that are not in X."
             )
         return units[len(kept) :], is_copy
 
@@ -321,6 +320,5 @@ class FitsKeptSamples(StoredShapes):
             f"{few.sum()} of {len(few)} classes have fewer than {FEWEST_OF_CLASS} different samples, or groups of "
             f"them ({enumerated(self.classes_[few])}; the smallest has {counts[few].min()}). Too few left-out samples "
             f"judge their boundaries, so {result}; collect at least {FEWEST_OF_CLASS} of each class, or set the "
-            "operating point on new samples.",
-            stacklevel=6,
+            "operating point on new samples."
         )

@@ -4,7 +4,6 @@ from bisect import bisect_left, bisect_right
 from dataclasses import replace
 from itertools import product
 from typing import Any, ClassVar, NamedTuple, Self
-from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ._pipelines import fingerprint, less_class_offsets, read_estimator, split_estimator
 from ._state_rules import CLASSES, COUNT, NUMBER, TEXT, Rule, Sizes, floats, integers, measured
+from ._warn import warn
 
 #: Suspicions that are bet on: a share of the traffic is new, and its p-values lie below a level.
 _SHARES = (0.05, 0.1, 0.2, 0.4)
@@ -164,7 +164,7 @@ class OpenShareMonitor(BaseEstimator):
                 f"The reference has {len(scores)} samples, so that a change will be noticed late: pass several hundred "
                 "samples of traffic."
             )
-            warn(msg, stacklevel=2)
+            warn(msg)
         self.classes_ = classes
         self.reference_open_share_ = float(is_open.mean())
         self.n_reference_ = len(scores)

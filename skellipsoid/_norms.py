@@ -3,11 +3,12 @@
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
-from warnings import warn
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ._warn import warn
 
 Floats = NDArray[np.float64]
 
@@ -78,8 +79,7 @@ def warn_of_unlike_norms(estimator: Any, found: NDArray[Any] | None) -> None:
     usual = np.quantile(found, (_TAIL, 1 - _TAIL), method="closest_observation")  # of infinite norms too
     warn(
         f"New samples have a Euclidean norm of {_span(*usual)}, but training samples had {_span(*norm_range)}: prepare "
-        "new samples as in training (same model, normalisation and scaling), or most answers will be wrong.",
-        stacklevel=3,
+        "new samples as in training (same model, normalisation and scaling), or most answers will be wrong."
     )
 
 

@@ -8,6 +8,8 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import InvalidParameterError
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, explain
@@ -385,6 +387,18 @@ def test_one_warning_names_all_degenerate_classes():
         clf = make().fit(X, y)
     assert len(caught) == 1
     assert_works(clf, X, y)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [lambda clf: make_pipeline(StandardScaler(), clf), lambda clf: GridSearchCV(clf, {"beta": [0.4]}, cv=2)],
+    ids=["pipeline", "search"],
+)
+def test_a_warning_points_to_the_line_of_the_user_through_wrappers(wrap):
+    X, y = gaussians(3)
+    with pytest.warns(UserWarning, match="duplicates of one: 7; their") as caught:
+        wrap(make()).fit(np.append(X, np.ones((8, 3)), axis=0), np.append(y, np.full(8, 7)))
+    assert {warning.filename for warning in caught} == {__file__}
 
 
 FEW = "fewer than 10 different samples"

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Self
-from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +14,7 @@ from .._kept_samples import KeptSamples
 from .._labels import as_labels, check_same_kind
 from .._norms import usual_norms
 from .._validation import check_groups, check_squares, enumerated, name_rows
+from .._warn import warn
 
 #: Fitted attributes that do not depend on the samples.
 _CARRIED = ("n_features_in_", "feature_names_in_", "open_label_", "scale_", "_norm_range")
@@ -268,8 +268,7 @@ class ChangesClasses:
         if len(outlying):
             warn(
                 f"X has outlying rows, more than {OUTLYING:.0f} times as far from the middle of their class as its "
-                f"typical row: {name_rows(outlying)}. They are left out; correct or drop them.",
-                stacklevel=4,
+                f"typical row: {name_rows(outlying)}. They are left out; correct or drop them."
             )
         used = is_known.copy()
         used[outlying] = False

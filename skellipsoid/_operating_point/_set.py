@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from typing import Any, Literal
-from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +13,7 @@ from .._labels import as_labels, check_same_kind
 from .._pipelines import read_estimator, split_estimator
 from .._traffic._held import HeldOutScores
 from .._traffic._share import MEMBERS, open_share_of, score
+from .._warn import warn
 from ._of_share import check_share_options, line_of_share, offset_of_cost
 from ._offsets import (
     Shortage,
@@ -153,7 +153,7 @@ def set_operating_point(
         rows = _GivenRows(estimator, X, y, confidence)
         offset, class_offsets = rows.offsets(rejection_rate, open_acceptance_rate, class_rates)
         for shortage in describe_shortages(rows.shortages):
-            warn(shortage, stacklevel=2)
+            warn(shortage)
     elif X is not None or open_share is not None:
         held = HeldOutScores.of(classifier, "set_operating_point")
         if X is None:
@@ -162,17 +162,17 @@ def set_operating_point(
             features = read_estimator(estimator, X, MEMBERS, "set_operating_point")[1]
             found = open_share_of(held, *score(classifier, features), len(classifier.classes_))
             if found.reason is not None:
-                warn(f"The operating point stays at {classifier.offset_:.3g}. {found.reason}", stacklevel=2)
+                warn(f"The operating point stays at {classifier.offset_:.3g}. {found.reason}")
                 return estimator
             if found.note is not None:
-                warn(found.note, stacklevel=2)
+                warn(found.note)
             share = found.share
         if cost_open is not None or cost_reject is not None:
             offset = offset_of_cost(held, share, cost_open, cost_reject)
         else:
             line = line_of_share(held, share, len(classifier.classes_))
             if stays := line.describe(share):
-                warn(stays, stacklevel=2)
+                warn(stays)
             offset = 0.0 if stays else line.offset
     classifier.offset_, classifier.class_offsets_ = offset, class_offsets
     return estimator

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
-from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,6 +22,7 @@ from .._pipelines import (
 )
 from .._sklearn import HasMethods, Interval, fit_context, take_rows
 from .._state_rules import CLASSES, ESTIMATOR, LABEL, N_FEATURES, Rule, Sizes, optional
+from .._warn import warn
 from ..model_selection import OpenSetKFold
 from ._offsets import (
     Fold,
@@ -187,7 +187,7 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         X, labels, groups = indexable(X, as_labels(y, warn=True), groups)
         lost = None if groups is None else describe_lost_groups(self.estimator)
         if lost is not None:
-            warn(lost, stacklevel=3)
+            warn(lost)
         cv = 5 if self.cv is None else self.cv
         is_own = isinstance(cv, Integral)
         if isinstance(cv, Integral):
@@ -354,7 +354,7 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
 def _warn_of_shortage(shortage: Shortage) -> None:
     for message in describe_shortages([shortage]):
-        warn(message, stacklevel=5)
+        warn(message)
 
 
 def _score_fold(estimator: Any, X: Any, labels: NDArray[Any], groups: Any, train: Any, test: Any) -> Fold:

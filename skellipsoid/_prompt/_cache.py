@@ -4,7 +4,6 @@ import hashlib
 import json
 import sqlite3
 import threading
-import warnings
 from collections.abc import Iterable, Iterator, MutableMapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -12,6 +11,8 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from filelock import FileLock, Timeout
+
+from .._warn import warn
 
 #: We raise this number when a request of the same key means something else.
 _FORMAT = 1
@@ -176,10 +177,9 @@ class FileCache:
         entries = [(key, _pack(key, answer)) for key, answer in whole]
         connection.executemany("INSERT OR IGNORE INTO checked VALUES (?, ?)", entries)
         connection.execute("DROP TABLE answers")
-        warnings.warn(
+        warn(
             f"The cache {str(self._path)!r} has no checksums, because an earlier version made it; its {len(whole)} "
-            "answers are taken over as they are; delete the file if you doubt them.",
-            stacklevel=5,
+            "answers are taken over as they are; delete the file if you doubt them."
         )
 
     def _unusable(self, error: BaseException) -> OSError:

@@ -5,7 +5,6 @@ from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
-from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,6 +16,7 @@ from .._labels import as_labels, cast_open_label, check_given, check_same_kind
 from .._sklearn import HasMethods, Interval, StrOptions, fit_context, validate_params
 from .._texts import check_texts, is_visible
 from .._validation import name_rows, unfit
+from .._warn import warn
 from ._asking import Answers, Request, ask_all
 from ._cache import Answer, FileCache, MemoryCache, request_key
 from ._examples import Examples, make_examples
@@ -378,7 +378,7 @@ class PromptOpenSetClassifier(ClassifierMixin, BaseEstimator):
         """Rows of texts without a visible letter, with a warning that names them."""
         rows = np.flatnonzero([not is_visible(text) for text in texts])
         if len(rows):
-            warn(f"X has empty texts in {name_rows(rows)}, which {what}; drop or fill them.", stacklevel=4)
+            warn(f"X has empty texts in {name_rows(rows)}, which {what}; drop or fill them.")
         return set(rows.tolist())
 
     def _requests(self, rows: Mapping[str, int], vocabulary: Vocabulary, settings: Settings) -> dict[str, Request]:

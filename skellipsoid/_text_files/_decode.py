@@ -3,8 +3,8 @@
 import codecs
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from warnings import warn
 
+from .._warn import warn
 from ._messages import named
 
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -52,15 +52,13 @@ def decode_file(path: Path) -> list[str]:
     if damaged and (western := _decode_western(content, lines, damaged)):
         warn(
             f"{str(path)!r} is not UTF-8 and is read as Windows-1252; if letters are wrong, save it as UTF-8 (in "
-            "Excel: 'CSV UTF-8').",
-            stacklevel=2,
+            "Excel: 'CSV UTF-8')."
         )
         return western
     if damaged:
         warn(
             f"{named('line', damaged)} of {str(path)!r} {'is' if len(damaged) == 1 else 'are'} not UTF-8; each "
-            "character that cannot be read is replaced by \ufffd, save the file as UTF-8 to keep it.",
-            stacklevel=2,
+            "character that cannot be read is replaced by \ufffd, save the file as UTF-8 to keep it."
         )
     return decoded
 

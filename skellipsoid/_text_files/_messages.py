@@ -2,7 +2,8 @@
 
 from pathlib import Path
 from typing import Any
-from warnings import warn
+
+from .._warn import warn
 
 #: Lines or labels that a message names at most.
 _MOST_NAMED = 5
@@ -24,7 +25,7 @@ def say_empty(numbers: list[int], path: Path) -> None:
     """Warn that lines of a file are empty."""
     if numbers:
         verb = "is" if len(numbers) == 1 else "are"
-        warn(f"{named('line', numbers)} of {str(path)!r} {verb} empty and {verb} left out.", stacklevel=2)
+        warn(f"{named('line', numbers)} of {str(path)!r} {verb} empty and {verb} left out.")
 
 
 def shortened(text: str, most: int) -> str:

@@ -4,12 +4,12 @@ import re
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any, NamedTuple
-from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._texts import is_visible
+from .._warn import warn
 from ._columns import Columns, choose_columns, choose_text_column
 from ._decode import decode_file
 from ._delimited import read_delimited
@@ -128,9 +128,7 @@ def read_rows(path: Path, *, text_column: str | None = None) -> tuple[Table, lis
     if is_guess:
         header = f"line {table.header} is the header, " if table.header else ""
         warn(
-            f"{str(path)!r}: {header}texts from column {table.titled(column)} (guessed; --text-column chooses "
-            "another).",
-            stacklevel=2,
+            f"{str(path)!r}: {header}texts from column {table.titled(column)} (guessed; --text-column chooses another)."
         )
     _check_scalars(table, path, column)
     return table, table.cells(column)
@@ -160,8 +158,7 @@ def _say_guess(table: Table, path: Path, columns: Columns) -> None:
     header = f"line {table.header} is the header, " if table.header else ""
     warn(
         f"{str(path)!r}: {header}texts from column {table.titled(columns.text)}, labels from column "
-        f"{table.titled(columns.label)} (guessed; --text-column and --label-column choose others).",
-        stacklevel=3,
+        f"{table.titled(columns.label)} (guessed; --text-column and --label-column choose others)."
     )
 
 
@@ -181,6 +178,5 @@ def _say_missing(table: Table, path: Path, cells: list[str], what: str, remedy: 
         n = len(missing)
         warn(
             f"{n} row{' has' if n == 1 else 's have'} no {what} in {str(path)!r} and {'is' if n == 1 else 'are'} left "
-            f"out ({named(table.unit, missing)}){remedy}.",
-            stacklevel=3,
+            f"out ({named(table.unit, missing)}){remedy}."
         )

@@ -1,7 +1,6 @@
 """Probabilities of the known classes and of open."""
 
 from typing import Any, Literal
-from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,6 +8,7 @@ from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
 from .._pipelines import read_estimator
+from .._warn import warn
 from ._held import Floats, HeldOutScores
 from ._share import MEMBERS, open_share_of, score
 
@@ -95,7 +95,7 @@ def predict_open_proba(
         found = open_share_of(held, scores, assigned, n_classes)
         share = float(found.share) if found.reason is None else USUAL_SHARE
         if doubt := found.reason or found.note:
-            warn(f"The open share is taken to be {share:.2g}. {doubt}", stacklevel=2)
+            warn(f"The open share is taken to be {share:.2g}. {doubt}")
     else:
         share = _read_share(open_share)
     is_open = _probability_of_open(held, scores, share)

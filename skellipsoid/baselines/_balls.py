@@ -62,7 +62,7 @@ class CentroidBallClassifier(BoundaryOpenSetClassifier):
         # A class that is one point is as large as the others typically are.
         typical = np.median(radii[~degenerate]) if not degenerate.all() else self.scale_ * spheres.radii[0].item()
         self.radii_ = np.where(degenerate, typical, radii)
-        self._warn_of_degenerate(degenerate, stacklevel=6)
+        self._warn_of_degenerate(degenerate)
 
     @abstractmethod
     def _find_radii(self, rows: Floats, classes: Integers, weights: Floats) -> Floats:

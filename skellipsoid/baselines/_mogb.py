@@ -2,7 +2,6 @@
 
 from numbers import Integral, Real
 from typing import Any, ClassVar
-from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from .._shared_docs import shared_docs
 from .._sklearn import Interval, StrOptions
 from .._state_rules import CLASSIFIER, POSITIVE, Rule, floats, integers
 from .._validation import enumerated
+from .._warn import warn
 from ._covariance import class_means
 
 #: A ball of equal rows has this radius, as a share of the scale: margins stay finite.
@@ -170,8 +170,7 @@ class MOGBClassifier(BoundaryOpenSetClassifier):
         if len(missing):
             warn(
                 f"No ball of min_purity={self.min_purity} and min_size={self.min_size} is there for the class "
-                f"{enumerated(self.classes_[missing])}, which is never answered therefore; lower one of them.",
-                stacklevel=5,
+                f"{enumerated(self.classes_[missing])}, which is never answered therefore; lower one of them."
             )
 
     def _balls(self, X: Floats, classes: Integers, weights: Floats, rng: np.random.Generator) -> list[Ball]:

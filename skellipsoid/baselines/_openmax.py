@@ -2,7 +2,6 @@
 
 from numbers import Integral, Real
 from typing import Any, ClassVar
-from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +12,7 @@ from .._engine.common.samples import Gathered
 from .._shared_docs import shared_docs
 from .._sklearn import Interval, StrOptions
 from .._state_rules import Rule, floats, measured
+from .._warn import warn
 from ._logit_classifier import LogitClassifier, centred
 from ._threshold import Floats, Integers, Scored
 
@@ -146,8 +146,7 @@ class OpenMaxClassifier(LogitClassifier):
         if lost > _MOST_LOST:
             warn(
                 f"OpenMax takes {lost:.0%} of its own training rows for unknown: the logits of the {self.n_ranked} "
-                "classes that it revises outweigh that of the right one; lower n_ranked (to 3, say) or tail_size.",
-                stacklevel=5,
+                "classes that it revises outweigh that of the right one; lower n_ranked (to 3, say) or tail_size."
             )
 
     def _after_logits(self, logits: Floats, classes: Integers, weights: Floats) -> None:

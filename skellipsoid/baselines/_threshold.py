@@ -2,7 +2,6 @@
 
 from abc import abstractmethod
 from typing import Any, NamedTuple
-from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +21,7 @@ from .._engine.boundary.held_out import (
 from .._engine.common.folds import fold_numbers
 from .._engine.common.samples import Gathered, joined
 from .._held_out import KeepsHeldOut
+from .._warn import warn
 
 #: Folds in which rows, and classes, are left out: five, by convention.
 N_FOLDS = 5
@@ -127,8 +127,7 @@ class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
             warn(
                 "No row of a class can be left out while another stays, so that the threshold is read off the rows "
                 "that were fitted, and is too high for new ones; give each class more, different rows, or pass a "
-                "number as threshold.",
-                stacklevel=7,
+                "number as threshold."
             )
             return found
         opened = _table_of(self._scored(real_open), *_as_open(len(real_open), n_classes), everything, n_classes)

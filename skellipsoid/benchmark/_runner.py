@@ -9,13 +9,13 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, wait
 from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
-from warnings import warn
 
 from joblib import cpu_count
 from tqdm import tqdm
 
 from .._engine.common.devices import resolve_device
 from .._engine.common.progress import progress_bar
+from .._warn import warn
 from ._case import NO_ENCODER, Task, embed, forget, prepare, run_method
 from ._data import load_data
 from ._encoders import takes_dev
@@ -219,7 +219,7 @@ def _stale(
 
 
 def _say(sentence: str) -> None:
-    warn(sentence, stacklevel=4)  # where run was called
+    warn(sentence)  # where run was called
 
 
 def _run_missing(

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from io import FileIO
 from pathlib import Path
 from typing import Any, Self
-from warnings import warn
+
+from .._warn import warn
 
 Record = dict[str, Any]
 #: What tells one run from another within a file.
@@ -131,10 +132,7 @@ def _write(file: FileIO, content: bytes) -> None:
 
 
 def _say_torn(path: Path) -> None:
-    warn(
-        f"The last line of {str(path)!r} was not written to its end; it is left out, and its run counts as not done.",
-        stacklevel=3,
-    )
+    warn(f"The last line of {str(path)!r} was not written to its end; it is left out, and its run counts as not done.")
 
 
 def name_of(record: Record) -> tuple[Any, ...]:

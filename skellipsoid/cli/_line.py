@@ -2,7 +2,6 @@
 
 import argparse
 from typing import Any
-from warnings import warn
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from .._operating_point._offsets import Shortage, describe_shortages, rejection_
 from .._operating_point._set import open_set_classifier
 from .._pipelines import read_estimator
 from .._traffic._share import MEMBERS, score
+from .._warn import warn
 from ..persistence import save
 from ..persistence._folder import read_manifest
 from ._use import load_model, texts_of_file, with_content
@@ -49,7 +49,7 @@ def _set_rate(classifier: Any, rate: float) -> None:
         )
         raise ValueError(msg)
     for shortage in describe_shortages([Shortage("--rejection-rate", rate, len(scores))]):
-        warn(shortage, stacklevel=2)
+        warn(shortage)
     set_operating_point(classifier)
     classifier.offset_ = rejection_offset(scores, rate)
 

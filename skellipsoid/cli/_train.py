@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
-from warnings import catch_warnings, simplefilter, warn
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from .._engine.common.folds import validation_rows
 from .._operating_point._offsets import Shortage, describe_shortages, rejection_offset
 from .._pipelines import duplicate_groups, read_estimator
 from .._text_files import LabelledTexts, read_table
+from .._warn import warn
 from ..persistence import save
 from ..persistence._folder import read_manifest
 from ._options import OPEN_LABEL
@@ -130,8 +131,7 @@ def read(options: argparse.Namespace) -> tuple[tuple[NDArray[np.object_], NDArra
     if options.open_label not in (OPEN_LABEL, *labels) and "open_label" not in counts:
         warn(
             f"No text of {str(options.data)!r} has the open label {options.open_label!r}; every label in it is a known "
-            "intent.",
-            stacklevel=2,
+            "intent."
         )
     return (texts, labels), {"data": options.data.name, "n_texts": len(texts), "data_check": counts}
 
@@ -254,7 +254,7 @@ def _fit_tuned(texts: NDArray[np.object_], labels: NDArray[Any], options: argpar
             first = fit_with_features(texts[~held_out], labels[~held_out], options)[0]
         scores, how = first.score_samples(texts[held_out & is_known]), "that a first model was trained without"
     for shortage in describe_shortages([Shortage("--rejection-rate", options.rejection_rate, len(scores))]):
-        warn(shortage, stacklevel=2)
+        warn(shortage)
     offset = pipeline["clf"].offset_ = rejection_offset(scores, options.rejection_rate)
     rejected = np.mean(scores < offset)
     return pipeline, f"Operating point: of {len(scores)} known texts {how}, {rejected:.1%} are answered open."

@@ -12,7 +12,6 @@ from io import TextIOWrapper
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
-from warnings import warn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +23,7 @@ from .._text_features import TextFeatures
 from .._text_files import PARQUET, decode_lines, find_table, named, read_rows, read_table, read_texts, write_rows
 from .._text_files._table import Table
 from .._texts import printable
+from .._warn import warn
 from ..metrics import open_set_report
 from ..persistence import load
 from ..persistence._folder import shown
@@ -161,7 +161,7 @@ def _noted(lines: Iterator[str]) -> Iterator[str]:
     """Warn if lines of a pipe are a table: each is answered with all its cells."""
     first = list(islice(lines, _LINES))
     if table := find_table(first):
-        warn(f"The input is {table}, and each line is answered as one text; {_REMEDY}.", stacklevel=2)
+        warn(f"The input is {table}, and each line is answered as one text; {_REMEDY}.")
     return chain(first, lines)
 
 
@@ -272,7 +272,7 @@ def explained(what: str, *sentences: type[Exception]) -> Iterator[None]:
 
 
 def _note_damaged(number: int) -> None:
-    warn(f"Line {number} is not UTF-8; what cannot be read in it is replaced by \ufffd.", stacklevel=2)
+    warn(f"Line {number} is not UTF-8; what cannot be read in it is replaced by \ufffd.")
 
 
 def _in_groups(lines: Iterable[str], size: int) -> Iterator[list[str]]:

@@ -269,7 +269,7 @@ def _fit_drawn(fitted: EllipsoidOpenSetClassifier, found: Reduced, limits: Keys,
     fitted._store(_of_random_samples(boundaries, samples, priorities(keys, seed) <= limits[:n_classes].min()))
     fitted._kept, fitted.changes_, fitted.groups_ = None, [], kept.groups
     degenerate = boundaries.degenerate.cpu().numpy()
-    fitted._warn_of_degenerate(degenerate, stacklevel=4)
+    fitted._warn_of_degenerate(degenerate)
     fitted._warn_of_few(codes, kept.groups, degenerate)
 
 

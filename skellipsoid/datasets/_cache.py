@@ -4,8 +4,8 @@ import hashlib
 import os
 from pathlib import Path
 from typing import TypeAlias
-from warnings import warn
 
+from .._warn import warn
 from ._texts import SUBSETS
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -81,7 +81,7 @@ def _download(home: Path, name: str, problem: str) -> None:
         raise ImportError(msg) from error
 
     if path.exists():
-        warn(f"{problem}; downloading it again.", stacklevel=5)  # at the caller of fetch_*
+        warn(f"{problem}; downloading it again.")  # at the caller of fetch_*
     cache = pooch.create(
         path=home, base_url=_BASE_URL, registry={name: f"sha256:{_SHA256[name]}"}, retry_if_failed=_RETRIES
     )

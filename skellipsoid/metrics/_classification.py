@@ -153,7 +153,6 @@ def known_f1_score(
             what="F1 over the known classes",
             missing="y_true and y_pred have no",
             names=["known class"],
-            stacklevel=2,
         )
     return macro(scores)
 
@@ -291,7 +290,6 @@ def _known_f1(counts: Counts, zero_division: ZeroDivision) -> NDArray[np.float64
         what="F1",
         missing="y_true and y_pred have no",
         names=counts.names[:-1],
-        stacklevel=3,
     )
 
 
@@ -299,11 +297,5 @@ def _open_f1(counts: Counts, zero_division: ZeroDivision) -> NDArray[np.float64]
     """F1 of open, of shape (1,); a warning points at the caller of the public function that calls this."""
     values, undefined = f1_scores(counts)
     return fill_undefined(
-        values[-1:],
-        undefined[-1:],
-        zero_division,
-        what="F1 of open",
-        missing="y_true has no",
-        names=counts.names[-1:],
-        stacklevel=3,
+        values[-1:], undefined[-1:], zero_division, what="F1 of open", missing="y_true has no", names=counts.names[-1:]
     )

@@ -1,13 +1,13 @@
 """Counts behind the label metrics, and what a quotient with denominator zero is worth."""
 
 from typing import Any, Literal, NamedTuple
-from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
 from .._answers import LabelArray, read_label_problem
+from .._warn import warn
 
 #: What an undefined quotient counts: a number, or ``"warn"`` for 0 with a warning.
 ZeroDivision = float | Literal["warn"]
@@ -106,7 +106,6 @@ def fill_undefined(
     what: str,
     missing: str,
     names: list[str],
-    stacklevel: int,
 ) -> NDArray[np.float64]:
     """Give undefined values what ``zero_division`` says, with a warning when it says so.
 
@@ -120,8 +119,6 @@ def fill_undefined(
         What is missing, continued by names: "y_true has no".
     names : list of str
         What each value belongs to.
-    stacklevel : int
-        Of the warning, counted from the caller of this function.
     """
     if not undefined.any():
         return values
@@ -131,7 +128,6 @@ def fill_undefined(
         warn(
             f"{what} is undefined and set to 0.0, since {missing} {listed}: control this with `zero_division`.",
             UndefinedMetricWarning,
-            stacklevel=stacklevel + 1,
         )
     return np.where(undefined, undefined_value(zero_division), values)
 

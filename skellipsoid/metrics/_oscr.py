@@ -176,7 +176,7 @@ def _trace(
         y_true, y_pred_known, score, open_label=open_label, labels=labels, sample_weight=sample_weight
     )
     is_known, weight = rows.is_known, rows.problem.weight
-    has_both(is_known, "The OSCR curve", stacklevel=3)
+    has_both(is_known, "The OSCR curve")
     thresholds, rank = np.unique(rows.score, return_inverse=True)
     ccr = _share_at_least(is_known & (rows.problem.true == rows.problem.predicted), is_known, rank, weight)
     fpr = _share_at_least(~is_known, ~is_known, rank, weight)

@@ -176,7 +176,6 @@ def _build(counts: Counts, zero_division: ZeroDivision) -> OpenSetReport:
         what="False rejection rate",
         missing="y_true has no",
         names=["known row"],
-        stacklevel=3,
     )
     names = [*map(str, counts.classes.tolist()), str(counts.open_label)]
     # Without any known class the mean over them is as undefined as the rate above, which has warned already.
@@ -205,11 +204,7 @@ def _class_columns(counts: Counts, zero_division: ZeroDivision) -> NDArray[np.fl
         ("Recall", "y_true has no", quotient(counts.correct, counts.support), counts.support == 0),
         ("F1", "y_true has no", f1, no_f1),
     ):
-        columns.append(
-            fill_undefined(
-                values, undefined, zero_division, what=what, missing=missing, names=counts.names, stacklevel=4
-            )
-        )
+        columns.append(fill_undefined(values, undefined, zero_division, what=what, missing=missing, names=counts.names))
     return np.stack(columns)
 
 

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from copy import copy
 from inspect import signature
 from typing import Any, Literal, Self
-from warnings import warn
 
 from numpy.typing import ArrayLike
 from sklearn import get_config
@@ -12,6 +11,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 
 from .._base import BaseOpenSetClassifier
 from .._pipelines import closed_set_answer, known_classes, knownness, open_label_of, split_estimator
+from .._warn import warn
 from ._classification import known_f1_score, open_f1_score, open_set_accuracy, open_set_f1_score
 from ._oscr import oscr_score
 from ._ranking import fpr_at_tpr, open_set_aupr, open_set_auroc
@@ -158,8 +158,7 @@ def warn_of_lost_open_answer(estimator: Any) -> None:
     if inside:
         warn(
             f"{type(last).__name__} does not pass on the open answer of the {type(inside[0]).__name__} inside it; "
-            "score that classifier itself, or a Pipeline, a search or a TunedOperatingPointCV around it.",
-            stacklevel=3,
+            "score that classifier itself, or a Pipeline, a search or a TunedOperatingPointCV around it."
         )
 
 

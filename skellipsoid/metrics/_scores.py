@@ -1,13 +1,13 @@
 """What the metrics of scores share: saying when a figure is undefined."""
 
-from warnings import warn
-
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
+from .._warn import warn
 
-def has_both(is_known: NDArray[np.bool_], what: str, *, stacklevel: int = 2) -> bool:
+
+def has_both(is_known: NDArray[np.bool_], what: str) -> bool:
     """Whether there are known and open samples, with a warning unless there are.
 
     Parameters
@@ -15,8 +15,6 @@ def has_both(is_known: NDArray[np.bool_], what: str, *, stacklevel: int = 2) -> 
     is_known : ndarray of shape (n_samples,)
     what : str
         The quantity that is undefined otherwise.
-    stacklevel : int
-        Of the warning, counted from the caller of this function.
     """
     missing = [name for name, rows in (("known", is_known), ("open", ~is_known)) if not rows.any()]
     if missing:
@@ -24,6 +22,5 @@ def has_both(is_known: NDArray[np.bool_], what: str, *, stacklevel: int = 2) -> 
             f"{what} is undefined and set to nan, since y_true has no {missing[0]} row: pass rows of both kinds, and "
             "the known classes as labels if y_true names the classes of open rows.",
             UndefinedMetricWarning,
-            stacklevel=stacklevel + 1,
         )
     return not missing

@@ -86,6 +86,6 @@ def trade_off_curve(
     rows = read_closed_set_rows(
         y_true, y_pred_known, score, open_label=open_label, labels=labels, sample_weight=sample_weight
     )
-    has_both(rows.is_known, "The trade-off curve", stacklevel=2)
+    has_both(rows.is_known, "The trade-off curve")
     thresholds = np.unique(np.append(rows.score, np.inf))
     return (*trade_off_at(rows, thresholds), thresholds)

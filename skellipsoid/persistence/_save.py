@@ -11,11 +11,11 @@ from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 from typing import Any
-from warnings import warn
 
 import numpy as np
 
 from .._version import __version__
+from .._warn import warn
 from ._card import parts_of, write_card
 from ._describe import describe
 from ._folder import (
@@ -237,7 +237,7 @@ def _write(target: Path, manifest: dict[str, Any], files: Files, card: bytes, *,
             new_card.replace(path)
         except OSError as error:
             new_card.unlink(missing_ok=True)
-            warn(f"The model is saved, but its model card {str(path)!r} cannot be written ({error}).", stacklevel=3)
+            warn(f"The model is saved, but its model card {str(path)!r} cannot be written ({error}).")
     with suppress(OSError):  # leftovers harm nothing, and the next save removes them
         remove_replaced(target, parts, str(old.get("parts")), held=held)
 

@@ -1,13 +1,13 @@
 """F1 at every operating point."""
 
 from typing import TYPE_CHECKING, Any, Literal, Self
-from warnings import warn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
 from .._answers import ClosedSetRows, check_offset, read_closed_set_rows
+from .._warn import warn
 from ._canvas import COLOURS, INK, LINE_STYLES, OPEN_COLOUR, legend_above, make_axes, require_matplotlib, styled
 from ._inputs import read_answers, require_both
 
@@ -297,7 +297,6 @@ def _warn_of_missing_classes(rows: ClosedSetRows) -> None:
             f"y_true has no row of {len(missing)} of the {len(rows.problem.classes)} known classes, such as "
             f"{missing[0].item()!r}: F1 counts 0 there at every offset.",
             UndefinedMetricWarning,
-            stacklevel=3,
         )
 
 
