@@ -627,7 +627,7 @@ def test_the_fitted_boundary_stays_where_the_gain_is_within_its_error(traffic):
     for options in ({"X": X}, {"open_share": 0.5}):
         clf.offset_ = 0.3
         with pytest.warns(
-            UserWarning, match=r"The fitted boundary stays: for an open share of \d+ % another"
+            UserWarning, match=r"The limit for this share is the fitted boundary: for an open share of \d+ % another"
         ) as caught:
             set_operating_point(clf, **options)
         assert clf.offset_ == 0

@@ -58,12 +58,12 @@ class Line(NamedTuple):
     error: float
 
     def describe(self, share: float) -> str | None:
-        """Say why the fitted boundary stays, if it does."""
+        """Say why the fitted boundary is taken, if it is, whatever limit the model has."""
         if self.gain > self.error:
             return None
         return (
-            f"The fitted boundary stays: for an open share of {100 * share:.0f} % another one is expected to change F1 "
-            f"by {self.gain:+.1f} points, with an error of {self.error:.1f}."
+            f"The limit for this share is the fitted boundary: for an open share of {100 * share:.0f} % another one is "
+            f"expected to change F1 by {round(self.gain, 1) + 0.0:+.1f} points, with an error of {self.error:.1f}."
         )
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._changes import add_classes, merge_classes, remove_classes, update_classes
-from .._discovery._result import GROUP_COLUMNS, MEMBER_COLUMNS, members_path
+from .._discovery._result import MEMBER_COLUMNS, members_path
 from .._pipelines import split_estimator
 from .._text_files import named, numbered, read_file, read_labels
 from .._text_files._table import Table
@@ -66,9 +66,9 @@ def _read_groups(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[
     kept = {str(label) for label in [*classifier.classes_, classifier.open_label_]}
     if set(MEMBER_COLUMNS) <= set(groups.names):
         members, of_group = groups, {}
-    elif set(GROUP_COLUMNS) <= set(groups.names) and groups.rows:
+    elif {"group", "label", "example_1"} <= set(groups.names) and groups.rows:
         members = _read_members(options.data, groups)
-        of_group = dict(zip(_column(groups, "group"), read_labels(_column(groups, "label"), kept), strict=True))
+        of_group = _labels_of_groups(options.data, groups, kept, set(_column(members, "group")))
     else:
         return None
     numbers, texts = _column(members, "group"), _column(members, "text")
@@ -90,8 +90,34 @@ def _read_groups(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[
     return np.array(texts, dtype=object)[is_labelled], np.array(labels, dtype=str)[is_labelled]
 
 
+def _labels_of_groups(path: Path, groups: Table, kept: set[str], present: set[str]) -> dict[str, str]:
+    """Label of each group; every label that is written must be of one group that has texts."""
+    found: dict[str, str] = {}
+    for group, label in zip(_column(groups, "group"), read_labels(_column(groups, "label"), kept), strict=True):
+        other = found.setdefault(group, label)
+        if label and other and label != other:
+            both = printable(f"{other!r} and {label!r}")
+            msg = f"In {str(path)!r} group {printable(group)} has the labels {both}; give each group one label."
+            raise ValueError(msg)
+        if label and group not in present:
+            msg = (
+                f"In {str(path)!r} group {printable(group)} is labelled, but has no text in the file of members; write "
+                "the numbers of the column group as traffic --save did."
+            )
+            raise ValueError(msg)
+        found[group] = other or label
+    return found
+
+
 def _read_members(path: Path, groups: Table) -> Table:
     """Members of the groups of a file, from the file beside it."""
+    missing = [name for name in ("members", "run") if name not in groups.names]
+    if missing:
+        msg = (
+            f"{str(path)!r} lacks the {named('column', missing)}, which tells where the texts of the groups are; copy "
+            "the labels into the file of traffic --save as it was."
+        )
+        raise ValueError(msg)
     names, runs = set(_column(groups, "members")), set(_column(groups, "run"))
     other = path.with_name(Path(min(names)).name or members_path(path).name)
     if not other.exists():

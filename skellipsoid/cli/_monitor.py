@@ -5,6 +5,7 @@ import json
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from warnings import warn
 
 import numpy as np
 
@@ -33,7 +34,9 @@ def monitor(options: argparse.Namespace) -> bool:
             print(f"These {watching.n_reference_} texts are the reference; it is in {path}.")
             return False
         watching, last = _read(path, model)
-        if texts and log != last:
+        if texts and log == last:
+            warn("This log was given at the last call already, and is not counted again.", stacklevel=2)
+        elif texts:
             _write(path, watching.update(texts), log)
     print(_described(watching, path))
     return watching.alarm_
@@ -82,7 +85,7 @@ def _read(path: Path, model: Any) -> tuple[OpenShareMonitor, str]:
             setattr(watching, name, value)
         if is_same:
             check_state(watching)
-    except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         msg = f"{str(path)!r} is no state of monitor, or it is damaged; remove it, or pass another --state."
         raise ValueError(msg) from error
     if not is_same:

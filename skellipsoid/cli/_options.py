@@ -204,7 +204,11 @@ def _add_set_line(commands: "argparse._SubParsersAction[argparse.ArgumentParser]
         metavar="SHARE",
         help="the limit that answers this share of known texts open, such as 0.05, by texts that the training held out",
     )
-    to.add_argument("--undo", action="store_true", help="the limit as it was fitted, whatever was set since")
+    to.add_argument(
+        "--undo",
+        action="store_true",
+        help="the limit as it was fitted; one of train --rejection-rate is dropped, too",
+    )
     _add_text_column(line)
 
 

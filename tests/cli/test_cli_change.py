@@ -93,6 +93,24 @@ def test_groups_need_the_members_of_their_run(folder, write_groups, tmp_path, ca
     assert "'groups-members.tsv', which is not beside it" in capsys.readouterr().err
 
 
+def test_no_label_of_a_group_is_lost(folder, write_groups, capsys):
+    groups = write_groups({0: "greeting", 1: "", 2: ""})
+    written = groups.read_text(encoding="utf-8")
+    for more, message in (
+        (written.splitlines()[1].replace("greeting", "parting"), "group 0 has the labels 'greeting' and 'parting'"),
+        (written.splitlines()[1].replace("0\t", "7\t", 1), "group 7 is labelled, but has no text in"),
+    ):
+        groups.write_text(f"{written}{more}\n", encoding="utf-8")
+        assert main(["add", "--model", str(folder), "--data", str(groups)]) == 2
+        error = capsys.readouterr().err
+        assert message in error
+        assert error.count("\n") == 1
+    lines = written.splitlines()
+    groups.write_text("\n".join(line.rpartition("\t")[0] for line in lines), encoding="utf-8")
+    assert main(["add", "--model", str(folder), "--data", str(groups)]) == 2
+    assert "lacks the column run" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("names", "pair"),
     [

@@ -258,6 +258,8 @@ def test_a_monitor_goes_on_from_call_to_call(folder, log, texts, open_texts, tmp
     assert (
         capsys.readouterr().out.splitlines() == [f"No alarm (evidence {evidence}, an alarm from 20 on): {known}."] * 2
     )
+    assert main(["monitor", "--model", str(folder), "--data", str(day)]) == 0
+    assert "given at the last call already, and is not counted again" in capsys.readouterr().err
     other = [f"{text} {i}" for i in range(40) for text in open_texts]
     day.write_text("\n".join(other), encoding="utf-8")
     assert reference.update(other).alarm_
@@ -299,7 +301,14 @@ def test_a_state_that_does_not_fit_is_one_sentence(folder, log, texts, tmp_path,
     whole = state.read_text()
     sizes = json.loads(whole)
     sizes["state"]["n_reference_"] = 7
-    for content in (whole[:-40], "", '{"state": {}}', whole.replace('"shape": [5, 24]', '"shape": [6, 20]'), sizes):
+    for content in (
+        whole[:-40],
+        "",
+        "[" * 100_000,
+        '{"state": {}}',
+        whole.replace('"shape": [5, 24]', '"shape": [6, 20]'),
+        sizes,
+    ):
         assert content != whole
         state.write_text(content if isinstance(content, str) else json.dumps(content))
         capsys.readouterr()
