@@ -245,7 +245,7 @@ class OnnxPipeline:
             features = self._check_features(X)
             for start in range(0, len(features), self._rows_at_once):
                 rows = np.arange(start, min(start + self._rows_at_once, len(features)))
-                yield rows, {"X": features[rows].astype(np.float64, copy=False)}
+                yield rows, {"X": features[rows]}
             return
         texts = check_texts(X)
         for start in range(0, len(texts), WINDOW):
@@ -255,10 +255,13 @@ class OnnxPipeline:
                 yield start + piece, padded([tokens[i] for i in piece], self._reader.padding)
 
     def _check_features(self, X: Any) -> NDArray[Any]:
-        if X is None or isinstance(X, str | bytes):
+        features = np.asarray(X)
+        if not features.ndim:
             msg = f"X is a {type(X).__name__}, but must be a table of features; pass an array of two dimensions."
             raise ValueError(msg)
-        features = np.asarray(X)
+        if np.ma.is_masked(X):
+            msg = "X has masked values, but features must be numbers; fill them, or drop these rows."
+            raise ValueError(msg)
         if features.ndim != 2 or not len(features):
             msg = f"X has the shape {features.shape}, but must be a table of at least one row; pass one row per sample."
             raise ValueError(msg)
@@ -268,6 +271,8 @@ class OnnxPipeline:
         if features.shape[1] != self.n_features_:
             msg = f"X has {features.shape[1]} features, but the model is expecting {self.n_features_}; pass as many."
             raise ValueError(msg)
+        with np.errstate(over="ignore"):
+            features = features.astype(np.float64, copy=False)
         finite = np.isfinite(features).all(axis=1)
         if not finite.all():
             msg = f"Row {int(np.argmin(finite))} of X holds NaN or infinity; fill or drop such rows first."

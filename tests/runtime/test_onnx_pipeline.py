@@ -10,6 +10,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import skellipsoid_runtime
+from scipy.sparse import csr_array
 from skellipsoid_runtime import OnnxPipeline, _texts
 from skellipsoid_runtime._texts import TextReader, length_sorted_pieces
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -236,6 +237,9 @@ def test_a_model_of_features_takes_tables(of_features):
     [
         (None, "X is a NoneType, but must be a table"),
         ("text", "X is a str, but must be a table"),
+        (csr_array(np.ones((2, 3))), "X is a csr_array, but must be a table"),
+        (np.ma.masked_equal([[1.0, 2.0, 3.0]], 2.0), "X has masked values"),
+        (np.full((1, 3), np.longdouble("1e4000")), "Row 0 of X holds NaN or infinity"),
         ([1.0, 2.0, 3.0], r"X has the shape \(3,\)"),
         (np.empty((0, 3)), r"X has the shape \(0, 3\)"),
         ([["a", "b", "c"]], "holds values of type <U1"),
