@@ -4,8 +4,9 @@ import errno
 import hashlib
 import json
 import re
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from ._version import __version__
 
@@ -94,7 +95,7 @@ def checked_path(folder: Path, name: str, manifest: dict[str, Any]) -> Path:
     return path
 
 
-def _opened(path: Path) -> BinaryIO:
+def _opened(path: Path) -> BufferedReader:
     if path.exists() and not path.is_file():  # a pipe would be waited for
         raise OSError(errno.EINVAL, "it is no file")
     return path.open("rb")
