@@ -1,8 +1,10 @@
 """The folder of an exported model: a manifest, and the files that it names by SHA-256."""
 
+import errno
 import hashlib
 import json
 import re
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +35,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise FileNotFoundError(msg)
     path = folder / MANIFEST
     try:
-        content = path.read_bytes()
+        with _opened(path) as file:
+            content = file.read()
     except OSError as error:
         msg = (
             f"{str(folder)!r} is not an exported model: its {MANIFEST} cannot be read ({error.strerror}); pass a "
@@ -81,7 +84,7 @@ def checked_path(folder: Path, name: str, manifest: dict[str, Any]) -> Path:
     """Give the path of a file whose content is the one that was exported; errors as of ``read_file``."""
     path = folder / name
     try:
-        with path.open("rb") as file:
+        with _opened(path) as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         msg = f"The model in {str(folder)!r} lacks its file {name!r} ({error.strerror}); take a complete copy of it."
@@ -90,3 +93,9 @@ def checked_path(folder: Path, name: str, manifest: dict[str, Any]) -> Path:
         msg = f"The file {name!r} of the model in {str(folder)!r} is damaged (its SHA-256 differs); copy it again."
         raise ValueError(msg)
     return path
+
+
+def _opened(path: Path) -> BufferedReader:
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise OSError(errno.EINVAL, "it is no file")
+    return path.open("rb")

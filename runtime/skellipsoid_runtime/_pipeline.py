@@ -10,7 +10,7 @@ import onnxruntime
 from numpy.typing import ArrayLike, NDArray
 
 from ._folder import GRAPH, TOKENIZER, TRAINING_FEATURES, checked_path, read_file, read_manifest
-from ._texts import WINDOW, TextReader, check_texts, length_sorted_pieces, padded
+from ._texts import SETTINGS, WINDOW, TextReader, check_texts, length_sorted_pieces, padded
 
 #: Padded tokens in one run of the graph: enough to keep the matrix products busy, few enough for the caches.
 PIECE_TOKENS = 512
@@ -62,35 +62,46 @@ class OnnxPipeline:
     """
 
     def __init__(self, folder: str | Path, *, n_threads: int = 1) -> None:
-        if not isinstance(n_threads, int) or isinstance(n_threads, bool) or n_threads < 1:
+        if not isinstance(n_threads, int | np.integer) or isinstance(n_threads, bool) or n_threads < 1:
             msg = f"n_threads={n_threads!r} is not possible; use a whole number from 1 on."
             raise ValueError(msg)
         source = Path(folder)
         manifest = read_manifest(source)
-        answers = manifest["answers"]
-        self._answers = np.array(answers["values"], dtype=_dtype(answers["dtype"]))
-        self.classes_: NDArray[Any] = self._answers[:-1]
-        self.open_label_ = answers["values"][-1]
-        self.offset_ = float(manifest["offset"])
-        self.class_offsets_ = np.array(manifest["class_offsets"], dtype=np.float64)
-        scores = manifest["held_out_scores"]
-        self.held_out_scores_ = None if scores is None else np.array(scores, dtype=np.float64)
-        self.n_features_ = int(manifest["n_features"])
-        self._rows_at_once = int(manifest["rows_at_once"])
-        text = manifest["text"]
-        self.takes_texts = text is not None
+        try:
+            text = self._take(manifest)
+        except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
+            msg = f"The manifest of the model in {str(source)!r} is damaged ({error!r:.200}); do not trust this model."
+            raise ValueError(msg) from error
         self._reader = None if text is None else TextReader(read_file(source, TOKENIZER, manifest), text)
-        self._training = manifest["training_texts"]
         self._training_features = None
         if self._training is not None:
             content = read_file(source, TRAINING_FEATURES, manifest)
             self._training_features = np.load(io.BytesIO(content), allow_pickle=False)
         options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads, options.inter_op_num_threads = n_threads, 1
+        options.intra_op_num_threads, options.inter_op_num_threads = int(n_threads), 1
         options.log_severity_level = 3
         # By path: of bytes, the session would keep a second copy of the weights.
         path = str(checked_path(source, GRAPH, manifest))
         self._session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+    def _take(self, manifest: dict[str, Any]) -> dict[str, Any] | None:
+        """Take what a manifest says, and give the settings of the tokenizer."""
+        answers, scores, text = manifest["answers"], manifest["held_out_scores"], manifest["text"]
+        self._answers = np.array(answers["values"], dtype=_dtype(answers["dtype"]))
+        self.classes_: NDArray[Any] = self._answers[:-1]
+        self.open_label_ = answers["values"][-1]
+        self.offset_ = float(manifest["offset"])
+        self.class_offsets_ = np.array(manifest["class_offsets"], dtype=np.float64)
+        self.held_out_scores_ = None if scores is None else np.array(scores, dtype=np.float64)
+        self.n_features_ = int(manifest["n_features"])
+        self._rows_at_once = int(manifest["rows_at_once"])
+        self._training = manifest["training_texts"]
+        self.takes_texts = text is not None
+        if self.class_offsets_.shape != self.classes_.shape or min(self._rows_at_once, self.n_features_) < 1:
+            msg = "numbers that do not fit each other"
+            raise ValueError(msg)
+        manifest["sha256"].keys()
+        return None if text is None else {name: text[name] for name in SETTINGS}
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Label each sample with a known class, or with ``open_label_``.
@@ -234,7 +245,7 @@ class OnnxPipeline:
             features = self._check_features(X)
             for start in range(0, len(features), self._rows_at_once):
                 rows = np.arange(start, min(start + self._rows_at_once, len(features)))
-                yield rows, {"X": features[rows].astype(np.float64, copy=False)}
+                yield rows, {"X": features[rows]}
             return
         texts = check_texts(X)
         for start in range(0, len(texts), WINDOW):
@@ -244,10 +255,13 @@ class OnnxPipeline:
                 yield start + piece, padded([tokens[i] for i in piece], self._reader.padding)
 
     def _check_features(self, X: Any) -> NDArray[Any]:
-        if X is None or isinstance(X, str | bytes):
+        features = np.asarray(X)
+        if not features.ndim:
             msg = f"X is a {type(X).__name__}, but must be a table of features; pass an array of two dimensions."
             raise ValueError(msg)
-        features = np.asarray(X)
+        if np.ma.is_masked(X):
+            msg = "X has masked values, but features must be numbers; fill them, or drop these rows."
+            raise ValueError(msg)
         if features.ndim != 2 or not len(features):
             msg = f"X has the shape {features.shape}, but must be a table of at least one row; pass one row per sample."
             raise ValueError(msg)
@@ -257,6 +271,8 @@ class OnnxPipeline:
         if features.shape[1] != self.n_features_:
             msg = f"X has {features.shape[1]} features, but the model is expecting {self.n_features_}; pass as many."
             raise ValueError(msg)
+        with np.errstate(over="ignore"):
+            features = features.astype(np.float64, copy=False)
         finite = np.isfinite(features).all(axis=1)
         if not finite.all():
             msg = f"Row {int(np.argmin(finite))} of X holds NaN or infinity; fill or drop such rows first."

@@ -11,6 +11,8 @@ from tokenizers import Tokenizer
 _LETTERS_PER_TOKEN = 32
 #: Letters at the end of a piece of a text whose tokens may change with what follows.
 _UNSURE = 200
+#: What the manifest says of the tokenizer.
+SETTINGS = ("max_length", "pad_token_id", "lowers", "truncation_side", "split_special_tokens")
 #: Texts tokenised at once, so that memory does not grow with their number.
 WINDOW = 8192
 
@@ -80,10 +82,11 @@ class TextReader:
         n_letters = _LETTERS_PER_TOKEN * self.longest
         while n_letters < len(text):
             piece = text[:n_letters]
-            if self._whole is None:
-                self._whole = Tokenizer.from_str(self._cut.to_str())
-                self._whole.encode_special_tokens = self._cut.encode_special_tokens
-                self._whole.no_truncation()
+            if self._whole is None:  # kept when it is complete: another thread may be here
+                whole = Tokenizer.from_str(self._cut.to_str())
+                whole.encode_special_tokens = self._cut.encode_special_tokens
+                whole.no_truncation()
+                self._whole = whole
             found = self._whole.encode(piece, add_special_tokens=False)
             words = found.word_ids
             last = words[-1] if words else None

@@ -118,7 +118,7 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False) -
             "fit its text encoder with keep_texts=True, or export with quantize=False."
         )
         raise TypeError(msg)
-    target = Path(folder)
+    target = Path(folder).resolve()  # the folder itself takes the place of an empty one
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         msg = f"{str(target)!r} exists and is not an empty folder; export into a new folder."
         raise FileExistsError(msg)

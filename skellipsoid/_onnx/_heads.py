@@ -130,7 +130,7 @@ def _in_double(
             labels, knownness, by_class = found(rows.double())
             return labels, knownness - threshold, by_class
 
-        return Head(score, 8 * numbers)
+        return Head(score, 8 * max(1, numbers))  # of one class PLDA has no axes
 
     return head
 

@@ -89,6 +89,14 @@ def test_the_graph_of_a_classifier_answers_as_it_does(classifier, blobs, tmp_pat
     assert_same_answers(exported_model(classifier, tmp_path), classifier, classifier, new, new)
 
 
+def test_one_class_without_axes_between_classes(blobs, tmp_path):
+    X, y, new = blobs
+    classifier = baselines.PLDAClassifier().fit(X[y == 0], y[y == 0])
+    model = exported_model(classifier, tmp_path)
+    np.testing.assert_array_equal(model.predict(new), classifier.predict(new))
+    np.testing.assert_allclose(model.score_samples(new), classifier.score_samples(new))
+
+
 def test_features_far_from_0_lose_nothing(blobs, tmp_path):
     X, y, new = blobs
     classifier = EllipsoidOpenSetClassifier(random_state=0).fit(X * 1e-3 + 1e6, y)
@@ -295,7 +303,8 @@ def test_a_folder_that_holds_anything_is_left_alone(blobs, tmp_path):
             export_onnx(classifier, target)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
     (tmp_path / "empty").mkdir()
-    export_onnx(classifier, tmp_path / "empty")
+    (tmp_path / "link").symlink_to(tmp_path / "empty")
+    export_onnx(classifier, tmp_path / "link")
     assert sorted(path.name for path in (tmp_path / "empty").iterdir()) == ["model.onnx", "skellipsoid_onnx.json"]
 
 

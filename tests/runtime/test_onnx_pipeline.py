@@ -1,6 +1,7 @@
 """The runtime answers without torch, refuses what it should, and reads no more of a long text than counts."""
 
 import json
+import os
 import re
 import shutil
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +10,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import skellipsoid_runtime
-from skellipsoid_runtime import OnnxPipeline
+from scipy.sparse import csr_array
+from skellipsoid_runtime import OnnxPipeline, _texts
 from skellipsoid_runtime._texts import TextReader, length_sorted_pieces
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -165,6 +167,37 @@ def test_a_manifest_of_another_kind_is_refused(copied, changes, part):
         OnnxPipeline(copied)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"answers": None},
+        {"answers": {"values": [], "dtype": "<i8"}},
+        {"answers": {"values": [10**400, 1, 2, 3, 4], "dtype": "<i8"}},
+        {"offset": 10**400},
+        {"offset": [1]},
+        {"class_offsets": [0.0]},
+        {"held_out_scores": [[1], [1, 2]]},
+        {"n_features": -1},
+        {"rows_at_once": 0},
+        {"text": {"max_length": 3}},
+        {"sha256": ["model.onnx"]},
+    ],
+    ids=lambda changes: f"{changes!s:.50}",
+)
+def test_values_of_another_form_are_damage(copied, changes):
+    altered(copied, **changes)
+    with pytest.raises(ValueError, match=r"The manifest of the model in .* is damaged .*; do not trust this model"):
+        OnnxPipeline(copied)
+
+
+@pytest.mark.parametrize("name", ["model.onnx", "tokenizer.json", "skellipsoid_onnx.json"])
+def test_a_pipe_is_not_waited_for(copied, name):
+    (copied / name).unlink()
+    os.mkfifo(copied / name)
+    with pytest.raises(ValueError, match=f"{re.escape(name)}.* .it is no file"):
+        OnnxPipeline(copied)
+
+
 def test_other_files_of_the_folder_are_not_read(copied, texts, model):
     (copied / "sitecustomize.py").write_text("raise SystemExit")
     (copied / "model.onnx.data").write_bytes(b"x")
@@ -204,6 +237,9 @@ def test_a_model_of_features_takes_tables(of_features):
     [
         (None, "X is a NoneType, but must be a table"),
         ("text", "X is a str, but must be a table"),
+        (csr_array(np.ones((2, 3))), "X is a csr_array, but must be a table"),
+        (np.ma.masked_equal([[1.0, 2.0, 3.0]], 2.0), "X has masked values"),
+        (np.full((1, 3), np.longdouble("1e4000")), "Row 0 of X holds NaN or infinity"),
         ([1.0, 2.0, 3.0], r"X has the shape \(3,\)"),
         (np.empty((0, 3)), r"X has the shape \(0, 3\)"),
         ([["a", "b", "c"]], "holds values of type <U1"),
@@ -286,6 +322,29 @@ def test_a_long_text_is_not_read_to_its_end(rules):
     assert len(reader._beginning("wake me at six " * 100_000)) < 5000
     left = TextReader(rules, settings | {"truncation_side": "left"})
     assert left.tokens(["six " * 500 + "wake"]) != reader.tokens(["six " * 500 + "wake"])
+
+
+def test_threads_share_only_a_complete_tokenizer(rules, monkeypatch):
+    settings = {"max_length": 8, "pad_token_id": 0, "lowers": False, "split_special_tokens": True}
+    reader, shared = TextReader(rules, settings | {"truncation_side": "right"}), []
+
+    class Watched:
+        def __init__(self, rules):
+            object.__setattr__(self, "inner", Tokenizer.from_str(rules))
+
+        from_str = classmethod(lambda cls, rules: cls(rules))
+
+        def __getattr__(self, name):
+            shared.append((name, reader._whole is self))
+            return getattr(self.inner, name)
+
+        def __setattr__(self, name, value):
+            shared.append((name, reader._whole is self))
+            setattr(self.inner, name, value)
+
+    monkeypatch.setattr(_texts, "Tokenizer", Watched)
+    reader.tokens(["wake me at six " * 500])
+    assert set(shared) == {("encode_special_tokens", False), ("no_truncation", False), ("encode", True)}
 
 
 def test_threads_share_a_model(model, texts):
