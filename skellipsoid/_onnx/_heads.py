@@ -64,11 +64,13 @@ def _scaler(step: StandardScaler, given: Callable[[Any], Tensor]) -> Step:
 def _normalizer(step: Normalizer, given: Callable[[Any], Tensor]) -> Step:
     order = {"l1": 1.0, "l2": 2.0, "max": float("inf")}[step.norm]
 
-    def normalize(rows: Tensor) -> Tensor:
-        lengths = torch.linalg.vector_norm(rows, order, dim=1, keepdim=True)
-        return rows / torch.where(lengths > 0, lengths, torch.ones_like(lengths))
+    # scikit-learn takes shorter rows for zeros.
+    return lambda rows: _of_length_1(rows, order, 10 * torch.finfo(rows.dtype).eps)
 
-    return normalize
+
+def _of_length_1(rows: Tensor, order: float, least: float = 0.0) -> Tensor:
+    lengths = torch.linalg.vector_norm(rows, order, dim=1, keepdim=True)
+    return rows / torch.where(lengths > least, lengths, torch.ones_like(lengths))
 
 
 def _pca(step: PCA, given: Callable[[Any], Tensor]) -> Step:
@@ -143,10 +145,11 @@ def _distances(rows: Tensor, centres: Tensor) -> Tensor:
 def _balls(classifier: Any, given: Callable[[Any], Tensor]) -> tuple[Score, int]:
     centroids, radii = given(classifier.centroids_), given(classifier.radii_)
     of_unit_length = isinstance(classifier, CLABClassifier) and classifier.normalize
-    to_unit = _normalizer(Normalizer(), given)
 
     def score(rows: Tensor) -> Scores:
-        distances = _distances(to_unit(rows) if of_unit_length else rows, centroids)
+        if of_unit_length:  # twice, or the squares of very short rows are 0
+            rows = _of_length_1(_of_length_1(rows, float("inf")), 2.0)
+        distances = _distances(rows, centroids)
         margins = 1 - distances / radii
         labels = distances.argmin(1)
         return labels, _pick(margins, labels), margins

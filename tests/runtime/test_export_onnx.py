@@ -36,7 +36,13 @@ def blobs():
     spreads = np.linspace(0.2, 1.5, 12)
     X = centres[y] + rng.normal(size=(len(y), 12)) * spreads
     near = centres[rng.integers(0, 6, 300)] + rng.normal(size=(300, 12)) * spreads
-    return X, y, np.concatenate([near, rng.normal(size=(300, 12)) * 3, rng.normal(size=(20, 12)) * 100, centres])
+    return (
+        X,
+        y,
+        np.concatenate(
+            [near, rng.normal(size=(300, 12)) * 3, rng.normal(size=(20, 12)) * 100, centres, centres[:1] * 1e-200]
+        ),
+    )
 
 
 def exported_model(estimator, folder):
@@ -119,7 +125,7 @@ def test_features_far_from_0_lose_nothing(blobs, tmp_path):
 def test_steps_before_the_classifier_are_part_of_the_graph(step, blobs, tmp_path):
     X, y, new = blobs
     pipe = make_pipeline(step, "passthrough", baselines.BallClassifier()).fit(X, y)
-    new = np.concatenate([new, np.zeros((1, 12))])
+    new = np.concatenate([new, np.zeros((1, 12)), np.full((1, 12), 1e-16)])
     assert_same_answers(exported_model(pipe, tmp_path), pipe, pipe[-1], new, pipe[:-1].transform(new))
 
 
