@@ -357,6 +357,8 @@ def _recalibrated(
     known = np.ones(len(after), dtype=bool)
     if encoder.training_labels_ is not None:
         known = np.isin(encoder.training_labels_, parts.classifier.classes_)
+    if not known.any():  # classes were replaced since the fit: all texts show what the integers change
+        known[:] = True
     before, after = before[known], after[known]
     if not isinstance(parts.classifier, BoundaryOpenSetClassifier):
         return with_affine(content, ["score"], 1, -float(np.median(after - before))), features, held_out
