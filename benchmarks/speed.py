@@ -274,7 +274,14 @@ def start(other, repeats=10):
                 command, begin = [sys.executable, *works[what]], time.perf_counter()
                 with (
                     Path(parent, "query").open() as query,
-                    subprocess.Popen(command, env=environment, stdin=query, stdout=subprocess.PIPE) as process,
+                    subprocess.Popen(
+                        # From a folder without a package of this name: Python looks there first.
+                        command,
+                        cwd=parent,
+                        env=environment,
+                        stdin=query,
+                        stdout=subprocess.PIPE,
+                    ) as process,
                 ):
                     answer = process.stdout.readline()
                     wall = time.perf_counter() - begin

@@ -81,9 +81,9 @@ OPEN_REQUESTS = [
 
 @pytest.fixture(scope="session")
 def build_model():
-    """Build a random BERT in a folder: ``build_model(folder, **config)``; gives the folder."""
+    """Build a random text model, a BERT by default: ``build_model(folder, **config)``; gives the folder."""
 
-    def build(folder, *, model_class="BertModel", seed=0, **config):
+    def build(folder, *, model_class="BertModel", config_class="BertConfig", seed=0, **config):
         import transformers
 
         requests = [*itertools.chain(*REQUESTS.values()), *OPEN_REQUESTS]
@@ -105,7 +105,8 @@ def build_model():
         }
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            model = getattr(transformers, model_class)(transformers.BertConfig(**shape | config))
+            settings = getattr(transformers, config_class)(**shape | config)
+            model = getattr(transformers, model_class)(settings)
         transformers.utils.logging.disable_progress_bar()
         try:
             model.save_pretrained(folder)

@@ -21,8 +21,7 @@ from .._engine.text.stored_text_model import TOKENIZER
 from .._pipelines import split_estimator
 from .._text_features import TextFeatures
 from .._version import __version__
-from ..persistence._folder import Files, manifest_bytes, sha256, to_disk, write_files
-from ..persistence._save import _explained_failure
+from ..persistence._folder import Files, explained_failure, manifest_bytes, sha256, to_disk, write_files
 from ._heads import CLASSIFIERS, STEPS, Head, Step, head_of, step_of
 from ._quantize import answers_of, grown, growth_of, quantized, quiet_onnx, with_affine
 
@@ -395,7 +394,7 @@ def _npy(array: NDArray[Any]) -> bytes:
 
 def _write(target: Path, files: Files) -> None:
     """Write files into a folder beside the target, which then takes its place."""
-    with _explained_failure(target, sum(map(len, files.values()))):
+    with explained_failure(target, sum(map(len, files.values()))):
         target.parent.mkdir(parents=True, exist_ok=True)
         beside = Path(mkdtemp(prefix=f".{target.name}-", dir=target.parent))
         try:

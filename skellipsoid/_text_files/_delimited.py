@@ -6,7 +6,7 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from ._messages import say_empty
+from ._messages import numbered, say_empty
 from ._names import looks_like_header, rank_label, rank_text
 from ._table import Table
 
@@ -148,15 +148,12 @@ def _parsed(lines: list[str], delimiter: str, path: Path, skipped: int, *, quote
             line = delimiter.join(row)
             shown = line if len(line) <= _MOST_LETTERS else f"{line[:_MOST_LETTERS]}…"
             msg = (
-                f"Line {number} of {str(path)!r} is {shown!r} with {_count(len(cells))}, but {_needed(rows, delimiter)}"
+                f"Line {number} of {str(path)!r} is {shown!r} with {numbered(len(cells), 'field')}, but "
+                f"{_needed(rows, delimiter)}"
                 f"{_remedy(len(cells) - width, delimiter, quoted=quoted) if rows else ''}."
             )
             raise ValueError(msg)
         rows.append((number, row))
-
-
-def _count(n_cells: int) -> str:
-    return f"{n_cells} field{'' if n_cells == 1 else 's'}"
 
 
 def _needed(rows: _Rows, delimiter: str) -> str:

@@ -75,9 +75,8 @@ def _read_groups(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[
     own = read_labels(_column(members, "label"), kept)
     labels = [label or of_group.get(group, "") for group, label in zip(numbers, own, strict=True)]
     is_labelled = np.array([bool(label) for label in labels], dtype=bool)
-    is_of_labelled = np.isin(numbers, [group for group, label in zip(numbers, labels, strict=True) if label])
-    n_labelled, n_meant = int(is_labelled.sum()), int(is_of_labelled.sum())
-    n_groups = len({number for number, is_meant in zip(numbers, is_of_labelled, strict=True) if is_meant})
+    meant = {group for group, label in zip(numbers, labels, strict=True) if label}
+    n_labelled, n_meant, n_groups = int(is_labelled.sum()), sum(group in meant for group in numbers), len(meant)
     labelled = f"{n_labelled} of the {numbered(n_meant, 'text')} of {numbered(n_groups, 'group')}"
     if n_labelled < n_meant and not options.yes:
         msg = (

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .._engine.common.progress import progress_bar
+from .._text_files import numbered
 from ..persistence._folder import MANIFEST, locked
 
 #: What was asked of the run whose answers a folder holds, and which answers belong to which content of a file.
@@ -49,7 +50,7 @@ def answer_files(options: argparse.Namespace, answers: Callable[[Path], Iterable
                 progress.update()
     done = len(files) - len(waiting)
     there = f"; {done} had their answers already" if done else ""
-    print(f"The answers to {len(waiting)} file{'' if len(waiting) == 1 else 's'} are in {folder}{there}")
+    print(f"The answers to {numbered(len(waiting), 'file')} are in {folder}{there}")
 
 
 def _files(data: Path) -> list[Path]:

@@ -204,6 +204,21 @@ def to_disk(path: Path, *, below: bool = True) -> None:
 
 
 @contextmanager
+def explained_failure(target: Path, n_bytes: int) -> Iterator[None]:
+    """Name the folder and the needed space if it cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        msg = (
+            f"The model cannot be written to {str(target)!r} ({error.strerror or error}); it needs {n_bytes / 1e6:.1f} "
+            "MB: free some space, or pass another folder. What was there before is unchanged."
+        )
+        failure = type(error)(msg)
+        failure.errno = error.errno
+        raise failure from error
+
+
+@contextmanager
 def locked(folder: Path) -> Iterator[bool]:
     """Make a folder and hold it against other saves; says whether it is held, which some file systems cannot do.
 

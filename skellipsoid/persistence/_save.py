@@ -24,6 +24,7 @@ from ._folder import (
     FORMAT_VERSION,
     MANIFEST,
     Files,
+    explained_failure,
     is_unfinished,
     locked,
     manifest_bytes,
@@ -110,23 +111,8 @@ def save(
     _check_target(target, overwrite)
     with _held(target, n_bytes) as held:
         _check_target(target, overwrite)  # another save may have been first
-        with _explained_failure(target, n_bytes):
+        with explained_failure(target, n_bytes):
             _write(target, manifest, files, card, held=held)
-
-
-@contextmanager
-def _explained_failure(target: Path, n_bytes: int) -> Iterator[None]:
-    """Name the folder and the needed space if it cannot be written."""
-    try:
-        yield
-    except OSError as error:
-        msg = (
-            f"The model cannot be written to {str(target)!r} ({error.strerror or error}); it needs {n_bytes / 1e6:.1f} "
-            "MB: free some space, or pass another folder. What was there before is unchanged."
-        )
-        failure = type(error)(msg)
-        failure.errno = error.errno
-        raise failure from error
 
 
 def _versions() -> dict[str, str | None]:
@@ -194,7 +180,7 @@ def _held(target: Path, n_bytes: int) -> Iterator[bool]:
     """Make the folder and hold it against other saves; remove it again if nothing was written."""
     is_new = not target.exists()
     with ExitStack() as stack:
-        with _explained_failure(target, n_bytes):
+        with explained_failure(target, n_bytes):
             held = stack.enter_context(locked(target))
         try:
             yield held

@@ -7,41 +7,23 @@ from sklearn.preprocessing import StandardScaler
 
 import skellipsoid
 
-CONFIGS = {
-    "Bert": {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64},
-    "DistilBert": {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64},
-    "MPNet": {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64},
-    "Roberta": {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64},
-}
-
 
 @pytest.fixture(scope="session")
-def build_kind(tiny_model, tmp_path_factory):
-    """Build a random text model of a kind, with the tiny BERT's tokenizer: ``build_kind(name)``; gives the folder."""
+def build_kind(build_model, tmp_path_factory):
+    """Build a random text model of a kind: ``build_kind("MPNet")``; gives the folder."""
 
     def build(kind):
-        import torch
-        import transformers
-
-        tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_model)
-        more = {
-            "pad_token_id": 0,
-            "vocab_size": len(tokenizer),
-            "initializer_range": 0.2,
-            "max_position_embeddings": 66,
-        }
-        config = getattr(transformers, f"{kind}Config")(**CONFIGS[kind] | more)
-        folder = tmp_path_factory.mktemp("models") / kind
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(1)
-            model = getattr(transformers, f"{kind}Model")(config)
-        transformers.utils.logging.disable_progress_bar()
-        try:
-            model.save_pretrained(folder)
-        finally:
-            transformers.utils.logging.enable_progress_bar()
-        tokenizer.save_pretrained(folder)
-        return str(folder)
+        # A DistilBERT names the width of its layers otherwise; a RoBERTa numbers positions from behind the padding.
+        config = {"hidden_dim": 64} if kind == "DistilBert" else {}
+        return build_model(
+            tmp_path_factory.mktemp("models") / kind,
+            model_class=f"{kind}Model",
+            config_class=f"{kind}Config",
+            seed=1,
+            pad_token_id=0,
+            max_position_embeddings=66,
+            **config,
+        )
 
     return build
 
