@@ -18,9 +18,9 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.preprocessing import normalize
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, set_operating_point
-from skellipsoid._engine.boundary import class_sizes, closed_form, covariance, held_out, mixtures, shared_shapes
-from skellipsoid._engine.common import duplicates, samples
-from skellipsoid._operating_point import _of_share
+from skellipsoid._after_fit.operating_point import of_share as _of_share
+from skellipsoid._ellipsoid.math import class_sizes, closed_form, covariance, held_out, mixtures, shared_shapes
+from skellipsoid._samples import duplicates, samples
 from skellipsoid.metrics import open_set_f1_score
 
 #: Module, name, other values.

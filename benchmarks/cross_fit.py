@@ -22,9 +22,9 @@ from sklearn.preprocessing import normalize
 from torch.nn import functional
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
-from skellipsoid._encoder_training import read_settings
-from skellipsoid._engine.common.duplicates import find_duplicates
-from skellipsoid._engine.text import contrastive
+from skellipsoid._encoders.torch import contrastive
+from skellipsoid._encoders.training import read_settings
+from skellipsoid._samples.duplicates import find_duplicates
 from skellipsoid.metrics import open_set_f1_score
 
 RESULTS = Path(__file__).parent / "results" / "cross_fit.jsonl"

@@ -15,8 +15,8 @@ import torch
 from speed import Operators
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder, datasets
-from skellipsoid._engine.boundary.paper_training import BoundaryTrainer
-from skellipsoid._engine.text import backbone, contrastive
+from skellipsoid._ellipsoid.paper.training import BoundaryTrainer
+from skellipsoid._encoders.torch import backbone, contrastive
 
 REPEATS = 9
 

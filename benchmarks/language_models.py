@@ -35,7 +35,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import normalize
 
 from skellipsoid import EllipsoidOpenSetClassifier, LLMTextEncoder, PromptOpenSetClassifier, SupConTextEncoder
-from skellipsoid._engine.text.causal import CausalModel, Reading
+from skellipsoid._encoders.torch.causal import CausalModel, Reading
 from skellipsoid.metrics import bootstrap_interval, known_f1_score, open_f1_score, open_set_accuracy, open_set_f1_score
 
 OPEN = "-1"

@@ -17,8 +17,8 @@ from features import FETCHERS, RATIOS, embedded, known_classes
 from sklearn.preprocessing import normalize
 
 from skellipsoid import EllipsoidOpenSetClassifier
-from skellipsoid._engine.boundary.mixtures import draw_synthetic_classes
-from skellipsoid._engine.common.losses import contraction_loss, expansion_loss
+from skellipsoid._ellipsoid.math.mixtures import draw_synthetic_classes
+from skellipsoid._torch.losses import contraction_loss, expansion_loss
 from skellipsoid.metrics import open_set_auroc, open_set_f1_score, paired_test
 
 N_STEPS, EVERY, RATE = 60, 5, 0.02

@@ -26,7 +26,7 @@ from scipy.spatial.distance import cdist
 from sklearn.metrics import roc_auc_score
 
 from skellipsoid import baselines, datasets
-from skellipsoid._engine.text.backbone import ACTIVATIONS
+from skellipsoid._encoders.torch.backbone import ACTIVATIONS
 from skellipsoid.benchmark import paper_figures
 from skellipsoid.benchmark._cache import ContentCache
 from skellipsoid.benchmark._data import DataSpec, load_data

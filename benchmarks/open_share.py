@@ -26,11 +26,12 @@ from sklearn.preprocessing import normalize
 from traffic import print_table
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
-from skellipsoid._operating_point._of_share import line_of_share
-from skellipsoid._traffic import _mixture, _share
-from skellipsoid._traffic._held import HeldOutScores
-from skellipsoid._traffic._mixture import known_above
-from skellipsoid._traffic._share import open_share_of, score
+from skellipsoid._after_fit.operating_point.of_share import line_of_share
+from skellipsoid._after_fit.traffic import mixture as _mixture
+from skellipsoid._after_fit.traffic import share as _share
+from skellipsoid._after_fit.traffic.held import HeldOutScores
+from skellipsoid._after_fit.traffic.mixture import known_above
+from skellipsoid._after_fit.traffic.share import open_share_of, score
 from skellipsoid.metrics import open_set_f1_score
 
 SCORES = CACHE / "open_share"

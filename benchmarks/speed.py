@@ -36,8 +36,8 @@ from sklearn.pipeline import Pipeline
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder, datasets, load, save
-from skellipsoid._engine.text import backbone as text_engine
-from skellipsoid._engine.text.contrastive import TokenRows
+from skellipsoid._encoders.torch import backbone as text_engine
+from skellipsoid._encoders.torch.contrastive import TokenRows
 
 REPEATS = 5
 

@@ -42,7 +42,7 @@ from sklearn.preprocessing import normalize
 from sklearn.svm import OneClassSVM
 
 import skellipsoid
-from skellipsoid._engine.text.backbone import packaged_model
+from skellipsoid._encoders.torch.backbone import packaged_model
 from skellipsoid.metrics import open_set_auroc, open_set_f1_score
 
 RESULTS = Path(__file__).parent / "results" / "today.jsonl"

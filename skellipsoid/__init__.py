@@ -3,25 +3,25 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ._engine.common.imports import without_collection
+from ._torch.imports import without_collection
 from ._version import __version__
 
 if TYPE_CHECKING:
     from . import baselines, benchmark, dask, datasets, metrics, model_selection, plotting
-    from ._changes import add_classes, merge_classes, remove_classes, update_classes
-    from ._compare import Comparison, compare
-    from ._data_check import check_training_features, check_training_texts
-    from ._discovery import DiscoveredClasses, discover_classes
-    from ._elidecide import EliDecide
-    from ._ellipsoid import EllipsoidOpenSetClassifier
-    from ._encoder import SupConTextEncoder
-    from ._explain import explain
-    from ._llm_encoder import LLMTextEncoder
-    from ._monitor import OpenShareMonitor
+    from ._after_fit.changes import add_classes, merge_classes, remove_classes, update_classes
+    from ._after_fit.compare import Comparison, compare
+    from ._after_fit.discovery import DiscoveredClasses, discover_classes
+    from ._after_fit.explain import explain
+    from ._after_fit.monitor import OpenShareMonitor
+    from ._after_fit.operating_point import TunedOperatingPointCV, set_operating_point
+    from ._after_fit.traffic import estimate_open_share, predict_open_proba
+    from ._before_fit.data_check import check_training_features, check_training_texts
+    from ._ellipsoid.classifier import EllipsoidOpenSetClassifier
+    from ._ellipsoid.elidecide import EliDecide
+    from ._encoders.llm import LLMTextEncoder
+    from ._encoders.supcon import SupConTextEncoder
     from ._onnx import export_onnx
-    from ._operating_point import TunedOperatingPointCV, set_operating_point
     from ._prompt import PromptOpenSetClassifier
-    from ._traffic import estimate_open_share, predict_open_proba
     from .baselines._own_score import ScoreOpenSetClassifier
     from .persistence import load, save
 
@@ -63,31 +63,31 @@ __all__ = [
 
 #: Modules that a name is imported from when it is first used: torch and scikit-learn take seconds to import.
 _MODULE_OF = {
-    "Comparison": "_compare",
-    "DiscoveredClasses": "_discovery",
-    "EliDecide": "_elidecide",
-    "EllipsoidOpenSetClassifier": "_ellipsoid",
-    "LLMTextEncoder": "_llm_encoder",
-    "OpenShareMonitor": "_monitor",
+    "Comparison": "_after_fit.compare",
+    "DiscoveredClasses": "_after_fit.discovery",
+    "EliDecide": "_ellipsoid.elidecide",
+    "EllipsoidOpenSetClassifier": "_ellipsoid.classifier",
+    "LLMTextEncoder": "_encoders.llm",
+    "OpenShareMonitor": "_after_fit.monitor",
     "PromptOpenSetClassifier": "_prompt",
     "ScoreOpenSetClassifier": "baselines._own_score",
-    "SupConTextEncoder": "_encoder",
-    "TunedOperatingPointCV": "_operating_point",
-    "add_classes": "_changes",
-    "check_training_features": "_data_check",
-    "check_training_texts": "_data_check",
-    "compare": "_compare",
-    "discover_classes": "_discovery",
-    "estimate_open_share": "_traffic",
-    "explain": "_explain",
+    "SupConTextEncoder": "_encoders.supcon",
+    "TunedOperatingPointCV": "_after_fit.operating_point",
+    "add_classes": "_after_fit.changes",
+    "check_training_features": "_before_fit.data_check",
+    "check_training_texts": "_before_fit.data_check",
+    "compare": "_after_fit.compare",
+    "discover_classes": "_after_fit.discovery",
+    "estimate_open_share": "_after_fit.traffic",
+    "explain": "_after_fit.explain",
     "export_onnx": "_onnx",
     "load": "persistence",
-    "merge_classes": "_changes",
-    "predict_open_proba": "_traffic",
-    "remove_classes": "_changes",
+    "merge_classes": "_after_fit.changes",
+    "predict_open_proba": "_after_fit.traffic",
+    "remove_classes": "_after_fit.changes",
     "save": "persistence",
-    "set_operating_point": "_operating_point",
-    "update_classes": "_changes",
+    "set_operating_point": "_after_fit.operating_point",
+    "update_classes": "_after_fit.changes",
 }
 _MODULES = ("baselines", "benchmark", "dask", "datasets", "metrics", "model_selection", "persistence", "plotting")
 

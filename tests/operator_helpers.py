@@ -5,8 +5,8 @@ from collections import Counter
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from skellipsoid._engine.common.shards import Shards
-from skellipsoid._engine.text.contrastive import _Trainer
+from skellipsoid._encoders.torch.contrastive import _Trainer
+from skellipsoid._torch.shards import Shards
 
 #: Operators that read a value of a tensor on the host: on CUDA the host waits for the device.
 _READS = {

@@ -30,7 +30,7 @@ from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.fixes import parse_version
 
 from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, baselines
-from skellipsoid._base import BaseOpenSetClassifier, BoundaryOpenSetClassifier
+from skellipsoid._core.base import BaseOpenSetClassifier, BoundaryOpenSetClassifier
 from skellipsoid.baselines import (
     ADBClassifier,
     BallClassifier,

@@ -1,4 +1,4 @@
-"""Promise: importing the package is cheap and changes nothing, and the engine knows no estimator."""
+"""Promise: importing the package is cheap and changes nothing, and the computations know no estimator."""
 
 import ast
 import gc
@@ -7,9 +7,13 @@ from pathlib import Path
 import pytest
 
 import skellipsoid
-from skellipsoid._engine.common.imports import without_collection
+from skellipsoid._torch.imports import without_collection
 
-ENGINE = sorted((Path(skellipsoid.__file__).parent / "_engine").rglob("*.py"))
+ROOT = Path(skellipsoid.__file__).parent
+#: Rooms of computations, in torch and NumPy.
+COMPUTATIONS = ["_torch", "_samples", "_ellipsoid.math", "_ellipsoid.paper", "_encoders.torch", "baselines._torch"]
+FILES = [path for room in COMPUTATIONS for path in sorted(ROOT.joinpath(*room.split(".")).glob("*.py"))]
+INSIDE = tuple(f"skellipsoid.{room}." for room in COMPUTATIONS)
 
 
 def test_import_loads_nothing_that_takes_long(fresh_python):
@@ -24,7 +28,7 @@ def test_import_loads_nothing_that_takes_long(fresh_python):
 
 def test_the_estimators_load_nothing_that_only_some_need(fresh_python):
     script = (
-        "import sys, skellipsoid, skellipsoid._engine.text.backbone\n"
+        "import sys, skellipsoid, skellipsoid._encoders.torch.backbone\n"
         "every = [getattr(skellipsoid, name) for name in skellipsoid.__all__]\n"
         "heavy = ['sentence_transformers', 'transformers', 'matplotlib', 'pooch', 'openai', 'gguf', 'accelerate']\n"
         "print([name for name in heavy if name in sys.modules], skellipsoid.EllipsoidOpenSetClassifier.__name__)"
@@ -103,14 +107,14 @@ def imported_names(source, package):
 
 
 def is_outside(name):
-    """Whether the engine must not know a module."""
+    """Whether a computation must not know a module."""
     top = name.split(".")[0]
-    return top == "sklearn" or (top == "skellipsoid" and not name.startswith("skellipsoid._engine."))
+    return top == "sklearn" or (top == "skellipsoid" and not name.startswith(INSIDE))
 
 
-@pytest.mark.parametrize("path", ENGINE, ids=lambda path: path.stem)
-def test_the_engine_knows_no_estimator_and_no_shell(path):
-    package = ["skellipsoid", *path.relative_to(Path(skellipsoid.__file__).parent).parts[:-1]]
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_the_computations_know_no_estimator(path):
+    package = ["skellipsoid", *path.relative_to(ROOT).parts[:-1]]
     names = list(imported_names(path.read_text(encoding="utf-8"), package))
     assert names or path.stem == "__init__"
     assert [name for name in names if is_outside(name)] == []
@@ -121,27 +125,26 @@ def test_the_engine_knows_no_estimator_and_no_shell(path):
     [
         ("from sklearn.base import clone", "sklearn.base.clone"),
         ("import sklearn.svm as svm", "sklearn.svm"),
-        ("def f():\n    from .. import _base", "skellipsoid._base"),
+        ("def f():\n    from .._core import base", "skellipsoid._core.base"),
         ("from ..metrics import known_f1_score", "skellipsoid.metrics.known_f1_score"),
         ("import skellipsoid", "skellipsoid"),
-        ("from skellipsoid._ellipsoid import x", "skellipsoid._ellipsoid.x"),
+        ("from skellipsoid._ellipsoid.classifier import x", "skellipsoid._ellipsoid.classifier.x"),
     ],
 )
-def test_an_import_from_outside_of_the_engine_is_found(line, name):
-    assert list(imported_names(line, ["skellipsoid", "_engine"])) == [name]
+def test_an_import_from_outside_of_the_computations_is_found(line, name):
+    assert list(imported_names(line, ["skellipsoid", "_torch"])) == [name]
     assert is_outside(name)
 
 
 @pytest.mark.parametrize("line", ["from .losses import f", "from . import losses", "import torch"])
-def test_an_import_from_within_the_engine_is_allowed(line):
-    assert not any(map(is_outside, imported_names(line, ["skellipsoid", "_engine"])))
+def test_an_import_from_within_the_computations_is_allowed(line):
+    assert not any(map(is_outside, imported_names(line, ["skellipsoid", "_torch"])))
 
 
 @pytest.mark.parametrize("package", ["baselines", "benchmark", "datasets", "metrics", "model_selection", "plotting"])
 def test_a_package_reads_only_the_public_names_of_another(package):
-    root = Path(skellipsoid.__file__).parent
-    others = {folder.name for folder in root.iterdir() if folder.is_dir()} - {package, "_engine"}
-    files = sorted((root / package).rglob("*.py"))
+    others = {folder.name for folder in ROOT.iterdir() if folder.is_dir()} - {package}
+    files = sorted((ROOT / package).rglob("*.py"))
     assert len(files) > 3
     for path in files:
         for name in imported_names(path.read_text(encoding="utf-8"), ["skellipsoid", package]):
@@ -152,20 +155,18 @@ def test_a_package_reads_only_the_public_names_of_another(package):
 
 def test_no_module_takes_a_public_name_from_the_top_of_the_package():
     """``skellipsoid/__init__`` stands on the modules: each takes a name from the module that has it."""
-    root = Path(skellipsoid.__file__).parent
     public = {f"skellipsoid.{name}" for name in skellipsoid._MODULE_OF}
-    for path in sorted(root.rglob("*.py")):
-        if path != root / "__init__.py":
-            package = ["skellipsoid", *path.relative_to(root).parts[:-1]]
+    for path in sorted(ROOT.rglob("*.py")):
+        if path != ROOT / "__init__.py":
+            package = ["skellipsoid", *path.relative_to(ROOT).parts[:-1]]
             names = set(imported_names(path.read_text(encoding="utf-8"), package))
             assert not names & {*public, "skellipsoid"}, path
 
 
 def modules_of(folder):
     """Modules of a folder that each of its modules imports, also for type checkers."""
-    root = Path(skellipsoid.__file__).parent
     package = ["skellipsoid", *folder.split(".")]
-    files = {path.stem: path for path in root.joinpath(*package[1:]).glob("*.py") if path.stem != "__init__"}
+    files = {path.stem: path for path in ROOT.joinpath(*package[1:]).glob("*.py") if path.stem != "__init__"}
     found = {}
     for name, path in files.items():
         imported = imported_names(path.read_text(encoding="utf-8"), package)
@@ -174,7 +175,7 @@ def modules_of(folder):
     return found
 
 
-@pytest.mark.parametrize("folder", ["benchmark", "_engine.boundary", "_engine.common", "_engine.text", "_prompt"])
+@pytest.mark.parametrize("folder", [*COMPUTATIONS, "_core", "_ellipsoid", "_encoders", "_prompt", "benchmark"])
 def test_no_modules_import_each_other_in_a_circle(folder):
     waiting = modules_of(folder)
     while waiting:
@@ -206,5 +207,5 @@ def test_one_module_holds_what_is_private_in_scikit_learn():
         package = ["skellipsoid", *path.relative_to(folder).parts[:-1]]
         names = imported_names(path.read_text(encoding="utf-8"), package)
         private = (name for name in names if name.startswith("sklearn.") and "._" in name)
-        uses |= {path.name for _ in private}
-    assert uses == {"_sklearn.py"}
+        uses |= {path.relative_to(folder).as_posix() for _ in private}
+    assert uses == {"_core/sklearn.py"}

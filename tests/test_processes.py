@@ -18,8 +18,8 @@ import sys
 import numpy as np, torch
 from torch import distributed, nn
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder
-from skellipsoid._engine.common.losses import supervised_contrastive_loss
-from skellipsoid._engine.common.shards import Shards
+from skellipsoid._torch.losses import supervised_contrastive_loss
+from skellipsoid._torch.shards import Shards
 
 folder, model, *texts = sys.argv[1:]
 distributed.init_process_group("gloo")
@@ -95,7 +95,7 @@ def test_the_gradient_of_a_batch_is_that_of_one_process(trained):
     import torch
     from torch import nn
 
-    from skellipsoid._engine.common.losses import supervised_contrastive_loss
+    from skellipsoid._torch.losses import supervised_contrastive_loss
 
     rows = torch.from_numpy(np.load(trained[2] / "rows.npy"))
     for name, batch in (("all", np.arange(13)), ("one", np.array([4]))):

@@ -1,5 +1,5 @@
 """A fitted classifier or Pipeline as one ONNX graph, for machines without torch."""
 
-from ._export import export_onnx
+from .export import export_onnx
 
 __all__ = ["export_onnx"]

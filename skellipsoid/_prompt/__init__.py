@@ -6,6 +6,6 @@ ask, without secrets), ``_server`` (one request: format of answers, retries, err
 call), ``_classifier``.
 """
 
-from ._classifier import PromptOpenSetClassifier
+from .classifier import PromptOpenSetClassifier
 
 __all__ = ["PromptOpenSetClassifier"]

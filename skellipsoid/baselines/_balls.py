@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from torch import Tensor
 
-from .._base import BoundaryOpenSetClassifier
-from .._engine.boundary.geometry import class_spheres
-from .._engine.boundary.radii import LearnedRadii, RadiusSettings, learn_radii
-from .._engine.common.devices import resolve_device, resolve_seed
-from .._engine.common.samples import Gathered, Samples, find_scale
-from .._engine.common.training import auto_batch_size
-from .._shared_docs import shared_docs
-from .._sklearn import Interval, StrOptions
-from .._state_rules import CLASSIFIER, NUMBER, TRAINED, Rule, floats
+from .._core.base import BoundaryOpenSetClassifier
+from .._core.shared_docs import shared_docs
+from .._core.sklearn import Interval, StrOptions
+from .._core.state_rules import CLASSIFIER, NUMBER, TRAINED, Rule, floats
+from .._ellipsoid.math.geometry import class_spheres
+from .._samples.samples import Gathered, Samples, find_scale
+from .._torch.devices import resolve_device, resolve_seed
+from .._torch.training import auto_batch_size
+from ._torch.radii import LearnedRadii, RadiusSettings, learn_radii
 
 #: A quotient such as 0.29 · 100 = 28.999… is rounded down too far without it.
 _ROUNDING = 1e-9

@@ -8,14 +8,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._engine.boundary.radii import RadiusSettings, learn_radii
-from .._engine.common.devices import resolve_device, resolve_seed
-from .._engine.common.samples import unit_rows
-from .._engine.common.training import auto_batch_size
-from .._shared_docs import shared_docs
-from .._sklearn import Interval, StrOptions
-from .._state_rules import TRAINED, Rule
+from .._core.shared_docs import shared_docs
+from .._core.sklearn import Interval, StrOptions
+from .._core.state_rules import TRAINED, Rule
+from .._samples.samples import unit_rows
+from .._torch.devices import resolve_device, resolve_seed
+from .._torch.training import auto_batch_size
 from ._balls import CentroidBallClassifier, Floats, Integers, on_device, store_radii
+from ._torch.radii import RadiusSettings, learn_radii
 
 
 @shared_docs

@@ -9,11 +9,11 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from .._encoder_training import TrainedTextFeatures
-from .._engine.text.literature import CrossEntropySettings
-from .._engine.text.objectives import TrainingSettings
-from .._shared_docs import shared_docs
-from .._sklearn import Interval, StrOptions
+from .._core.shared_docs import shared_docs
+from .._core.sklearn import Interval, StrOptions
+from .._encoders.torch.objectives import TrainingSettings
+from .._encoders.training import TrainedTextFeatures
+from ._torch.literature import CrossEntropySettings
 
 #: Step size of AdamW for ``"auto"``: the published one, and that of ``SupConTextEncoder`` for a head.
 RATES: Mapping[str, Mapping[str, float]] = {"full": {"learning_rate": 2e-5}, "head": {"learning_rate": 1e-3}}

@@ -11,23 +11,23 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from .._encoder_training import read_settings
-from .._engine.common.devices import explain_out_of_memory, resolve_device, resolve_seed, seeded_torch
-from .._engine.common.training import History
-from .._engine.text.backbone import TextBackbone
-from .._engine.text.contrastive import train_projection
-from .._engine.text.dynamic_ensemble import EnsembleSettings, Vote
-from .._engine.text.layers import LayerHeads, LayerRows, layer_list, visit_layers
-from .._engine.text.token_table import PIECE_TOKENS, length_sorted_pieces
-from .._labels import as_labels, cast_open_label, check_same_kind
-from .._shared_docs import shared_docs
-from .._sklearn import Interval, StrOptions, fit_context
-from .._state_rules import CLASSES, LABEL, N_ITER, NUMBERS, TEXT, Rule, Sizes, floats, integers, or_none, refuse
-from .._text_features import REMEDIES, STOP_REASONS
-from .._texts import check_texts, hash_table
-from .._training_texts import TrainingTexts, find_training_texts, read_classes, read_validation
-from .._validation import check_groups, unfit
+from .._core.labels import as_labels, cast_open_label, check_same_kind
+from .._core.shared_docs import shared_docs
+from .._core.sklearn import Interval, StrOptions, fit_context
+from .._core.state_rules import CLASSES, LABEL, N_ITER, NUMBERS, TEXT, Rule, Sizes, floats, integers, or_none, refuse
+from .._core.texts import check_texts, hash_table
+from .._core.validation import check_groups, unfit
+from .._encoders.text_features import REMEDIES, STOP_REASONS
+from .._encoders.torch.backbone import TextBackbone
+from .._encoders.torch.contrastive import train_projection
+from .._encoders.torch.layers import LayerHeads, LayerRows, layer_list, visit_layers
+from .._encoders.torch.token_table import PIECE_TOKENS, length_sorted_pieces
+from .._encoders.training import read_settings
+from .._encoders.training_texts import TrainingTexts, find_training_texts, read_classes, read_validation
+from .._torch.devices import explain_out_of_memory, resolve_device, resolve_seed, seeded_torch
+from .._torch.training import History
 from ._neighbors import LOFOpenSetClassifier
+from ._torch.dynamic_ensemble import EnsembleSettings, Vote
 
 #: Texts of a piece whose training features are computed at once.
 _PIECE = 64

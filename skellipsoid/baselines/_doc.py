@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit
 
-from .._shared_docs import shared_docs
-from .._sklearn import Interval, StrOptions
-from .._state_rules import Rule, floats
+from .._core.shared_docs import shared_docs
+from .._core.sklearn import Interval, StrOptions
+from .._core.state_rules import Rule, floats
 from ._logit_classifier import LogitClassifier
 from ._threshold import Floats, Integers, Scored
 

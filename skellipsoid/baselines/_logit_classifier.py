@@ -15,9 +15,9 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from .._engine.common.samples import Gathered, find_scale
-from .._sklearn import HasMethods, StrOptions
-from .._state_rules import ESTIMATOR, THRESHOLDED, Rule, Sizes, floats, optional, or_none, refuse, require
+from .._core.sklearn import HasMethods, StrOptions
+from .._core.state_rules import ESTIMATOR, THRESHOLDED, Rule, Sizes, floats, optional, or_none, refuse, require
+from .._samples.samples import Gathered, find_scale
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
 #: Probabilities nearer to 0 or 1 count as this near: their logits stay finite.

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import log_softmax, logsumexp
 
-from .._shared_docs import shared_docs
-from .._sklearn import Interval, StrOptions
+from .._core.shared_docs import shared_docs
+from .._core.sklearn import Interval, StrOptions
 from ._logit_classifier import LogitClassifier, centred
 from ._threshold import Floats, Scored
 

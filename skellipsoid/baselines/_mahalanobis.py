@@ -5,10 +5,10 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from .._engine.common.samples import Gathered
-from .._shared_docs import shared_docs
-from .._sklearn import Interval, StrOptions
-from .._state_rules import NUMBER, THRESHOLDED, Rule, Sizes, floats, integers, optional, require
+from .._core.shared_docs import shared_docs
+from .._core.sklearn import Interval, StrOptions
+from .._core.state_rules import NUMBER, THRESHOLDED, Rule, Sizes, floats, integers, optional, require
+from .._samples.samples import Gathered
 from ._covariance import SMALLEST_VARIANCE, class_means, shrunk_covariance, whitener
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 

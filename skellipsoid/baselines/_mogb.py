@@ -7,16 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from .._base import BoundaryOpenSetClassifier
-from .._engine.common.devices import resolve_seed
-from .._engine.common.granular_balls import ROUNDING, Ball, Limits, granular_balls
-from .._engine.common.samples import Gathered, find_scale
-from .._shared_docs import shared_docs
-from .._sklearn import Interval, StrOptions
-from .._state_rules import CLASSIFIER, POSITIVE, Rule, floats, integers
-from .._validation import enumerated
-from .._warn import warn
+from .._core.base import BoundaryOpenSetClassifier
+from .._core.shared_docs import shared_docs
+from .._core.sklearn import Interval, StrOptions
+from .._core.state_rules import CLASSIFIER, POSITIVE, Rule, floats, integers
+from .._core.validation import enumerated
+from .._core.warn import warn
+from .._samples.samples import Gathered, find_scale
+from .._torch.devices import resolve_seed
 from ._covariance import class_means
+from ._torch.granular_balls import ROUNDING, Ball, Limits, granular_balls
 
 #: A ball of equal rows has this radius, as a share of the scale: margins stay finite.
 _SMALLEST_RADIUS = 1e-6

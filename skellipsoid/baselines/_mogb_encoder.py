@@ -6,11 +6,11 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from .._engine.text.literature import GranularBallSettings
-from .._engine.text.objectives import TrainingSettings
-from .._shared_docs import shared_docs
-from .._sklearn import Interval
+from .._core.shared_docs import shared_docs
+from .._core.sklearn import Interval
+from .._encoders.torch.objectives import TrainingSettings
 from ._cross_entropy_encoder import LiteratureTextEncoder
+from ._torch.literature import GranularBallSettings
 
 
 @shared_docs

@@ -8,22 +8,11 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 from sklearn.neighbors import NearestNeighbors
 
-from .._base import BaseOpenSetClassifier
-from .._engine.common.samples import Gathered, find_scale, unit_rows
-from .._shared_docs import shared_docs
-from .._sklearn import Interval, StrOptions
-from .._state_rules import (
-    CLASSIFIER,
-    COUNT,
-    POSITIVE,
-    THRESHOLDED,
-    Rule,
-    Sizes,
-    floats,
-    integers,
-    refuse,
-    rises,
-)
+from .._core.base import BaseOpenSetClassifier
+from .._core.shared_docs import shared_docs
+from .._core.sklearn import Interval, StrOptions
+from .._core.state_rules import CLASSIFIER, COUNT, POSITIVE, THRESHOLDED, Rule, Sizes, floats, integers, refuse, rises
+from .._samples.samples import Gathered, find_scale, unit_rows
 from ._covariance import class_means
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 

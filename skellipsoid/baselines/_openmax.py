@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 from scipy.stats import gumbel_l
 
-from .._engine.common.samples import Gathered
-from .._shared_docs import shared_docs
-from .._sklearn import Interval, StrOptions
-from .._state_rules import Rule, floats, measured
-from .._warn import warn
+from .._core.shared_docs import shared_docs
+from .._core.sklearn import Interval, StrOptions
+from .._core.state_rules import Rule, floats, measured
+from .._core.warn import warn
+from .._samples.samples import Gathered
 from ._logit_classifier import LogitClassifier, centred
 from ._threshold import Floats, Integers, Scored
 

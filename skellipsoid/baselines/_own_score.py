@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine.common.samples import Gathered
-from .._shared_docs import shared_docs
-from .._sklearn import StrOptions
+from .._core.shared_docs import shared_docs
+from .._core.sklearn import StrOptions
+from .._samples.samples import Gathered
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
 

@@ -7,8 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from .._base import BaseOpenSetClassifier
-from .._engine.boundary.held_out import (
+from .._core.base import BaseOpenSetClassifier
+from .._core.held_out_scores import KeepsHeldOut
+from .._core.warn import warn
+from .._ellipsoid.math.held_out import (
     F1_ERROR,
     KNOWN,
     OF_OTHER_CLASS,
@@ -18,10 +20,8 @@ from .._engine.boundary.held_out import (
     expected_f1,
     near_best,
 )
-from .._engine.common.folds import fold_numbers
-from .._engine.common.samples import Gathered, joined
-from .._held_out import KeepsHeldOut
-from .._warn import warn
+from .._samples.folds import fold_numbers
+from .._samples.samples import Gathered, joined
 
 #: Folds in which rows, and classes, are left out: five, by convention.
 N_FOLDS = 5

@@ -13,14 +13,14 @@ import torch
 from numpy.typing import NDArray
 from sklearn.model_selection import ParameterGrid
 
-from .._engine.common.devices import resolve_device
-from .._pipelines import duplicate_groups
+from .._core.pipelines import duplicate_groups
+from .._torch.devices import resolve_device
 from ..metrics import open_set_f1_score
 from ..model_selection import OpenSetKFold
 from ._cache import ContentCache, content_key
 from ._data import OPEN, Case, DataSet, DataSpec, draw_case, load_data
 from ._encoders import EncoderSpec, Features, FeatureSource, SentenceModel, takes_dev
-from ._identity import by_value, changed_params
+from ._identity import by_value, changed_params, path_of
 from ._judge import Answers, judge, read_answers
 from ._measure import measured, processor, versions
 from ._methods import MethodSpec
@@ -184,9 +184,8 @@ def _encoder_params(task: Task) -> dict[str, Any] | None:
         return None
     if task.encoder.own is not None:
         own: dict[str, Any] = by_value(task.encoder.own.get_params(deep=False))
-        kind = type(task.encoder.own)
         model = {"model_sha256": task.source().model} if isinstance(task.encoder.own, SentenceModel) else {}
-        return {"estimator": f"{kind.__module__}:{kind.__qualname__}", **own, **model}
+        return {"estimator": path_of(type(task.encoder.own)), **own, **model}
     ours = ("device", "open_label", "random_state", "verbose")
     params = {name: value for name, value in task.encoder.build().get_params().items() if name not in ours}
     return {**params, "model_sha256": task.source().model}

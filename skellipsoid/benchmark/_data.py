@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import datasets
-from .._labels import as_labels
-from .._text_files import read_table
+from .._before_fit.text_files import read_table
+from .._core.labels import as_labels
 from ..model_selection import KnownClassSplit
 from ._cache import content_key
 

@@ -16,10 +16,10 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import normalize
 from sklearn.utils.validation import has_fit_parameter
 
-from .._encoder import SupConTextEncoder
-from .._engine.common.devices import resolve_device
-from .._engine.text.backbone import TextBackbone, packaged_model
-from .._text_features import TextFeatures
+from .._encoders.supcon import SupConTextEncoder
+from .._encoders.text_features import TextFeatures
+from .._encoders.torch.backbone import TextBackbone, packaged_model
+from .._torch.devices import resolve_device
 from .._version import __version__
 from ._cache import ContentCache, content_key
 from ._data import DataSet

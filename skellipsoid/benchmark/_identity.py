@@ -23,6 +23,16 @@ _INSTALLED = tuple(
     for folder in {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
 )
 
+#: Classes that have moved, by the modules where they are, with those where results found them first.
+_FIRST_MODULE = {
+    "skellipsoid._after_fit.operating_point.tuned": "skellipsoid._operating_point._tuned",
+    "skellipsoid._ellipsoid.classifier": "skellipsoid._ellipsoid",
+    "skellipsoid._ellipsoid.elidecide": "skellipsoid._elidecide",
+    "skellipsoid._encoders.llm": "skellipsoid._llm_encoder",
+    "skellipsoid._encoders.supcon": "skellipsoid._encoder",
+    "skellipsoid._prompt.classifier": "skellipsoid._prompt._classifier",
+}
+
 
 def by_value(thing: Any) -> Any:
     """Give what JSON can hold of a value, equal for equal values and in every process.
@@ -47,9 +57,9 @@ def by_value(thing: Any) -> Any:
         content = f"{thing.dtype.str} {thing.shape} ".encode() + np.ascontiguousarray(thing).tobytes()
         return {"array": list(thing.shape), "sha256": hashlib.sha256(content).hexdigest()}
     if isinstance(thing, type):
-        return {"class": _path_of(thing)}
+        return {"class": path_of(thing)}
     if hasattr(thing, "get_params"):
-        return {"class": _path_of(type(thing)), "params": changed_params(thing)}
+        return {"class": path_of(type(thing)), "params": changed_params(thing)}
     if callable(thing) and (found := _function_by_value(thing)) is not None:
         return found
     return _pickled(thing)
@@ -64,8 +74,9 @@ def changed_params(estimator: Any) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name not in defaults or value != defaults[name]}
 
 
-def _path_of(kind: Any) -> str:
-    return f"{kind.__module__}:{kind.__qualname__}"
+def path_of(kind: Any) -> str:
+    """Where a class or a function is, ``module:name``; a class that has moved keeps the path that results name."""
+    return f"{_FIRST_MODULE.get(kind.__module__, kind.__module__)}:{kind.__qualname__}"
 
 
 def _function_by_value(thing: Any) -> Any:
@@ -76,7 +87,7 @@ def _function_by_value(thing: Any) -> Any:
     if isinstance(thing, FunctionType):
         inner = [cell.cell_contents for cell in thing.__closure__ or () if cell.cell_contents is not thing]
         parts = [_code(thing.__code__), by_value(thing.__defaults__), by_value(thing.__kwdefaults__), by_value(inner)]
-        return {"function": _path_of(thing), "sha256": hashlib.sha256(repr(parts).encode()).hexdigest()}
+        return {"function": path_of(thing), "sha256": hashlib.sha256(repr(parts).encode()).hexdigest()}
     return None
 
 
@@ -88,7 +99,7 @@ def _code(code: CodeType) -> list[Any]:
 
 def _pickled(thing: Any) -> Any:
     try:
-        return {"object": _path_of(type(thing)), "hash": joblib.hash(thing, hash_name="sha1")}
+        return {"object": path_of(type(thing)), "hash": joblib.hash(thing, hash_name="sha1")}
     except Exception as error:  # whatever the object's own pickling raises
         msg = (
             f"A value of the type {type(thing).__name__} cannot be stored ({error}), so that no result can be "

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._pipelines import closed_set_answer, knownness, open_label_of
+from .._core.pipelines import closed_set_answer, knownness, open_label_of
 from ..metrics import (
     fpr_at_tpr,
     known_f1_score,

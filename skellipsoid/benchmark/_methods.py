@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from sklearn.base import clone
 
-from .._elidecide import EliDecide
-from .._ellipsoid import EllipsoidOpenSetClassifier
-from .._sklearn import InvalidParameterError, validate_params
-from ._identity import by_value, changed_params
+from .._core.sklearn import InvalidParameterError, validate_params
+from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
+from .._ellipsoid.elidecide import EliDecide
+from ._identity import by_value, changed_params, path_of
 
 #: The boundary stage of the paper as its authors released it, on features as they are.
 _PAPER = {"trainer": EliDecide(rescale=False), "duplicates": "off", "outliers": "keep"}
@@ -31,8 +31,7 @@ class MethodSpec(NamedTuple):
     @property
     def path(self) -> str:
         """Where its class is, ``module:Class``."""
-        kind = type(self.estimator)
-        return f"{kind.__module__}:{kind.__qualname__}"
+        return path_of(type(self.estimator))
 
     @property
     def params(self) -> dict[str, Any]:

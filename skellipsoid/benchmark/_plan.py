@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from sklearn.base import clone
 
-from .._encoder import SupConTextEncoder
+from .._encoders.supcon import SupConTextEncoder
 from ._data import NAMED, OPEN, DataSpec
 from ._encoders import TEXTS, EncoderSpec, SentenceModel, Texts
 from ._methods import MethodSpec, check_params, encoder_names, import_class, make_method

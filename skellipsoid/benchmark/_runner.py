@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 from joblib import cpu_count
 from tqdm import tqdm
 
-from .._engine.common.devices import resolve_device
-from .._engine.common.progress import progress_bar
-from .._warn import warn
+from .._core.warn import warn
+from .._torch.devices import resolve_device
+from .._torch.progress import progress_bar
 from ._case import NO_ENCODER, Task, embed, forget, prepare, run_method
 from ._data import load_data
 from ._encoders import takes_dev

@@ -7,7 +7,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, Self
 
-from .._warn import warn
+from .._core.warn import warn
 
 Record = dict[str, Any]
 #: What tells one run from another within a file.

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from .._engine.common.imports import without_collection
+from .._torch.imports import without_collection
 from ._options import build_parser
 
 #: Exit status of an alarm.
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _say(message: str) -> None:
     """Print an error or a note as one line."""
-    from .._texts import printable
+    from .._core.texts import printable
 
     print(f"skellipsoid: {printable(' '.join(message.split(chr(10))))}", file=sys.stderr)
 

@@ -6,15 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ..benchmark import (
-    BenchmarkError,
-    make_table,
-    plot_confusion,
-    plot_ranks,
-    plot_stability,
-    read_results,
-    run,
-)
+from ..benchmark import BenchmarkError, make_table, plot_confusion, plot_ranks, plot_stability, read_results, run
 
 #: Options that choose results, and the key of a result that each compares.
 _FILTERS = {"data": "data", "ratios": "ratio", "seeds": "seed", "encoders": "encoder", "methods": "method"}

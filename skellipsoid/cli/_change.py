@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._changes import add_classes, merge_classes, remove_classes, update_classes
-from .._discovery._result import MEMBER_COLUMNS, members_path
-from .._pipelines import split_estimator
-from .._text_files import named, numbered, read_file, read_labels
-from .._text_files._table import Table
-from .._texts import normalize_text, printable
+from .._after_fit.changes import add_classes, merge_classes, remove_classes, update_classes
+from .._after_fit.discovery.result import MEMBER_COLUMNS, members_path
+from .._before_fit.text_files import named, numbered, read_file, read_labels
+from .._before_fit.text_files.table import Table
+from .._core.pipelines import split_estimator
+from .._core.texts import normalize_text, printable
 from ..persistence import save
 from ..persistence._folder import read_manifest
 from ._train import check_folder

@@ -3,7 +3,7 @@
 import argparse
 import csv
 
-from .._compare import compare as compare_models
+from .._after_fit.compare import compare as compare_models
 from ._use import load_model, texts_of_file, with_content
 
 

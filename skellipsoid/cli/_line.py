@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from .._answers import read_closed_set_rows, trade_off_at
-from .._held_out import held_out_rows
-from .._operating_point import set_operating_point
-from .._operating_point._offsets import Shortage, describe_shortages, rejection_offset
-from .._operating_point._set import open_set_classifier
-from .._pipelines import read_estimator
-from .._traffic._share import MEMBERS, score
-from .._warn import warn
+from .._after_fit.operating_point import set_operating_point
+from .._after_fit.operating_point.offsets import Shortage, describe_shortages, rejection_offset
+from .._after_fit.operating_point.set import open_set_classifier
+from .._after_fit.traffic.share import MEMBERS, score
+from .._core.answers import read_closed_set_rows, trade_off_at
+from .._core.held_out_scores import held_out_rows
+from .._core.pipelines import read_estimator
+from .._core.warn import warn
 from ..persistence import save
 from ..persistence._folder import read_manifest
 from ._use import load_model, texts_of_file, with_content

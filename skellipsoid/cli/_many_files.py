@@ -12,8 +12,8 @@ from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
-from .._engine.common.progress import progress_bar
-from .._text_files import numbered
+from .._before_fit.text_files import numbered
+from .._torch.progress import progress_bar
 from ..persistence._folder import MANIFEST, locked
 
 #: What was asked of the run whose answers a folder holds, and which answers belong to which content of a file.

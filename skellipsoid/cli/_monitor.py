@@ -9,9 +9,9 @@ from warnings import warn
 
 import numpy as np
 
-from .._monitor import OpenShareMonitor
-from .._pipelines import fingerprint, less_class_offsets, split_estimator
-from .._texts import printable
+from .._after_fit.monitor import OpenShareMonitor
+from .._core.pipelines import fingerprint, less_class_offsets, split_estimator
+from .._core.texts import printable
 from ..persistence._folder import locked
 from ..persistence._kinds import check_state
 from ._many_files import write_file

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._engine.common.folds import validation_rows
-from .._pipelines import duplicate_groups
-from .._text_files import named
-from .._texts import printable
+from .._before_fit.text_files import named
+from .._core.pipelines import duplicate_groups
+from .._core.texts import printable
+from .._samples.folds import validation_rows
 
 #: Share of each label's distinct texts that is test, and of the intents that are held out as open.
 _TEST_SHARE, _OPEN_SHARE = 0.25, 0.2

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from .._answers import read_closed_set_rows, trade_off_at
-from .._held_out import held_out_rows
-from .._pipelines import less_class_offsets
+from .._core.answers import read_closed_set_rows, trade_off_at
+from .._core.held_out_scores import held_out_rows
+from .._core.pipelines import less_class_offsets
 
 #: Shares of known texts that the table's rows reject at most.
 _RATES = (0.02, 0.05, 0.1, 0.2)

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from .._discovery import DiscoveredClasses
-from .._discovery._discover import group_open, read_traffic
-from .._discovery._result import members_path
-from .._operating_point._of_share import line_of_share
-from .._pipelines import read_estimator
-from .._text_files import numbered, read_file, read_labels
-from .._texts import printable
-from .._traffic._held import Floats, HeldOutScores, Integers
-from .._traffic._share import MEMBERS, open_share_of, score
+from .._after_fit.discovery import DiscoveredClasses
+from .._after_fit.discovery.discover import group_open, read_traffic
+from .._after_fit.discovery.result import members_path
+from .._after_fit.operating_point.of_share import line_of_share
+from .._after_fit.traffic.held import Floats, HeldOutScores, Integers
+from .._after_fit.traffic.share import MEMBERS, open_share_of, score
+from .._before_fit.text_files import numbered, read_file, read_labels
+from .._core.pipelines import read_estimator
+from .._core.texts import printable
 from ._use import load_model, texts_of_file, with_content
 
 #: Intents that are listed.

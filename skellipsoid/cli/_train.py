@@ -14,14 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from .._data_check._texts import find_problems
-from .._ellipsoid import EllipsoidOpenSetClassifier
-from .._encoder import SupConTextEncoder
-from .._engine.common.folds import validation_rows
-from .._operating_point._offsets import Shortage, describe_shortages, rejection_offset
-from .._pipelines import duplicate_groups, read_estimator
-from .._text_files import LabelledTexts, read_table
-from .._warn import warn
+from .._after_fit.operating_point.offsets import Shortage, describe_shortages, rejection_offset
+from .._before_fit.data_check.texts import find_problems
+from .._before_fit.text_files import LabelledTexts, read_table
+from .._core.pipelines import duplicate_groups, read_estimator
+from .._core.warn import warn
+from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
+from .._encoders.supcon import SupConTextEncoder
+from .._samples.folds import validation_rows
 from ..persistence import save
 from ..persistence._folder import read_manifest
 from ._options import OPEN_LABEL

@@ -16,14 +16,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._ellipsoid import EllipsoidOpenSetClassifier
-from .._explain import explain
-from .._pipelines import read_estimator, split_estimator
-from .._text_features import TextFeatures
-from .._text_files import PARQUET, decode_lines, find_table, named, read_rows, read_table, read_texts, write_rows
-from .._text_files._table import Table
-from .._texts import printable
-from .._warn import warn
+from .._after_fit.explain import explain
+from .._before_fit.text_files import (
+    PARQUET,
+    decode_lines,
+    find_table,
+    named,
+    read_rows,
+    read_table,
+    read_texts,
+    write_rows,
+)
+from .._before_fit.text_files.table import Table
+from .._core.pipelines import read_estimator, split_estimator
+from .._core.texts import printable
+from .._core.warn import warn
+from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
+from .._encoders.text_features import TextFeatures
 from ..metrics import open_set_report
 from ..persistence import load
 from ..persistence._folder import shown

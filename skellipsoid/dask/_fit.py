@@ -10,18 +10,18 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
 
-from .._ellipsoid import EllipsoidOpenSetClassifier
-from .._engine.boundary.boundaries import Boundaries
-from .._engine.boundary.closed_form import fit_closed_form
-from .._engine.boundary.held_out import FEWEST_OF_CLASS, REAL, SYNTHETIC
-from .._engine.boundary.settings import BoundarySettings
-from .._engine.common.devices import resolve_device, resolve_seed
-from .._engine.common.duplicates import in_order
-from .._engine.common.samples import Gathered, Samples, usable_scale
-from .._kept_samples import KeptSamples
-from .._labels import cast_open_label
-from .._norms import usual_norms
-from .._sklearn import validate_params
+from .._core.labels import cast_open_label
+from .._core.norms import usual_norms
+from .._core.sklearn import validate_params
+from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
+from .._ellipsoid.kept_samples import KeptSamples
+from .._ellipsoid.math.boundaries import Boundaries
+from .._ellipsoid.math.closed_form import fit_closed_form
+from .._ellipsoid.math.held_out import FEWEST_OF_CLASS, REAL, SYNTHETIC
+from .._ellipsoid.math.settings import BoundarySettings
+from .._samples.duplicates import in_order
+from .._samples.samples import Gathered, Samples, usable_scale
+from .._torch.devices import resolve_device, resolve_seed
 from ._draw import Draw, Keys, priorities
 from ._parts import Kind, column_names, delayed_parts, kind_of, require_dask
 from ._passes import (

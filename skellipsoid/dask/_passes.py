@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
-from .._engine.common.moments import ClassMoments
-from .._labels import as_labels, check_same_kind
-from .._validation import check_squares, is_missing, name_rows, naming_rows, read_features
+from .._core.labels import as_labels, check_same_kind
+from .._core.validation import check_squares, is_missing, name_rows, naming_rows, read_features
+from .._samples.moments import ClassMoments
 from ._draw import Draw, Keys, group_keys, priorities
 from ._parts import naming_partition, samples_of
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._base import BaseOpenSetClassifier
-from .._pipelines import read_estimator, split_estimator
-from .._text_features import TextFeatures
+from .._core.base import BaseOpenSetClassifier
+from .._core.pipelines import read_estimator, split_estimator
+from .._encoders.text_features import TextFeatures
 from ..persistence import load
 from ..persistence._folder import MANIFEST
 from ._parts import Kind, delayed_parts, kind_of, naming_partition, require_dask, samples_of

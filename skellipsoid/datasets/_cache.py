@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 from typing import TypeAlias
 
-from .._warn import warn
+from .._core.warn import warn
 from ._texts import SUBSETS
 
 PathLike: TypeAlias = str | os.PathLike[str]

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from sklearn.exceptions import UndefinedMetricWarning
 
-from .._answers import check_same_length, unmasked
+from .._core.answers import check_same_length, unmasked
 from ._statistics import check_confidence_level
 
 #: Row numbers that are drawn at a time, so that memory does not grow with the number of resamples.

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import auc
 
-from .._answers import read_closed_set_rows
+from .._core.answers import read_closed_set_rows
 from ._scores import has_both
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from .._answers import check_offset, read_scored_rows
+from .._core.answers import check_offset, read_scored_rows
 from ._scores import has_both
 
 

@@ -9,9 +9,9 @@ from numpy.typing import ArrayLike
 from sklearn import get_config
 from sklearn.utils.metadata_routing import MetadataRequest
 
-from .._base import BaseOpenSetClassifier
-from .._pipelines import closed_set_answer, known_classes, knownness, open_label_of, split_estimator
-from .._warn import warn
+from .._core.base import BaseOpenSetClassifier
+from .._core.pipelines import closed_set_answer, known_classes, knownness, open_label_of, split_estimator
+from .._core.warn import warn
 from ._classification import known_f1_score, open_f1_score, open_set_accuracy, open_set_f1_score
 from ._oscr import oscr_score
 from ._ranking import fpr_at_tpr, open_set_aupr, open_set_auroc

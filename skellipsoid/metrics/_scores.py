@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from .._warn import warn
+from .._core.warn import warn
 
 
 def has_both(is_known: NDArray[np.bool_], what: str) -> bool:

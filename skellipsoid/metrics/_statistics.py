@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from .._answers import unmasked
+from .._core.answers import unmasked
 
 _ROUNDING = 64 * np.finfo(np.float64).eps
 

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._answers import read_closed_set_rows, trade_off_at
+from .._core.answers import read_closed_set_rows, trade_off_at
 from ._scores import has_both
 
 

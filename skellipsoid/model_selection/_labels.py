@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from .._labels import as_labels, cast_open_label, check_given, is_text
-from .._sklearn import count_rows
+from .._core.labels import as_labels, cast_open_label, check_given, is_text
+from .._core.sklearn import count_rows
 
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]

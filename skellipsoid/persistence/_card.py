@@ -8,10 +8,10 @@ import numpy as np
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 
-from .._base import BaseOpenSetClassifier
-from .._monitor import OpenShareMonitor
-from .._operating_point import TunedOperatingPointCV
-from .._text_features import TextFeatures
+from .._after_fit.monitor import OpenShareMonitor
+from .._after_fit.operating_point import TunedOperatingPointCV
+from .._core.base import BaseOpenSetClassifier
+from .._encoders.text_features import TextFeatures
 
 #: Classes that are named at most.
 _MOST_NAMED = 200

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._engine.text.backbone import TextBackbone
+from .._encoders.torch.backbone import TextBackbone
 from ._folder import Files
 from ._kinds import HOLD_FITTED, KINDS, SPLITTERS, rules_of
 

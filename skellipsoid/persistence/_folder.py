@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from .._texts import printable
+from .._core.texts import printable
 from .._version import __version__
 
 try:

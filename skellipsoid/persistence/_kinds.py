@@ -14,12 +14,9 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 from sklearn.preprocessing import Normalizer, StandardScaler
 
 from .. import baselines
-from .._elidecide import EliDecide
-from .._ellipsoid import EllipsoidOpenSetClassifier
-from .._encoder import SupConTextEncoder
-from .._monitor import OpenShareMonitor
-from .._operating_point import TunedOperatingPointCV
-from .._state_rules import (
+from .._after_fit.monitor import OpenShareMonitor
+from .._after_fit.operating_point import TunedOperatingPointCV
+from .._core.state_rules import (
     COUNT,
     N_FEATURES,
     TEXT,
@@ -33,6 +30,9 @@ from .._state_rules import (
     optional,
     or_none,
 )
+from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
+from .._ellipsoid.elidecide import EliDecide
+from .._encoders.supcon import SupConTextEncoder
 from ..model_selection import KnownClassSplit, OpenSetKFold, OpenSetShuffleSplit, RealOpenKFold
 
 

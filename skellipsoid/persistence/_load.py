@@ -16,13 +16,13 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._ellipsoid import EllipsoidOpenSetClassifier
-from .._engine.common.devices import resolve_device
-from .._engine.text.backbone import TextBackbone
-from .._engine.text.stored_text_model import FILES, StoredTextModel, restore
-from .._operating_point import TunedOperatingPointCV
-from .._sklearn import validate_params, validate_steps
-from .._text_features import TextFeatures
+from .._after_fit.operating_point import TunedOperatingPointCV
+from .._core.sklearn import validate_params, validate_steps
+from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
+from .._encoders.text_features import TextFeatures
+from .._encoders.torch.backbone import TextBackbone
+from .._encoders.torch.stored_text_model import FILES, StoredTextModel, restore
+from .._torch.devices import resolve_device
 from ._describe import ARRAYS, BACKBONE
 from ._folder import Files, read_model, shown
 from ._kinds import HOLD_FITTED, KINDS, SPLITTERS, check_state

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from .._core.warn import warn
 from .._version import __version__
-from .._warn import warn
 from ._card import parts_of, write_card
 from ._describe import describe
 from ._folder import (

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._compare import Comparison, compare
+from .._after_fit.compare import Comparison, compare
 from ._canvas import (
     COLOURS,
     FAINT,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._answers import read_label_problem
+from .._core.answers import read_label_problem
 from ._canvas import FAINT, HATCH, INK, axes_size, make_axes, name_open, require_matplotlib, shorten, styled
 from ._inputs import read_answers
 

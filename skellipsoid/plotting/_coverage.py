@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from .._answers import ClosedSetRows, check_offset, read_closed_set_rows
-from .._warn import warn
+from .._core.answers import ClosedSetRows, check_offset, read_closed_set_rows
+from .._core.warn import warn
 from ._canvas import COLOURS, INK, LINE_STYLES, OPEN_COLOUR, legend_above, make_axes, require_matplotlib, styled
 from ._inputs import read_answers, require_both
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from .._validation import unmasked
+from .._core.validation import unmasked
 from ._canvas import FAINT, INK, make_axes, require_matplotlib, shorten, styled
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .._discovery import DiscoveredClasses, discover_classes
+from .._after_fit.discovery import DiscoveredClasses, discover_classes
 from ._canvas import (
     FAINT,
     KNOWN_COLOUR,

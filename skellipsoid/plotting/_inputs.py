@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._pipelines import less_class_offsets, read_estimator
+from .._core.pipelines import less_class_offsets, read_estimator
 from ._canvas import require_matplotlib
 
 #: What ``from_predictions`` calls the answers of a classifier's methods.

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from .._monitor import OpenShareMonitor
+from .._after_fit.monitor import OpenShareMonitor
 from ._canvas import FAINT, INK, KNOWN_COLOUR, OPEN_COLOUR, legend_above, make_axes, require_matplotlib, styled
 
 if TYPE_CHECKING:

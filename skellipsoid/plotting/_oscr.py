@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import auc
 
-from .._answers import check_offset, read_closed_set_rows
-from .._pipelines import split_estimator
+from .._core.answers import check_offset, read_closed_set_rows
+from .._core.pipelines import split_estimator
 from ..metrics import oscr_curve
 from ._canvas import COLOURS, FAINT, LINE_STYLES, legend_name, make_axes, require_matplotlib, styled
 from ._inputs import read_answers, require_both

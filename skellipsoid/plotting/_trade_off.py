@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._answers import check_offset, read_closed_set_rows, trade_off_at
-from .._held_out import held_out_rows
-from .._pipelines import split_estimator
+from .._core.answers import check_offset, read_closed_set_rows, trade_off_at
+from .._core.held_out_scores import held_out_rows
+from .._core.pipelines import split_estimator
 from ._canvas import (
     COLOURS,
     INK,

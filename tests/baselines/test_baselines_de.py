@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from skellipsoid import load, save
-from skellipsoid._engine.text.backbone import TextBackbone
+from skellipsoid._encoders.torch.backbone import TextBackbone
 from skellipsoid.baselines import DEClassifier
 from skellipsoid.persistence import _kinds
 

@@ -12,8 +12,8 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.pipeline import Pipeline
 
 from skellipsoid import baselines, explain, load, save
-from skellipsoid._encoder_training import TrainedTextFeatures
-from skellipsoid._engine.text.backbone import TextBackbone
+from skellipsoid._encoders.torch.backbone import TextBackbone
+from skellipsoid._encoders.training import TrainedTextFeatures
 from skellipsoid.baselines import (
     ADBClassifier,
     CLABClassifier,
@@ -276,7 +276,7 @@ def test_an_interrupted_fit_leaves_the_encoder_unfitted(kind, tiny_model, texts,
     def interrupt(*given, **more):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("skellipsoid._encoder_training.train_projection", interrupt)
+    monkeypatch.setattr("skellipsoid._encoders.training.train_projection", interrupt)
     with pytest.raises(KeyboardInterrupt):
         encoder.fit(texts, labels)
     with pytest.raises(NotFittedError):

@@ -7,8 +7,8 @@ import pytest
 
 import skellipsoid
 from skellipsoid import baselines
-from skellipsoid._base import BaseOpenSetClassifier
-from skellipsoid._engine.boundary.held_out import KNOWN, OF_OTHER_CLASS, HeldOut
+from skellipsoid._core.base import BaseOpenSetClassifier
+from skellipsoid._ellipsoid.math.held_out import KNOWN, OF_OTHER_CLASS, HeldOut
 from skellipsoid.baselines import (
     KNNOpenSetClassifier,
     MahalanobisClassifier,

@@ -15,8 +15,8 @@ from skellipsoid import (
     save,
     set_operating_point,
 )
-from skellipsoid._text_files import find_table
-from skellipsoid._traffic._held import HeldOutScores
+from skellipsoid._after_fit.traffic.held import HeldOutScores
+from skellipsoid._before_fit.text_files import find_table
 from skellipsoid.cli import _many_files, main
 from skellipsoid.cli._traffic import describe
 from skellipsoid.datasets import make_open_blobs

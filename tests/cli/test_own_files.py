@@ -12,7 +12,7 @@ import pytest
 import sklearn
 
 from skellipsoid import load
-from skellipsoid._text_files import read_table, read_texts
+from skellipsoid._before_fit.text_files import read_table, read_texts
 
 ROWS = [("wake me, please", "alarm"), ("lights öff", "light"), ("dim it", "light"), ("up at six", "alarm")]
 

@@ -24,8 +24,8 @@ from sklearn.pipeline import make_pipeline
 
 import skellipsoid
 from skellipsoid import PromptOpenSetClassifier
-from skellipsoid._prompt._cache import FileCache
-from skellipsoid._prompt._words import Vocabulary
+from skellipsoid._prompt.cache import FileCache
+from skellipsoid._prompt.words import Vocabulary
 
 pytest.importorskip("openai")
 

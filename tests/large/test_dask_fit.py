@@ -10,10 +10,10 @@ from sklearn.base import clone
 
 import skellipsoid
 from skellipsoid import EllipsoidOpenSetClassifier
-from skellipsoid._engine.boundary.closed_form import fit_closed_form
-from skellipsoid._engine.boundary.settings import BoundarySettings
-from skellipsoid._engine.common.moments import ClassMoments
-from skellipsoid._engine.common.samples import Samples
+from skellipsoid._ellipsoid.math.closed_form import fit_closed_form
+from skellipsoid._ellipsoid.math.settings import BoundarySettings
+from skellipsoid._samples.moments import ClassMoments
+from skellipsoid._samples.samples import Samples
 from skellipsoid.baselines import MahalanobisClassifier
 from skellipsoid.dask._draw import Draw, group_keys, priorities
 

@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, baselines, load, save, set_operating_point
-from skellipsoid._base import BaseOpenSetClassifier
+from skellipsoid._core.base import BaseOpenSetClassifier
 from skellipsoid.persistence import _kinds
 
 LOGITS = ["DOCClassifier", "EnergyClassifier", "MaxLogitClassifier", "OpenMaxClassifier", "SoftmaxOpenSetClassifier"]

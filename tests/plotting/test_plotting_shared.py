@@ -15,7 +15,7 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, plotting
-from skellipsoid._pipelines import split_estimator
+from skellipsoid._core.pipelines import split_estimator
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.plotting import (
     CoverageDisplay,

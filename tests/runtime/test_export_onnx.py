@@ -22,7 +22,7 @@ from skellipsoid import (
     baselines,
     export_onnx,
 )
-from skellipsoid._onnx import _export
+from skellipsoid._onnx import export as _export
 
 NEAR = 1e-4  # answers may differ where a score is this near to its limit
 

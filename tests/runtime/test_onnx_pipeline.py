@@ -16,8 +16,8 @@ from skellipsoid_runtime._texts import TextReader, length_sorted_pieces
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 import skellipsoid
-from skellipsoid._engine.text.token_table import length_sorted_pieces as package_pieces
-from skellipsoid._texts import check_texts
+from skellipsoid._core.texts import check_texts
+from skellipsoid._encoders.torch.token_table import length_sorted_pieces as package_pieces
 from skellipsoid.persistence._folder import manifest_bytes
 
 WITHOUT_TORCH = """

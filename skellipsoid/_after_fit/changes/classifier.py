@@ -1,0 +1,353 @@
+"""Classes that come and go after a fit: add, update, remove, merge, and choose anew."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from ..._core.labels import as_labels, check_same_kind
+from ..._core.norms import usual_norms
+from ..._core.validation import check_groups, check_squares, enumerated, name_rows
+from ..._core.warn import warn
+from ..._ellipsoid.kept_samples import KeptSamples
+from ..._samples.samples import OUTLYING, outlying_rows
+
+#: Fitted attributes that do not depend on the samples.
+_CARRIED = ("n_features_in_", "feature_names_in_", "open_label_", "scale_", "_norm_range")
+
+
+class ChangesClasses:
+    """Mixin of a classifier that keeps its training samples."""
+
+    classes_: NDArray[Any]
+    open_label_: Any
+    scale_: float
+    offset_: float
+    class_offsets_: NDArray[np.float64]
+    changes_: list[dict[str, Any]]
+    duplicates: str
+    outliers: str
+    _kept: Mapping[str, NDArray[Any]] | None
+    _norm_range: NDArray[np.float64] | None
+
+    def add_classes(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+        """Add new classes, without a new choice of the shares and the size.
+
+        The result is that of a fit on all samples, old and new, whose shares a, b and ρ, radius scale and e are those
+        of this classifier. Means, covariances, shapes and held-out scores are computed anew. Duplicates are searched
+        among the new samples. Call :meth:`refresh` after many changes.
+
+        With ``trainer=EliDecide()`` the matrices of the old classes stay. Those of the new classes are trained, on all
+        samples: in the losses, the matrix of a class does not act on those of the others. A share of the new samples
+        are validation samples.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Samples of the new classes, prepared as in ``fit``. A sample has the mean weight of the old samples.
+        y : array-like of shape (n_samples,)
+            Labels. Samples labelled ``open_label`` join the open samples.
+        groups : array-like of shape (n_samples,), default=None
+            Group of each sample, as in ``fit``. They are other groups than those of earlier samples.
+
+        Returns
+        -------
+        classifier : object
+            A new classifier. This one is unchanged, so that it can serve meanwhile.
+
+        Raises
+        ------
+        ValueError
+            If a class is known already, if labels are of another kind, if the number of features differs, or if this
+            classifier has not kept its samples.
+
+        Warns
+        -----
+        UserWarning
+            If outliers are left out, or if a new class has no spread.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skellipsoid import EllipsoidOpenSetClassifier
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(300, 2)) + np.repeat([[0, 0], [9, 0], [0, 9]], 100, axis=0)
+        >>> y = np.repeat(["a", "b", "c"], 100)
+        >>> clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[:200], y[:200])
+        >>> clf.predict([[0, 9]]).tolist()
+        ['-1']
+        >>> clf.add_classes(X[200:], y[200:]).predict([[0, 9]]).tolist()
+        ['c']
+        """
+        return self._with_samples(X, y, groups, "add")
+
+    def update_classes(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+        """Add samples of known classes; otherwise as :meth:`add_classes`.
+
+        Duplicates are searched among all samples of the classes in ``y``. A trainer trains the matrices of these
+        classes anew.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Labels, each of a known class or the ``open_label``.
+        groups : array-like of shape (n_samples,), default=None
+            Group of each sample, as in ``fit``. They are other groups than those of earlier samples.
+
+        Returns
+        -------
+        classifier : object
+            A new classifier; this one is unchanged.
+
+        Raises
+        ------
+        ValueError
+            If a class is not known, and as in :meth:`add_classes`.
+        """
+        return self._with_samples(X, y, groups, "update")
+
+    def remove_classes(self, labels: ArrayLike) -> Self:
+        """Remove classes and their samples; otherwise as :meth:`add_classes`. A trainer trains nothing.
+
+        Parameters
+        ----------
+        labels : array-like of shape (n_labels,)
+            Known classes.
+
+        Returns
+        -------
+        classifier : object
+            A new classifier; this one is unchanged. Samples of the removed classes become open where no other class
+            takes them.
+
+        Raises
+        ------
+        ValueError
+            If a label is not a known class, if none would remain, or if this classifier has not kept its samples.
+        """
+        kept, codes = self._kept_samples(), self._codes_of(np.atleast_1d(np.asarray(labels)))
+        stay = np.delete(np.arange(len(self.classes_)), codes)
+        if not len(stay):
+            msg = (
+                f"All {len(self.classes_)} known classes would be removed, but at least one must remain: add the new "
+                "classes first, or fit a new classifier."
+            )
+            raise ValueError(msg)
+        gone = np.isin(kept.classes, codes)
+        names = self.classes_[np.sort(codes)]
+        return self._renamed(
+            kept.where(~gone), self.classes_[stay], stay, _change("remove", names, int(kept.copies[gone].sum()))
+        )
+
+    def merge_classes(self, merged: Mapping[Any, Sequence[Any]]) -> Self:
+        """Merge classes into one, or rename a class; otherwise as :meth:`add_classes`.
+
+        A trainer trains the matrices of merged classes, and keeps that of a renamed one.
+
+        Parameters
+        ----------
+        merged : mapping
+            The new label, and the known classes that become this class: ``{"new": ["a", "b"]}``.
+
+        Returns
+        -------
+        classifier : object
+            A new classifier; this one is unchanged. Of different ``class_offsets_`` a merged class takes the largest.
+
+        Raises
+        ------
+        ValueError
+            If a label is not a known class or is listed twice, if the new label is a class that stays, or if this
+            classifier has not kept its samples.
+        """
+        kept, changed = self._kept_samples(), self
+        if not isinstance(merged, Mapping) or not merged:
+            msg = f"merge_classes takes a mapping of a new label to known classes, but got {merged!r}."
+            raise ValueError(msg)
+        parts = [label for labels in merged.values() for label in np.atleast_1d(np.asarray(labels)).tolist()]
+        twice = sorted({label for label in parts if parts.count(label) > 1}, key=str)
+        if twice:
+            msg = f"{enumerated(np.array(twice))} is listed more than once; list each class once."
+            raise ValueError(msg)
+        for new, labels in merged.items():
+            changed = changed._merged(kept, new, np.atleast_1d(np.asarray(labels)))
+            kept = changed._kept_samples()
+        return changed
+
+    def refresh(self) -> Self:
+        """Choose the shares and the size anew, from the samples that are kept; a trainer trains all matrices anew.
+
+        Returns
+        -------
+        classifier : object
+            A new classifier; this one is unchanged. Its ``offset_`` and ``class_offsets_`` are 0.
+
+        Raises
+        ------
+        ValueError
+            If this classifier has not kept its samples.
+        """
+        return self._renamed(
+            self._kept_samples(), self.classes_, None, _change("refresh", self.classes_[:0], 0), anew=True
+        )
+
+    def _kept_samples(self) -> KeptSamples:
+        check_is_fitted(self)
+        if self._kept is None:
+            msg = (
+                f"This {type(self).__name__} has not kept its training samples, so its classes cannot change: fit it "
+                "again with keep_samples=True, the default."
+            )
+            raise ValueError(msg)
+        return KeptSamples.read(self._kept)
+
+    def _codes_of(self, labels: NDArray[Any]) -> NDArray[np.int64]:
+        """Numbers of known classes."""
+        labels = as_labels(labels, "labels")
+        check_same_kind(labels, self.classes_, "labels", "classes_")
+        unknown = np.setdiff1d(labels, self.classes_)
+        if len(unknown):
+            msg = f"{enumerated(unknown)} is not a known class; the known classes are {enumerated(self.classes_)}."
+            raise ValueError(msg)
+        return np.searchsorted(self.classes_, np.unique(labels))
+
+    def _with_samples(self, X: Any, y: Any, groups: ArrayLike | None, what: str) -> Self:
+        kept = self._kept_samples()
+        X, y = self._validate_scored_data(X), as_labels(y, "y")  # type: ignore[attr-defined]
+        if len(X) != len(y):
+            msg = f"X has {len(X)} rows, but y has {len(y)} labels; pass one label for each row."
+            raise ValueError(msg)
+        check_squares(X)
+        check_same_kind(y, self.classes_, "y", "classes_")
+        is_open = y == self.open_label_
+        is_known = np.isin(y, self.classes_)
+        self._check_new(y[~is_open], is_known[~is_open], what)
+        numbers = check_groups(groups, len(X))
+        classes = np.unique(np.append(self.classes_, y[~is_open]))
+        old = np.searchsorted(classes, self.classes_)
+        kept = _recoded(kept, old)
+        rows = ((X - kept.mean) / self.scale_).astype(np.float32)
+        codes = np.where(is_open, len(classes), np.searchsorted(classes, y)).astype(np.int64)
+        used = self._without_outliers(kept, rows, codes, ~is_open)
+        kept = kept.with_samples(rows[used], codes[used], None if numbers is None else numbers[used], self.duplicates)
+        kept = kept.with_open(rows[is_open])
+        change = _change(what, np.unique(y[~is_open]), len(y))
+        touched = np.searchsorted(classes, np.unique(y[~is_open]))
+        changed = self._renamed(kept, classes, None, change, places=old, touched=touched)
+        changed._norm_range = _wider(self._norm_range, usual_norms(X[used], codes[used]))
+        return changed
+
+    def _check_new(self, labels: NDArray[Any], is_known: NDArray[np.bool_], what: str) -> None:
+        if not len(labels):
+            msg = f"Every row has the open label {self.open_label_!r}: y must hold at least one sample of a class."
+            raise ValueError(msg)
+        if what == "add" and is_known.any():
+            named = enumerated(np.unique(labels[is_known]))
+            msg = f"{named} is a known class already; add more samples of known classes with update_classes."
+            raise ValueError(msg)
+        if what == "update" and not is_known.all():
+            named = enumerated(np.unique(labels[~is_known]))
+            msg = f"{named} is not a known class; add new classes with add_classes."
+            raise ValueError(msg)
+
+    def _without_outliers(
+        self, kept: KeptSamples, rows: NDArray[np.float32], codes: NDArray[np.int64], is_known: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Mark known samples that are no outliers, (n_rows,); a warning names the outliers."""
+        if self.outliers == "keep":
+            return is_known
+        numbers = np.flatnonzero(is_known)
+        together = np.concatenate([kept.rows, rows[numbers]]).astype(np.float64)
+        found = outlying_rows(together, np.concatenate([kept.classes, codes[numbers]]))
+        outlying = numbers[found[found >= len(kept)] - len(kept)]
+        if len(outlying):
+            warn(
+                f"X has outlying rows, more than {OUTLYING:.0f} times as far from the middle of their class as its "
+                f"typical row: {name_rows(outlying)}. They are left out; correct or drop them."
+            )
+        used = is_known.copy()
+        used[outlying] = False
+        return used
+
+    def _merged(self, kept: KeptSamples, new: Any, labels: NDArray[Any]) -> Self:
+        codes = self._codes_of(labels)
+        stay = np.delete(self.classes_, codes)
+        new = as_labels(np.array([new]), "the new label")
+        check_same_kind(new, self.classes_, "the new label", "classes_")
+        if new[0] == self.open_label_ or np.isin(new, stay)[0]:
+            what = "the open label" if new[0] == self.open_label_ else "a class that stays"
+            msg = f"The new label {new.tolist()[0]!r} is {what}; choose another one, or list this class too."
+            raise ValueError(msg)
+        classes = np.unique(np.append(stay, new))
+        place = int(np.searchsorted(classes, new)[0])
+        places = np.searchsorted(classes, self.classes_).clip(0, len(classes) - 1)
+        places[codes] = place
+        kept = _recoded(kept, places)
+        if len(codes) > 1:  # duplicates of one class may have been in the other
+            empty = kept.rows[:0], kept.classes[:0]
+            mine = kept.classes == place
+            kept = kept.with_samples(*empty, None, self.duplicates, touched=mine)
+        n_samples = int(kept.copies[kept.classes == place].sum())
+        change = _change("merge", labels, n_samples) | {"into": new.tolist()[0]}
+        touched = np.array([place] if len(codes) > 1 else [], dtype=np.int64)
+        return self._renamed(kept, classes, None, change, places=places, touched=touched)
+
+    def _renamed(
+        self,
+        kept: KeptSamples,
+        classes: NDArray[Any],
+        stay: NDArray[np.int64] | None,
+        change: dict[str, Any],
+        *,
+        places: NDArray[np.int64] | None = None,
+        touched: NDArray[np.int64] | None = None,
+        anew: bool = False,
+    ) -> Self:
+        """Fit a new classifier to the samples that are kept.
+
+        ``stay`` are the old numbers of the classes if some are removed, ``places`` the new number of each old one, and
+        ``touched`` the new numbers of classes with other samples than before.
+        """
+        if stay is not None:
+            places = np.full(len(self.classes_), -1)
+            places[stay] = np.arange(len(stay))
+            kept = _recoded(kept, places)
+        changed: Any = clone(self)
+        for name in _CARRIED:
+            if hasattr(self, name):
+                setattr(changed, name, getattr(self, name))
+        changed.classes_ = classes
+        offsets = np.full(len(classes), -np.inf)
+        if places is not None:
+            np.maximum.at(offsets, places[places >= 0], self.class_offsets_[places >= 0])
+        changed.class_offsets_ = np.where(np.isfinite(offsets), offsets, 0.0)
+        changed.offset_ = 0.0 if anew else self.offset_
+        same = {} if places is None else {int(new): old for old, new in enumerate(places) if new >= 0}
+        for number in () if touched is None else touched.tolist():
+            same.pop(number, None)
+        changed._fit_kept(kept.normalized().centred(self.scale_), None if anew else self, same)
+        changed.changes_ = [*self.changes_, change]
+        result: Self = changed
+        return result
+
+
+def _recoded(kept: KeptSamples, places: NDArray[np.int64]) -> KeptSamples:
+    """Give classes new numbers."""
+    return kept.with_classes(places[kept.classes].astype(np.int64))
+
+
+def _change(what: str, labels: NDArray[Any], n_samples: int) -> dict[str, Any]:
+    when = datetime.now(UTC).isoformat(timespec="seconds")
+    return {"what": what, "classes": labels.tolist(), "n_samples": n_samples, "when": when}
+
+
+def _wider(first: NDArray[np.float64] | None, second: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
+    """Give a range of norms that has both; ``None`` if the fit had none."""
+    if first is None or second is None:
+        return first
+    return np.array([min(first[0], second[0]), max(first[1], second[1])])

@@ -1,0 +1,232 @@
+"""Which answers change from one model to the next."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import Bunch
+
+from .._core.labels import check_same_kind
+from .._core.pipelines import less_class_offsets, read_estimator
+from .._core.texts import check_texts, printable
+from .explain import takes_texts
+
+_MEMBERS = ("predict_known", "score_samples", "offset_", "class_offsets_", "classes_", "open_label_")
+#: Of the report: pairs, and examples of each.
+_N_PAIRS, _N_EXAMPLES, _WIDEST = 10, 2, 80
+
+
+class _Answers(NamedTuple):
+    labels: NDArray[Any]
+    margin: NDArray[np.float64]  # above the line that accepts, or below it
+    classes: NDArray[Any]
+    open_label: Any
+
+
+def compare(
+    before: Any,
+    after: Any,
+    X: ArrayLike,
+    *,
+    rename: Mapping[Any, Any] | None = None,
+    repeats: Sequence[Any] = (),
+) -> "Comparison":
+    """Compare the answers of two fitted models to the same samples, for instance before a retrained one goes live.
+
+    Parameters
+    ----------
+    before, after : open-set classifier, or Pipeline or search that ends in one
+        Fitted on labels of one kind. Classes may be new, and may be missing. Another open label is no change.
+    X : array-like
+        Samples, for instance a week of traffic: features, or texts for text Pipelines.
+    rename : mapping of label to label, default=None
+        Classes of ``before`` that have another name in ``after``, such as ``{"lost_card": "card", "stolen_card":
+        "card"}`` after a merge. A changed name is then no change.
+    repeats : sequence of estimators, default=()
+        Models that differ from ``before`` by chance alone: trained on the same data with other seeds. What they change
+        is what two trainings of the same model differ by.
+
+    Returns
+    -------
+    comparison : Comparison
+        ``print(comparison)`` is a report to sign off. Its tables are Bunches of columns, for ``pandas.DataFrame``.
+
+    Raises
+    ------
+    TypeError
+        If an estimator does not end in an open-set classifier.
+    ValueError
+        If the labels of the models are of unlike kinds, or ``rename`` names a class that a model does not have.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skellipsoid import EllipsoidOpenSetClassifier, compare
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 2)) + np.repeat([[0, 0], [9, 0], [0, 9]], 100, axis=0)
+    >>> y = np.repeat(["a", "b", "c"], 100)
+    >>> old = EllipsoidOpenSetClassifier(random_state=0).fit(X[:200], y[:200])
+    >>> new = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
+    >>> found = compare(old, new, X)
+    >>> found.pairs.before[0], found.pairs.after[0]
+    ('-1', 'c')
+    """
+    one, other = _answers(before, X, "before"), _answers(after, X, "after")
+    check_same_kind(one.classes, other.classes, "The classes of before", "those of after")
+    new_names = {one.open_label: other.open_label} | _checked_names(rename, one, other)
+
+    def named(answers: _Answers) -> NDArray[np.object_]:
+        return np.array([new_names.get(label, label) for label in answers.labels.tolist()], dtype=object)
+
+    old, new = named(one), np.array(other.labels.tolist(), dtype=object)
+    repeat_shares = [float(np.mean(named(_answers(model, X, "repeats")) != old)) for model in repeats]
+    rows = np.flatnonzero(old != new)
+    # First what both models were sure of.
+    sureness = np.minimum(np.abs(one.margin), np.abs(other.margin))[rows]
+    rows = rows[np.argsort(-sureness, kind="stable")]
+    changed = Bunch(
+        row=rows,
+        before=old[rows],
+        after=new[rows],
+        margin_before=one.margin[rows],
+        margin_after=other.margin[rows],
+    )
+    if takes_texts(before):
+        changed["text"] = np.array(check_texts(X), dtype=object)[rows]
+    counts = _count_pairs(old[rows], new[rows]), _count_classes(old, new)
+    return Comparison(len(old), changed, *counts, repeat_shares, other.open_label)
+
+
+def _answers(estimator: Any, X: ArrayLike, name: str) -> _Answers:
+    """Read the answers of a fitted model, and how far each score is above the line that accepts."""
+    classifier, features = read_estimator(estimator, X, _MEMBERS, f"compare, as {name},")
+    score, nearest = classifier.score_samples(features), classifier.predict_known(features)
+    margin = less_class_offsets(classifier, score, nearest).astype(np.float64) - classifier.offset_
+    return _Answers(classifier.predict(features), margin, classifier.classes_, classifier.open_label_)
+
+
+def _checked_names(rename: Mapping[Any, Any] | None, before: _Answers, after: _Answers) -> dict[Any, Any]:
+    for pair in (rename or {}).items():
+        for label, model, name in zip(pair, (before, after), ("before", "after"), strict=True):
+            if label not in model.classes.tolist():
+                msg = (
+                    f"rename names {label!r}, which is no class of {name}: pass a mapping of classes of before to "
+                    "classes of after."
+                )
+                raise ValueError(msg)
+    return dict(rename or {})
+
+
+def _count_pairs(before: NDArray[Any], after: NDArray[Any]) -> Bunch:
+    counts = Counter(zip(before.tolist(), after.tolist(), strict=True)).most_common()
+    return Bunch(
+        before=np.array([pair[0] for pair, _ in counts], dtype=object),
+        after=np.array([pair[1] for pair, _ in counts], dtype=object),
+        count=np.array([count for _, count in counts], dtype=np.int64),
+    )
+
+
+def _count_classes(before: NDArray[Any], after: NDArray[Any]) -> Bunch:
+    is_changed = before != after
+    columns = [before, after, before[is_changed], after[is_changed]]
+    counts = [Counter(column.tolist()) for column in columns]
+    labels = sorted(counts[0] | counts[1], key=lambda label: (-counts[2][label] - counts[3][label], label))
+    found = {"label": np.array(labels, dtype=object)}
+    for name, count in zip(("n_before", "n_after", "n_lost", "n_gained"), counts, strict=True):
+        found[name] = np.array([count[label] for label in labels], dtype=np.int64)
+    return Bunch(**found)
+
+
+class Comparison:
+    """Answers that differ between two models. :func:`skellipsoid.compare` makes it.
+
+    Parameters
+    ----------
+    n_samples : int
+        Samples that were compared.
+    changed : :class:`~sklearn.utils.Bunch`
+        A row for each sample whose answer changed, first those that both models were sure of: ``row`` (in ``X``),
+        ``before``, ``after`` (answers, by the names of ``after``), ``margin_before``, ``margin_after`` (score less the
+        offset: negative where the answer is open), and ``text`` where the models take texts.
+    pairs : Bunch
+        ``before``, ``after``, ``count``: how often one answer became another, the most frequent first.
+    classes : Bunch
+        A row for each answer, those that changed most first: ``label``, ``n_before``, ``n_after``, ``n_lost`` (samples
+        that had it before only), ``n_gained`` (after only).
+    repeat_shares : list of float
+        Share of the answers that each of ``repeats`` changes.
+    open_label : int or str
+        The answer that is open, in ``before`` and ``after`` of the tables.
+
+    See Also
+    --------
+    skellipsoid.plotting.ComparisonDisplay : Draws it.
+    """
+
+    def __init__(
+        self,
+        n_samples: int,
+        changed: Bunch,
+        pairs: Bunch,
+        classes: Bunch,
+        repeat_shares: list[float],
+        open_label: Any,
+    ) -> None:
+        self.n_samples = n_samples
+        self.changed = changed
+        self.pairs = pairs
+        self.classes = classes
+        self.repeat_shares = repeat_shares
+        self.open_label = open_label
+
+    @property
+    def n_changed(self) -> int:
+        """Number of samples whose answer changed."""
+        return len(self.changed.row)
+
+    @property
+    def share_changed(self) -> float:
+        """Share of the samples whose answer changed; NaN for none."""
+        return self.n_changed / self.n_samples if self.n_samples else float("nan")
+
+    def __repr__(self) -> str:
+        return f"<Comparison: {self.n_changed} of {self.n_samples} answers changed>"
+
+    def __str__(self) -> str:
+        """Write the report: shares, the most frequent changes with examples, the classes that changed most."""
+        lines = [f"{self.n_changed:,} of {self.n_samples:,} answers changed ({self.share_changed:.2%})."]
+        if self.repeat_shares:
+            least, most = min(self.repeat_shares), max(self.repeat_shares)
+            lines.append(f"Training again with other seeds changes {least:.2%} to {most:.2%}.")
+        if self.n_changed:
+            lines += ["", *self._pair_lines(), "", *self._class_lines()]
+        return "\n".join(lines)
+
+    def _pair_lines(self) -> list[str]:
+        lines = ["Most frequent changes:"]
+        texts = self.changed.get("text")
+        for before, after, count in list(zip(*self.pairs.values(), strict=True))[:_N_PAIRS]:
+            lines.append(f"{count:>7,}  {printable(before)} -> {printable(after)}")
+            if texts is not None:
+                is_pair = (self.changed.before == before) & (self.changed.after == after)
+                lines += [f"           {_shorten(text)}" for text in texts[is_pair][:_N_EXAMPLES]]
+        left = len(self.pairs.count) - _N_PAIRS
+        return [*lines, f"         and {left} other changes"] if left > 0 else lines
+
+    def _class_lines(self) -> list[str]:
+        rows = [row for row in zip(*self.classes.values(), strict=True) if row[3] or row[4]]
+        names = [printable(row[0]) for row in rows[:_N_PAIRS]]
+        width = max(map(len, names))
+        lines = ["Answers that changed most:", f"{'':>{width + 2}}  before   after    lost  gained"]
+        lines += [
+            f"  {name:<{width}}" + "".join(f"{n:>8,}" for n in row[1:]) for name, row in zip(names, rows, strict=False)
+        ]
+        return [*lines, f"  and {len(rows) - _N_PAIRS} other answers"] if len(rows) > _N_PAIRS else lines
+
+
+def _shorten(text: str) -> str:
+    """Give a text as a part of one line."""
+    line = printable(" ".join(text.split()))
+    return line if len(line) <= _WIDEST else f"{line[: _WIDEST - 1]}…"

@@ -1,0 +1,6 @@
+"""Groups among the samples that a classifier answers open: what is new in the traffic."""
+
+from .discover import discover_classes
+from .result import DiscoveredClasses
+
+__all__ = ["DiscoveredClasses", "discover_classes"]

@@ -1,0 +1,357 @@
+"""The operating point by cross-validation."""
+
+from collections.abc import Mapping
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
+from sklearn.model_selection import check_cv
+from sklearn.utils import get_tags, indexable
+from sklearn.utils.parallel import Parallel, delayed
+from sklearn.utils.validation import check_is_fitted
+
+from ..._core.labels import as_labels, check_given
+from ..._core.pipelines import describe_lost_groups, duplicate_groups, fit_with_groups, read_estimator, split_estimator
+from ..._core.sklearn import HasMethods, Interval, fit_context, take_rows
+from ..._core.state_rules import CLASSES, ESTIMATOR, LABEL, N_FEATURES, Rule, Sizes, optional
+from ..._core.warn import warn
+from ...model_selection import OpenSetKFold
+from .offsets import Fold, Shortage, acceptance_offset, check_rates, describe_shortages, rejection_offset, select
+from .set import open_set_classifier
+
+
+class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """Open-set classifier whose operating point is chosen by cross-validation.
+
+    The counterpart of :class:`~sklearn.model_selection.TunedThresholdClassifierCV` for open-set classifiers. In every
+    fold the estimator is fitted on the training part and scores the test part; classes that are only in the test part
+    are open. Each fold gives one offset; their median is set on the estimator that is fitted on all samples
+    (:func:`set_operating_point`). The results of the folds are reported: they show how much the offset varies.
+
+    Parameters
+    ----------
+    estimator : open-set classifier of this package, or Pipeline or search that ends in one
+        Cloned and fitted in each fold, and once on all samples. A search (``GridSearchCV``) chooses its parameters in
+        each fold anew.
+
+    rejection_rate : float in [0, 1], default=None
+        Take the offset that rejects at most this share of new known samples, computed from the known samples of a
+        fold's test part as in :func:`set_operating_point`.
+
+    open_acceptance_rate : float in [0, 1], default=None
+        Take the smallest offset that accepts at most this share of new open samples, computed from a fold's open
+        samples as in :func:`set_operating_point`. With both rates ``None``, take the offset at which the fold's macro
+        F1 over known classes and open is best.
+
+    cv : cross-validation splitter, iterable of (train, test) or int, default=None
+        An integer is the number of folds of ``OpenSetKFold(cv, shuffle=True, random_state=0)`` with the estimator's
+        open label; ``None`` is 5. Folds of ordinary splitters have no open samples, unless some samples have the open
+        label.
+
+    n_jobs : int, default=None
+        Number of folds to fit in parallel, as in scikit-learn.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        Fitted on all samples, its offset set.
+
+    offset_ : float
+        The offset of the classifier in ``estimator_``. After ``fit`` it is the median of the folds' offsets.
+        :func:`set_operating_point` changes it.
+
+    class_offsets_ : ndarray of shape (n_classes,)
+        Added to ``offset_`` for each class; zeros after ``fit``.
+
+    cv_results_ : dict of ndarray of shape (n_folds,)
+        ``"offset"`` is the offset of each fold. The other entries are results of the median offset in each fold:
+        ``"rejection_rate"``, share of known samples that are rejected; ``"open_acceptance_rate"``, share of open
+        samples that are accepted (NaN without open samples); ``"open_set_f1"``. ``pandas.DataFrame(tuned.cv_results_)``
+        is a table.
+
+    classes_ : ndarray of shape (n_classes,)
+
+    open_label_ : int, float or str
+
+    n_features_in_ : int
+        Only if ``estimator_`` has it.
+
+    feature_names_in_ : ndarray of shape (`n_features_in_`,)
+        Only if ``estimator_`` has it.
+
+    See Also
+    --------
+    set_operating_point : The offset from given samples, without a fit.
+
+    Notes
+    -----
+    The offset is chosen for the models of the folds. They are trained on fewer samples and classes than the final one.
+
+    Examples
+    --------
+    >>> from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV
+    >>> from skellipsoid.datasets import make_open_blobs
+    >>> X, y = make_open_blobs(600, 8, n_known=6, open_share=0.0, random_state=0)
+    >>> tuned = TunedOperatingPointCV(EllipsoidOpenSetClassifier(random_state=0), rejection_rate=0.1, cv=3).fit(X, y)
+    >>> tuned.cv_results_["offset"].shape
+    (3,)
+    >>> tuned.estimator_.offset_ == tuned.offset_
+    True
+    """
+
+    #: Fitted attributes, and what each must be to be loaded.
+    _state: ClassVar[dict[str, Rule]] = {
+        "estimator_": ESTIMATOR,
+        "classes_": CLASSES,
+        "open_label_": LABEL,
+        "cv_results_": Rule("a mapping of arrays", lambda value: isinstance(value, Mapping)),
+        "n_features_in_": optional(N_FEATURES),
+    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "estimator": [HasMethods(["fit", "predict"])],
+        "rejection_rate": [Interval(Real, 0, 1, closed="both"), None],
+        "open_acceptance_rate": [Interval(Real, 0, 1, closed="both"), None],
+        "cv": ["cv_object"],
+        "n_jobs": [Integral, None],
+    }
+
+    def __init__(
+        self,
+        estimator: Any,
+        *,
+        rejection_rate: float | None = None,
+        open_acceptance_rate: float | None = None,
+        cv: Any = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.estimator = estimator
+        self.rejection_rate = rejection_rate
+        self.open_acceptance_rate = open_acceptance_rate
+        self.cv = cv
+        self.n_jobs = n_jobs
+
+    @fit_context(prefer_skip_nested_validation=False)  # type: ignore[untyped-decorator]
+    def fit(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
+        """Choose the offset by cross-validation, then fit on all samples.
+
+        Parameters
+        ----------
+        X : array-like of length n_samples
+            Training samples: features, or texts for a text Pipeline.
+        y : array-like of shape (n_samples,)
+            Labels; samples with the open label of the estimator are open.
+        groups : array-like of shape (n_samples,), default=None
+            Group of each sample. The default folds keep groups together, and so does every splitter that takes groups.
+            The groups are also passed to the estimator, or to the steps of a Pipeline that take groups, also of a
+            Pipeline in a search. A search over a classifier that is in no Pipeline passes them to its splitter only,
+            unless metadata routing is enabled. ``None``: the default folds keep equal texts, and duplicate samples of
+            numbers, together.
+
+        Returns
+        -------
+        self : object
+
+        Raises
+        ------
+        ValueError
+            If both rates are given, if a fold has no samples of the kind that the rate needs, or if the splitter cannot
+            split.
+        TypeError
+            If the estimator is not an open-set classifier of this package, or a Pipeline or search that ends in one.
+
+        Warns
+        -----
+        UserWarning
+            If a fold has fewer known (or open) samples than the rate needs, 1 / rate − 1; or if groups are given that
+            a search cannot pass to its classifier.
+        """
+        check_rates(self.rejection_rate, self.open_acceptance_rate)
+        open_label = open_set_classifier(self.estimator).open_label
+        check_given(y, type(self).__name__)
+        X, labels, groups = indexable(X, as_labels(y, warn=True), groups)
+        lost = None if groups is None else describe_lost_groups(self.estimator)
+        if lost is not None:
+            warn(lost)
+        cv = 5 if self.cv is None else self.cv
+        is_own = isinstance(cv, Integral)
+        if isinstance(cv, Integral):
+            cv = OpenSetKFold(int(cv), shuffle=True, random_state=0, open_label=open_label)
+        # A splitter of the user gets the groups of the user.
+        together = duplicate_groups(X, labels) if groups is None and is_own else groups
+        parts = check_cv(cv, labels, classifier=True).split(X, labels, together)
+        folds: list[Fold] = Parallel(n_jobs=self.n_jobs)(
+            delayed(_score_fold)(clone(self.estimator), X, labels, groups, train, test) for train, test in parts
+        )
+        offsets = self._offsets(folds)
+        offset = float(np.median(offsets))
+        estimator = fit_with_groups(clone(self.estimator), X, labels, groups)
+        # Set attributes only after everything succeeded.
+        self.estimator_ = estimator
+        self.cv_results_ = {
+            "offset": offsets,
+            "rejection_rate": np.array([1 - fold.share_accepted(offset, known=True) for fold in folds]),
+            "open_acceptance_rate": np.array([fold.share_accepted(offset, known=False) for fold in folds]),
+            "open_set_f1": np.array([fold.f1(offset) for fold in folds]),
+        }
+        fitted = open_set_classifier(estimator)
+        fitted.offset_ = offset
+        self.classes_, self.open_label_ = fitted.classes_, fitted.open_label_
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        return self
+
+    def _offsets(self, folds: list[Fold]) -> NDArray[np.float64]:
+        """Offset of each fold; with the warning that folds have few samples, at the caller of ``fit``."""
+        if self.open_acceptance_rate is not None:
+            rate, name = self.open_acceptance_rate, "open_acceptance_rate"
+            opened = [select(fold.scores, ~fold.is_known, name, "open rows in each fold") for fold in folds]
+            _warn_of_shortage(Shortage(name, float(rate), min(map(len, opened)), "open"))
+            return np.array([acceptance_offset(scores, rate) for scores in opened])
+        if self.rejection_rate is None:
+            return np.array([fold.best_offset() for fold in folds])
+        rate, name = float(self.rejection_rate), "rejection_rate"
+        known = [select(fold.scores, fold.is_known, name, "known rows in each fold") for fold in folds]
+        _warn_of_shortage(Shortage(name, rate, min(map(len, known))))
+        return np.array([rejection_offset(scores, rate) for scores in known])
+
+    @property
+    def offset_(self) -> float:
+        """Offset of the fitted classifier."""
+        return float(open_set_classifier(self._fitted()).offset_)
+
+    @property
+    def class_offsets_(self) -> NDArray[np.float64]:
+        """Class offsets of the fitted classifier."""
+        return open_set_classifier(self._fitted()).class_offsets_
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Label each sample with a known class, or with ``open_label_`` where its score is too low.
+
+        Parameters
+        ----------
+        X : array-like of length n_samples
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        return np.asarray(self._fitted().predict(X))
+
+    def predict_known(self, X: ArrayLike) -> NDArray[Any]:
+        """Label each sample with the known class that it is assigned to, never open.
+
+        Parameters
+        ----------
+        X : array-like of length n_samples
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+        """
+        return np.asarray(self._ask("predict_known", X))
+
+    def known_p_value(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Conformal p-value of the hypothesis that a sample is of a known class, as the classifier gives it.
+
+        Parameters
+        ----------
+        X : array-like of length n_samples
+
+        Returns
+        -------
+        p_values : ndarray of shape (n_samples,)
+
+        Raises
+        ------
+        ValueError
+            If the classifier has no held-out scores.
+        """
+        return np.asarray(self._ask("known_p_value", X))
+
+    def score_samples(self, X: ArrayLike) -> NDArray[np.floating]:
+        """Knownness of each sample, as the estimator gives it.
+
+        Parameters
+        ----------
+        X : array-like of length n_samples
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+        """
+        return np.asarray(self._fitted().score_samples(X))
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.floating]:
+        """Confidence of each class, as the estimator gives it; it ignores ``offset_`` and never answers open.
+
+        Parameters
+        ----------
+        X : array-like of length n_samples
+
+        Returns
+        -------
+        decision : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
+        """
+        return np.asarray(self._fitted().decision_function(X))
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Accuracy of ``predict``, with every label outside ``classes_`` read as open.
+
+        Parameters
+        ----------
+        X : array-like of length n_samples
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        accuracy : float
+        """
+        return float(self._ask("score", X, y, sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        """Take the samples of the first step (texts, for an encoder) and the labels of the last one."""
+        tags, (steps, last) = super().__sklearn_tags__(), split_estimator(self.estimator)
+        inner = get_tags(last)
+        tags.input_tags = get_tags(steps[0]).input_tags if steps else inner.input_tags
+        tags.target_tags, tags.non_deterministic = inner.target_tags, inner.non_deterministic
+        tags.classifier_tags = inner.classifier_tags or tags.classifier_tags
+        return tags
+
+    def _ask(self, method: str, X: ArrayLike, *arguments: Any) -> Any:
+        """Call a method of the classifier, which a Pipeline or search around it does not pass on or calls otherwise."""
+        classifier, features = read_estimator(self._fitted(), X, (method,), type(self).__name__)
+        return getattr(classifier, method)(features, *arguments)
+
+    def _fitted(self) -> Any:
+        check_is_fitted(self, "estimator_")
+        return self.estimator_
+
+    def _check_state(self, sizes: Sizes) -> None:
+        """Raise an error for what no rule of ``_state`` says."""
+        inner = self.estimator_
+        if not hasattr(inner, "score_samples") or list(getattr(inner, "classes_", [])) != list(self.classes_):
+            msg = f"estimator_ is a {type(inner).__name__}, but must be an open-set classifier of the same classes_"
+            raise ValueError(msg)
+
+
+def _warn_of_shortage(shortage: Shortage) -> None:
+    for message in describe_shortages([shortage]):
+        warn(message)
+
+
+def _score_fold(estimator: Any, X: Any, labels: NDArray[Any], groups: Any, train: Any, test: Any) -> Fold:
+    of_train = None if groups is None else take_rows(groups, train)
+    fit_with_groups(estimator, take_rows(X, train), labels[train], of_train)
+    classifier, features = read_estimator(
+        estimator, take_rows(X, test), ("score_samples", "predict_known"), "TunedOperatingPointCV"
+    )
+    return Fold(
+        true=classifier._encode(labels[test]),
+        nearest=classifier._encode(classifier.predict_known(features)),
+        scores=classifier.score_samples(features),
+        n_classes=len(classifier.classes_),
+    )

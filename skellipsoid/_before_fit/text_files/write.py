@@ -1,0 +1,86 @@
+"""The rows of a user's file with answers in further columns, in the format of the file."""
+
+import csv
+import importlib
+import json
+from collections.abc import Iterable, Iterator
+from io import BytesIO, StringIO
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from .decode import read_bytes
+from .read import PARQUET
+from .table import Table
+
+#: Number of a row from 0, and its answers by the names of their columns.
+Answered = Iterable[tuple[int, dict[str, Any]]]
+
+
+def write_rows(
+    path: Path, table: Table, example: dict[str, Any], answered: Answered
+) -> Iterator[str] | Iterator[bytes]:
+    """Give the lines of a file like that at ``path``, with further columns; of parquet all bytes at once.
+
+    Rows that are not answered are left out. A delimited file keeps its delimiter, and has a header if it had one; JSON
+    becomes one object on each line. Text is UTF-8, with a byte-order mark if ``path`` has one or is no UTF-8: Excel
+    looks for it. ``example``, the answers to any text, gives names and types of the columns where no row is answered.
+
+    Raises
+    ------
+    ValueError
+        If the file has a column of a name that is added.
+    ImportError
+        If it is parquet, and pyarrow is not installed.
+    """
+    taken = [name for name in example if name in table.names]
+    if taken:
+        msg = f"{str(path)!r} has a column {taken[0]!r} already, which the answers need; rename it in the file."
+        raise ValueError(msg)
+    if path.suffix.lower() in PARQUET:
+        return _parquet(path, example, answered)
+    return _delimited(path, table, example, answered) if table.delimiter else _json(table, answered)
+
+
+def _json(table: Table, answered: Answered) -> Iterator[str]:
+    for row, answers in answered:
+        yield json.dumps(dict(zip(table.names, table.rows[row], strict=True)) | answers, ensure_ascii=False)
+
+
+def _delimited(path: Path, table: Table, example: dict[str, Any], answered: Answered) -> Iterator[str]:
+    header = [[*table.names, *example]] if table.names else []
+    mark = _byte_order_mark(path)
+    for cells in chain(header, ([*table.rows[row], *answers.values()] for row, answers in answered)):
+        yield mark + _line(cells, table.delimiter)
+        mark = ""
+
+
+def _line(cells: list[Any], delimiter: str) -> str:
+    file = StringIO()
+    csv.writer(file, delimiter=delimiter, lineterminator="\r\n").writerow(cells)  # cells with either are quoted
+    return file.getvalue().removesuffix("\r\n")
+
+
+def _byte_order_mark(path: Path) -> str:
+    try:
+        return "\ufeff" if read_bytes(path).decode().startswith("\ufeff") else ""
+    except UnicodeDecodeError:
+        return "\ufeff"
+
+
+def _parquet(path: Path, example: dict[str, Any], answered: Answered) -> Iterator[bytes]:
+    try:
+        arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+    except ImportError as error:
+        msg = f"{str(path)!r} is parquet, which is written with pyarrow; install it, or save the file as CSV."
+        raise ImportError(msg) from error
+    found = list(answered)
+    # pandas would make numbers with gaps floats.
+    rows = arrow.array([row for row, _ in found], arrow.int64())
+    table = parquet.read_table(arrow.BufferReader(read_bytes(path))).take(rows)
+    for name, value in example.items():
+        kind = arrow.array([value]).type
+        table = table.append_column(name, arrow.array([answers[name] for _, answers in found], kind))
+    file = BytesIO()
+    parquet.write_table(table, file)
+    yield file.getvalue()

@@ -1,0 +1,303 @@
+"""Input of metrics and displays: true labels, answers, scores and weights; known and open samples.
+
+Labels come in any container and leave as one of two kinds, ``int64`` or text, so that what reads them compares them
+without a second thought. The rule for rows:
+
+- a true label is *known* when it is one of the known classes, and *open* otherwise;
+- a prediction is *open* only when it is the open label; any other label outside the known classes is a wrong answer;
+- a row of weight 0 is left out, as if it had not been given.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .labels import as_labels, cast_open_label, check_same_kind, is_text
+from .validation import read_weights
+from .validation import unmasked as unmasked  # for the metrics, which import no other module of the package
+
+#: Labels of either kind: ``int64`` or text.
+LabelArray = NDArray[np.int64] | NDArray[np.str_]
+
+
+class LabelProblem(NamedTuple):
+    """True and predicted labels as positions among K known classes.
+
+    Attributes
+    ----------
+    true : ndarray of shape (n_samples,)
+        0 … K − 1 for a known class, K for open.
+    predicted : ndarray of shape (n_samples,)
+        0 … K − 1 for a known class, K for open, K + 1 for a label that is neither.
+    classes : ndarray of shape (n_classes,)
+        The known classes in the order of ``labels``, sorted by default.
+    open_label : int or str
+        The open label in the kind of the classes.
+    weight : ndarray of shape (n_samples,)
+        What each row weighs: more than 0.
+    present : ndarray of shape (n_given,)
+        Which of the given rows these are: those that weigh more than 0.
+    """
+
+    true: NDArray[np.int64]
+    predicted: NDArray[np.int64]
+    classes: LabelArray
+    open_label: int | str
+    weight: NDArray[np.float64]
+    present: NDArray[np.bool_]
+
+
+class ScoredRows(NamedTuple):
+    """Which rows are known, their scores, and what they weigh: more than 0."""
+
+    is_known: NDArray[np.bool_]
+    score: NDArray[np.float64]
+    weight: NDArray[np.float64]
+
+    @property
+    def rank(self) -> NDArray[np.int64]:
+        """Dense rank of each score: the same order and the same ties, infinite scores included."""
+        return np.unique(self.score, return_inverse=True)[1]
+
+
+class ClosedSetRows(NamedTuple):
+    """Labels, closed-set answers and scores of rows.
+
+    Attributes
+    ----------
+    problem : LabelProblem
+        True classes and closed-set answers as positions, and weights.
+    score : ndarray of shape (n_samples,)
+    """
+
+    problem: LabelProblem
+    score: NDArray[np.float64]
+
+    @property
+    def is_known(self) -> NDArray[np.bool_]:
+        """Whether each row's true class is known."""
+        return self.problem.true < len(self.problem.classes)
+
+
+def read_label_problem(
+    y_true: ArrayLike,
+    y_pred: ArrayLike,
+    *,
+    open_label: Any,
+    labels: ArrayLike | None,
+    sample_weight: ArrayLike | None = None,
+    pred_name: str = "y_pred",
+) -> LabelProblem:
+    """Read true and predicted labels, and code them by the rule above.
+
+    Parameters
+    ----------
+    y_true, y_pred : array-like of shape (n_samples,)
+    open_label : int or str
+    labels : array-like of shape (n_classes,) or None
+        The known classes; None takes every label of either array but the open one.
+    sample_weight : array-like of shape (n_samples,) or None
+        None is 1 for all.
+    pred_name : str
+        What error messages call the predictions.
+    """
+    true, predicted = read_labels(y_true, "y_true"), read_labels(y_pred, pred_name)
+    check_same_length(len(true), predicted, pred_name)
+    check_same_kind(true, predicted, "y_true", pred_name)
+    open_label = cast_open_label(open_label, true)
+    weight = read_weights(sample_weight, len(true))
+    present = weight > 0
+    true, predicted = true[present], predicted[present]
+    if labels is None:
+        found = np.union1d(true, predicted)
+        classes = found[found != open_label]
+    else:
+        classes = read_known_classes(labels, true, open_label)
+    predicted_codes = _positions(predicted, classes)
+    predicted_codes[(predicted_codes == len(classes)) & (predicted != open_label)] = len(classes) + 1
+    return LabelProblem(_positions(true, classes), predicted_codes, classes, open_label, weight[present], present)
+
+
+def read_known_rows(y_true: ArrayLike, *, open_label: Any, labels: ArrayLike | None) -> NDArray[np.bool_]:
+    """Mark the rows whose true label is a known class.
+
+    Parameters
+    ----------
+    y_true : array-like of shape (n_samples,)
+    open_label : int or str
+    labels : array-like of shape (n_classes,) or None
+        The known classes; None takes every label but the open one.
+
+    Returns
+    -------
+    is_known : ndarray of shape (n_samples,)
+    """
+    true = read_labels(y_true, "y_true")
+    open_label = cast_open_label(open_label, true)
+    if labels is None:
+        return np.asarray(true != open_label)
+    return np.isin(true, read_known_classes(labels, true, open_label))
+
+
+def read_scored_rows(
+    y_true: ArrayLike,
+    score: ArrayLike,
+    *,
+    open_label: Any,
+    labels: ArrayLike | None,
+    sample_weight: ArrayLike | None = None,
+) -> ScoredRows:
+    """Read which rows are known, their scores and weights; None is a weight of 1 for all."""
+    is_known = read_known_rows(y_true, open_label=open_label, labels=labels)
+    scores, weight = read_scores(score, len(is_known)), read_weights(sample_weight, len(is_known))
+    present = weight > 0
+    return ScoredRows(is_known[present], scores[present], weight[present])
+
+
+def read_closed_set_rows(
+    y_true: ArrayLike,
+    y_pred_known: ArrayLike,
+    score: ArrayLike,
+    *,
+    open_label: Any,
+    labels: ArrayLike | None,
+    sample_weight: ArrayLike | None = None,
+) -> ClosedSetRows:
+    """Read the input of curves over all offsets; without weights each sample weighs 1.
+
+    Raises
+    ------
+    ValueError
+        If ``y_pred_known`` holds the open label, a score is NaN, lengths differ, labels are of mixed kinds, or weights
+        are negative or all 0.
+    """
+    problem = read_label_problem(
+        y_true,
+        y_pred_known,
+        open_label=open_label,
+        labels=labels,
+        sample_weight=sample_weight,
+        pred_name="y_pred_known",
+    )
+    n_refused = int(np.sum(problem.predicted == len(problem.classes)))
+    if n_refused:
+        msg = (
+            f"y_pred_known holds the open label {problem.open_label!r} in {n_refused} of {len(problem.predicted)} "
+            "rows: pass the closed-set answer for every row, as predict_known gives it."
+        )
+        raise ValueError(msg)
+    return ClosedSetRows(problem, read_scores(score, len(problem.present))[problem.present])
+
+
+def trade_off_at(
+    rows: ClosedSetRows, thresholds: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Known rejected, open noticed and wrong class at rising thresholds, (n_thresholds,) each."""
+    is_known = rows.is_known
+    is_wrong = is_known & (rows.problem.true != rows.problem.predicted)
+    place = np.searchsorted(thresholds, rows.score, side="right")  # the first threshold that rejects the row
+
+    def weight_below(counted: NDArray[np.bool_]) -> NDArray[np.float64]:
+        """Weight of the rows below each threshold, and last of all rows, (n_thresholds + 1,)."""
+        weights = rows.problem.weight[counted]
+        return np.bincount(place[counted], weights=weights, minlength=len(thresholds) + 1).cumsum()
+
+    known, opened, wrong = (weight_below(counted) for counted in (is_known, ~is_known, is_wrong))
+    n_known, n_open = (found[-1] if found[-1] > 0 else np.nan for found in (known, opened))
+    return known[:-1] / n_known, opened[:-1] / n_open, (wrong[-1] - wrong[:-1]) / n_known
+
+
+def check_offset(offset: float) -> float:
+    """Raise one sentence unless an offset is a number; infinite ones accept everything or nothing."""
+    value = float(offset)
+    if value != value:
+        msg = f"offset={offset!r} is no operating point: pass the lowest score that is accepted."
+        raise ValueError(msg)
+    return value
+
+
+def read_known_classes(labels: ArrayLike, true: LabelArray, open_label: int | str) -> LabelArray:
+    """Read the list of known classes: of the kind of ``true``, no class twice, the open label not among them."""
+    classes = read_labels(labels, "labels")
+    check_same_kind(true, classes, "y_true", "labels")
+    if open_label in classes:
+        msg = (
+            f"labels lists the open label {open_label!r} among the known classes: leave it out of labels, "
+            "or pass another open_label."
+        )
+        raise ValueError(msg)
+    distinct, counts = np.unique(classes, return_counts=True)
+    if len(distinct) < len(classes):
+        msg = f"labels lists {distinct[counts > 1][0].item()!r} more than once: name each known class once."
+        raise ValueError(msg)
+    return classes
+
+
+def read_labels(values: ArrayLike, name: str) -> LabelArray:
+    """Read labels by the package's rule, and give them as ``int64`` or as text.
+
+    Raises
+    ------
+    ValueError
+        As :func:`skellipsoid._core.labels.as_labels`, and if a number does not fit into 64 bits.
+    """
+    labels = as_labels(values, name)
+    if is_text(labels):
+        return np.asarray(labels.astype(np.str_))
+    # Floats beyond 2**53 and integers beyond int64 would merge or turn into other labels.
+    limit = 2.0**53 if labels.dtype.kind == "f" else np.iinfo(np.int64).max
+    fits = labels <= limit
+    if labels.dtype.kind == "f":
+        fits &= labels >= -limit
+    if not fits.all():
+        msg = (
+            f"{name} holds {labels[~fits][0].item()!r}, which is no whole number of 64 bits: pass smaller whole "
+            "numbers or strings as labels."
+        )
+        raise ValueError(msg)
+    return labels.astype(np.int64)
+
+
+def read_scores(score: ArrayLike, n_rows: int) -> NDArray[np.float64]:
+    """Turn scores of any container into ``float64``, one for each row, none of them NaN."""
+    array = np.asarray(unmasked(score, "score"))
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim != 1:
+        msg = (
+            f"score has shape {array.shape}, but must be one-dimensional: pass one number for each row, as "
+            "score_samples gives it."
+        )
+        raise ValueError(msg)
+    check_same_length(n_rows, array, "score")
+    if array.dtype.kind == "O":
+        array = np.array(array.tolist())
+    if array.dtype.kind not in "buif":
+        msg = f"score is of type {array.dtype}, but must be numbers: pass how known each row looks, not its label."
+        raise ValueError(msg)
+    n_missing = int(np.isnan(array).sum())
+    if n_missing:
+        msg = (
+            f"score holds NaN in {n_missing} of {n_rows} rows, but every row needs a score: give the rows without one "
+            "-inf to have them rank last, or leave them out."
+        )
+        raise ValueError(msg)
+    return array.astype(np.float64)
+
+
+def check_same_length(n_rows: int, values: NDArray[Any], name: str) -> None:
+    """Raise one sentence unless ``values`` has one entry for each true label."""
+    if len(values) != n_rows:
+        msg = f"y_true has {n_rows} rows and {name} has {len(values)}: pass one entry of each for every row."
+        raise ValueError(msg)
+
+
+def _positions(values: LabelArray, classes: LabelArray) -> NDArray[np.int64]:
+    """Position of each value among ``classes``, and their number for a value that is not among them."""
+    if not len(classes):
+        return np.zeros(len(values), dtype=np.int64)
+    order = np.argsort(classes)
+    ordered = classes[order]
+    place = np.minimum(np.searchsorted(ordered, values), len(classes) - 1)
+    return np.where(ordered[place] == values, order[place], len(classes)).astype(np.int64)

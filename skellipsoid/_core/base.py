@@ -1,0 +1,382 @@
+"""Base class of all open-set classifiers: validation, label codec, the score-to-label rule.
+
+A subclass implements ``_fit_boundaries`` and the two scoring methods; the public methods are here. What its scores mean
+is its own; those of a ``BoundaryOpenSetClassifier`` are margins, distances in units of a radius.
+"""
+
+from abc import ABCMeta, abstractmethod
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._samples.samples import OUTLYING, Gathered, gather, outlying_rows
+from .labels import as_labels, cast_open_label, check_given, check_same_kind
+from .norms import norms, usual_norms, warn_of_unlike_norms
+from .sklearn import fit_context
+from .validation import (
+    check_groups,
+    check_squares,
+    enumerated,
+    name_rows,
+    naming_rows,
+    read_features,
+    read_weight_shares,
+    unfit,
+)
+from .warn import warn
+
+
+class Answers(NamedTuple):
+    """What ``predict`` reads of each sample."""
+
+    assigned: NDArray[np.int64]
+    scores: NDArray[np.floating]
+    norms: NDArray[Any] | None  # Euclidean; where they are judged
+
+
+class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
+    """Base of a classifier of K known classes that answers *open* for everything else."""
+
+    open_label: Any
+    duplicates: str
+    #: Whether outliers are left out of the fit: ``"drop"`` or ``"keep"``.
+    outliers: str = "drop"
+    #: Whether rows may weigh differently.
+    _takes_weights: ClassVar[bool] = True
+
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the boundaries of the classes in ``y``.
+
+        A fit that fails or is interrupted leaves the classifier unfitted; invalid parameters raise an error before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features: NumPy, pandas, polars, or a torch tensor on any device. Dense, finite and not masked; no dates.
+        y : array-like of shape (n_samples,)
+            Labels. Samples labelled ``open_label`` are real open samples: they never become a class. Some methods use
+            them to choose the boundaries or the threshold.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights, on any scale; ``None`` is 1 for all. Samples of weight 0 are not used. The weight of
+            duplicates depends on ``duplicates``. All real open samples of positive weight count the same.
+        groups : array-like of shape (n_samples,), default=None
+            Group of each sample: conversation, author, template. Samples of one group are held out together. ``None``:
+            the duplicates that are found are the groups. Read more in the :ref:`User Guide <repeated>`.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If ``X`` is sparse, empty, not finite, masked, or holds dates or values whose squares overflow, if the
+            lengths differ, if labels are missing, mix numbers and strings or are continuous, if weights are negative
+            or all 0, or differ where the method has no weights, if groups are missing, or if every sample is open.
+
+        Warns
+        -----
+        UserWarning
+            If fewer than two classes remain beside samples that were read as open, or if only the
+            classes 0 and 1 remain beside samples of the label -1, which may be a class; if outliers are left out; or
+            if a class is a single group.
+        """
+        unfit(self)
+        try:
+            X, y = self._validate_training_data(X, y)
+            self._fit_rows(X, y, read_weight_shares(sample_weight, len(X)), check_groups(groups, len(X)))
+        except BaseException:
+            unfit(self)
+            raise
+        return self
+
+    def _fit_rows(
+        self,
+        X: NDArray[Any],
+        y: NDArray[Any],
+        weights: NDArray[np.float64],
+        groups: NDArray[np.int64] | None,
+        **more: Any,
+    ) -> None:
+        """Fit to valid rows; ``more`` is what the method's own ``_fit_boundaries`` takes besides."""
+        self.open_label_ = cast_open_label(self.open_label, y)
+        present = np.flatnonzero(weights > 0)
+        if not self._takes_weights and np.ptp(weights[present]) > 0:
+            msg = (
+                f"sample_weight holds different positive weights, but {type(self).__name__} counts neighbours, which "
+                "have no weights; pass one weight for all rows to keep and 0 for the others, or repeat rows."
+            )
+            raise ValueError(msg)
+        X, y = X[present], y[present]
+        check_squares(X)
+        is_open = y == self.open_label_
+        self.classes_, known_classes = np.unique(y[~is_open], return_inverse=True)
+        self._check_classes(len(is_open), int(is_open.sum()))
+        n_classes = len(self.classes_)
+        codes = np.full(len(X), n_classes, dtype=np.int64)
+        codes[~is_open] = known_classes
+        # Before the search for duplicates: relative to one extreme outlier all other samples are near each other.
+        kept = np.delete(np.arange(len(X)), self._outlying(X, codes, present))
+        X, codes, present = X[kept], codes[kept], present[kept]
+        # Some methods have a parameter that makes every norm 1.
+        self._norm_range = None if getattr(self, "normalize", False) else usual_norms(X, codes)
+        gathered = gather(X, codes, weights[present], None if groups is None else groups[present], self.duplicates)
+        self.groups_ = np.full(len(weights), -1)
+        self.groups_[present] = gathered.found
+        X, codes = X[gathered.rows], codes[gathered.rows]
+        is_known = codes < n_classes
+        known = self._check_single_groups(gathered.where(is_known), codes[is_known])
+        self.offset_, self.class_offsets_ = 0.0, np.zeros(n_classes)
+        self._fit_boundaries(X[is_known], codes[is_known], X[~is_known], known, **more)
+
+    def _check_single_groups(self, known: Gathered, codes: NDArray[np.int64]) -> Gathered:
+        """Warn of classes that are one group; where all are, their duplicates are the groups."""
+        n_groups, n_units = (
+            np.bincount(np.unique(np.stack([codes, labels]), axis=1)[0]) for labels in (known.groups, known.units)
+        )
+        single = (n_groups == 1) & (n_units > 1)
+        if not single.any():
+            return known
+        names = enumerated(self.classes_[single])
+        if (n_groups == 1).all():
+            warn(
+                f"Every class is a single group ({names}), so that nothing is left of it when the group is left out: "
+                "groups are ignored; pass smaller ones, several of each class."
+            )
+            return known._replace(groups=known.units)
+        warn(
+            f"{single.sum()} of {len(single)} classes are a single group ({names}), so that their rows say nothing "
+            "about the size of the boundaries; pass smaller groups, several of each class."
+        )
+        return known
+
+    def _outlying(self, X: NDArray[Any], codes: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Find outliers to leave out, with a warning that names them."""
+        if self.outliers == "keep":
+            return np.empty(0, dtype=np.int64)
+        known = np.flatnonzero(codes < len(self.classes_))
+        rows = known[outlying_rows(X[known].astype(np.float64), codes[known])]
+        if len(rows):
+            warn(
+                f"X has outlying rows, more than {OUTLYING:.0f} times as far from the middle of their class as its "
+                f"typical row: {name_rows(numbers[rows])}. They are left out of the fit; correct or drop them."
+            )
+        return rows
+
+    def _check_classes(self, n_rows: int, n_open: int) -> None:
+        if not len(self.classes_):
+            msg = (
+                f"Every one of the {n_rows} rows has the open label {self.open_label_!r}: y must hold at least "
+                "one known class; pass another open_label if this label is a class of yours."
+            )
+            raise ValueError(msg)
+        if len(self.classes_) < 2 and n_open:
+            warn(
+                f"{n_open} rows with the label {self.open_label_!r} were read as open, which leaves the single "
+                f"class {self.classes_[:1].tolist()[0]!r}; pass another open_label if that label is a class of yours."
+            )
+        elif n_open and set(self.classes_.tolist()) in ({0, 1}, {"0", "1"}) and str(self.open_label) == "-1":
+            warn(
+                f"{n_open} rows with the label {self.open_label_!r} were read as open, beside the classes 0 and "
+                "1: if that label is a class of yours, pass another open_label, for instance -2; if these rows are "
+                "open, label them -2 and pass open_label=-2."
+            )
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """Label each sample with a known class, or with ``open_label_`` if its score is too low.
+
+        The limit is ``offset_`` plus the entry of ``class_offsets_`` for the assigned class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+
+        Warns
+        -----
+        UserWarning
+            Once for each fit, if nearly all samples have norms unlike those in training: in a call of at least 20
+            samples, or in several calls together. Then the preprocessing may differ from that of training. With fewer
+            than 10 features there is no warning. Read more in the :ref:`User Guide <unlike_norms>`.
+        """
+        assigned, scores, found = self._score_checked(X, with_norms=True)
+        warn_of_unlike_norms(self, found)
+        least = (self.offset_ + self.class_offsets_[assigned]).astype(scores.dtype)
+        return self._possible_answers()[np.where(scores < least, len(self.classes_), assigned)]
+
+    def predict_known(self, X: ArrayLike) -> NDArray[Any]:
+        """Label each sample with its assigned known class, never open.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        labels : ndarray of shape (n_samples,)
+            The closed-set answer.
+        """
+        assigned = self._score_checked(X).assigned
+        return np.asarray(self.classes_[assigned])
+
+    def score_samples(self, X: ArrayLike) -> NDArray[np.floating]:
+        """Knownness of each sample (how likely it is known): the score of its assigned class.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        scores : ndarray of shape (n_samples,)
+            Higher is more known. ``predict`` answers open if the score is below ``offset_`` plus the entry of
+            ``class_offsets_`` for the assigned class.
+        """
+        return self._score_checked(X).scores
+
+    def decision_function(self, X: ArrayLike) -> NDArray[np.floating]:
+        """Confidence of each class in scikit-learn's shape; it ignores ``offset_`` and never answers open.
+
+        Its argmax is the answer of ``predict_known``. So code that takes the argmax loses the open answer: use
+        ``predict``, or ``score_samples`` for the knownness of a sample. Read more in the :ref:`User Guide <wrappers>`.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        decision : ndarray of shape (n_samples, n_classes), or (n_samples,) for two classes
+            The scores of all classes. The score of the assigned class is raised to the largest score of the sample. For
+            two classes, the difference of the two columns, positive for ``classes_[1]``.
+        """
+        decision, assigned = self._decide(X)
+        best = decision.max(axis=1)
+        # Ties go to the first column, so an assigned class to the right of it takes the next larger number.
+        raised = np.where(decision.argmax(axis=1) == assigned, best, np.nextafter(best, np.inf, dtype=best.dtype))
+        decision[np.arange(len(decision)), assigned] = raised
+        return decision[:, 1] - decision[:, 0] if len(self.classes_) == 2 else decision
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Accuracy of ``predict``, with every label outside ``classes_`` read as open.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            True labels; a class that was not in training is open for this classifier.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        accuracy : float
+
+        Raises
+        ------
+        ValueError
+            If ``y`` holds numbers and ``classes_`` strings or the reverse, if labels are missing, or if the lengths
+            differ.
+        """
+        answers, truth = self.predict(X), as_labels(y)
+        check_same_kind(truth, self.classes_, "y", "classes_")
+        return float(accuracy_score(self._encode(truth), self._encode(answers), sample_weight=sample_weight))
+
+    def _encode(self, labels: NDArray[Any]) -> NDArray[np.int64]:
+        """Index in ``classes_`` of each label, and the number of classes for every other label."""
+        known = np.isin(labels, self.classes_)
+        codes = np.full(len(labels), len(self.classes_), dtype=np.int64)
+        codes[known] = np.searchsorted(self.classes_, labels[known])
+        return codes
+
+    def _score_checked(self, X: ArrayLike, *, with_norms: bool = False) -> Answers:
+        """Check samples, and score each for its assigned class."""
+        rows = self._validate_scored_data(X)
+        judged = with_norms and getattr(self, "_norm_range", None) is not None
+        return Answers(*self._score_assigned(rows), norms(rows) if judged else None)
+
+    def _score_all_checked(self, X: ArrayLike) -> NDArray[np.floating]:
+        """Check samples, and give their scores for all classes."""
+        return self._score_all(self._validate_scored_data(X))
+
+    def _decide(self, X: ArrayLike) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
+        """Check samples, and give their scores for all classes, and their assigned classes."""
+        rows = self._validate_scored_data(X)
+        return self._score_all(rows), self._score_assigned(rows)[0]
+
+    @abstractmethod
+    def _fit_boundaries(
+        self, X: NDArray[Any], classes: NDArray[np.int64], real_open: NDArray[Any], gathered: Gathered
+    ) -> None:
+        """Fit to distinct known samples, their classes 0 … K − 1, real open samples, and weights of the known ones."""
+
+    @abstractmethod
+    def _score_assigned(self, X: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
+        """Give the assigned class index of each sample and its score, in the precision of X; 0 is the boundary."""
+
+    @abstractmethod
+    def _score_all(self, X: NDArray[Any]) -> NDArray[np.floating]:
+        """Scores of all classes, (n_samples, n_classes), a new array in the precision of X."""
+
+    def _validate_training_data(self, X: ArrayLike, y: ArrayLike | None) -> tuple[NDArray[Any], NDArray[Any]]:
+        check_given(y, type(self).__name__)
+        y = as_labels(y, warn=True)
+        X = read_features(X)
+        with naming_rows(X):
+            X, y = validate_data(self, X, y, dtype=(np.float64, np.float32), ensure_min_samples=1)
+        return np.asarray(X), np.asarray(y)
+
+    def _validate_scored_data(self, X: ArrayLike) -> NDArray[Any]:
+        check_is_fitted(self)
+        X = read_features(X)
+        with naming_rows(X):
+            return np.asarray(validate_data(self, X, dtype=(np.float64, np.float32), reset=False))
+
+    def _possible_answers(self) -> NDArray[Any]:
+        """All classes and the open label in one array of a common type."""
+        classes = self.classes_.astype(np.int64) if self.classes_.dtype.kind in "bu" else self.classes_
+        return np.append(classes, self.open_label_)
+
+
+class BoundaryOpenSetClassifier(BaseOpenSetClassifier):
+    """Template of a classifier with a ball or an ellipsoid around each class: its scores are margins."""
+
+    def class_margins(self, X: ArrayLike) -> NDArray[np.floating]:
+        """Margin of each sample for each class, without units.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        margins : ndarray of shape (n_samples, n_classes)
+            1 at a class's centre, 0 on its boundary, negative outside.
+        """
+        return self._score_all_checked(X)
+
+    def _warn_of_degenerate(self, degenerate: NDArray[np.bool_]) -> None:
+        """Warn of the classes whose training samples say nothing about their size."""
+        if degenerate.any():
+            result = "their boundaries take the typical size of the other classes"
+            if degenerate.all():
+                result = "no other class tells how large their boundaries should be, nor does X_val"
+            warn(
+                "Classes without spread, whose training samples are all equal or duplicates of one: "
+                f"{enumerated(self.classes_[degenerate])}; "
+                f"{result}; add different samples of them."
+            )

@@ -1,0 +1,174 @@
+"""Labels of any container, and the open label cast to their kind."""
+
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import column_or_1d
+
+from .._torch.devices import to_numpy
+from .validation import is_missing, masked_rows, name_rows
+
+#: Allowed labels, for error messages.
+_KINDS = "labels must be all numbers or all strings"
+
+
+def as_labels(y: Any, name: str = "y", *, warn: bool = False) -> NDArray[Any]:
+    """Read labels of any container into a one-dimensional array of whole numbers or of strings.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,) or (n_samples, 1)
+        NumPy, pandas, polars, a torch tensor on any device, or a sequence.
+    name : str
+        Name of the labels in errors.
+    warn : bool
+        Whether a column gives a ``DataConversionWarning``, as in scikit-learn's classifiers.
+
+    Returns
+    -------
+    labels : ndarray of shape (n_samples,)
+        Boolean, integer, float or text; an object array of strings stays one.
+
+    Raises
+    ------
+    ValueError
+        If there are no labels or not one for each sample, if some are missing, mix strings and numbers, are fractional,
+        or neither strings nor numbers.
+    """
+    given = to_numpy(y)
+    _check_missing(masked_rows(given), name)
+    # A plain list is converted to objects first, because NumPy turns [1, "a"] into two strings without a warning.
+    labels = np.asarray(given) if hasattr(given, "__array__") else np.asarray(given, dtype=object)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = column_or_1d(labels, warn=warn)
+    if labels.ndim != 1:
+        msg = f"{name} has shape {labels.shape}, but must be one-dimensional: pass one label for each row."
+        raise ValueError(msg)
+    if not len(labels):
+        msg = f"{name} is empty: pass at least one label."
+        raise ValueError(msg)
+    if labels.dtype.kind in "OT":
+        came_as_objects = labels.dtype.kind == "O" and hasattr(given, "__array__")
+        labels = _unify(labels.astype(object), name)
+        if is_text(labels) and not came_as_objects:
+            labels = labels.astype(np.str_)
+    if labels.dtype.kind == "f":
+        _check_whole(labels, name)
+    elif labels.dtype.kind not in "biuUO":
+        _refuse_kind(name, labels[0], labels.dtype)
+    return labels
+
+
+def check_given(y: Any, owner: str, alternative: str = "") -> None:
+    """Raise one sentence if there are no labels at all.
+
+    Parameters
+    ----------
+    y : object
+    owner : str
+        Name of the caller.
+    alternative : str
+        Alternative, for the message.
+    """
+    if y is None:
+        msg = f"{owner} requires y to be passed, but the target y is None: pass one label for each row{alternative}."
+        raise ValueError(msg)
+
+
+def check_same_kind(first: NDArray[Any], second: NDArray[Any], first_name: str, second_name: str) -> None:
+    """Raise one sentence unless both arrays, as ``as_labels`` gives them, hold numbers or both hold strings."""
+    if is_text(first) != is_text(second):
+        (one, first_label), (other, second_label) = (
+            ("strings" if is_text(labels) else "numbers", labels[:1].tolist()[0]) for labels in (first, second)
+        )
+        msg = (
+            f"{first_name} holds {one} such as {first_label!r} and {second_name} holds {other} such as "
+            f"{second_label!r}, but {_KINDS}: convert one of them, for instance with astype(str)."
+        )
+        raise ValueError(msg)
+
+
+def is_text(labels: NDArray[Any]) -> bool:
+    """Whether labels are strings."""
+    return labels.dtype.kind in "USOT"
+
+
+def cast_open_label(open_label: Any, labels: NDArray[Any]) -> Any:
+    """Cast an open label to the kind of ``labels``: −1 for numbers, ``"-1"`` for strings.
+
+    Parameters
+    ----------
+    open_label : int or str
+    labels : ndarray
+        Labels that it is used with.
+
+    Raises
+    ------
+    ValueError
+        If the labels are numbers and the open label is a string or no whole number.
+    """
+    if is_text(labels):
+        return str(open_label)
+    if not isinstance(open_label, str):
+        if not float(open_label).is_integer():
+            msg = (
+                f"open_label={open_label!r} is no whole number, but the labels are numbers ({labels.dtype}), which "
+                "must be whole; use a whole number that is no class, such as -1."
+            )
+            raise ValueError(msg)
+        return float(open_label) if labels.dtype.kind == "f" else int(open_label)
+    msg = (
+        f"open_label={open_label!r} is a string, but the labels are numbers ({labels.dtype}); "
+        "use a number that is no class, such as -1, or string labels."
+    )
+    raise ValueError(msg)
+
+
+def _unify(labels: NDArray[np.object_], name: str) -> NDArray[Any]:
+    """Give objects that are all numbers the type of numbers; objects that are all strings stay as they are."""
+    values = labels.tolist()
+    _check_missing(np.flatnonzero([not isinstance(value, str) and is_missing(value) for value in values]), name)
+    example = {type(value): value for value in reversed(values)}  # the first of each kind
+    for kind, value in example.items():
+        if not issubclass(kind, str | Real | np.bool_):
+            _refuse_kind(name, value, kind.__name__)
+    strings, numbers = ([v for kind, v in example.items() if issubclass(kind, str) == text] for text in (True, False))
+    if strings and numbers:
+        msg = (
+            f"{name} mixes strings such as {str(strings[0])!r} with numbers such as {numbers[0]!r}, but {_KINDS}: "
+            "convert them, for instance with astype(str)."
+        )
+        raise ValueError(msg)
+    if strings:
+        return labels
+    found = np.array(values)
+    if found.dtype.kind == "O":  # integers of more than 64 bits
+        _refuse_kind(name, max(values, key=abs), "object")
+    return found
+
+
+def _check_missing(rows: NDArray[np.intp], name: str) -> None:
+    if len(rows):
+        msg = f"{name} has missing labels in {name_rows(rows)}; drop them."
+        raise ValueError(msg)
+
+
+def _check_whole(labels: NDArray[np.floating], name: str) -> None:
+    _check_missing(np.flatnonzero(np.isnan(labels)), name)
+    rows = np.flatnonzero(~(np.isfinite(labels) & (np.trunc(labels) == labels)))
+    if len(rows):
+        msg = (
+            f"Unknown label type: {name} holds {labels[rows[0]].item()!r} in row {rows[0]}, which is no whole number, "
+            "but labels must be whole numbers or strings: bin continuous values, and pass scores where a score is "
+            "taken."
+        )
+        raise ValueError(msg)
+
+
+def _refuse_kind(name: str, value: Any, kind: Any) -> None:
+    # scikit-learn's own checks search for these words.
+    problem = "Complex data not supported" if isinstance(value, complex) else "Unknown label type"
+    msg = f"{problem}: {name} holds {value!s} ({kind}), but {_KINDS}: convert them, for instance with astype(str)."
+    raise ValueError(msg)

@@ -1,0 +1,93 @@
+"""A warning of samples whose norms are unlike those in training, as when the preprocessing of training is missing."""
+
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .warn import warn
+
+Floats = NDArray[np.float64]
+
+#: A norm is unlike those in training if it is above the largest usual one times this factor, or below the smallest
+#: one divided by it. Raw and unit-length embeddings differ by more. Open samples of other classes differ by less.
+FACTOR = 2.0
+#: Samples that are judged together, of one call or of several: a few odd ones say nothing.
+FEWEST_JUDGED = 20
+#: Share of these samples that must be unlike those in training.
+SHARE = 0.9
+#: Training samples that determine the usual norms; with fewer there is no warning.
+FEWEST_TRAINED = 50
+#: In fewer dimensions, as of a table or of logits, samples of unknown classes have norms of any size.
+FEWEST_FEATURES = 10
+#: Share of each class's norms that is unusual, at either end.
+_TAIL = 0.05
+
+
+@dataclass
+class _Seen:
+    """Samples since the last judgement, after one fit."""
+
+    norm_range: Floats
+    n_samples: int = 0
+    n_unlike: int = 0
+    has_warned: bool = False
+
+    def warns_of(self, n_samples: int, n_unlike: int) -> bool:
+        self.n_samples += n_samples
+        self.n_unlike += n_unlike
+        if self.has_warned or self.n_samples < FEWEST_JUDGED:
+            return False
+        self.has_warned = self.n_unlike >= SHARE * self.n_samples
+        self.n_samples = self.n_unlike = 0
+        return self.has_warned
+
+
+#: Not in the estimators, because ``predict`` does not change a fitted model.
+_SEEN: WeakKeyDictionary[Any, _Seen] = WeakKeyDictionary()
+_LOCK = Lock()
+
+
+def usual_norms(X: NDArray[Any], classes: NDArray[np.int64]) -> Floats | None:
+    """Smallest and largest usual norm, (2,): the least 5 % quantile of a class and the greatest 95 % quantile.
+
+    ``None`` with too few samples or features.
+    """
+    if len(X) < FEWEST_TRAINED or X.shape[1] < FEWEST_FEATURES:
+        return None
+    found = norms(X)
+    quantiles = [np.quantile(found[classes == label], (_TAIL, 1 - _TAIL)) for label in np.unique(classes)]
+    low, high = zip(*quantiles, strict=True)
+    return np.array([min(low), max(high)])
+
+
+def warn_of_unlike_norms(estimator: Any, found: NDArray[Any] | None) -> None:
+    """Warn the caller's caller, once for each fit, if nearly all samples have norms unlike those in training."""
+    norm_range: Floats | None = getattr(estimator, "_norm_range", None)
+    if norm_range is None or found is None:
+        return
+    is_unlike = (found < norm_range[0] / FACTOR) | (found > norm_range[1] * FACTOR)
+    with _LOCK:
+        seen = _SEEN.get(estimator)
+        if seen is None or seen.norm_range is not norm_range:  # a new fit has a new array
+            seen = _SEEN[estimator] = _Seen(norm_range)
+        if not seen.warns_of(len(found), int(is_unlike.sum())):
+            return
+    usual = np.quantile(found, (_TAIL, 1 - _TAIL), method="closest_observation")  # of infinite norms too
+    warn(
+        f"New samples have a Euclidean norm of {_span(*usual)}, but training samples had {_span(*norm_range)}: prepare "
+        "new samples as in training (same model, normalisation and scaling), or most answers will be wrong."
+    )
+
+
+def norms(X: NDArray[Any]) -> Floats:
+    """Euclidean norms of samples, (n_samples,), in double precision without a copy of X."""
+    return np.asarray(np.sqrt(np.einsum("ij,ij->i", X, X, dtype=np.float64)))
+
+
+def _span(low: float, high: float) -> str:
+    first, last = f"{low:.3g}", f"{high:.3g}"
+    return first if first == last else f"{first} to {last}"

@@ -1,0 +1,231 @@
+"""Split a fitted estimator into its transformers and the classifier at the end, and read its answers."""
+
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from sklearn import get_config
+from sklearn.frozen import FrozenEstimator
+from sklearn.pipeline import Pipeline
+from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from .._samples.duplicates import find_duplicates
+from .._torch.devices import to_numpy
+from .labels import cast_open_label
+from .sklearn import BaseSearchCV
+from .texts import equal_texts
+
+#: Entries of each array that a fingerprint reads.
+_TOLD = 1000
+
+
+def split_estimator(estimator: Any) -> tuple[list[Any], Any]:
+    """Split a Pipeline into its transformers and the classifier that it ends in.
+
+    Parameters
+    ----------
+    estimator : classifier, Pipeline, search or tuned operating point
+        A Pipeline may end in another one; of a fitted search the best estimator is taken, of a tuned operating point
+        the one fitted on all rows, of a frozen estimator the one inside.
+
+    Returns
+    -------
+    transformers : list
+        In the order of the data; none for a classifier alone.
+    classifier : estimator
+    """
+    estimator = _unwrap(estimator)
+    if not isinstance(estimator, Pipeline):
+        return [], estimator
+    *steps, last = [step for _, step in estimator.steps]
+    inner, classifier = split_estimator(last)
+    return [_unwrap(step) for step in steps if step is not None and step != "passthrough"] + inner, classifier
+
+
+def _unwrap(estimator: Any) -> Any:
+    """Take the estimator out of searches, tuned operating points and frozen estimators, the fitted one if there is."""
+    while True:
+        if isinstance(estimator, FrozenEstimator):
+            estimator = estimator.estimator
+        elif hasattr(estimator, "best_estimator_"):
+            estimator = estimator.best_estimator_
+        elif isinstance(estimator, BaseSearchCV):
+            estimator = estimator.estimator
+        elif hasattr(estimator, "open_label_") and hasattr(estimator, "estimator_"):
+            estimator = estimator.estimator_
+        else:
+            return estimator
+
+
+def fingerprint(estimator: Any) -> str:
+    """Sum up the arrays that a fit has stored: another fit has other ones, another operating point has not."""
+    steps, last = split_estimator(estimator)
+    digest = sha256()
+    for step in (*steps, last):
+        for name, value in sorted(vars(step).items()):
+            if isinstance(value, np.ndarray) and name != "class_offsets_":
+                told = value.flat[:_TOLD]
+                content = told.tobytes() if value.dtype.kind in "biuf" else repr(told.tolist()).encode()
+                digest.update(f"{name}{value.shape}".encode() + content)
+    return digest.hexdigest()
+
+
+def read_estimator(estimator: Any, X: Any, members: Sequence[str], caller: str, remedy: str = "") -> tuple[Any, Any]:
+    """Take the fitted classifier out of an estimator, and transform samples to its features.
+
+    The rows are transformed once, however many methods of the classifier are called then: embedding texts is dear.
+
+    Parameters
+    ----------
+    estimator : classifier, Pipeline or search
+    X : array-like
+        What the estimator predicts on.
+    members : sequence of str
+        Methods and attributes of the contract that the caller needs of the classifier.
+    caller : str
+        For the error.
+    remedy : str
+        What else can be done, for the error.
+
+    Returns
+    -------
+    classifier : estimator
+    features : array-like of shape (n_samples, n_features)
+
+    Raises
+    ------
+    TypeError
+        If the classifier lacks a member.
+    NotFittedError
+        If it is not fitted.
+    """
+    transformers, classifier = split_estimator(estimator)
+    missing = [name for name in members if not (name.endswith("_") or hasattr(classifier, name))]
+    if not missing:
+        check_is_fitted(classifier)
+        missing = [name for name in members if not hasattr(classifier, name)]
+    if missing:
+        msg = (
+            f"{caller} reads {missing[0]}, which {type(classifier).__name__} does not have: pass an open-set "
+            f"classifier that has it, such as EllipsoidOpenSetClassifier, or a Pipeline that ends in one{remedy}."
+        )
+        raise TypeError(msg)
+    for transformer in transformers:
+        X = transformer.transform(X)
+    return classifier, X
+
+
+def less_class_offsets(classifier: Any, score: NDArray[np.floating], assigned: NDArray[Any]) -> NDArray[np.floating]:
+    """Subtract the class offsets from scores; samples below ``offset_`` are then those answered open."""
+    class_offsets = classifier.class_offsets_[np.searchsorted(classifier.classes_, assigned)]
+    offset, relative = classifier.offset_, score - class_offsets
+    # The difference rounds otherwise than the sum that predict compares with.
+    is_below = score < (offset + class_offsets).astype(score.dtype)
+    below, least = np.minimum(relative, np.nextafter(offset, -np.inf)), np.maximum(relative, offset)
+    return np.asarray(np.where(is_below, below, least))
+
+
+def fit_with_groups(estimator: Any, X: Any, y: Any, groups: Any) -> Any:
+    """Fit an estimator, and pass groups to every step that takes them."""
+    if groups is None:
+        return estimator.fit(X, y)
+    if get_config()["enable_metadata_routing"]:
+        wanted = get_routing_for_object(estimator).consumes("fit", ["groups"])
+        return estimator.fit(X, y, **dict.fromkeys(wanted, groups))
+    return estimator.fit(X, y, **dict.fromkeys(_group_parameters(estimator), groups))
+
+
+def _group_parameters(estimator: Any, prefix: str = "") -> Iterator[str]:
+    """Names of the parameters of ``fit`` by which groups reach the splitters and estimators inside."""
+    if isinstance(estimator, Pipeline):
+        for name, step in estimator.steps:
+            yield from _group_parameters(step, f"{prefix}{name}__")
+    elif isinstance(estimator, BaseSearchCV):  # its own parameter is for the splitter, the others for the estimator
+        yield f"{prefix}groups"
+        if isinstance(estimator.estimator, Pipeline):
+            yield from _group_parameters(estimator.estimator, prefix)
+    elif has_fit_parameter(estimator, "groups"):
+        yield f"{prefix}groups"
+
+
+def describe_lost_groups(estimator: Any) -> str | None:
+    """Describe in one sentence where an estimator has a search that cannot pass groups to its classifier."""
+    if get_config()["enable_metadata_routing"]:
+        return None
+    if isinstance(estimator, Pipeline):
+        found = [describe_lost_groups(step) for _, step in estimator.steps]
+        return next(filter(None, found), None)
+    if not isinstance(estimator, BaseSearchCV):
+        return None
+    inner = estimator.estimator
+    if isinstance(inner, Pipeline) or not has_fit_parameter(inner, "groups"):
+        return describe_lost_groups(inner)
+    return (
+        f"{type(estimator).__name__} passes groups to its splitter only, so {type(inner).__name__} is fitted without "
+        f"them; search over make_pipeline({type(inner).__name__}(...)) instead, or use metadata routing and "
+        "set_fit_request(groups=True)."
+    )
+
+
+def duplicate_groups(X: Any, y: NDArray[Any]) -> NDArray[np.int64] | None:
+    """Group the duplicates among texts or numeric samples; ``None`` if there are none or they cannot be found."""
+    classes = np.unique(y, return_inverse=True)[1].astype(np.int64)
+    rows = to_numpy(X)
+    if all(isinstance(row, str) for row in rows):
+        groups = equal_texts(list(rows), classes)
+    elif hasattr(rows, "shape") and len(rows.shape) == 2 and not issparse(rows):
+        table = np.asarray(rows)
+        if table.dtype.kind not in "biuf" or not np.isfinite(table).all():
+            return None
+        groups = find_duplicates(table.astype(np.float64), classes)
+    else:
+        return None
+    return groups if len(np.unique(groups)) < len(y) else None
+
+
+def known_classes(estimator: Any) -> NDArray[Any]:
+    """Classes that a fitted estimator knows, the open label not among them.
+
+    Raises
+    ------
+    TypeError
+        If the estimator has no ``classes_``.
+    """
+    classes = getattr(estimator, "classes_", None)
+    if classes is None:
+        msg = f"{type(estimator).__name__} has no classes_; an open-set scorer needs a fitted classifier."
+        raise TypeError(msg)
+    classes = np.asarray(classes)
+    return np.asarray(classes[classes != cast_open_label(open_label_of(estimator), classes)])
+
+
+def open_label_of(estimator: Any) -> Any:
+    """Label that an estimator answers for open: its ``open_label_``, or −1 for estimators that have none."""
+    return getattr(split_estimator(estimator)[1], "open_label_", -1)
+
+
+def knownness(estimator: Any, X: ArrayLike) -> NDArray[np.floating]:
+    """How known each sample looks, (n_samples,)."""
+    if hasattr(estimator, "score_samples"):
+        return np.asarray(estimator.score_samples(X))
+    columns = _columns(estimator, X)
+    return np.abs(columns) if columns.ndim == 1 else np.asarray(columns.max(axis=1))
+
+
+def closed_set_answer(estimator: Any, X: ArrayLike) -> NDArray[Any]:
+    """Known class that each sample is nearest to, (n_samples,)."""
+    columns = _columns(estimator, X)
+    best = (columns > 0).astype(np.intp) if columns.ndim == 1 else columns.argmax(axis=1)
+    return np.asarray(np.asarray(estimator.classes_)[best])
+
+
+def _columns(estimator: Any, X: ArrayLike) -> NDArray[np.floating]:
+    for name in ("decision_function", "predict_proba"):
+        if hasattr(estimator, name):
+            return np.asarray(getattr(estimator, name)(X))
+    msg = f"{type(estimator).__name__} has neither score_samples, decision_function nor predict_proba to rank rows by."
+    raise TypeError(msg)

@@ -1,0 +1,161 @@
+"""Texts of any container: validation, normalisation and near duplicates."""
+
+import hashlib
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.preprocessing import normalize
+from sklearn.utils.extmath import randomized_svd
+
+from .._samples.duplicates import find_duplicates
+from .validation import number
+
+#: Unicode categories of blanks, control characters and format characters.
+_INVISIBLE = {"Zs", "Zl", "Zp", "Cc", "Cf"}
+#: Number of characters of a text that are compared; the limit of most text models is similar.
+_N_CHARACTERS = 1000
+#: Control characters, line ends, what sets the direction of writing, and halves of characters.
+_OBEYED = re.compile("[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+#: Directions that texts are compared in, of their character n-grams.
+_N_DIRECTIONS = 128
+#: Cosine of the character n-grams of near duplicates, at least.
+_ALIKE = 0.75
+
+
+def check_texts(X: Any, name: str = "X") -> list[str]:
+    """Check that ``X``, which messages call ``name``, is a non-empty sequence of strings, and give it as a list.
+
+    Raises
+    ------
+    ValueError
+        One sentence that names what was found and what to pass.
+    """
+    if isinstance(X, str | bytes):
+        msg = f"{name} is one {type(X).__name__}, but must be a sequence of strings; pass [text] for a single text."
+        raise ValueError(msg)  # noqa: TRY004 - the contract of all input errors here
+    shape = getattr(X, "shape", None)
+    if shape is not None and len(shape) != 1:
+        msg = (
+            f"{name} has the shape {tuple(shape)}, but texts must be one-dimensional; pass one column, such as "
+            f"{name}['text']."
+        )
+        raise ValueError(msg)
+    if shape is None and not isinstance(X, Sequence):
+        msg = (
+            f"{name} is a {type(X).__name__}, but must be a list, tuple, array or Series of strings; pass list({name})."
+        )
+        raise ValueError(msg)
+    texts = list(X)
+    if not texts:
+        msg = f"{name} is empty, but must hold at least one text; check how the texts were selected."
+        raise ValueError(msg)
+    for position, text in enumerate(texts):
+        if not isinstance(text, str):
+            msg = (
+                f"{name}[{position}] is {text!r} of type {type(text).__name__}, but every text must be a str; "
+                "drop or fill missing texts and decode bytes first."
+            )
+            raise ValueError(msg)  # noqa: TRY004
+        if not is_unicode(text):
+            msg = (
+                f"{name}[{position}] is {text[:80]!r}, which holds half of a character (a lone surrogate) and is no "
+                'valid Unicode; decode it correctly, or replace it with text.encode("utf-8", "replace").decode().'
+            )
+            raise ValueError(msg)
+    # Plain str: NumPy's subclass is refused by fast tokenisers.
+    return [str(text) for text in texts]
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a string has a form in bytes: it holds no lone surrogate."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def equal_texts(texts: Sequence[str], classes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Give texts of one class that are the same the same number.
+
+    The same after case folding, Unicode normalisation (NFKC) and white space; numbered in the order of their first
+    text.
+    """
+    return number((label, normalize_text(text)) for label, text in zip(classes.tolist(), texts, strict=True))
+
+
+def first_of_equal(texts: Sequence[str]) -> NDArray[np.int64]:
+    """Rows of the first of each texts that are the same, whatever their class, in ascending order."""
+    first: dict[str, int] = {}
+    for row, text in enumerate(texts):
+        first.setdefault(normalize_text(text), row)
+    return np.fromiter(first.values(), dtype=np.int64)
+
+
+def normalize_text(text: str) -> str:
+    """Fold case, normalise Unicode (NFKC) and make every run of white space one blank."""
+    return " ".join(unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold()).split())
+
+
+def is_visible(text: str) -> bool:
+    """Whether a text has a character that is not blank, a control or a format character."""
+    return any(unicodedata.category(character) not in _INVISIBLE for character in text)
+
+
+def near_duplicates(texts: Sequence[str], classes: NDArray[np.int64]) -> Iterator[list[int]]:
+    """Group near duplicates within a class by their characters; no embedding is needed.
+
+    Parameters
+    ----------
+    texts : sequence of str of shape (n_samples,)
+        Normalised; no two of one class are the same.
+    classes : ndarray of shape (n_samples,)
+
+    Yields
+    ------
+    rows : list of int
+        Rows of each group of at least two.
+    """
+    if len(texts) < 2:
+        return
+    # n-grams within words: the order of words has little influence.
+    vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True, lowercase=False)
+    weights = vectorizer.fit_transform([_without_punctuation(text[:_N_CHARACTERS]) for text in texts])
+    left, scales, _ = randomized_svd(weights, min(_N_DIRECTIONS, *weights.shape), random_state=0)
+    varies = scales > 1e-9 * scales[0]
+    groups = defaultdict(list)
+    for row, group in enumerate(find_duplicates(normalize(left[:, varies] * scales[varies]), classes).tolist()):
+        groups[group].append(row)
+    for rows in groups.values():
+        if len(rows) > 1:
+            similarity = (weights[rows] @ weights[rows].T).toarray()
+            np.fill_diagonal(similarity, 0)
+            alike = [row for row, largest in zip(rows, similarity.max(axis=1), strict=True) if largest >= _ALIKE]
+            if alike:
+                yield alike
+
+
+def _without_punctuation(text: str) -> str:
+    """Drop punctuation, unless there is nothing else."""
+    kept = "".join(" " if unicodedata.category(character)[0] == "P" else character for character in text)
+    return " ".join(kept.split()) or text
+
+
+def hash_table(texts: Sequence[str], labels: Sequence[Any] | None) -> str:
+    """SHA-256 of a UTF-8 file of ``text<TAB>label`` lines, or of texts alone."""
+    digest = hashlib.sha256()
+    for row in zip(texts, *([] if labels is None else [labels]), strict=True):
+        # A lone surrogate, which a label may hold, has no UTF-8.
+        digest.update(("\t".join(map(str, row)) + "\n").encode("utf-8", "surrogatepass"))
+    return digest.hexdigest()
+
+
+def printable(value: Any) -> str:
+    """Escape, as JSON does, what a terminal would obey: control characters, line ends, the direction of writing."""
+    return _OBEYED.sub(lambda found: f"\\u{ord(found[0]):04x}", str(value))

@@ -1,0 +1,233 @@
+"""Checks of features, weights and groups, and the reset after a failed ``fit``."""
+
+import re
+from collections.abc import Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import date, time, timedelta
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+
+from .._torch.devices import to_numpy
+from .sklearn import check_sample_weight
+
+#: Squares of larger values, summed over the features, may overflow.
+LARGEST_VALUE = 1e150
+#: Weights below this share of the largest are 0.
+SMALLEST_SHARE = 1e-12
+#: Rows that a message names at most.
+_MOST_NAMED = 10
+#: Types of dates and times; those of pandas are subclasses.
+_DATES = (date, time, timedelta, np.datetime64, np.timedelta64)
+#: Start of scikit-learn's error for missing and infinite values, which its own checks search for.
+_UNUSABLE = re.compile(r"(Input X contains (NaN|infinity[^.]*))\.")
+_NO_ROWS = np.empty(0, dtype=np.intp)
+
+
+def read_features(X: Any) -> Any:
+    """Give features for ``validate_data``, and refuse what it would turn into numbers without a word.
+
+    Raises
+    ------
+    ValueError
+        If values are masked, or are dates, times, complex numbers or records.
+    """
+    X = unmasked(X, "X")
+    for found in _dates(X):
+        msg = (
+            f"X holds {found}, but features must be numbers; convert dates and times, for instance to days since a "
+            "fixed date, and drop or fill missing ones."
+        )
+        raise ValueError(msg)
+    dtype = getattr(X, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind == "c":  # scikit-learn's own checks search for these words
+        msg = f"Complex data not supported: X is of type {dtype}; pass real and imaginary parts as separate features."
+        raise ValueError(msg)
+    if isinstance(dtype, np.dtype) and dtype.names is not None:
+        msg = (
+            f"X holds records with the fields {', '.join(dtype.names)}, but features must be numbers; convert it with "
+            "numpy.lib.recfunctions.structured_to_unstructured(X)."
+        )
+        raise ValueError(msg)
+    return X
+
+
+@contextmanager
+def naming_rows(X: Any) -> Iterator[None]:
+    """Let scikit-learn's errors for missing and infinite values name the rows that hold them."""
+    try:
+        yield
+    except ValueError as error:
+        found = _UNUSABLE.match(str(error))
+        if found is None:
+            raise
+        is_missing_value = found.group(2) == "NaN"
+        rows = unusable_rows(X)[0 if is_missing_value else 1]
+        if not len(rows):
+            raise
+        remedy = "fill missing values, for instance with SimpleImputer," if is_missing_value else "correct them,"
+        msg = f"{found.group(1)} in {name_rows(rows)}; {remedy} or drop these rows."
+        raise ValueError(msg) from None
+
+
+def unusable_rows(X: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Find the rows with missing values, and the rows with infinite ones or such as are too large for a float."""
+    try:
+        with np.errstate(over="ignore"):  # of a wider type
+            table = np.asarray(with_nan(X), dtype=np.float64)
+    except (TypeError, ValueError):
+        return _NO_ROWS, _NO_ROWS
+    if table.ndim != 2:
+        return _NO_ROWS, _NO_ROWS
+    return np.flatnonzero(np.isnan(table).any(axis=1)), np.flatnonzero(np.isinf(table).any(axis=1))
+
+
+def with_nan(X: Any) -> Any:
+    """Give a table with NaN for None, ``pandas.NA`` and the like; anything else as it is."""
+    if issparse(X):
+        return X
+    table = np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X)
+    if table.dtype.kind == "O" and table.ndim == 2:
+        where = np.array([is_missing(value) for value in table.ravel()], dtype=bool).reshape(table.shape)
+        table = np.where(where, np.nan, table)
+    return table
+
+
+def unmasked(values: Any, name: str) -> Any:
+    """Give a torch tensor, or a masked array that masks nothing, as a plain array; everything else as it is.
+
+    Raises
+    ------
+    ValueError
+        If a value is masked: NumPy and scikit-learn would use what is under the mask.
+    """
+    rows = masked_rows(values)
+    if len(rows):
+        msg = f"{name} has masked values in {name_rows(rows)}; fill them, or drop these rows."
+        raise ValueError(msg)
+    return np.ma.getdata(values) if isinstance(values, np.ma.MaskedArray) else to_numpy(values)
+
+
+def masked_rows(values: Any) -> NDArray[np.intp]:
+    """Find the rows that hold a masked value, in a masked array or in a list of masked rows."""
+    if isinstance(values, list | tuple):
+        return np.flatnonzero([np.ma.is_masked(row) for row in values])
+    if not isinstance(values, np.ma.MaskedArray) or values.dtype.names is not None:
+        return np.empty(0, dtype=np.intp)
+    mask = np.atleast_1d(np.ma.getmaskarray(values))
+    return np.flatnonzero(mask.any(axis=tuple(range(1, mask.ndim))))
+
+
+def _dates(X: Any) -> Iterator[str]:
+    """Describe dates and times among features, which are 8-byte numbers to NumPy, a missing one the lowest."""
+    if hasattr(X, "columns") and hasattr(X, "dtypes"):  # pandas or polars
+        for name, dtype in zip(X.columns, X.dtypes, strict=True):
+            is_period = str(dtype).startswith("period[")
+            if is_period or getattr(dtype, "kind", "") in ("m", "M") or getattr(dtype, "is_temporal", bool)():
+                yield f"the column {name!r} of type {dtype}"
+        if all(getattr(dtype, "kind", "") != "O" for dtype in X.dtypes):
+            return
+    try:
+        table = X if hasattr(X, "dtype") or issparse(X) else np.asarray(X)
+    except (TypeError, ValueError):  # ragged, which validate_data refuses
+        return
+    if not isinstance(table, np.ndarray):
+        return
+    if table.dtype.kind in "mM":
+        yield f"values of type {table.dtype}"
+    if table.dtype.kind == "O":
+        yield from (f"{value!s} of type {type(value).__name__}" for value in table.flat if isinstance(value, _DATES))
+
+
+def read_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
+    """Give one finite weight, not negative, for each row, and not all of them 0; ones for ``None``."""
+    rows = np.empty((n_rows, 0))
+    given = unmasked(sample_weight, "sample_weight")
+    dtype = getattr(given, "dtype", None)
+    if isinstance(dtype, np.dtype) and dtype.kind in "cmMV":
+        msg = f"sample_weight is of type {dtype}, but must be numbers; pass one finite number for each row."
+        raise ValueError(msg)
+    weights = check_sample_weight(given, rows, dtype=np.float64, ensure_non_negative=True)
+    if not weights.any():
+        msg = f"sample_weight is 0 for all {n_rows} rows, but at least one must be positive; leave it out for 1."
+        raise ValueError(msg)
+    return np.asarray(weights)
+
+
+def read_weight_shares(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.float64]:
+    """Give the weight of each row as a share of the largest, tiny ones as 0."""
+    weights = read_weights(sample_weight, n_rows)
+    shares = np.asarray(weights / weights.max())
+    shares[shares < SMALLEST_SHARE] = 0  # beside the largest they are nothing
+    return shares
+
+
+def check_groups(groups: ArrayLike | None, n_samples: int) -> NDArray[np.int64] | None:
+    """Give the group of each row as a number."""
+    if groups is None:
+        return None
+    given = to_numpy(groups)
+    labels = np.asarray(given, dtype=object if isinstance(given, list | tuple) else None)
+    if labels.shape != (n_samples,):
+        msg = f"groups has the shape {labels.shape}, but must hold one group for each of the {n_samples} rows."
+        raise ValueError(msg)
+    missing = np.union1d(masked_rows(given), np.flatnonzero([is_missing(label) for label in labels.tolist()]))
+    if len(missing):
+        msg = (
+            f"groups has missing values in {name_rows(missing)}; give each row that belongs to no group a value of its "
+            "own."
+        )
+        raise ValueError(msg)
+    return number(labels.tolist())
+
+
+def number(keys: Iterable[Hashable]) -> NDArray[np.int64]:
+    """Give keys numbers in the order of their first appearance; equal ones have the same number."""
+    numbers: dict[Hashable, int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+
+
+def is_missing(value: Any) -> bool:
+    """Whether a value is None, NaN, masked, ``pandas.NA`` or ``pandas.NaT``."""
+    try:
+        return value is None or value is np.ma.masked or bool(value != value)
+    except TypeError:  # pandas.NA has no truth value
+        return True
+    except ValueError:  # an array has one truth value per entry
+        return False
+
+
+def check_squares(X: NDArray[Any]) -> None:
+    """Raise one sentence if squares of the values would overflow."""
+    largest = np.abs(X).max(axis=1).astype(np.float64)
+    rows = np.flatnonzero(largest > LARGEST_VALUE)
+    if len(rows):
+        msg = (
+            f"X has values up to {largest.max():.3g} in {name_rows(rows)}, whose squares overflow, but must stay below "
+            f"{LARGEST_VALUE:.0e}; correct or drop these rows, or divide X by a constant."
+        )
+        raise ValueError(msg)
+
+
+def name_rows(rows: NDArray[Any], unit: str = "row") -> str:
+    """Name rows, or what ``unit`` says, for a message: the first ones, and how many more there are."""
+    return f"{unit}{'' if len(rows) == 1 else 's'} {enumerated(rows)}"
+
+
+def enumerated(values: NDArray[Any]) -> str:
+    """Name values for a message: the first ones, and how many more there are."""
+    names = ", ".join(map(repr, values[:_MOST_NAMED].tolist()))
+    more = len(values) - _MOST_NAMED
+    return names if more <= 0 else f"{names} and {more} more"
+
+
+def unfit(estimator: Any) -> None:
+    """Remove all that a fit has stored, so that neither a partial fit nor a part of an earlier one remains.
+
+    Parameters stay, and what scikit-learn keeps for its own (output containers, metadata requests, callbacks).
+    """
+    kept, of_sklearn = estimator.get_params(deep=False), ("_sklearn", "_skl", "_metadata", "_parent", "_callback")
+    for name in [name for name in vars(estimator) if name not in kept and not name.startswith(of_sklearn)]:
+        delattr(estimator, name)

@@ -1,0 +1,378 @@
+"""The classifier with one ellipsoid per known class."""
+
+from numbers import Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import validate_data
+
+from .._after_fit.changes import ChangesClasses
+from .._core.labels import as_labels
+from .._core.sklearn import Interval, StrOptions, fit_context, validate_params
+from .._core.validation import check_groups, check_squares, naming_rows, read_features, read_weight_shares, unfit
+from .._samples.samples import Gathered, find_scale
+from .._torch.devices import explain_out_of_memory, resolve_device
+from .axes import FittedAxes
+from .elidecide import EliDecide
+from .kept_samples import FitsKeptSamples, KeptSamples
+from .stored_shapes import forget_tensors
+
+
+class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses, FitsKeptSamples):
+    """Open-set classifier with one ellipsoid around each known class.
+
+    The region of each known class k is one ellipsoid { z : ‖A_k (z − m_k)‖₂ ≤ Δ_k } with the matrix A_k, the centre
+    m_k and the radius Δ_k. A sample is assigned to the class with the nearest mean. It is open if it lies outside the
+    ellipsoid of this class. No threshold is tuned by hand.
+
+    By default the ellipsoids are computed in closed form, from covariances, and their size is chosen with samples and
+    classes that are left out. ``trainer=EliDecide()`` is the method of the paper [1]_: it trains the matrices by
+    gradient descent.
+
+    Read more in the :ref:`User Guide <method>`.
+
+    Parameters
+    ----------
+    alpha : float, default=0.6
+        α, concentration of the Dirichlet distribution of mixture weights (eq. 14 of the paper). Below 1, mixtures of
+        samples lie close to one class; with large values half-way between classes. The closed form mixes class means,
+        the means of synthetic classes that help to choose the size. EliDecide mixes samples, the pseudo-open samples.
+
+    beta : float, default=0.5
+        β, strength of the contraction (eq. 15). A larger value makes the boundaries smaller, so that more known and
+        more open samples are rejected. In the closed form it acts on the size alone, in EliDecide on the shapes; there
+        it acts only with ``negative_loss="contraction"``.
+
+    trainer : EliDecide or None, default=None
+        ``None``: the closed form, without iterative training. An :class:`EliDecide` object: the training of the paper,
+        with the settings of this object. It takes much longer.
+
+    duplicates : {"once", "each", "off"}, default="once"
+        Treatment of exact and near duplicates of a sample within its class, which are frequent in real logs.
+        ``"once"``: duplicates are held out together, and together have the weight of one sample. ``"each"``: they are
+        held out together, and each has its own weight. ``"off"``: duplicates are not searched. Read more in the
+        :ref:`User Guide <repeated>`.
+
+    outliers : {"drop", "keep"}, default="drop"
+        Whether training samples that lie more than 20 times as far from the middle of their class as its typical sample
+        are left out of the fit, with a warning that names them.
+
+    keep_samples : bool, default=True
+        Whether the fitted classifier keeps its training samples, in single precision. Classes can then be added,
+        updated, merged and removed without another fit (``add_classes`` and so on). With about 100 samples in a class
+        this doubles the size of the classifier, in memory and saved, and whoever has the model has the features of its
+        training samples. :func:`save` leaves them out if this is ``False`` by then. Read more in the
+        :ref:`User Guide <changing_classes>`.
+
+    open_label : int or str, default=-1
+        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
+        this label in ``y`` are real open samples.
+
+    device : str, default="auto"
+        Device of torch: ``"auto"`` is CUDA if it is available, else the CPU. A fitted classifier predicts on the CPU
+        if its device does not exist on the present machine.
+
+    random_state : int, RandomState instance or None, default=None
+        Determines the synthetic classes, and which 2,048 samples choose the shapes if there are more. With a trainer:
+        the validation samples, the batches and the mixtures. The same integer gives the same result on one device, and
+        the same decisions up to rounding on another.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The known classes.
+
+    open_label_ : int, float or str
+        The open label, in the kind of ``classes_``.
+
+    centroids_, centers_ : ndarray of shape (n_classes, n_features)
+        The class means c_k, and the centres m_k of the ellipsoids, in the units of X. With a trainer, or with fewer
+        than four classes, both are equal.
+
+    radii_ : ndarray of shape (n_classes,)
+        Δ_k, in the units of X. With a trainer it is the mean distance of the samples of class k to c_k.
+
+    components_ : ndarray of shape (n_classes, n_features, n_features)
+        A_k, without units, float32. Computed at each access.
+
+    within_covariance_ : ndarray of shape (n_features, n_features) or None
+        T, the covariance within classes, in the squared units of X: the metric of the nearest class mean. Computed at
+        each access. ``None`` if this metric is Euclidean, as with a trainer.
+
+    spherical_share_, between_share_, shrinkage_ : float or None
+        Shrinkage of the covariances: a, b and ρ of the guide; ``None`` with a trainer.
+
+    scale_ : float
+        Divisor of the features: the root mean squared distance of the known samples to their mean; 1 if that is 0.
+
+    offset_ : float
+        ``predict`` answers open if ``score_samples`` is below ``offset_`` plus the entry of ``class_offsets_`` for the
+        assigned class. 0 after ``fit``, which is the fitted boundary. :func:`set_operating_point` changes it.
+
+    class_offsets_ : ndarray of shape (n_classes,)
+        Offset of each class relative to ``offset_``; zeros after ``fit``.
+
+    groups_ : ndarray of shape (n_samples,)
+        Samples with the same number were held out together. −1 for samples of weight 0 and outliers. After a change of
+        classes: of the distinct samples that are kept.
+
+    changes_ : list of dict
+        Changes of the classes since ``fit``: what was done, to which classes, with how many samples, and when.
+
+    held_out_scores_ : ndarray of shape (n_held_out,) or None
+        Scores of known samples by boundaries that were computed without them, in ascending order; also those of
+        ``X_val``, and with a trainer those of the validation samples alone.
+
+    held_out_ : Bunch of ndarray of shape (n_rows,) or None
+        The same scores with the classes of the samples, and the scores of samples whose whole class was held out.
+
+    n_iter_ : int
+        Number of epochs; 1 for the closed form.
+
+    loss_curve_, validation_scores_ : list of float
+        Of a trainer, for each epoch: the mean loss (eq. 16) of the batches, and the macro F1 of the validation samples
+        over the known classes (``None`` without validation samples).
+
+    n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
+        Number of features seen in ``fit``, and their names, if X has names that are all strings.
+
+    See Also
+    --------
+    EliDecide : Settings of the paper's training.
+    SupConTextEncoder : Transforms text to features for this classifier.
+    explain : After the fit: why each sample got its answer.
+    set_operating_point : After the fit: reject more samples, or fewer.
+
+    References
+    ----------
+    .. [1] Zou, Y., Zhang, H., Xu, H., Li, S., Xiao, L. "Ellipsoid-Based Decision Boundaries for Open Intent
+       Classification." AAAI 2026.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from skellipsoid import EllipsoidOpenSetClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(centre, 1, size=(100, 2)) for centre in (0, 10)])
+    >>> y = np.repeat(["left", "right"], 100)
+    >>> clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
+    >>> clf.predict([[0, 0], [10, 10], [0, 10]]).tolist()
+    ['left', 'right', '-1']
+    """
+
+    _scores_as_new: ClassVar[bool] = True
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "alpha": [Interval(Real, 0, None, closed="neither")],
+        "beta": [Interval(Real, 0, None, closed="left")],
+        "trainer": [EliDecide, None],
+        "duplicates": [StrOptions({"once", "each", "off"})],
+        "outliers": [StrOptions({"drop", "keep"})],
+        "keep_samples": ["boolean"],
+        "open_label": [Real, str],
+        "device": [str, torch.device],
+        "random_state": ["random_state"],
+    }
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 0.6,
+        beta: float = 0.5,
+        trainer: EliDecide | None = None,
+        duplicates: str = "once",
+        outliers: str = "drop",
+        keep_samples: bool = True,
+        open_label: int | str = -1,
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.alpha = alpha
+        self.beta = beta
+        self.trainer = trainer
+        self.duplicates = duplicates
+        self.outliers = outliers
+        self.keep_samples = keep_samples
+        self.open_label = open_label
+        self.device = device
+        self.random_state = random_state
+
+    @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+    ) -> Self:
+        """Fit the boundaries of the classes in ``y``.
+
+        A fit that fails or is interrupted leaves the classifier unfitted; invalid parameters raise an error before.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            Features: NumPy, pandas, polars, or a torch tensor on any device. Dense, finite and not masked; no dates.
+        y : array-like of shape (n_samples,)
+            Labels. Samples labelled ``open_label`` are real open samples: they never become a class, and help to choose
+            the boundaries.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Sample weights, on any scale; ``None`` is 1 for all. Samples of weight 0 are not used. The weight of
+            duplicates depends on ``duplicates``. All real open samples of positive weight count the same.
+        groups : array-like of shape (n_samples,), default=None
+            Group of each sample: conversation, author, template. Samples of one group are held out together. ``None``:
+            the duplicates that are found are the groups. Read more in the :ref:`User Guide <repeated>`.
+        X_val : array-like of shape (n_val, n_features), default=None
+            Validation samples: not in ``X``, and not trained on by the model that made the features. The closed form
+            takes its size, the held-out scores and the p-values from them; the more there are, the more they count.
+            Shapes are those of ``X``. Duplicates of samples in ``X`` are left out. The closed form does not need them
+            if nothing was trained on ``X``. With a trainer, they decide when to stop; ``None`` is then a share of
+            ``X``, which is not trained on. In a Pipeline they must pass the same transformers as ``X``: see the
+            :ref:`User Guide <validation_in_a_pipeline>`.
+        y_val : array-like of shape (n_val,), default=None
+            Labels of ``X_val``. A label outside ``classes_`` is read as open: these samples join the real open ones.
+
+        Returns
+        -------
+        self : object
+            The fitted estimator.
+
+        Raises
+        ------
+        ValueError
+            If ``X`` is sparse, empty, not finite, masked, or holds dates or values whose squares overflow, if the
+            lengths differ, if labels are missing, mix numbers and strings or are continuous, if weights are negative
+            or all 0, if groups are missing, if every sample is open, or if only one of ``X_val`` and ``y_val`` is
+            given.
+
+        Warns
+        -----
+        UserWarning
+            If fewer than two classes remain beside samples that were read as open, or if only the
+            classes 0 and 1 remain beside samples of the label -1, which may be a class; if outliers, or duplicates in
+            ``X_val``, are left out; or if a class is a single group.
+        """
+        if self.trainer is not None:
+            validate_params(self.trainer)
+        unfit(self)
+        forget_tensors(self)
+        try:
+            X, y = self._validate_training_data(X, y)
+            weights, groups = read_weight_shares(sample_weight, len(X)), check_groups(groups, len(X))
+            self._fit_rows(X, y, weights, groups, validation=self._read_validation(X_val, y_val))
+        except BaseException:
+            unfit(self)
+            raise
+        return self
+
+    def _read_validation(self, X: ArrayLike | None, y: ArrayLike | None) -> tuple[NDArray[Any], NDArray[Any]] | None:
+        """Validate the validation samples; ``None`` without them."""
+        if X is None and y is None:
+            return None
+        if X is None or y is None:
+            given, missing = ("X_val", "y_val") if y is None else ("y_val", "X_val")
+            msg = f"{given} is given without {missing}: pass the features and the labels of the validation samples."
+            raise ValueError(msg)
+        X, y = read_features(X), as_labels(y, "y_val")
+        with naming_rows(X):
+            X = np.asarray(validate_data(self, X, dtype=(np.float64, np.float32), reset=False))
+        if len(X) != len(y):
+            msg = f"X_val has {len(X)} rows, but y_val has {len(y)} labels; pass one label for each row."
+            raise ValueError(msg)
+        check_squares(X)
+        return X, y
+
+    def known_p_value(self, X: ArrayLike) -> NDArray[np.float64]:
+        """Conformal p-value of the hypothesis that a sample is of a known class.
+
+        The score s of a sample is compared with the m ``held_out_scores_`` of known samples:
+        p = (1 + #{held-out score ≤ s}) / (m + 1) [1]_. If samples with p ≤ ε are answered open, at most about the share
+        ε of new known samples is rejected. No open sample is needed for this. The p-value does not say how many open
+        samples are accepted.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+
+        Returns
+        -------
+        p_values : ndarray of shape (n_samples,)
+            In [1 / (m + 1), 1]. Small: few known samples have such a low score.
+
+        Raises
+        ------
+        ValueError
+            If there are no ``held_out_scores_``, because there are too few samples.
+
+        Notes
+        -----
+        The guarantee holds on average over training sets, under two conditions. New known samples must have the
+        distribution of the training samples, with the same proportions of the classes. And no parameter may be chosen
+        with the held-out samples. The second condition is not met exactly, because the shares a, b and ρ (or the epoch)
+        are chosen with them. The radius scale is too, but it does not change the order of the scores, so it does not
+        change p. If an encoder was trained on the samples, they lie closer to their class mean than new samples, and
+        more than the share ε of new samples is rejected: pass ``X_val`` to ``fit``, or the features of
+        ``fit_transform`` of a :class:`SupConTextEncoder`, which corrects this.
+
+        References
+        ----------
+        .. [1] Vovk, V., Gammerman, A., Shafer, G. "Algorithmic Learning in a Random World." Springer, 2005.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from skellipsoid import EllipsoidOpenSetClassifier
+        >>> rng = np.random.default_rng(0)
+        >>> X = np.concatenate([rng.normal(centre, 1, size=(100, 2)) for centre in (0, 10)])
+        >>> clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, np.repeat(["left", "right"], 100))
+        >>> (clf.known_p_value([[0, 0], [0, 10]]) > 0.05).tolist()
+        [True, False]
+        """
+        scores = self.score_samples(X)
+        if self.held_out_scores_ is None:
+            msg = (
+                "No known sample was held out of the fit, so that there are no scores to compare with; fit with at "
+                "least two different samples of some class (with a trainer, better three)."
+            )
+            raise ValueError(msg)
+        as_low = np.searchsorted(self.held_out_scores_, scores, side="right")
+        return (1 + as_low) / (len(self.held_out_scores_) + 1)
+
+    def _fit_boundaries(
+        self,
+        X: NDArray[Any],
+        classes: NDArray[np.int64],
+        real_open: NDArray[Any],
+        gathered: Gathered,
+        validation: tuple[NDArray[Any], NDArray[Any]] | None = None,
+    ) -> None:
+        device = resolve_device(self.device)
+        weights = gathered.weights / gathered.weights.sum()
+        # Statistics in double precision: a large shift costs nothing.
+        self._mean = weights @ X.astype(np.float64, copy=False)
+        # Adam amplifies the rounding of a mean: a constant feature must become exactly 0.
+        constant = np.ptp(X, axis=0) == 0
+        self._mean[constant] = X[0, constant]
+        rescales = self.trainer is None or self.trainer.rescale
+        self.scale_ = find_scale(X, self._mean, weights) if rescales else 1.0
+        n_classes, n_features = len(self.classes_), X.shape[1]
+        what = f"the axes of {n_classes} classes, {len(X)} × {n_features} numbers in double precision"
+        if self.trainer is not None:
+            what = f"{n_classes} classes × {n_features} × {n_features} matrices with Adam's two moments"
+        with explain_out_of_memory(what, "reduce the number of features (PCA) or use device='cpu'"):
+            rows, opened = self._standardize(X, np.float32).numpy(), self._standardize(real_open, np.float32).numpy()
+            kept = self._with_validation(KeptSamples.of(self._mean, rows, classes, gathered, opened), validation)
+            if self.trainer is None:
+                fitted = self._fit_closed_form(kept, device)
+            else:
+                fitted, kept = self._train(kept, device)
+        self._store(fitted)
+        self._kept = kept.arrays() if self.keep_samples else None
+        self.changes_: list[dict[str, Any]] = []
+        degenerate = fitted.degenerate.cpu().numpy()
+        self._warn_of_degenerate(degenerate)
+        if self.trainer is None:
+            self._warn_of_few(classes, gathered.groups, degenerate)

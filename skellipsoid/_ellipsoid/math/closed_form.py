@@ -1,0 +1,347 @@
+"""The default boundaries: shapes from covariances; their weights and the radius scale from leave-one-out validation.
+
+Nothing is trained iteratively. Every known sample is scored by boundaries without its set (itself, its duplicates, its
+group). Synthetic open samples are the same samples, scored by the nearest other class, and samples of synthetic
+classes, each between two known ones.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..._samples.samples import Floats, Integers, Samples
+from ..._torch.distances import euclidean
+from . import class_sizes
+from .boundaries import Boundaries, Chosen, Metric, Shapes, ShapeWeights
+from .covariance import LeftOutSamples, LeftOutShapes, has_background
+from .geometry import Factors, Spheres, class_spheres
+from .held_out import (
+    BOUNDARY_TOLERANCE,
+    KNOWN,
+    OF_OTHER_CLASS,
+    REAL,
+    SYNTHETIC,
+    HeldOut,
+    best_scale,
+    loss_scale,
+    near_best,
+)
+from .mixtures import draw_synthetic_classes, n_synthetic
+from .settings import BoundarySettings
+from .shared_shapes import Frame, label_distances, principal_frame, rotated, shared_frame
+
+#: Candidates of ρ, the share of the shared shape in that of a class. With 0.99 and 0.999 besides, F1 changes by +0.1 to
+#: −0.4 (benchmarks/TRIED.md, *Before*).
+SHARED_SHARES = (0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
+#: Candidates of b, the share of T in the covariance of the class means, with up to ten classes. With a trained encoder,
+#: smaller shares are better for held-out classes only, since its training has seen them: F1 −0.7 to −4 (TRIED.md,
+#: *Weights*).
+BETWEEN_SHARES = (0.2, 0.4, 0.6)
+#: With more than ten classes, the smallest candidate of b times the number of classes. More class means give a better
+#: estimate of their covariance, so it needs less of T: frozen F1 +0.3 and +0.7 (TRIED.md, *The present shape*, *Kept*).
+SMALLEST_BETWEEN = 2.0
+#: Largest number of samples that choose the shapes. With half as many, F1 falls by 0.7 on groups and 0.9 on logs; twice
+#: as many gain nothing. (benchmarks/results/constants.rst, for this and the next two.)
+MOST_VALIDATION = 2048
+#: At most this many samples of a set are drawn for the choice of the shapes, and are scored as open. More samples of
+#: one set say little more: with 2 and with 8, F1 is within 0.1.
+MOST_OF_SET = 4
+#: β with which the radius scale is that of the expected F1: the paper's value.
+NEUTRAL_BETA = 0.5
+#: Largest number of samples whose distances to all class means are computed at once, for memory alone.
+MOST_AT_ONCE = 2048
+#: Expected F1s that differ by less are equal.
+TIE = 1e-9
+
+
+def fit_closed_form(
+    samples: Samples,
+    real_open: Tensor,
+    settings: BoundarySettings,
+    seed: int,
+    given: Chosen | None = None,
+    fresh: Samples | None = None,
+) -> Boundaries:
+    """Fit one ellipsoid per class in closed form, to features of unit scale.
+
+    Parameters
+    ----------
+    samples : Samples
+        Known samples, at least one of each class.
+    real_open : Tensor of shape (n_open, n_features)
+        Samples that are known to be open; may be empty.
+    settings : BoundarySettings
+    seed : int
+    given : Chosen, optional
+        Shares and size of an earlier fit. Nothing is chosen then.
+    fresh : Samples, optional
+        Known validation samples. They have no part in means and shapes, and say how far out new samples lie.
+    """
+    spheres = class_spheres(samples)
+    if spheres.degenerate.all():
+        return _fit_degenerate(spheres)
+    rng = np.random.default_rng([seed, 1])
+    scored = torch.nonzero(~spheres.degenerate[samples.classes]).flatten()
+    frame = principal_frame(samples, spheres.degenerate)
+    if given:
+        weights, error = given.weights, given.error
+        frame = rotated(frame, weights.spherical)
+        if not has_background(frame):
+            weights = weights._replace(between=None)
+        validator = _Validator(frame, real_open, error)
+    else:
+        subset = _validation_subset(samples, scored, rng)
+        frame = shared_frame(frame, subset)
+        validator = _Validator(frame, real_open)
+        weights = ShapeWeights(frame.spherical, *_choose_shares(validator, validator.known(subset)))
+    shapes = LeftOutShapes(frame, weights.between)
+    parts = validator.known(scored)
+    if not given and (synthetic := validator.synthetic(parts[-1].sources, settings.alpha, rng)):
+        parts.append(synthetic)
+    held_out = validator.validate(shapes, parts, [weights.shared])[0]
+    distance, error = _mean_distance(held_out), held_out.mean_error
+    if fresh is not None and len(fresh):
+        held_out = validator.with_fresh(held_out, fresh, shapes, weights.shared)
+    typical_growth = validator.typical_growth(error)
+    scale = given.scale * typical_growth if given else _choose_scale(held_out, settings.beta)
+    # Distances are multiples of the paper's mean radius.
+    radius = float(spheres.radii[~spheres.degenerate].mean())
+    radii = radius * scale / distance * validator.growths(error)
+    return Boundaries(
+        origin=frame.origin,
+        centroids=frame.means @ frame.back,
+        centres=shapes.centres @ frame.back,
+        shapes=shapes.shapes(weights.shared, (radius / distance) ** 2, radii),
+        degenerate=spheres.degenerate,
+        held_out=held_out.kept(scale),
+        moments=shapes.moments(weights),
+        chosen=Chosen(weights, scale / typical_growth, error),
+    )
+
+
+def _choose_scale(held_out: HeldOut, beta: float) -> float:
+    """Radius scale by the expected F1, larger or smaller as β asks for: β = 1/2, the paper's, changes nothing."""
+    scale = best_scale(held_out, held_out.strictness)[0] * (1 + BOUNDARY_TOLERANCE)
+    return scale * loss_scale(held_out, beta) / loss_scale(held_out, NEUTRAL_BETA)
+
+
+def _validation_subset(samples: Samples, scored: Tensor, rng: np.random.Generator) -> Tensor:
+    """Draw the samples that choose the shapes, if there are many."""
+    if len(scored) <= MOST_VALIDATION:
+        return scored
+    drawn = rng.permutation(len(scored))
+    drawn = drawn[_few_of_sets(samples.sets[scored.cpu().numpy()][drawn])]
+    return scored[np.sort(drawn[:MOST_VALIDATION])]
+
+
+def _few_of_sets(sets: Integers) -> NDArray[np.bool_]:
+    """Mark the first samples of each set, (n_samples,)."""
+    by_set = np.argsort(sets, kind="stable")
+    few = np.empty(len(sets), dtype=bool)
+    few[by_set] = np.arange(len(sets)) - np.searchsorted(sets[by_set], sets[by_set]) < MOST_OF_SET
+    return few
+
+
+def _fit_degenerate(spheres: Spheres) -> Boundaries:
+    """Keep the spheres where no class has a spread: the distances between the classes choose the radii."""
+    centroids = spheres.centroids.double()
+    axes = centroids[:0]
+    shapes = Factors(axes, axes[:, 0], [0] * (len(centroids) + 1), torch.ones_like(centroids[:, 0]))
+    return Boundaries(
+        origin=torch.zeros_like(centroids[0]),
+        centroids=centroids,
+        centres=centroids,
+        shapes=Shapes(Metric.euclidean(centroids), centroids, shapes, spheres.radii.double()),
+        degenerate=spheres.degenerate,
+    )
+
+
+class _Validator:
+    """Validation samples of the closed form: which class scores each of them, and at what distance.
+
+    Parameters
+    ----------
+    frame : Frame
+    real_open : Tensor of shape (n_open, n_features)
+    error : float, optional
+        e of an earlier fit; ``None`` estimates it.
+    """
+
+    def __init__(self, frame: Frame, real_open: Tensor, error: float | None = None) -> None:
+        self.frame, self.samples, self.error = frame, frame.samples, error
+        #: Effective number of samples of each class, (n_classes,), and its geometric mean. A class without spread has
+        #: the radius of a class of that size.
+        self.typical_size = float((frame.sets.freedoms[~frame.degenerate] + 1).log().mean().exp())
+        self.sizes = torch.where(frame.degenerate, self.typical_size, frame.sets.freedoms + 1)
+        self.real_open = real_open.double() - frame.origin
+
+    def known(self, rows: Tensor) -> list[LeftOutSamples]:
+        """Assign known samples to the nearest class and, a few of each set, to the nearest other class.
+
+        Both are without the sample's set, the other class also without the sample's class; with a single class there is
+        none. A sample is used if its own class, and any other class, has samples outside the sample's set.
+        """
+        classes, frame = self.samples.classes, self.frame
+        nearest, used = [], []
+        for part in torch.split(rows, MOST_AT_ONCE):
+            squares = label_distances(frame, part)
+            own = classes[part].unsqueeze(1)
+            is_left, assigned = squares.gather(1, own).squeeze(1).isfinite(), [squares.argmin(1)]
+            if len(frame.means) > 1:
+                squares.scatter_(1, own, torch.inf)
+                is_left &= squares.amin(1).isfinite()
+                assigned.append(squares.argmin(1))
+            nearest.append(torch.stack(assigned))
+            used.append(is_left)
+        kept = torch.cat(used)
+        sources, (known, *others) = rows[kept], torch.cat(nearest, dim=1)[:, kept]
+        few = torch.from_numpy(_few_of_sets(self.samples.sets[sources.cpu().numpy()])).to(kept.device)
+        of_other = [LeftOutSamples(OF_OTHER_CLASS, sources[few], other[few]) for other in others]
+        return [LeftOutSamples(KNOWN, sources, known), *of_other]
+
+    def synthetic(self, rows: Tensor, alpha: float, rng: np.random.Generator) -> LeftOutSamples | None:
+        """Draw samples of synthetic classes, with the deviations of known ``rows`` from their class mean.
+
+        The deviation of one of n samples is divided by √(1 − 1 / n): a mean that it is a part of lies nearer to it.
+        """
+        if not len(rows):
+            return None
+        classes, weights = self.samples.classes[rows], self.samples.counted_weights[rows]
+        drawn = draw_synthetic_classes(classes.cpu().numpy(), n_synthetic(len(rows)), alpha, rng, weights.cpu().numpy())
+        if drawn is None:
+            return None
+        sources = rows[torch.from_numpy(drawn.rows).to(rows.device)]
+        totals = self.frame.sets.weights
+        of_unit = totals.of_units(sources) / totals.totals[self.samples.classes[sources]]
+        enlarged = (1 - of_unit.clamp_max(0.5)).rsqrt().unsqueeze(1)
+        deviations = self.frame.offsets[sources].double() * enlarged
+        positions = drawn.means.of(self.frame.means) + deviations
+        assigned = euclidean(positions, self.frame.means).argmin(1)
+        return LeftOutSamples(SYNTHETIC, sources, assigned, positions)
+
+    def validate(
+        self, shapes: LeftOutShapes, samples: Sequence[LeftOutSamples], shares: Sequence[float]
+    ) -> list[HeldOut]:
+        """Give the distances of all validation samples, known ones first, for each share ρ."""
+        distances, tables, sizes = [], [], []
+        for part in samples:
+            without_class = part.kind == OF_OTHER_CLASS
+            of_kind = LeftOutShapes(self.frame, shapes.between, without_class=True) if without_class else shapes
+            found = of_kind.distances(part, shares)
+            tables.append(self._held_out(part, found[0]))
+            distances.append(found.cpu().numpy())
+            sizes.append(self._sizes(part).cpu().numpy())
+        validations = []
+        for i, share in enumerate(shares):
+            error = self._mean_error(samples[0].sources, tables[0], distances[0][i], sizes[0])
+            parts = [
+                replace(table, distances=of_part[i] / class_sizes.growths(error, of_samples, self.typical_size))
+                for table, of_part, of_samples in zip(tables, distances, sizes, strict=True)
+            ]
+            if len(self.real_open):
+                parts.append(HeldOut.of(len(self.frame.means), REAL, *self._new(self.real_open, shapes, share, error)))
+            validations.append(HeldOut.joined(parts, error))
+        return validations
+
+    def with_fresh(self, held_out: HeldOut, fresh: Samples, shapes: LeftOutShapes, share: float) -> HeldOut:
+        """Scale the distances of left-out samples to those of validation samples, and append the latter."""
+        scored = self._new(fresh.rows.double() - self.frame.origin, shapes, share, held_out.mean_error)
+        sets = fresh.sets + 1 + int(held_out.sets.max(initial=-1))
+        found = HeldOut.of(held_out.n_classes, KNOWN, *scored, fresh.classes, fresh.counted_weights, sets)
+        return held_out.with_fresh(found)
+
+    def _new(self, rows: Tensor, shapes: LeftOutShapes, share: float, error: float) -> tuple[Tensor, Tensor]:
+        """Distances of samples that have no part in the shapes, and the classes that they are assigned to."""
+        assigned, margins = shapes.shapes(share, 1.0, self.growths(error)).scorer().assigned(rows)
+        return 1 - margins, assigned
+
+    def _held_out(self, part: LeftOutSamples, distances: Tensor) -> HeldOut:
+        """Give rows of the table; samples of synthetic classes have no class, and all weigh the same."""
+        scored = len(self.frame.means), part.kind, distances, part.assigned
+        if part.kind == SYNTHETIC:
+            return HeldOut.of(*scored)
+        sets = self.samples.sets[part.sources.cpu().numpy()]
+        return HeldOut.of(*scored, self.samples.classes[part.sources], self.samples.counted_weights[part.sources], sets)
+
+    def growths(self, error: float) -> Tensor:
+        """Growth of the distances and radii of all classes, (n_classes,)."""
+        return class_sizes.growths(error, self.sizes, self.typical_size)
+
+    def typical_growth(self, error: float) -> float:
+        """Give the growth of a class of typical size, where that of a class of very many samples is 1."""
+        return float((1 + error / self.typical_size) ** 0.5)
+
+    def _sizes(self, part: LeftOutSamples) -> Tensor:
+        """Effective number of samples of the class that scores each sample; of its own class without its set."""
+        sizes = self.sizes[part.assigned]
+        if part.kind == SYNTHETIC:
+            return sizes
+        is_own = part.assigned == self.samples.classes[part.sources]
+        return torch.where(is_own, self.frame.sets.own_freedoms[part.sources] + 1, sizes)
+
+    def _mean_error(self, sources: Tensor, known: HeldOut, distances: Floats, sizes: Floats) -> float:
+        """Estimate e from the known samples that their own class scores, unless it is given."""
+        if self.error is not None:
+            return self.error
+        columns = distances**2, known.classes, sizes, self.samples.weights[sources].cpu().numpy()
+        return class_sizes.mean_error(*(column[known.assigned == known.classes] for column in columns))
+
+
+def _choose_shares(validator: _Validator, known: Sequence[LeftOutSamples]) -> tuple[float | None, float]:
+    """Average all candidates of b and ρ, weighted by exp(F1 / standard error) at their best radius scale.
+
+    Samples of synthetic classes are not used here: they deviate from their class as known samples do, and say nothing
+    about other directions. If several candidates have the best F1 (because classes lie far apart, or there is only one)
+    those of them with the largest likelihood are averaged.
+    """
+    frame, classes = validator.frame, validator.samples.classes
+    candidates = _between_shares(len(frame.means)) if has_background(frame) else (None,)
+    pairs = list(product(candidates, SHARED_SHARES))
+    scores = np.empty((len(candidates), len(SHARED_SHARES)))
+    n_independent = 1.0
+    for i, between in enumerate(candidates):
+        shapes = LeftOutShapes(frame, between)
+        for j, held_out in enumerate(validator.validate(shapes, known, SHARED_SHARES)):
+            scores[i, j], n_independent = best_scale(held_out)[1], held_out.n_independent
+    scores = np.minimum(scores.ravel(), 1.0)  # weighted shares may round to more than 1
+    # The standard error of the best F1, as of a share of samples; with 0 alone the best ones count.
+    count = near_best(scores, np.sqrt(scores.max() * (1 - scores.max()) / max(1.0, n_independent)))
+    tied = scores >= scores.max() - TIE
+    if tied.sum() > 1:
+        if candidates != (None,):
+            shapes = LeftOutShapes(frame, None)
+        own = known[0]._replace(assigned=classes[known[0].sources])
+        likelihoods = shapes.log_likelihoods(own, SHARED_SHARES, validator.samples.counted_weights[own.sources])
+        of_pair = np.tile(likelihoods.cpu().numpy(), len(candidates))
+        count[tied & (of_pair < of_pair[tied].max())] = 0
+    shared = _mean_share([share for _, share in pairs], count)
+    if candidates == (None,):
+        return None, shared
+    return _mean_share([between for between, _ in pairs if between is not None], count), shared
+
+
+def _between_shares(n_classes: int) -> tuple[float, ...]:
+    """Give the candidates of b."""
+    smallest, *others = BETWEEN_SHARES
+    return (min(smallest, SMALLEST_BETWEEN / n_classes), *others)
+
+
+def _mean_share(shares: Sequence[float], count: np.ndarray) -> float:
+    """Weighted mean of shares, in log-odds."""
+    values = np.array(shares)
+    odds = np.exp(np.average(np.log(values / (1 - values)), weights=count))
+    return float(odds / (1 + odds))
+
+
+def _mean_distance(held_out: HeldOut) -> float:
+    """Geometric mean over the classes of the mean distance of their held-out samples."""
+    known = held_out.known
+    weights = np.bincount(known.classes, known.weights, minlength=held_out.n_classes)
+    sums = np.bincount(known.classes, known.weights * known.distances, minlength=held_out.n_classes)
+    means = sums[weights > 0] / weights[weights > 0]
+    return float(np.exp(np.log(means[means > 0]).mean())) if (means > 0).any() else 1.0

@@ -1,0 +1,290 @@
+"""The shapes that all classes share: the covariance T within classes, and the covariance B of the class means.
+
+One eigenproblem of the within-class scatter and one singular value decomposition of the class means give coordinates in
+which T is the identity and B is diagonal.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..._samples.samples import Samples
+from ..._torch.devices import row_chunks
+from .geometry import class_means
+from .left_out import LeftOutSets, Sets
+from .tiles import like_ranks
+
+#: Candidates of a, the spherical share of the within-class covariance T = (1 − a) W + a w̄ I. On text the choice is
+#: 0.1 to 0.9 (benchmarks/TRIED.md, *Weights*). With every other one F1 falls by up to 1.1, with 0.03 besides by 1.2 on
+#: logs (benchmarks/results/constants.rst).
+SPHERICAL_SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
+#: Temperatures of the cross-entropy. Each candidate of a takes its best one. So the metric is compared, not its scale.
+#: With the temperature 1 alone, F1 is +0.2 frozen, −0.3 and −0.5 with a trained head (TRIED.md, *Weights*).
+TEMPERATURES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+#: Rounding: axes with less than this share of the largest scatter of all samples are none. It is smaller than that of a
+#: class, since classes may be small compared with their distances.
+RANK_TOLERANCE = 1e-13
+
+
+class ClassMembers(NamedTuple):
+    """Samples of classes of about equal size."""
+
+    classes: Tensor  # (n_own,) ascending
+    rows: Tensor  # (n_own, size of the largest) numbers of their samples; −1 pads
+    sizes: list[int]  # (n_own,)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Samples in coordinates that begin at the mean of the class means.
+
+    ``principal_frame`` makes it, along the axes of W. ``rotated`` chooses other axes: T is the identity along them.
+    """
+
+    samples: Samples
+    degenerate: Tensor  # (n_classes,) Boolean: classes without spread
+    members: list[ClassMembers]
+    origin: Tensor  # (n_features,) mean of the class means
+    axes: Tensor  # (n_features, n_axes) features less the origin, times this, are coordinates
+    back: Tensor  # (n_axes, n_features) coordinates times this are features less the origin
+    offsets: Tensor  # (n_samples, n_axes) from the class means, in the precision of the samples
+    means: Tensor  # (n_classes, n_axes)
+    sets: LeftOutSets
+    within: Tensor  # (n_axes,) variances of W along its own axes, also after ``rotated``
+    between: Tensor  # (n_axes,) variances of the class means along the axes; 0 before ``rotated``
+    mean_variance: float  # w̄
+    n_varying: int  # features that vary
+    freedom: float  # ν, degrees of freedom of W
+    spherical: float = 0.0  # a
+
+    @property
+    def n_axes(self) -> int:
+        """Number of coordinates."""
+        return len(self.within)
+
+    @property
+    def pooled(self) -> float:
+        """κ, the contribution of a unit of scatter to T: (1 − a) / ν."""
+        return (1 - self.spherical) / self.freedom
+
+    def rows(self, numbers: Tensor) -> Tensor:
+        """Coordinates of samples, (n_rows, n_axes)."""
+        return self.means[self.samples.classes[numbers]] + self.offsets[numbers].double()
+
+    def onto(self, axes: Tensor, spherical: float) -> "Frame":
+        """Change to other orthonormal axes, (n_axes, n_axes), or stretch them, (n_axes,)."""
+        return replace(
+            self,
+            axes=_onto(self.axes, axes),
+            back=self.back / axes.unsqueeze(1) if axes.dim() == 1 else axes.T @ self.back,
+            offsets=_in_chunks(self.offsets, lambda part: _onto(part, axes)),
+            means=_onto(self.means, axes),
+            spherical=spherical,
+        )
+
+    def stretches(self, spherical: float) -> Tensor:
+        """Factors of the coordinates with which T is the identity, (n_axes,), for a frame along the axes of W."""
+        variances = (1 - spherical) * self.within + spherical * self.mean_variance
+        return torch.rsqrt(variances)
+
+    def without(self, sets: Sets) -> tuple[Tensor, Tensor]:
+        """For each set: the factor ι of T' = ι (T − κ VᵀV), and the number of axes that remain.
+
+        w̄ is less by the share tr VᵀV / tr(ν W) of itself, and the sphere a w̄ I is ``of_sphere`` T in the mean.
+        """
+        lost = torch.where(sets.touched < 0, 0.0, self.sets.freedoms[sets.touched] - sets.freedoms).sum(1)
+        of_sphere = (self.spherical * self.mean_variance * self.stretches(self.spherical).square()).mean()
+        size, n_axes = (sets.members >= 0).sum(1), self.n_axes
+        left = (self.samples.n_all - 1 - size).clamp(1, n_axes)
+        if n_axes < self.n_varying:  # without a sample nothing but the sphere is left along it
+            of_sphere, left = torch.ones_like(of_sphere), (n_axes - size).clamp_min(1)
+        shrunk = of_sphere * sets.traces / (self.freedom * self.mean_variance * self.n_varying)
+        return (1 - shrunk) * self.freedom / (self.freedom - lost).clamp_min(1), left
+
+
+def _onto(values: Tensor, axes: Tensor) -> Tensor:
+    """Change to other axes, (n_axes, n_new_axes), or stretch them, (n_axes,)."""
+    return values * axes if axes.dim() == 1 else values @ axes
+
+
+def _in_chunks(rows: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
+    """Change rows in double precision, and keep them in their own."""
+    found = [change(rows[part].double()).to(rows.dtype) for part in row_chunks(len(rows), 16 * rows.shape[1])]
+    return torch.cat(found)
+
+
+def principal_frame(samples: Samples, degenerate: Tensor) -> Frame:
+    """Put samples along the axes of W, the pooled within-class covariance of all but the ``degenerate`` classes."""
+    rows, classes = samples.rows, samples.classes
+    chunks = list(row_chunks(len(rows), 16 * rows.shape[1]))
+    means = class_means(samples)
+    origin = means.mean(0)
+    varies = _varying(samples)
+    axes = _span(rows, origin, varies) if varies.sum() > samples.n_all else _axes_of(varies, origin)
+    offsets = torch.cat([((rows[part].double() - means[classes[part]]) @ axes).to(rows.dtype) for part in chunks])
+    sets = LeftOutSets(samples, degenerate, offsets)
+    freedom = float(sets.freedoms.sum())
+    values, vectors = torch.linalg.eigh(_pooled_scatter(samples, degenerate, offsets, axes) / freedom)
+    values, n_varying = values.clamp_min(0), max(1, int(varies.sum()))
+    frame = Frame(
+        samples=samples,
+        degenerate=degenerate,
+        members=_members(samples),
+        origin=origin,
+        axes=axes,
+        back=axes.T,
+        offsets=offsets,
+        means=(means - origin) @ axes,
+        sets=sets,
+        within=values,
+        between=torch.zeros_like(values),
+        mean_variance=float(values.sum()) / n_varying,
+        n_varying=n_varying,
+        freedom=freedom,
+    )
+    return frame.onto(vectors, 0.0)
+
+
+def _members(samples: Samples) -> list[ClassMembers]:
+    """List the samples of each class. Padding at most doubles the memory."""
+    classes, device = samples.classes.cpu().numpy(), samples.rows.device
+    counts, order = np.bincount(classes, minlength=samples.n_classes), np.argsort(classes, kind="stable")
+    found = []
+    for own in like_ranks(counts):
+        columns, ends = np.arange(counts[own].max()), np.cumsum(counts)[own]
+        places = (ends - counts[own])[:, np.newaxis] + columns
+        rows = np.where(columns < counts[own][:, np.newaxis], order[np.minimum(places, len(order) - 1)], -1)
+        of_rows = torch.from_numpy(rows).to(device)
+        found.append(ClassMembers(torch.from_numpy(own).to(device), of_rows, counts[own].tolist()))
+    return found
+
+
+def _varying(samples: Samples) -> Tensor:
+    """Mark features that vary, (n_features,)."""
+    if samples.moments is not None:
+        return torch.from_numpy(~samples.moments.constant).to(samples.rows.device)
+    return (samples.rows != 0).any(0)  # constant features are 0 here
+
+
+def _pooled_scatter(samples: Samples, degenerate: Tensor, offsets: Tensor, axes: Tensor) -> Tensor:
+    """Scatter within all but the ``degenerate`` classes along the axes, (n_axes, n_axes)."""
+    if samples.moments is not None:
+        pooled = samples.moments.pooled_scatter((~degenerate).cpu().numpy())
+        return axes.T @ torch.from_numpy(pooled).to(axes) @ axes
+    counted = torch.where(degenerate[samples.classes], 0.0, samples.weights).sqrt().unsqueeze(1)
+    scatter = axes.new_zeros(axes.shape[1], axes.shape[1])
+    for part in row_chunks(len(offsets), 16 * samples.rows.shape[1]):
+        weighted = offsets[part].double() * counted[part]
+        scatter.addmm_(weighted.T, weighted)
+    return scatter
+
+
+def _axes_of(varies: Tensor, like: Tensor) -> Tensor:
+    """Features that vary as axes, (n_features, n_axes)."""
+    return torch.diag(varies.to(like))[:, varies]
+
+
+def _span(rows: Tensor, origin: Tensor, varies: Tensor) -> Tensor:
+    """Orthonormal axes of the span of the samples, (n_features, n_axes), if these are fewer than the features."""
+    centred = rows.double() - origin
+    values, vectors = torch.linalg.eigh(centred @ centred.T)
+    kept = values > RANK_TOLERANCE * values[-1]
+    axes: Tensor = centred.T @ (vectors[:, kept] / values[kept].sqrt())
+    return axes
+
+
+def shared_frame(frame: Frame, validation: Tensor) -> Frame:
+    """Choose a, and rotate the frame.
+
+    The criterion is the cross-entropy of the classes of the ``validation`` samples, whose sets are left out, under
+    Gaussian classes with a multiple of T as covariance. Candidates within one standard error of the difference to the
+    best are equally good; the largest of them is taken, which makes T the simplest.
+    """
+    weights = frame.samples.counted_weights[validation]
+    weights = weights / weights.sum()
+    entropies = torch.stack([_entropies(frame, share, validation, weights) for share in SPHERICAL_SHARES])
+    excess = entropies - entropies[(entropies @ weights).argmin()]
+    means = excess @ weights
+    errors = ((excess - means.unsqueeze(1)).square() @ weights / len(validation)).sqrt()
+    return rotated(frame, SPHERICAL_SHARES[int(torch.nonzero(means <= errors).max())])
+
+
+def rotated(frame: Frame, spherical: float) -> Frame:
+    """Scale and rotate a frame along the axes of W to coordinates where T is the identity and B diagonal."""
+    frame = frame.onto(frame.stretches(spherical), spherical)
+    _, values, rotation = torch.linalg.svd(frame.means, full_matrices=True)
+    between = torch.zeros_like(frame.within)
+    between[: len(values)] = values.square() / max(1, len(frame.means) - 1)
+    return replace(frame.onto(rotation.T, spherical), between=between)
+
+
+def _entropies(frame: Frame, spherical: float, validation: Tensor, weights: Tensor) -> Tensor:
+    """Cross-entropy of each validation sample's own class; 0 if no sample of the class is left."""
+    squares = label_distances(replace(frame, spherical=spherical), validation, frame.stretches(spherical))
+    own = frame.samples.classes[validation].unsqueeze(1)
+    halves = squares / 2
+    logits = [torch.log_softmax(-halves / temperature, dim=1).gather(1, own).squeeze(1) for temperature in TEMPERATURES]
+    found = -torch.stack(logits).nan_to_num(nan=0.0, neginf=0.0)
+    return found[(found @ weights).argmin()]
+
+
+def label_distances(frame: Frame, validation: Tensor, stretches: Tensor | None = None) -> Tensor:
+    """Squared distances of samples to all class means in the metric of T, both without the sample's set.
+
+    T − κ VᵀV has the inverse I + κ Vᵀ (I − κ VVᵀ)⁻¹ V.
+
+    Parameters
+    ----------
+    frame : Frame
+    validation : Tensor of shape (n_validation,)
+        Numbers of the samples.
+    stretches : Tensor of shape (n_axes,), optional
+        Factors of the coordinates with which T is the identity; 1 without it.
+
+    Returns
+    -------
+    Tensor of shape (n_validation, n_classes)
+        Infinite where no sample of the class is left.
+    """
+    stretches = torch.ones_like(frame.within) if stretches is None else stretches
+    means = frame.means * stretches
+    squares = means.new_empty(len(validation) + 1, len(means))  # the last place is not used
+    for chunk in frame.sets.chunks(validation, torch.zeros_like(validation), len(means) + len(stretches)):
+        left_out, sets, numbers = chunk.sets.left_out(frame.offsets), chunk.sets, chunk.numbers
+        lost = left_out.rows * stretches
+        capacity = identity(lost.shape[1], lost) - frame.pooled * lost @ lost.transpose(1, 2)
+        roots = torch.linalg.solve_triangular(torch.linalg.cholesky(capacity), lost, upper=False)
+        # The first touched class stands where others are padded.
+        places = torch.where(sets.touched < 0, 0, torch.arange(sets.touched.shape[1], device=means.device))
+        touched, exists = sets.touched.gather(1, places), sets.exists.gather(1, places)
+        moves = left_out.moves.gather(1, places.unsqueeze(2).expand(-1, -1, lost.shape[1]))
+        moved = means[touched] + moves @ lost
+        along = (roots @ means.T).transpose(1, 2)  # (n_sets, n_classes, size)
+        rows = frame.rows(validation[chunk.positions]) * stretches  # (n_pairs, n_scored, n_axes)
+        near = _squares(rows.flatten(0, 1), means).view(*rows.shape[:2], -1)
+        # The means that move replace those that do not.
+        index = touched.unsqueeze(2).expand(-1, -1, along.shape[2])
+        along = along.scatter(1, index, moved @ roots.transpose(1, 2))
+        offsets = rows.unsqueeze(2) - moved[numbers].unsqueeze(1)  # (n_pairs, n_scored, n_touched, n_axes)
+        left = torch.where(exists[numbers].unsqueeze(1), offsets.square().sum(3), torch.inf)
+        near.scatter_(2, touched[numbers].unsqueeze(1).expand_as(left), left)
+        near += frame.pooled * _squares(rows @ roots[numbers].transpose(1, 2), along[numbers])
+        near /= frame.without(sets)[0][numbers].view(-1, 1, 1)
+        squares[chunk.positions] = near
+    return squares[:-1]
+
+
+def _squares(rows: Tensor, others: Tensor) -> Tensor:
+    """Squared distances of rows to others, (..., n_rows, n_others)."""
+    products = rows @ others.transpose(-2, -1)
+    lengths = others.square().sum(-1).unsqueeze(-2) + rows.square().sum(-1, keepdim=True)
+    return (lengths - 2 * products).clamp_min_(0)
+
+
+def identity(size: int, like: Tensor) -> Tensor:
+    """Identity matrix of the type and on the device of a tensor."""
+    return torch.eye(size, dtype=like.dtype, device=like.device)

@@ -1,0 +1,201 @@
+"""The paper's boundaries: one matrix per class, trained by autograd on two losses, all classes at once.
+
+The procedure is that of the authors' published code: repository thuiar/TEXTOIR, folder
+``open_intent_detection/methods/EliDecide``.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..._samples.folds import validation_rows
+from ..._samples.samples import Samples
+from ..._torch.shards import Shards
+from ..math.boundaries import Boundaries, Metric, Shapes
+from ..math.geometry import Factors, assigned_norms, class_spheres, nearest_centroid, nearest_other
+from ..math.held_out import BOUNDARY_TOLERANCE, KNOWN, OF_OTHER_CLASS, REAL, SYNTHETIC, HeldOut, best_scale, expected_f1
+from ..math.mixtures import n_synthetic
+from ..math.settings import TrainingSettings
+from .pseudo_open import synthetic_samples
+from .training import BoundaryTrainer, Ellipsoids
+
+#: The released code answers open on the boundary itself, r = Δ. So radii are smaller by four units of single precision.
+OPEN_ON_BOUNDARY = 1 - 2.0**-21
+
+#: Known samples and real open samples.
+Split = tuple[Samples, Tensor]
+
+
+class Fixed(NamedTuple):
+    """Matrices of an earlier training that stay as they are."""
+
+    classes: Tensor  # (n_fixed,) numbers of their classes
+    components: Tensor  # (n_fixed, n_features, n_features)
+
+
+def fit_paper(
+    samples: Samples,
+    real_open: Tensor,
+    settings: TrainingSettings,
+    seed: int,
+    validation: Split,
+    fixed: Fixed | None = None,
+) -> Boundaries:
+    """Train the matrices; parameters as of ``fit_closed_form``, and ``validation`` samples for the stop rule.
+
+    The matrices of different classes do not act on each other in the losses. So those of some classes can be trained
+    while all others are ``fixed``.
+    """
+    learned = train_ellipsoids(samples, real_open, settings, seed, validation, fixed)
+    centroids = learned.centroids
+    return Boundaries(
+        origin=torch.zeros_like(centroids[0]),
+        centroids=centroids,
+        centres=centroids,
+        shapes=Shapes(
+            Metric.euclidean(centroids),
+            centroids,
+            Factors.from_components(learned.components),
+            learned.radii * OPEN_ON_BOUNDARY,
+        ),
+        degenerate=learned.degenerate,
+        held_out=learned.held_out,
+        losses=learned.history.losses,
+        scores=learned.history.scores,
+    )
+
+
+def train_ellipsoids(
+    samples: Samples,
+    real_open: Tensor,
+    settings: TrainingSettings,
+    seed: int,
+    validation: Split,
+    fixed: Fixed | None = None,
+) -> Ellipsoids:
+    """Compute centroids and radii, and train the matrices.
+
+    The processes of a group divide the classes among them. After each epoch all of them get all matrices.
+    """
+    shards, ellipsoids = Shards.of_group(), start_ellipsoids(samples, fixed)
+    ellipsoids.trained = ellipsoids.trained[shards.rank :: shards.n_processes]
+    trainer = BoundaryTrainer(ellipsoids, samples, real_open, settings, np.random.default_rng(seed), shards)
+    validator = PaperValidator(*validation, ellipsoids.centroids, ellipsoids.degenerate)
+    if not validator:  # nothing was held out, or only samples of degenerate classes
+        ellipsoids.history = trainer.run()
+        return ellipsoids
+
+    def validate(synthetic: Tensor | None = None) -> HeldOut:
+        return validator.validate(Factors.from_components(ellipsoids.components), ellipsoids.radii, synthetic)
+
+    best = ellipsoids.components.clone()
+    ellipsoids.history = trainer.run(lambda: known_f1(validate()), lambda: best.copy_(ellipsoids.components))
+    if settings.restore_best:
+        ellipsoids.components = best
+    if settings.recalibrate:
+        synthetic = validation_open(validation[0], ellipsoids.centroids, ellipsoids.degenerate, settings, seed)
+        scale, _ = best_scale(validate(synthetic))
+        ellipsoids.radii = ellipsoids.radii * (scale * (1 + BOUNDARY_TOLERANCE))
+    ellipsoids.held_out = validate().kept(OPEN_ON_BOUNDARY)
+    return ellipsoids
+
+
+def hold_out(samples: Samples, held: np.ndarray, fraction: float, seed: int) -> np.ndarray:
+    """Choose validation samples, (n_samples,) Boolean; groups stay together.
+
+    Parameters
+    ----------
+    samples : Samples
+        Known samples.
+    held : ndarray of shape (n_samples,)
+        1 for validation samples, 0 for training samples, −1 for undecided ones. An undecided sample goes where its
+        block is, to the validation if the block has both.
+    fraction : float
+        Share of each class's undecided samples.
+    seed : int
+    """
+    together = samples.blocks
+    for decided in (1, 0):
+        held = np.where((held < 0) & np.isin(together, together[held == decided]), decided, held)
+    free = np.flatnonzero(held < 0)
+    chosen = held == 1
+    rng = np.random.default_rng([seed, 2])
+    chosen[free] = validation_rows(samples.classes.cpu().numpy()[free], fraction, rng, together[free])
+    return np.asarray(chosen)
+
+
+def hold_out_open(held: np.ndarray, fraction: float, seed: int) -> np.ndarray:
+    """Choose really open samples for the validation, (n_open,) Boolean; ``held`` as of ``hold_out``."""
+    drawn = np.random.default_rng([seed, 3]).random(len(held)) < fraction
+    return np.asarray(np.where(held < 0, drawn, held == 1))
+
+
+class PaperValidator:
+    """Validation samples, known and really open, with everything that does not change while matrices are learned.
+
+    Parameters
+    ----------
+    samples : Samples
+        Known samples.
+    real_open : Tensor of shape (n_open, n_features)
+    centroids : Tensor of shape (n_classes, n_features)
+    degenerate : Tensor of shape (n_classes,)
+        Classes without spread, Boolean. Their samples are left out of the validation.
+    """
+
+    def __init__(self, samples: Samples, real_open: Tensor, centroids: Tensor, degenerate: Tensor) -> None:
+        self.centroids, self.real_open = centroids, real_open
+        self.known = samples.of_classes(~degenerate)
+        rows, classes = self.known.rows, self.known.classes
+        self.assigned, self.real_assigned = nearest_centroid(rows, centroids), nearest_centroid(real_open, centroids)
+        self.others = nearest_other(rows, classes, centroids) if len(centroids) > 1 else None
+
+    def __len__(self) -> int:
+        """Return the number of known validation samples."""
+        return len(self.known)
+
+    def validate(self, shapes: Factors, radii: Tensor, synthetic: Tensor | None = None) -> HeldOut:
+        """Give the relative distances of all samples, and of those of ``synthetic`` classes if there are any."""
+        padded = shapes.padded()
+
+        def scored(kind: int, rows: Tensor, assigned: Tensor, *columns: Any) -> HeldOut:
+            norms = assigned_norms(rows, assigned, self.centroids, padded)
+            return HeldOut.of(len(self.centroids), kind, norms / radii[assigned], assigned, *columns)
+
+        known, own = self.known.rows, (self.known.classes, self.known.weights, self.known.sets)
+        parts = [scored(KNOWN, known, self.assigned, *own)]
+        if self.others is not None:
+            parts.append(scored(OF_OTHER_CLASS, known, self.others, *own))
+        if synthetic is not None:
+            parts.append(scored(SYNTHETIC, synthetic, nearest_centroid(synthetic, self.centroids)))
+        return HeldOut.joined([*parts, scored(REAL, self.real_open, self.real_assigned)])
+
+
+def known_f1(held_out: HeldOut) -> float:
+    """Macro F1 over the known classes of known validation samples: the answer open, from r = Δ on, is an error."""
+    below_1 = np.array([np.nextafter(1.0, 0.0)])
+    return float(expected_f1(held_out.known, below_1)[0])
+
+
+def validation_open(
+    samples: Samples, centroids: Tensor, degenerate: Tensor, settings: TrainingSettings, seed: int
+) -> Tensor:
+    """Draw samples of synthetic classes for validation; their random numbers are independent of the training's."""
+    shaped = samples.of_classes(~degenerate)
+    return synthetic_samples(
+        shaped, centroids, n_synthetic(len(shaped)), settings.alpha, np.random.default_rng([seed, 1])
+    )
+
+
+def start_ellipsoids(samples: Samples, fixed: Fixed | None = None) -> Ellipsoids:
+    """Initialise with centroids, mean radii and identity matrices, which are spheres; some matrices are fixed."""
+    centroids, radii, degenerate = class_spheres(samples)
+    identity = torch.eye(samples.rows.shape[1], device=centroids.device, dtype=centroids.dtype)
+    components = identity.repeat(samples.n_classes, 1, 1)
+    is_trained = torch.ones_like(degenerate)
+    if fixed is not None:
+        components[fixed.classes] = fixed.components
+        is_trained[fixed.classes] = False
+    return Ellipsoids(centroids, radii, components, degenerate, torch.nonzero(is_trained).flatten())

@@ -1,0 +1,342 @@
+"""The fitted ellipsoids as NumPy arrays: how they are stored, saved and scored."""
+
+from collections.abc import Callable, Iterator, Mapping
+from threading import Lock
+from typing import Any, ClassVar, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
+
+from .._core.base import Answers, BoundaryOpenSetClassifier
+from .._core.held_out_scores import KeepsHeldOut
+from .._core.state_rules import (
+    CHANGES,
+    CLASSIFIER,
+    COUNT,
+    HELD_OUT,
+    KEPT,
+    NUMBER,
+    NUMBERS,
+    POSITIVE,
+    Rule,
+    Sizes,
+    check_kept,
+    floats,
+    integers,
+    optional,
+    or_none,
+)
+from .._torch.devices import resolve_device, row_chunks
+from .math.boundaries import Boundaries, Chosen, Metric, Scorer, Shapes, ShapeWeights
+from .math.geometry import Factors
+
+#: Only of the closed form. ``_radius_scale`` and ``_mean_error`` are ``Chosen.scale`` and ``Chosen.error``.
+_MOMENTS = {
+    "_class_counts": optional(floats("n_classes")),
+    "_class_freedoms": optional(floats("n_classes")),
+    "_axis_scatters": optional(floats("n_axes")),
+    "_between": optional(floats("n_metric")),
+    "_stretches": optional(floats("n_metric")),
+    "_off_variance": optional(NUMBER),
+    "_radius_scale": optional(NUMBER),
+    "_mean_error": optional(POSITIVE),
+}
+
+
+class _Prepared(NamedTuple):
+    """A fitted classifier on a device, in one precision."""
+
+    arrays: tuple[Any, ...]  # that the tensors were made of
+    values: NDArray[np.float64]  # radii, scale, and unit off the span
+    scorer: Scorer
+    mean: Tensor  # (n_features,)
+    rest: Tensor | None  # (n_features,) what the mean loses in single precision
+    scale: float
+
+    def is_of(self, arrays: tuple[Any, ...], values: NDArray[np.float64]) -> bool:
+        """Whether the tensors were made of these arrays."""
+        same = all(mine is given for mine, given in zip(self.arrays, arrays, strict=True))
+        return same and np.array_equal(self.values, values)
+
+    def standardize(self, rows: Tensor) -> Tensor:
+        """Subtract the mean, and divide by the scale, as in double precision: a large shift costs nothing."""
+        offsets = rows - self.mean
+        return (offsets if self.rest is None else offsets.sub_(self.rest)).div_(self.scale)
+
+
+#: Arrays that scoring reads; a fit replaces all of them.
+_SCORED = (
+    "_metric_axes",
+    "_metric_products",
+    "_label_directions",
+    "_label_constants",
+    "_axes",
+    "_axis_weights",
+    "_axis_starts",
+    "_residual_weights",
+    "_centers",
+    "_mean",
+)
+#: Not in the estimators, whose state is NumPy only: copies, pickles and saved models have no tensors.
+_PREPARED: WeakKeyDictionary[Any, dict[tuple[torch.device, torch.dtype], _Prepared]] = WeakKeyDictionary()
+_LOCK = Lock()
+
+
+def forget_tensors(classifier: Any) -> None:
+    """Free the tensors of an earlier fit."""
+    with _LOCK:
+        _PREPARED.pop(classifier, None)
+
+
+class StoredShapes(KeepsHeldOut, BoundaryOpenSetClassifier):
+    """Base of the ellipsoid classifier: everything that a fit stores of its boundaries."""
+
+    classes_: NDArray[Any]
+    centroids_: NDArray[np.float64]
+    centers_: NDArray[np.float64]
+    radii_: NDArray[np.float64]
+    scale_: float
+    shrinkage_: float | None
+    _mean: NDArray[np.float64]
+    _centers: NDArray[np.float64]
+    _axes: NDArray[np.float32]
+    _axis_weights: NDArray[np.float64]
+    _axis_starts: NDArray[np.int64]
+    _residual_weights: NDArray[np.float64]
+    _metric_axes: NDArray[np.float32] | None
+    _off_span: float
+    _stretches: NDArray[np.float64]
+    _between: NDArray[np.float64]
+    _off_variance: float
+    _kept: Mapping[str, NDArray[Any]] | None
+    device: str | torch.device
+    #: Fitted attributes, and what each must be to be loaded.
+    _state: ClassVar[dict[str, Rule]] = {
+        **CLASSIFIER,
+        "scale_": POSITIVE,
+        "_mean": floats("n_features"),
+        "centroids_": floats("n_classes", "n_features"),
+        "centers_": floats("n_classes", "n_features"),
+        "radii_": floats("n_classes", least=0),
+        "_centers": floats("n_classes", "n_coordinates"),
+        "_metric_axes": or_none(floats("n_features", "n_metric")),
+        "_metric_products": or_none(floats("n_metric", "n_metric")),
+        "_off_span": NUMBER,
+        "_label_directions": floats("n_classes", "n_coordinates"),
+        "_label_constants": floats("n_classes"),
+        "_axes": floats("n_axes", "n_coordinates"),
+        "_axis_weights": floats("n_axes"),
+        "_axis_starts": integers("n_classes + 1", rises_to="n_axes"),
+        "_residual_weights": floats("n_classes"),
+        "spherical_share_": or_none(NUMBER),
+        "between_share_": or_none(NUMBER),
+        "shrinkage_": or_none(NUMBER),
+        "held_out_scores_": or_none(floats("n_held_out")),
+        "_held_out": HELD_OUT,
+        "n_iter_": COUNT,
+        "loss_curve_": NUMBERS,
+        "validation_scores_": or_none(NUMBERS),
+        "changes_": CHANGES,
+        "_kept": KEPT,
+        **_MOMENTS,
+    }
+
+    def _check_state(self, sizes: Sizes) -> None:
+        """Raise an error for what no rule of ``_state`` says."""
+        if self.held_out_scores_ is not None and (np.diff(self.held_out_scores_) < 0).any():
+            msg = "held_out_scores_ must be in ascending order"
+            raise ValueError(msg)
+        check_kept(self._kept, sizes)
+        n_coordinates = sizes["n_features"]
+        if self._metric_axes is not None:
+            n_coordinates = sizes["n_metric"] + (self._metric_products is not None)
+            missing = sorted(name for name in _MOMENTS if not hasattr(self, name))
+            if missing or self.shrinkage_ is None:
+                msg = f"{(missing or ['shrinkage_'])[0]} is missing"
+                raise ValueError(msg)
+        if n_coordinates != sizes["n_coordinates"]:
+            msg = f"_centers has {sizes['n_coordinates']} coordinates, but must have {n_coordinates}"
+            raise ValueError(msg)
+
+    def _store(self, fitted: Boundaries) -> None:
+        """Store the fitted boundaries as NumPy arrays: public ones in the units of X, others in those of ``scale_``."""
+        forget_tensors(self)
+        shapes, factors = fitted.shapes, fitted.shapes.factors
+        self._mean = self._mean + self.scale_ * _array(fitted.origin)
+        self.centroids_ = self._mean + self.scale_ * _array(fitted.centroids)
+        self.centers_ = self._mean + self.scale_ * _array(fitted.centres)
+        self.radii_ = self.scale_ * _array(shapes.radii)
+        self._centers = _array(shapes.centres)
+        metric = shapes.metric
+        self._metric_axes = None if metric.axes is None else _array(metric.axes, np.float32)
+        self._metric_products = None if metric.products is None else _array(metric.products)
+        self._off_span = metric.off_span
+        self._label_directions, self._label_constants = _array(metric.directions), _array(metric.constants)
+        self._axes = _array(factors.axes, np.float32)
+        self._axis_weights, self._axis_starts = _array(factors.weights), np.array(factors.starts)
+        self._residual_weights = _array(factors.residual)
+        moments = fitted.moments
+        self.spherical_share_: float | None = None
+        self.between_share_: float | None = None
+        self.shrinkage_: float | None = None
+        if moments:
+            self.spherical_share_, self.between_share_, self.shrinkage_ = moments.weights
+            self._class_counts, self._class_freedoms = _array(moments.counts), _array(moments.freedoms)
+            self._axis_scatters, self._between = _array(moments.scatters), _array(moments.between)
+            self._stretches, self._off_variance = _array(moments.stretches), moments.variance_off_span
+        if fitted.chosen:
+            self._radius_scale, self._mean_error = fitted.chosen.scale, fitted.chosen.error
+        self._held_out = self.held_out_scores_ = None
+        if (left := fitted.held_out) is not None:
+            columns = left.assigned, left.classes, left.weights, left.is_open, left.is_synthetic
+            self._keep_held_out(left.margins, *columns)
+            self.held_out_scores_ = np.sort(left.margins[~left.is_open])
+        self.n_iter_ = max(1, len(fitted.losses))
+        self.loss_curve_ = fitted.losses
+        self.validation_scores_ = fitted.scores or None
+
+    def _chosen(self) -> Chosen | None:
+        """Shares and size of the fit; ``None`` if no class has a spread, so that nothing was chosen."""
+        if self.spherical_share_ is None or self.shrinkage_ is None:
+            return None
+        shares = ShapeWeights(self.spherical_share_, self.between_share_, self.shrinkage_)
+        return Chosen(shares, self._radius_scale, self._mean_error)
+
+    def _standardize(self, X: NDArray[Any], dtype: Any) -> Tensor:
+        return torch.from_numpy(((X - self._mean) / self.scale_).astype(dtype, copy=False))
+
+    def _score_assigned(self, X: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
+        return self._answers(X)[:2]
+
+    def _score_all(self, X: NDArray[Any]) -> NDArray[np.floating]:
+        return self._margins(X)[0]
+
+    def _score_checked(self, X: ArrayLike, *, with_norms: bool = False) -> Answers:
+        if (rows := self._read_on_device(X)) is not None:
+            answers = self._answers(rows)
+            if answers.norms is not None and np.isfinite(answers.norms).all():
+                return answers
+        return super()._score_checked(X, with_norms=with_norms)
+
+    def _score_all_checked(self, X: ArrayLike) -> NDArray[np.floating]:
+        return self._decide(X)[0]
+
+    def _decide(self, X: ArrayLike) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
+        if (rows := self._read_on_device(X)) is not None:
+            margins, assigned, norms = self._margins(rows)
+            if np.isfinite(norms).all():
+                return margins, assigned
+        return self._margins(self._validate_scored_data(X))[:2]
+
+    def _read_on_device(self, X: Any) -> Tensor | None:
+        """Give a tensor that is where the classifier scores, without a copy to the host; ``None`` for all other input.
+
+        Its values are not checked: the norms that scoring returns say whether they are finite.
+        """
+        if not isinstance(X, Tensor):
+            return None
+        check_is_fitted(self)
+        device = resolve_device(self.device, fallback=True)
+        is_there = X.device.type == device.type and device.index in (None, X.device.index)
+        is_table = X.layout == torch.strided and X.ndim == 2 and len(X) > 0 and X.shape[1] == self.n_features_in_
+        if not (is_there and is_table and X.is_floating_point()):
+            return None
+        validate_data(self, X, reset=False, skip_check_array=True)  # warns of feature names
+        rows: Tensor = X.detach()
+        return rows if rows.dtype == torch.float64 else rows.float()
+
+    def _answers(self, X: NDArray[Any] | Tensor) -> Answers:
+        """Class and margin of each sample; of a tensor also its norm. All are copied to the host at once."""
+
+        def packed(scorer: Scorer, rows: Tensor) -> Tensor:
+            labels, margins = scorer.assigned(rows)
+            return torch.stack([labels.to(margins.dtype), margins])  # classes are exact up to 2 ** 24
+
+        found = torch.cat([answers for _, answers in self._in_chunks(X, packed, of_all=False)], dim=1).cpu().numpy()
+        return Answers(found[0].astype(np.int64), found[1], found[2] if len(found) > 2 else None)
+
+    def _margins(self, X: NDArray[Any] | Tensor) -> tuple[NDArray[np.floating], NDArray[np.int64], NDArray[Any]]:
+        """Margins of all classes, and the class of each sample; of a tensor also its norm."""
+
+        def packed(scorer: Scorer, rows: Tensor) -> Tensor:
+            labels, margins = scorer.all(rows)
+            return torch.cat([labels.to(margins.dtype).unsqueeze(0), margins.T])
+
+        n_rows, n_classes, dtype = len(X), len(self.classes_), f"f{X.dtype.itemsize}"
+        margins, norms = np.empty((n_rows, n_classes), dtype), np.zeros(n_rows, dtype)
+        assigned = np.empty(n_rows, dtype=np.int64)
+        for chunk, answers in self._in_chunks(X, packed, of_all=True):
+            found = answers.cpu().numpy()
+            assigned[chunk], margins[chunk] = found[0], found[1 : n_classes + 1].T
+            if isinstance(X, Tensor):
+                norms[chunk] = found[-1]
+        return margins, assigned, norms
+
+    def _in_chunks(
+        self, X: NDArray[Any] | Tensor, score: Callable[[Scorer, Tensor], Tensor], *, of_all: bool
+    ) -> Iterator[tuple[slice, Tensor]]:
+        """Score samples in chunks, in the precision of X; of a tensor, the last row of what is found are the norms."""
+        device = X.device if isinstance(X, Tensor) else resolve_device(self.device, fallback=True)
+        with torch.inference_mode():
+            ready = self._prepared(device, torch.float64 if X.dtype.itemsize == 8 else torch.float32)
+            for chunk in row_chunks(len(X), ready.scorer.bytes_per_row(of_all=of_all), device):
+                if isinstance(X, Tensor):
+                    found = score(ready.scorer, ready.standardize(X[chunk]))
+                    yield chunk, torch.cat([found, torch.linalg.vector_norm(X[chunk], dim=1).unsqueeze(0)])
+                else:
+                    # torch warns of read-only memory, and joblib maps large arrays to such memory.
+                    rows = torch.from_numpy(np.require(X[chunk], requirements=["C", "A", "W"])).to(device)
+                    yield chunk, score(ready.scorer, ready.standardize(rows))
+
+    def _prepared(self, device: torch.device, dtype: torch.dtype) -> _Prepared:
+        """Tensors of the fitted arrays, made once for each device and type.
+
+        They are made anew if an array was replaced, and if the radii or the scale have other values. Other arrays are
+        not public; what changes their values in place must replace them.
+        """
+        arrays = tuple(getattr(self, name) for name in _SCORED)
+        values = np.append(self.radii_, [self.scale_, self._off_span])
+        with _LOCK:
+            of_self = _PREPARED.setdefault(self, {})
+            ready = of_self.get((device, dtype))
+        if ready is None or not ready.is_of(arrays, values):
+            ready = self._prepare(arrays, values, device, dtype)
+            with _LOCK:
+                of_self[device, dtype] = ready
+        return ready
+
+    def _prepare(
+        self, arrays: tuple[Any, ...], values: NDArray[np.float64], device: torch.device, dtype: torch.dtype
+    ) -> _Prepared:
+        def on_device(given: NDArray[Any]) -> Tensor:
+            writable = np.require(given, requirements="W")
+            return torch.from_numpy(writable).to(device=device, dtype=dtype)
+
+        def optional(given: NDArray[Any] | None) -> Tensor | None:
+            return None if given is None else on_device(given)
+
+        metric = Metric(
+            optional(self._metric_axes),
+            optional(self._metric_products),
+            self._off_span,
+            on_device(self._label_directions),
+            on_device(self._label_constants),
+        )
+        factors = Factors(
+            on_device(self._axes),
+            on_device(self._axis_weights),
+            self._axis_starts.tolist(),
+            on_device(self._residual_weights),
+        )
+        shapes = Shapes(metric, on_device(self._centers), factors, on_device(self.radii_ / self.scale_))
+        mean = on_device(self._mean)
+        rest = None if dtype == torch.float64 else on_device(self._mean - mean.cpu().numpy())
+        return _Prepared(arrays, values, shapes.scorer(), mean, rest, self.scale_)
+
+
+def _array(values: Tensor, dtype: Any = np.float64) -> NDArray[Any]:
+    return values.cpu().numpy().astype(dtype)

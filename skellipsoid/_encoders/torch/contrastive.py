@@ -1,0 +1,339 @@
+"""Training of features: a linear layer on frozen embeddings, or the whole text model, with the same loop."""
+
+import copy
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from scipy.linalg import orthogonal_procrustes
+from torch import Tensor, nn
+
+from ..._samples.folds import fold_numbers, validation_rows
+from ..._samples.samples import fresh_share
+from ..._torch.devices import seeded_torch
+from ..._torch.shards import Shards
+from ..._torch.training import History, run_epochs, shuffled_batches
+from .layers import LayerHeads
+from .objectives import Learner, Objective, Stage, SupConObjective, TrainingSettings, nearest_mean, shown
+from .rows import FrozenRows, Rows, TokenRows
+
+__all__ = ["ContrastiveSettings", "FrozenRows", "TokenRows", "cross_fit", "start_projection", "train_projection"]
+
+#: Share of warm-up steps, in which the learning rate rises: as in the authors' code.
+WARMUP = 0.1
+#: Number of folds; each fold's features come from a head that was trained without it. Chosen by hand: each costs a
+#: training.
+CROSS_FIT_FOLDS = 3
+#: Weight of the identity in the Procrustes rotation, in units of the mean overlap of a direction; chosen by hand.
+IDENTITY_WEIGHT = 0.1
+#: Largest share of out-of-fold features: heads trained on fewer samples put new samples too far from their class. It
+#: and the next are measured in benchmarks/cross_fit.py.
+CROSS_FIT_MOST = 0.75
+#: Samples per class at which that share is a half. With more samples the head overfits less, and the share falls.
+CROSS_FIT_HALF = 150
+#: Trained texts nearer to their class mean than this, relative to fresh ones and squared, are equal up to rounding.
+LEAST_SPREAD = 1e-6
+
+
+@dataclass(frozen=True)
+class ContrastiveSettings(TrainingSettings):
+    """Parameters of ``SupConTextEncoder``, by the same names."""
+
+    loss: str
+    temperature: float
+    cross_fit: bool
+    shares_batches: ClassVar[bool] = True
+
+    def objective(self, learner: Learner) -> Objective:
+        return SupConObjective(learner, self.loss, self.temperature)
+
+    def holds_out(self, *, tunes: bool) -> bool:
+        return self.early_stopping or (tunes and self.cross_fit)
+
+
+def start_projection(width: int, n_components: int, seed: int) -> nn.Linear:
+    """Initialise the linear layer W, b of eq. 1: the identity, or orthonormal directions if the widths differ."""
+    # skip_init draws nothing from the caller's generator.
+    layer: nn.Linear = nn.utils.skip_init(nn.Linear, width, n_components)  # type: ignore[no-untyped-call]
+    if n_components == width:
+        start = np.eye(width)
+    else:
+        longer, shorter = max(width, n_components), min(width, n_components)
+        start = np.linalg.qr(np.random.default_rng(seed).normal(size=(longer, shorter)))[0]
+        start = start if n_components > width else start.T
+    with torch.no_grad():
+        layer.weight.copy_(torch.from_numpy(start))
+        layer.bias.zero_()
+    return layer
+
+
+def train_projection(
+    rows: Rows,
+    classes: np.ndarray,
+    n_classes: int,
+    projection: nn.Linear | LayerHeads,
+    settings: TrainingSettings,
+    seed: int,
+    blocks: np.ndarray | None = None,
+    n_validation: int = 0,
+) -> History:
+    """Train the linear layer, and the parameters of ``rows``, in place.
+
+    A share of each class's blocks may be held out (``TrainingSettings.holds_out``). With early stopping the weights of
+    the epoch with the best accuracy on these validation texts are kept. The classifier of the objective answers, or
+    without one the nearest class mean of the training texts, without dropout. Of epochs with the same accuracy the
+    first is kept, as in the authors' code: later ones fit the training texts more closely, with no gain on the others.
+
+    Parameters
+    ----------
+    rows : FrozenRows or TokenRows
+    classes : ndarray of shape (n_texts,)
+    n_classes : int
+    projection : torch.nn.Linear or LayerHeads
+        On the device of the rows.
+    settings : TrainingSettings
+        They make the objective: what is minimised.
+    seed : int
+        The caller's random state is not touched.
+    blocks : ndarray of shape (n_texts,), optional
+        Texts with the same number are held out together.
+    n_validation : int
+        The last so many texts are the validation texts, in place of a share of the others.
+    """
+    device = projection.weight.device
+    # A head is trained in seconds: each process of a group trains it alone.
+    shares = settings.shares_batches and isinstance(rows, TokenRows)
+    shards = Shards.of_group() if shares else Shards()
+    with seeded_torch(seed, device), torch.enable_grad():
+        trainer = _Trainer(rows, classes, n_classes, projection, settings, seed, blocks, n_validation, shards)
+        if shards.rank:
+            torch.manual_seed(seed + shards.rank)  # all begin with the same weights, but each has dropout of its own
+        return trainer.run()
+
+
+def cross_fit(
+    embeddings: Tensor,
+    classes: np.ndarray,
+    n_classes: int,
+    final: Tensor,
+    settings: ContrastiveSettings,
+    seed: int,
+    trains: np.ndarray | None = None,
+    blocks: np.ndarray | None = None,
+    validation: tuple[Tensor, np.ndarray] | None = None,
+) -> Tensor:
+    """Features of training samples that are distributed as those of new samples, (n_texts, n_components).
+
+    1. A head is trained without a third of each class's samples, and gives their out-of-fold features.
+    2. Orthogonal Procrustes rotates these features onto those of the final head.
+    3. They are averaged with the final head's features. The more samples a class has, the smaller is their weight.
+
+    A sample without another block in its class keeps the final head's features, and so does a fold that has every
+    sample that trains.
+
+    Parameters
+    ----------
+    embeddings : Tensor of shape (n_texts, width)
+    classes : ndarray of shape (n_texts,)
+    n_classes : int
+    final : Tensor of shape (n_texts, n_components)
+        The final head's features, on the device of ``embeddings``.
+    settings : ContrastiveSettings
+    seed : int
+    trains : ndarray of shape (n_texts,), optional
+        Boolean: samples that heads are trained on; all without it.
+    blocks : ndarray of shape (n_texts,), optional
+        Samples with the same number are in the same fold.
+    validation : tuple of (Tensor, ndarray), optional
+        Embeddings and classes of the validation samples of every head, with early stopping.
+    """
+    trains = np.ones(len(classes), dtype=bool) if trains is None else trains
+    blocks = np.arange(len(classes)) if blocks is None else blocks
+    folds = fold_numbers(classes, blocks, CROSS_FIT_FOLDS, np.random.default_rng(seed))
+    features = final.clone()
+    width, n_components = embeddings.shape[1], final.shape[1]
+    watched, watched_classes = (embeddings[:0], classes[:0]) if validation is None else validation
+    share = min(CROSS_FIT_MOST, CROSS_FIT_HALF / (CROSS_FIT_HALF + trains.sum() / n_classes))
+    for fold in range(CROSS_FIT_FOLDS):
+        learns = trains & (folds != fold)
+        out, rest = (torch.from_numpy(np.flatnonzero(rows)).to(embeddings.device) for rows in (folds == fold, learns))
+        if not (len(out) and len(rest)):
+            continue
+        head = start_projection(width, n_components, seed).to(embeddings.device)
+        train_projection(
+            FrozenRows(torch.cat([embeddings[rest], watched])),
+            np.concatenate([classes[learns], watched_classes]),
+            n_classes,
+            head,
+            replace(settings, verbose=0),
+            seed,
+            blocks[learns],
+            len(watched),
+        )
+        with torch.no_grad():
+            unseen = shown(head(embeddings), settings)
+            # All heads have the same initialisation: directions without a trained difference should not be rotated.
+            overlap = unseen[rest].T @ final[rest]
+            overlap.diagonal().add_(IDENTITY_WEIGHT * len(rest) / n_components)
+            # The rotation nearest to the overlap of two feature matrices rotates one onto the other.
+            turn = orthogonal_procrustes(np.eye(n_components, dtype=np.float32), overlap.cpu().numpy())[0]
+            features[out] += share * (unseen[out] @ torch.from_numpy(turn).to(unseen.device) - final[out])
+    return shown(features, settings)
+
+
+def spread_as_fresh(
+    features: Tensor,
+    classes: np.ndarray,
+    trained: np.ndarray,
+    fresh: Tensor,
+    fresh_classes: np.ndarray,
+    counted: np.ndarray | None = None,
+) -> Tensor:
+    """Features of texts that were trained on, spread about their class mean as those of fresh texts are.
+
+    Trained texts lie nearer to their class mean than new ones. All are moved away from it by one factor, the root of
+    the ratio of both mean squared distances. With few fresh texts it is shrunk towards 1. Other texts are not moved.
+
+    Parameters
+    ----------
+    features : Tensor of shape (n_texts, n_components)
+    classes : ndarray of shape (n_texts,)
+    trained : ndarray of shape (n_texts,)
+        Boolean: texts that were trained on.
+    fresh : Tensor of shape (n_fresh, n_components)
+    fresh_classes : ndarray of shape (n_fresh,)
+    counted : ndarray of shape (n_texts,), optional
+        Boolean: of several copies of a text, those that count.
+    """
+    counts_too = trained if counted is None else trained & counted
+    rows = torch.from_numpy(np.flatnonzero(counts_too)).to(features.device)
+    known, own = features[rows].double(), torch.from_numpy(classes[counts_too]).to(features.device)
+    of_fresh = torch.from_numpy(fresh_classes).to(features.device)
+    n_classes = 1 + int(max(classes.max(), fresh_classes.max(initial=-1)))
+    counts = torch.bincount(own, minlength=n_classes).double()
+    means = known.new_zeros(n_classes, known.shape[1]).index_add_(0, own, known) / counts.clamp_min(1).unsqueeze(1)
+    several, told = counts[own] > 1, counts[of_fresh] > 0
+    if not (several.any() and told.any()):
+        return features
+    # A mean of n texts is nearer to each of them, and farther from others: 1 - 1/n and 1 + 1/n times the variance.
+    offsets = known - means[own]
+    inner = (offsets.square().sum(1) / (1 - 1 / counts[own]))[several].mean()
+    outer = ((fresh.double() - means[of_fresh]).square().sum(1) / (1 + 1 / counts[of_fresh]))[told].mean()
+    if inner <= LEAST_SPREAD * outer:
+        return features
+    factor = (outer / inner) ** (0.5 * fresh_share(int(told.sum())))
+    spread, moved = features.clone(), torch.from_numpy(np.flatnonzero(trained)).to(features.device)
+    centres = means[torch.from_numpy(classes[trained]).to(features.device)]
+    spread[moved] = torch.lerp(centres, features[moved].double(), factor).to(features.dtype)
+    return spread
+
+
+class _Trainer:
+    def __init__(
+        self,
+        rows: Rows,
+        classes: np.ndarray,
+        n_classes: int,
+        projection: nn.Linear | LayerHeads,
+        settings: TrainingSettings,
+        seed: int,
+        blocks: np.ndarray | None,
+        n_validation: int,
+        shards: Shards,
+    ) -> None:
+        self.settings, self.shards, self.rng = settings, shards, np.random.default_rng(seed)
+        held = np.arange(len(classes)) >= len(classes) - n_validation
+        if settings.holds_out(tunes=isinstance(rows, TokenRows)) and not n_validation:
+            held = validation_rows(classes, settings.validation_fraction, self.rng, blocks)
+        self.training, self.held_out = np.flatnonzero(~held), np.flatnonzero(held)
+        self.learner = Learner(rows, projection, classes, n_classes, self.training, settings, self.rng, shards)
+        self.modules: list[nn.Module] = [projection, *rows.modules_to_keep()]
+        self.objective = settings.objective(self.learner)
+        #: Parameters that the features depend on.
+        self.of_features = [*projection.parameters(), *rows.parameters()]
+        self.parameters = [*self.of_features, *self.objective.parameters()]
+        self.stages = [(stage, *self._optimizer(stage)) for stage in self.objective.stages()]
+
+    def _optimizer(self, stage: Stage) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LambdaLR]:
+        rate = self.settings.learning_rate if stage.learning_rate is None else stage.learning_rate
+        optimizer = torch.optim.AdamW(
+            [{"params": self.parameters, "initial_lr": rate}],
+            lr=rate,
+            weight_decay=self.settings.weight_decay,
+            fused=True,
+        )
+        n_steps = 1 if stage.whole else -(-len(self.training) // self.settings.batch_size)
+        return optimizer, _warmup_then_cosine(optimizer, self.settings.max_iter * n_steps)
+
+    def run(self) -> History:
+        best: list[dict[str, Any]] = []
+
+        def keep_best() -> None:
+            best[:] = [copy.deepcopy(module.state_dict()) for module in self.modules]
+
+        with_score = self.settings.early_stopping and len(self.held_out) > 0
+        history = run_epochs(
+            self._run_epoch,
+            max_iter=self.settings.max_iter,
+            # The schedule reduces the rate to 0 at the end: only the validation score may stop it before.
+            n_iter_no_change=self.settings.n_iter_no_change if with_score else self.settings.max_iter,
+            tol=self.settings.tol,
+            score=self._score if with_score else None,
+            loss_breaks_ties=False,
+            keep_best=keep_best if with_score else None,
+            label="encoder",
+            verbose=self.settings.verbose if self.shards.rank == 0 else 0,
+        )
+        for module, state in zip(self.modules, best, strict=False):
+            module.load_state_dict(state)
+        history.held_out = self.held_out
+        return history
+
+    def _run_epoch(self) -> float:
+        """Run all stages; the loss is the sum of theirs, each a mean over texts."""
+        self.objective.start_epoch()
+        losses: list[Tensor] = []
+        shares: list[float] = []
+        n_rows = len(self.training)
+        for stage, optimizer, schedule in self.stages:
+            batches = [np.arange(n_rows)] if stage.whole else None
+            for batch in batches or shuffled_batches(n_rows, self.settings.batch_size, self.rng):
+                losses += self._step(stage, self.training[batch], optimizer)
+                shares += [len(batch) / n_rows] * (len(losses) - len(shares))
+                schedule.step()
+        # Read at the end of the epoch: at each read the host waits for the device.
+        return float(np.dot(shares, torch.stack(losses).cpu().numpy()))
+
+    def _step(self, stage: Stage, batch: np.ndarray, optimizer: torch.optim.Optimizer) -> list[Tensor]:
+        """Step once along the gradients of all parts of the loss; returns the parts, on the device."""
+        optimizer.zero_grad()
+        parts = []
+        for loss in stage.losses(batch):
+            loss.backward()  # type: ignore[no-untyped-call]
+            parts.append(loss.detach())
+        self.shards.sum_gradients(self.of_features)
+        if self.settings.max_grad_norm is not None:
+            nn.utils.clip_grad_norm_(self.parameters, self.settings.max_grad_norm)
+        optimizer.step()
+        return parts
+
+    def _score(self) -> float:
+        """Give the accuracy on the validation texts, of the objective's classifier or of the nearest class mean."""
+        with torch.no_grad():
+            new, truth = self.learner.plain(self.held_out), self.learner.classes_of(self.held_out)
+            scores = self.objective.logits(new)
+            answers = nearest_mean(self.learner, new) if scores is None else scores.argmax(1)
+            return (answers == truth).double().mean().item()
+
+
+def _warmup_then_cosine(optimizer: torch.optim.Optimizer, n_steps: int) -> torch.optim.lr_scheduler.LambdaLR:
+    # Loaded with the text model; the package is imported without it.
+    from transformers import get_cosine_schedule_with_warmup
+
+    # Its first step has a rate of 0 and is skipped. The warm-up may end between two steps.
+    warmup: Any = WARMUP * n_steps + 1
+    schedule: torch.optim.lr_scheduler.LambdaLR = get_cosine_schedule_with_warmup(
+        optimizer, warmup, n_steps + 1, last_epoch=0
+    )
+    return schedule

@@ -1,0 +1,185 @@
+"""What the training of features minimises: settings, what an objective sees of a training, and the contrastive one."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ..._torch.devices import on_device
+from ..._torch.distances import euclidean
+from ..._torch.losses import supervised_contrastive_loss
+from ..._torch.shards import ALONE, Shards
+from .backbone import ACTIVATIONS
+from .layers import LayerHeads
+from .rows import Rows
+
+
+class Stage(NamedTuple):
+    """A part of an epoch with an optimiser of its own."""
+
+    #: Parts of the loss of a batch (row numbers); the gradient of each is added before the next is computed.
+    losses: Callable[[np.ndarray], Iterator[Tensor]]
+    #: ``None`` is that of the settings.
+    learning_rate: float | None = None
+    #: Whether there is one step for all training texts, in place of one for each batch.
+    whole: bool = False
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """Parameters of an encoder that is trained, by the same names."""
+
+    normalize: bool
+    learning_rate: float
+    weight_decay: float
+    batch_size: int
+    max_iter: int
+    early_stopping: bool
+    validation_fraction: float
+    n_iter_no_change: int
+    tol: float
+    verbose: int | bool
+    #: Function after the linear layer, of ``ACTIVATIONS``.
+    activation: ClassVar[str] = "identity"
+    #: Longer gradients are shortened to this length.
+    max_grad_norm: ClassVar[float | None] = None
+    #: Whether the processes of a group share each batch; if not, all train on all of it alike.
+    shares_batches: ClassVar[bool] = False
+
+    def objective(self, learner: "Learner") -> "Objective":
+        """Make what is minimised."""
+        raise NotImplementedError
+
+    def holds_out(self, *, tunes: bool) -> bool:
+        """Whether texts are held out of the training; ``tunes``: of a whole text model."""
+        return self.early_stopping
+
+
+class Learner:
+    """What an objective sees of a training.
+
+    Parameters
+    ----------
+    rows : Rows
+    projection : torch.nn.Linear or LayerHeads
+    classes : ndarray of shape (n_texts,)
+    n_classes : int
+    training : ndarray
+        Numbers of the texts that are trained on.
+    settings : TrainingSettings
+    rng : numpy.random.Generator
+    shards : Shards, optional
+        The part of each batch that this process embeds.
+    """
+
+    def __init__(
+        self,
+        rows: Rows,
+        projection: nn.Linear | LayerHeads,
+        classes: np.ndarray,
+        n_classes: int,
+        training: np.ndarray,
+        settings: TrainingSettings,
+        rng: np.random.Generator,
+        shards: Shards = ALONE,
+    ) -> None:
+        self.rows, self.projection, self.training, self.settings, self.rng = rows, projection, training, settings, rng
+        self.shards = shards
+        self.n_classes, self.device, self.width = n_classes, projection.weight.device, projection.out_features
+        self.codes = classes
+        self._classes = torch.from_numpy(classes).to(self.device)
+
+    def classes_of(self, chosen: np.ndarray) -> Tensor:
+        """Classes of texts, (n_rows,)."""
+        return self._classes[on_device(chosen, self.device)]
+
+    def dropped(self, chosen: np.ndarray, dropout: float = 0.0) -> Tensor:
+        """Features of texts with dropout in the text model, and a share ``dropout`` of the features set to 0."""
+        return shown(self.projection(self.rows.dropped(chosen)), self.settings, dropout)
+
+    def plain(self, chosen: np.ndarray) -> Tensor:
+        """Features of texts, as ``transform`` gives them."""
+        return shown(self.projection(self.rows.plain(chosen)), self.settings)
+
+    def class_means(self) -> tuple[Tensor, Tensor]:
+        """Give the means of the features of all training texts by class, and the number of texts of each."""
+        features, classes = self.plain(self.training), self.classes_of(self.training)
+        members = functional.one_hot(classes, self.n_classes)
+        counts = members.sum(0)
+        # A product: on a GPU ``index_add_`` adds in another order each time.
+        return (members.T.to(features.dtype) @ features) / counts.unsqueeze(1).clamp_min(1), counts
+
+
+class Objective:
+    """What is minimised, by default in one stage of batches.
+
+    Parameters
+    ----------
+    learner : Learner
+    """
+
+    def __init__(self, learner: Learner) -> None:
+        self.learner = learner
+
+    def parameters(self) -> list[nn.Parameter]:
+        """Give the trained parameters that the features do not need."""
+        return []
+
+    def stages(self) -> list[Stage]:
+        """Give the parts of an epoch."""
+        return [Stage(self.losses)]
+
+    def start_epoch(self) -> None:
+        """Compute what holds for a whole epoch."""
+
+    def losses(self, batch: np.ndarray) -> Iterator[Tensor]:
+        """Parts of the loss of a batch."""
+        raise NotImplementedError
+
+    def logits(self, features: Tensor) -> Tensor | None:
+        """Give the logits of features without dropout; ``None`` without a classifier."""
+        return None
+
+
+class SupConObjective(Objective):
+    """The supervised contrastive loss of two dropout views of every text, or the cross-entropy of both."""
+
+    def __init__(self, learner: Learner, loss: str, temperature: float) -> None:
+        super().__init__(learner)
+        self.loss, self.temperature = loss, temperature
+        # The softmax loss needs class weights, which are dropped after training.
+        self.class_weights = nn.Linear(learner.width, learner.n_classes).to(learner.device)
+
+    def parameters(self) -> list[nn.Parameter]:
+        return list(self.class_weights.parameters()) if self.loss == "softmax" else []
+
+    def losses(self, batch: np.ndarray) -> Iterator[Tensor]:
+        learner, shards = self.learner, self.learner.shards
+        own, projection = shards.part(batch), learner.projection
+        views = learner.rows.views(own) if len(own) else projection.weight.new_zeros(0, projection.weight.shape[1])
+        features = shards.gathered(projection(views), batch, n_views=2)
+        classes = learner.classes_of(shards.order(batch, n_views=2))
+        if self.loss == "softmax":
+            yield functional.cross_entropy(self.class_weights(shown(features, learner.settings)), classes)
+        else:
+            yield supervised_contrastive_loss(functional.normalize(features, dim=1), classes, self.temperature)
+
+
+def shown(features: Tensor, settings: TrainingSettings, dropout: float = 0.0) -> Tensor:
+    """Features as an encoder gives them, from the output of its linear layer."""
+    features = ACTIVATIONS[settings.activation]()(features)
+    if dropout:
+        features = functional.dropout(features, dropout)
+    return functional.normalize(features, dim=1) if settings.normalize else features
+
+
+def nearest_mean(learner: Learner, features: Tensor) -> Tensor:
+    """Class of the nearest class mean of the training texts."""
+    means, counts = learner.class_means()
+    found = euclidean(features, means)
+    # A fold may have no text of a class.
+    return found.masked_fill(counts == 0, torch.inf).argmin(1)

@@ -1,0 +1,426 @@
+"""A text model as plain data: a description for JSON, its weights as safetensors, its tokenizer as JSON.
+
+Only classes of transformers, tokenizers and sentence-transformers that are listed here are built, with settings that
+are listed here, and from memory: no file, no address and no name of code in the data is ever followed.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import safetensors.torch
+import torch
+from torch import Tensor, nn
+
+from ..._torch.devices import kept_torch_state
+from ..._torch.imports import without_collection
+from ..._torch.progress import quiet_libraries
+from .tokenizer_rules import check_rules, encode
+
+WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
+#: Names of both files of a stored text model.
+FILES = (WEIGHTS, TOKENIZER)
+#: Settings of a configuration that the features do not depend on; the model is always built in single precision.
+_UNUSED_SETTINGS = {
+    *("_name_or_path", "architectures", "dtype", "finetuning_task", "id2label", "label2id", "prefix", "problem_type"),
+    *("task_specific_params", "tokenizer_class", "torch_dtype", "transformers_version"),
+}
+#: Settings that model classes read although their configuration does not declare them.
+_UNDECLARED_SETTINGS = {
+    *("attention_head_size", "conv_act", "conv_groups", "conv_kernel_size", "embedding_size", "head_dim", "is_causal"),
+    *("norm_rel_ebd", "position_buckets", "share_att_key", "talking_head", "use_bidirectional_attention"),
+}
+#: Settings that could choose code outside of the model's own class.
+_NEVER_SETTINGS = re.compile(
+    r"auto_map|use_kernels|trust_remote_code|\w*(kwargs|args|implementation|_config)|\w*(backbone|remote)\w*"
+)
+#: Models of text alone that consist of layers. Others may hold further models, which they look up by name.
+CLASSES = frozenset(
+    f"{name}Model"
+    for name in (
+        *("Albert", "Bert", "Camembert", "ConvBert", "Deberta", "DebertaV2", "DistilBert", "Electra", "Ernie"),
+        *("EuroBert", "Gemma", "Gemma2", "Gemma3Text", "GPT2", "Llama", "Longformer", "Mistral", "ModernBert"),
+        *("MPNet", "MT5Encoder", "NomicBert", "Qwen2", "Qwen3", "Roberta", "RoFormer", "T5Encoder", "XLMRoberta"),
+        "XLMRobertaXL",
+    )
+)
+_PLAIN_TEXT = re.compile(r"[\w.+ -]{0,100}", re.ASCII)
+#: Names of special tokens, and the settings of a tokenizer that change token ids and are not in its file.
+_TOKENS = {f"{name}_token" for name in ("bos", "eos", "unk", "sep", "pad", "cls", "mask")}
+_TOKENIZER_SETTINGS = {*_TOKENS, "truncation_side", "split_special_tokens"}
+#: Settings that are numbers of layers, of which each has weights.
+_LAYERS = re.compile(r"n_layers?|num_\w*layers|num_hidden_groups|inner_group_num")
+#: The largest number of positions; some models compute a table of them.
+_MOST_POSITIONS = 2**20
+#: A limit of tokens above this stands for none.
+_NO_LIMIT = 2**31
+#: The largest window of attention: Longformer lengthens every text to a multiple of it. Usual is 512.
+_LONGEST_WINDOW = 2048
+#: Short texts that a model must embed before it is given out: of words, of unknown characters, of nothing.
+_PROBES = ("one two", "\ufffd \U0001f600 x", "")
+#: Most tokens of such a text, special ones included.
+_MOST_PROBE_TOKENS = 100
+#: Modules after the transformer. Their settings are those that sentence-transformers itself saves.
+_MODULES = ("Pooling", "Normalize", "Dense", "LayerNorm", "Dropout")
+_ACTIVATIONS = ("Identity", "Tanh", "ReLU", "GELU", "SiLU", "Sigmoid", "LeakyReLU", "ELU", "Softplus")
+_USE_ANOTHER = f"use one of {', '.join(sorted(name.removesuffix('Model') for name in CLASSES))}"
+_KEYS = {"class", "config", "tokenizer", "modules", "limit", "lowers"}
+
+
+class TextModel(nn.Module):
+    """A transformer, its tokenizer, and the modules of sentence-transformers after it.
+
+    Parameters
+    ----------
+    transformer : transformers.PreTrainedModel
+    tokenizer : transformers.PreTrainedTokenizerBase
+    after : sequence of Module
+        Modules that make a vector of a text from those of its tokens; may be empty.
+    limit : int or None
+        Largest number of tokens of a text.
+    lowers : bool
+        Whether texts are converted to lower case first: a setting of sentence-transformers, not of the tokenizer.
+    """
+
+    def __init__(
+        self, transformer: Any, tokenizer: Any, after: Sequence[nn.Module], limit: int | None, *, lowers: bool
+    ) -> None:
+        super().__init__()
+        self.transformer = transformer
+        self.after = nn.ModuleList(after)
+        self.tokenizer, self.limit, self.lowers = tokenizer, limit, lowers
+
+    @classmethod
+    def of(cls, model: Any) -> "TextModel":
+        """Take the parts of a sentence-transformers model that begins with a transformer."""
+        first, *after = model
+        lowers = bool(getattr(first, "do_lower_case", False))
+        limit = model.max_seq_length
+        return cls(
+            first.auto_model, model.tokenizer, after, limit if limit and limit < _NO_LIMIT else None, lowers=lowers
+        )
+
+
+class StoredTextModel(NamedTuple):
+    """A text model as plain data."""
+
+    description: dict[str, Any]  # JSON
+    files: dict[str, bytes]  # by the names of ``FILES``
+
+
+def store(model: TextModel) -> StoredTextModel:
+    """Give a text model as plain data.
+
+    Raises
+    ------
+    TypeError
+        If a part of it cannot be kept without code: a tokenizer in Python, or a module that is not listed here.
+    """
+    transformer, tokenizer = model.transformer, model.tokenizer
+    if type(transformer).__name__ not in CLASSES:
+        msg = f"The text model is a {type(transformer).__name__}, which cannot be saved; {_USE_ANOTHER}."
+        raise TypeError(msg)
+    if not tokenizer.is_fast:
+        msg = (
+            f"The text model has a {type(tokenizer).__name__}, which runs Python code of its own and cannot be saved; "
+            "use a text model whose folder holds a tokenizer.json."
+        )
+        raise TypeError(msg)
+    declared = _declared_settings(type(transformer.config))
+    config = {name: value for name, value in transformer.config.to_dict().items() if name in declared}
+    for name, value in config.items():
+        if not _is_plain(value):
+            msg = f"The text model's setting {name!r} is {value!r}, which cannot be saved; use another text model."
+            raise TypeError(msg)
+    kept: dict[str, Any] = {name: str(token) for name, token in tokenizer.special_tokens_map.items() if name in _TOKENS}
+    kept["truncation_side"] = tokenizer.truncation_side
+    kept["split_special_tokens"] = bool(getattr(tokenizer, "split_special_tokens", False))
+    description = {
+        "class": type(transformer).__name__,
+        "config": config,
+        "tokenizer": kept,
+        "modules": [_described(module) for module in model.after],
+        "limit": model.limit,
+        "lowers": model.lowers,
+    }
+    # JSON turns tuples into lists: what is stored is what is read.
+    description = json.loads(json.dumps(description))
+    seen: set[tuple[int, torch.Size]] = set()
+    weights = {}
+    for name, tensor in model.state_dict().items():
+        place = (tensor.data_ptr(), tensor.shape)
+        if place not in seen:  # a tied weight is stored once
+            weights[name] = tensor.detach().cpu().contiguous()
+        seen.add(place)
+    # The rust tokenizer alone, without the truncation and padding of its last call.
+    rules = json.loads(tokenizer.backend_tokenizer.to_str()) | {"truncation": None, "padding": None}
+    try:
+        check_rules(rules)
+    except ValueError as error:
+        msg = f"The text model's tokenizer cannot be saved, because {error}; use another text model."
+        raise TypeError(msg) from error
+    return StoredTextModel(
+        description, {WEIGHTS: safetensors.torch.save(weights), TOKENIZER: json.dumps(rules).encode()}
+    )
+
+
+@without_collection()
+def restore(stored: StoredTextModel) -> TextModel:
+    """Build a text model from plain data, in evaluation mode and on the CPU.
+
+    Raises
+    ------
+    ValueError
+        If the data hold anything that ``store`` does not write, or if they do not fit together.
+    """
+    description = check_description(stored.description)
+    with quiet_libraries(), kept_torch_state():  # layers draw random weights before the stored ones are set
+        tokenizer = restore_tokenizer(stored)
+        with _explained("its weights"):
+            weights = safetensors.torch.load(stored.files[WEIGHTS])
+        for name, tensor in weights.items():
+            if not name.startswith(("transformer.", "after.")) or tensor.dtype != torch.float32:
+                msg = f"the text model has {name[:80]!r} of {tensor.dtype} among its weights, which save never writes"
+                raise ValueError(msg)
+        transformer = _transformer(description, _below("transformer.", weights))
+        with _explained("its modules"):
+            after = [_module(**module) for module in description["modules"]]
+            nn.ModuleList(after).load_state_dict(_below("after.", weights))
+        model = TextModel(transformer, tokenizer, after, description["limit"], lowers=description["lowers"]).eval()
+        _check_answers(model)
+    return model
+
+
+def restore_tokenizer(stored: StoredTextModel) -> Any:
+    """Build the tokenizer alone."""
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerFast
+
+    settings = check_description(stored.description)["tokenizer"]
+    with _explained("its tokenizer"):
+        rules = json.loads(stored.files[TOKENIZER])
+        check_rules(rules)
+        build: Any = PreTrainedTokenizerFast
+        # Written again: of a name that stands twice, the library would read another value than was checked.
+        return build(
+            tokenizer_object=Tokenizer.from_str(json.dumps(rules)), clean_up_tokenization_spaces=False, **settings
+        )
+
+
+def check_description(description: Any) -> dict[str, Any]:
+    """Return a description in which everything is allowed, as far as can be told without the libraries.
+
+    Raises
+    ------
+    ValueError
+        Otherwise; the message names what is not allowed.
+    """
+    found = _mapping(description, "its description", _KEYS)
+    if missing := sorted(_KEYS - found.keys()):
+        msg = f"the text model has no {missing[0]!r}"
+        raise ValueError(msg)
+    if not (isinstance(found["class"], str) and found["class"] in CLASSES):
+        msg = f"the text model asks for the class {str(found['class'])[:80]!r}; {_USE_ANOTHER}"
+        raise ValueError(msg)
+    for name, value in _mapping(found["config"], "its configuration").items():
+        if _is_never(name):
+            msg = f"the text model's configuration has {name!r}, which save never writes; do not trust this model"
+            raise ValueError(msg)
+        if not _is_plain(value):
+            msg = f"the text model's configuration has {str(value)[:80]!r} as {name!r}, which is no plain setting"
+            raise ValueError(msg)
+    for name, value in _mapping(found["tokenizer"], "its tokenizer", _TOKENIZER_SETTINGS).items():
+        if type(value) is not (bool if name == "split_special_tokens" else str):
+            msg = f"the text model's tokenizer has {str(value)[:80]!r} as {name!r}, which is no string"
+            raise ValueError(msg)
+    if not isinstance(found["modules"], list):
+        msg = "the text model's modules are no list"
+        raise ValueError(msg)
+    for module in found["modules"]:
+        _check_module(module)
+    limit, lowers = found["limit"], found["lowers"]
+    if not (limit is None or (type(limit) is int and 1 <= limit < _NO_LIMIT)) or type(lowers) is not bool:
+        msg = f"the text model's limit is {limit!r} and its lower case {lowers!r}; they must be a number and a Boolean"
+        raise ValueError(msg)
+    return found
+
+
+def _mapping(value: Any, what: str, allowed: set[str] | None = None) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        msg = f"{what} is {str(value)[:80]!r}, but must be a mapping"
+        raise ValueError(msg)
+    unknown = sorted(value.keys() - allowed) if allowed is not None else []
+    if unknown:
+        msg = f"{what} has {unknown[0][:80]!r}, which save never writes; do not trust this model"
+        raise ValueError(msg)
+    return value
+
+
+def _check_module(module: Any) -> None:
+    found = _mapping(module, "a module of the text model", {"name", "settings"})
+    if found.get("name") not in _MODULES:
+        msg = f"the text model asks for the module {str(found.get('name'))[:80]!r}; allowed are {', '.join(_MODULES)}"
+        raise ValueError(msg)
+    for name, value in _mapping(found.get("settings"), "a module of the text model").items():
+        if name == "activation_function" and value not in _ACTIVATIONS:
+            msg = f"the text model asks for the activation {str(value)[:80]!r}; allowed are {', '.join(_ACTIVATIONS)}"
+            raise ValueError(msg)
+        if _is_never(name) or not _is_plain(value):
+            msg = f"a module of the text model has {str(value)[:80]!r} as {name!r}, which is no plain setting"
+            raise ValueError(msg)
+
+
+def _is_never(name: Any) -> bool:
+    """Whether ``save`` never writes a setting of this name."""
+    return not isinstance(name, str) or name in _UNUSED_SETTINGS or bool(_NEVER_SETTINGS.fullmatch(name))
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a setting is a number, a word, or lists and mappings of these; no path, no address."""
+    if isinstance(value, str):
+        return bool(_PLAIN_TEXT.fullmatch(value)) and ".." not in value
+    if value is None or isinstance(value, bool):
+        return True
+    if isinstance(value, int | float):
+        return math.isfinite(value) and abs(value) < 2**63
+    if isinstance(value, Mapping):
+        return all(_is_plain(key) and not _is_never(key) and _is_plain(item) for key, item in value.items())
+    return isinstance(value, list | tuple) and all(map(_is_plain, value))
+
+
+def _declared_settings(kind: Any) -> set[str]:
+    """Names of the settings that a configuration has, but for those that choose code."""
+    return {name for name in (*kind().to_dict(), *_UNDECLARED_SETTINGS) if not _is_never(name)}
+
+
+def _transformer(description: Mapping[str, Any], weights: dict[str, Tensor]) -> Any:
+    """Build the transformer with these weights, every one of which must be there."""
+    import transformers
+
+    kind: Any = getattr(transformers, description["class"], None)
+    if kind is None:
+        msg = f"this version of transformers has no {description['class']}"
+        raise ValueError(msg)
+    settings = dict(description["config"])
+    if (found := settings.pop("model_type", None)) != kind.config_class.model_type:
+        msg = f"the text model is a {description['class']}, but its type is {found!r}"
+        raise ValueError(msg)
+    if unknown := sorted(settings.keys() - _declared_settings(kind.config_class)):
+        msg = f"the text model's configuration has {unknown[0]!r}, which a {description['class']} does not have"
+        raise ValueError(msg)
+    with _explained("its configuration"):
+        config = kind.config_class(**settings)
+    _check_sizes(kind, config, weights)
+    with _explained("its transformer"):
+        # Neither a file nor an address: the weights are given.
+        model, report = kind.from_pretrained(
+            None,
+            config=config,
+            state_dict=weights,
+            dtype=torch.float32,
+            use_safetensors=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+        )
+    wrong = sorted({*report["missing_keys"], *report["unexpected_keys"], *map(str, report["mismatched_keys"])})
+    if wrong:
+        msg = f"the text model's weights do not fit its configuration ({wrong[0]})"
+        raise ValueError(msg)
+    return model
+
+
+def _check_sizes(kind: Any, config: Any, weights: Mapping[str, Tensor]) -> None:
+    """Raise an error if a configuration asks for other layers than there are weights, before memory is taken."""
+    for name, value in config.to_dict().items():
+        if _LAYERS.fullmatch(name) and isinstance(value, int) and value > len(weights):
+            msg = f"the text model has {value} layers ({name}), but {len(weights)} weights"
+            raise ValueError(msg)
+    positions = getattr(config, "max_position_embeddings", None) or 0
+    if not isinstance(positions, int) or positions > _MOST_POSITIONS:
+        msg = f"the text model has {str(positions)[:80]} positions; at most {_MOST_POSITIONS} are allowed"
+        raise ValueError(msg)
+    windows = getattr(config, "attention_window", None)
+    if max([windows] if isinstance(windows, int) else windows or [0]) > _LONGEST_WINDOW:
+        msg = f"the text model's attention_window is {str(windows)[:80]}; at most {_LONGEST_WINDOW} is allowed"
+        raise ValueError(msg)
+    with _explained("its configuration"), torch.device("meta"):
+        shapes = {name: tensor.shape for name, tensor in kind(config).state_dict().items()}
+    for name, tensor in weights.items():
+        if shapes.get(name) != tensor.shape or not np.isfinite(tensor.numpy()).all():
+            msg = f"the text model's weights do not fit its configuration ({name})"
+            raise ValueError(msg)
+
+
+def _check_answers(model: TextModel) -> None:
+    """Raise an error if a model cannot embed short texts."""
+    config, n_rows = model.transformer.config, model.transformer.get_input_embeddings().num_embeddings
+    if max(model.tokenizer.get_vocab().values(), default=0) >= n_rows:
+        msg = f"the text model's tokenizer has {len(model.tokenizer)} tokens, but its transformer {n_rows}"
+        raise ValueError(msg)
+    positions = getattr(config, "max_position_embeddings", None) or 0
+    # Models of relative positions read longer texts.
+    has_table = any(re.search(r"position_embeddings|wpe", name) for name, _ in model.transformer.named_parameters())
+    if has_table and model.limit is not None and positions < model.limit:
+        msg = f"the text model's limit is {model.limit} tokens, but it has {positions} positions"
+        raise ValueError(msg)
+    with _explained("its parts"), torch.inference_mode():
+        for text in _PROBES:
+            ids = torch.tensor(encode(model.tokenizer, [text]), dtype=torch.long)
+            if ids.numel() > _MOST_PROBE_TOKENS:
+                msg = f"the tokenizer makes {ids.numel()} tokens of a text of {len(text)} letters"
+                raise ValueError(msg)
+            if (
+                ids.numel()
+                and not model.transformer(input_ids=ids, attention_mask=ids.new_ones(ids.shape))[0].isfinite().all()
+            ):
+                msg = "an answer is not finite"
+                raise ValueError(msg)
+
+
+def _described(module: nn.Module) -> dict[str, Any]:
+    """Give a module of sentence-transformers as its name and settings."""
+    settings: dict[str, Any] = dict(module.get_config_dict())  # type: ignore[operator]
+    described = {"name": type(module).__name__, "settings": settings}
+    if "activation_function" in settings:
+        # sentence-transformers gives its dotted path.
+        settings["activation_function"] = type(module.activation_function).__name__
+    try:
+        if not type(module).__module__.startswith("sentence_transformers."):
+            msg = f"its module {type(module).__name__} is not of sentence-transformers"
+            raise ValueError(msg)  # noqa: TRY301
+        _check_module(described)
+    except ValueError as error:
+        msg = f"The text model cannot be saved: {error}; use pooling='mean', or another text model."
+        raise TypeError(msg) from error
+    return described
+
+
+def _module(name: str, settings: dict[str, Any]) -> Any:
+    from sentence_transformers.sentence_transformer import modules
+
+    kind = getattr(modules, name)
+    settings = dict(settings)
+    if "activation_function" in settings:
+        settings["activation_function"] = getattr(nn, settings["activation_function"])()
+    return kind(**settings)
+
+
+def _below(prefix: str, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in weights.items() if name.startswith(prefix)}
+
+
+@contextmanager
+def _explained(what: str) -> Iterator[None]:
+    """Whatever the libraries raise over altered data, it is one sentence about the model."""
+    try:
+        yield
+    except (MemoryError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic of the tokenizer's library is no Exception
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
+        msg = f"the text model cannot be built, because {what} cannot be used ({reason})"
+        raise ValueError(msg) from error

@@ -1,0 +1,155 @@
+"""The texts that an encoder is trained on: their labels, their duplicates, and the texts that decide when to stop."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_consistent_length
+from torch.nn import functional
+
+from .._core.labels import as_labels, cast_open_label, check_given, check_same_kind, is_text
+from .._core.texts import check_texts, equal_texts, normalize_text
+from .._core.validation import enumerated, number
+from .._samples.duplicates import find_duplicates, in_order
+from .._samples.samples import joined
+
+
+class ValidationTexts(NamedTuple):
+    """Texts of known classes that are not trained on."""
+
+    texts: list[str]
+    classes: NDArray[np.int64]  # (n_texts,)
+    embeddings: torch.Tensor | None = None  # (n_texts, width), of a frozen model
+
+
+class TrainingTexts(NamedTuple):
+    """The known texts, and which of them are trained on."""
+
+    rows: NDArray[np.int64]  # (n_known,) positions among all texts
+    classes: NDArray[np.int64]  # (n_known,)
+    learns: NDArray[np.bool_]  # (n_known,) texts that are trained on: one of several exact duplicates
+    blocks: NDArray[np.int64]  # (n_known,) texts that are held out together
+    groups: NDArray[np.int64]  # (n_samples,)
+    equal: NDArray[np.int64]  # (n_samples,) texts with the same features
+    validation: ValidationTexts | None = None
+    seed: int = 0  # of the whole fit
+    held: NDArray[np.bool_] | None = None  # (n_known,) texts that the training held out
+
+
+def read_classes(
+    texts: list[str], y: ArrayLike | None, open_label: Any, who: str
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Give the classes, and the class index of each text, −1 for open texts.
+
+    Raises
+    ------
+    ValueError
+        If labels are missing, if there is not one for each text, or if every text is open.
+    """
+    check_given(y, who, ", or finetune='none'" if who.startswith("SupCon") else "")
+    labels = as_labels(y)
+    check_consistent_length(texts, labels)
+    known = labels != cast_open_label(open_label, labels)
+    if not known.any():
+        msg = f"All {len(texts)} texts have the open label {open_label!r}; y needs at least one known class."
+        raise ValueError(msg)
+    names, codes = np.unique(labels[known], return_inverse=True)
+    classes = np.full(len(texts), -1, dtype=np.int64)
+    classes[known] = codes
+    return names, classes
+
+
+def read_validation(
+    X_val: ArrayLike | None, y_val: ArrayLike | None, names: NDArray[Any], open_label: Any, *, reads: bool
+) -> ValidationTexts | None:
+    """Check the validation texts, and drop the open ones; ``None`` if none are given.
+
+    Raises
+    ------
+    ValueError
+        If only one of the two is given, if nothing would read them, if they are no texts with one label each, or if a
+        label is neither a class nor the open label.
+    """
+    if X_val is None and y_val is None:
+        return None
+    if X_val is None or y_val is None:
+        given, missing = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
+        msg = f"{given} is given without {missing}: pass the validation texts and one label for each of them."
+        raise ValueError(msg)
+    if not reads:
+        msg = "X_val is given, but early_stopping=False does not read it; pass early_stopping=True, or leave it out."
+        raise ValueError(msg)
+    texts, labels = check_texts(X_val, "X_val"), as_labels(y_val, "y_val")
+    if len(texts) != len(labels):
+        msg = f"X_val has {len(texts)} texts, but y_val has {len(labels)} labels; pass one label for each text."
+        raise ValueError(msg)
+    check_same_kind(labels, names, "y_val", "y")
+    known = np.flatnonzero(labels != cast_open_label(open_label, labels))
+    unknown = np.setdiff1d(labels[known], names)
+    if len(unknown):
+        msg = (
+            f"y_val holds {enumerated(unknown)}, but its labels must be among the {len(names)} classes of y; drop "
+            f"these texts, or give them the open label {open_label!r}."
+        )
+        raise ValueError(msg)
+    if not len(known):
+        msg = (
+            f"All {len(texts)} texts of X_val have the open label {open_label!r}, but texts of known classes decide "
+            "when to stop; pass some, or leave X_val out."
+        )
+        raise ValueError(msg)
+    return ValidationTexts([texts[i] for i in known], np.searchsorted(names, labels[known]).astype(np.int64))
+
+
+def read_kept_labels(texts: list[str], y: ArrayLike | None) -> NDArray[Any] | None:
+    """Check the labels that are kept with the texts, if there are any."""
+    if y is None:
+        return None
+    labels = as_labels(y)
+    check_consistent_length(texts, labels)
+    return labels.astype(object) if is_text(labels) else labels
+
+
+def find_training_texts(
+    texts: list[str],
+    classes: NDArray[np.int64],
+    groups: NDArray[np.int64] | None,
+    embeddings: torch.Tensor | None,
+    duplicates: str,
+    *,
+    holds_out: bool,
+) -> TrainingTexts:
+    """Find duplicates, and the texts that the encoder is trained on.
+
+    Parameters
+    ----------
+    texts : list of str
+    classes : ndarray of shape (n_samples,)
+        −1 for open texts.
+    groups : ndarray of shape (n_samples,) or None
+        The caller's; ``None``: the duplicates are the groups.
+    embeddings : Tensor of shape (n_samples, width) or None
+        ``None``: near duplicates are not searched.
+    duplicates : {"once", "each", "off"}
+    holds_out : bool
+        Whether validation texts are held out. Copies of one text are then held out together, whatever their labels and
+        ``duplicates``: a validation text that is trained on, too, says nothing.
+    """
+    units = np.arange(len(texts))
+    learns = np.ones(len(texts), dtype=bool)
+    if duplicates != "off":
+        equal = equal_texts(texts, classes)
+        units = equal
+        if embeddings is not None:
+            directions = functional.normalize(embeddings, dim=1).numpy()
+            units = joined(equal, find_duplicates(directions, classes))
+        if duplicates == "once":
+            learns = np.isin(np.arange(len(texts)), np.unique(equal, return_index=True)[1])
+    found = units if groups is None else in_order(groups)
+    known = np.flatnonzero(classes >= 0)
+    blocks = joined(units, found)
+    same = number(zip(texts, blocks.tolist(), strict=True))
+    if holds_out:
+        blocks = joined(number(map(normalize_text, texts)), blocks)
+    return TrainingTexts(known, classes[known], learns[known], blocks[known], found, same)

@@ -1,0 +1,407 @@
+"""Write a fitted classifier or Pipeline as one ONNX graph, completely or not at all."""
+
+import importlib.util
+import shutil
+from datetime import UTC, datetime
+from io import BytesIO
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+from torch.nn import functional
+
+from .._core.base import BoundaryOpenSetClassifier
+from .._core.pipelines import split_estimator
+from .._encoders.text_features import TextFeatures
+from .._encoders.torch.backbone import ACTIVATIONS, TextBackbone
+from .._encoders.torch.stored_text_model import TOKENIZER
+from .._version import __version__
+from ..persistence._folder import Files, explained_failure, manifest_bytes, sha256, to_disk, write_files
+from .heads import CLASSIFIERS, STEPS, Head, Step, head_of, step_of
+from .quantize import answers_of, grown, growth_of, quantized, quiet_onnx, with_affine
+
+#: The names that skellipsoid_runtime reads; a test compares both.
+MANIFEST = "skellipsoid_onnx.json"
+FORMAT, FORMAT_VERSION = "skellipsoid-onnx", 1
+GRAPH, TRAINING_FEATURES = "model.onnx", "training_features.npy"
+#: Text models that were compared at many batch sizes and lengths.
+TEXT_MODELS = ("BertModel", "DistilBertModel", "MPNetModel", "RobertaModel")
+#: Memory of the head for the rows of one run of the graph.
+_HEAD_BYTES = 2**26
+#: Of a graph in one file.
+_MOST_BYTES = 2**31 - 2**20
+_OPSET = 20
+_OUTPUTS = ("label", "nearest_class", "score", "margins", "features")
+#: Texts that the graph must answer as the package does before it is written.
+_PROBES = ["one two", "", "a longer text of eight words or so", "\U0001f600"]
+#: Difference between features, and relative one between scores, of the graph and of the package.
+_TOLERANCE = 1e-3
+#: Rows that are scored at once.
+_AT_ONCE = 64
+
+
+class _Parts(NamedTuple):
+    """What an estimator that can be exported consists of."""
+
+    encoder: TextFeatures | None
+    steps: list[Any]
+    classifier: Any
+
+
+def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False) -> None:
+    """Write a fitted classifier or text Pipeline as one ONNX graph, for machines without torch.
+
+    The graph takes token ids and their mask (or features) and gives, for each sample, the number of the answer, the
+    nearest class, the score, the margins of all classes, and the features that the classifier sees. The package
+    ``skellipsoid-runtime`` answers with the folder; it needs NumPy, onnxruntime and tokenizers alone.
+
+    Parameters
+    ----------
+    estimator : classifier or Pipeline
+        Fitted: an :class:`EllipsoidOpenSetClassifier`, with or without a trainer, or a classifier of
+        :mod:`skellipsoid.baselines` with a closed form (not those that look at neighbours); or a Pipeline of a text
+        encoder of this package whose text model is a BERT, DistilBERT, MPNet or RoBERTa, scikit-learn's
+        ``StandardScaler``, ``Normalizer``, ``PCA`` or ``TruncatedSVD``, and such a classifier. Of a fitted search or
+        :class:`TunedOperatingPointCV` the fitted estimator inside is exported. The operating point is part of the
+        graph.
+    folder : str or Path
+        A new or empty folder. It is complete or not there at all.
+    quantize : bool, default=False
+        Whether the text model computes with 8-bit integers: faster, and a quarter of the size but for the table of
+        words. It needs an encoder that was fitted with ``keep_texts=True``: the distances of the training texts to
+        their class centres are measured with the quantised model. By how much their squares grow, so much the squared
+        radii and the squared held-out distances grow (thresholds of other scores move by the median change).
+
+    Raises
+    ------
+    TypeError
+        If the estimator, a step or the text model cannot be exported. Then nothing is written.
+    ImportError
+        If the packages of the extra ``[onnx]`` are not installed.
+    FileExistsError
+        If the folder is not empty.
+    OSError
+        If the folder cannot be written.
+    sklearn.exceptions.NotFittedError
+        If the estimator is not fitted.
+
+    See Also
+    --------
+    save : Keep a model for this package, with its parameters.
+
+    Notes
+    -----
+    The answers are those of the estimator wherever its score is not within 0.0001 of the limit: a graph rounds
+    otherwise. A classifier alone computes in double precision, so that features far from 0 lose nothing. The warning
+    of samples whose norms are unlike those in training is not part of the graph.
+
+    Examples
+    --------
+    >>> import os, tempfile, numpy as np, skellipsoid
+    >>> X, y = np.array([[0.0], [1.0], [9.0], [10.0]] * 5), [0, 0, 1, 1] * 5
+    >>> clf = skellipsoid.EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as parent:
+    ...     skellipsoid.export_onnx(clf, parent + "/model")
+    ...     sorted(os.listdir(parent + "/model"))
+    ['model.onnx', 'skellipsoid_onnx.json']
+    """
+    parts = _checked(estimator)
+    if quantize and not hasattr(parts.encoder, "training_texts_"):
+        msg = (
+            "quantize=True measures the quantised text model with the training texts, but the estimator keeps none; "
+            "fit its text encoder with keep_texts=True, or export with quantize=False."
+        )
+        raise TypeError(msg)
+    target = Path(folder).resolve()  # the folder itself takes the place of an empty one
+    if target.exists() and (not target.is_dir() or any(target.iterdir())):
+        msg = f"{str(target)!r} exists and is not an empty folder; export into a new folder."
+        raise FileExistsError(msg)
+    _check_packages()
+    files, manifest = _described(parts, quantize=quantize)
+    manifest["sha256"] = {name: sha256(content) for name, content in files.items()}
+    files[MANIFEST] = manifest_bytes(manifest)
+    _write(target, files)
+
+
+def _check_packages() -> None:
+    for name in ("onnx", "onnxscript", "onnxruntime"):
+        if importlib.util.find_spec(name) is None:
+            msg = f"export_onnx needs the package {name}, which is not installed: pip install 'skellipsoid[onnx]'."
+            raise ImportError(msg)
+
+
+def _checked(estimator: Any) -> _Parts:
+    """Take an estimator apart.
+
+    Raises
+    ------
+    TypeError
+        If a part of it has no form in a graph.
+    """
+    steps, classifier = split_estimator(estimator)
+    name = type(classifier).__name__
+    if type(classifier) not in CLASSIFIERS:
+        allowed = ", ".join(cls.__name__ for cls in CLASSIFIERS)
+        msg = f"A {name} cannot be exported, because it has no closed form that a graph can hold; use one of {allowed}."
+        raise TypeError(msg)
+    check_is_fitted(classifier)
+    if getattr(classifier, "logit_estimator_", None) is not None:
+        msg = (
+            f"The {name} takes its logits from a {type(classifier.logit_estimator_).__name__}, which cannot be "
+            "exported; use estimator=None."
+        )
+        raise TypeError(msg)
+    # A class of a user's may compute other features.
+    is_own = bool(steps) and type(steps[0]).__module__.startswith(f"{__package__.partition('.')[0]}.")
+    encoder = steps[0] if is_own and isinstance(steps[0], TextFeatures) else None
+    others = steps[1:] if encoder is not None else steps
+    for step in others:
+        if type(step) not in STEPS:
+            allowed = ", ".join(cls.__name__ for cls in STEPS)
+            msg = (
+                f"A {type(step).__name__} cannot be exported; before the classifier there may be a text encoder of "
+                f"this package, and {allowed}."
+            )
+            raise TypeError(msg)
+        check_is_fitted(step)
+    if encoder is not None:
+        check_is_fitted(encoder)
+        _check_text_model(encoder)
+    return _Parts(encoder, others, classifier)
+
+
+def _check_text_model(encoder: TextFeatures) -> None:
+    transformer: Any = encoder._backbone.transformer
+    found = type(transformer).__name__
+    if found not in TEXT_MODELS:
+        allowed = ", ".join(name.removesuffix("Model") for name in TEXT_MODELS)
+        msg = f"The text model is a {found}, which cannot be exported; use one of {allowed}."
+        raise TypeError(msg)
+    dtypes = {parameter.dtype for parameter in transformer.parameters()}
+    if dtypes != {torch.float32}:
+        msg = (
+            f"The text model has weights of {', '.join(sorted(map(str, dtypes)))}, but only torch.float32 can be "
+            "exported; convert it with .float()."
+        )
+        raise TypeError(msg)
+
+
+class _Graph(nn.Module):
+    """Everything from the inputs to the answers."""
+
+    def __init__(self, parts: _Parts, backbone: TextBackbone | None) -> None:
+        super().__init__()
+        encoder, classifier = parts.encoder, parts.classifier
+        self.dtype = torch.float64 if encoder is None else torch.float32
+        self.steps: list[Step] = [step_of(step, self.dtype) for step in parts.steps]
+        self.head: Head = head_of(classifier, self.dtype)
+        self.open_code = len(classifier.classes_)
+        self.least = torch.from_numpy(classifier.offset_ + classifier.class_offsets_).to(self.dtype)
+        self.encoder: TextFeatures | None = encoder
+        self.backbone = backbone
+        if encoder is not None and backbone is not None:
+            self.text_model: Any = backbone.model.eval()
+            self.text_model.transformer.set_attn_implementation("eager")  # the smallest graph
+            self.linear = [torch.from_numpy(each) for each in (encoder.weight_, encoder.bias_) if each is not None]
+
+    def features(self, inputs: tuple[Tensor, ...]) -> Tensor:
+        """Features of the encoder, or those that are given."""
+        if self.encoder is None or self.backbone is None:
+            return inputs[0]
+        ids, mask = inputs
+        vectors = self.backbone._forward(ids, mask, self.encoder.pooling)
+        if self.linear:
+            vectors = ACTIVATIONS[self.encoder._activation]()(functional.linear(vectors, *self.linear))
+        return functional.normalize(vectors, dim=1) if self.encoder.normalize else vectors
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        """Give the outputs of the graph."""
+        rows = self.features(inputs)
+        for step in self.steps:
+            rows = step(rows)
+        nearest, score, margins = self.head.score(rows)
+        score, margins = score.to(self.dtype), margins.to(self.dtype)
+        label = torch.where(score < self.least[nearest], torch.full_like(nearest, self.open_code), nearest)
+        return label, nearest, score, margins, rows
+
+
+def _traced(graph: _Graph, n_features: int) -> bytes:
+    """Give a graph as ONNX, checked."""
+    import onnx
+
+    inputs: dict[str, Tensor] = {"X": torch.zeros(3, n_features, dtype=graph.dtype)}
+    sizes: dict[int, Any] = {0: torch.export.Dim("rows")}
+    if graph.backbone is not None:
+        inputs = {name: torch.ones(3, 4, dtype=torch.int64) for name in ("input_ids", "attention_mask")}
+        sizes[1] = torch.export.Dim("tokens")
+    with quiet_onnx(), torch.no_grad():
+        program = torch.onnx.export(
+            graph,
+            tuple(inputs.values()),
+            dynamo=True,
+            dynamic_shapes=((sizes,) * len(inputs),),
+            input_names=[*inputs],
+            output_names=list(_OUTPUTS),
+            opset_version=_OPSET,
+            external_data=False,
+            verbose=False,
+        )
+    model: Any = program.model_proto  # type: ignore[union-attr]
+    if (n_bytes := model.ByteSize()) > _MOST_BYTES:
+        msg = (
+            f"The graph takes {n_bytes / 1e9:.1f} GB, but a file of ONNX holds 2 GB; use a smaller text model, or a "
+            "classifier with fewer features."
+        )
+        raise TypeError(msg)
+    onnx.checker.check_model(model, full_check=True)
+    return bytes(model.SerializeToString())
+
+
+def _described(parts: _Parts, *, quantize: bool) -> tuple[Files, dict[str, Any]]:
+    """Files of an exported model, and its manifest but for their hashes."""
+    encoder, steps, classifier = parts
+    backbone = None if encoder is None else encoder._backbone.copy().to(torch.device("cpu"))
+    graph = _Graph(parts, backbone).eval()
+    held_out = getattr(classifier, "held_out_scores_", None)
+    files: Files = {}
+    text = training = None
+    if encoder is None or backbone is None:
+        n_features = int((steps[0] if steps else classifier).n_features_in_)
+        files[GRAPH] = _traced(graph, n_features)
+    else:
+        n_features = int(classifier.n_features_in_)
+        text, files[TOKENIZER] = _tokenizer(encoder)
+        files[GRAPH] = _traced(graph, n_features)
+        _verify(files[GRAPH], backbone, graph)
+        kept = _seen(graph, encoder.training_features_) if hasattr(encoder, "training_texts_") else None
+        if quantize:
+            files[GRAPH], kept, held_out = _recalibrated(files[GRAPH], backbone, graph, parts, held_out)
+        if kept is not None:
+            training, files[TRAINING_FEATURES] = _training_texts(encoder), _npy(kept)
+    manifest = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "skellipsoid_version": __version__,
+        "exported": datetime.now(UTC).isoformat(timespec="seconds"),
+        "quantized": quantize,
+        "answers": _labels(classifier._possible_answers()),
+        "offset": float(classifier.offset_),
+        "class_offsets": classifier.class_offsets_.tolist(),
+        "held_out_scores": None if held_out is None else held_out.tolist(),
+        "n_features": n_features,
+        "rows_at_once": max(1, _HEAD_BYTES // graph.head.bytes_per_row),
+        "text": text,
+        "training_texts": training,
+    }
+    return files, manifest
+
+
+def _tokenizer(encoder: TextFeatures) -> tuple[dict[str, Any], bytes]:
+    """Give the settings of a tokenizer, and its rules."""
+    stored = encoder._backbone.stored()
+    chosen = stored.description["tokenizer"]
+    settings = {
+        "max_length": encoder._backbone.longest,
+        "lowers": encoder._backbone.lowers,
+        "truncation_side": chosen["truncation_side"],
+        "split_special_tokens": chosen["split_special_tokens"],
+        "pad_token_id": encoder._backbone.tokenizer().pad_token_id or 0,
+    }
+    return settings, stored.files[TOKENIZER]
+
+
+def _seen(graph: _Graph, features: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Give what the classifier sees of features of the encoder."""
+    rows = torch.from_numpy(features)
+    for step in graph.steps:
+        rows = step(rows)
+    return np.asarray(rows.numpy())
+
+
+def _scored(graph: _Graph, rows: NDArray[np.float32]) -> NDArray[np.floating]:
+    """Scores of what the classifier sees."""
+    parts = np.array_split(rows, -(-len(rows) // _AT_ONCE))
+    return np.concatenate([graph.head.score(torch.from_numpy(part))[1].numpy() for part in parts])
+
+
+def _verify(content: bytes, backbone: TextBackbone, graph: _Graph) -> None:
+    """Raise an error if a graph answers otherwise than the package, which should not happen."""
+    with torch.no_grad():
+        inputs = [(ids := torch.tensor([tokens]), torch.ones_like(ids)) for tokens in backbone.tokenize(_PROBES)]
+        expected = _seen(graph, torch.cat([graph.features(each) for each in inputs]).numpy())
+    score, features = answers_of(content, backbone, _PROBES)
+    scores = _scored(graph, expected)
+    difference = max(np.abs(features - expected).max(), (np.abs(score - scores) / (1 + np.abs(scores))).max())
+    if not difference <= _TOLERANCE:
+        msg = (
+            f"The graph of this text model differs from the model itself by {difference:.2g}; export a model with "
+            "another text model, and report this one."
+        )
+        raise TypeError(msg)
+
+
+def _recalibrated(
+    content: bytes, backbone: TextBackbone, graph: _Graph, parts: _Parts, held_out: NDArray[np.float64] | None
+) -> tuple[bytes, NDArray[np.float32], NDArray[np.float64] | None]:
+    """Quantise the text model of a graph; gives it with what the classifier sees of the training texts, and scores."""
+    encoder: Any = parts.encoder
+    content = quantized(content, "text_model.transformer")
+    before = _scored(graph, _seen(graph, encoder.training_features_))
+    after, features = answers_of(content, backbone, encoder.training_texts_.tolist())
+    known = np.ones(len(after), dtype=bool)
+    if encoder.training_labels_ is not None:
+        known = np.isin(encoder.training_labels_, parts.classifier.classes_)
+    if not known.any():  # classes were replaced since the fit: all texts show what the integers change
+        known[:] = True
+    before, after = before[known], after[known]
+    if not isinstance(parts.classifier, BoundaryOpenSetClassifier):
+        return with_affine(content, ["score"], 1, -float(np.median(after - before))), features, held_out
+    growth = growth_of(before, after)
+    factor = (1 + growth) ** -0.5  # margins are 1 − distance / radius
+    content = with_affine(content, ["score", "margins"], factor, 1 - factor)
+    return content, features, None if held_out is None else grown(held_out, growth)
+
+
+def _labels(values: NDArray[Any]) -> dict[str, Any]:
+    """Labels as JSON, and the type of their array."""
+    kind = values.dtype.kind
+    name = kind if kind in "OT" else values.dtype.str
+    if kind not in "iufUOTb" or not all(isinstance(value, str | int | float) for value in values.tolist()):
+        msg = f"Labels of the type {values.dtype} cannot be exported; fit with strings or numbers."
+        raise TypeError(msg)
+    return {"values": values.tolist(), "dtype": name}
+
+
+def _training_texts(encoder: Any) -> dict[str, Any]:
+    """Give the training texts that an encoder keeps, and their labels, as JSON."""
+    labels = encoder.training_labels_
+    return {
+        "texts": encoder.training_texts_.tolist(),
+        "labels": None if labels is None else _labels(labels),
+    }
+
+
+def _npy(array: NDArray[Any]) -> bytes:
+    content = BytesIO()
+    np.save(content, array)
+    return content.getvalue()
+
+
+def _write(target: Path, files: Files) -> None:
+    """Write files into a folder beside the target, which then takes its place."""
+    with explained_failure(target, sum(map(len, files.values()))):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        beside = Path(mkdtemp(prefix=f".{target.name}-", dir=target.parent))
+        try:
+            beside.chmod(0o755)
+            write_files(files, beside)
+            to_disk(beside)
+            beside.replace(target)
+        except BaseException:
+            shutil.rmtree(beside, ignore_errors=True)
+            raise

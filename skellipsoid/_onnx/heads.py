@@ -1,0 +1,324 @@
+"""What follows the features, in operators of torch that an ONNX graph has: scaling steps, and every closed form."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.preprocessing import Normalizer, StandardScaler
+from torch import Tensor
+from torch.nn import functional
+
+from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
+from .._ellipsoid.math.tiles import PaddedAxes
+from ..baselines import (
+    ADBClassifier,
+    BallClassifier,
+    CLABClassifier,
+    DOCClassifier,
+    EnergyClassifier,
+    MahalanobisClassifier,
+    MaxLogitClassifier,
+    MOGBClassifier,
+    OpenMaxClassifier,
+    PLDAClassifier,
+    SoftmaxOpenSetClassifier,
+)
+from ..baselines._covariance import SMALLEST_VARIANCE
+from ..baselines._openmax import _LARGEST_EXPONENT
+
+#: Assigned class (n_rows,), its score (n_rows,), and the scores of all classes (n_rows, n_classes).
+Scores = tuple[Tensor, Tensor, Tensor]
+Score = Callable[[Tensor], Scores]
+Step = Callable[[Tensor], Tensor]
+
+
+class Head(NamedTuple):
+    """What follows the features."""
+
+    score: Score
+    bytes_per_row: int  # memory that it takes for each row, about
+
+
+def step_of(step: Any, dtype: torch.dtype) -> Step:
+    """Give a fitted transformer of features as a function of tensors."""
+
+    def given(values: Any) -> Tensor:
+        return torch.as_tensor(np.asarray(values), dtype=dtype)
+
+    return _STEPS[type(step)](step, given)
+
+
+def head_of(classifier: Any, dtype: torch.dtype) -> Head:
+    """Give a fitted classifier as a function of tensors of a type."""
+    return _HEADS[type(classifier)](classifier, dtype)
+
+
+def _scaler(step: StandardScaler, given: Callable[[Any], Tensor]) -> Step:
+    shift = given(step.mean_ if step.with_mean else 0.0)
+    scale = given(step.scale_ if step.with_std else 1.0)
+    return lambda rows: (rows - shift) / scale
+
+
+def _normalizer(step: Normalizer, given: Callable[[Any], Tensor]) -> Step:
+    order = {"l1": 1.0, "l2": 2.0, "max": float("inf")}[step.norm]
+
+    # scikit-learn takes shorter rows for zeros.
+    return lambda rows: _of_length_1(rows, order, 10 * torch.finfo(rows.dtype).eps)
+
+
+def _of_length_1(rows: Tensor, order: float, least: float = 0.0) -> Tensor:
+    lengths = torch.linalg.vector_norm(rows, order, dim=1, keepdim=True)
+    return rows / torch.where(lengths > least, lengths, torch.ones_like(lengths))
+
+
+def _pca(step: PCA, given: Callable[[Any], Tensor]) -> Step:
+    mean, axes = given(step.mean_), step.components_
+    if step.whiten:
+        spreads = np.sqrt(step.explained_variance_)
+        axes = axes / np.maximum(spreads, np.finfo(spreads.dtype).eps)[:, np.newaxis]
+    components = given(axes)
+    return lambda rows: (rows - mean) @ components.T
+
+
+def _svd(step: TruncatedSVD, given: Callable[[Any], Tensor]) -> Step:
+    components = given(step.components_)
+    return lambda rows: rows @ components.T
+
+
+_STEPS: dict[type, Callable[[Any, Callable[[Any], Tensor]], Step]] = {
+    StandardScaler: _scaler,
+    Normalizer: _normalizer,
+    PCA: _pca,
+    TruncatedSVD: _svd,
+}
+
+
+def _pick(values: Tensor, labels: Tensor) -> Tensor:
+    """Take an entry of each row."""
+    return values.gather(1, labels.unsqueeze(1)).squeeze(1)
+
+
+def _best(by_class: Tensor) -> Scores:
+    labels = by_class.argmax(1)
+    return labels, _pick(by_class, labels), by_class
+
+
+def _ellipsoids(classifier: EllipsoidOpenSetClassifier, dtype: torch.dtype) -> Head:
+    # Tensors of its own: those that scoring keeps are of inference mode, which an export cannot trace.
+    ready = classifier._prepare((), np.empty(0), torch.device("cpu"), dtype)
+
+    def score(rows: Tensor) -> Scores:
+        labels, margins = ready.scorer.all(ready.standardize(rows))
+        return labels, _pick(margins, labels), margins
+
+    return Head(score, ready.scorer.bytes_per_row(of_all=True))
+
+
+def _in_double(
+    formula: Callable[[Any, Callable[[Any], Tensor]], tuple[Score, int]],
+) -> Callable[[Any, torch.dtype], Head]:
+    """Make the head of a method that scores in double precision; the formula also names its numbers per row."""
+
+    def head(classifier: Any, dtype: torch.dtype) -> Head:
+        found, numbers = formula(classifier, lambda values: torch.as_tensor(np.asarray(values), dtype=torch.float64))
+        # The margins of OpenMax hold the threshold already.
+        has_threshold = hasattr(classifier, "threshold_") and not isinstance(classifier, OpenMaxClassifier)
+        # A tensor: numbers of Python become single precision in a graph.
+        threshold = torch.tensor(classifier.threshold_ if has_threshold else 0.0, dtype=torch.float64)
+
+        def score(rows: Tensor) -> Scores:
+            labels, knownness, by_class = found(rows.double())
+            return labels, knownness - threshold, by_class
+
+        return Head(score, 8 * max(1, numbers))  # of one class PLDA has no axes
+
+    return head
+
+
+def _distances(rows: Tensor, centres: Tensor) -> Tensor:
+    found: Tensor = torch.linalg.vector_norm(rows.unsqueeze(1) - centres, dim=2)
+    return found
+
+
+def _balls(classifier: Any, given: Callable[[Any], Tensor]) -> tuple[Score, int]:
+    centroids, radii = given(classifier.centroids_), given(classifier.radii_)
+    of_unit_length = isinstance(classifier, CLABClassifier) and classifier.normalize
+
+    def score(rows: Tensor) -> Scores:
+        if of_unit_length:  # twice, or the squares of very short rows are 0
+            rows = _of_length_1(_of_length_1(rows, float("inf")), 2.0)
+        distances = _distances(rows, centroids)
+        margins = 1 - distances / radii
+        labels = distances.argmin(1)
+        return labels, _pick(margins, labels), margins
+
+    return score, 2 * centroids.numel()
+
+
+def _granular_balls(classifier: MOGBClassifier, given: Callable[[Any], Tensor]) -> tuple[Score, int]:
+    means, smallest = given(classifier._means), classifier._smallest
+    n_balls = len(classifier.centers_)
+    if not n_balls:
+        return lambda rows: _best(-1 - _distances(rows, means) / smallest), 2 * means.numel()
+    centres, radii = given(classifier.centers_), given(classifier.radii_)
+    classes = torch.from_numpy(classifier.ball_classes_)
+    own = [np.flatnonzero(classifier.ball_classes_ == k) for k in range(len(means))]
+    # Of each class as many balls as the largest number; missing ones are infinitely far.
+    members = np.full((len(means), max(map(len, own))), n_balls)
+    for k, found in enumerate(own):
+        members[k, : len(found)] = found
+    places, is_missing = torch.from_numpy(members), torch.tensor([not len(found) for found in own])
+
+    def score(rows: Tensor) -> Scores:
+        distances = _distances(rows, centres)
+        ratios = functional.pad(1 - distances / radii, (0, 1))
+        by_class = functional.pad(distances, (0, 1), value=float("inf"))[:, places]  # (n_rows, n_classes, most)
+        nearest = by_class.argmin(2)
+        balls = places.unsqueeze(0).expand(nearest.shape[0], -1, -1).gather(2, nearest.unsqueeze(2)).squeeze(2)
+        margins = torch.where(is_missing, -1 - _distances(rows, means) / smallest, ratios.gather(1, balls))
+        ball = distances.argmin(1)
+        return classes[ball], _pick(ratios, ball), margins
+
+    return score, 2 * (centres.numel() + means.numel()) + 2 * places.numel()
+
+
+def _mahalanobis(classifier: MahalanobisClassifier, given: Callable[[Any], Tensor]) -> tuple[Score, int]:
+    whitener = given(classifier._whitener)
+    centres = given(classifier.centroids_ @ classifier._whitener)
+    n_classes, n_features = centres.shape
+    if classifier.covariance != "class":
+
+        def score(rows: Tensor) -> Scores:
+            by_class = -(rows @ whitener - centres.unsqueeze(1)).square().sum(2).T
+            if classifier.covariance == "relative":
+                by_class = by_class + ((rows - mean) @ all_whitener).square().sum(1, keepdim=True)
+            return _best(by_class)
+
+        if classifier.covariance == "relative":
+            mean, all_whitener = given(classifier._mean), given(classifier._all_whitener)
+        return score, 2 * centres.numel()
+    variances, starts = classifier._axis_variances, classifier._axis_starts
+    weights = given(np.column_stack([1 / variances, np.ones(len(variances))]))
+    padded = PaddedAxes.of(given(classifier._axes), weights, starts.tolist())
+    order = torch.cat(padded.members).argsort()
+    residual = max(classifier.pooling, SMALLEST_VARIANCE)
+    n_rest = n_features - np.diff(starts)
+    logs = np.add.reduceat(np.append(np.log(variances), 0.0), starts[:-1]) * (np.diff(starts) > 0)
+    log_det = given(classifier._log_det + logs + n_rest * np.log(residual))
+    has_rest = torch.from_numpy(n_rest > 0).unsqueeze(1)
+
+    def log_density(rows: Tensor) -> Scores:
+        offsets = rows @ whitener - centres.unsqueeze(1)  # (n_classes, n_rows, n_features)
+        sums = [
+            torch.bmm(offsets[own], bucket.axes.transpose(1, 2)).square() @ bucket.weights
+            for bucket, own in zip(padded.buckets, padded.members, strict=True)
+        ]
+        own_sums = torch.cat(sums)[order]
+        off = (offsets.square().sum(2) - own_sums[..., 1]).clamp_min(0) / residual
+        squares = own_sums[..., 0] + torch.where(has_rest, off, torch.zeros_like(off))
+        return _best(-0.5 * (squares.T + log_det))
+
+    return log_density, 3 * centres.numel() + 2 * n_classes * int(np.diff(starts).max())
+
+
+def _plda(classifier: PLDAClassifier, given: Callable[[Any], Tensor]) -> tuple[Score, int]:
+    between, counts = classifier.between_variances_, classifier._counts[:, np.newaxis]
+    known = counts * between
+    variances = 1 + between / (1 + known)  # (n_classes, n_axes)
+    centres = given((classifier.centroids_ - classifier._mean) @ classifier._axes * known / (1 + known))
+    inverse, log_det = given(1 / variances), given(np.log(variances).sum(axis=1))
+    unseen, shift = given(1 / (1 + between)), given(np.log1p(between).sum())
+    mean, axes = given(classifier._mean), given(classifier._axes)
+
+    def score(rows: Tensor) -> Scores:
+        along = (rows - mean) @ axes
+        squares = ((along.unsqueeze(1) - centres).square() * inverse).sum(2)
+        of_unseen = (along.square() * unseen).sum(1, keepdim=True) + shift
+        return _best(0.5 * (of_unseen - squares - log_det))
+
+    return score, 3 * centres.numel()
+
+
+def _logits(classifier: Any, given: Callable[[Any], Tensor]) -> tuple[Score, int]:
+    mean, coef, intercept = given(classifier._mean), given(classifier.coef_), given(classifier.intercept_)
+    from_logits = _FROM_LOGITS[type(classifier)](classifier, given)
+    n_classes = len(intercept)
+    numbers = n_classes * (n_classes + 8) if isinstance(classifier, OpenMaxClassifier) else 8 * n_classes
+    return lambda rows: from_logits((rows - mean) @ coef.T + intercept), numbers + coef.shape[1]
+
+
+def _centred(logits: Tensor) -> Tensor:
+    return logits - logits.mean(1, keepdim=True)
+
+
+def _energy(classifier: EnergyClassifier, given: Callable[[Any], Tensor]) -> Score:
+    def score(logits: Tensor) -> Scores:
+        by_class = _centred(logits)
+        energies = classifier.temperature * torch.logsumexp(by_class / classifier.temperature, dim=1)
+        return by_class.argmax(1), energies, by_class
+
+    return score
+
+
+def _doc(classifier: DOCClassifier, given: Callable[[Any], Tensor]) -> Score:
+    thresholds = given(classifier.thresholds_)
+
+    def score(logits: Tensor) -> Scores:
+        labels, by_class = logits.argmax(1), torch.sigmoid(logits)
+        return labels, _pick(by_class, labels) - thresholds[labels], by_class
+
+    return score
+
+
+def _softmax(classifier: SoftmaxOpenSetClassifier, given: Callable[[Any], Tensor]) -> Score:
+    def score(logits: Tensor) -> Scores:
+        labels, by_class = logits.argmax(1), torch.softmax(logits, dim=1)
+        return labels, _pick(by_class, labels), by_class
+
+    return score
+
+
+def _openmax(classifier: OpenMaxClassifier, given: Callable[[Any], Tensor]) -> Score:
+    means, locations = given(classifier.mean_logits_), given(classifier.tail_locations_)
+    is_step = given(classifier.tail_scales_) == 0
+    scales = given(np.where(classifier.tail_scales_ == 0, 1.0, classifier.tail_scales_))
+    steps = given(locations + 1e-9 * locations.clamp_min(1.0))
+    n_ranked = min(classifier.n_ranked, len(means))
+
+    def score(logits: Tensor) -> Scores:
+        activations = _centred(logits)
+        unknown = torch.zeros_like(activations[:, :1]) - float("inf")
+        if classifier.tail_size:
+            distances = _distances(activations, means)
+            tails = 1 - torch.exp(-torch.exp(((distances - locations) / scales).clamp_max(_LARGEST_EXPONENT)))
+            outlying = torch.where(is_step, (distances > steps).double(), tails)
+            ranks = activations.argsort(dim=1, descending=True).argsort(dim=1)
+            taken = (n_ranked - ranks).clamp_min(0) / n_ranked * outlying
+            unknown = (activations * taken).sum(1, keepdim=True)
+            activations = activations * (1 - taken)
+        shares = torch.softmax(torch.cat([unknown, activations], dim=1), dim=1)
+        labels, best, by_class = _best(shares[:, 1:])
+        return labels, best - (1 - by_class.sum(1)).clamp_min(classifier.threshold_), by_class
+
+    return score
+
+
+_FROM_LOGITS: dict[type, Callable[[Any, Callable[[Any], Tensor]], Score]] = {
+    DOCClassifier: _doc,
+    EnergyClassifier: _energy,
+    OpenMaxClassifier: _openmax,
+    MaxLogitClassifier: lambda classifier, given: lambda logits: _best(_centred(logits)),
+    SoftmaxOpenSetClassifier: _softmax,
+}
+_HEADS: dict[type, Callable[[Any, torch.dtype], Head]] = {
+    EllipsoidOpenSetClassifier: _ellipsoids,
+    **dict.fromkeys((ADBClassifier, BallClassifier, CLABClassifier), _in_double(_balls)),
+    MOGBClassifier: _in_double(_granular_balls),
+    MahalanobisClassifier: _in_double(_mahalanobis),
+    PLDAClassifier: _in_double(_plda),
+    **dict.fromkeys(_FROM_LOGITS, _in_double(_logits)),
+}
+#: Steps between the text encoder and the classifier, and classifiers, that a graph can hold.
+STEPS, CLASSIFIERS = tuple(_STEPS), tuple(_HEADS)

@@ -1,0 +1,4 @@
+"""Training samples before a fit.
+
+``samples`` (weights, groups, outliers), ``moments``, ``duplicates`` (exact and near copies) and ``folds``.
+"""

@@ -1,0 +1,465 @@
+"""Classes come and go: the result is that of a fit on the same samples, with shares and size given.
+
+The judge is ``fit`` itself on the union, whose choices are replaced by those of the classifier that was changed. So
+standardisation, duplicates, outliers and weights are computed anew there.
+"""
+
+import copy
+import pickle
+from functools import partial
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
+import skellipsoid
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier
+from skellipsoid._ellipsoid import kept_samples as shell
+from skellipsoid._ellipsoid.math.boundaries import Chosen, ShapeWeights
+
+
+def classifier(**parameters):
+    """Keep the samples of a fit."""
+    return EllipsoidOpenSetClassifier(random_state=0, **parameters)
+
+
+def literal_fit(chosen_by, *data, monkeypatch, **parameters):
+    """Fit with the shares and the size of another classifier; all else is computed as in any fit."""
+    weights = ShapeWeights(chosen_by.spherical_share_, chosen_by.between_share_, chosen_by.shrinkage_)
+    given = Chosen(weights, chosen_by._radius_scale, chosen_by._mean_error)
+    with monkeypatch.context() as patch:
+        engine = shell.fit_closed_form
+        patch.setattr(shell, "fit_closed_form", lambda *args: partial(engine, given=given)(*args[:4]))
+        return classifier(**parameters).fit(*data)
+
+
+def assert_same_model(found, wanted, X, *, rtol=2e-4):
+    """Compare all that a model answers, and the scores that it keeps."""
+    np.testing.assert_array_equal(found.classes_, wanted.classes_)
+    np.testing.assert_allclose(found.class_margins(X), wanted.class_margins(X), rtol=rtol, atol=rtol)
+    np.testing.assert_array_equal(found.predict(X), wanted.predict(X))
+    np.testing.assert_allclose(found.held_out_scores_, wanted.held_out_scores_, rtol=rtol, atol=rtol)
+    np.testing.assert_allclose(found.known_p_value(X), wanted.known_p_value(X), atol=2 / len(wanted.held_out_scores_))
+    for name in ("radii_", "centroids_", "centers_"):
+        np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), rtol=rtol, atol=rtol * wanted.scale_)
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_a_default_classifier_changes_until_it_is_saved_without_its_samples(is_saved, tmp_path):
+    X, y = digits()
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[y < 8], y[y < 8])
+    if is_saved:
+        skellipsoid.save(clf, tmp_path / "own")
+        clf = skellipsoid.load(tmp_path / "own")
+    assert clf.add_classes(X[y == 8], y[y == 8]).classes_.tolist() == [*range(9)]
+    skellipsoid.save(clf.set_params(keep_samples=False), tmp_path / "given")
+    given = skellipsoid.load(tmp_path / "given")
+    np.testing.assert_array_equal(given.score_samples(X), clf.score_samples(X))
+    with pytest.raises(ValueError, match="has not kept its training samples"):
+        given.add_classes(X[y == 8], y[y == 8])
+    assert clf.add_classes(X[y == 8], y[y == 8]).classes_.tolist() == [*range(9)]  # of the one in memory none is lost
+
+
+def digits():
+    """1,797 images of 64 pixels."""
+    X, y = load_digits(return_X_y=True)
+    return X.astype(np.float64), y
+
+
+def wide(n_classes=8, n_samples=12, n_features=200):
+    """More features than samples."""
+    rng = np.random.default_rng(0)
+    means = rng.normal(size=(n_classes, n_features)) * 0.6
+    y = np.repeat(np.arange(n_classes), n_samples)
+    return means[y] + rng.normal(size=(len(y), n_features)), y
+
+
+def texts_like():
+    """Unit-length features with a degenerate class and copies."""
+    X, y = wide(10, 20, 40)
+    X /= np.linalg.norm(X, axis=1, keepdims=True)
+    X[y == 9] = X[y == 9][0]
+    copies = np.flatnonzero(y < 4)[::3]
+    return np.concatenate([X, X[copies]]), np.append(y, y[copies])
+
+
+SETS = {"digits": digits, "wide": wide, "copies and a degenerate class": texts_like}
+
+
+@pytest.fixture(params=SETS, name="data")
+def fixture_data(request):
+    """Sets of data, each with the numbers of its classes."""
+    X, y = SETS[request.param]()
+    return X, y, np.unique(y)
+
+
+@pytest.mark.filterwarnings("ignore:Classes without spread", "ignore:.*of .* classes have fewer than")
+class TestEqualToAFit:
+    """Each change gives what a fit on the same samples gives."""
+
+    def test_add(self, data, monkeypatch):
+        X, y, names = data
+        new = np.isin(y, names[-2:])
+        old = classifier().fit(X[~new], y[~new])
+        wanted = literal_fit(old, X, y, monkeypatch=monkeypatch)
+        assert_same_model(old.add_classes(X[new], y[new]), wanted, X)
+
+    def test_remove(self, data, monkeypatch):
+        X, y, names = data
+        gone = np.isin(y, names[[1, 3]])
+        old = classifier().fit(X, y)
+        wanted = literal_fit(old, X[~gone], y[~gone], monkeypatch=monkeypatch)
+        assert_same_model(old.remove_classes(names[[3, 1]]), wanted, X)
+
+    def test_update(self, data, monkeypatch):
+        X, y, names = data
+        more = np.isin(y, names[:3]) & (np.arange(len(y)) % 3 == 0)
+        old = classifier().fit(X[~more], y[~more])
+        wanted = literal_fit(old, X, y, monkeypatch=monkeypatch)
+        assert_same_model(old.update_classes(X[more], y[more]), wanted, X)
+
+    def test_merge(self, data, monkeypatch):
+        X, y, names = data
+        old = classifier().fit(X, y)
+        merged = np.where(np.isin(y, names[:2]), 77, y)
+        wanted = literal_fit(old, X, merged, monkeypatch=monkeypatch)
+        assert_same_model(old.merge_classes({77: names[:2]}), wanted, X)
+
+    def test_groups(self, monkeypatch):
+        X, y = digits()
+        groups = np.arange(len(y)) // 7
+        new = y >= 8
+        old = classifier().fit(X[~new], y[~new], groups=groups[~new])
+        found = old.add_classes(X[new], y[new], groups=groups[new])
+        wanted = classifier()
+        groups = groups + np.where(new, 1000, 0)
+        with monkeypatch.context() as patch:
+            given = Chosen(
+                ShapeWeights(old.spherical_share_, old.between_share_, old.shrinkage_),
+                old._radius_scale,
+                old._mean_error,
+            )
+            engine = shell.fit_closed_form
+            patch.setattr(shell, "fit_closed_form", lambda *args: engine(*args[:4], given))
+            wanted.fit(X, y, groups=groups)
+        assert_same_model(found, wanted, X[::5])
+
+    def test_weights(self, monkeypatch):
+        X, y = digits()
+        weights = np.random.default_rng(0).integers(1, 4, len(y)).astype(float)
+        new = y >= 8
+        old = classifier().fit(X[~new], y[~new], weights[~new])
+        # A new sample has the mean weight of the old ones.
+        weights[new] = weights[~new].mean()
+        wanted = literal_fit(old, X, y, weights, monkeypatch=monkeypatch)
+        assert_same_model(old.add_classes(X[new], y[new]), wanted, X[::5])
+
+    def test_real_open_samples(self, monkeypatch):
+        X, y = digits()
+        labels = np.where(y == 9, -1, y)
+        later = (y == 8) | ((y == 9) & (np.arange(len(y)) % 2 == 0))
+        old = classifier().fit(X[~later], labels[~later])
+        wanted = literal_fit(old, X, labels, monkeypatch=monkeypatch)
+        found = old.add_classes(X[later], labels[later])
+        assert_same_model(found, wanted, X[::5])
+        assert found.held_out_.is_open.sum() == wanted.held_out_.is_open.sum()
+
+    @pytest.mark.parametrize("duplicates", ["once", "each", "off"])
+    def test_copies_across_calls(self, duplicates, monkeypatch):
+        X, y = wide(6, 30, 20)
+        again = np.flatnonzero(y < 2)
+        old = classifier(duplicates=duplicates).fit(X, y)
+        wanted = literal_fit(
+            old, np.concatenate([X, X[again]]), np.append(y, y[again]), monkeypatch=monkeypatch, duplicates=duplicates
+        )
+        assert_same_model(old.update_classes(X[again], y[again]), wanted, X)
+
+    def test_copies_say_nothing_new(self):
+        X, y = wide(6, 30, 20)
+        old = classifier().fit(X, y)
+        again = old.update_classes(X, y)
+        np.testing.assert_allclose(again.score_samples(X), old.score_samples(X), rtol=1e-5)
+
+    def test_a_feature_that_was_constant(self, monkeypatch):
+        X, y = digits()
+        X[y < 8, 5] = 3.0
+        X[y >= 8, 5] += np.arange((y >= 8).sum()) % 7
+        old = classifier().fit(X[y < 8], y[y < 8])
+        found = old.add_classes(X[y >= 8], y[y >= 8])
+        assert_same_model(found, literal_fit(old, X, y, monkeypatch=monkeypatch), X[::5])
+        back = found.remove_classes([8, 9])
+        np.testing.assert_allclose(back.score_samples(X[::5]), old.score_samples(X[::5]), rtol=1e-4, atol=1e-5)
+
+    def test_from_three_classes_to_five_and_back(self):
+        X, y = digits()
+        old = classifier().fit(X[y < 3], y[y < 3])
+        more = old.add_classes(X[(y > 2) & (y < 5)], y[(y > 2) & (y < 5)])
+        back = more.remove_classes([3, 4])
+        np.testing.assert_allclose(back.score_samples(X[::5]), old.score_samples(X[::5]), rtol=1e-5)
+
+    def test_refresh_is_a_fit(self):
+        X, y = digits()
+        new = y >= 7
+        found = classifier().fit(X[~new], y[~new]).add_classes(X[new], y[new]).refresh()
+        wanted = classifier().fit(X, y)
+        assert found.shrinkage_ == pytest.approx(wanted.shrinkage_, rel=1e-3)
+        assert np.mean(found.predict(X) != wanted.predict(X)) < 0.01
+
+    def test_a_model_without_any_spread_chooses_anew(self):
+        X = np.repeat(np.eye(3), 4, axis=0)
+        old = classifier().fit(X, np.repeat([0, 1, 2], 4))
+        more = old.add_classes(np.random.default_rng(0).normal(5, 1, (30, 3)), np.full(30, 3))
+        assert more.predict([[5, 5, 5], [0, 0, 1]]).tolist() == [3, 2]
+
+
+def trained(**settings):
+    """Keep the samples of a training that takes a fixed number of epochs."""
+    return classifier(trainer=EliDecide(n_iter_no_change=50, **{"max_iter": 5, **settings}))
+
+
+def matrices(clf, labels):
+    """Trained matrices of some classes."""
+    return clf.components_[np.searchsorted(clf.classes_, labels)]
+
+
+class TestTraining:
+    """With a trainer the matrices of old classes stay, and those of changed classes alone are trained."""
+
+    def test_add(self):
+        X, y = digits()
+        old = trained().fit(X[y < 8], y[y < 8])
+        found = old.add_classes(X[y >= 8], y[y >= 8])
+        np.testing.assert_array_equal(matrices(found, range(8)), old.components_)
+        np.testing.assert_allclose(found.radii_[:8], old.radii_, rtol=1e-5)
+        assert found.n_iter_ == 5
+        assert np.mean(found.predict_known(X[y >= 8]) == y[y >= 8]) > 0.8
+        assert np.mean(found.predict(X[y >= 8]) == -1) < 0.7
+        assert np.mean(old.predict(X[y < 8]) == found.predict(X[y < 8])) > 0.95
+
+    def test_a_new_matrix_is_that_of_a_training_on_all_samples(self):
+        # All samples of the new class were validation samples or training samples of the whole training, too.
+        X, y = digits()
+        held = np.arange(len(y)) % 5 == 0
+        whole = trained().fit(X[~held], y[~held], X_val=X[held], y_val=y[held])
+        without = whole.remove_classes([8])
+        mine = y == 8
+        again = without.add_classes(X[mine & ~held], y[mine & ~held])
+        assert again.trainer.max_iter == 5
+        assert not np.array_equal(matrices(again, [8]), matrices(whole, [8]))  # other batches, a share held out
+        difference = np.linalg.norm(matrices(again, [8]) - matrices(whole, [8]))
+        assert difference < 0.5 * np.linalg.norm(matrices(whole, [8]) - np.eye(64))
+
+    def test_removed_and_renamed_classes_train_nothing(self):
+        X, y = digits()
+        old = trained().fit(X, y)
+        found = old.remove_classes([0, 4]).merge_classes({77: [3]})
+        np.testing.assert_array_equal(matrices(found, [1, 2, 5, 6, 7, 8, 9]), matrices(old, [1, 2, 5, 6, 7, 8, 9]))
+        np.testing.assert_array_equal(matrices(found, [77]), matrices(old, [3]))
+        assert found.loss_curve_ == old.loss_curve_
+        assert found.validation_scores_ == old.validation_scores_
+
+    def test_merged_and_updated_classes_alone_are_trained(self):
+        X, y = digits()
+        later = (y == 5) & (np.arange(len(y)) % 2 == 0)
+        old = trained().fit(X[~later], y[~later])
+        found = old.merge_classes({77: [0, 1]}).update_classes(X[later], y[later])
+        same = [2, 3, 4, 6, 7, 8, 9]
+        np.testing.assert_array_equal(matrices(found, same), matrices(old, same))
+        assert not np.array_equal(matrices(found, [5]), matrices(old, [5]))
+        assert not np.array_equal(matrices(found, [77]), matrices(old, [0]))
+
+    def test_held_out_samples_stay_held_out(self):
+        X, y = digits()
+        old = trained().fit(X[y < 8], y[y < 8])
+        found = old.add_classes(X[y >= 8], y[y >= 8])
+        rows = (found._kept["rows"] * found.scale_ + found._mean)[found._kept["held"] == 1]
+        before = (old._kept["rows"] * old.scale_ + old._mean)[old._kept["held"] == 1]
+        np.testing.assert_allclose(rows[found._kept["classes"][found._kept["held"] == 1] < 8], before, atol=1e-4)
+        assert len(found.held_out_scores_) == len(rows) == pytest.approx(0.1 * len(y), abs=10)
+
+    def test_a_copy_of_a_validation_sample_does_not_learn(self):
+        X, y = wide(6, 30, 20)
+        old = trained().fit(X, y)
+        kept = old._kept
+        copies = ((kept["rows"] * old.scale_) + old._mean)[kept["held"] == 1]
+        found = old.update_classes(copies, old.classes_[kept["classes"][kept["held"] == 1]])
+        # Near copies are validation samples as well: no training sample comes in.
+        assert (found._kept["held"] == 1).sum() > (kept["held"] == 1).sum()
+        assert (found._kept["held"] == 0).sum() == (kept["held"] == 0).sum()
+
+    def test_real_open_samples_and_given_validation_samples(self):
+        X, y = digits()
+        labels = np.where(y == 9, -1, y)
+        held, later = np.arange(len(y)) % 4 == 0, (y == 8) & (np.arange(len(y)) % 4 > 0)
+        old = trained().fit(
+            X[~held & ~later], labels[~held & ~later], X_val=X[held & (y != 8)], y_val=labels[held & (y != 8)]
+        )
+        assert (old._kept["held"] == 1).sum() == (held & (y < 8)).sum()
+        assert (old._kept["open_held"] == 1).sum() == (held & (y == 9)).sum()
+        found = old.add_classes(X[later | (held & (y == 9))], labels[later | (held & (y == 9))])
+        assert np.isin(found._kept["held"], (0, 1)).all()
+        assert np.isin(found._kept["open_held"], (0, 1)).all()
+        assert np.mean(found.predict(X[y == 9]) == -1) > 0.8
+
+    def test_refresh_trains_all(self):
+        X, y = digits()
+        found = trained().fit(X[y < 8], y[y < 8]).add_classes(X[y >= 8], y[y >= 8])
+        fresh = found.refresh()
+        assert not np.array_equal(matrices(fresh, [3]), matrices(found, [3]))
+        np.testing.assert_array_equal(fresh._kept["held"], found._kept["held"])
+
+    def test_saved_and_the_other_kind_of_fit(self, tmp_path):
+        X, y = digits()
+        old = trained(max_iter=2).fit(X[y < 8], y[y < 8])
+        skellipsoid.save(old, tmp_path / "model")
+        wanted = old.add_classes(X[y >= 8], y[y >= 8])
+        found = skellipsoid.load(tmp_path / "model").add_classes(X[y >= 8], y[y >= 8])
+        np.testing.assert_array_equal(found.score_samples(X), wanted.score_samples(X))
+        # Whoever changes the trainer gets a whole fit of that kind.
+        closed = old.set_params(trainer=None).remove_classes([0])
+        assert closed.shrinkage_ is not None
+        again = closed.set_params(trainer=EliDecide(max_iter=1)).remove_classes([1])
+        assert again.shrinkage_ is None
+        assert again.n_iter_ == 1
+
+
+class TestTheOldOne:
+    """The classifier that is changed stays as it is, and the new one carries on."""
+
+    def test_is_unchanged(self):
+        X, y = digits()
+        old = classifier().fit(X[y < 8], y[y < 8])
+        before = pickle.dumps(old)
+        old.add_classes(X[y >= 8], y[y >= 8])
+        old.remove_classes(3)
+        old.merge_classes({3: [3, 4]})
+        old.update_classes(X[:50][y[:50] < 8], y[:50][y[:50] < 8])
+        old.refresh()
+        assert pickle.dumps(old) == before
+
+    def test_no_random_number_is_drawn(self):
+        X, y = digits()
+        old = EllipsoidOpenSetClassifier().fit(X[y < 3], y[y < 3])
+        before = np.random.get_state()[2]  # noqa: NPY002
+        old.add_classes(X[y == 3], y[y == 3]).remove_classes([0])
+        assert np.random.get_state()[2] == before  # noqa: NPY002
+
+    def test_changes_are_noted(self):
+        X, y = digits()
+        old = classifier().fit(X[y < 8], y[y < 8])
+        new = old.add_classes(X[y == 8], y[y == 8]).remove_classes([0]).merge_classes({1: [1, 2]}).refresh()
+        assert old.changes_ == []
+        assert [change["what"] for change in new.changes_] == ["add", "remove", "merge", "refresh"]
+        assert [change["n_samples"] for change in new.changes_[:2]] == [(y == 8).sum(), (y == 0).sum()]
+        assert new.changes_[2]["classes"] == [1, 2]
+        assert new.changes_[2]["into"] == 1
+
+    def test_the_operating_point_stays(self):
+        X, y = digits()
+        old = classifier().fit(X[y < 8], y[y < 8])
+        old.offset_, old.class_offsets_ = 0.1, np.arange(8) / 100
+        more = old.add_classes(X[y == 8], y[y == 8]).remove_classes([0]).merge_classes({20: [3, 5]})
+        assert more.offset_ == 0.1
+        assert dict(zip(more.classes_.tolist(), more.class_offsets_.tolist(), strict=True)) == {
+            1: 0.01, 2: 0.02, 4: 0.04, 6: 0.06, 7: 0.07, 8: 0.0, 20: 0.05
+        }  # fmt: skip
+        assert more.refresh().offset_ == 0
+
+    def test_saved_and_copied(self, tmp_path):
+        X, y = digits()
+        old = classifier().fit(X[y < 8], y[y < 8]).remove_classes([0])
+        skellipsoid.save(old, tmp_path / "model")
+        wanted = old.add_classes(X[y >= 8], y[y >= 8]).score_samples(X)
+        for model in (skellipsoid.load(tmp_path / "model"), pickle.loads(pickle.dumps(old)), copy.deepcopy(old)):
+            assert model.changes_ == old.changes_
+            np.testing.assert_array_equal(model.add_classes(X[y >= 8], y[y >= 8]).score_samples(X), wanted)
+
+    def test_names_of_features_and_strings(self):
+        pd = pytest.importorskip("pandas")
+        X, y = digits()
+        X, y = pd.DataFrame(X).add_prefix("pixel"), y.astype(str)
+        old = classifier(open_label="unknown").fit(X[y < "8"], y[y < "8"])
+        more = old.add_classes(X[y == "9"], y[y == "9"]).merge_classes({"a long new name": ["0", "1"]})
+        assert set(more.predict(X)) <= {*"2345679", "a long new name", "unknown"}
+        assert more.feature_names_in_[0] == "pixel0"
+        with pytest.raises(ValueError, match="feature names"):
+            old.add_classes(X.add_prefix("other")[y == "9"], y[y == "9"])
+
+
+class TestBadInput:
+    """One sentence for each, and the classifier stays."""
+
+    @pytest.fixture(name="old")
+    def fixture_old(self):
+        X, y = digits()
+        return classifier().fit(X[y < 8], y[y < 8])
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            (lambda old, X: old.add_classes(X, [3, 8]), r"^3 is a known class already; .* update_classes\.$"),
+            (lambda old, X: old.update_classes(X, [3, 8]), r"^8 is not a known class; .* add_classes\.$"),
+            (lambda old, X: old.add_classes(X, ["a", "b"]), "strings"),
+            (lambda old, X: old.add_classes(X, [-1, -1]), "open label"),
+            (lambda old, X: old.add_classes(X[:, 1:], [8, 9]), "63 features"),
+            (lambda old, X: old.add_classes(X, [8]), "1 labels"),
+            (lambda old, X: old.add_classes(X * np.nan, [8, 9]), "NaN"),
+            (lambda old, X: old.remove_classes([11]), "^11 is not a known class"),
+            (lambda old, X: old.remove_classes(range(8)), "^All 8 known classes"),
+            (lambda old, X: old.remove_classes("3"), "strings"),
+            (lambda old, X: old.merge_classes({4: [1, 2]}), "a class that stays"),
+            (lambda old, X: old.merge_classes({-1: [1, 2]}), "the open label"),
+            (lambda old, X: old.merge_classes({20: [1, 2], 21: [2, 3]}), "^2 is listed more than once"),
+            (lambda old, X: old.merge_classes({}), "mapping"),
+            (lambda old, X: old.merge_classes({"a": [1, 2]}), "strings"),
+        ],
+    )
+    def test_one_sentence(self, old, change, message):
+        with pytest.raises(ValueError, match=message):
+            change(old, np.ones((2, 64)))
+
+    def test_without_samples(self):
+        X, y = digits()
+        with pytest.raises(ValueError, match="fit it again with keep_samples=True, the default"):
+            EllipsoidOpenSetClassifier(keep_samples=False).fit(X, y).remove_classes([0])
+        with pytest.raises(NotFittedError):
+            classifier().remove_classes([0])
+
+    def test_outliers_and_single_samples(self):
+        X, y = digits()
+        old = classifier().fit(X[y < 8], y[y < 8])
+        new, labels = X[y == 8].copy(), y[y == 8]
+        new[3] *= 1e4
+        with pytest.warns(UserWarning, match="outlying rows.*: row 3"):
+            found = old.add_classes(new, labels)
+        assert np.mean(found.predict(X[y == 8]) == 8) > 0.7
+        with pytest.warns(UserWarning, match="Classes without spread.*: 8"):
+            alone = old.add_classes(X[y == 8][:1], [8])
+        assert alone.predict(X[y == 8][:1]).tolist() == [8]
+
+
+class TestPipelines:
+    """The functions take a Pipeline, and keep its transformers."""
+
+    def test_add_and_remove(self):
+        X, y = digits()
+        old = make_pipeline(FunctionTransformer(np.sqrt), StandardScaler(), classifier()).fit(X[y < 8], y[y < 8])
+        more = skellipsoid.add_classes(old, X[y >= 8], y[y >= 8])
+        assert more[1] is old[1]
+        assert more.named_steps["ellipsoidopensetclassifier"].classes_.tolist() == list(range(10))
+        assert len(old[-1].classes_) == 8
+        assert np.mean(more.predict(X) == y) > 0.8
+        again = skellipsoid.update_classes(more, X[y == 9][:5], y[y == 9][:5])
+        less = skellipsoid.merge_classes(skellipsoid.remove_classes(again, [9]), {8: [7, 8]})
+        assert less.predict(X).max() == 8
+        assert 7 not in less.predict(X)
+        fresh = skellipsoid.add_classes(old, X[y >= 8], y[y >= 8], refresh=True)
+        assert fresh[-1].changes_[-1]["what"] == "refresh"
+        assert fresh[-1].shrinkage_ != more[-1].shrinkage_
+
+    def test_others_are_refused(self):
+        with pytest.raises(TypeError, match="StandardScaler"):
+            skellipsoid.remove_classes(StandardScaler(), [0])

@@ -1,0 +1,491 @@
+"""The check of training texts: each kind of finding when it is there, none where it is not, in any order of rows."""
+
+import pickle
+import time
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.utils import Bunch
+
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, TunedOperatingPointCV, check_training_texts
+from skellipsoid.datasets import load_assistant_intents
+
+KINDS = [
+    "header",
+    "open_label",
+    "similar_labels",
+    "conflicting_labels",
+    "few_texts",
+    "empty_texts",
+    "long_texts",
+    "exact_duplicates",
+    "near_duplicates",
+]
+FEW = settings(max_examples=15, deadline=None, derandomize=True, database=None)
+
+
+@pytest.fixture(scope="module")
+def check(tiny_model):
+    """Check by the tiny model, which reads 64 tokens: ``check(texts, y, **options)``."""
+
+    def with_model(texts, y, **options):
+        return check_training_texts(texts, y, **{"encoder": SupConTextEncoder(tiny_model), **options})
+
+    return with_model
+
+
+def only(findings, kind):
+    """The one finding that there is, of this kind."""
+    assert findings.kind.tolist() == [kind]
+    return Bunch(**{name: values[0] for name, values in findings.items()})
+
+
+def of_kind(findings, kind):
+    return [
+        (label, rows) for k, label, rows in zip(*map(findings.get, ("kind", "label", "rows")), strict=True) if k == kind
+    ]
+
+
+def test_clean_texts_have_no_findings(check, texts, labels):
+    findings = check(texts, labels)
+    assert {name: len(values) for name, values in findings.items()} == {"kind": 0, "rows": 0, "label": 0, "message": 0}
+    assert pd.DataFrame(findings).shape == (0, 4)
+
+
+def test_the_shipped_corpus_is_clean(check):
+    train = load_assistant_intents(subset="train")
+    assert check(train.data, train.target).kind.tolist() == []
+
+
+# Each kind
+
+
+@pytest.mark.parametrize(("text", "label"), [("text", "label"), ("Utterance", " Intent"), ("sentence", "category")])
+def test_a_header_is_found_and_is_no_class(check, texts, labels, text, label):
+    found = only(check([text, *texts], [label, *labels]), "header")
+    assert (found.rows, found.label) == ((0,), label)
+    assert found.message == f"Row 0 is {text!r} with the label {label!r}, which look like names of columns; drop it."
+
+
+@pytest.mark.parametrize(
+    ("rows", "header"),
+    [
+        (1, ("text", "label")),  # not the first row
+        (0, ("text", "alarm")),  # a class
+        (0, ("wake me at six", "label")),
+    ],
+)
+def test_other_rows_are_no_header(check, texts, labels, rows, header):
+    findings = check(
+        np.insert(np.array(texts, dtype=object), rows, header[0]), [*labels[:rows], header[1], *labels[rows:]]
+    )
+    assert "header" not in findings.kind
+
+
+def test_a_label_that_occurs_again_is_no_header(check, texts, labels):
+    renamed = ["label" if label == "alarm" else label for label in labels]
+    assert check(["text", *texts], ["label", *renamed]).kind.tolist() == []
+
+
+def test_a_misspelt_open_label_is_found(check, texts, labels, open_texts):
+    y = [*labels, *["oos"] * 6]
+    assert check([*texts, *open_texts], y, open_label="oos").kind.tolist() == []
+    for name in ("OOS", "oos ", "Oos"):
+        found = only(check([*texts, *open_texts], y, open_label=name), "open_label")
+        assert (found.rows, found.label) == (tuple(range(32, 38)), "oos")
+        assert found.message == (
+            f"open_label={name!r} occurs nowhere, but 'oos' does, in rows 32, 33, 34, 35, 36, 37, and is trained as a "
+            "class; pass open_label='oos' if these texts are of no class."
+        )
+
+
+@pytest.mark.parametrize(
+    "name", ["oos", "OOD", "none", "other", "unknown", "out_of_scope", "Out of Scope", "out-of-scope", "fallback"]
+)
+def test_a_class_with_a_usual_name_of_open_rows_is_found(check, texts, labels, open_texts, name):
+    y = [*labels, *[name] * 6]
+    found = only(check([*texts, *open_texts], y), "open_label")
+    assert (found.rows, found.label) == (tuple(range(32, 38)), name)
+    assert "is a usual name of open rows, but is trained as a class" in found.message
+    assert check([*texts, *open_texts], y, open_label=name).kind.tolist() == []
+
+
+def test_an_open_label_without_open_rows_is_no_finding(check, texts, labels):
+    for open_label in ("open", "OOS", -1):
+        assert check(texts, labels, open_label=open_label).kind.tolist() == []
+
+
+def test_the_default_open_label_in_a_file_with_another_one_is_found(check, texts, labels, open_texts):
+    findings = check([*texts, *open_texts], [*labels, *["-1"] * 5, "oos"], open_label="oos")
+    assert of_kind(findings, "open_label") == [("-1", (32, 33, 34, 35, 36))]
+
+
+def test_labels_that_differ_in_case_or_blanks_are_found(check, texts, labels):
+    y = np.array(labels, dtype=object)
+    y[[1, 5]], y[9] = "Balance ", "BALANCE"
+    found = only(check(texts, y), "similar_labels")
+    assert (found.rows, found.label) == ((1, 5, 9), ("balance", "BALANCE", "Balance "))
+    assert found.message == (
+        "The labels 'balance' (5 rows), 'BALANCE' (1 row) and 'Balance ' (2 rows) differ only in case, blanks or "
+        "Unicode form, but are trained as 3 classes; write 'balance' in rows 1, 5, 9."
+    )
+
+
+def test_a_spelling_of_the_open_label_beside_it_is_found(check, texts, labels, open_texts):
+    findings = check([*texts, *open_texts], [*labels, "oos", *["OOS"] * 5], open_label="oos")
+    found = only(findings, "similar_labels")
+    assert (found.rows, found.label) == (tuple(range(33, 38)), ("oos", "OOS"))
+    assert "but only the first is open; write 'oos' in rows 33, 34" in found.message
+
+
+@pytest.mark.parametrize("other", ["light", "-1"])
+def test_one_text_under_two_labels_is_found(check, texts, labels, other):
+    findings = check([*texts, " LIGHTS  off", "Rain"], [*labels, "balance", other])
+    assert sorted(of_kind(findings, "conflicting_labels"), key=str) == sorted(
+        [(("balance", "light"), (2, 32)), (tuple(sorted(["weather", other])), (3, 33))], key=str
+    )
+    assert set(findings.kind) == {"conflicting_labels"}
+    assert "Equal texts have different labels ('balance' and 'light') in rows (2, 32); keep one" in "".join(
+        findings.message
+    )
+
+
+def test_texts_under_two_spellings_of_one_label_are_no_conflict(check, texts, labels):
+    findings = check([*texts, "rain"], [*labels, "Weather"])
+    assert findings.kind.tolist() == ["similar_labels", "exact_duplicates"]
+
+
+def test_classes_of_fewer_than_five_different_texts_are_found(check, texts, labels):
+    kept = [*range(16), *range(17, 32, 4), *range(18, 32, 4), *range(19, 32, 4)]  # four alarms
+    found = only(check([texts[i] for i in kept], labels[kept]), "few_texts")
+    assert (found.rows, found.label) == ((0, 4, 8, 12), "alarm")
+    assert found.message == (
+        "The class 'alarm' has 4 different texts, in rows 0, 4, 8, 12; collect at least 5, or leave the class out."
+    )
+    assert check([texts[i] for i in [*kept, 16]], labels[[*kept, 16]]).kind.tolist() == []
+    copies = check([*(texts[i] for i in kept), "Alarm", "alarm"], [*labels[kept], "alarm", "alarm"])
+    assert of_kind(copies, "few_texts") == [("alarm", (0, 4, 8, 12, 28, 29))]
+
+
+@pytest.mark.parametrize("kind", [str, int])
+def test_a_few_real_open_rows_are_no_small_class(check, texts, labels, open_texts, kind):
+    y = labels if kind is str else np.unique(labels, return_inverse=True)[1]
+    assert check([*texts, *open_texts[:2]], [*y, kind(-1), kind(-1)]).kind.tolist() == []
+    assert check([*texts, *open_texts[:2]], [*y, kind(-2), kind(-2)]).kind.tolist() == ["few_texts"]
+
+
+@pytest.mark.parametrize("blank", ["", "  ", "\t\n", "\u3000", "\u200b", "\ufeff "])
+def test_empty_and_blank_texts_are_found_and_are_no_copies(check, texts, labels, blank):
+    found = only(check([*texts, "", blank, blank], [*labels, "alarm", "light", "light"]), "empty_texts")
+    assert (found.rows, found.label) == ((32, 33, 34), None)
+    assert found.message == "The texts in rows 32, 33, 34 are empty or blank; fill them in, or drop these rows."
+
+
+def test_texts_beyond_the_limit_are_found(check, texts, labels):
+    long = ["snow " * 62, "snow " * 63, "snowy " * 99]  # beside two special tokens 62 fit
+    findings = check([*texts, *long], [*labels, "weather", "weather", "light"])
+    assert of_kind(findings, "long_texts") == [(None, (33, 34))]
+    assert findings.message[findings.kind.tolist().index("long_texts")] == (
+        "The texts in rows 33, 34 have more tokens (up to 101) than the 64 that the text model reads, and their ends "
+        "are cut off; shorten them, or raise max_length if the model can read more."
+    )
+
+
+def test_equal_texts_are_found_by_class(check, texts, labels):
+    findings = check([*texts, " ALARM ", "Alarm", "rain", texts[0]], [*labels, "alarm", "alarm", "weather", "alarm"])
+    assert of_kind(findings, "exact_duplicates") == [("alarm", (0, 8, 32, 33, 35)), ("weather", (3, 34))]
+    assert findings.message[0] == (
+        "The class 'alarm' has equal texts in rows (0, 35), (8, 32, 33); by default training counts each of these "
+        "groups as one text: drop the copies, or pass duplicates='each' to count all."
+    )
+    assert set(findings.kind) == {"exact_duplicates"}
+
+
+def test_equal_open_texts_are_found_too(check, texts, labels, open_texts):
+    found = only(check([*texts, *open_texts, open_texts[0]], [*labels, *["-1"] * 7]), "exact_duplicates")
+    assert (found.rows, found.label) == ((32, 38), "-1")
+    assert found.message.startswith("The open label '-1' has equal texts in rows (32, 38);")
+
+
+@pytest.mark.parametrize("vary", ["{} please", "{}!!", "hey {}", "typo"])
+def test_near_duplicates_are_found(check, vary):
+    train = load_assistant_intents(subset="train")
+    varied = train.data[::10]
+    copies = [text[:3] + text[4:] if vary == "typo" else vary.format(text) for text in varied]
+    findings = check([*train.data, *copies], [*train.target, *train.target[::10]])
+    assert set(findings.kind) == {"near_duplicates"}
+    found = {row for _, rows in of_kind(findings, "near_duplicates") for row in rows}
+    assert len(found & {*range(672, 740)}) > 0.9 * len(varied)
+    assert len(found - {*range(672, 740)} - {*range(0, 672, 10)}) < 0.15 * len(varied)
+
+
+def test_texts_that_differ_in_punctuation_are_found_in_a_small_class(check, texts, labels):
+    findings = check([*texts, "Lights, off!"], [*labels, "light"])
+    found = only(findings, "near_duplicates")
+    assert (found.rows, found.label) == ((2, 32), "light")
+    assert found.message == (
+        "The class 'light' has nearly equal texts in rows (2, 32); drop those that are copies of another."
+    )
+
+
+# Data of all kinds
+
+
+def messy(texts, labels):
+    """Texts with a finding of each kind but the header."""
+    more = {
+        "Dim the lights!": "light",
+        "dim the LIGHTS": "light",
+        "rain": "light",
+        "": "alarm",
+        "snowy " * 99: "weather",
+        "who wrote hamlet": "other",
+        "play jazz songs": "music",
+        "play some songs": "Music",
+    }
+    return [*texts, *more], [*labels, *more.values()]
+
+
+def test_all_kinds_come_in_the_documented_order_and_a_frame_shows_them(check, texts, labels):
+    messy_texts, y = messy(texts, labels)
+    findings = check(["text", *messy_texts], ["label", *y])
+    assert list(dict.fromkeys(findings.kind)) == KINDS
+    table = pd.DataFrame(findings)
+    assert table.columns.tolist() == ["kind", "rows", "label", "message"]
+    assert table["kind"].tolist() == findings.kind.tolist()
+    for kind, rows, message in zip(table["kind"], table["rows"], table["message"], strict=True):
+        assert kind in check_training_texts.__doc__
+        assert list(rows) == sorted(set(rows))
+        assert all(type(row) is int for row in rows)
+        assert message.endswith(".")
+        assert "\n" not in message
+    assert {values.dtype for values in findings.values()} == {np.dtype(object)}
+
+
+def as_set(findings, order):
+    """Findings by the numbers that rows had before they were put into an order."""
+    return {
+        (kind, label, tuple(sorted(int(order[row]) for row in rows)))
+        for kind, label, rows in zip(findings.kind, findings.label, findings.rows, strict=True)
+    }
+
+
+@FEW
+@given(seed=st.integers(0, 10_000), n_copies=st.integers(0, 12))
+def test_permuted_rows_have_permuted_findings(check, texts, labels, seed, n_copies):
+    rng = np.random.default_rng(seed)
+    messy_texts, y = messy(texts, labels)
+    copied = rng.integers(len(messy_texts), size=n_copies)
+    messy_texts = [*messy_texts, *(messy_texts[i].upper() + rng.choice(["", "!"]) for i in copied)]
+    y = np.array([*y, *(y[i] for i in copied)])
+    order = rng.permutation(len(y))
+    before, after = check(messy_texts, y), check([messy_texts[i] for i in order], y[order])
+    assert as_set(after, order) == as_set(before, np.arange(len(y)))
+    assert after.kind.tolist() == before.kind.tolist()
+    assert after.label.tolist() == before.label.tolist()
+
+
+@FEW
+@given(seed=st.integers(0, 10_000), n_classes=st.integers(2, 12), per_class=st.integers(5, 24))
+def test_samples_of_clean_data_have_no_findings(check, seed, n_classes, per_class):
+    rng = np.random.default_rng(seed)
+    train = load_assistant_intents(subset="train")
+    rows = np.concatenate(
+        [
+            rng.choice(np.flatnonzero(train.target == name), per_class, replace=False)
+            for name in rng.choice(train.target_names, n_classes, replace=False)
+        ]
+    )
+    rng.shuffle(rows)
+    assert check(train.data[rows], train.target[rows]).kind.tolist() == []
+
+
+CONTAINERS = {
+    "object array": lambda values: np.array(values, dtype=object),
+    "str array": np.array,
+    "list of np.str_": lambda values: list(np.array(values)),
+    "pandas Series": lambda values: pd.Series(values, dtype=object, index=range(len(values), 0, -1)),
+    "pandas categorical Series": lambda values: pd.Series(values, dtype="category"),
+    "polars Series": pl.Series,
+}
+
+
+@pytest.mark.parametrize("make", CONTAINERS.values(), ids=CONTAINERS)
+def test_every_container_gives_the_same_findings(check, texts, labels, make):
+    messy_texts, y = messy(texts, labels)
+    wanted, found = check(messy_texts, y), check(make(messy_texts), make(y))
+    assert {name: values.tolist() for name, values in found.items()} == {
+        name: values.tolist() for name, values in wanted.items()
+    }
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint8", "float64", "bool"])
+def test_numeric_labels(check, texts, labels, dtype):
+    codes = (np.unique(labels, return_inverse=True)[1] if dtype != "bool" else labels == "light").astype(dtype)
+    assert dtype == "bool" or check(texts, codes).kind.tolist() == []
+    findings = check([*texts, "rain", "rain"], np.append(codes, [codes[3], codes[2]]))
+    one, other = sorted([codes[2].item(), codes[3].item()])
+    assert of_kind(findings, "exact_duplicates") == [(codes[3].item(), (3, 32))]
+    assert of_kind(findings, "conflicting_labels") == [((one, other), (3, 32, 33))]
+    assert f"The class {codes[3].item()!r} has equal texts in rows (3, 32);" in " ".join(findings.message)
+
+
+def test_emoji_and_other_scripts(check):
+    words = {
+        "gruss": ["你好", "早上好", "晚上好，朋友", "您好吗", "大家好"],
+        "danke": ["спасибо", "Большое спасибо!", "благодарю вас", "очень признателен", "от души 🙏"],
+        "ja": ["👍", "👍🏽", "👌", "✅", "🆗"],
+        "weg": ["مع السلامة", "إلى اللقاء", "وداعا", "أراك غدا", "باي"],
+    }
+    texts, y = [text for group in words.values() for text in group], np.repeat(list(words), 5)
+    assert check(texts, y).kind.tolist() == []
+    findings = check([*texts, "СПАСИБО", "👍", "大家好"], [*y, "danke", "ja", "ja"])
+    assert of_kind(findings, "exact_duplicates") == [("danke", (5, 20)), ("ja", (10, 21))]
+    assert of_kind(findings, "conflicting_labels") == [(("gruss", "ja"), (4, 22))]
+
+
+def test_long_lists_of_rows_and_labels_are_cut_to_ten(check, texts, labels):
+    findings = check([*texts, *[""] * 12, *["rain"] * 15], [*labels, *["alarm"] * 12, *["weather"] * 15])
+    assert findings.kind.tolist() == ["empty_texts", "exact_duplicates"]
+    assert "rows 32, 33, 34, 35, 36, 37, 38, 39, 40, 41 and 2 more are empty" in findings.message[0]
+    assert "rows (3, 44, 45, 46, 47, 48, 49, 50, 51, 52, …) and 6 more; by" in findings.message[1]
+    assert findings.rows[0] == tuple(range(32, 44))
+    pairs = check([*texts, *(text for text in texts[:24] for _ in range(1))], [*labels, *labels[:24]])
+    assert "rows (0, 32), (4, 36), (8, 40), (12, 44), (16, 48) and 2 more; by" in pairs.message[0]
+    many = check([*texts, *["hello"] * 12], [*labels, *(f"label {i:02}" for i in range(12))])
+    conflict = many.message[many.kind.tolist().index("conflicting_labels")]
+    assert "'label 09' and 2 more) in rows (32, 33, 34, 35, 36, 37, 38, 39, 40, 41, …) and 2 more; keep" in conflict
+
+
+def test_nothing_is_changed(check, texts, labels):
+    messy_texts, y = messy(texts, labels)
+    given_texts, given_y = np.array(messy_texts, dtype=object), np.array(y, dtype=object)
+    check(given_texts, given_y)
+    assert (given_texts.tolist(), given_y.tolist()) == (messy_texts, y)
+
+
+def test_ten_thousand_texts_take_seconds(check):
+    rng = np.random.default_rng(0)
+    words = ["".join(rng.choice([*"abcdefghijklmnop"], size=rng.integers(3, 9))) for _ in range(800)]
+    many = [" ".join(rng.choice(words, size=7)) for _ in range(10_000)]
+    y = np.arange(10_000) % 100
+    many[5003] = many[3].upper()
+    start = time.process_time()
+    findings = check([*many, many[4]], [*y, 50])
+    assert time.process_time() - start < 15
+    assert of_kind(findings, "conflicting_labels") == [((4, 50), (4, 10_000))]
+    assert of_kind(findings, "exact_duplicates") == [(3, (3, 5003))]
+    assert len(findings.kind) == 2
+
+
+# The text model
+
+
+def test_no_weights_are_read(fresh_python, tiny_model, tmp_path):
+    script = (
+        "import sys, torch\n"
+        "from skellipsoid import SupConTextEncoder, check_training_texts\n"
+        "torch.nn.Module.__init__ = None\n"
+        "texts = ['rain ' * 99, 'sunny today', 'wake me at six', 'an alarm']\n"
+        "found = check_training_texts(texts, [0, 0, 1, 1], encoder=SupConTextEncoder(sys.argv[1]))\n"
+        "print(*found.kind, 'sentence_transformers' in sys.modules)"
+    )
+    answer = fresh_python(script, tiny_model)
+    assert answer.stdout.split() == ["few_texts", "few_texts", "long_texts", "False"]
+    assert answer.stderr == ""
+
+
+def test_every_holder_of_an_encoder_tells_the_limit(tiny_model, texts, labels):
+    encoder = SupConTextEncoder(tiny_model, max_length=20)
+    pipe = Pipeline([("enc", encoder), ("clf", EllipsoidOpenSetClassifier())])
+    long, y = [*texts, "snow " * 19], [*labels, "weather"]
+    for holder in (
+        encoder,
+        pipe,
+        Pipeline([("only", encoder)]),
+        Pipeline([("inner", pipe)]),
+        GridSearchCV(pipe, {"clf__beta": [0.5]}),
+        TunedOperatingPointCV(pipe),
+    ):
+        assert "than the 20 that" in only(check_training_texts(long, y, encoder=holder), "long_texts").message
+
+
+def test_a_fitted_encoder_tells_by_its_own_model(build_model, tmp_path, texts, labels):
+    folder = build_model(tmp_path / "model", max_position_embeddings=40)
+    encoder = SupConTextEncoder(folder, max_iter=1, random_state=0).fit(texts, labels)
+    carried = pickle.dumps(encoder)
+    (tmp_path / "model").rename(tmp_path / "elsewhere")
+    long, y = [*texts, "snow " * 39], [*labels, "weather"]
+    for fitted in (encoder, pickle.loads(carried)):
+        assert "than the 40 that" in only(check_training_texts(long, y, encoder=fitted), "long_texts").message
+    with pytest.raises(OSError, match="is no folder here"):
+        check_training_texts(long, y, encoder=SupConTextEncoder(folder))
+
+
+def test_without_an_encoder_the_default_model_tells_the_limit(minilm, texts, labels):
+    del minilm
+    found = only(check_training_texts([*texts, "snow " * 255], [*labels, "weather"]), "long_texts")
+    assert "have more tokens (up to 257) than the 256 that the text model reads" in found.message
+
+
+def test_without_the_default_model_lengths_are_not_checked(monkeypatch, tmp_path, texts, labels):
+    monkeypatch.setattr("skellipsoid._encoders.torch.tokens.packaged_model", lambda name: None)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    long, y = [*texts, "snow " * 999, ""], [*labels, "weather", "alarm"]
+    assert check_training_texts(long, y).kind.tolist() == ["empty_texts"]
+    with pytest.raises(OSError, match="is no folder here"):
+        check_training_texts(long, y, encoder=SupConTextEncoder())
+
+
+def test_the_open_label_is_that_of_the_encoder_unless_given(tiny_model, texts, labels, open_texts):
+    encoder = SupConTextEncoder(tiny_model, open_label="oos")
+    more, y = [*texts, *open_texts], [*labels, *["oos"] * 6]
+    assert check_training_texts(more, y, encoder=encoder).kind.tolist() == []
+    assert check_training_texts(more, y, encoder=make_pipeline(encoder, LogisticRegression())).kind.tolist() == []
+    assert check_training_texts(more, y, encoder=encoder, open_label=-1).kind.tolist() == ["open_label"]
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("holder", [LogisticRegression(), Pipeline([("clf", LogisticRegression())]), "model"])
+def test_what_holds_no_encoder_is_refused(texts, labels, holder):
+    with pytest.raises(TypeError, match="without a SupConTextEncoder; pass a SupConTextEncoder or a Pipeline that"):
+        check_training_texts(texts, labels, encoder=holder)
+
+
+@pytest.mark.parametrize(
+    ("bad_texts", "bad_y"),
+    [
+        (None, [0, 0]),
+        ("wake me", [0, 0]),
+        (["wake me", None], [0, 0]),
+        (["wake me", b"alarm"], [0, 0]),
+        ([], []),
+        (["wake me", "alarm"], [0]),
+        (["wake me", "alarm"], ["alarm", None]),
+        (["wake me", "alarm"], ["alarm", float("nan")]),
+        (["wake me", "alarm"], ["alarm", 1]),
+        (["wake me", "alarm", "rain"], [0.5, 1, 2]),
+        (["wake me", "alarm"], np.zeros((2, 2))),
+    ],
+)
+def test_texts_and_labels_are_refused_as_the_encoder_refuses_them(tiny_model, bad_texts, bad_y):
+    encoder = SupConTextEncoder(tiny_model)
+    with pytest.raises(ValueError) as of_check:  # noqa: PT011 - the sentence is compared below
+        check_training_texts(bad_texts, bad_y, encoder=encoder)
+    with pytest.raises(ValueError) as of_encoder:  # noqa: PT011
+        encoder.fit(bad_texts, bad_y)
+    assert str(of_check.value) == str(of_encoder.value)
+
+
+def test_a_string_open_label_beside_numeric_labels_is_refused(check, texts, labels):
+    with pytest.raises(ValueError, match="open_label='oos' is a string, but the labels are numbers"):
+        check(texts, np.unique(labels, return_inverse=True)[1], open_label="oos")

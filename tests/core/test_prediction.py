@@ -1,0 +1,263 @@
+"""Scoring where the data are: operators and host reads of a call, tensors on the device, and the kept tensors."""
+
+import copy
+import gc
+import pickle
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from operator_helpers import Operators
+from sklearn.base import clone
+
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier
+from skellipsoid._ellipsoid import stored_shapes as _stored_shapes
+from skellipsoid._ellipsoid.math import geometry, tiles
+from skellipsoid._torch import devices
+
+METHODS = ("predict", "predict_known", "score_samples", "class_margins", "decision_function", "known_p_value")
+TOLERANCE = {np.dtype("f4"): 1e-6, np.dtype("f8"): 1e-12}
+
+
+def operators(call):
+    """Operators and host reads of a call, after one that makes the tensors of the model."""
+    call()
+    n_read = 0
+
+    def counted(read):
+        def count(tensor):
+            nonlocal n_read
+            n_read += 1
+            return read(tensor)
+
+        return count
+
+    with pytest.MonkeyPatch.context() as patch, Operators() as found:
+        for name in ("cpu", "tolist"):  # what is on a CPU already is not copied: there is no operator
+            patch.setattr(torch.Tensor, name, counted(getattr(torch.Tensor, name)))
+        call()
+    return found.total, n_read + found.reads.total()
+
+
+def classes_of_unlike_size(n_classes, n_features=12, seed=0, sizes=(4, 7)):
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(n_classes), rng.integers(*sizes, size=n_classes))
+    X = 3 * rng.normal(size=(n_classes, n_features))[y] + rng.normal(size=(len(y), n_features))
+    return X.astype(np.float32), y
+
+
+def fitted(n_classes, **parameters):
+    X, y = classes_of_unlike_size(n_classes)
+    return EllipsoidOpenSetClassifier(random_state=0, device="cpu", **parameters).fit(X, y)
+
+
+@pytest.fixture(scope="module")
+def clf():
+    return fitted(20)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return classes_of_unlike_size(20, seed=1, sizes=(20, 30))[0]
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """Compute on the CPU as on a GPU with much memory: nothing is read that a GPU would wait for."""
+    monkeypatch.setattr(tiles, "reads_are_free", lambda device: False)
+    monkeypatch.setattr(geometry, "BLOCK_BYTES", 2**60)
+    monkeypatch.setattr(devices, "chunk_bytes", lambda device: 2**60)
+
+
+# Operators.
+
+
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize("method", METHODS)
+def test_operators_and_reads_do_not_depend_on_the_number_of_classes_or_rows(method):
+    found = {}
+    for n_classes in (20, 200):
+        clf = fitted(n_classes)
+        assert len(clf._prepared(torch.device("cpu"), torch.float32).scorer.factors.axes.buckets) == 1
+        for n_rows in (2_000, 20_000):
+            given = torch.from_numpy(np.resize(classes_of_unlike_size(n_classes, seed=1)[0], (n_rows, 12)))
+            found[n_classes, n_rows] = operators(lambda given=given, clf=clf: getattr(clf, method)(given))
+    (count, reads), *others = found.values()
+    assert all(other == (count, reads) for other in others)
+    assert count < 110
+    assert reads == 1  # the results
+
+
+@pytest.mark.usefixtures("gpu")
+def test_classes_of_unlike_rank_cost_one_read_more():
+    X, y = classes_of_unlike_size(30, n_features=80)
+    rng = np.random.default_rng(2)
+    X, y = np.concatenate([X, 5 + rng.normal(size=(300, 80)).astype("f4")]), np.append(y, np.full(300, 30))
+    clf = EllipsoidOpenSetClassifier(random_state=0, device="cpu", duplicates="off").fit(X, y)
+    axes = clf._prepared(torch.device("cpu"), torch.float32).scorer.factors.axes
+    assert len(axes.buckets) == 2
+    assert sum(bucket.axes.numel() for bucket in axes.buckets) <= 2 * clf._axes.size
+    given = torch.from_numpy(np.resize(X, (3000, 80)))
+    assert operators(lambda: clf.predict(given))[1] == 2  # how many rows each bucket has, and the results
+    np.testing.assert_allclose(clf.score_samples(given[:400]), clf.score_samples(X[:400]), rtol=0, atol=1e-6)
+
+
+def test_a_call_uses_chunks_of_the_memory_of_its_device(clf, rows, monkeypatch):
+    few = operators(lambda: clf.predict(torch.from_numpy(rows)))[0]
+    monkeypatch.setattr(devices, "chunk_bytes", lambda device: 2**16)
+    many = operators(lambda: clf.predict(torch.from_numpy(rows)))[0]
+    assert many > 3 * few
+
+
+def test_an_existing_device_is_asked_once():
+    devices.resolve_device("cpu")
+    assert operators(lambda: devices.resolve_device(torch.device("cpu"))) == (0, 0)
+
+
+# Tensors on the device.
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize("trainer", [None, EliDecide(max_iter=2)])
+@pytest.mark.parametrize("n_rows", [1, 3, 400])
+def test_a_tensor_is_scored_as_the_array_and_as_on_a_gpu(trainer, dtype, n_rows, rows, request):
+    clf, given = fitted(20, trainer=trainer), rows[:n_rows].astype(dtype)
+    expected = [getattr(clf, method)(given) for method in METHODS]
+    for tensor in (torch.from_numpy(given), torch.from_numpy(given).requires_grad_()):
+        for method, values in zip(METHODS, expected, strict=True):
+            np.testing.assert_array_equal(getattr(clf, method)(tensor), values)
+            assert getattr(clf, method)(tensor).dtype == values.dtype
+    request.getfixturevalue("gpu")
+    for method, values in zip(METHODS, expected, strict=True):
+        found = getattr(clf, method)(torch.from_numpy(given))
+        np.testing.assert_allclose(found, values, rtol=0, atol=TOLERANCE[given.dtype])
+
+
+def test_a_tensor_is_not_copied_to_the_host_to_be_checked(clf, rows, monkeypatch):
+    monkeypatch.setattr(_stored_shapes.StoredShapes, "_validate_scored_data", None)
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        assert clf.predict(torch.from_numpy(rows).to(dtype)).shape == (len(rows),)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("method", METHODS)
+def test_rows_of_a_tensor_that_are_not_finite_are_named(clf, rows, value, method):
+    given = torch.from_numpy(rows.copy())
+    given[7, 3] = given[9, 0] = value
+    with pytest.raises(ValueError, match=r"in rows 7, 9; .* these rows"):
+        getattr(clf, method)(given)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [torch.zeros(3), torch.zeros(0, 12), torch.zeros(2, 5), torch.zeros(2, 12).to_sparse(), torch.zeros(2, 12) * 1j],
+)
+def test_a_tensor_that_is_no_table_is_an_error(clf, given):
+    with pytest.raises((ValueError, TypeError)):
+        clf.predict(given)
+
+
+def test_whole_numbers_and_large_values_of_a_tensor_are_scored(clf):
+    assert clf.predict(torch.ones(2, 12, dtype=torch.int64)).tolist() == clf.predict(np.ones((2, 12))).tolist()
+    assert clf.predict(torch.full((2, 12), 1e30)).tolist() == [-1, -1]  # the square of the norm overflows
+
+
+def test_a_tensor_warns_of_norms_and_of_feature_names(rows):
+    X, y = classes_of_unlike_size(20)
+    clf = EllipsoidOpenSetClassifier(random_state=0, device="cpu").fit(pd.DataFrame(X).rename(columns=str), y)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        clf.predict(torch.from_numpy(100 * rows))
+    assert [str(warning.message)[:11] for warning in caught] == ["X does not ", "New samples"]
+
+
+def test_rows_in_any_memory_layout_are_scored(clf, rows):
+    expected = clf.score_samples(rows)
+    fixed = rows.copy()
+    fixed.setflags(write=False)
+    for given in (np.asfortranarray(rows), fixed, rows[::-1], rows.astype(">f4")):
+        found = clf.score_samples(given)
+        np.testing.assert_allclose(found[::-1] if given.base is rows else found, expected, rtol=0, atol=1e-6)
+    assert np.array_equal(fixed, rows)
+
+
+# The tensors of a model.
+
+
+def kept(clf):
+    return _stored_shapes._PREPARED.get(clf, {})
+
+
+def test_tensors_are_made_once_for_each_type(rows, monkeypatch):
+    clf, made = fitted(20), []
+    prepare = _stored_shapes.StoredShapes._prepare
+    monkeypatch.setattr(
+        _stored_shapes.StoredShapes, "_prepare", lambda self, *given: made.append(given[-1]) or prepare(self, *given)
+    )
+    for _ in range(3):
+        for method in METHODS:
+            getattr(clf, method)(rows)
+            getattr(clf, method)(rows.astype("f8"))
+    assert made == [torch.float32, torch.float64]
+    assert not any(isinstance(value, torch.Tensor) for value in vars(clf).values())
+
+
+def test_tensors_do_not_travel_and_go_with_the_model(rows):
+    clf = fitted(20)
+    without = pickle.dumps(clf)
+    expected = clf.score_samples(rows)
+    assert kept(clf)
+    assert pickle.dumps(clf) == without
+    for other in (pickle.loads(without), copy.deepcopy(clf), copy.copy(clf), clone(clf)):
+        assert not kept(other)
+    np.testing.assert_array_equal(pickle.loads(without).score_samples(rows), expected)
+    n_kept = len(_stored_shapes._PREPARED)
+    del clf, other
+    gc.collect()
+    assert len(_stored_shapes._PREPARED) < n_kept
+
+
+def test_a_fit_drops_the_tensors(rows):
+    clf, (X, y) = fitted(20), classes_of_unlike_size(20, seed=5)
+    clf.predict(rows)
+    clf.fit(X, y)
+    assert not kept(clf)
+    np.testing.assert_array_equal(clf.score_samples(rows), clone(clf).fit(X, y).score_samples(rows))
+    with pytest.raises(ValueError, match="NaN"):
+        clf.fit(np.full_like(X, np.nan), y)
+    assert not kept(clf)
+
+
+def test_changed_classes_are_scored(rows):
+    clf = fitted(20)
+    clf.predict(rows)
+    fewer = clf.remove_classes([3])
+    assert (clf.class_margins(rows).shape[1], fewer.class_margins(rows).shape[1]) == (20, 19)
+
+
+@pytest.mark.parametrize("change", ["in place", "replaced", "scale"])
+def test_changed_radii_and_arrays_are_noticed(rows, change):
+    clf = fitted(20)
+    before = clf.score_samples(rows)
+    if change == "in place":
+        clf.radii_ *= 0.5
+        expected = 1 - 2 * (1 - before)
+    elif change == "replaced":
+        clf._axis_weights, clf._residual_weights = 4 * clf._axis_weights, 4 * clf._residual_weights
+        expected = 1 - 2 * (1 - before)
+    else:
+        clf.scale_ *= 2
+        expected = copy.deepcopy(clf).score_samples(rows)
+        assert not np.allclose(expected, before)
+    np.testing.assert_allclose(clf.score_samples(rows), expected, rtol=0, atol=2e-6)
+
+
+def test_threads_share_a_model(rows):
+    clf = fitted(20)
+    expected = copy.deepcopy(clf).predict(rows)
+    with ThreadPoolExecutor(8) as pool:
+        for found in pool.map(lambda _: clf.predict(rows), range(40)):
+            np.testing.assert_array_equal(found, expected)

@@ -1,0 +1,172 @@
+"""The paper's ablations of the boundary learner: shapes, and the losses that make ellipsoids smaller."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from paper_helpers import SETTINGS as PAPER
+
+from skellipsoid._ellipsoid.paper.fit import start_ellipsoids, train_ellipsoids
+from skellipsoid._ellipsoid.paper.pseudo_open import draw_others
+from skellipsoid._ellipsoid.paper.training import BoundaryTrainer
+from skellipsoid._samples.samples import Samples
+
+SETTINGS = replace(PAPER, max_iter=5, n_mix=(3, 3))
+SHAPES = ["full", "diagonal", "ball"]
+LOSSES = ["contraction", "adb", "clab", "adb_gen"]
+
+
+@pytest.fixture(scope="module")
+def samples():
+    rng = np.random.default_rng(0)
+    classes = rng.permutation(np.repeat(np.arange(4), 12))
+    rows = (rng.normal(size=(48, 5)) + 1.5 * rng.normal(size=(4, 5))[classes]) / 3
+    return Samples.of(torch.from_numpy(rows), torch.from_numpy(classes), None, rng.gamma(2, size=48))
+
+
+def some_trainer(samples, **changes):
+    """Ellipsoids that are no spheres, and their trainer."""
+    ellipsoids = start_ellipsoids(samples)
+    noise = np.random.default_rng(1).normal(size=ellipsoids.components.shape)
+    ellipsoids.components += 0.2 * torch.from_numpy(noise)
+    settings = replace(SETTINGS, **changes)
+    return ellipsoids, BoundaryTrainer(ellipsoids, samples, samples.rows[:0], settings, np.random.default_rng(0))
+
+
+def learn(samples, *, n_open=0, **changes):
+    real_open = torch.from_numpy(np.random.default_rng(5).normal(size=(n_open, 5))).to(samples.rows)
+    validation = (samples, samples.rows[:0])
+    return train_ellipsoids(samples, real_open, replace(SETTINGS, **changes), 0, validation)
+
+
+def literal_loss(ellipsoids, components, rows, classes, weights, others, *, times):
+    """The appendix's losses, written out: row by row, with the sample of another class of each; the mean over rows."""
+    total = torch.zeros((), dtype=torch.float64)
+    for row, k, weight, other in zip(rows, classes.tolist(), weights, others, strict=True):
+        centroid, radius = ellipsoids.centroids[k], ellipsoids.radii[k]
+        norm = (components[k] @ (row - centroid)).square().sum().sqrt()
+        total = total + weight * (torch.clamp(norm - radius, min=0) + times * torch.clamp(radius - norm, min=0))
+        if other is not None:
+            norm = (components[k] @ (other - centroid)).square().sum().sqrt()
+            shrinking, expanding = torch.clamp(radius + 0.1 - norm, min=0), torch.clamp(norm - radius - 0.5, min=0)
+            total = total + weight * 0.1 * (shrinking + expanding)
+    return total / len(rows)
+
+
+@pytest.mark.parametrize("loss", ["adb", "clab"])
+def test_the_gradient_is_that_of_the_literal_loss(samples, loss):
+    """The inside loss of ADB is multiplied by the number of classes, as in the released code."""
+    ellipsoids, trainer = some_trainer(samples, negative_loss=loss)
+    batch = np.array([4, 9, 21, 3, 17, 30, 41, 5, 11])
+    rows, classes, weights = samples.rows[batch], samples.classes[batch], trainer.weights[batch]
+    found = sum(trainer.losses(batch))
+    (own,) = torch.autograd.grad(found, trainer.entries)
+    others = [None] * len(batch)
+    if loss == "clab":
+        others = rows[draw_others(classes.numpy(), np.random.default_rng(0), samples.weights[batch].numpy())]
+    components = ellipsoids.components.detach().clone().requires_grad_()
+    times = 4 if loss == "adb" else 1
+    expected = literal_loss(ellipsoids, components, rows, classes, weights, others, times=times)
+    (gradient,) = torch.autograd.grad(expected, components)
+    assert found.item() == pytest.approx(expected.item(), rel=1e-12)
+    np.testing.assert_allclose(own, gradient, rtol=1e-10, atol=1e-12)
+    assert abs(gradient).max() > 0.01
+
+
+def test_clab_without_another_class_in_the_batch_is_adb_without_the_number_of_classes(samples):
+    batch = np.flatnonzero(samples.classes.numpy() == 2)[:5]
+    expansion, adb, clab = (
+        sum(some_trainer(samples, negative_loss=loss)[1].losses(batch)).item()
+        for loss in ("contraction", "adb", "clab")
+    )
+    assert clab - expansion == pytest.approx((adb - expansion) / 4)
+    assert adb > expansion
+    one = samples.of_classes(torch.tensor([False, True, False, False]))
+    one = Samples.of(one.rows, torch.zeros(len(one), dtype=torch.int64))
+    assert torch.equal(*(learn(one, negative_loss=loss).components for loss in ("adb", "clab")))
+
+
+@pytest.mark.parametrize("loss", ["adb", "clab"])
+def test_losses_of_known_samples_see_no_open_ones(samples, loss, monkeypatch):
+    monkeypatch.setattr("skellipsoid._ellipsoid.paper.training.draw_negatives", None)
+    assert torch.equal(*(learn(samples, negative_loss=loss, n_open=n).components for n in (0, 9)))
+    assert torch.equal(*(learn(samples, negative_loss=loss, beta=beta).components for beta in (0.1, 2.0)))
+
+
+def test_adb_gen_is_the_contraction_without_beta(samples):
+    gen, without = (learn(samples, n_open=3, **changes) for changes in ({"negative_loss": "adb_gen"}, {"beta": 0.0}))
+    assert torch.equal(gen.components, without.components)
+    assert gen.history.losses == without.history.losses
+
+
+def test_every_loss_and_every_shape_is_another(samples):
+    found = [learn(samples, shape=shape, negative_loss=loss).components for shape in SHAPES for loss in LOSSES]
+    for i, components in enumerate(found):
+        assert components.isfinite().all()
+        assert all((components - other).abs().max() > 1e-3 for other in found[:i])
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_shape_stays_what_it_is(samples, loss):
+    for dtype in (torch.float32, torch.float64):
+        some = replace(samples, rows=samples.rows.to(dtype))
+        diagonal, ball = (learn(some, negative_loss=loss, shape=shape).components for shape in ("diagonal", "ball"))
+        on = diagonal.diagonal(dim1=1, dim2=2)
+        assert torch.equal(diagonal, torch.diag_embed(on))
+        assert (on.amax(1) - on.amin(1) > 1e-2).all()
+        factors = ball[:, 0, 0]
+        np.testing.assert_allclose(ball, factors[:, None, None] * torch.eye(5, dtype=dtype), rtol=1e-5, atol=0)
+        assert ((factors - 1).abs() > 1e-3).any()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_gradient_of_a_shape_is_that_of_its_own_entries(samples, shape):
+    ellipsoids = start_ellipsoids(samples)
+    settings = replace(SETTINGS, shape=shape, negative_loss="adb")
+    trainer = BoundaryTrainer(ellipsoids, samples, samples.rows[:0], settings, np.random.default_rng(0))
+    (found,) = torch.autograd.grad(sum(trainer.losses(np.arange(48))), trainer.entries)
+    sizes = {"full": (4, 5, 5), "diagonal": (4, 5), "ball": (4, 1)}
+    own = torch.ones(sizes[shape], dtype=torch.float64) if shape != "full" else torch.eye(5).repeat(4, 1, 1).double()
+    own.requires_grad_()
+    components = own if shape == "full" else torch.diag_embed(own.expand(4, 5))
+    parts = samples.rows, samples.classes, trainer.weights, [None] * 48
+    (expected,) = torch.autograd.grad(literal_loss(ellipsoids, components, *parts, times=4), own)
+    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_validation_works_with_every_ablation(samples, shape, loss):
+    learned = learn(samples, shape=shape, negative_loss=loss, recalibrate=True, n_open=9)
+    assert (learned.radii > 0).all()
+    assert len(learned.history.scores) == learned.history.n_iter
+    assert learned.held_out is not None
+
+
+def test_other_classes_are_drawn_by_weight():
+    classes, weights = np.array([7, 4, 4, 9, 7, 4]), np.array([1.0, 2.0, 0.5, 3.0, 0.25, 1.0])
+    rng = np.random.default_rng(0)
+    drawn = np.stack([draw_others(classes, rng, weights) for _ in range(20_000)])
+    for i, k in enumerate(classes):
+        expected = np.where(classes == k, 0, weights)
+        shares = np.bincount(drawn[:, i], minlength=6) / len(drawn)
+        np.testing.assert_allclose(shares, expected / expected.sum(), atol=0.015)
+        assert (shares[classes == k] == 0).all()
+
+
+def test_a_single_class_has_no_others():
+    assert draw_others(np.array([3, 3]), np.random.default_rng(0), np.ones(2)) is None
+
+
+@pytest.mark.parametrize("share", [0.0, np.nextafter(1, 0)])
+def test_rounding_does_not_reach_the_own_class(share):
+    class Ends:
+        def random(self, n):
+            return np.full(n, share)
+
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        classes = rng.integers(4, size=9)
+        others = draw_others(classes, Ends(), rng.gamma(0.3, size=9))
+        assert (classes[others] != classes).all()

@@ -1,0 +1,667 @@
+"""Boundaries in closed form, and their leave-one-out validation, against refits by NumPy."""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from operator_helpers import Operators
+
+from skellipsoid._ellipsoid.math import class_sizes, closed_form, left_out
+from skellipsoid._ellipsoid.math.boundaries import ShapeWeights
+from skellipsoid._ellipsoid.math.closed_form import _choose_shares, _Validator, fit_closed_form
+from skellipsoid._ellipsoid.math.covariance import LeftOutShapes
+from skellipsoid._ellipsoid.math.geometry import class_spheres
+from skellipsoid._ellipsoid.math.held_out import best_scale
+from skellipsoid._ellipsoid.math.settings import BoundarySettings
+from skellipsoid._ellipsoid.math.shared_shapes import (
+    _entropies,
+    label_distances,
+    principal_frame,
+    rotated,
+    shared_frame,
+)
+from skellipsoid._samples.samples import Samples
+from skellipsoid._torch import devices
+
+#: Candidates of a, and temperatures of the cross-entropy that compares them.
+SPHERICAL_SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
+TEMPERATURES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+#: Candidates of ρ.
+SHARED_SHARES = (0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
+
+SETTINGS = BoundarySettings(alpha=0.6, beta=0.5)
+#: What a leave-one-out distance may differ from a refit.
+RTOL = 0.01
+#: Two groups of each of these sizes make a class.
+GROUP_SIZES = np.repeat([1, 2, 3, 7], 2)
+WEIGHTS = [ShapeWeights(0.3, 0.2, 0.4), ShapeWeights(0.05, 0.6, 0.9), ShapeWeights(1.0, 0.9, 0.1)]
+
+
+@pytest.fixture(autouse=True)
+def all_of_a_set(monkeypatch):
+    """All samples of a set are open samples, so that all of them are compared."""
+    monkeypatch.setattr(closed_form, "MOST_OF_SET", 1000)
+
+
+class Table(NamedTuple):
+    """Rows as NumPy has them."""
+
+    rows: np.ndarray
+    classes: np.ndarray
+    weights: np.ndarray
+    units: np.ndarray
+    groups: np.ndarray
+
+    def samples(self, dtype=torch.float64):
+        rows, classes = torch.from_numpy(self.rows).to(dtype), torch.from_numpy(self.classes)
+        return Samples.of(rows, classes, None, self.weights, self.units, self.groups)
+
+    def fit(self, weights, dtype=torch.float64):
+        return Fit(self, weights, dtype)
+
+    def permuted(self, order):
+        return Table(*(column[order] for column in self))
+
+
+class Fit:
+    """Shapes for given weights, and the samples that validate them."""
+
+    def __init__(self, found, weights, dtype=torch.float64):
+        self.samples, self.weights = found.samples(dtype), weights
+        degenerate = class_spheres(self.samples).degenerate
+        self.frame = rotated(principal_frame(self.samples, degenerate), weights.spherical)
+        real_open = torch.empty(0, found.rows.shape[1], dtype=dtype)
+        self.validator = _Validator(self.frame, real_open)
+        self.shapes = LeftOutShapes(self.frame, weights.between)
+        self.rows = torch.nonzero(~degenerate[self.samples.classes]).flatten()
+        self.known = self.validator.known(self.rows)
+
+    def validate(self, synthetic=None):
+        """Distances without the samples' sets, before classes of unlike sizes are made comparable."""
+        samples = [*self.known, synthetic] if synthetic else self.known
+        found = self.validator.validate(self.shapes, samples, [self.weights.shared])[0]
+        sizes = torch.cat([self.validator._sizes(part) for part in samples]).numpy()
+        growths = class_sizes.growths(found.mean_error, sizes, self.validator.typical_size)
+        return replace(found, distances=found.distances * growths)
+
+    def norms(self, rows):
+        """Distances of new rows to all classes."""
+        radii = torch.ones(len(self.frame.means), dtype=torch.float64)
+        scorer = self.shapes.shapes(self.weights.shared, 1.0, radii).scorer()
+        return 1 - scorer.all(torch.from_numpy(rows) - self.frame.origin)[1]
+
+
+def table(rows, classes, weights=None, units=None, groups=None):
+    own = np.arange(len(rows))
+    units = own if units is None else units
+    weights = np.ones(len(rows)) if weights is None else weights
+    return Table(rows, classes, weights, units, units if groups is None else groups)
+
+
+def groups_of_four_sizes(n_classes=5, n_features=4, seed=0):
+    """Classes that overlap, with more rows than 4 features and fewer than 40; groups are alike within."""
+    rng = np.random.default_rng(seed)
+    classes = np.repeat(np.arange(n_classes), GROUP_SIZES.sum())
+    groups = np.repeat(np.arange(n_classes * len(GROUP_SIZES)), np.tile(GROUP_SIZES, n_classes))
+    stretch = np.exp(rng.normal(scale=0.5, size=(n_classes, n_features)))
+    rows = rng.normal(size=(n_classes, n_features))[classes] + stretch[classes] * rng.normal(size=(len(classes), 1))
+    rows += stretch[classes] * (rng.normal(size=(groups[-1] + 1, n_features))[groups] + rng.normal(size=rows.shape))
+    return table(rows, classes, groups=groups).permuted(rng.permutation(len(rows)))
+
+
+def weighted(found, seed=1):
+    return found._replace(weights=np.random.default_rng(seed).gamma(2, 0.5, size=len(found.rows)))
+
+
+def with_near_duplicates(found, seed=2):
+    """Within each group, rows are duplicates of another one: up to four together, and some alone."""
+    rng = np.random.default_rng(seed)
+    units, rows = np.arange(len(found.rows)), found.rows.copy()
+    for group in np.unique(found.groups):
+        mine = np.flatnonzero(found.groups == group)
+        for unit in np.split(mine, range(4, len(mine), 4)):
+            units[unit[: max(1, len(unit) - 1)]] = unit[0]
+    return found._replace(units=units, rows=rows[units] + 0.01 * rng.normal(size=rows.shape))
+
+
+def across_classes(found):
+    """Groups of all sizes join one of another class each."""
+    joined = found.groups.copy()
+    n_groups = len(GROUP_SIZES)
+    for group in range(0, n_groups, 2):
+        joined[joined == n_groups + (group + 3) % n_groups] = group
+    joined[joined == 2 * n_groups] = 7
+    return found._replace(groups=joined)
+
+
+def with_duplicates_across_groups(found):
+    """Two rows of each class are duplicates of a row of another group, and a third one of both."""
+    units = np.arange(len(found.rows))
+    for k in np.unique(found.classes):
+        mine = np.flatnonzero(found.classes == k)
+        large, small, single = (mine[found.groups[mine] % len(GROUP_SIZES) == group] for group in (6, 3, 0))
+        units[[small[0], single[0]]] = units[large[0]]
+        units[small[1]] = units[large[3]]
+    return found._replace(units=units)
+
+
+def with_crossed_duplicates(found):
+    """All groups of two rows or more have the same four texts: there are more sets than units."""
+    units = np.arange(len(found.rows))
+    for group in np.unique(found.groups[found.groups % len(GROUP_SIZES) > 1]):
+        mine = np.flatnonzero(found.groups == group)
+        units[mine] = len(units) + 4 * found.classes[mine] + np.arange(len(mine)) % 4
+    return found._replace(units=units)
+
+
+def with_a_degenerate_class(found):
+    """All rows of one class are equal."""
+    rows = found.rows.copy()
+    rows[found.classes == 2] = rows[found.classes == 2].mean(axis=0)
+    return found._replace(rows=rows)
+
+
+TABLES = {
+    "alone": lambda p, k=5: table(*groups_of_four_sizes(k, p)[:2]),
+    "groups": lambda p, k=5: groups_of_four_sizes(k, p),
+    "weights": lambda p, k=5: weighted(groups_of_four_sizes(k, p)),
+    "near duplicates": lambda p, k=5: weighted(with_near_duplicates(groups_of_four_sizes(k, p))),
+    "across classes": lambda p, k=5: weighted(across_classes(groups_of_four_sizes(k, p))),
+    "duplicates across groups": lambda p, k=5: weighted(with_duplicates_across_groups(groups_of_four_sizes(k, p))),
+    "crossed duplicates": lambda p, k=5: weighted(with_crossed_duplicates(groups_of_four_sizes(k, p))),
+    "degenerate class": lambda p, k=5: weighted(with_a_degenerate_class(groups_of_four_sizes(k, p))),
+}
+
+
+def totals_of(values, weights):
+    return np.bincount(np.unique(values, return_inverse=True)[1], weights)
+
+
+class Moments:
+    """Mean and scatter of one class's rows by definition, their units being independent of each other."""
+
+    def __init__(self, found, k, kept):
+        mine = kept & (found.classes == k)
+        rows, weights = found.rows[mine], found.weights[mine]
+        of_units = totals_of(found.units[mine], weights)
+        n_features = found.rows.shape[1]
+        self.mean, self.scatter, self.freedom = None, np.zeros((n_features, n_features)), 0.0
+        if len(rows):
+            self.mean = np.average(rows, axis=0, weights=weights)
+            self.scatter = (rows - self.mean).T @ np.diag(weights) @ (rows - self.mean)
+        if len(of_units) > 1:
+            self.freedom = weights.sum() - np.square(of_units).sum() / weights.sum()
+
+
+class Fitted:
+    """Shapes of all classes from the rows that are ``kept``, by definition: everything is computed from them alone.
+
+    A class of ``held_out`` is no class of the background. What is known of a class's own spread stays as it was.
+    """
+
+    def __init__(self, found, weights, kept=None, held_out=None, degenerate=()):
+        kept = np.ones(len(found.rows), dtype=bool) if kept is None else kept
+        self.weights, labels = weights, np.unique(found.classes)
+        self.parts = [Moments(found, k, kept) for k in labels]
+        for k in degenerate:
+            self.parts[k].freedom = 0.0
+        freedom = sum(part.freedom for part in self.parts)
+        n_features = found.rows.shape[1]
+        within = sum(part.scatter for part in self.parts if part.freedom) / freedom
+        identity = np.trace(within) / n_features * np.eye(n_features)
+        self.within = (1 - weights.spherical) * within + weights.spherical * identity
+        means = np.array([part.mean for k, part in enumerate(self.parts) if part.mean is not None and k != held_out])
+        self.origin, self.between = means.mean(axis=0), None
+        n_axes = np.linalg.matrix_rank(found.rows[kept] - means.mean(axis=0))
+        self.shared = self.within
+        if weights.between is not None:
+            between = np.cov(means.T)
+            target = np.trace(np.linalg.solve(self.within, between)) / n_axes * self.within
+            self.between = (1 - weights.between) * between + weights.between * target
+            self.shared = self.within + self.within @ np.linalg.solve(self.between, self.within)
+        spreads = [
+            np.trace(np.linalg.solve(self.shared, part.scatter)) / part.freedom for part in self.parts if part.freedom
+        ]
+        self.typical = np.mean(spreads) / n_axes
+
+    def ellipsoid(self, k):
+        """Centre and matrix of one class."""
+        part, rho = self.parts[k], self.weights.shared
+        centre = part.mean
+        if self.between is not None:
+            centre = centre + self.within @ np.linalg.solve(self.between, centre - self.origin)
+        if not part.freedom:
+            return centre, ((1 - rho) * self.typical + rho) * self.shared
+        return centre, (1 - rho) * part.scatter / part.freedom + rho * self.shared
+
+    def distance(self, row, k):
+        centre, matrix = self.ellipsoid(k)
+        return np.sqrt((row - centre) @ np.linalg.solve(matrix, row - centre))
+
+
+class Refits:
+    """Fits without the rows that go with a row."""
+
+    def __init__(self, found, weights):
+        self.found, self.weights = found, weights
+        self.labels = np.unique(found.classes)
+        everything = np.ones(len(found.rows), dtype=bool)
+        self.degenerate = [k for k in self.labels if np.trace(Moments(found, k, everything).scatter) < 1e-9]
+        self.whole = Fitted(found, weights, degenerate=self.degenerate)
+        #: Rows that are left out when each row is scored.
+        self.gone = (found.groups == found.groups[:, np.newaxis]) | (found.units == found.units[:, np.newaxis])
+        self.refits = {}
+
+    def without(self, i, *, held_out=False):
+        held_out = self.found.classes[i] if held_out else None
+        key = self.gone[i].tobytes(), held_out
+        if key not in self.refits:
+            self.refits[key] = Fitted(self.found, self.weights, ~self.gone[i], held_out, self.degenerate)
+        return self.refits[key]
+
+    def distance(self, i, k, *, held_out=False, row=None):
+        """Distance of a row to a class, without what goes with it; and without its class in the background.
+
+        Of another row, without what goes with this one, if there is one.
+        """
+        return self.without(i, held_out=held_out).distance(self.found.rows[i] if row is None else row, k)
+
+    def to_means(self, i):
+        """Distances of a row to all class means in the metric of T, without what goes."""
+        fitted = self.without(i)
+        offsets = [None if part.mean is None else self.found.rows[i] - part.mean for part in fitted.parts]
+        squares = [np.inf if off is None else off @ np.linalg.solve(fitted.within, off) for off in offsets]
+        return np.sqrt(squares)
+
+
+def check_against(fit, refits, step=1, rtol=2 * RTOL, of_class=0.4, slack=1.5):
+    """Compare every so many distances of the validation with refits; returns the validation.
+
+    Some terms are kept (see the module's table). So a distance may differ by one per cent, or by the set's share of all
+    samples where that is more; where a class is held out, by a quarter of the class's share of all classes.
+    """
+    found, validation = refits.found, fit.validate()
+    checked = np.arange(0, len(fit.known[0].sources), step)
+    rows = fit.known[0].sources.numpy()[checked]
+    distances = np.array([refits.to_means(i) for i in rows])
+    found_distances = label_distances(fit.frame, fit.known[0].sources).sqrt().numpy()[checked]
+    np.testing.assert_array_equal(np.isfinite(found_distances), np.isfinite(distances))
+    np.testing.assert_array_equal(validation.known.classes, found.classes[fit.known[0].sources])
+    np.testing.assert_array_equal(validation.known.weights, found.weights[fit.known[0].sources])
+    numbers, shares = np.arange(len(rows)), slack * (refits.gone[rows] @ found.weights) / found.weights.sum()
+    near = 1 + np.maximum(RTOL, shares)
+    assert (distances[numbers, validation.known.assigned[checked]] <= near * distances.min(axis=1)).all()
+    distances[numbers, found.classes[rows]] = np.inf
+    assert (distances[numbers, validation.open[0].assigned[checked]] <= near * distances.min(axis=1)).all()
+    for kind, held_out in ((validation.known, False), (validation.open[0], True)):
+        limits = np.maximum(of_class / len(refits.labels) if held_out else rtol, shares)
+        assigned = kind.assigned[checked]
+        literal = [refits.distance(i, k, held_out=held_out) for i, k in zip(rows, assigned, strict=True)]
+        errors = kind.distances[checked] / literal - 1
+        assert (np.abs(errors) < limits).all(), (np.abs(errors) / limits).max()
+        assert abs(errors.mean()) < limits.mean()
+    return validation
+
+
+@pytest.mark.parametrize(
+    ("n_features", "step", "weights"),
+    # Fewer features than a class has samples, more, and more than there are samples.
+    [(4, 5, weights) for weights in WEIGHTS] + [(40, 11, weights) for weights in WEIGHTS] + [(330, 50, WEIGHTS[0])],
+    ids=str,
+)
+@pytest.mark.parametrize("kind", TABLES)
+def test_samples_are_scored_as_by_a_fit_without_their_set(kind, n_features, step, weights):
+    found = TABLES[kind](n_features, 12 if n_features > 40 else 16)
+    refits = Refits(found, weights)
+    validation = check_against(found.fit(weights), refits, step, RTOL, of_class=0.25, slack=1)
+    totals = totals_of([str(gone) for gone in refits.gone.astype(int).tolist()], found.weights)
+    if kind != "degenerate class":
+        assert validation.n_independent == pytest.approx(totals.sum() ** 2 / np.square(totals).sum())
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_with_a_spherical_metric_and_without_a_background_nothing_is_kept(kind):
+    found, weights = TABLES[kind](5, 4), ShapeWeights(1.0, None, 0.4)
+    fit, refits = found.fit(weights), Refits(found, weights)
+    validation = fit.validate()
+    literal = [
+        refits.distance(i, k) for i, k in zip(fit.known[0].sources.tolist(), validation.known.assigned, strict=True)
+    ]
+    rtol = 3e-2 if kind == "degenerate class" else 1e-6  # its typical size is kept
+    np.testing.assert_allclose(validation.known.distances, literal, rtol=rtol)
+
+
+def test_few_classes_have_no_background():
+    found = groups_of_four_sizes(3)
+    weights = ShapeWeights(0.3, None, 0.4)
+    check_against(found.fit(weights), Refits(found, weights))
+    assert fit_closed_form(found.samples(), torch.empty(0, 4), SETTINGS, 0).moments.weights.between is None
+
+
+@pytest.mark.parametrize("kind", [*TABLES, "without a spread"])
+@pytest.mark.parametrize("weights", WEIGHTS, ids=lambda weights: str(tuple(weights)))
+def test_the_ellipsoids_are_those_of_the_covariances(kind, weights):
+    found = TABLES[kind](4) if kind in TABLES else without_a_spread()
+    fit, refits = found.fit(weights), Refits(found, weights)
+    new = np.random.default_rng(5).normal(size=(9, found.rows.shape[1]))
+    norms = fit.norms(new)
+    for k in refits.labels:
+        centre, matrix = refits.whole.ellipsoid(k)
+        squared = np.einsum("ij,ij->i", new - centre, np.linalg.solve(matrix, (new - centre).T).T)
+        np.testing.assert_allclose(norms[:, k], np.sqrt(squared), rtol=1e-8)
+        np.testing.assert_allclose(fit.frame.origin + fit.shapes.centres[k] @ fit.frame.back, centre, rtol=1e-8)
+
+
+def test_all_directions_off_the_span_of_the_samples_have_one_variance():
+    found = groups_of_four_sizes(n_features=140)
+    fit, refits = found.fit(WEIGHTS[0]), Refits(found, WEIGHTS[0])
+    assert len(fit.frame.within) == len(found.rows) - 1
+    new = np.random.default_rng(5).normal(size=(9, 140))
+    for k in refits.labels:
+        centre, matrix = refits.whole.ellipsoid(k)
+        squared = np.einsum("ij,ij->i", new - centre, np.linalg.solve(matrix, (new - centre).T).T)
+        np.testing.assert_allclose(fit.norms(new)[:, k], np.sqrt(squared), rtol=1e-7)
+
+
+def without_a_spread():
+    """Classes of which one row or one unit is left when a group is left out."""
+    rng = np.random.default_rng(3)
+    classes = np.repeat(np.arange(6), [2, 4, 5, 6, 12, 3])
+    rows = 2 * np.eye(6)[classes] + rng.normal(size=(32, 6))
+    groups, units = np.arange(32), np.arange(32)
+    groups[2:5] = 2  # leaves a single row
+    groups[6:9], units[9:11], rows[10] = 6, 9, rows[9] + 0.01  # leaves two rows of one unit
+    units[12] = 11
+    units[30] = groups[30] = 29  # three rows, of two units
+    return table(rows, classes, np.round(rng.uniform(0.5, 2, size=32), 2), units, groups)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS, ids=lambda weights: str(tuple(weights)))
+def test_a_class_left_without_spread_has_the_shared_shape(weights):
+    found = without_a_spread()
+    check_against(found.fit(weights), Refits(found, weights))
+    assert Moments(found, 1, found.groups != 2).freedom == 0
+
+
+def test_a_class_that_is_one_group_is_not_counted():
+    found = groups_of_four_sizes()
+    is_whole = found.classes == 1
+    found = found._replace(groups=np.where(is_whole, 999, found.groups))
+    fit = found.fit(WEIGHTS[0])
+    np.testing.assert_array_equal(fit.known[0].sources, np.flatnonzero(~is_whole))
+    validation = check_against(fit, Refits(found, WEIGHTS[0]))
+    assert 1 in validation.open[0].assigned  # it still scores others
+
+
+@pytest.mark.parametrize("emptied", [0, 1, 2])
+def test_a_class_that_is_gone_with_the_group_scores_no_sample_of_the_group(emptied):
+    found = groups_of_four_sizes()
+    outsider = np.flatnonzero(found.classes == (emptied + 1) % 5)[:2]
+    groups = np.where(found.classes == emptied, 999, found.groups)
+    groups[outsider] = 999
+    found = found._replace(groups=groups)
+    validation = check_against(found.fit(WEIGHTS[0]), Refits(found, WEIGHTS[0]))
+    assert len(validation.known) == (found.classes != emptied).sum()
+
+
+@pytest.mark.parametrize("emptied", [0, 1])
+def test_a_row_does_not_count_where_no_other_class_is_left(emptied):
+    found = groups_of_four_sizes(n_classes=2)
+    outsider = np.flatnonzero(found.classes != emptied)[:2]
+    groups = np.where(found.classes == emptied, 999, found.groups)
+    groups[outsider] = 999
+    validation = found._replace(groups=groups).fit(ShapeWeights(0.3, None, 0.4)).validate()
+    assert len(validation.known) == len(validation.open[0]) == (found.classes != emptied).sum() - 2
+    assert (validation.open[0].assigned == emptied).all()
+
+
+def test_a_degenerate_class_scores_samples_but_its_own_are_not_validated():
+    found = groups_of_four_sizes()
+    is_point = found.classes == 2
+    found.rows[is_point] = [-1, 2, 0, 1]
+    outsider = np.flatnonzero(found.classes == 0)[0]
+    # Near the point, which has rows in the row's group, and others.
+    found.rows[outsider] = [-1, 2, 0, 1.1]
+    found.groups[np.flatnonzero(is_point)[0]] = found.groups[outsider]
+    fit = found.fit(WEIGHTS[0])
+    np.testing.assert_array_equal(fit.known[0].sources, np.flatnonzero(~is_point))
+    validation = fit.validate()
+    row = int(np.flatnonzero(fit.known[0].sources == outsider)[0])
+    assert validation.open[0].assigned[row] == 2
+    assert np.isfinite(validation.open[0].distances).all()
+
+
+def test_single_precision_is_enough():
+    for spread in (1.0, 1e-4):
+        rng = np.random.default_rng(0)
+        classes = np.repeat(np.arange(5), 12)
+        rows = 10 * rng.normal(size=(5, 80))[classes] + spread * rng.normal(size=(60, 80))
+        found = table(rows.astype(np.float32).astype(float), classes)
+        single, double = (found.fit(WEIGHTS[0], dtype).validate() for dtype in (torch.float32, torch.float64))
+        np.testing.assert_array_equal(single.known.assigned, double.known.assigned)
+        np.testing.assert_allclose(single.known.distances, double.known.distances, rtol=1e-4)
+        np.testing.assert_allclose(single.open[0].distances, double.open[0].distances, rtol=1e-4)
+
+
+def test_samples_of_synthetic_classes_lie_between_classes_and_are_scored_without_their_source():
+    found = groups_of_four_sizes()
+    fit = found.fit(WEIGHTS[0])
+    synthetic = fit.validator.synthetic(fit.known[0].sources, 0.6, np.random.default_rng(0))
+    means, classes = fit.frame.means, fit.samples.classes[synthetic.sources]
+    weights = fit.samples.weights
+    totals = torch.zeros(5, dtype=torch.float64).index_add_(0, fit.samples.classes, weights)
+    shares = weights[synthetic.sources] / totals[classes]
+    deviations = (fit.frame.rows(synthetic.sources) - means[classes]) / (1 - shares).sqrt().unsqueeze(1)
+    centres = synthetic.rows - deviations
+    # Each is a mixture of two class means, the heavier of them that of the row's class.
+    for centre, label in zip(centres, classes.tolist(), strict=True):
+        mixtures = [
+            torch.linalg.lstsq((means[other] - means[label]).unsqueeze(1), centre - means[label])
+            for other in range(5)
+            if other != label
+        ]
+        directions = [means[other] - means[label] for other in range(5) if other != label]
+        fitted = [float(mixture.solution[0]) for mixture in mixtures]
+        misses = [float((centre - means[label] - x * d).norm()) for x, d in zip(fitted, directions, strict=True)]
+        best = int(np.argmin(misses))
+        assert misses[best] < 1e-9
+        assert -1e-9 <= fitted[best] <= 0.5 + 1e-9
+    np.testing.assert_array_equal(synthetic.assigned, torch.cdist(synthetic.rows, means).argmin(1))
+    validation = fit.validate(synthetic)
+    refits, positions = Refits(found, WEIGHTS[0]), (fit.frame.origin + synthetic.rows @ fit.frame.back).numpy()
+    columns = synthetic.sources.tolist(), synthetic.assigned.tolist(), positions
+    literal = np.array([refits.distance(i, k, row=row) for i, k, row in zip(*columns, strict=True)])
+    limits = np.maximum(RTOL, 1.5 * refits.gone[synthetic.sources].mean(axis=1))
+    assert (np.abs(validation.open[1].distances / literal - 1) < limits).all()
+
+
+def elongated(ratio, n_features):
+    """Four classes that are this many times as long as wide."""
+    rng = np.random.default_rng(0)
+    classes = np.repeat(np.arange(4), 20)
+    spreads = np.logspace(0, np.log10(ratio), n_features)
+    return table(rng.normal(size=(4, n_features))[classes] + spreads * rng.normal(size=(80, n_features)), classes)
+
+
+@pytest.mark.parametrize(
+    ("found", "chosen"),
+    [
+        (groups_of_four_sizes(n_features=4), 1.0),
+        (groups_of_four_sizes(n_features=10), 0.3),
+        (groups_of_four_sizes(n_features=20), 0.5),
+        (groups_of_four_sizes(n_features=60), 0.2),
+        (groups_of_four_sizes(n_features=100), 0.5),
+        (elongated(5, 3), 0.1),
+        (elongated(30, 10), 1.0),
+    ],
+    ids=["4", "10", "20", "60", "100", "elongated 5", "elongated 30"],
+)
+def test_the_spherical_share_is_the_largest_within_the_error_of_the_best(found, chosen):
+    samples = found.samples()
+    frame = principal_frame(samples, class_spheres(samples).degenerate)
+    rows = torch.arange(len(samples))
+    losses, weights = [], samples.weights / samples.weights.sum()
+    for share in SPHERICAL_SHARES:
+        refits = Refits(found, ShapeWeights(share, 0.5, 0.5))
+        halves = np.array([-np.square(refits.to_means(i)) / 2 for i in rows])
+        own = halves[np.arange(len(rows)), found.classes]
+        scaled = [(halves - own[:, np.newaxis]) / temperature for temperature in TEMPERATURES]
+        losses.append(min((np.log(np.exp(x).sum(axis=1)) for x in scaled), key=np.mean))
+        entropies = _entropies(frame, share, rows, weights)
+        np.testing.assert_allclose(entropies, losses[-1], rtol=0.1, atol=0.05)
+    means = np.mean(losses, axis=1)
+    excess = np.array(losses) - losses[means.argmin()]
+    is_good = excess.mean(axis=1) <= excess.std(axis=1) / np.sqrt(len(rows))
+    assert np.array(SPHERICAL_SHARES)[is_good].max() == chosen
+    found_share = shared_frame(frame, rows).spherical
+    assert abs(SPHERICAL_SHARES.index(found_share) - SPHERICAL_SHARES.index(chosen)) <= 1  # near the limit
+
+
+@pytest.mark.parametrize(("n_classes", "smallest"), [(5, 0.2), (10, 0.2), (16, 0.125)])
+def test_the_shares_are_the_mean_of_those_with_the_best_f1_of_left_out_samples(n_classes, smallest):
+    found = groups_of_four_sizes(n_classes, n_features=6)
+    scores = {}
+    for between in (smallest, 0.4, 0.6):
+        for shared in SHARED_SHARES:
+            fit = found.fit(ShapeWeights(0.3, between, shared))
+            validation = fit.validator.validate(fit.shapes, fit.known, [shared])[0]
+            scores[between, shared] = best_scale(validation)[1]
+    best = max(scores.values())
+    assert sorted(scores.values())[-2] < best
+    weights = [
+        np.exp((score - best) / np.sqrt(best * (1 - best) / validation.n_independent)) for score in scores.values()
+    ]
+    pairs = np.array(list(scores))
+    odds = np.exp(np.average(np.log(pairs / (1 - pairs)), axis=0, weights=weights))
+    fit = found.fit(ShapeWeights(0.3, 0.5, 0.5))
+    np.testing.assert_allclose(_choose_shares(fit.validator, fit.known), odds / (1 + odds))
+
+
+def test_few_samples_of_a_set_are_open_samples(monkeypatch):
+    monkeypatch.setattr(closed_form, "MOST_OF_SET", 4)
+    found = groups_of_four_sizes()
+    fit = found.fit(WEIGHTS[0])
+    validation = fit.validate()
+    assert len(validation.known) == len(found.rows)
+    counts = np.bincount(found.groups[fit.known[1].sources])
+    np.testing.assert_array_equal(counts, np.minimum(np.bincount(found.groups), 4))
+    assert len(validation.open[0]) == counts.sum()
+
+
+def test_equally_good_shares_leave_the_likeliest():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(2000, 2)) * [10, 1]
+    # Classes of different shapes that lie far apart.
+    rows[1000:] = rows[1000:, ::-1]
+    rows[1000:] += 1e4
+    found = table(rows, np.repeat([0, 1], 1000))
+    fit = found.fit(ShapeWeights(0.3, None, 0.5))
+    between, shared = _choose_shares(fit.validator, fit.known)
+    assert between is None
+    assert shared == pytest.approx(0.1)
+
+
+def test_of_many_samples_a_draw_of_2048_chooses_the_shapes(monkeypatch):
+    rng = np.random.default_rng(0)
+    classes = np.repeat([0, 1, 2], 800)
+    found = table(3 * np.eye(3)[classes] + rng.normal(size=(2400, 3)), classes)
+    drawn, judged = [], []
+    frame_of, weights_of = closed_form.shared_frame, closed_form._choose_shares
+    monkeypatch.setattr(closed_form, "shared_frame", lambda *given: (drawn.append(given[1]), frame_of(*given))[1])
+    monkeypatch.setattr(
+        closed_form, "_choose_shares", lambda *given: (judged.append(given[1][0].sources), weights_of(*given))[1]
+    )
+    for seed in (0, 0, 1):
+        fitted = fit_closed_form(found.samples(), torch.empty(0, 3), SETTINGS, seed)
+        # All of them choose the radius.
+        assert len(fitted.held_out.margins[~fitted.held_out.is_open]) == 2400
+    for rows, of_weights in zip(drawn, judged, strict=True):
+        assert len(torch.unique(rows)) == len(rows) == 2048
+        assert torch.equal(rows, of_weights)
+    assert torch.equal(drawn[0], drawn[1])
+    assert not torch.equal(drawn[0], drawn[2])
+
+
+def test_the_likelihood_is_that_of_rows_by_the_class_of_the_others():
+    for n_features in (4, 40):
+        found = weighted(groups_of_four_sizes(n_features=n_features))
+        fit, refits = found.fit(ShapeWeights(0.3, None, 0.4)), Refits(found, ShapeWeights(0.3, None, 0.4))
+        own = fit.known[0]._replace(assigned=fit.samples.classes[fit.known[0].sources])
+        likelihood = 0.0
+        for i in range(len(found.rows)):
+            mean, matrix = refits.without(i).ellipsoid(found.classes[i])
+            offset = found.rows[i] - mean
+            likelihood -= (
+                0.5 * found.weights[i] * (np.linalg.slogdet(matrix)[1] + offset @ np.linalg.solve(matrix, offset))
+            )
+        constant = 0.5 * found.weights.sum() * np.linalg.slogdet(refits.whole.within)[1]
+        likelihoods = fit.shapes.log_likelihoods(own, [0.4], fit.samples.weights)
+        assert float(likelihoods[0]) == pytest.approx(likelihood + constant, rel=1e-2)
+
+
+def test_the_radius_is_the_mean_radius_times_the_radius_scale():
+    found = groups_of_four_sizes()
+    fitted = fit_closed_form(found.samples(), torch.empty(0, 4), SETTINGS, 0)
+    spheres = class_spheres(found.samples())
+    # Without the radius scale a distance is a multiple of the paper's mean radius: 1 is the mean of left-out rows.
+    means = [(1 - fitted.held_out.margins[: len(found.rows)])[found.classes == k].mean() for k in range(5)]
+    scale = 1 / np.exp(np.mean(np.log(means)))
+    np.testing.assert_allclose(fitted.shapes.radii, scale * float(spheres.radii.mean()))
+
+
+@pytest.mark.parametrize("n_classes", [1, 2, 3, 5])
+@pytest.mark.parametrize("n_open", [0, 9])
+def test_all_numbers_of_classes_fit(n_classes, n_open):
+    found = groups_of_four_sizes(n_classes)
+    real_open = torch.from_numpy(np.random.default_rng(9).normal(size=(n_open, 4)))
+    fitted = fit_closed_form(found.samples(), real_open, SETTINGS, 0)
+    assert torch.isfinite(fitted.shapes.radii).all()
+    assert len(fitted.held_out.margins[~fitted.held_out.is_open]) == len(found.rows)
+
+
+def counted_fit(n_classes, n_of_class, n_features=16):
+    rng = np.random.default_rng(0)
+    classes = np.repeat(np.arange(n_classes), n_of_class)
+    rows = rng.normal(size=(n_classes, n_features))[classes] + rng.normal(size=(len(classes), n_features))
+    with Operators() as found:
+        fit_closed_form(table(rows, classes).samples(), torch.empty(0, n_features), SETTINGS, 0)
+    return found.counts
+
+
+def test_the_operators_of_a_fit_do_not_depend_on_the_number_of_classes_or_samples(monkeypatch):
+    for module in (devices, left_out):
+        monkeypatch.setattr(module, "chunk_bytes", lambda device: 2**60)
+    monkeypatch.setattr(closed_form, "TIE", -1.0)  # tied shares cost a likelihood
+    few, many, larger = counted_fit(40, 12), counted_fit(80, 12), counted_fit(40, 15)
+    for others in (many, larger):
+        assert others.total() == pytest.approx(few.total(), rel=0.001)
+    assert many.total() < 12_000
+    # What makes the host of a GPU wait.
+    assert sum(many[name] for name in ("_local_scalar_dense", "nonzero", "_unique2", "bincount")) < 200
+    # The axes of W; those of the classes are computed on the host.
+    assert many["_linalg_eigh"] == 1
+
+
+def test_small_chunks_give_the_same_boundaries(monkeypatch):
+    found = weighted(across_classes(groups_of_four_sizes(6, 4))).samples()
+    whole = fit_closed_form(found, torch.empty(0, 4), SETTINGS, 0)
+    monkeypatch.setattr(left_out, "chunk_bytes", lambda device: 2**12)
+    parts = fit_closed_form(found, torch.empty(0, 4), SETTINGS, 0)
+    torch.testing.assert_close(parts.shapes.radii, whole.shapes.radii, rtol=1e-9, atol=0)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_eigenvectors_of_many_matrices_are_those_of_each(monkeypatch, n_threads):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: n_threads)
+    rows = torch.from_numpy(np.random.default_rng(0).normal(size=(5, 6, 9)))
+    sizes = [6, 4, 1, 6, 3]
+    for matrix, size in zip(rows, sizes, strict=True):
+        matrix[size:] = 0
+    matrices = rows @ rows.mT
+    values, vectors = devices.eigh_of_many(matrices, sizes)
+    for i, size in enumerate(sizes):
+        assert torch.count_nonzero(vectors[i, :, : 6 - size]) == torch.count_nonzero(values[i, : 6 - size]) == 0
+        torch.testing.assert_close(values[i, 6 - size :], torch.linalg.eigvalsh(matrices[i, :size, :size]))
+    torch.testing.assert_close(vectors @ (values.unsqueeze(2) * vectors.mT), matrices)

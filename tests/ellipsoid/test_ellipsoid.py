@@ -1,0 +1,651 @@
+"""The ellipsoid classifier: what it learns, its parameters, and the data that leave it little to learn from."""
+
+import copy
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils._param_validation import InvalidParameterError
+
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, explain
+from skellipsoid._ellipsoid.math.held_out import HeldOut
+from skellipsoid.datasets import make_open_blobs
+from skellipsoid.metrics import open_set_f1_score
+
+#: The paper's training, a short one.
+PAPER = {"trainer": EliDecide(max_iter=10)}
+
+
+def make(**parameters):
+    return EllipsoidOpenSetClassifier(**{"random_state": 0, **parameters})
+
+
+def gaussians(n_classes=3, rows=40, n_features=3, *, distance=7.0, seed=0):
+    """Round classes in a row, with their labels."""
+    rng = np.random.default_rng(seed)
+    y = np.repeat(np.arange(n_classes), rows)
+    return rng.normal(size=(len(y), n_features)) + distance * y[:, np.newaxis], y
+
+
+def mean_distances(X, y):
+    """The paper's Δ of each class."""
+    groups = [X[y == label] for label in np.unique(y)]
+    return np.array([np.linalg.norm(group - group.mean(axis=0), axis=1).mean() for group in groups])
+
+
+# What is learned.
+
+
+def test_fitted_attributes():
+    X, y = gaussians()
+    clf = make().fit(X, y)
+    assert clf.centroids_.shape == (3, 3)
+    assert clf.radii_.shape == (3,)
+    assert clf.components_.shape == (3, 3, 3)
+    assert clf.components_.dtype == np.float32
+    assert clf.centroids_.dtype == clf.radii_.dtype == np.float64
+    assert clf.n_features_in_ == 3
+    assert clf.centers_.shape == (3, 3)
+    assert clf.within_covariance_.shape == (3, 3)
+    assert (clf.n_iter_, clf.loss_curve_, clf.validation_scores_) == (1, [], None)  # nothing is trained
+    assert all(isinstance(value, float) for value in (clf.spherical_share_, clf.shrinkage_, clf.scale_))
+    assert clf.between_share_ is None  # three classes are too few for a background
+    many = make().fit(*gaussians(5))
+    assert 0 < many.between_share_ < 1
+    learned = make(**PAPER).fit(X, y)
+    assert learned.n_iter_ == len(learned.loss_curve_) == len(learned.validation_scores_) <= 10
+    assert all(isinstance(value, float) for value in (*learned.loss_curve_, *learned.validation_scores_))
+    assert learned.within_covariance_ is learned.shrinkage_ is learned.spherical_share_ is None
+    np.testing.assert_array_equal(learned.centers_, learned.centroids_)
+
+
+def test_elongated_classes_get_elongated_ellipsoids():
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.repeat([0, 1, 2], 150))
+    centers = np.array([[-10.0, 0], [0, 12], [10, 0]])
+    X = centers[y] + rng.normal(size=(450, 2)) * np.where(y == 1, [[3.0], [0.5]], [[0.5], [3.0]]).T
+    clf = make().fit(X, y)
+    for label, longest in ((0, [0, 1]), (1, [1, 0]), (2, [0, 1])):
+        directions, lengths = clf.ellipsoid_axes(label)
+        assert lengths[0] > 1.3 * lengths[1]
+        assert abs(directions[0] @ longest) > 0.9
+
+
+def test_open_rows_are_told_from_elongated_classes_much_better_than_by_balls():
+    ours, balls = [], []
+    for seed in range(4):
+        X, y = make_open_blobs(1200, 3, random_state=seed)
+        train, test = np.arange(1200) < 600, np.arange(1200) >= 600
+        known = train & (y != -1)
+        clf = make().fit(X[known], y[known])
+        ours.append(open_set_f1_score(y[test], clf.predict(X[test])))
+        # The paper's boundary before any learning: a ball of the mean distance.
+        distances = np.linalg.norm(X[test, np.newaxis] - [X[known & (y == k)].mean(axis=0) for k in range(3)], axis=2)
+        nearest = distances.argmin(axis=1)
+        inside = distances.min(axis=1) <= mean_distances(X[known], y[known])[nearest]
+        balls.append(open_set_f1_score(y[test], np.where(inside, nearest, -1)))
+    assert (np.array(ours) > np.array(balls) + 0.1).all()
+    assert np.mean(ours) > 0.83
+
+
+def test_digits_that_were_never_seen_are_open():
+    X, y = load_digits(return_X_y=True)
+    known = y < 7
+    train = np.arange(len(y)) % 2 == 0
+    clf = make().fit(X[train & known], y[train & known])
+    answers = clf.predict(X[~train])
+    truth = np.where(known, y, -1)[~train]
+    assert open_set_f1_score(truth, answers) > 0.75
+    assert (answers[truth == -1] == -1).mean() > 0.6
+
+
+def test_moving_the_offset_is_scaling_the_radii():
+    X, y = gaussians()
+    rows = np.random.default_rng(1).normal(scale=10, size=(500, 3)) + X.mean(axis=0)
+    clf = make().fit(X, y)
+    for offset in (-0.5, 0.3):
+        moved, scaled = copy.deepcopy(clf), copy.deepcopy(clf)
+        moved.offset_ = offset
+        scaled.radii_ = clf.radii_ * (1 - offset)
+        np.testing.assert_array_equal(moved.predict(rows), scaled.predict(rows))
+        assert (moved.predict(rows) != clf.predict(rows)).any()
+
+
+def in_metric(rows, clf):
+    """Distances to the class means in the metric of the labels."""
+    offsets = rows[:, np.newaxis] - clf.centroids_
+    precision = np.linalg.inv(clf.within_covariance_)
+    return np.sqrt(np.einsum("nki,ij,nkj->nk", offsets, precision, offsets))
+
+
+@pytest.mark.parametrize("n_features", [3, 60, 300])  # fewer and more than there are rows
+def test_the_shared_covariance_is_the_pooled_one_shrunk_to_a_sphere(n_features):
+    X, y = gaussians(5, rows=12, n_features=n_features, distance=2)
+    X *= np.linspace(1, 9, n_features)
+    clf = make().fit(X, y)
+    deviations = X - np.array([X[y == k].mean(axis=0) for k in range(5)])[y]
+    pooled = deviations.T @ deviations / (60 - 5)
+    share, sphere = clf.spherical_share_, np.trace(pooled) / n_features * np.eye(n_features)
+    expected = (1 - share) * pooled + share * sphere
+    np.testing.assert_allclose(clf.within_covariance_, expected, rtol=1e-4, atol=1e-5 * np.trace(pooled) / n_features)
+    # Off the span of the rows there is the sphere alone.
+    if n_features == 300:
+        assert np.linalg.eigvalsh(clf.within_covariance_)[0] == pytest.approx(share * sphere[0, 0], rel=1e-3)
+
+
+@pytest.mark.parametrize("n_features", [3, 300])
+def test_the_labels_are_those_of_the_nearest_class_mean_in_the_shared_metric(n_features):
+    stretched, distance = [20, *[1] * (n_features - 1)], 1.7 / n_features**0.5
+    X, y = gaussians(5, n_features=n_features, distance=distance)
+    rows = gaussians(5, n_features=n_features, distance=distance, seed=1)[0] * stretched
+    X *= stretched
+    clf = make().fit(X, y)
+    nearest = in_metric(rows, clf).argmin(axis=1)
+    np.testing.assert_array_equal(clf.predict_known(rows), nearest)
+    euclidean = np.linalg.norm(rows[:, np.newaxis] - clf.centroids_, axis=2).argmin(axis=1)
+    assert (nearest == y).mean() > (euclidean == y).mean() + 0.05
+    learned = make(trainer=EliDecide(max_iter=2)).fit(X, y, X_val=X, y_val=y)
+    np.testing.assert_array_equal(learned.predict_known(rows), euclidean)
+
+
+def test_the_shared_shape_is_short_where_classes_differ():
+    rng = np.random.default_rng(0)
+    y = np.repeat(np.arange(8), 50)
+    # The first feature varies as much within the classes as the others, and tells them apart.
+    X = rng.normal(size=(400, 40))
+    X[:, 0] += 6 * y
+    clf = make().fit(X, y)
+    for label in clf.classes_:
+        directions, lengths = clf.ellipsoid_axes(label)
+        assert abs(directions[-1, 0]) > 0.95
+        assert lengths[-1] < 0.9 * lengths[-2]
+    # The centres lie off the class means, away from the middle of all.
+    middle = clf.centroids_.mean(axis=0)
+    away = ((clf.centers_ - clf.centroids_) * (clf.centroids_ - middle)).sum(axis=1)
+    assert (away[[0, 1, 6, 7]] > 0).all()
+    np.testing.assert_allclose(clf.class_margins(clf.centers_)[range(8), range(8)], 1, atol=1e-6)
+
+
+def test_assignment_is_to_the_nearest_class_even_if_another_margin_is_larger():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(80, 2)) * 0.3, [5, 0] + rng.normal(size=(80, 2)) * 3])
+    y = np.repeat([0, 1], 80)
+    clf = make().fit(X, y)
+    rows = rng.uniform([-4, -4], [9, 4], size=(400, 2))
+    nearest = in_metric(rows, clf).argmin(axis=1)
+    np.testing.assert_array_equal(clf.predict_known(rows), nearest)
+    margins = clf.class_margins(rows)
+    assert (margins.argmax(axis=1) != nearest).any()
+    np.testing.assert_allclose(clf.score_samples(rows), margins[np.arange(400), nearest], atol=1e-9)
+
+
+def test_axes_need_a_known_class():
+    clf = make().fit(*gaussians())
+    with pytest.raises(ValueError, match="9 is not a known class; the known classes are 0, 1, 2"):
+        clf.ellipsoid_axes(9)
+    with pytest.raises(ValueError, match="-1 is not a known class"):
+        clf.ellipsoid_axes(-1)
+    X, y = gaussians(12, rows=3)
+    with pytest.raises(ValueError, match=r"'x' is not a known class; the known classes are 0, 1, .* and 2 more"):
+        make().fit(X, y).ellipsoid_axes("x")
+
+
+# Training.
+
+
+def test_all_rows_make_the_closed_form_and_all_judge_it():
+    X, y = gaussians(4, distance=3)
+    clf = make().fit(X, y)
+    np.testing.assert_allclose(clf.centroids_, [X[y == k].mean(axis=0) for k in range(4)], atol=1e-6)
+    assert len(clf.held_out_scores_) == len(X)
+
+
+def test_real_open_rows_join_the_negatives():
+    X, y = gaussians(2, rows=100)
+    rng = np.random.default_rng(0)
+
+    def beside(n_rows):  # an unknown class beside class 0
+        return np.array([1.8, -1.8, 0]) + 0.3 * rng.normal(size=(n_rows, 3))
+
+    new = beside(300)
+    for trainer in (None, EliDecide(max_iter=40, learning_rate=0.01, recalibrate=True)):
+        clf = make(open_label=-2, trainer=trainer)
+        without = (clf.fit(X, y).predict(new) == -2).mean()
+        taught = clf.fit(np.append(X, beside(100), axis=0), np.append(y, np.full(100, -2)))
+        assert taught.classes_.tolist() == [0, 1]
+        assert (taught.predict(new) == -2).mean() > without + 0.1
+        assert (taught.predict(X) == y).mean() > 0.8
+
+
+def test_real_open_rows_bound_a_single_class():
+    rng = np.random.default_rng(0)
+    X = np.concatenate([rng.normal(size=(100, 2)), [4, 0] + rng.normal(size=(100, 2)) * 0.5])
+    y = np.repeat([0, -1], 100)
+    with pytest.warns(UserWarning, match="100 rows with the label -1 were read as open"):
+        clf = make().fit(X, y)
+    assert (clf.predict(X[:100]) == 0).mean() > 0.8
+    assert (clf.predict(X[100:]) == -1).mean() > 0.8
+
+
+# Parameters.
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("alpha", 0),
+        ("alpha", "0.6"),
+        ("beta", -0.1),
+        ("trainer", "elidecide"),
+        ("trainer", EliDecide),
+        ("duplicates", None),
+        ("outliers", "ignore"),
+        ("open_label", None),
+        ("device", None),
+        ("random_state", "zero"),
+    ],
+)
+def test_a_parameter_out_of_its_range_is_named(name, value):
+    with pytest.raises(InvalidParameterError, match=f"The '{name}' parameter of EllipsoidOpenSetClassifier must be"):
+        make(**{name: value}).fit(*gaussians())
+
+
+#: Where each parameter acts, by its docstring, and two values of it.
+ACTING = [
+    ("alpha", (0.1, 5.0), {}),
+    ("alpha", (0.1, 5.0), PAPER),
+    ("beta", (0.1, 2.0), {}),
+    ("beta", (0.1, 2.0), PAPER),
+    ("trainer", (None, EliDecide(max_iter=2)), {}),
+    ("duplicates", ("once", "each"), {}),
+    ("duplicates", ("once", "off"), {}),
+    ("outliers", ("drop", "keep"), {}),
+    ("random_state", (0, 1), {}),
+    ("random_state", (0, 1), PAPER),
+]
+
+
+@pytest.mark.filterwarnings("ignore:X has outlying rows")
+@pytest.mark.parametrize(("name", "values", "settings"), ACTING, ids=lambda value: str(value)[:20])
+def test_each_parameter_acts_where_its_docstring_says_so(name, values, settings):
+    X, y = gaussians(5, distance=1.5, n_features=4)
+    # Some of the rows twice, and an outlier.
+    X, y = np.concatenate([X, X[:30], np.full((1, 4), 1e4)]), np.concatenate([y, y[:30], [0]])
+    one, other = (make(**{**settings, name: value}).fit(X, y) for value in values)
+    assert (one.class_margins(X) != other.class_margins(X)).any()
+
+
+def test_a_larger_beta_makes_all_boundaries_smaller():
+    X, y = gaussians(5, distance=1.5)
+    sizes = [make(beta=beta).fit(X, y).radii_ for beta in (0, 0.01, 0.1, 0.5, 1, 3, 10, 100)]
+    assert (np.diff(sizes, axis=0) <= 0).all()
+    assert (sizes[-1] < 0.8 * sizes[3]).all()
+    assert (sizes[0] > 1.02 * sizes[3]).all()
+
+
+def test_a_device_that_is_not_there_is_an_error_when_fitted():
+    for device in ("cuda:99", torch.device("cuda:99")):
+        with pytest.raises(ValueError, match=r"cuda.*is not available on this machine; use 'auto', 'cpu' or"):
+            make(device=device).fit(*gaussians())
+
+
+def test_a_fitted_classifier_whose_device_is_not_there_predicts_on_the_cpu():
+    X, y = gaussians()
+    clf = make(device="cpu").fit(X, y)
+    margins, answers = clf.class_margins(X), clf.predict(X)
+    clf.set_params(device="cuda:99")  # as if it had been fitted on another machine
+    np.testing.assert_array_equal(clf.class_margins(X), margins)
+    np.testing.assert_array_equal(clf.predict(X), answers)
+    assert make(device=torch.device("cpu")).fit(X, y).predict(X).tolist() == answers.tolist()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
+def test_decisions_agree_between_cpu_and_cuda():
+    X, y = gaussians(5, n_features=20, distance=3)
+    cpu, cuda = (make(device=device).fit(X, y) for device in ("cpu", "cuda"))
+    np.testing.assert_allclose(cuda.class_margins(X), cpu.class_margins(X), atol=1e-3)
+    clear = abs(cpu.score_samples(X)) > 1e-3
+    np.testing.assert_array_equal(cuda.predict(X)[clear], cpu.predict(X)[clear])
+    cuda.set_params(device="cpu")
+    np.testing.assert_allclose(cuda.class_margins(X), cpu.class_margins(X), atol=1e-3)
+
+
+def test_grid_search_over_beta_and_alpha():
+    X, y = make_open_blobs(240, 3, random_state=0)
+    search = GridSearchCV(
+        make(),
+        {"beta": [0.1, 1.0], "alpha": [0.3, 2.0]},
+        cv=StratifiedKFold(2),
+        scoring=["accuracy", "f1_macro"],
+        refit="f1_macro",
+        error_score="raise",
+    ).fit(X, y)
+    assert len(search.cv_results_["params"]) == 4
+    assert np.isfinite(search.cv_results_["mean_test_f1_macro"]).all()
+    assert search.best_estimator_.beta == search.best_params_["beta"]
+    assert search.best_score_ > 0.7
+    assert search.predict(X[:5]).shape == (5,)
+    assert search.score(X, y) > 0.7
+
+
+def test_cross_validation_scores_with_the_classifiers_own_accuracy():
+    X, y = gaussians(distance=20)
+    assert cross_val_score(make(), X, np.array(["a", "b", "c"])[y], cv=3, error_score="raise").mean() > 0.8
+
+
+# Data that leave little to learn.
+
+
+def assert_works(clf, X, y):
+    """Everything is finite, and the classes know their own centroids."""
+    for value in (clf.centroids_, clf.radii_, clf.components_, clf.loss_curve_, clf.class_margins(X)):
+        assert np.isfinite(value).all()
+    assert (clf.radii_ > 0).all()
+    np.testing.assert_array_equal(clf.predict(clf.centroids_), np.unique(y))
+
+
+@pytest.mark.parametrize("point_rows", [1, 2, 30])
+@pytest.mark.parametrize("options", [{}, PAPER], ids=["default", "paper"])
+def test_a_class_that_is_one_point_takes_the_median_radius(point_rows, options):
+    X, y = gaussians(4)
+    X, y = np.append(X, np.full((point_rows, 3), 40.0), axis=0), np.append(y, np.full(point_rows, 8))
+    with pytest.warns(UserWarning, match="duplicates of one: 8; their") as caught:
+        clf = make(**options).fit(X, y)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__  # it points at the caller's line
+    assert_works(clf, X, y)
+    assert clf.radii_[4] == pytest.approx(np.median(clf.radii_[:4]), rel=1e-6)
+    assert clf.predict([[40.0] * 3]) == 8
+    shapes = np.einsum("kij,kil->kjl", clf.components_, clf.components_).astype(float)
+    if options:
+        np.testing.assert_array_equal(clf.components_[4], np.eye(3))
+        return
+    # What all classes share, as large as the others.
+    volumes = np.linalg.det(shapes) ** (-1 / 6)
+    assert 0.7 < volumes[4] / np.exp(np.log(volumes[:4]).mean()) < 1.4
+
+
+def test_many_equal_rows_are_one_point():
+    # Their sum in single precision is not a multiple of the row.
+    X, y = gaussians(2, n_features=5)
+    X, y = np.append(X, np.full((3000, 5), 3.3), axis=0), np.append(y, np.full(3000, 2))
+    with pytest.warns(UserWarning, match="duplicates of one: 2; their"):
+        clf = make().fit(X, y)
+    assert_works(clf, X, y)
+    assert clf.predict([[3.3] * 5]) == 2
+
+
+def test_one_warning_names_all_degenerate_classes():
+    X, y = gaussians(2)
+    X, y = np.append(X, 50 + np.eye(3), axis=0), np.append(np.array(["a", "b"])[y], ["x", "y", "z"])
+    with pytest.warns(UserWarning, match="duplicates of one: 'x', 'y', 'z'; their") as caught:
+        clf = make().fit(X, y)
+    assert len(caught) == 1
+    assert_works(clf, X, y)
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [lambda clf: make_pipeline(StandardScaler(), clf), lambda clf: GridSearchCV(clf, {"beta": [0.4]}, cv=2)],
+    ids=["pipeline", "search"],
+)
+def test_a_warning_points_to_the_line_of_the_user_through_wrappers(wrap):
+    X, y = gaussians(3)
+    with pytest.warns(UserWarning, match="duplicates of one: 7; their") as caught:
+        wrap(make()).fit(np.append(X, np.ones((8, 3)), axis=0), np.append(y, np.full(8, 7)))
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+FEW = "fewer than 10 different samples"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "named", "result"),
+    [
+        ([9, 9, 9], "3 of 3 classes .*(0, 1, 2; the smallest has 9)", "open samples accepted"),
+        ([30, 5, 30, 9], "2 of 4 classes .*(1, 3; the smallest has 5)", "many of their new samples will be rejected"),
+        ([2] * 12, "12 of 12 classes .*0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 2 more; the smallest has 2", "open samples"),
+    ],
+)
+def test_one_warning_names_classes_of_few_samples(sizes, named, result):
+    y = np.repeat(np.arange(len(sizes)), sizes)
+    X = np.random.default_rng(0).normal(size=(len(y), 4)) + 7 * y[:, np.newaxis]
+    with pytest.warns(UserWarning, match=FEW) as caught:
+        make().fit(X, y)
+    message = str(caught[0].message)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__
+    assert all(part in message for part in named.split(".*"))
+    assert result in message
+
+
+def test_duplicates_and_groups_are_few_samples():
+    X, y = gaussians(rows=40)
+    with pytest.warns(UserWarning, match=f"3 of 3 classes have {FEW}.*smallest has 8"):
+        make().fit(X, y, groups=np.arange(len(X)) // 5)
+    copies = np.where(y == 1, 40 + np.arange(len(y)) % 6, np.arange(len(y)))
+    with pytest.warns(UserWarning, match=f"1 of 3 classes have {FEW}.*1; the smallest has 6"):
+        make().fit(X[copies], y)
+
+
+@pytest.mark.filterwarnings("error")
+def test_no_warning_of_few_samples_where_there_are_enough_or_none_is_left_out():
+    X, y = gaussians(rows=10)
+    make().fit(X, y)
+    make(**PAPER).fit(X[::2], y[::2], X_val=X, y_val=y)
+    with pytest.warns(UserWarning, match="without spread") as caught:  # the single sample of class 2
+        make().fit(X[:21], y[:21])
+    assert len(caught) == 1
+
+
+@pytest.mark.filterwarnings("error")
+def test_boundaries_of_few_samples_are_stricter():
+    """The number of left-out samples alone decides: nothing changes at ten samples of each class."""
+    X, y = gaussians(n_classes=6, rows=10, n_features=8, distance=1.5)
+    clf = make().fit(X, y)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(HeldOut, "strictness", 0.0)
+        np.testing.assert_array_equal(clf.radii_, make().fit(X, y).radii_)
+        few = np.arange(len(y)) % 10 < 5
+        with pytest.warns(UserWarning, match=FEW):
+            lenient = make().fit(X[few], y[few])
+    with pytest.warns(UserWarning, match=FEW):
+        strict = make().fit(X[few], y[few])
+    assert (strict.radii_ < lenient.radii_).all()
+
+
+def test_all_classes_are_degenerate():
+    X = np.repeat([[0.0, 0], [4, 0], [0, 3]], 4, axis=0)
+    y = np.repeat([0, 1, 2], 4)
+    with pytest.warns(UserWarning, match="duplicates of one: 0, 1, 2; no other class tells"):
+        clf = make().fit(X, y)
+    assert_works(clf, X, y)
+    np.testing.assert_allclose(clf.radii_, 1.5, rtol=1e-4)
+    assert clf.predict([[1.4, 0], [2.6, 0], [0, 1.4], [1.4, 1.4]]).tolist() == [0, 1, 0, -1]
+    # Balls, whose axes are those of the space.
+    np.testing.assert_array_equal(clf.components_, [np.eye(2)] * 3)
+    np.testing.assert_allclose(clf.ellipsoid_axes(1)[1], [1.5, 1.5], rtol=1e-4)
+    assert explain(clf, [[0.3, 0], [3, 0]], n_axes=1).nearest_class.tolist() == [0, 1]
+
+
+def test_two_rows_in_all():
+    X, y = np.array([[0.0, 0, 0], [2, 0, 0]]), ["a", "b"]
+    with pytest.warns(UserWarning, match="duplicates of one: 'a', 'b'; no other class tells"):
+        clf = make().fit(X, y)
+    assert clf.predict([*X, [0.9, 0, 0], [-1.1, 0, 0]]).tolist() == ["a", "b", "a", "-1"]
+
+
+def test_two_rows_of_one_class():
+    X = np.array([[0.0, 0], [2, 0]])
+    clf = make(trainer=EliDecide(max_iter=1, learning_rate=1e-9)).fit(X, [0, 0], X_val=X, y_val=[0, 0])
+    np.testing.assert_allclose(clf.radii_, 1, rtol=1e-6)
+    assert clf.predict([[1, 0], [1, 30]]).tolist() == [0, -1]
+
+
+def test_one_row():
+    with pytest.warns(UserWarning, match="duplicates of one: 5; no other class tells"):
+        clf = make().fit([[3.0, 4.0]], [5])
+    assert clf.scale_ == 1
+    assert clf.predict([[3.0, 4.0], [3.5, 4.0], [30.0, 4.0]]).tolist() == [5, 5, -1]
+
+
+def test_two_rows_for_each_class_train_with_one():
+    X, y = gaussians(3, rows=2, distance=20)
+    with pytest.warns(UserWarning, match="duplicates of one: 0, 1, 2; no other class tells"):
+        clf = make(**PAPER).fit(X, y)
+    assert_works(clf, X, y)
+    assert (clf.predict(X) == y).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        kept = make(**PAPER).fit(X, y, X_val=X, y_val=y)  # nothing is held out, so that each class has a radius
+    np.testing.assert_allclose(kept.radii_, mean_distances(X, y), rtol=1e-5)
+
+
+@pytest.mark.parametrize("rows", [40, 200])
+def test_one_class_covers_new_rows(rows):
+    rng = np.random.default_rng(0)
+    new = rng.normal(size=(1000, 4))
+    covered = []
+    for seed in range(6):
+        clf = make(random_state=seed).fit(rng.normal(size=(rows, 4)), np.zeros(rows, dtype=int))
+        assert clf.classes_.tolist() == [0]
+        covered.append((clf.predict(new) == 0).mean())
+        assert (clf.predict(new + 10) == -1).all()
+        assert (clf.predict_known(new + 10) == 0).all()
+    assert np.mean(covered) > 0.8
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.1, 1e6])
+def test_constant_features_change_nothing(constant):
+    X, y = gaussians()
+    wide = np.column_stack([np.full(len(X), constant), X, np.full(len(X), -constant)])
+    clf, padded = make().fit(X, y), make().fit(wide, y)
+    assert_works(padded, wide, y)
+    np.testing.assert_allclose(padded.class_margins(wide), clf.class_margins(X), atol=1e-4)
+    elsewhere = wide + np.array([30.0, 0, 0, 0, 0])
+    assert (padded.predict(elsewhere) == -1).all()
+
+
+def test_only_constant_features():
+    with pytest.warns(UserWarning, match="duplicates of one: 0, 1; no other class tells"):
+        clf = make().fit(np.full((20, 3), 0.1), np.repeat([0, 1], 10))
+    assert clf.scale_ == 1
+    assert np.isfinite(clf.class_margins(np.full((2, 3), 0.1))).all()
+    assert clf.predict([[0.1] * 3, [9.0] * 3]).tolist() == [0, -1]
+
+
+@pytest.mark.parametrize("options", [{}, PAPER], ids=["default", "paper"])
+def test_more_features_than_rows(options):
+    X, y = gaussians(3, rows=8, n_features=100, distance=3)
+    clf = make(**options).fit(X, y)
+    assert_works(clf, X, y)
+    assert (clf.predict_known(X) == y).all()
+    directions, lengths = clf.ellipsoid_axes(0)
+    assert directions.shape == (100, 100)
+    assert np.isfinite(lengths).all()
+
+
+def test_classes_with_one_centroid():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    clf = make().fit(np.concatenate([X, -X]), np.tile(np.repeat([0, 1], 40), 2))
+    np.testing.assert_allclose(clf.centroids_, 0, atol=0.5)
+    assert np.isfinite(clf.class_margins(X)).all()
+
+
+def test_many_small_classes():
+    X, y = gaussians(40, rows=3, n_features=8, distance=5)
+    with pytest.warns(UserWarning, match=FEW) as caught:
+        clf = make().fit(X, y)
+    assert len(caught) == 1
+    assert_works(clf, X, y)
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
+def test_extreme_units(scale):
+    X, y = gaussians()
+    clf = make().fit(scale * X, y)
+    assert clf.scale_ == pytest.approx(scale * make().fit(X, y).scale_)
+    assert_works(clf, scale * X, y)
+
+
+def test_rows_too_far_for_the_precision_are_open():
+    X, y = gaussians()
+    clf = make().fit(X, y)
+    signs = np.array([[1, 1, 1], [1, -1, 1], [-1, -1, -1]])
+    for far in ((1e37 * signs).astype(np.float32), 1e300 * signs):
+        assert (clf.predict(far) == -1).all()
+
+
+def test_single_precision_scores_as_double_if_classes_are_far_apart_and_have_few_rows():
+    # The distance from the span of the rows is small, compared with the distances of the classes.
+    X, y = gaussians(6, rows=12, n_features=200, distance=1e3)
+    rows = np.vstack([X, gaussians(6, rows=2, n_features=200, distance=1e3, seed=1)[0]]).astype(np.float32)
+    clf = make().fit(X, y)
+    for scores in (clf.score_samples, clf.class_margins):
+        exact = scores(rows.astype(np.float64))
+        np.testing.assert_allclose(1 - scores(rows), 1 - exact, rtol=1e-3)
+
+
+# Size.
+
+
+def test_prediction_needs_a_bounded_amount_of_memory(fresh_python):
+    pytest.importorskip("resource")
+    script = """
+import resource, sys
+import numpy as np
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, explain
+from skellipsoid._torch import devices
+
+devices.CHUNK_BYTES = 2**20
+rng = np.random.default_rng(0)
+X = rng.normal(size=(400_000, 32))  # 98 MiB
+clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[:100], np.arange(100) % 3)
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+clf.predict(X[:100])
+before = peak()
+clf.predict(X)
+print((peak() - before) / 2**20)
+"""
+    answer = fresh_python(script)
+    assert answer.stderr == ""
+    # The chosen classes and scores of all rows take about 10 MiB; one copy of the rows would take 98.
+    assert float(answer.stdout) < 40
+
+
+def test_matrices_that_do_not_fit_are_an_error_with_sizes_and_remedies():
+    X = np.zeros((2, 6_000_000), dtype=np.float32)  # matrices of 131 TiB, more than a process can address
+    with pytest.raises(MemoryError, match=r"2 classes × 6000000 × 6000000 matrices.*\(PCA\)"):
+        make(**PAPER).fit(X, [0, 1])
+
+
+def test_from_covariances_no_square_matrix_is_made():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(8, 200_000)).astype(np.float32)  # one matrix would take 149 GiB
+    X[4:] += 1
+    classifier = make().fit(X, np.repeat([0, 1], 4))
+    assert classifier.predict_known(X).tolist() == [0] * 4 + [1] * 4
+
+
+def test_matrices_stay_those_of_the_fit_when_a_trainer_is_set_afterwards():
+    classifier = make().fit(*gaussians())
+    fitted = classifier.components_
+    np.testing.assert_array_equal(classifier.set_params(trainer=EliDecide()).components_, fitted)
+
+
+def test_a_fit_begins_without_any_state_of_an_earlier_one():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2, 3], 10)
+    X = 3 * np.eye(4)[y] + rng.normal(size=(40, 4))
+    again = EllipsoidOpenSetClassifier(random_state=0).fit(X, y).set_params(**PAPER).fit(X, y)
+    once = EllipsoidOpenSetClassifier(random_state=0, **PAPER).fit(X, y)
+    assert vars(again).keys() == vars(once).keys()
+    with pytest.raises(ValueError, match="NaN"):
+        again.fit(np.full((40, 4), np.nan), y)
+    assert vars(again).keys() == again.get_params(deep=False).keys()

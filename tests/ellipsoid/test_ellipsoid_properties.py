@@ -1,0 +1,167 @@
+"""Properties that hold for any data: invariance, geometry of the ellipsoids, order and chunks of rows."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier
+from skellipsoid._torch import devices
+
+#: Axes are kept in single precision.
+SINGLE = 1e-5
+FEW = settings(max_examples=10, deadline=None, derandomize=True, database=None)
+
+
+@st.composite
+def training_data(draw):
+    """Two to six elongated classes, some of them overlapping, as float64."""
+    rng = np.random.default_rng(draw(st.integers(0, 10_000)))
+    n_classes, n_features = draw(st.integers(2, 6)), draw(st.integers(1, 5))
+    y = rng.permutation(np.repeat(np.arange(n_classes), draw(st.integers(6, 25))))
+    centers = rng.normal(scale=4, size=(n_classes, n_features))
+    stretch = np.exp(rng.normal(scale=0.7, size=(n_classes, n_features)))
+    return centers[y] + stretch[y] * rng.normal(size=(len(y), n_features)), y
+
+
+@st.composite
+def fitted(draw):
+    """A fitted classifier, and its data."""
+    X, y = draw(training_data())
+    return EllipsoidOpenSetClassifier(random_state=0).fit(X, y), X
+
+
+def new_rows(X, n_samples=200):
+    """Rows around the classes, between and beyond them."""
+    rng = np.random.default_rng(0)
+    return X[rng.integers(len(X), size=n_samples)] + rng.normal(size=(n_samples, 1)) * X.std() * rng.normal(
+        size=(n_samples, X.shape[1])
+    )
+
+
+@FEW
+@given(
+    training_data(),
+    st.floats(-6, 6).map(lambda exponent: 10**exponent),
+    st.floats(-1000, 1000),
+    st.sampled_from([None, EliDecide(max_iter=4)]),
+)
+def test_decisions_are_the_same_after_shift_and_scaling(data, scale, shift, trainer):
+    X, y = data
+    clf = EllipsoidOpenSetClassifier(trainer=trainer, random_state=0)
+    offset = shift * np.cos(np.arange(X.shape[1]))
+    rows = new_rows(X)
+    margins, answers = clf.fit(X, y).class_margins(rows), clf.predict(rows)
+    scores, centroids, radii = clf.score_samples(rows), clf.centroids_, clf.radii_
+    scale_, offset = clf.scale_, offset * scale
+    clf.fit(X * scale + offset, y)
+    np.testing.assert_allclose(clf.class_margins(rows * scale + offset), margins, rtol=1e-3, atol=1e-3)
+    clear = abs(scores) > 1e-3
+    np.testing.assert_array_equal(clf.predict(rows * scale + offset)[clear], answers[clear])
+    assert clear.mean() > 0.9
+    # What is in the units of X follows.
+    assert clf.scale_ == pytest.approx(scale * scale_, rel=1e-6)
+    np.testing.assert_allclose(clf.radii_, scale * radii, rtol=1e-3)
+    np.testing.assert_allclose((clf.centroids_ - offset) / scale, centroids, rtol=1e-4, atol=1e-4)
+
+
+@FEW
+@given(fitted())
+def test_the_quadratic_form_is_positive_semidefinite(case):
+    clf, _ = case
+    for component in clf.components_.astype(np.float64):
+        eigenvalues = np.linalg.eigvalsh(component.T @ component)
+        assert eigenvalues.min() >= -1e-12 * eigenvalues.max()
+
+
+@FEW
+@given(fitted())
+def test_axes_are_orthonormal_and_longest_first(case):
+    clf, X = case
+    for k, label in enumerate(clf.classes_):
+        directions, lengths = clf.ellipsoid_axes(label)
+        assert directions.shape == (X.shape[1], X.shape[1])
+        np.testing.assert_allclose(directions @ directions.T, np.eye(X.shape[1]), atol=1e-12)
+        component = clf.components_[k].astype(np.float64)
+        eigenvalues = np.linalg.eigvalsh(component.T @ component)  # smallest first
+        np.testing.assert_allclose(lengths, clf.radii_[k] / np.sqrt(eigenvalues), rtol=SINGLE)
+        assert (np.diff(lengths) <= 0).all()
+
+
+@FEW
+@given(fitted())
+def test_the_ends_of_the_axes_lie_on_the_boundary(case):
+    clf, _ = case
+    for k, label in enumerate(clf.classes_):
+        directions, lengths = clf.ellipsoid_axes(label)
+        for sign in (-1, 1):
+            ends = clf.centers_[k] + sign * lengths[:, np.newaxis] * directions
+            np.testing.assert_allclose(clf.class_margins(ends)[:, k], 0, atol=SINGLE)
+
+
+@FEW
+@given(fitted())
+def test_the_margin_is_one_at_the_centre(case):
+    clf, _ = case
+    margins = clf.class_margins(clf.centers_)
+    np.testing.assert_allclose(np.diag(margins), 1, atol=SINGLE)
+    np.testing.assert_array_equal(clf.predict_known(clf.centroids_), clf.classes_)
+    assert (margins <= 1).all()
+
+
+@FEW
+@given(fitted(), st.floats(0, 50))
+def test_the_margin_falls_linearly_along_rays(case, t):
+    clf, X = case
+    directions = np.random.default_rng(0).normal(size=(20, X.shape[1]))
+    for k in range(len(clf.classes_)):
+        norms = np.linalg.norm(directions @ clf.components_[k].astype(np.float64).T, axis=1)
+        to_boundary = directions * (clf.radii_[k] / norms)[:, np.newaxis]
+        margins = clf.class_margins(clf.centers_[k] + t * to_boundary)[:, k]
+        np.testing.assert_allclose(margins, 1 - t, rtol=SINGLE, atol=SINGLE)
+
+
+@FEW
+@given(fitted())
+def test_margins_are_the_formula(case):
+    clf, X = case
+    rows = new_rows(X)
+    offsets = rows[:, np.newaxis] - clf.centroids_
+    distances = np.einsum("nki,ij,nkj->nk", offsets, np.linalg.inv(clf.within_covariance_), offsets)
+    components = clf.components_.astype(np.float64)
+    norms = np.linalg.norm(np.einsum("kij,nkj->nki", components, rows[:, np.newaxis] - clf.centers_), axis=2)
+    expected = 1 - norms / clf.radii_
+    np.testing.assert_allclose(clf.class_margins(rows), expected, rtol=SINGLE, atol=SINGLE)
+    nearest = distances.argmin(axis=1)
+    np.testing.assert_array_equal(clf.predict_known(rows), clf.classes_[nearest])
+    answers = np.where(expected[np.arange(len(rows)), nearest] >= 0, clf.classes_[nearest], -1)
+    np.testing.assert_array_equal(clf.predict(rows), answers)
+
+
+@FEW
+@given(fitted(), st.randoms(use_true_random=False))
+def test_each_row_is_answered_for_itself(case, random):
+    clf, X = case
+    rows = new_rows(X)
+    scores, margins, answers = clf.score_samples(rows), clf.class_margins(rows), clf.predict(rows)
+    order = np.array(random.sample(range(len(rows)), len(rows)))
+    np.testing.assert_allclose(clf.score_samples(rows[order]), scores[order], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(clf.class_margins(rows[order]), margins[order], rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(clf.predict(rows[order]), answers[order])
+    few = order[:7]
+    np.testing.assert_allclose(clf.score_samples(rows[few]), scores[few], rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(clf.predict(rows[few[:1]]), answers[few[:1]])
+
+
+@FEW
+@given(fitted(), st.integers(1, 20_000))
+def test_chunks_do_not_change_results(case, chunk_bytes):
+    clf, X = case
+    rows = new_rows(X)
+    whole = [getattr(clf, method)(rows) for method in ("score_samples", "class_margins", "decision_function")]
+    answers = clf.predict(rows)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(devices, "CHUNK_BYTES", chunk_bytes)
+        for method, expected in zip(("score_samples", "class_margins", "decision_function"), whole, strict=True):
+            np.testing.assert_allclose(getattr(clf, method)(rows), expected, rtol=1e-9, atol=1e-12)
+        np.testing.assert_array_equal(clf.predict(rows), answers)

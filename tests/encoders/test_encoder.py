@@ -1,0 +1,765 @@
+"""``SupConTextEncoder``: what its features are, what training does to them, and how a fitted encoder travels."""
+
+import copy
+import gc
+import hashlib
+import pickle
+import random
+import shutil
+import sys
+import time
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.utils.fixes import parse_version
+
+from skellipsoid import SupConTextEncoder
+from skellipsoid._encoders import training as training
+from skellipsoid._encoders.torch import backbone as engine
+from skellipsoid._encoders.torch.backbone import TextBackbone
+
+MODES = ["head", "full", "none"]
+
+
+def make(model, finetune="head", **parameters):
+    """An encoder that learns quickly; every parameter can be changed."""
+    # At the default temperature the noise of so small a model outweighs its classes.
+    chosen = {"temperature": 0.3, "batch_size": 16, "max_iter": 8, "random_state": 0}
+    chosen["learning_rate"] = 2e-2 if finetune == "head" else 3e-3
+    return SupConTextEncoder(model, finetune=finetune, **chosen | parameters)
+
+
+@pytest.fixture(scope="module", params=MODES)
+def fitted(request, tiny_model, texts, labels):
+    return make(tiny_model, request.param).fit(texts, labels)
+
+
+@pytest.fixture(scope="module")
+def vectors(tiny_model, texts):
+    """The pretrained mean of all token vectors, one text at a time."""
+    backbone = TextBackbone.load(tiny_model)
+    rows = []
+    for text in texts:
+        ids = torch.tensor([backbone.model.tokenizer(text)["input_ids"]])
+        with torch.no_grad():
+            rows.append(backbone.transformer(input_ids=ids).last_hidden_state[0].mean(0).numpy())
+    return np.stack(rows)
+
+
+def unit(rows):
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def separation(features, labels):
+    """Mean cosine of texts of one class, less that of texts of two."""
+    cosine = unit(features) @ unit(features).T
+    same = labels[:, None] == labels
+    return cosine[same].mean() - cosine[~same].mean()
+
+
+# What the features are
+
+
+def test_features_are_unit_rows_in_single_precision(fitted, texts):
+    features = fitted.transform(texts)
+    assert type(features) is np.ndarray
+    assert features.dtype == np.float32
+    assert features.shape == (32, 32)
+    np.testing.assert_allclose(np.linalg.norm(features, axis=1), 1, atol=1e-6)
+
+
+def test_frozen_features_are_the_mean_of_all_token_vectors(tiny_model, texts, vectors):
+    raw = make(tiny_model, "none", normalize=False).fit(texts)
+    np.testing.assert_allclose(raw.transform(texts), vectors, atol=1e-5)
+    np.testing.assert_allclose(make(tiny_model, "none").fit(texts).transform(texts), unit(vectors), atol=1e-5)
+    assert raw.weight_ is None
+    assert raw.bias_ is None
+    assert (raw.n_iter_, raw.loss_curve_, raw.validation_scores_, raw.stop_reason_) == (0, [], None, "none")
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+def test_a_head_is_equation_one(tiny_model, texts, labels, vectors, normalize):
+    encoder = make(tiny_model, normalize=normalize, n_components=5).fit(texts, labels)
+    expected = vectors @ encoder.weight_.T + encoder.bias_
+    np.testing.assert_allclose(encoder.transform(texts), unit(expected) if normalize else expected, atol=1e-4)
+
+
+def test_the_real_models_features_are_those_of_sentence_transformers(minilm):
+    from sentence_transformers import SentenceTransformer
+
+    texts = ["where is my parcel", "wake me up", "could you please turn the lights down a little in the hall?"]
+    model = SentenceTransformer(str(engine.packaged_model(minilm)), device="cpu")
+    for pooling in ["mean", "model"]:
+        features = SupConTextEncoder(finetune="none", pooling=pooling).fit(texts).transform(texts)
+        np.testing.assert_allclose(features, model.encode(texts), atol=1e-5)
+
+
+@pytest.mark.parametrize("finetune", ["head", "full"])
+@pytest.mark.parametrize("n_components", [1, 7, 32, 50])
+def test_the_number_of_features_is_free(tiny_model, texts, labels, finetune, n_components):
+    encoder = make(tiny_model, finetune, n_components=n_components, max_iter=1).fit(texts, labels)
+    assert encoder.weight_.shape == (n_components, 32)
+    assert encoder.bias_.shape == (n_components,)
+    assert encoder.weight_.dtype == encoder.bias_.dtype == np.float32
+    assert encoder.transform(texts).shape == (32, n_components)
+    assert len(encoder.get_feature_names_out()) == n_components
+
+
+@pytest.mark.parametrize("finetune", ["head", "full"])
+def test_training_starts_at_the_pretrained_features(tiny_model, texts, labels, vectors, finetune):
+    still = make(tiny_model, finetune, learning_rate=1e-10, weight_decay=0.0, max_iter=1).fit(texts, labels)
+    np.testing.assert_allclose(still.weight_, np.eye(32), atol=1e-6)
+    np.testing.assert_allclose(still.transform(texts), unit(vectors), atol=1e-5)
+
+
+def test_rows_come_in_the_order_of_the_texts(fitted, texts):
+    order = np.random.default_rng(0).permutation(len(texts))
+    np.testing.assert_allclose(fitted.transform([texts[i] for i in order]), fitted.transform(texts)[order], atol=1e-5)
+    alone = np.concatenate([fitted.transform([text]) for text in texts])
+    np.testing.assert_allclose(alone, fitted.transform(texts), atol=1e-5)
+
+
+@pytest.mark.parametrize(("most_tokens", "window"), [(1, 3), (40, 8192), (100_000, 1)])
+def test_transform_does_not_depend_on_pieces_and_windows(fitted, texts, monkeypatch, most_tokens, window):
+    expected = fitted.transform(texts)
+    monkeypatch.setitem(engine.PIECE_TOKENS, "cpu", most_tokens)
+    monkeypatch.setattr(engine, "WINDOW", window)
+    np.testing.assert_allclose(fitted.transform(texts), expected, atol=1e-5)
+
+
+def test_full_training_does_not_depend_on_pieces_where_there_is_no_dropout(
+    build_model, tmp_path, texts, labels, monkeypatch
+):
+    plain = build_model(tmp_path / "plain", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    encoder = make(plain, "full", max_iter=2)
+    expected = encoder.fit(texts, labels).transform(texts)
+    monkeypatch.setitem(engine.PIECE_TOKENS, "cpu", 20)
+    np.testing.assert_allclose(encoder.fit(texts, labels).transform(texts), expected, atol=1e-3)
+
+
+def test_max_length_cuts_the_rest_of_a_text_off(tiny_model):
+    texts = ["could you please set the alarm", "could you please set the lamp"]
+    cut = make(tiny_model, "none", max_length=7).fit(texts).transform(texts)
+    np.testing.assert_array_equal(cut[0], cut[1])
+    whole = make(tiny_model, "none", max_length=8).fit(texts).transform(texts)
+    assert np.abs(whole[0] - whole[1]).max() > 1e-3
+    np.testing.assert_allclose(whole, make(tiny_model, "none").fit(texts).transform(texts), atol=1e-6)
+
+
+# What training does
+
+
+@pytest.mark.parametrize("finetune", ["head", "full"])
+@pytest.mark.parametrize("loss", ["supcon", "softmax"])
+@pytest.mark.parametrize("normalize", [True, False])
+def test_training_lowers_the_loss_and_brings_class_mates_together(
+    tiny_model, texts, labels, vectors, finetune, loss, normalize
+):
+    encoder = make(tiny_model, finetune, loss=loss, normalize=normalize, max_iter=30)
+    features = encoder.fit(texts, labels).transform(texts)
+    curve = encoder.loss_curve_
+    assert len(curve) == encoder.n_iter_ == 30
+    assert encoder.stop_reason_ == "max_iter"
+    assert np.mean(curve[-3:]) < np.mean(curve[:3]) - 0.1
+    assert separation(features, labels) > separation(vectors, labels) + 0.07
+    assert encoder.validation_scores_ is None
+    assert encoder.classes_.tolist() == ["alarm", "balance", "light", "weather"]
+
+
+def test_the_contrastive_loss_compares_directions_whatever_normalize_says(tiny_model, texts, labels):
+    long, unit_length = (make(tiny_model, normalize=normalize).fit(texts, labels) for normalize in [False, True])
+    np.testing.assert_array_equal(long.weight_, unit_length.weight_)
+    np.testing.assert_allclose(unit(long.transform(texts)), unit_length.transform(texts), atol=1e-6)
+
+
+@pytest.mark.parametrize(("finetune", "changes"), [("head", False), ("full", True)])
+def test_only_full_training_moves_the_text_model(tiny_model, texts, labels, finetune, changes):
+    before = TextBackbone.load(tiny_model).transformer.state_dict()
+    after = make(tiny_model, finetune, max_iter=1).fit(texts, labels)._backbone.transformer.state_dict()
+    assert before.keys() == after.keys()
+    assert changes != all(torch.equal(before[name], after[name].cpu()) for name in before)
+
+
+@pytest.mark.parametrize("finetune", ["head", "full"])
+def test_open_texts_take_no_part(tiny_model, texts, labels, open_texts, finetune):
+    alone = make(tiny_model, finetune).fit(texts, labels)
+    beside = make(tiny_model, finetune).fit(
+        [*open_texts[:3], *texts, *open_texts[3:]], ["-1"] * 3 + [*labels] + ["-1"] * 3
+    )
+    assert beside.classes_.tolist() == alone.classes_.tolist()
+    np.testing.assert_allclose(beside.loss_curve_, alone.loss_curve_, rtol=1e-4)
+    np.testing.assert_allclose(beside.weight_, alone.weight_, atol=1e-4)
+    np.testing.assert_allclose(beside.transform(texts), alone.transform(texts), atol=1e-4)
+
+
+@pytest.mark.parametrize(("open_label", "spelled"), [(-1, "-1"), ("none of these", "none of these"), (99, 99)])
+def test_the_open_label_is_the_users(tiny_model, texts, labels, open_texts, open_label, spelled):
+    y = np.unique(labels, return_inverse=True)[1].tolist() if isinstance(spelled, int) else labels.tolist()
+    encoder = make(tiny_model, open_label=open_label, max_iter=1)
+    encoder.fit([*texts, *open_texts], [*y, *[spelled] * 6])
+    assert encoder.classes_.tolist() == sorted(set(y))
+    encoder.set_params(open_label="-2" if isinstance(spelled, str) else -2).fit(
+        [*texts, *open_texts], [*y, *[spelled] * 6]
+    )
+    assert spelled in encoder.classes_.tolist()
+
+
+@pytest.mark.parametrize("finetune", ["head", "full"])
+def test_early_stopping_ends_the_training_on_held_out_texts(tiny_model, texts, labels, finetune):
+    encoder = make(
+        tiny_model, finetune, early_stopping=True, max_iter=60, n_iter_no_change=3, validation_fraction=0.25, tol=0.05
+    ).fit(texts, labels)
+    scores = np.array(encoder.validation_scores_)
+    assert len(scores) == len(encoder.loss_curve_) == encoder.n_iter_ < 60
+    # The last improvement by more than tol lies exactly n_iter_no_change epochs back.
+    assert (scores[-3:] <= scores[:-3].max() + 0.05).all()
+
+
+@pytest.mark.parametrize("parameters", [{}, {"loss": "softmax"}, {"early_stopping": True}, {"n_components": 6}])
+@pytest.mark.parametrize("finetune", ["head", "full"])
+def test_one_seed_one_result_another_seed_another(tiny_model, texts, labels, finetune, parameters):
+    first, second, other = (
+        make(tiny_model, finetune, max_iter=2, **parameters).set_params(random_state=seed).fit(texts, labels)
+        for seed in [0, 0, 1]
+    )
+    np.testing.assert_array_equal(first.weight_, second.weight_)
+    np.testing.assert_array_equal(first.transform(texts), second.transform(texts))
+    assert np.abs(first.weight_ - other.weight_).max() > 1e-5
+
+
+@pytest.mark.parametrize("finetune", ["head", "full"])
+def test_a_seed_repeats_a_fit_in_threads_too(tiny_model, texts, labels, finetune):
+    def weight(seed):
+        return make(tiny_model, finetune, random_state=seed).fit(texts, labels).weight_
+
+    alone = [weight(seed) for seed in range(4)]
+    with ThreadPoolExecutor(4) as threads:
+        for together, expected in zip(threads.map(weight, range(4)), alone, strict=True):
+            np.testing.assert_array_equal(together, expected)
+
+
+def test_random_state_may_be_a_generator_or_nothing(tiny_model, texts, labels):
+    def weight(random_state):
+        return make(tiny_model, max_iter=1, random_state=random_state).fit(texts, labels).weight_
+
+    np.testing.assert_array_equal(weight(np.random.RandomState(3)), weight(np.random.RandomState(3)))
+    assert np.abs(weight(None) - weight(None)).max() > 1e-6
+    shared = np.random.RandomState(3)
+    assert np.abs(weight(shared) - weight(shared)).max() > 1e-6
+
+
+@pytest.mark.parametrize("model_class", ["BertModel", "BertForMaskedLM"])
+@pytest.mark.parametrize("finetune", MODES)
+def test_the_callers_random_state_is_left_alone(build_model, tmp_path, texts, labels, finetune, model_class):
+    model = build_model(tmp_path / "model", model_class=model_class)
+
+    def states():
+        numbers, position = np.random.get_state()[1:3]  # noqa: NPY002
+        return torch.get_rng_state().tolist(), numbers.tolist(), position, random.getstate()
+
+    before = states()
+    encoder = make(model, finetune, max_iter=1, random_state=0)
+    encoder.fit_transform(texts, labels)
+    encoder.transform(texts)
+    pickle.loads(pickle.dumps(encoder)).transform(texts)
+    encoder.export(tmp_path / "exported")
+    assert states() == before
+    # Without a seed a fit draws one number from NumPy's generator, and nothing else.
+    encoder.set_params(random_state=None)
+    features = encoder.fit_transform(texts, labels)
+    after = states()
+    np.random.set_state(("MT19937", before[1], before[2]))  # noqa: NPY002
+    if finetune != "none":
+        np.random.randint(2**31 - 1)  # noqa: NPY002
+    assert states() == after
+    np.random.set_state(("MT19937", before[1], before[2]))  # noqa: NPY002
+    np.testing.assert_array_equal(encoder.fit_transform(texts, labels), features)
+
+
+def test_the_text_models_dropout_acts_in_training_alone(build_model, tmp_path, texts, labels):
+    # One batch and no step to speak of: without dropout every epoch costs the same.
+    still = {"learning_rate": 1e-12, "weight_decay": 0.0, "batch_size": 32, "max_iter": 3}
+    with_dropout = make(build_model(tmp_path / "dropout"), "full", **still).fit(texts, labels)
+    without = make(
+        build_model(tmp_path / "none", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0), "full", **still
+    ).fit(texts, labels)
+    assert np.ptp(with_dropout.loss_curve_) > 1e-3
+    assert np.ptp(without.loss_curve_) < 1e-5
+    np.testing.assert_array_equal(with_dropout.transform(texts), with_dropout.transform(texts))
+    np.testing.assert_allclose(with_dropout.transform(texts), without.transform(texts), atol=1e-5)
+
+
+# As a scikit-learn transformer
+
+
+SPREAD = {"max_iter": 20, "learning_rate": 3e-3, "validation_fraction": 0.4}
+
+
+@pytest.mark.parametrize("finetune", MODES)
+def test_fit_transform_is_fit_and_transform(tiny_model, texts, labels, finetune):
+    encoder = make(tiny_model, finetune, cross_fit=False)
+    together = encoder.fit_transform(texts, labels)
+    np.testing.assert_allclose(together, encoder.transform(texts), atol=1e-6)
+    alone = make(tiny_model, finetune, cross_fit=False).fit(texts, labels)
+    np.testing.assert_allclose(together, alone.transform(texts), atol=1e-6)
+
+
+def test_texts_that_tuned_a_model_are_spread_as_those_held_out(tiny_model, texts, labels, open_texts):
+    both, truth = [*texts, *open_texts], np.array([*labels, *["-1"] * len(open_texts)])
+    encoder = make(tiny_model, "full", **SPREAD)
+    given, plain = encoder.fit_transform(both, truth), encoder.transform(both)
+    np.testing.assert_array_equal(make(tiny_model, "full", **SPREAD).fit(both, truth).transform(both), plain)
+    np.testing.assert_allclose(np.linalg.norm(given, axis=1), 1, rtol=1e-5)
+    moved = abs(given - plain).max(axis=1) > 1e-6
+    assert not moved[truth == "-1"].any()
+    for name in np.unique(labels):  # of eight texts three are held out, and stay where they are
+        assert moved[truth == name].sum() == 5
+    held, trained = ~moved & (truth != "-1"), moved
+
+    def distance(features, rows):
+        return np.mean(
+            [np.linalg.norm(features[i] - features[trained & (truth == truth[i])].mean(axis=0)) for i in rows]
+        )
+
+    before = distance(plain, np.flatnonzero(trained)) / distance(plain, np.flatnonzero(held))
+    after = distance(given, np.flatnonzero(trained)) / distance(given, np.flatnonzero(held))
+    assert before < after < 1.1
+    assert before < 0.8
+
+
+def test_validation_texts_say_how_far_out_new_texts_lie(tiny_model, texts, labels):
+    train, new = np.arange(32) % 8 < 5, np.arange(32) % 8 >= 5
+    X, y = np.array(texts, dtype=object), np.array(labels)
+    encoder = make(tiny_model, "full", max_iter=5, learning_rate=3e-3, early_stopping=True)
+    given = encoder.fit_transform(X[train], y[train], X_val=X[new], y_val=y[new])
+    # All training texts are trained on, so all are moved.
+    assert (abs(given - encoder.transform(X[train])).max(axis=1) > 1e-6).all()
+
+
+def test_cross_fitted_features_lie_farther_out_and_change_nothing_else(tiny_model, texts, labels, open_texts):
+    both, truth = [*texts, *open_texts], np.array([*labels, *["-1"] * len(open_texts)])
+    encoder, plain = make(tiny_model, "head", max_iter=20), make(tiny_model, "head", max_iter=20, cross_fit=False)
+    crossed, seen = encoder.fit_transform(both, truth), plain.fit_transform(both, truth)
+    np.testing.assert_array_equal(encoder.weight_, plain.weight_)
+    np.testing.assert_allclose(encoder.transform(both), plain.transform(both))
+    known = truth != "-1"
+    # Texts that take no part in training are new to the head anyway.
+    np.testing.assert_allclose(crossed[~known], seen[~known])
+    np.testing.assert_allclose(np.linalg.norm(crossed, axis=1), 1, rtol=1e-5)
+
+    def spread(features):
+        return np.mean([features[truth == c].std(axis=0).mean() for c in np.unique(truth[known])])
+
+    assert spread(crossed) > spread(seen)
+    np.testing.assert_array_equal(make(tiny_model, "head", max_iter=20).fit_transform(both, truth), crossed)
+
+
+@pytest.mark.parametrize("n_copies", [2, 10])
+def test_one_text_with_two_labels_is_not_cross_fitted(tiny_model, n_copies):
+    """No fold has a text to learn from that the other folds do not have."""
+    texts, labels = ["wake me"] * (2 * n_copies), ["a"] * n_copies + ["b"] * n_copies
+    encoder = make(tiny_model)
+    np.testing.assert_allclose(encoder.fit_transform(texts, labels), encoder.transform(texts), atol=1e-6)
+
+
+def test_a_text_that_is_alone_in_its_class_is_not_cross_fitted(tiny_model, texts, labels):
+    more, truth = [*texts, "a single text of its own"], [*labels, "single"]
+    encoder = make(tiny_model, "head", max_iter=5)
+    crossed = encoder.fit_transform(more, truth)
+    np.testing.assert_allclose(crossed[-1], encoder.transform(more[-1:])[0], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("finetune", "documented"),
+    [
+        ("head", {"learning_rate": 1e-3, "batch_size": 256, "max_iter": 60}),
+        ("full", {"learning_rate": 5e-5, "batch_size": 64, "max_iter": 4}),
+    ],
+)
+def test_automatic_settings_are_those_documented(tiny_model, texts, labels, finetune, documented):
+    # More texts than fit into the larger batch.
+    many, truth = [f"{text} {i}" for i in range(10) for text in texts], np.tile(labels, 10)
+
+    def fit(**parameters):
+        encoder = SupConTextEncoder(tiny_model, finetune=finetune, duplicates="off", random_state=0, **parameters)
+        return encoder.fit(many, truth)
+
+    automatic = fit()
+    assert automatic.n_iter_ == documented["max_iter"]
+    np.testing.assert_array_equal(automatic.weight_, fit(**documented).weight_)
+    # Each of the three makes a difference.
+    for name, value in documented.items():
+        other = fit(**{name: 2 * value if name == "learning_rate" else value // 2})
+        assert abs(other.weight_ - automatic.weight_).max() > 1e-6
+
+
+def many_texts(texts, labels, n_each):
+    """So many different texts of each class; there are 8 of each of the 4 classes."""
+    return [f"{text} {i}" for i in range(-(-n_each // 8)) for text in texts][: 4 * n_each], np.resize(
+        labels, 4 * n_each
+    )
+
+
+@pytest.mark.parametrize(("n_each", "mode"), [(training.HEAD_FROM - 1, "none"), (training.HEAD_FROM, "head")])
+def test_the_automatic_mode_is_chosen_by_texts_per_class(tiny_model, texts, labels, open_texts, n_each, mode):
+    many, truth = many_texts(texts, labels, n_each)
+    # Neither copies of a text nor open texts count.
+    many, truth = [*many, *many[:20], *open_texts], np.append(truth, [*truth[:20], *["-1"] * len(open_texts)])
+    automatic = make(tiny_model, "auto", max_iter=2)
+    chosen = make(tiny_model, mode, max_iter=2, learning_rate=3e-3)
+    np.testing.assert_array_equal(automatic.fit_transform(many, truth), chosen.fit_transform(many, truth))
+    np.testing.assert_array_equal(automatic.transform(texts), chosen.transform(texts))
+    assert (automatic.finetune_, chosen.finetune_, automatic.finetune) == (mode, mode, "auto")
+    assert automatic.n_iter_ == chosen.n_iter_
+    assert automatic.classes_.tolist() == ["alarm", "balance", "light", "weather"]
+    assert len(automatic.groups_) == len(many)
+
+
+def test_the_automatic_mode_does_what_was_asked_for(tiny_model, texts, labels):
+    assert make(tiny_model, "auto", n_components=5, max_iter=1).fit(texts, labels).transform(texts).shape[1] == 5
+    # A single class has nothing to be separated from, so that nothing is trained, without a warning.
+    many = many_texts(texts, labels, training.HEAD_FROM)[0]
+    assert make(tiny_model, "auto").fit(many, np.repeat("a", len(many))).finetune_ == "none"
+    with pytest.warns(UserWarning, match="y has the single known class 'a'"):
+        make(tiny_model, "auto", n_components=5, max_iter=1).fit(texts, np.repeat("a", len(texts)))
+    with pytest.raises(ValueError, match="SupConTextEncoder with finetune='auto'"):
+        make(tiny_model, "auto").fit(texts)
+
+
+@pytest.mark.parametrize("finetune", MODES)
+def test_texts_are_kept_if_asked_for(tiny_model, texts, labels, open_texts, finetune):
+    given = [*texts, texts[0].upper(), *open_texts]
+    truth = np.array([*labels, labels[0], *["-1"] * len(open_texts)])
+    encoder = make(tiny_model, finetune, max_iter=1, keep_texts=True)
+    encoder.fit_transform(given, truth)
+    distinct = [*texts, *open_texts]
+    assert encoder.training_texts_.tolist() == distinct
+    assert encoder.training_labels_.tolist() == [*labels, *["-1"] * len(open_texts)]
+    np.testing.assert_allclose(encoder.training_features_, encoder.transform(distinct), atol=1e-6)
+    encoder.set_params(keep_texts=False).fit(given, truth)
+    assert not [name for name in vars(encoder) if name.startswith("training_") and name != "training_data_sha256_"]
+
+
+def test_kept_labels_are_optional_and_checked(tiny_model, texts, labels):
+    encoder = make(tiny_model, "none", keep_texts=True)
+    assert encoder.fit(texts).training_labels_ is None
+    codes = np.unique(labels, return_inverse=True)[1]
+    np.testing.assert_array_equal(encoder.fit(texts, codes).training_labels_, codes)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        encoder.fit(texts, codes[:-1])
+
+
+@pytest.mark.parametrize("finetune", ["head", "none"])
+def test_fit_transform_embeds_every_text_once(tiny_model, texts, labels, finetune, monkeypatch):
+    embedded, forward = [], TextBackbone._forward
+
+    def count(self, tokens, *arguments):
+        embedded.append(len(tokens))
+        return forward(self, tokens, *arguments)
+
+    monkeypatch.setattr(TextBackbone, "_forward", count)
+    make(tiny_model, finetune).fit_transform(texts, labels)
+    assert sum(embedded) == len(texts)
+
+
+def test_feature_names_and_data_frames(fitted, texts):
+    names = [f"supcontextencoder{i}" for i in range(32)]
+    assert fitted.get_feature_names_out().tolist() == names
+    series = pd.Series(texts, index=range(100, 132))
+    framed = copy.deepcopy(fitted).set_output(transform="pandas")
+    frame = framed.transform(series)
+    assert frame.columns.tolist() == names
+    if parse_version(sklearn.__version__) >= parse_version("1.9"):  # older ones keep the index of data frames alone
+        assert frame.index.tolist() == series.index.tolist()
+    np.testing.assert_array_equal(frame.to_numpy(), fitted.transform(texts))
+
+
+def test_feature_names_of_polars(fitted, texts):
+    pytest.importorskip("polars")
+    framed = copy.deepcopy(fitted).set_output(transform="polars")
+    assert framed.transform(texts).columns == fitted.get_feature_names_out().tolist()
+
+
+def test_fit_transform_gives_data_frames_too(tiny_model, texts, labels):
+    frame = make(tiny_model, max_iter=1).set_output(transform="pandas").fit_transform(pd.Series(texts), labels)
+    assert frame.shape == (32, 32)
+
+
+def test_a_clone_is_unfitted_and_learns_the_same(fitted, texts, labels):
+    fresh = clone(fitted)
+    assert fresh.get_params() == fitted.get_params()
+    assert not [name for name in vars(fresh) if name.endswith("_") or name.startswith("_")]
+    np.testing.assert_array_equal(fresh.fit(texts, labels).transform(texts), fitted.transform(texts))
+
+
+def test_fit_changes_no_parameter(fitted):
+    assert fitted.get_params() == make(fitted.model_name, fitted.finetune).get_params()
+
+
+@pytest.mark.parametrize("use", ["transform", "export", "get_feature_names_out"])
+def test_an_unfitted_encoder_says_so(tiny_model, tmp_path, use):
+    arguments = {"transform": [["alarm"]], "export": [tmp_path / "folder"], "get_feature_names_out": []}[use]
+    with pytest.raises(NotFittedError):
+        getattr(make(tiny_model), use)(*arguments)
+    assert not (tmp_path / "folder").exists()
+
+
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("finetune", MODES)
+def test_a_fit_that_was_interrupted_leaves_an_unfitted_encoder(tiny_model, texts, labels, finetune, again, monkeypatch):
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    encoder = make(tiny_model, finetune)
+    if again:
+        encoder.fit(texts, labels)
+    monkeypatch.setattr(training, "train_projection", interrupt)
+    monkeypatch.setattr(TextBackbone, "embed", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        encoder.fit(texts, labels)
+    monkeypatch.undo()
+    with pytest.raises(NotFittedError):
+        encoder.transform(texts)
+
+
+def test_a_fit_that_was_refused_leaves_the_earlier_one(fitted, texts):
+    encoder = copy.deepcopy(fitted)
+    with pytest.raises(ValueError, match="X is empty"):
+        encoder.fit([], [])
+    with pytest.raises(OSError, match="is no folder here"):
+        encoder.set_params(model_name="no-such-model").fit(texts, [0, 1] * 16)
+    np.testing.assert_array_equal(encoder.transform(texts), fitted.transform(texts))
+
+
+def test_a_second_fit_forgets_the_first(tiny_model, texts, labels):
+    encoder = make(tiny_model).fit(texts, labels)
+    encoder.set_params(finetune="none").fit(texts)
+    np.testing.assert_array_equal(encoder.transform(texts), make(tiny_model, "none").fit(texts).transform(texts))
+    assert not hasattr(encoder, "classes_")
+    assert encoder.weight_ is None
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"finetune": "frozen"},
+        {"pooling": "max"},
+        {"loss": "triplet"},
+        {"n_components": 0},
+        {"temperature": 0},
+        {"learning_rate": 0.0},
+        {"learning_rate": "fast"},
+        {"batch_size": 0},
+        {"max_iter": 0},
+        {"weight_decay": -1},
+        {"validation_fraction": 1.0},
+        {"n_iter_no_change": 0},
+        {"tol": -1.0},
+        {"max_length": 1},
+        {"normalize": "yes"},
+        {"early_stopping": 1.5},
+        {"open_label": None},
+        {"device": 0},
+        {"random_state": "seed"},
+        {"model_name": None},
+    ],
+    ids=str,
+)
+def test_bad_parameters_are_named(tiny_model, texts, labels, bad):
+    with pytest.raises(ValueError, match=next(iter(bad))):
+        make(tiny_model).set_params(**bad).fit(texts, labels)
+
+
+def test_without_a_layer_the_number_of_features_is_the_models(tiny_model, texts):
+    with pytest.raises(ValueError, match="n_components=5 needs a linear layer, but finetune='none' has none"):
+        make(tiny_model, "none", n_components=5).fit(texts)
+
+
+def test_tags_say_that_texts_go_in(tiny_model):
+    tags = make(tiny_model).__sklearn_tags__()
+    assert (tags.input_tags.string, tags.input_tags.one_d_array, tags.input_tags.two_d_array) == (True, True, False)
+    assert tags.target_tags.required
+    assert not make(tiny_model, "none").__sklearn_tags__().target_tags.required
+
+
+def test_progress_goes_to_standard_error_and_only_if_asked(tiny_model, texts, labels, capfd, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    make(tiny_model, max_iter=1).fit_transform(texts, labels)
+    make(tiny_model, "full", max_iter=1).fit(texts, labels)
+    assert tuple(capfd.readouterr()) == ("", "")
+    encoder = make(tiny_model, max_iter=1, verbose=1).fit(texts, labels)
+    shown = capfd.readouterr()
+    assert shown.out == ""
+    assert "embedding: 100%" in shown.err
+    assert "encoder: 100%" in shown.err
+    encoder.transform(["one text"])
+    encoder.transform(["one text"] * 2)
+    assert tuple(capfd.readouterr()) == ("", "")
+    encoder.transform(texts[:2])
+    assert "embedding: 100%" in capfd.readouterr().err
+
+
+# Devices
+
+
+def test_a_device_that_is_missing_is_refused_before_fit_and_replaced_after(tiny_model, texts, labels):
+    missing = "cuda:7" if torch.cuda.is_available() else "cuda"
+    with pytest.raises(ValueError, match=f"device='{missing}' is not available on this machine"):
+        make(tiny_model, device=missing).fit(texts, labels)
+    encoder = make(tiny_model, device="cpu").fit(texts, labels)
+    expected = encoder.transform(texts)
+    moved = pickle.loads(pickle.dumps(encoder.set_params(device=missing)))
+    np.testing.assert_array_equal(moved.transform(texts), expected)
+
+
+# Models
+
+
+def test_a_model_that_is_nowhere_is_refused_at_once_with_remedies(texts, labels):
+    start = time.perf_counter()
+    with pytest.raises(OSError, match=r"'nobody/no-such-model' is no folder here.*; check the name"):
+        SupConTextEncoder("nobody/no-such-model").fit(texts, labels)
+    assert time.perf_counter() - start < 5
+
+
+def test_the_model_may_be_a_path(tmp_path, tiny_model, texts):
+    path = tmp_path / "model"
+    shutil.copytree(tiny_model, path)
+    encoder = SupConTextEncoder(path, finetune="none").fit(texts)
+    np.testing.assert_array_equal(encoder.transform(texts), make(tiny_model, "none").fit(texts).transform(texts))
+
+
+# Export
+
+
+@pytest.mark.parametrize("finetune", MODES)
+@pytest.mark.parametrize("pooling", ["mean", "model"])
+@pytest.mark.parametrize("normalize", [True, False])
+def test_an_exported_model_encodes_alike(tiny_model, texts, labels, tmp_path, finetune, pooling, normalize):
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules as models
+
+    # A model with a pooling of its own.
+    own = tmp_path / "own"
+    SentenceTransformer(
+        modules=[models.Transformer(tiny_model), models.Pooling(32, pooling_mode="max")]
+    ).save_pretrained(str(own), create_model_card=False)
+    size = {} if finetune == "none" else {"n_components": 9}
+    encoder = make(str(own), finetune, pooling=pooling, normalize=normalize, max_iter=2, **size).fit(texts, labels)
+    expected = encoder.transform(texts)
+    encoder.export(tmp_path / "exported")
+    exported = SentenceTransformer(str(tmp_path / "exported"), device="cpu")
+    np.testing.assert_allclose(exported.encode(texts), expected, atol=1e-5)
+    # Exporting takes nothing from the encoder, and what was exported is a model to start from.
+    np.testing.assert_array_equal(encoder.transform(texts), expected)
+    again = make(str(tmp_path / "exported"), "none", pooling="model", normalize=False).fit(texts)
+    np.testing.assert_allclose(again.transform(texts), expected, atol=1e-5)
+
+
+def test_an_exported_model_cuts_texts_where_the_encoder_does(tiny_model, texts, tmp_path):
+    from sentence_transformers import SentenceTransformer
+
+    encoder = make(tiny_model, "none", max_length=6).fit(texts)
+    encoder.export(tmp_path / "exported")
+    exported = SentenceTransformer(str(tmp_path / "exported"), device="cpu")
+    np.testing.assert_allclose(exported.encode(texts), encoder.transform(texts), atol=1e-5)
+
+
+def test_export_takes_an_empty_folder_and_touches_no_other(tiny_model, texts, tmp_path):
+    encoder = make(tiny_model, "none").fit(texts)
+    (tmp_path / "empty").mkdir()
+    encoder.export(tmp_path / "empty")
+    assert (tmp_path / "empty/modules.json").is_file()
+    full = tmp_path / "full"
+    full.mkdir()
+    (full / "notes.txt").write_text("mine")
+    for taken in [full, full / "notes.txt"]:
+        with pytest.raises(FileExistsError, match="exists and is not an empty folder; export into a new folder"):
+            encoder.export(taken)
+    assert [(p.name, p.read_text()) for p in full.iterdir()] == [("notes.txt", "mine")]
+
+
+# Travel and memory
+
+_UNPICKLE = """
+import pickle, sys
+import numpy as np
+folder = sys.argv[1]
+with open(folder + "/encoders.pickle", "rb") as file:
+    encoders, texts, expected = pickle.load(file)
+for encoder, features in zip(encoders, expected, strict=True):
+    np.testing.assert_allclose(encoder.transform(texts), features, atol=1e-6)
+print("alike")
+"""
+
+
+def test_the_weights_travel_in_the_pickle(tiny_model, texts, labels, tmp_path, fresh_python):
+    model = tmp_path / "model"
+    shutil.copytree(tiny_model, model)
+    encoders = [make(str(model), finetune, max_iter=2, max_length=9).fit(texts, labels) for finetune in MODES]
+    expected = [encoder.transform(texts) for encoder in encoders]
+    (tmp_path / "encoders.pickle").write_bytes(pickle.dumps((encoders, texts, expected)))
+    shutil.rmtree(model)
+    done = fresh_python(_UNPICKLE, tmp_path)
+    assert (done.stdout.strip(), done.stderr, done.returncode) == ("alike", "", 0)
+
+
+@pytest.mark.parametrize("compress", [0, 3])
+def test_joblib_keeps_a_fitted_encoder(fitted, texts, tmp_path, compress):
+    joblib.dump(fitted, tmp_path / "encoder.joblib", compress=compress)
+    loaded = joblib.load(tmp_path / "encoder.joblib")
+    np.testing.assert_array_equal(loaded.transform(texts), fitted.transform(texts))
+    assert loaded.loss_curve_ == fitted.loss_curve_
+
+
+def test_a_copy_and_its_original_live_apart(tiny_model, texts, labels):
+    encoder = make(tiny_model, "full", max_iter=1).fit(texts, labels)
+    expected = encoder.transform(texts)
+    twin = copy.deepcopy(encoder)
+    with torch.no_grad():
+        for parameter in twin._backbone.transformer.parameters():
+            parameter.zero_()
+    np.testing.assert_array_equal(encoder.transform(texts), expected)
+
+
+@pytest.mark.parametrize("finetune", MODES)
+def test_repeated_fits_keep_no_model_but_the_last(tiny_model, texts, labels, finetune):
+    encoder = make(tiny_model, finetune, max_iter=1)
+
+    def fit():
+        encoder.fit(texts, labels).transform(texts)
+        gc.collect()
+        return weakref.ref(encoder._backbone.model), sum(issubclass(type(o), torch.Tensor) for o in gc.get_objects())
+
+    first, n_tensors = fit()
+    for _ in range(3):
+        last, n_now = fit()
+        assert n_now == n_tensors
+    assert first() is None
+    assert last() is encoder._backbone.model
+
+
+# Which data it was trained on
+
+
+def test_the_hash_of_the_training_data_is_that_of_their_file(tiny_model, texts, labels, tmp_path):
+    file = tmp_path / "data.tsv"
+    file.write_text("".join(f"{text}\t{label}\n" for text, label in zip(texts, labels, strict=True)), encoding="utf-8")
+    wanted = hashlib.sha256(file.read_bytes()).hexdigest()
+    encoder = make(tiny_model, max_iter=1)
+    for X, y in [(texts, labels), (pd.Series(texts), pd.Series(labels, dtype=object)), (np.array(texts), list(labels))]:
+        assert encoder.fit(X, y).training_data_sha256_ == wanted
+    assert encoder.fit(texts[::-1], labels[::-1]).training_data_sha256_ != wanted
+    codes = np.unique(labels, return_inverse=True)[1]
+    lines = "".join(f"{text}\t{code}\n" for text, code in zip(texts, codes, strict=True))
+    assert encoder.fit(texts, codes).training_data_sha256_ == hashlib.sha256(lines.encode()).hexdigest()
+    encoder.set_params(finetune="none").fit(texts)
+    assert encoder.training_data_sha256_ == hashlib.sha256("".join(f"{text}\n" for text in texts).encode()).hexdigest()

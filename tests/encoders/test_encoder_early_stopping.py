@@ -1,0 +1,217 @@
+"""Early stopping of ``SupConTextEncoder``: which texts decide, when training stops, and which weights are kept."""
+
+import numpy as np
+import pytest
+from sklearn import config_context
+from sklearn.exceptions import UnsetMetadataPassedError
+from sklearn.pipeline import Pipeline
+
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder
+from skellipsoid._encoders.torch import contrastive
+
+
+def make(model, finetune="full", **parameters):
+    chosen = {"temperature": 0.3, "batch_size": 16, "max_iter": 30, "random_state": 0, "early_stopping": True}
+    # A rate this high makes the accuracy go up and down.
+    chosen["learning_rate"] = 0.3 if finetune == "head" else 3e-2
+    return SupConTextEncoder(model, finetune=finetune, **chosen | parameters)
+
+
+@pytest.fixture(scope="module")
+def parts(texts, labels):
+    """Five texts of each intent to train on, three to decide when to stop."""
+    return texts[:20], labels[:20], texts[20:], labels[20:]
+
+
+@pytest.fixture
+def held_out(monkeypatch):
+    """What every call of the engine's hold-out chose."""
+    calls, choose = [], contrastive.validation_rows
+
+    def note(*given):
+        calls.append(choose(*given))
+        return calls[-1]
+
+    monkeypatch.setattr(contrastive, "validation_rows", note)
+    return calls
+
+
+def nearest_mean_accuracy(train, y, new, y_new):
+    classes = np.unique(y)
+    means = np.stack([train[y == name].mean(axis=0) for name in classes])
+    nearest = np.linalg.norm(new[:, np.newaxis] - means, axis=2).argmin(axis=1)
+    return (classes[nearest] == y_new).mean()
+
+
+@pytest.mark.parametrize("finetune", ["full", "head"])
+@pytest.mark.parametrize("normalize", [True, False])
+def test_the_best_epochs_weights_are_kept_and_its_score_is_that_of_the_features(tiny_model, parts, finetune, normalize):
+    X, y, X_val, y_val = parts
+    encoder = make(tiny_model, finetune, normalize=normalize, n_iter_no_change=4)
+    encoder.fit(X, y, X_val=X_val, y_val=y_val)
+    scores = np.array(encoder.validation_scores_)
+    assert encoder.n_iter_ == len(scores) == len(encoder.loss_curve_) < 30
+    assert encoder.stop_reason_ == "n_iter_no_change"
+    # Four epochs after the best one, of several the first.
+    assert encoder.n_iter_ == scores.argmax() + 1 + 4
+    found = nearest_mean_accuracy(encoder.transform(X), y, encoder.transform(X_val), y_val)
+    assert found == pytest.approx(scores.max())
+
+
+@pytest.mark.parametrize("finetune", ["full", "head"])
+def test_the_kept_weights_are_a_copy(tiny_model, parts, finetune, monkeypatch):
+    X, y, X_val, y_val = parts
+    encoder = make(tiny_model, finetune, n_iter_no_change=4).fit(X, y, X_val=X_val, y_val=y_val)
+    best = int(np.argmax(encoder.validation_scores_)) + 1
+    # A run that ends at the best epoch: the same schedule, but no epoch after it.
+    run_epochs = contrastive.run_epochs
+    monkeypatch.setattr(
+        contrastive, "run_epochs", lambda *given, **more: run_epochs(*given, **more | {"max_iter": best})
+    )
+    ended = make(tiny_model, finetune, n_iter_no_change=4).fit(X, y, X_val=X_val, y_val=y_val)
+    assert ended.n_iter_ == best < encoder.n_iter_
+    np.testing.assert_array_equal(encoder.transform(X), ended.transform(X))
+
+
+@pytest.mark.parametrize("finetune", ["full", "head"])
+def test_validation_texts_are_not_trained_on(tiny_model, parts, finetune):
+    X, y, X_val, y_val = parts
+    patient = {"n_iter_no_change": 3, "max_iter": 3, "learning_rate": 3e-3}
+    alone = make(tiny_model, finetune, early_stopping=False, cross_fit=False, **patient).fit(X, y)
+    watched = make(tiny_model, finetune, **patient).fit(X, y, X_val=X_val, y_val=y_val)
+    other = make(tiny_model, finetune, **patient).fit(X, y, X_val=X_val[::-1], y_val=y_val)
+    np.testing.assert_allclose(watched.loss_curve_, alone.loss_curve_, rtol=1e-5)
+    np.testing.assert_allclose(watched.loss_curve_, other.loss_curve_, rtol=1e-5)
+    assert alone.validation_scores_ is None
+    assert watched.validation_scores_ != other.validation_scores_
+    # Nothing of them is kept, and the groups are those of the training texts.
+    assert len(watched.groups_) == len(X)
+    assert watched.training_data_sha256_ == alone.training_data_sha256_
+
+
+def test_every_head_of_cross_fitting_watches_the_given_texts(tiny_model, parts, held_out, monkeypatch):
+    X, y, X_val, y_val = parts
+    watched, train = [], contrastive.train_projection
+    monkeypatch.setattr(
+        contrastive, "train_projection", lambda *given: watched.append((given[0], given[-1])) or train(*given)
+    )
+    encoder = make(tiny_model, "head", max_iter=3)
+    crossed = encoder.fit_transform(X, y, X_val=X_val, y_val=y_val)
+    assert not held_out
+    assert [n for _, n in watched] == [len(X_val)] * 3
+    for rows, _ in watched:
+        np.testing.assert_array_equal(rows.embeddings[-len(X_val) :].cpu(), encoder._pooled(X_val))
+    assert abs(crossed - encoder.transform(X)).max() > 1e-4
+
+
+@pytest.mark.parametrize("duplicates", ["each", "off"])
+@pytest.mark.parametrize("finetune", ["full", "head"])
+def test_copies_of_a_text_are_held_out_together(tiny_model, texts, labels, held_out, finetune, duplicates):
+    several = [*texts, *(text.upper() for text in texts), f" {texts[0]}"]
+    # One text has two labels.
+    y = np.array([*labels, *labels, "weather"])
+    encoder = make(tiny_model, finetune, max_iter=1, validation_fraction=0.4, duplicates=duplicates)
+    encoder.fit(several, y)
+    (marks,) = held_out
+    np.testing.assert_array_equal(marks[:32], marks[32:64])
+    assert marks[64] == marks[0]
+    shares = [marks[y == name].mean() for name in np.unique(y)]
+    assert min(shares) > 0.3
+    assert max(shares) < 0.6
+
+
+def test_by_default_nothing_is_watched(tiny_model, texts, labels, held_out):
+    encoder = make(tiny_model, early_stopping=False, cross_fit=False, max_iter=2).fit(texts, labels)
+    assert not held_out
+    assert (encoder.n_iter_, encoder.validation_scores_) == (2, None)
+    # Parameters of early stopping change nothing without it.
+    idle = {"n_iter_no_change": 1, "validation_fraction": 0.4, "tol": 1.0}
+    same = make(tiny_model, early_stopping=False, cross_fit=False, max_iter=2, **idle).fit(texts, labels)
+    np.testing.assert_array_equal(same.transform(texts), encoder.transform(texts))
+
+
+def test_where_nothing_is_trained_early_stopping_has_no_effect(tiny_model, parts):
+    X, y, X_val, y_val = parts
+    plain = make(tiny_model, "none", early_stopping=False).fit(X)
+    watched = make(tiny_model, "none").fit(X, y, X_val=X_val, y_val=y_val)
+    np.testing.assert_array_equal(watched.transform(X), plain.transform(X))
+    assert (watched.n_iter_, watched.validation_scores_) == (0, None)
+    automatic = make(tiny_model, "auto").fit(X, y, X_val=X_val, y_val=y_val)  # too few texts for a head
+    assert (automatic.finetune_, automatic.validation_scores_) == ("none", None)
+
+
+def test_open_texts_do_not_decide(tiny_model, parts, open_texts):
+    X, y, X_val, y_val = parts
+    encoder = make(tiny_model, max_iter=2)
+    alone = encoder.fit(X, y, X_val=X_val, y_val=y_val).validation_scores_
+    beside = encoder.fit(X, y, X_val=[*open_texts, *X_val], y_val=["-1"] * 6 + [*y_val]).validation_scores_
+    assert alone == beside
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"y_val": None}, r"X_val is given without y_val: pass the validation texts and one label for each"),
+        ({"X_val": None}, r"y_val is given without X_val"),
+        ({"X_val": [], "y_val": []}, r"X_val is empty, but must hold at least one text"),
+        ({"X_val": "one text"}, r"X_val is one str, but must be a sequence"),
+        ({"y_val": ["alarm"]}, r"X_val has 12 texts, but y_val has 1 labels; pass one label for each text"),
+        ({"y_val": list(range(12))}, r"y_val holds numbers such as 0 and y holds strings"),
+        (
+            {"y_val": ["alarm", "music", "jazz"] * 4},
+            r"y_val holds 'jazz', 'music', but its labels must be among the 4 classes of y; drop these texts, or give "
+            r"them the open label -1\.",
+        ),
+        ({"y_val": ["-1"] * 12}, r"All 12 texts of X_val have the open label -1, but texts of known classes decide"),
+    ],
+    ids=["no labels", "no texts", "empty", "one text", "lengths", "kinds", "unknown", "all open"],
+)
+def test_validation_texts_that_do_not_fit_are_an_error(tiny_model, parts, given, message):
+    X, y, X_val, y_val = parts
+    encoder = make(tiny_model, "head", max_iter=1).fit(X, y)
+    with pytest.raises(ValueError, match=message):
+        encoder.fit(X, y, **{"X_val": X_val, "y_val": y_val, **given})
+    encoder.transform(X)  # invalid input keeps the previous fit
+
+
+def test_validation_texts_that_nothing_reads_are_an_error(tiny_model, parts):
+    X, y, X_val, y_val = parts
+    with pytest.raises(ValueError, match="early_stopping=False does not read it; pass early_stopping=True"):
+        make(tiny_model, "head", early_stopping=False).fit(X, y, X_val=X_val, y_val=y_val)
+
+
+def test_a_pipeline_hands_the_texts_to_both_steps(tiny_model, parts):
+    X, y, X_val, y_val = parts
+    settings = {"max_iter": 3, "learning_rate": 3e-3}
+    alone = make(tiny_model, **settings)
+    features = alone.fit_transform(X, y, X_val=X_val, y_val=y_val)
+    clf = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=3), random_state=0)
+    clf.fit(features, y, X_val=alone.transform(X_val), y_val=y_val)
+    with config_context(enable_metadata_routing=True):
+        steps = [
+            ("enc", make(tiny_model, **settings).set_fit_request(X_val=True, y_val=True)),
+            (
+                "clf",
+                EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=3), random_state=0).set_fit_request(
+                    X_val=True, y_val=True
+                ),
+            ),
+        ]
+        pipeline = Pipeline(steps, transform_input=["X_val"]).fit(X, y, X_val=X_val, y_val=y_val)
+    assert pipeline["enc"].validation_scores_ == alone.validation_scores_
+    np.testing.assert_allclose(pipeline["clf"].held_out_scores_, clf.held_out_scores_, atol=1e-5)
+
+
+def test_only_an_encoder_that_stops_early_must_say_whether_it_wants_the_texts(tiny_model, parts):
+    X, y, X_val, y_val = parts
+    clf = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=1), random_state=0)
+    encoder = make(tiny_model, "head", max_iter=1)
+    with config_context(enable_metadata_routing=True):
+        clf.set_fit_request(X_val=True, y_val=True)
+        pipeline = Pipeline([("enc", encoder), ("clf", clf)], transform_input=["X_val"])
+        with pytest.raises(UnsetMetadataPassedError, match="X_val"):
+            pipeline.fit(X, y, X_val=X_val, y_val=y_val)
+        pipeline.set_params(enc__early_stopping=False).fit(X, y, X_val=X_val, y_val=y_val)
+        encoder.set_fit_request(X_val=True, y_val=True)
+        with pytest.raises(ValueError, match="early_stopping=False does not read it"):
+            pipeline.fit(X, y, X_val=X_val, y_val=y_val)

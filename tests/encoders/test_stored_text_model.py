@@ -1,0 +1,265 @@
+"""Text models as plain data: of every usual architecture, they come back as they were."""
+
+import copy
+import inspect
+import json
+import os
+import pickle
+import re
+
+import numpy as np
+import pytest
+import torch
+from tokenizers import Regex
+from tokenizers.pre_tokenizers import Split
+from torch import nn
+
+from skellipsoid import SupConTextEncoder, load, save
+from skellipsoid._encoders.torch.backbone import TextBackbone
+from skellipsoid._encoders.torch.stored_text_model import CLASSES, FILES, TextModel, _declared_settings, restore, store
+
+TEXTS = ["wake me at six", "Wake ME", "", "what is the weather ☔ déjà 漢字", "rain " * 100]
+SMALL = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
+DISTIL = {"dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 64}
+T5 = {"d_model": 32, "d_kv": 8, "num_layers": 2, "num_heads": 4, "d_ff": 64}
+CAUSAL = {**SMALL, "num_key_value_heads": 2, "head_dim": 8}
+SPLIT = SMALL | {"embedding_size": 16}
+RELATIVE = SMALL | {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]}
+#: Every class that can be saved, with settings that are not the defaults of its configuration.
+ARCHITECTURES = {
+    "AlbertModel": SPLIT,
+    "BertModel": SMALL,
+    "CamembertModel": SMALL,
+    "ConvBertModel": SPLIT | {"conv_kernel_size": 3},
+    "DebertaModel": RELATIVE | {"talking_head": True},
+    "DebertaV2Model": RELATIVE
+    | {"position_buckets": 8, "norm_rel_ebd": "layer_norm", "share_att_key": True, "conv_kernel_size": 3},
+    "DistilBertModel": DISTIL,
+    "ElectraModel": SPLIT,
+    "ErnieModel": SMALL,
+    "EuroBertModel": SMALL | {"num_key_value_heads": 2},
+    "Gemma2Model": CAUSAL,
+    "Gemma3TextModel": CAUSAL,
+    "GemmaModel": CAUSAL,
+    "GPT2Model": {"n_embd": 32, "n_layer": 2, "n_head": 4},
+    "LlamaModel": CAUSAL,
+    "LongformerModel": SMALL | {"attention_window": 4, "max_position_embeddings": 128},
+    "MistralModel": CAUSAL,
+    "ModernBertModel": SMALL,
+    "MPNetModel": SMALL,
+    "MT5EncoderModel": T5,
+    "NomicBertModel": SMALL,
+    "Qwen2Model": {name: value for name, value in CAUSAL.items() if name != "head_dim"},
+    "Qwen3Model": CAUSAL,
+    "RobertaModel": SMALL,
+    "RoFormerModel": SPLIT,
+    "T5EncoderModel": T5,
+    "XLMRobertaModel": SMALL,
+    "XLMRobertaXLModel": SMALL,
+}
+
+
+def small_model(name, tiny_model, **settings):
+    """A random model of an architecture, with the tokenizer of the tiny model."""
+    import transformers
+
+    kind = getattr(transformers, name)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tiny_model)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        config = kind.config_class(
+            vocab_size=len(tokenizer), pad_token_id=0, bos_token_id=2, eos_token_id=3, **ARCHITECTURES[name], **settings
+        )
+        model = kind(config).eval()
+    return TextModel(model, tokenizer, [], 64, lowers=False)
+
+
+def embedded(model, pooling="mean"):
+    return torch.cat(list(TextBackbone(model).embed(TEXTS, pooling))).numpy()
+
+
+@pytest.mark.parametrize("name", ARCHITECTURES)
+def test_a_model_of_every_usual_architecture_comes_back_as_it_was(tiny_model, name):
+    model = small_model(name, tiny_model)
+    stored = store(model)
+    assert set(stored.files) == set(FILES)
+    assert json.loads(json.dumps(stored.description)) == stored.description
+    expected = embedded(model)
+    assert np.isfinite(expected).all()
+    assert np.abs(expected - expected[0]).max() > 1e-3
+    again = restore(stored)
+    np.testing.assert_array_equal(embedded(again), expected)
+    assert store(again) == stored
+
+
+def test_every_setting_that_the_classes_read_is_kept():
+    """Model classes read settings that their configuration does not declare; new ones would be lost."""
+    import transformers
+
+    # Of heads for other tasks, and what stands beside the text model in the same file.
+    others = re.compile(r"summary_\w+|cls_dropout|num_labels|classifier_dropout|hidden_dropout")
+    for name in CLASSES:
+        source = inspect.getsource(inspect.getmodule(getattr(transformers, name)))
+        read = set(re.findall(r"(?:get|has)attr\((?:self\.)?config, \"(\w+)\"", source))
+        kept = _declared_settings(getattr(transformers, name).config_class)
+        assert not [setting for setting in read - kept if not others.fullmatch(setting)]
+
+
+@pytest.mark.parametrize("setting", [{"is_causal": False}, {"use_cache": False}, {"attention_dropout": 0.3}])
+def test_settings_that_a_model_reads_are_kept(tiny_model, setting):
+    model = small_model("Qwen3Model", tiny_model, **setting)
+    again = restore(store(model)).transformer.config
+    for name, value in setting.items():
+        assert getattr(again, name) == value
+
+
+def test_all_classes_that_are_allowed_are_models_of_one_part():
+    import transformers
+
+    for name in CLASSES:
+        kind = getattr(transformers, name)
+        assert issubclass(kind, transformers.PreTrainedModel)
+        assert not kind.config_class.sub_configs
+    assert set(ARCHITECTURES) == CLASSES
+
+
+def test_special_tokens_that_are_split_stay_so(tiny_model):
+    model = small_model("BertModel", tiny_model)
+    text = "wake [SEP] me [MASK]"
+    whole = model.tokenizer(text)["input_ids"]
+    model.tokenizer.split_special_tokens = True
+    again = restore(store(model)).tokenizer
+    assert again(text)["input_ids"] == model.tokenizer(text)["input_ids"] != whole
+
+
+def test_a_limit_that_is_none_is_none(tiny_model):
+    class Whole(list):
+        max_seq_length = int(1e30)
+        tokenizer = None
+
+    first = type("First", (), {"auto_model": small_model("T5EncoderModel", tiny_model).transformer})()
+    assert TextBackbone(TextModel.of(Whole([first]))).longest == 512
+
+
+def test_a_limit_beyond_the_positions_is_kept_where_positions_are_relative(tiny_model):
+    model = small_model("DebertaV2Model", tiny_model, max_position_embeddings=32, position_biased_input=False)
+    assert model.limit == 64
+    again = restore(store(model))
+    np.testing.assert_array_equal(embedded(again), embedded(model))
+
+
+def test_other_weights_are_other_features(tiny_model):
+    model = small_model("BertModel", tiny_model)
+    before = embedded(model)
+    with torch.no_grad():
+        model.transformer.encoder.layer[0].output.dense.weight.mul_(1.5)
+    after = embedded(restore(store(model)))
+    assert np.abs(after - before).max() > 1e-3
+    np.testing.assert_array_equal(after, embedded(model))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda m: [m.Pooling(32, pooling_mode="cls"), m.Normalize()],
+        lambda m: [m.Pooling(32, pooling_mode=("max", "mean")), m.LayerNorm(64), m.Dropout(0.3)],
+        lambda m: [m.Pooling(32), m.Dense(32, 7), m.Dense(7, 5, bias=False, activation_function=nn.Identity())],
+    ],
+)
+def test_modules_after_the_transformer_come_back(tiny_model, make):
+    from sentence_transformers.sentence_transformer import modules
+
+    model = small_model("BertModel", tiny_model)
+    model = TextModel(model.transformer, model.tokenizer, make(modules), 9, lowers=True).eval()
+    again = restore(store(model))
+    np.testing.assert_array_equal(embedded(again, "model"), embedded(model, "model"))
+    assert (again.limit, again.lowers) == (9, True)
+
+
+class Own(nn.Module):
+    """A module that only its author has."""
+
+    def get_config_dict(self):
+        return {}
+
+
+def test_what_needs_code_of_its_own_is_refused(tiny_model):
+    model = small_model("BertModel", tiny_model)
+    with pytest.raises(TypeError, match=r"The text model cannot be saved: its module Own is not of sentence-transf"):
+        store(TextModel(model.transformer, model.tokenizer, [Own()], 64, lowers=False))
+    model.tokenizer = type("PythonTokenizer", (), {"is_fast": False})()
+    with pytest.raises(TypeError, match="The text model has a PythonTokenizer, which runs Python code of its own"):
+        store(model)
+    other = small_model("BertModel", tiny_model)
+    other.transformer = Own()
+    with pytest.raises(TypeError, match="The text model is a Own, which cannot be saved; use one of Albert, Bert, "):
+        store(other)
+    odd = small_model("BertModel", tiny_model)
+    odd.transformer.config.hidden_act = "some/act"
+    with pytest.raises(TypeError, match="setting 'hidden_act' is 'some/act', which cannot be saved"):
+        store(odd)
+
+
+def test_a_tokenizer_that_restore_would_refuse_is_not_stored(tiny_model):
+    model = small_model("BertModel", tiny_model)
+    model.tokenizer = copy.deepcopy(model.tokenizer)
+    model.tokenizer.backend_tokenizer.pre_tokenizer = Split(Regex("(x+)+$"), "isolated")
+    with pytest.raises(TypeError, match=r"tokenizer cannot be saved, because its pattern .* is none of .*; use a"):
+        store(model)
+
+
+def changed(stored, **settings):
+    return stored._replace(description=stored.description | {"config": stored.description["config"] | settings})
+
+
+@pytest.mark.parametrize("window", [2**26, [4, 2**26]])
+def test_a_window_that_would_lengthen_texts_without_limit_is_refused(tiny_model, window):
+    stored = store(small_model("LongformerModel", tiny_model))
+    with pytest.raises(ValueError, match=r"attention_window is \[?.*67108864\]?; at most 2048 is allowed"):
+        restore(changed(stored, attention_window=window))
+
+
+def test_building_leaves_the_random_state_and_no_file(tiny_model, tmp_path, monkeypatch):
+    stored = store(small_model("BertModel", tiny_model))
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))  # a temporary file would be an error
+    monkeypatch.setattr("tempfile.tempdir", None)
+    state = torch.get_rng_state()
+    restore(stored)
+    assert torch.equal(state, torch.get_rng_state())
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs /proc")
+def test_load_predict_save_and_pickle_write_no_temporary_files(tiny_model, texts, labels, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    encoder = SupConTextEncoder(tiny_model, max_iter=2, random_state=0).fit(texts, labels)
+    save(encoder, tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.transform(texts), encoder.transform(texts))
+    copy = pickle.loads(pickle.dumps(loaded))
+    np.testing.assert_array_equal(copy.transform(texts), encoder.transform(texts))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model"]
+
+
+def test_a_loaded_encoder_does_not_import_sentence_transformers(tiny_model, texts, tmp_path, fresh_python):
+    encoder = SupConTextEncoder(tiny_model, finetune="none").fit(texts)
+    save(encoder, tmp_path / "model")
+    done = fresh_python(
+        "import sys, skellipsoid\n"
+        "skellipsoid.load(sys.argv[1]).transform(['wake me at six'])\n"
+        "print([name for name in sys.modules if name.startswith('sentence_transformers')])",
+        tmp_path / "model",
+    )
+    assert (done.stderr, done.stdout) == ("", "[]\n")
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_another_pooling_needs_another_fit(tiny_model, texts, tmp_path, stored):
+    encoder = SupConTextEncoder(tiny_model, finetune="none").fit(texts)
+    if stored:
+        save(encoder, tmp_path / "model")
+        encoder = load(tmp_path / "model")
+    encoder.set_params(pooling="model")
+    with pytest.raises(ValueError, match="pooling='model', but the text model was loaded for pooling='mean'; fit"):
+        encoder.transform(texts)
+    assert encoder.fit(texts).transform(texts).shape == (len(texts), 32)

@@ -1,0 +1,150 @@
+"""How many tokens texts have: the text model's own answer, without its weights."""
+
+import json
+import pickle
+import shutil
+from pathlib import Path
+
+import pytest
+from transformers import BertTokenizerFast
+
+from skellipsoid._encoders.torch.backbone import TextBackbone, export
+from skellipsoid._encoders.torch.tokens import Tokenizer
+
+TEXTS = ["", "alarm", "wake me at six", "Wake Me At Six", "rain " * 40, "rain " * 400, "☔ déjà 漢字"]
+
+
+def saved(model, folder, max_seq_length=None, settings=None, subfolder=""):
+    """Write a model as sentence-transformers does, in its older layout with a subfolder if one is named."""
+    backbone = TextBackbone.load(model)
+    if max_seq_length:
+        backbone.model.limit = max_seq_length
+    folder.mkdir()
+    export(backbone, folder, "model", None, None, normalize=False)
+    modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
+    if subfolder:
+        files = [path for path in folder.iterdir() if path.is_file() and path.name != "modules.json"]
+        (folder / subfolder).mkdir()
+        for path in files:
+            shutil.move(path, folder / subfolder / path.name)
+        modules[0]["path"] = subfolder
+        (folder / "modules.json").write_text(json.dumps(modules), encoding="utf-8")
+    if settings:
+        path = folder / subfolder / "sentence_bert_config.json"
+        path.write_text(json.dumps(json.loads(path.read_text(encoding="utf-8")) | settings), encoding="utf-8")
+    return str(folder)
+
+
+LAYOUTS = {
+    "own limit": {"max_seq_length": 17},
+    "limit among the settings": {"settings": {"max_seq_length": 9}},
+    "subfolder": {"max_seq_length": 17, "subfolder": "0_Transformer"},
+}
+
+
+def agrees(tokenizer, backbone):
+    ids = backbone.tokenize(TEXTS)
+    lengths = tokenizer.lengths(TEXTS)
+    assert tokenizer.longest == backbone.longest
+    assert [min(length, tokenizer.longest) for length in lengths] == [len(row) for row in ids]
+    # Two special tokens, and one for each of 400 known words: nothing is cut before it is counted.
+    assert lengths[5] == 402
+
+
+@pytest.mark.parametrize("layout", LAYOUTS.values(), ids=LAYOUTS)
+def test_tokens_and_limit_are_those_of_the_text_model(tiny_model, tmp_path, layout):
+    folder = saved(tiny_model, tmp_path / "model", **layout)
+    agrees(Tokenizer.load(folder), TextBackbone.load(folder))
+
+
+@pytest.mark.parametrize(("lower", "n_tokens"), [(True, 4), (False, 3)])
+def test_lower_case_is_a_setting_of_the_model(tiny_model, tmp_path, lower, n_tokens):
+    folder = Path(saved(tiny_model, tmp_path / "model", settings={"do_lower_case": lower}))
+    (tmp_path / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "rain", "##s"]))
+    # In capitals it is one unknown word.
+    BertTokenizerFast(str(tmp_path / "vocab.txt"), do_lower_case=False).save_pretrained(folder)
+    assert Tokenizer.load(str(folder)).lengths(["RAINS"]).tolist() == [n_tokens]
+    backbone = TextBackbone.load(str(folder))
+    assert len(backbone.tokenize(["RAINS"])[0]) == n_tokens
+    again = pickle.loads(pickle.dumps(backbone))
+    assert Tokenizer.of_backbone(again).lengths(["RAINS"]).tolist() == [n_tokens]
+    assert len(again.tokenize(["RAINS"])[0]) == n_tokens
+
+
+def test_a_plain_folder_is_limited_by_its_positions(tiny_model):
+    assert Tokenizer.load(tiny_model).longest == 64
+    agrees(Tokenizer.load(tiny_model), TextBackbone.load(tiny_model))
+    agrees(Tokenizer.load(tiny_model, 11), TextBackbone.load(tiny_model, 11))
+
+
+def test_the_default_model_reads_256_tokens(minilm):
+    tokenizer = Tokenizer.load(minilm, local=True)
+    assert tokenizer.longest == 256
+    agrees(tokenizer, TextBackbone.load(minilm))
+
+
+@pytest.mark.parametrize("max_length", [None, 11])
+def test_a_pickled_model_is_not_built_for_its_tokenizer(tiny_model, max_length):
+    backbone = pickle.loads(pickle.dumps(TextBackbone.load(tiny_model, max_length)))
+    tokenizer = Tokenizer.of_backbone(backbone)
+    assert not backbone.is_built
+    agrees(tokenizer, backbone)
+    assert backbone.is_built
+    agrees(Tokenizer.of_backbone(backbone), backbone)
+
+
+@pytest.mark.parametrize(("name", "organisation"), [("some-team/tiny", "some-team"), ("tiny", "sentence-transformers")])
+def test_the_hubs_cache_is_looked_into(tiny_model, tmp_path, monkeypatch, name, organisation):
+    repository = tmp_path / f"models--{organisation}--tiny"
+    commit = "0123456789012345678901234567890123456789"
+    (repository / "refs").mkdir(parents=True)
+    (repository / "refs" / "main").write_text(commit, encoding="utf-8")
+    weights = shutil.ignore_patterns("*.safetensors")
+    shutil.copytree(tiny_model, repository / "snapshots" / commit, ignore=weights)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    agrees(Tokenizer.load(name), TextBackbone.load(tiny_model))
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_a_model_that_is_nowhere_has_the_error_of_the_text_model(local):
+    with pytest.raises(OSError, match="is no folder here, not in the hub's cache") as of_tokens:
+        Tokenizer.load("no/such-model", local=local)
+    with pytest.raises(OSError, match="no/such-model") as of_model:
+        TextBackbone.load("no/such-model")
+    assert str(of_tokens.value) == str(of_model.value)
+
+
+def test_local_never_asks_the_hub(monkeypatch):
+    def asked():
+        raise AssertionError
+
+    monkeypatch.setattr("skellipsoid._encoders.torch.tokens.hub_is_reachable", asked)
+    with pytest.raises(OSError, match="no/such-model"):
+        Tokenizer.load("no/such-model", local=True)
+    with pytest.raises(AssertionError):
+        Tokenizer.load("no/such-model")
+
+
+def test_a_folder_without_a_tokenizer_is_named(tmp_path):
+    with pytest.raises(OSError, match="holds no tokenizer that can be loaded"):
+        Tokenizer.load(str(tmp_path))
+    (tmp_path / "modules.json").write_text("[{}]", encoding="utf-8")
+    with pytest.raises(OSError, match="holds no tokenizer that can be loaded"):
+        Tokenizer.load(str(tmp_path))
+
+
+def test_weights_are_not_needed(tiny_model, tmp_path):
+    folder = Path(saved(tiny_model, tmp_path / "model"))
+    for path in folder.rglob("*.safetensors"):
+        path.unlink()
+    assert Tokenizer.load(str(folder)).lengths(["wake me at six"]).tolist() == [6]
+
+
+def test_counting_leaves_the_settings_of_the_text_models_own_tokenizer(tiny_model):
+    # Another thread may be embedding texts with it.
+    backbone = TextBackbone.load(tiny_model, max_length=8)
+    backbone.tokenize(TEXTS)
+    before = backbone.model.tokenizer.backend_tokenizer.truncation
+    Tokenizer.of_backbone(backbone).lengths(TEXTS)
+    assert backbone.model.tokenizer.backend_tokenizer.truncation == before
+    assert before["max_length"] == 8

@@ -1,0 +1,206 @@
+"""Repeated and grouped texts, from raw text to labels: with duplicates a fit is that of each text once."""
+
+import numpy as np
+import pytest
+import sklearn
+from sklearn.pipeline import Pipeline
+
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
+from skellipsoid._core.texts import equal_texts
+from skellipsoid._encoders import training as training
+from skellipsoid._encoders.torch import contrastive
+from skellipsoid._encoders.torch.backbone import TextBackbone
+from skellipsoid.datasets import load_assistant_intents
+from skellipsoid.metrics import open_set_f1_score
+
+MODES = ["head", "full", "none"]
+
+
+def make(model, finetune="head", **parameters):
+    settings = {"temperature": 0.3, "batch_size": 16, "max_iter": 4, "random_state": 0}
+    settings["learning_rate"] = 2e-2 if finetune == "head" else 3e-3
+    return SupConTextEncoder(model, finetune=finetune, **settings | parameters)
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        (["Balance", "balance", "BALANCE"], [0, 0, 0]),
+        (["my  balance", " my balance\n", "my\tbalance", "mybalance"], [0, 0, 0, 1]),
+        (["\ufb01nd caf\u00e9", "find cafe\u0301", "find cafe"], [0, 0, 1]),  # a ligature, a combining accent
+        (["Straße", "STRASSE", "strasse"], [0, 0, 0]),
+        (["\u00bd hour", "1\u20442 hour"], [0, 0]),
+        (["a", "b", "a", "c", "b"], [0, 1, 0, 2, 1]),
+        (["你好", "你好 ", "👍", "👍🏽"], [0, 0, 1, 2]),
+        (["", " ", "."], [0, 0, 1]),
+    ],
+)
+def test_texts_are_equal_after_case_folding_normalisation_and_white_space(texts, expected):
+    assert equal_texts(texts, np.zeros(len(texts), dtype=np.int64)).tolist() == expected
+
+
+def test_texts_of_different_classes_are_never_equal():
+    assert equal_texts(["hi", "hi", "Hi"], np.array([0, 1, 0])).tolist() == [0, 1, 0]
+
+
+@pytest.mark.parametrize("finetune", MODES)
+def test_every_text_twice_gives_the_features_of_each_text_once(tiny_model, texts, labels, finetune):
+    once = make(tiny_model, finetune).fit_transform(texts, labels)
+    for repeated, target in (
+        ([*texts, *texts], [*labels, *labels]),
+        (np.repeat(texts, 2).tolist(), np.repeat(labels, 2)),
+        ([*texts, *(f" {text.upper()} " for text in texts)], [*labels, *labels]),
+    ):
+        encoder = make(tiny_model, finetune)
+        features = encoder.fit_transform(repeated, target)
+        first = [repeated.index(text) for text in texts]
+        np.testing.assert_allclose(features[first], once, atol=1e-6)
+        others = [i for i in range(len(repeated)) if i not in first]
+        np.testing.assert_allclose(features[others], once, atol=1e-6)
+        if finetune != "none":
+            assert len(np.unique(encoder.groups_)) == len(texts)
+            np.testing.assert_array_equal(encoder.groups_[first], encoder.groups_[others])
+
+
+@pytest.mark.parametrize("finetune", ["head", "full"])
+def test_the_encoder_learns_from_one_of_equal_texts_unless_each_counts(tiny_model, texts, labels, finetune):
+    repeated, target = [*texts, *texts[:8], *texts[:8]], [*labels, *labels[:8], *labels[:8]]
+    weights = {
+        duplicates: make(tiny_model, finetune, duplicates=duplicates).fit(repeated, target).weight_
+        for duplicates in ("once", "each", "off")
+    }
+    np.testing.assert_array_equal(weights["once"], make(tiny_model, finetune).fit(texts, labels).weight_)
+    np.testing.assert_array_equal(weights["each"], weights["off"])
+    assert abs(weights["each"] - weights["once"]).max() > 1e-3
+
+
+def test_equal_texts_are_embedded_once(tiny_model, texts, labels, monkeypatch):
+    embedded, forward = [], TextBackbone._forward
+
+    def count(self, tokens, *arguments):
+        embedded.append(len(tokens))
+        return forward(self, tokens, *arguments)
+
+    monkeypatch.setattr(TextBackbone, "_forward", count)
+    encoder = make(tiny_model).fit([*texts, *texts], [*labels, *labels])
+    assert sum(embedded) == len(texts)
+    embedded.clear()
+    features = encoder.transform([texts[0], *texts, texts[3].upper()])
+    assert sum(embedded) == len(texts)  # the model does not see case
+    np.testing.assert_allclose(features[[0, -1]], features[[1, 4]], atol=1e-6)
+
+
+@pytest.mark.parametrize("duplicates", ["once", "off"])
+def test_near_duplicates_are_found_by_their_embeddings(minilm, duplicates):
+    train = load_assistant_intents(subset="train")
+    rows = np.isin(train.target, train.target_names[:4])
+    texts, intents = train.data[rows], train.target[rows]
+    logged, target = [*texts, *(f"{text} please" for text in texts)], [*intents, *intents]
+    found = make(minilm, max_iter=1, duplicates=duplicates).fit(logged, target).groups_
+    linked = found[: len(texts)] == found[len(texts) :]
+    assert linked.mean() > 0.9 if duplicates == "once" else not linked.any()
+    once = make(minilm, max_iter=1, duplicates=duplicates).fit(texts, intents).groups_
+    np.testing.assert_array_equal(once, np.arange(len(texts)))
+
+
+def test_folds_and_held_out_texts_keep_groups_together(tiny_model, texts, labels, monkeypatch):
+    folds, held = [], []
+    make_folds, hold_out = contrastive.fold_numbers, contrastive.validation_rows
+
+    def keep(found, kept):
+        kept.append(found)
+        return found
+
+    monkeypatch.setattr(contrastive, "fold_numbers", lambda *given: keep(make_folds(*given), folds))
+    monkeypatch.setattr(contrastive, "validation_rows", lambda *given: keep(hold_out(*given), held))
+    groups = np.arange(len(texts)) // 8  # two texts of each intent in each of four groups
+    encoder = make(tiny_model, early_stopping=True, validation_fraction=0.3)
+    encoder.fit_transform(texts, labels, groups=groups)
+    np.testing.assert_array_equal(encoder.groups_, groups)
+    for marks in (folds[0], held[0]):
+        assert all(len(np.unique(marks[groups == group])) == 1 for group in range(4))
+        assert len(np.unique(marks)) > 1
+    assert set(folds[0]) == {0, 1, 2}
+    folds.clear()
+    make(tiny_model).fit_transform(texts, labels)
+    assert any(len(np.unique(folds[0][groups == group])) > 1 for group in range(4))
+
+
+def test_groups_reach_the_steps_of_a_pipeline(tiny_model, texts, labels):
+    groups = np.arange(len(texts)) // 8
+    steps = [("enc", make(tiny_model)), ("clf", EllipsoidOpenSetClassifier(random_state=0))]
+    pipe = Pipeline(steps).fit(texts, labels, enc__groups=groups, clf__groups=groups)
+    np.testing.assert_array_equal(pipe["enc"].groups_, groups)
+    np.testing.assert_array_equal(pipe["clf"].groups_, groups)
+    scores = pipe.score_samples(texts)
+    assert abs(scores - Pipeline(steps).fit(texts, labels).score_samples(texts)).max() > 1e-4
+    with sklearn.config_context(enable_metadata_routing=True):
+        routed = [(name, step.set_fit_request(groups=True)) for name, step in steps]
+        routed[1][1].set_fit_request(sample_weight=False)
+        np.testing.assert_allclose(
+            Pipeline(routed).fit(texts, labels, groups=groups).score_samples(texts), scores, atol=1e-6
+        )
+
+
+@pytest.mark.parametrize(
+    ("groups", "message"),
+    [
+        ([0, 1], r"groups has the shape \(2,\), but must hold one group for each of the 32 rows"),
+        ([None] * 32, "groups has missing values in rows 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 22 more"),
+    ],
+)
+def test_groups_that_do_not_fit_are_refused_and_the_earlier_fit_stays(tiny_model, texts, labels, groups, message):
+    encoder = make(tiny_model).fit(texts, labels)
+    before = encoder.transform(texts)
+    with pytest.raises(ValueError, match=message):
+        encoder.fit(texts, labels, groups=groups)
+    np.testing.assert_array_equal(encoder.transform(texts), before)
+
+
+def test_a_model_that_is_not_found_changes_nothing(tiny_model, texts, labels):
+    encoder = make(tiny_model).fit(texts, labels)
+    with pytest.raises(OSError, match="is no folder here"):
+        encoder.set_params(model_name="no-such-model").fit(texts, np.array(labels) == "alarm")
+    assert set(encoder.classes_) == set(labels)
+
+
+def test_an_interrupted_fit_leaves_no_fitted_attribute(tiny_model, texts, labels, monkeypatch):
+    encoder = make(tiny_model).fit(texts, labels)
+
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(training, "train_projection", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        encoder.fit(texts, np.array(labels) == "alarm")
+    monkeypatch.undo()
+    assert encoder.fit(texts, labels).classes_.tolist() == sorted(set(labels))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("finetune", ["none", "head"])
+def test_a_log_with_repeated_messages_is_as_good_as_each_text_once(minilm, finetune):
+    train, dev = (load_assistant_intents(subset=subset) for subset in ("train", "dev"))
+    some = train.target_names[::2]
+    rows = np.isin(train.target, some)
+    texts, intents = train.data[rows], train.target[rows]
+
+    def f1(texts, intents):
+        encoder, classifier = SupConTextEncoder(minilm, finetune=finetune), EllipsoidOpenSetClassifier()
+        pipe = Pipeline([("enc", encoder), ("clf", classifier)])
+        pipe.set_params(enc__random_state=0, clf__random_state=0, enc__max_iter=20)
+        answers = pipe.fit(texts, intents).predict(dev.data)
+        truth = np.where(np.isin(dev.target, some), dev.target, "-1")
+        return open_set_f1_score(truth, answers, labels=pipe.classes_, zero_division=0)
+
+    once, twice = f1(texts, intents), f1([*texts, *texts], [*intents, *intents])
+    assert twice == pytest.approx(once, abs=1e-3)
+    assert f1([*texts, *(f"{text} please" for text in texts)], [*intents, *intents]) > once - 0.03
+    shares = 1 / np.arange(1, len(texts) + 1)
+    losses = []
+    for seed in range(3):  # of one draw alone the difference varies by 0.03
+        rng = np.random.default_rng(seed)
+        drawn = rng.choice(rng.permutation(len(texts)), 1500, p=shares / shares.sum())
+        distinct = np.unique(drawn)
+        losses.append(f1(texts[distinct], intents[distinct]) - f1(texts[drawn], intents[drawn]))
+    assert np.mean(losses) < 0.03

@@ -1,0 +1,436 @@
+"""Rows with weights, duplicates and groups: how they are gathered, left out together and found outlying."""
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+from sklearn.datasets import load_digits, load_iris
+
+from skellipsoid._ellipsoid.math.geometry import class_centroids, class_spheres, mean_radii
+from skellipsoid._ellipsoid.math.mixtures import draw_mixtures
+from skellipsoid._ellipsoid.paper.fit import hold_out, hold_out_open
+from skellipsoid._ellipsoid.paper.pseudo_open import synthetic_samples
+from skellipsoid._samples.duplicates import find_duplicates
+from skellipsoid._samples.samples import Samples, effective_number, gather, outlying_rows
+
+
+def samples(classes, weights=None, units=None, groups=None, n_features=3):
+    rows = torch.from_numpy(np.random.default_rng(0).normal(size=(len(classes), n_features)))
+    columns = (None if column is None else np.asarray(column) for column in (units, groups))
+    weights = None if weights is None else np.asarray(weights, dtype=np.float64)
+    return Samples.of(rows, torch.tensor(classes), None, weights, *columns)
+
+
+def as_sets(labels):
+    """Sets of positions with equal labels, in the order of their first one."""
+    return sorted(np.flatnonzero(labels == label).tolist() for label in np.unique(labels))
+
+
+# What is gathered from rows
+
+
+@pytest.fixture
+def copies():
+    """40 rows in 20 dimensions: 30 that are alone, rows 3 and 7 once and twice more, near copies of rows 5 and 12."""
+    rng = np.random.default_rng(0)
+    rows, classes = rng.normal(size=(30, 20)), np.repeat([0, 1], 15)
+    origins = np.array([*range(30), 3, 7, 7, 5, 5, 12, 12, 12, 12, 12])
+    rows, classes = rows[origins], classes[origins]
+    rows[33:] += 1e-4 * rng.normal(size=(7, 20))
+    np.testing.assert_array_equal(find_duplicates(rows, classes), origins)
+    return rows, classes, origins
+
+
+@pytest.mark.parametrize("duplicates", ["once", "each"])
+def test_equal_rows_become_one_row_and_near_ones_stay(copies, duplicates):
+    rows, classes, origins = copies
+    found = gather(rows, classes, np.ones(40), None, duplicates)
+    assert found.rows.tolist() == [*range(30), *range(33, 40)]
+    np.testing.assert_array_equal(found.units, origins[found.rows])
+    np.testing.assert_array_equal(found.groups, found.units)
+    np.testing.assert_array_equal(found.found, origins)
+
+
+def test_duplicates_weigh_together_as_much_as_their_mean(copies):
+    rows, classes, origins = copies
+    once = gather(rows, classes, np.ones(40), None, "once")
+    np.testing.assert_allclose(np.bincount(once.units, once.weights), 1)
+    np.testing.assert_allclose(once.weights[[3, 7, 0]], 1)  # copies are merged, and weigh no more than others
+    np.testing.assert_allclose(once.weights[once.units == 12], 1 / 6)
+    weights = np.random.default_rng(1).uniform(0.5, 2, size=40)
+    once = gather(rows, classes, weights, None, "once")
+    means = np.bincount(origins, weights) / np.bincount(origins)
+    np.testing.assert_allclose(np.bincount(once.units, once.weights), means / means.mean())
+    # Near duplicates share what their unit weighs as they weigh themselves.
+    mine = once.rows[once.units == 12]
+    np.testing.assert_allclose(once.weights[once.units == 12] / once.weights[12], weights[mine] / weights[12])
+
+
+def test_duplicates_weigh_each_for_itself_on_request(copies):
+    rows, classes, origins = copies
+    weights = np.random.default_rng(1).uniform(0.5, 2, size=40)
+    each = gather(rows, classes, weights, None, "each")
+    totals = np.bincount(origins, weights)
+    np.testing.assert_allclose(np.bincount(each.units, each.weights), totals / totals.mean())
+    np.testing.assert_allclose(each.weights[7] / each.weights[0], weights[[7, 31, 32]].sum() / weights[0])
+
+
+def test_duplicates_are_not_looked_for_where_they_are_off(copies):
+    rows, classes, _ = copies
+    weights = np.random.default_rng(1).uniform(0.5, 2, size=40)
+    off = gather(rows, classes, weights, None, "off")
+    for numbers in (off.rows, off.units, off.groups, off.found):
+        np.testing.assert_array_equal(numbers, np.arange(40))
+    np.testing.assert_allclose(off.weights, weights / weights.mean())
+    # To the last bit, whatever rounding makes of the mean.
+    assert gather(rows[:12], classes[:12], np.full(12, 0.1), None, "off").weights.tolist() == [1] * 12
+
+
+def test_equal_rows_of_different_groups_stay_apart(copies):
+    rows, classes, origins = copies
+    groups = np.full(40, 8)
+    groups[32], groups[35] = 2, 1
+    found = gather(rows, classes, np.ones(40), groups, "once")
+    # Of the rows 7, 31 and 32 the last one is in another group; row 30 is merged.
+    assert found.rows.tolist() == [*range(30), *range(32, 40)]
+    np.testing.assert_array_equal(found.units, origins[found.rows])
+    expected = np.zeros(40, dtype=int)
+    expected[[32, 35]] = 1, 2
+    np.testing.assert_array_equal(found.found, expected)
+    np.testing.assert_array_equal(found.groups, expected[found.rows])
+    np.testing.assert_allclose(found.weights[[7, 30]], [2 / 3, 1 / 3])
+    np.testing.assert_allclose(np.bincount(found.units, found.weights), 1)
+
+
+@pytest.mark.parametrize("duplicates", ["once", "each", "off"])
+@pytest.mark.parametrize("factor", [1e-8, 3.0, 1e8])
+def test_a_unit_weighs_one_on_average_whatever_the_weights_are_in(copies, duplicates, factor):
+    rows, classes, _ = copies
+    weights = np.random.default_rng(1).uniform(0.5, 2, size=40)
+    one, other = (gather(rows, classes, scale * weights, None, duplicates) for scale in (1, factor))
+    np.testing.assert_allclose(one.weights, other.weights, rtol=1e-12)
+    assert one.weights.sum() == pytest.approx(len(np.unique(one.units)))
+
+
+def test_rows_that_are_equal_by_chance_stay_apart():
+    binary = np.random.default_rng(0).integers(2, size=(60, 4)).astype(float)
+    assert len(np.unique(binary, axis=0)) < 20
+    found = gather(binary, np.repeat([0, 1], 30), np.ones(60), None, "once")
+    assert found.rows.tolist() == found.units.tolist() == list(range(60))
+    assert found.weights.tolist() == [1] * 60
+
+
+def test_equal_rows_of_one_group_are_one_row_only_if_they_are_duplicates(monkeypatch):
+    units = np.array([0, 1, 1, 2])
+    monkeypatch.setattr("skellipsoid._samples.samples.find_duplicates", lambda features, classes: units)
+    no_groups = np.zeros(4, dtype=np.int64)
+    found = gather(np.ones((4, 2)), no_groups, np.ones(4), no_groups, "each")
+    assert found.rows.tolist() == [0, 1, 3]
+    np.testing.assert_allclose(found.weights, [0.75, 1.5, 0.75])
+
+
+def test_equal_rows_of_different_classes_stay_apart(copies):
+    rows, classes = copies[0], np.repeat([0, 1], [30, 10])  # the copies are in a class of their own
+    found = gather(rows, classes, np.ones(40), None, "once")
+    assert found.rows.tolist() == [*range(32), *range(33, 40)]
+    assert not set(found.units[:30]) & set(found.units[30:])
+
+
+def test_rows_that_are_kept_keep_what_they_weigh(copies):
+    rows, classes, origins = copies
+    found = gather(rows, classes, np.arange(1.0, 41), np.arange(40) % 9, "each")
+    kept = found.rows % 3 == 0
+    some = found.where(kept)
+    for part, whole in zip((some.rows, *some[2:4]), (found.rows, *found[2:4]), strict=True):
+        np.testing.assert_array_equal(part, whole[kept])
+    # In proportion; on average a unit weighs 1, also of those that are kept.
+    np.testing.assert_allclose(some.weights / some.weights[0], found.weights[kept] / found.weights[kept][0])
+    assert some.weights.sum() == pytest.approx(len(np.unique(some.units)))
+    np.testing.assert_array_equal(some.found, found.found)
+    assert len(some.found) == len(origins)
+
+
+# Rows that belong together
+
+
+def test_what_is_not_said_is_a_row_by_itself():
+    found = samples([0, 1, 1, 2])
+    assert len(found) == 4
+    assert found.n_classes == 3
+    assert found.weights.dtype == torch.float64
+    assert found.weights.tolist() == [1] * 4
+    for numbers in (found.units, found.groups, found.sets, found.blocks):
+        assert numbers.tolist() == [0, 1, 2, 3]
+    # Duplicates are groups where none are given.
+    assert samples([0, 0, 0], units=[4, 4, 6]).groups.tolist() == [4, 4, 6]
+    assert Samples.of(found.rows, found.classes, 5).n_classes == 5
+
+
+def test_rows_of_some_classes_keep_their_columns():
+    found = samples([0, 1, 1, 2, 0], weights=[1, 2, 3, 4, 5], units=[7, 7, 8, 9, 6], groups=[3, 3, 3, 2, 1])
+    some = found.of_classes(torch.tensor([True, False, True]))
+    assert torch.equal(some.rows, found.rows[[0, 3, 4]])
+    assert some.classes.tolist() == [0, 2, 0]
+    assert some.weights.tolist() == [1, 4, 5]
+    assert some.units.tolist() == [7, 9, 6]
+    assert some.groups.tolist() == [3, 2, 1]
+    assert some.n_classes == 3
+    assert samples([0, 1]).where(torch.tensor([False, False])).sets.tolist() == []
+
+
+def test_a_set_is_a_group_and_the_duplicates_of_the_row_wherever_they_are():
+    # Rows 2 and 4 are duplicates across groups.
+    units = [0, 1, 2, 3, 2, 5, 6]
+    groups = [9, 9, 9, 4, 4, 7, 7]
+    found = samples([0] * 7, units=units, groups=groups)
+    alone, one, other, last = found.sets[0], found.sets[2], found.sets[4], found.sets[5]
+    assert found.sets.tolist() == [alone, alone, one, found.sets[3], other, last, last]
+    assert len({alone, one, other, found.sets[3], last}) == 5
+    runs = found.set_runs()
+    members = [sorted(runs.members[a : a + n].tolist()) for a, n in zip(runs.starts, runs.sizes, strict=True)]
+    assert [members[number] for number in runs.numbers] == [
+        [0, 1, 2],
+        [0, 1, 2],
+        [0, 1, 2, 4],
+        [3, 4],
+        [2, 3, 4],
+        [5, 6],
+        [5, 6],
+    ]
+
+
+def test_duplicates_that_are_each_their_own_group_are_one_set():
+    found = samples([0] * 5, units=[0, 0, 1, 1, 2], groups=[4, 3, 2, 1, 0])
+    assert found.sets[0] == found.sets[1]
+    assert found.sets[2] == found.sets[3]
+    assert len({*found.sets.tolist()}) == 3
+    # The squared sum of three weights over the sum of their squares: 2, 2 and 1.
+    assert effective_number(np.ones(5), found.sets) == pytest.approx(25 / 9)
+    assert effective_number(np.ones(5), samples([0] * 5, units=[0, 0, 1, 1, 2]).sets) == pytest.approx(25 / 9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_every_row_is_scored_once_without_its_group_and_its_duplicates(seed):
+    rng = np.random.default_rng(seed)
+    classes, units, groups = rng.integers(3, size=40), rng.integers(25, size=40), rng.integers(15, size=40)
+    # Duplicates are of one class.
+    units = units + 100 * classes
+    found = samples(classes, units=units, groups=groups)
+    gone = (groups[:, np.newaxis] == groups) | (units[:, np.newaxis] == units)
+    runs = found.set_runs()
+    for row, number in enumerate(runs.numbers):
+        members = runs.members[runs.starts[number] :][: runs.sizes[number]]
+        assert sorted(members) == np.flatnonzero(gone[row]).tolist()
+    assert len(runs.sizes) == len(np.unique(found.sets))
+    as_lists = [tuple(row) for row in gone.tolist()]
+    for i in range(40):
+        for j in range(40):
+            # The same number is the same set; a set may have two numbers where groups and duplicates coincide.
+            assert found.sets[i] != found.sets[j] or as_lists[i] == as_lists[j]
+
+
+def test_a_block_cuts_neither_a_group_nor_duplicates():
+    units = np.array([0, 1, 1, 2, 3, 4, 5, 5, 6, *range(10, 40)])
+    groups = np.array([8, 8, 3, 3, 2, 1, 0, 7, 9, *range(10, 40)])
+    found = samples([0] * 39, units=units, groups=groups)
+    assert as_sets(found.blocks)[:5] == [[0, 1, 2, 3], [4], [5], [6, 7], [8]]
+    assert found.blocks.tolist() == [0, 0, 0, 0, 1, 2, 3, 3, 4, *range(5, 35)]
+
+
+def test_a_row_that_all_groups_share_joins_them_to_no_block_of_more_than_a_fifth():
+    groups = np.repeat(np.arange(50), 4)
+    units = np.where(np.arange(200) % 4, np.arange(200), 0)  # the first row of every group
+    units[[1, 5]] = 1  # and one that two groups share
+    blocks = samples([0] * 200, units=units, groups=groups).blocks
+    assert len(np.unique(blocks)) == 49
+    assert len(set(blocks[:8])) == 1
+    assert all(len(set(blocks[groups == group])) == 1 for group in range(50))
+
+
+def test_effective_number_is_that_of_kish():
+    assert effective_number(np.ones(12), np.arange(12)) == pytest.approx(12)
+    assert effective_number(np.full(12, 0.3), np.repeat([5, 9, 2], 4)) == pytest.approx(3)
+    assert effective_number(np.array([3.0, 1, 1, 1]), np.arange(4)) == pytest.approx(36 / 12)
+    assert effective_number(np.empty(0), np.empty(0, dtype=np.int64)) == 0
+    weights, sets = np.array([1.0, 1, 2, 4, 1, 1]), np.array([3, 3, 3, 1, 0, 0])
+    assert effective_number(weights, sets) == pytest.approx(100 / (16 + 16 + 4))
+
+
+def test_centroids_and_radii_are_weighted_means():
+    classes, weights = np.array([0, 1, 0, 0, 1]), np.array([1.0, 2, 3, 4, 7])
+    found = samples(classes, weights)
+    centroids = class_centroids(found)
+    rows = found.rows.numpy()
+    means = np.array([np.average(rows[classes == k], axis=0, weights=weights[classes == k]) for k in (0, 1)])
+    np.testing.assert_allclose(centroids, means)
+    distances = np.linalg.norm(rows - means[classes], axis=1)
+    radii = [np.average(distances[classes == k], weights=weights[classes == k]) for k in (0, 1)]
+    np.testing.assert_allclose(mean_radii(found, centroids), radii)
+
+
+def test_a_class_of_one_unit_is_a_point():
+    found = samples([0, 0, 0, 1, 1, 2], units=[0, 0, 0, 1, 2, 3])
+    spheres = class_spheres(found)
+    assert spheres.degenerate.tolist() == [True, False, True]
+    np.testing.assert_allclose(spheres.radii, spheres.radii[1])
+
+
+def test_mixtures_draw_rows_by_their_weights():
+    rng = np.random.default_rng(0)
+    classes, weights = rng.permutation(np.repeat([0, 1, 2], [3, 4, 5])), rng.gamma(2, size=12)
+    drawn = draw_mixtures(classes, 20_000, 3, 0.6, np.random.default_rng(0), weights).indices
+    for label in range(3):  # all classes are in each mixture
+        mine = classes == label
+        counts = np.bincount(drawn.ravel(), minlength=12)[mine]
+        assert stats.chisquare(counts, 20_000 * weights[mine] / weights[mine].sum()).pvalue > 0.01
+    first_two = draw_mixtures(classes, 20_000, 2, 0.6, np.random.default_rng(1), weights).indices
+    share = np.bincount(classes, weights) / weights.sum()
+    expected = [  # which class is not in the mixture
+        sum(share[i] * share[j] / (1 - share[i]) for i, j in ((a, b), (b, a))) for a, b in ((1, 2), (0, 2), (0, 1))
+    ]
+    missing = 3 - classes[first_two].sum(axis=1)
+    assert stats.chisquare(np.bincount(missing, minlength=3), 20_000 * np.array(expected)).pvalue > 0.01
+
+
+def test_synthetic_samples_the_classes_deviate_as_rows_of_weight_do():
+    classes = np.tile([0, 1], 20)
+    weights = np.where(np.arange(40) < 20, 1e-12, 1.0)
+    rows = 10 * np.eye(3)[classes]
+    rows[:, 2] = np.arange(40)
+    centroids = torch.from_numpy(10 * np.eye(3)[:2])
+    found = Samples.of(torch.from_numpy(rows), torch.from_numpy(classes), None, weights)
+    synthetic = synthetic_samples(found, centroids, 200, 0.6, np.random.default_rng(0)).numpy()
+    assert set(np.round(synthetic[:, 2])) == set(range(20, 40))
+
+
+# Rows that are held out
+
+
+def test_groups_and_duplicates_are_held_out_together():
+    rng = np.random.default_rng(0)
+    groups, units = rng.integers(30, size=80), np.append(np.arange(70), np.arange(10))
+    found = samples(np.arange(80) % 2, weights=rng.uniform(size=80), units=units, groups=groups)
+    chosen = torch.from_numpy(hold_out(found, np.full(80, -1), 0.3, 1))
+    learning, held = found.where(~chosen), found.where(chosen)
+    assert len(held) > 5
+    assert not set(learning.groups) & set(held.groups)
+    assert not set(learning.units) & set(held.units)
+    for part in (learning, held):
+        for row, weight in zip(part.rows, part.weights, strict=True):
+            assert found.weights[(found.rows == row).all(dim=1)] == weight
+    # Decided samples stay, and others go where their group is.
+    given = np.where(np.arange(80) < 40, chosen, -1)
+    again = hold_out(found, given, 0.3, 2)
+    assert (again[:40] == chosen[:40].numpy()).all()
+    assert not set(groups[again]) & set(groups[~again])
+    assert again[40:].any()
+
+
+def test_a_share_of_open_samples_is_held_out():
+    chosen = hold_out_open(np.full(200, -1), 0.3, 0)
+    assert 40 < chosen.sum() < 80
+    given = np.repeat([0, 1, -1], [50, 50, 100])
+    again = hold_out_open(given, 0.3, 0)
+    assert not again[:50].any()
+    assert again[50:100].all()
+    assert 15 < again[100:].sum() < 45
+
+
+# Rows that are far out
+
+
+def test_an_outlier_among_digits_is_found():
+    rows, classes = load_digits(return_X_y=True)
+    assert outlying_rows(rows, classes).tolist() == []
+    rows[7, 3] = 1e6
+    rows[1000] += 1e6
+    assert outlying_rows(rows, classes).tolist() == [7, 1000]
+
+
+@pytest.mark.parametrize("n_features", [2, 20])
+@pytest.mark.parametrize("draw", [stats.norm, stats.t(2), stats.expon], ids=["normal", "t2", "exponential"])
+def test_tails_are_not_outlying(draw, n_features):
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        classes = np.repeat(np.arange(4), [3, 10, 40, 200])
+        rows = (
+            draw.rvs(size=(len(classes), n_features), random_state=rng) + 10 * rng.normal(size=(4, n_features))[classes]
+        )
+        assert outlying_rows(rows, classes).tolist() == []
+
+
+@pytest.mark.parametrize(("n_far", "expected"), [(1, 1), (5, 5), (6, 0), (30, 0)])
+def test_a_far_part_of_a_class_is_not_outlying(n_far, expected):
+    rows, classes = np.random.default_rng(0).normal(size=(200, 5)), np.repeat([0, 1], 100)
+    rows[:n_far] += 1e5
+    assert outlying_rows(rows, classes).tolist() == list(range(expected))
+
+
+@pytest.mark.parametrize(("factor", "expected"), [(15, []), (25, [3])])
+def test_a_row_is_outlying_beyond_twenty_times_the_typical_distance(factor, expected):
+    """In many dimensions all rows are equally far from the middle, so that this limit alone decides."""
+    rows, classes = np.random.default_rng(0).normal(size=(200, 50)), np.repeat([0, 1], 100)
+    rows[3] *= factor * np.sqrt(50) / np.linalg.norm(rows[3])
+    assert outlying_rows(rows, classes).tolist() == expected
+
+
+@pytest.mark.parametrize(("factor", "expected"), [(25, []), (900, []), (1100, [0, 1, 2])])
+def test_a_cluster_is_outlying_beyond_a_thousand_times_the_typical_distance(factor, expected):
+    """Three rows near each other may be a part of the class, and so far out they must be broken."""
+    rows, classes = np.random.default_rng(0).normal(size=(200, 50)), np.repeat([0, 1], 100)
+    rows[:3] += factor * np.sqrt(50) * np.eye(50)[0]
+    assert outlying_rows(rows, classes).tolist() == expected
+
+
+def test_every_class_has_a_reach_of_its_own():
+    rng = np.random.default_rng(0)
+    rows, classes = rng.normal(size=(300, 5)), np.repeat([0, 1, 2], 100)
+    rows[:100] *= 1e-4
+    assert outlying_rows(rows, classes).tolist() == []
+    rows[7] = 1e-4 * 1000
+    assert outlying_rows(rows, classes).tolist() == [7]
+    rows[7] = 0
+    rows[100:200] *= 1e4
+    assert outlying_rows(rows, classes).tolist() == []
+
+
+def test_classes_of_two_rows_are_compared_with_the_others():
+    rng = np.random.default_rng(0)
+    classes = np.repeat(np.arange(4), [30, 30, 2, 2])
+    rows = 5 * rng.normal(size=(4, 5))[classes] + rng.normal(size=(64, 5))
+    assert outlying_rows(rows, classes).tolist() == []
+    # Nobody knows which of two rows it is: both stay.
+    far = rows.copy()
+    far[63] += 1e6
+    assert outlying_rows(far, classes).tolist() == []
+    # Two rows of one place are not far from each other.
+    rows[63] = rows[62]
+    assert outlying_rows(rows, classes).tolist() == []
+
+
+def test_a_few_rows_are_outlying_by_the_reach_of_larger_classes():
+    rng = np.random.default_rng(0)
+    classes = np.repeat(np.arange(3), [30, 30, 5])
+    rows = rng.normal(size=(65, 5))
+    rows[60:] *= 1e-6  # a class that is nearly a point
+    rows[64] += 1
+    assert outlying_rows(rows, classes).tolist() == []
+    rows[64] += 1e4
+    assert outlying_rows(rows, classes).tolist() == [64]
+    # Small classes alone have nobody to be compared with.
+    assert outlying_rows(rows[60:], classes[60:]).tolist() == []
+
+
+def test_what_is_outlying_does_not_depend_on_shift_scale_and_order():
+    rows, classes = load_iris(return_X_y=True)
+    rows[[3, 140]] *= 1e5
+    order = np.random.default_rng(0).permutation(len(rows))
+    assert outlying_rows(rows, classes).tolist() == [3, 140]
+    assert outlying_rows(1e-3 * rows + 100, classes).tolist() == [3, 140]
+    assert sorted(order[outlying_rows(rows[order], classes[order])]) == [3, 140]
+
+
+def test_points_have_no_outlying_rows():
+    classes = np.repeat([0, 1], 20)
+    assert outlying_rows(np.ones((40, 3)), classes).tolist() == []
+    assert outlying_rows(np.random.default_rng(0).normal(size=(1, 3)), classes[:1]).tolist() == []
