@@ -2,6 +2,7 @@
 
 import importlib.util
 import shutil
+from contextlib import suppress
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
@@ -18,6 +19,7 @@ from torch.nn import functional
 from .._base import BoundaryOpenSetClassifier
 from .._engine.text.backbone import ACTIVATIONS, TextBackbone
 from .._engine.text.stored_text_model import TOKENIZER
+from .._operating_point import TunedOperatingPointCV
 from .._pipelines import split_estimator
 from .._text_features import TextFeatures
 from .._version import __version__
@@ -80,7 +82,8 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False) -
     Raises
     ------
     TypeError
-        If the estimator, a step or the text model cannot be exported. Then nothing is written.
+        If the estimator, a step or the text model cannot be exported, or ``quantize`` is not a Boolean. Then nothing is
+        written.
     ImportError
         If the packages of the extra ``[onnx]`` are not installed.
     FileExistsError
@@ -110,6 +113,9 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False) -
     ...     sorted(os.listdir(parent + "/model"))
     ['model.onnx', 'skellipsoid_onnx.json']
     """
+    if not isinstance(quantize, bool | np.bool_):
+        msg = f"quantize={quantize!r} must be True or False."
+        raise TypeError(msg)
     parts = _checked(estimator)
     if quantize and not hasattr(parts.encoder, "training_texts_"):
         msg = (
@@ -122,7 +128,7 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False) -
         msg = f"{str(target)!r} exists and is not an empty folder; export into a new folder."
         raise FileExistsError(msg)
     _check_packages()
-    files, manifest = _described(parts, quantize=quantize)
+    files, manifest = _described(parts, quantize=bool(quantize))
     manifest["sha256"] = {name: sha256(content) for name, content in files.items()}
     files[MANIFEST] = manifest_bytes(manifest)
     _write(target, files)
@@ -145,6 +151,8 @@ def _checked(estimator: Any) -> _Parts:
     """
     steps, classifier = split_estimator(estimator)
     name = type(classifier).__name__
+    if isinstance(classifier, TunedOperatingPointCV):  # a fitted one would have been taken apart
+        check_is_fitted(classifier)
     if type(classifier) not in CLASSIFIERS:
         allowed = ", ".join(cls.__name__ for cls in CLASSIFIERS)
         msg = f"A {name} cannot be exported, because it has no closed form that a graph can hold; use one of {allowed}."
@@ -394,14 +402,20 @@ def _npy(array: NDArray[Any]) -> bytes:
 
 def _write(target: Path, files: Files) -> None:
     """Write files into a folder beside the target, which then takes its place."""
+    made = [folder for folder in target.parents if not folder.exists()]  # the innermost first
+    beside = None
     with explained_failure(target, sum(map(len, files.values()))):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(mkdtemp(prefix=f".{target.name}-", dir=target.parent))
         try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            beside = Path(mkdtemp(prefix=f".{target.name}-", dir=target.parent))
             beside.chmod(0o755)
             write_files(files, beside)
             to_disk(beside)
             beside.replace(target)
         except BaseException:
-            shutil.rmtree(beside, ignore_errors=True)
+            if beside is not None:
+                shutil.rmtree(beside, ignore_errors=True)
+            for folder in made:
+                with suppress(OSError):  # another process has written into it
+                    folder.rmdir()
             raise
