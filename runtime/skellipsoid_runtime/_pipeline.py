@@ -66,11 +66,8 @@ class OnnxPipeline:
     """
 
     def __init__(self, folder: str | Path, *, n_threads: int = 1) -> None:
-        if (
-            not isinstance(n_threads, int | np.integer)
-            or isinstance(n_threads, bool)
-            or not 1 <= n_threads <= MOST_THREADS
-        ):
+        is_number = isinstance(n_threads, int | np.integer) and not isinstance(n_threads, bool)
+        if not is_number or not 1 <= n_threads <= MOST_THREADS:
             msg = f"n_threads={n_threads!r} is not possible; use a whole number from 1 to {MOST_THREADS}."
             raise ValueError(msg)
         source = Path(folder)
@@ -276,20 +273,25 @@ class OnnxPipeline:
         if features.shape[1] != self.n_features_:
             msg = f"X has {features.shape[1]} features, but the model is expecting {self.n_features_}; pass as many."
             raise ValueError(msg)
-        found = features.dtype
         try:
-            if found.kind in "cmMV" or (found.kind == "O" and any(isinstance(v, _NO_NUMBERS) for v in features.flat)):
-                raise TypeError
             with np.errstate(over="ignore"):
-                features = features.astype(np.float64, copy=False)
-        except (OverflowError, TypeError, ValueError):
-            msg = f"X holds values of type {found}, but features must be numbers; convert them."
-            raise ValueError(msg) from None
+                features = _numbers(features)
+        except (OverflowError, TypeError, ValueError) as error:
+            msg = f"X holds values of type {features.dtype}, but features must be numbers; convert them."
+            raise ValueError(msg) from error
         finite = np.isfinite(features).all(axis=1)
         if not finite.all():
             msg = f"Row {int(np.argmin(finite))} of X holds NaN or infinity; fill or drop such rows first."
             raise ValueError(msg)
         return features
+
+
+def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Cast to numbers; a TypeError, ValueError or OverflowError for what is none."""
+    of_objects = values.flat if values.dtype.kind == "O" else ()
+    if values.dtype.kind in "cmMV" or any(isinstance(value, _NO_NUMBERS) for value in of_objects):
+        raise TypeError(values.dtype)
+    return values.astype(np.float64, copy=False)
 
 
 def _dtype(name: str) -> Any:

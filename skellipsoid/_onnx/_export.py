@@ -114,8 +114,7 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False) -
     ['model.onnx', 'skellipsoid_onnx.json']
     """
     if not isinstance(quantize, bool | np.bool_):
-        msg = f"quantize={quantize!r} must be True or False."
-        raise TypeError(msg)
+        raise TypeError(f"quantize={quantize!r} must be True or False.")
     parts = _checked(estimator)
     if quantize and not hasattr(parts.encoder, "training_texts_"):
         msg = (
