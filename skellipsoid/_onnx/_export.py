@@ -357,9 +357,10 @@ def _recalibrated(
 ) -> tuple[bytes, NDArray[np.float32], NDArray[np.float64] | None]:
     """Quantise the text model of a graph; gives it with what the classifier sees of the training texts, and scores."""
     encoder: Any = parts.encoder
-    content = quantized(content, "text_model.transformer")
+    texts = encoder.training_texts_.tolist()
+    content = quantized(content, "text_model.transformer", backbone, texts)
     before = _scored(graph, _seen(graph, encoder.training_features_))
-    after, features = answers_of(content, backbone, encoder.training_texts_.tolist())
+    after, features = answers_of(content, backbone, texts)
     known = np.ones(len(after), dtype=bool)
     if encoder.training_labels_ is not None:
         known = np.isin(encoder.training_labels_, parts.classifier.classes_)

@@ -3,8 +3,10 @@
 import logging
 
 import numpy as np
+import onnx
 import pytest
 import skellipsoid_runtime._folder as runtime_folder
+from safetensors.torch import load_file, save_file
 from skellipsoid_runtime import OnnxPipeline
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.exceptions import NotFittedError
@@ -220,6 +222,21 @@ def test_quantised_answers_are_near_and_the_estimator_stays(pipeline, texts, ope
     assert not np.array_equal(model.held_out_scores_, pipeline[-1].held_out_scores_)
     nearest = model.explain_nearest(texts, n_neighbors=1)
     np.testing.assert_allclose(nearest["neighbor_distance_1"], 0, atol=0.2)
+
+
+def test_a_product_that_integers_would_spoil_stays_in_single_precision(build_model, texts, labels, tmp_path):
+    folder = build_model(tmp_path / "text model", seed=2)
+    weights = load_file(f"{folder}/model.safetensors")
+    weights["encoder.layer.1.intermediate.dense.bias"][0] = 1e4  # beside it the others are rounded to 0
+    weights["encoder.layer.1.output.dense.weight"][:, 0] = 0
+    save_file(weights, f"{folder}/model.safetensors", metadata={"format": "pt"})
+    encoder = SupConTextEncoder(folder, finetune="none", keep_texts=True)
+    pipe = make_pipeline(encoder, EllipsoidOpenSetClassifier(random_state=0)).fit(texts, labels)
+    export_onnx(pipe, tmp_path / "int8", quantize=True)
+    features = OnnxPipeline(tmp_path / "int8").answers(texts)["features"]
+    assert (features * pipe[0].transform(texts)).sum(axis=1).min() > 0.99
+    nodes = onnx.load(tmp_path / "int8" / "model.onnx").graph.node
+    assert [node.op_type for node in nodes].count("MatMulInteger") == 11  # of two layers of six products
 
 
 def test_an_export_leaves_logging_and_the_estimator_as_they_were(blobs, tmp_path, capfd):
