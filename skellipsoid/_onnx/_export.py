@@ -75,9 +75,10 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False) -
         A new or empty folder. It is complete or not there at all.
     quantize : bool, default=False
         Whether the text model computes with 8-bit integers: faster, and a quarter of the size but for the table of
-        words and for matrix products whose precision a few large inputs would spoil. It needs an encoder that was fitted with ``keep_texts=True``: the distances of the training texts to
-        their class centres are measured with the quantised model. By how much their squares grow, so much the squared
-        radii and the squared held-out distances grow (thresholds of other scores move by the median change).
+        words and for matrix products whose precision a few large inputs would spoil. It needs an encoder that was
+        fitted with ``keep_texts=True``: the distances of the training texts to their class centres are measured with
+        the quantised model. By how much their squares grow, so much the squared radii and the squared held-out
+        distances grow (thresholds of other scores move by the median change).
 
     Raises
     ------
