@@ -14,6 +14,10 @@ from ._texts import SETTINGS, WINDOW, TextReader, check_texts, length_sorted_pie
 
 #: Padded tokens in one run of the graph: enough to keep the matrix products busy, few enough for the caches.
 PIECE_TOKENS = 512
+#: More than any machine has use for, and started in seconds.
+MOST_THREADS = 1024
+#: What NumPy casts to numbers without an error, but is none.
+_NO_NUMBERS = (np.datetime64, np.timedelta64, np.complexfloating)
 
 
 class OnnxPipeline:
@@ -27,7 +31,7 @@ class OnnxPipeline:
         Folder of the exported model. Only the files that its manifest names are read, and only if their SHA-256 is
         right.
     n_threads : int, default=1
-        Threads of a single call. In a server with several clients, 1 is fastest.
+        Threads of a single call, 1 to 1024. In a server with several clients, 1 is fastest.
 
     Attributes
     ----------
@@ -62,8 +66,9 @@ class OnnxPipeline:
     """
 
     def __init__(self, folder: str | Path, *, n_threads: int = 1) -> None:
-        if not isinstance(n_threads, int | np.integer) or isinstance(n_threads, bool) or n_threads < 1:
-            msg = f"n_threads={n_threads!r} is not possible; use a whole number from 1 on."
+        is_number = isinstance(n_threads, int | np.integer) and not isinstance(n_threads, bool)
+        if not is_number or not 1 <= n_threads <= MOST_THREADS:
+            msg = f"n_threads={n_threads!r} is not possible; use a whole number from 1 to {MOST_THREADS}."
             raise ValueError(msg)
         source = Path(folder)
         manifest = read_manifest(source)
@@ -265,19 +270,28 @@ class OnnxPipeline:
         if features.ndim != 2 or not len(features):
             msg = f"X has the shape {features.shape}, but must be a table of at least one row; pass one row per sample."
             raise ValueError(msg)
-        if features.dtype.kind not in "biuf":
-            msg = f"X holds values of type {features.dtype}, but features must be numbers; convert them."
-            raise ValueError(msg)
         if features.shape[1] != self.n_features_:
             msg = f"X has {features.shape[1]} features, but the model is expecting {self.n_features_}; pass as many."
             raise ValueError(msg)
-        with np.errstate(over="ignore"):
-            features = features.astype(np.float64, copy=False)
+        try:
+            with np.errstate(over="ignore"):
+                features = _numbers(features)
+        except (OverflowError, TypeError, ValueError) as error:
+            msg = f"X holds values of type {features.dtype}, but features must be numbers; convert them."
+            raise ValueError(msg) from error
         finite = np.isfinite(features).all(axis=1)
         if not finite.all():
             msg = f"Row {int(np.argmin(finite))} of X holds NaN or infinity; fill or drop such rows first."
             raise ValueError(msg)
         return features
+
+
+def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:
+    """Cast to numbers; a TypeError, ValueError or OverflowError for what is none."""
+    of_objects = values.flat if values.dtype.kind == "O" else ()
+    if values.dtype.kind in "cmMV" or any(isinstance(value, _NO_NUMBERS) for value in of_objects):
+        raise TypeError(values.dtype)
+    return values.astype(np.float64, copy=False)
 
 
 def _dtype(name: str) -> Any:

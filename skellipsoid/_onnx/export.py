@@ -2,6 +2,7 @@
 
 import importlib.util
 import shutil
+from contextlib import suppress
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
@@ -15,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 from torch.nn import functional
 
+from .._after_fit.operating_point import TunedOperatingPointCV
 from .._core.base import BoundaryOpenSetClassifier
 from .._core.pipelines import split_estimator
 from .._encoders.text_features import TextFeatures
@@ -73,14 +75,16 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False) -
         A new or empty folder. It is complete or not there at all.
     quantize : bool, default=False
         Whether the text model computes with 8-bit integers: faster, and a quarter of the size but for the table of
-        words. It needs an encoder that was fitted with ``keep_texts=True``: the distances of the training texts to
-        their class centres are measured with the quantised model. By how much their squares grow, so much the squared
-        radii and the squared held-out distances grow (thresholds of other scores move by the median change).
+        words and for matrix products whose precision a few large inputs would spoil. It needs an encoder that was
+        fitted with ``keep_texts=True``: the distances of the training texts to their class centres are measured with
+        the quantised model. By how much their squares grow, so much the squared radii and the squared held-out
+        distances grow (thresholds of other scores move by the median change).
 
     Raises
     ------
     TypeError
-        If the estimator, a step or the text model cannot be exported. Then nothing is written.
+        If the estimator, a step or the text model cannot be exported, or ``quantize`` is not a Boolean. Then nothing is
+        written.
     ImportError
         If the packages of the extra ``[onnx]`` are not installed.
     FileExistsError
@@ -110,6 +114,8 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False) -
     ...     sorted(os.listdir(parent + "/model"))
     ['model.onnx', 'skellipsoid_onnx.json']
     """
+    if not isinstance(quantize, bool | np.bool_):
+        raise TypeError(f"quantize={quantize!r} must be True or False.")
     parts = _checked(estimator)
     if quantize and not hasattr(parts.encoder, "training_texts_"):
         msg = (
@@ -122,7 +128,7 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False) -
         msg = f"{str(target)!r} exists and is not an empty folder; export into a new folder."
         raise FileExistsError(msg)
     _check_packages()
-    files, manifest = _described(parts, quantize=quantize)
+    files, manifest = _described(parts, quantize=bool(quantize))
     manifest["sha256"] = {name: sha256(content) for name, content in files.items()}
     files[MANIFEST] = manifest_bytes(manifest)
     _write(target, files)
@@ -145,6 +151,8 @@ def _checked(estimator: Any) -> _Parts:
     """
     steps, classifier = split_estimator(estimator)
     name = type(classifier).__name__
+    if isinstance(classifier, TunedOperatingPointCV):  # a fitted one would have been taken apart
+        check_is_fitted(classifier)
     if type(classifier) not in CLASSIFIERS:
         allowed = ", ".join(cls.__name__ for cls in CLASSIFIERS)
         msg = f"A {name} cannot be exported, because it has no closed form that a graph can hold; use one of {allowed}."
@@ -350,9 +358,10 @@ def _recalibrated(
 ) -> tuple[bytes, NDArray[np.float32], NDArray[np.float64] | None]:
     """Quantise the text model of a graph; gives it with what the classifier sees of the training texts, and scores."""
     encoder: Any = parts.encoder
-    content = quantized(content, "text_model.transformer")
+    texts = encoder.training_texts_.tolist()
+    content = quantized(content, "text_model.transformer", backbone, texts)
     before = _scored(graph, _seen(graph, encoder.training_features_))
-    after, features = answers_of(content, backbone, encoder.training_texts_.tolist())
+    after, features = answers_of(content, backbone, texts)
     known = np.ones(len(after), dtype=bool)
     if encoder.training_labels_ is not None:
         known = np.isin(encoder.training_labels_, parts.classifier.classes_)
@@ -394,14 +403,20 @@ def _npy(array: NDArray[Any]) -> bytes:
 
 def _write(target: Path, files: Files) -> None:
     """Write files into a folder beside the target, which then takes its place."""
+    made = [folder for folder in target.parents if not folder.exists()]  # the innermost first
+    beside = None
     with explained_failure(target, sum(map(len, files.values()))):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(mkdtemp(prefix=f".{target.name}-", dir=target.parent))
         try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            beside = Path(mkdtemp(prefix=f".{target.name}-", dir=target.parent))
             beside.chmod(0o755)
             write_files(files, beside)
             to_disk(beside)
             beside.replace(target)
         except BaseException:
-            shutil.rmtree(beside, ignore_errors=True)
+            if beside is not None:
+                shutil.rmtree(beside, ignore_errors=True)
+            for folder in made:
+                with suppress(OSError):  # another process has written into it
+                    folder.rmdir()
             raise

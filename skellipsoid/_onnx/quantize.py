@@ -18,6 +18,11 @@ from .._torch.devices import PROCESS_STATE
 from .._torch.progress import quiet_libraries
 
 Floats = NDArray[np.floating]
+#: Largest loss of a product in 8-bit integers. Of all-MiniLM-L6-v2 no product loses more than 0.18; of
+#: all-mpnet-base-v2, five lose 0.38 or more and the others at most 0.11.
+_MOST_LOSS = 0.25
+#: Training texts whose losses are measured, about.
+_N_MEASURED = 16
 
 
 @contextmanager
@@ -39,24 +44,29 @@ def quiet_onnx() -> Iterator[None]:
                 logger.setLevel(level)
 
 
-def quantized(content: bytes, scope: str) -> bytes:
+def quantized(content: bytes, scope: str, backbone: TextBackbone, texts: list[str]) -> bytes:
     """Give a graph whose matrix products in a module, by constant weights, are of 8-bit integers.
 
-    Weights have a scale for each column, and vectors one for each product, found as they come.
+    Weights have a scale for each column, and vectors one for each product, found as they come. Products that lose too
+    much for some of the texts, because a few large values set the scale of all, stay as they are.
     """
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     model = onnx.load_from_string(content)
-    model.metadata_props.add(
-        key="onnx.quant.pre_process", value="onnxruntime.quant"
-    )  # it is: the exporter folds constants
-    weights = {tensor.name for tensor in model.graph.initializer}
-    names = []
+    weights = {tensor.name: tensor for tensor in model.graph.initializer}
+    products = {}
     for node in model.graph.node:
         scopes = {entry.key: entry.value for entry in node.metadata_props}.get("pkg.torch.onnx.name_scopes", "")
         if node.op_type == "MatMul" and scope in scopes and node.input[1] in weights:
-            names.append(node.name)
+            products[node.name] = (node.input[0], onnx.numpy_helper.to_array(weights[node.input[1]]))
+    losses = _losses(model, products, backbone.tokenize(texts[:: -(-len(texts) // _N_MEASURED)]))
+    names = [name for name, loss in losses.items() if loss <= _MOST_LOSS]
+    if not names:  # the quantiser would take all
+        return content
+    model.metadata_props.add(
+        key="onnx.quant.pre_process", value="onnxruntime.quant"
+    )  # it is: the exporter folds constants
     with quiet_onnx(), TemporaryDirectory() as folder:
         path = Path(folder) / "quantized.onnx"
         quantize_dynamic(
@@ -70,13 +80,42 @@ def quantized(content: bytes, scope: str) -> bytes:
         return path.read_bytes()
 
 
-def answers_of(content: bytes, backbone: TextBackbone, texts: list[str]) -> tuple[Floats, Floats]:
-    """Scores (n_texts,) and features (n_texts, n_features) that a graph gives for texts."""
+def _losses(model: Any, products: dict[str, tuple[str, Floats]], tokens: list[list[int]]) -> dict[str, float]:
+    """Relative error of each product if its vectors are rounded to 8 bits, the median over tokens and over texts."""
+    import onnx
+
+    inputs = list(dict.fromkeys(name for name, _ in products.values()))
+    outputs = [onnx.helper.make_empty_tensor_value_info(name) for name in inputs]
+    n_before = len(model.graph.output)
+    model.graph.output.extend(outputs)
+    session = _session(model.SerializeToString())
+    del model.graph.output[n_before:]
+    losses: dict[str, list[float]] = {name: [] for name in products}
+    for ids in tokens:
+        given = np.array([ids])
+        values = session.run(inputs, {"input_ids": given, "attention_mask": np.ones_like(given)})
+        found = dict(zip(inputs, values, strict=True))
+        for name, (vectors, weights) in products.items():
+            exact = found[vectors]
+            step = (max(exact.max(), 0) - min(exact.min(), 0)) / 255 or 1.0
+            error = np.rint(exact / step) * step - exact
+            lengths = np.linalg.norm(exact @ weights, axis=-1)
+            shares = np.linalg.norm(error @ weights, axis=-1) / np.where(lengths > 0, lengths, 1)
+            losses[name].append(float(np.median(shares)))
+    return {name: float(np.median(own)) for name, own in losses.items()}
+
+
+def _session(content: bytes) -> Any:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    return onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+
+
+def answers_of(content: bytes, backbone: TextBackbone, texts: list[str]) -> tuple[Floats, Floats]:
+    """Scores (n_texts,) and features (n_texts, n_features) that a graph gives for texts."""
+    session = _session(content)
 
     def forward(ids: Tensor, mask: Tensor) -> Tensor:
         inputs = {"input_ids": ids.numpy(), "attention_mask": mask.numpy()}

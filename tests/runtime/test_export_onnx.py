@@ -3,8 +3,10 @@
 import logging
 
 import numpy as np
+import onnx
 import pytest
 import skellipsoid_runtime._folder as runtime_folder
+from safetensors.torch import load_file, save_file
 from skellipsoid_runtime import OnnxPipeline
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.exceptions import NotFittedError
@@ -222,6 +224,21 @@ def test_quantised_answers_are_near_and_the_estimator_stays(pipeline, texts, ope
     np.testing.assert_allclose(nearest["neighbor_distance_1"], 0, atol=0.2)
 
 
+def test_a_product_that_integers_would_spoil_stays_in_single_precision(build_model, texts, labels, tmp_path):
+    folder = build_model(tmp_path / "text model", seed=2)
+    weights = load_file(f"{folder}/model.safetensors")
+    weights["encoder.layer.1.intermediate.dense.bias"][0] = 1e4  # beside it the others are rounded to 0
+    weights["encoder.layer.1.output.dense.weight"][:, 0] = 0
+    save_file(weights, f"{folder}/model.safetensors", metadata={"format": "pt"})
+    encoder = SupConTextEncoder(folder, finetune="none", keep_texts=True)
+    pipe = make_pipeline(encoder, EllipsoidOpenSetClassifier(random_state=0)).fit(texts, labels)
+    export_onnx(pipe, tmp_path / "int8", quantize=True)
+    features = OnnxPipeline(tmp_path / "int8").answers(texts)["features"]
+    assert (features * pipe[0].transform(texts)).sum(axis=1).min() > 0.99
+    nodes = onnx.load(tmp_path / "int8" / "model.onnx").graph.node
+    assert [node.op_type for node in nodes].count("MatMulInteger") == 11  # of two layers of six products
+
+
 def test_an_export_leaves_logging_and_the_estimator_as_they_were(blobs, tmp_path, capfd):
     X, y, new = blobs
     classifier = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
@@ -296,9 +313,22 @@ def test_quantize_needs_the_training_texts(tiny_model, texts, labels, blobs, tmp
     assert not any(tmp_path.iterdir())
 
 
-def test_unfitted_estimators_are_refused(tmp_path):
-    with pytest.raises(NotFittedError):
-        export_onnx(EllipsoidOpenSetClassifier(), tmp_path / "model")
+@pytest.mark.parametrize("quantize", ["no", 1, None])
+def test_quantize_is_true_or_false(quantize, blobs, tmp_path):
+    with pytest.raises(TypeError, match=f"^quantize={quantize!r} must be True or False.$"):
+        export_onnx(baselines.BallClassifier().fit(*blobs[:2]), tmp_path / "model", quantize=quantize)
+    export_onnx(baselines.BallClassifier().fit(*blobs[:2]), tmp_path / "model", quantize=np.False_)
+
+
+@pytest.mark.parametrize("tuned", [False, True])
+@pytest.mark.parametrize("steps", [[], [StandardScaler()]], ids=["alone", "Pipeline"])
+def test_unfitted_estimators_are_refused(tuned, steps, tmp_path):
+    classifier = EllipsoidOpenSetClassifier()
+    if tuned:
+        classifier = TunedOperatingPointCV(classifier, rejection_rate=0.1)
+    name = type(classifier).__name__
+    with pytest.raises(NotFittedError, match=f"This {name} instance is not fitted yet"):
+        export_onnx(make_pipeline(*steps, classifier) if steps else classifier, tmp_path / "model")
 
 
 def test_a_folder_that_holds_anything_is_left_alone(blobs, tmp_path):
@@ -314,16 +344,21 @@ def test_a_folder_that_holds_anything_is_left_alone(blobs, tmp_path):
     assert sorted(path.name for path in (tmp_path / "empty").iterdir()) == ["model.onnx", "skellipsoid_onnx.json"]
 
 
-def test_a_failure_while_writing_leaves_nothing(blobs, tmp_path, monkeypatch):
+@pytest.mark.parametrize("function", ["to_disk", "mkdtemp"])
+@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=repr)
+def test_a_failure_while_writing_leaves_nothing(function, error, blobs, tmp_path, monkeypatch):
     classifier = baselines.BallClassifier().fit(*blobs[:2])
 
-    def fail(path):
-        raise OSError(28, "No space left on device")
+    def fail(*args, **kwargs):
+        raise error
 
-    monkeypatch.setattr(_export, "to_disk", fail)
-    with pytest.raises(OSError, match=r"cannot be written to .*No space left on device.* needs"):
-        export_onnx(classifier, tmp_path / "model")
-    assert not any(tmp_path.iterdir())
+    monkeypatch.setattr(_export, function, fail)
+    (tmp_path / "mine").mkdir()
+    part = r"cannot be written to .*No space left on device.* needs" if isinstance(error, OSError) else None
+    for parent in (tmp_path, tmp_path / "new" / "newer", tmp_path / "mine" / "new"):
+        with pytest.raises(type(error), match=part):
+            export_onnx(classifier, parent / "model")
+    assert [path.name for path in tmp_path.rglob("*")] == ["mine"]
 
 
 def test_a_missing_package_is_named(blobs, tmp_path, monkeypatch):

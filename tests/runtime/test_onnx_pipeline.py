@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
 import skellipsoid_runtime
 from scipy.sparse import csr_array
@@ -117,9 +118,9 @@ def test_wrong_input_is_explained_as_by_the_package(model, X):
             method(X)
 
 
-@pytest.mark.parametrize("n_threads", [0, -1, 1.0, True, None, "2"])
+@pytest.mark.parametrize("n_threads", [0, -1, 1.0, True, None, "2", 1025, 10**12])
 def test_a_number_of_threads_is_a_whole_number(exported, n_threads):
-    with pytest.raises(ValueError, match=r"n_threads=.* is not possible; use a whole number from 1 on"):
+    with pytest.raises(ValueError, match=r"^n_threads=.* is not possible; use a whole number from 1 to 1024.$"):
         OnnxPipeline(exported, n_threads=n_threads)
 
 
@@ -226,7 +227,8 @@ def of_features(tmp_path_factory):
 def test_a_model_of_features_takes_tables(of_features):
     model, classifier = of_features
     X = np.random.default_rng(1).normal(size=(50, 3))
-    for table in (X, X.tolist(), X.astype(np.float32), np.round(X).astype(int)):
+    of_objects = pd.DataFrame({"a": X[:, 0], "b": 1, "c": True}).astype(object)
+    for table in (X, X.tolist(), X.astype(np.float32), np.round(X).astype(int), of_objects.to_numpy(), X.astype(str)):
         np.testing.assert_array_equal(model.predict(table), classifier.predict(table))
     model._rows_at_once = 7
     np.testing.assert_allclose(model.score_samples(X), classifier.score_samples(X))
@@ -242,7 +244,16 @@ def test_a_model_of_features_takes_tables(of_features):
         (np.full((1, 3), np.longdouble("1e4000")), "Row 0 of X holds NaN or infinity"),
         ([1.0, 2.0, 3.0], r"X has the shape \(3,\)"),
         (np.empty((0, 3)), r"X has the shape \(0, 3\)"),
-        ([["a", "b", "c"]], "holds values of type <U1"),
+        ([["a", "b", "c"]], "X holds values of type <U1, but features must be numbers; convert them"),
+        (np.ones((1, 3), dtype=complex), "X holds values of type complex128, but"),
+        (np.zeros((1, 3), dtype="M8[s]"), "X holds values of type datetime64"),
+        ([[1, 2.5, "word"]], "X holds values of type <U32, but"),
+        (np.array([[1, 2.5, {}]], dtype=object), "X holds values of type object, but"),
+        (np.array([[1, 2.5, 10**400]], dtype=object), "X holds values of type object, but"),
+        (np.array([[1, 2.5, np.datetime64(5, "ns")]], dtype=object), "X holds values of type object, but"),
+        (np.array([[1, 2.5, np.timedelta64(5, "ns")]], dtype=object), "X holds values of type object, but"),
+        (pd.DataFrame({"a": [1], "b": [2], "c": [pd.NA]}), "X holds values of type object, but"),
+        (np.array([[1, 2.5, None]], dtype=object), "Row 0 of X holds NaN or infinity"),
         ([[1.0, 2.0]], "X has 2 features, but the model is expecting 3; pass"),
         ([[0.0] * 3, [0.0, np.nan, 0.0]], "Row 1 of X holds NaN or infinity"),
     ],
