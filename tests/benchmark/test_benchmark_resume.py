@@ -65,6 +65,7 @@ def wait_for(condition, process=None, seconds=60):
         time.sleep(0.002)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="there is no SIGKILL elsewhere")
 def test_nothing_is_lost_and_nothing_is_run_twice_after_kills(start, tmp_path):
     rng = random.Random(0)

@@ -187,6 +187,7 @@ sys.exit(main(["demo", "--data", sys.argv[2]]))
 """
 
 
+@pytest.mark.slow
 def test_the_prompt_answers_on_a_terminal_and_control_c_ends_it(tiny_model, table, fresh_environment):
     pty = pytest.importorskip("pty")
     with warnings.catch_warnings():

@@ -38,6 +38,7 @@ def test_a_long_answer_is_read_at_once(serve):
     assert time.process_time() - start < 5  # folding took minutes
 
 
+@pytest.mark.slow
 def test_two_processes_ask_nothing_twice(serve, tmp_path):
     server, both = serve(), threading.Barrier(2)
     server.delay = 0.02

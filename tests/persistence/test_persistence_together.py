@@ -31,6 +31,7 @@ for model in itertools.cycle(models):
 """
 
 
+@pytest.mark.slow
 def test_a_model_is_loaded_while_another_process_replaces_it(pipeline, other, tmp_path, fresh_environment, monkeypatch):
     save(pipeline, tmp_path / "first")
     save(other, tmp_path / "second")

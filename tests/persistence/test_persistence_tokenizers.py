@@ -189,6 +189,7 @@ for folder in sys.argv[2:]:
 """
 
 
+@pytest.mark.slow
 def test_a_tokenizer_that_would_fill_the_memory_or_hang_is_refused_at_once(saved, tmp_path, fresh_python):
     pytest.importorskip("resource")
     folders = [shutil.copytree(saved, tmp_path / f"bomb {i}") for i in range(len(BOMBS))]
