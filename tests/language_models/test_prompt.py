@@ -438,6 +438,7 @@ def test_several_threads_share_a_cache(serve, tmp_path):
     assert answers == {number: wanted[number * 5 : number * 5 + 10] for number in range(5)}
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_goes_on(serve, tmp_path):
     server = serve()
     server.delay = 0.05
@@ -465,6 +466,7 @@ def test_an_interrupted_run_goes_on(serve, tmp_path):
     assert len(server.requests) - n_before == 400 - n_kept
 
 
+@pytest.mark.slow
 def test_ctrl_c_keeps_the_answers(serve):
     server = serve()
     server.delay = 0.05

@@ -74,6 +74,7 @@ def test_two_processes_ask_nothing_twice(serve, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == [cache.name]  # no lock is left
 
 
+@pytest.mark.slow
 def test_what_a_killed_process_asked_is_asked_again(serve, tmp_path):
     server = serve()
     server.delay = 30

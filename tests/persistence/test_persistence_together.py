@@ -191,6 +191,7 @@ def slow_save(classifier, tmp_path, fresh_environment):
         process.stdout.close()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no locks that end with their process")
 def test_the_first_save_after_a_killed_one_takes_the_folder_and_removes_what_is_left(classifier, tmp_path, slow_save):
     killed = slow_save()
