@@ -1,5 +1,6 @@
-"""Counts what torch is asked to do: operators, and values that the host waits for."""
+"""Counts what torch is asked to do (operators, and values that the host waits for), and calls of functions."""
 
+import sys
 from collections import Counter
 
 import torch
@@ -66,3 +67,22 @@ class HostCopies:
     def _copied(self, tensor):
         self.shapes.append(tuple(tensor.shape))
         return torch.zeros(tensor.shape, dtype=tensor.dtype)
+
+
+def calls(function):
+    """Call a function, and count by name what is called in it, of Python and of C: ``(counts, result)``."""
+    counts = Counter()
+
+    def on_event(frame, event, called):
+        if event == "call":
+            counts[frame.f_code.co_name] += 1
+        elif event == "c_call":
+            counts[called.__name__] += 1
+
+    before = sys.getprofile()
+    sys.setprofile(on_event)
+    try:
+        found = function()
+    finally:
+        sys.setprofile(before)
+    return counts, found

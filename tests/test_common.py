@@ -1,7 +1,8 @@
 """Promise: every classifier of the package passes scikit-learn's checks and this package's own.
 
 The classifiers of ``skellipsoid.baselines`` come from its index. What a check of scikit-learn wants otherwise is listed
-with its reason; a classifier that is not listed skips those of ``BOUNDARY``.
+with its reason; a classifier that is not listed skips those of ``BOUNDARY``. Of ``SOURCES`` all checks of scikit-learn
+are fast tests. Other classifiers have the validation of one of these: of them only ``OF_THE_CLASS`` are.
 """
 
 import inspect
@@ -109,6 +110,25 @@ EXPECTED_FAILED_CHECKS = {
     },
 }
 
+#: The default, one of each template, and what wraps a classifier.
+SOURCES = {
+    EllipsoidOpenSetClassifier,
+    BallClassifier,  # CentroidBallClassifier
+    MaxLogitClassifier,  # LogitClassifier
+    KNNOpenSetClassifier,  # ThresholdedClassifier
+    LOFOpenSetClassifier,  # BaseOpenSetClassifier
+    MOGBClassifier,  # BoundaryOpenSetClassifier
+    TunedOperatingPointCV,
+}
+#: Checks of what no template has: the parameters and the state.
+OF_THE_CLASS = {
+    "check_do_not_raise_errors_in_init_or_set_param",
+    "check_no_attributes_set_in_init",
+    "check_parameters_default_constructible",
+    "check_estimators_pickle",
+    "check_dict_unchanged",
+}
+
 SCORING_METHODS = ("predict", "predict_known", "score_samples", "class_margins", "decision_function")
 
 
@@ -137,7 +157,11 @@ def sklearn_checks():
     for estimator in [*map(sklearn_instance, CLASSIFIERS), tuned_instance()]:
         expected = EXPECTED_FAILED_CHECKS.get(type(estimator))
         mark = "skip" if expected is None else "xfail"
-        yield from estimator_checks_generator(estimator, expected_failed_checks=expected or BOUNDARY, mark=mark)
+        for case in estimator_checks_generator(estimator, expected_failed_checks=expected or BOUNDARY, mark=mark):
+            values, marks = getattr(case, "values", case), [*getattr(case, "marks", ())]
+            if type(estimator) not in SOURCES and values[1].func.__name__ not in OF_THE_CLASS:
+                marks.append(pytest.mark.slow)
+            yield pytest.param(*values, marks=marks)
 
 
 def check_id(value):

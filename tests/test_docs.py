@@ -27,6 +27,8 @@ MARKDOWN = [*ROOT.glob("*.md"), *(ROOT / "benchmarks").glob("*.md")]
 EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 #: Pages whose console blocks are run.
 CONSOLE_PAGES = ["guide/command_line.rst", "guide/month.rst", "guide/benchmark_runner.rst", "guide/own_method.rst"]
+#: Pages whose Python blocks are slow.
+SLOW_PAGES = ["coming_from.rst", "inspecting.rst", "quick_start.rst", "text.rst", "without_torch.rst"]
 #: Blocks of commands that CI runs as the README has them, or as `.ci/run` has them; benchmarks take hours.
 NOT_RUN_HERE = {"contributing.rst", "guide/literature.rst", "guide/quick_start.rst", "install.rst"}
 #: Characters that a line of code has at most: more are cut at a window of 1,280 pixels.
@@ -34,7 +36,14 @@ WIDEST = 68
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
-@pytest.mark.parametrize("page", [page for page, text in PAGES.items() if ">>> " in text])
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.slow] if Path(page).name in SLOW_PAGES else [])
+        for page, text in PAGES.items()
+        if ">>> " in text
+    ],
+)
 def test_python_blocks_do_what_the_page_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     report: list[str] = []

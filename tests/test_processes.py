@@ -9,7 +9,10 @@ import pytest
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder, load
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="torchrun needs libuv there")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform == "win32", reason="torchrun needs libuv there"),
+]
 
 TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 #: What each process of torchrun runs: gradients of one batch, then whole fits.
@@ -124,7 +127,6 @@ def test_two_processes_train_the_encoder_of_one(loss, trained, texts):
     np.testing.assert_array_equal(first[f"{loss}_features"], second[f"{loss}_features"])
 
 
-@pytest.mark.slow
 def test_the_script_of_the_guide_trains_an_encoder(minilm, tmp_path, fresh_environment):
     script = Path(__file__).parents[1] / "docs" / "guide" / "train_by_processes.py"
     done = subprocess.run(

@@ -324,6 +324,7 @@ def test_a_server_without_a_model_does_not_start(tmp_path, fresh_environment):
     assert "There is no folder" in output
 
 
+@pytest.mark.slow
 def test_the_page_shows_the_example_which_is_small():
     lines = (ROOT / "examples/serve_fastapi.py").read_text(encoding="utf-8").splitlines()
     assert len([line for line in lines if line.strip()]) <= 61

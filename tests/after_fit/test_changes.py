@@ -389,13 +389,14 @@ class TestTheOldOne:
             old.add_classes(X.add_prefix("other")[y == "9"], y[y == "9"])
 
 
+@pytest.fixture(name="old", scope="module")
+def fixture_old():
+    X, y = digits()
+    return classifier().fit(X[y < 8], y[y < 8])
+
+
 class TestBadInput:
     """One sentence for each, and the classifier stays."""
-
-    @pytest.fixture(name="old")
-    def fixture_old(self):
-        X, y = digits()
-        return classifier().fit(X[y < 8], y[y < 8])
 
     @pytest.mark.parametrize(
         ("change", "message"),

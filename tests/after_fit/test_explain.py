@@ -111,6 +111,7 @@ def test_a_row_between_two_classes_lies_along_the_axis_between_them():
     assert why.own_share[0] + why.other_share[0] > 0.95
 
 
+@pytest.mark.slow
 def test_named_axes_do_not_hang_on_the_seed():
     train, test = (load_assistant_intents(subset=part) for part in ("train", "test"))
     features = SupConTextEncoder(finetune="none").fit(train.data, train.target)

@@ -65,6 +65,7 @@ def wait_for(condition, process=None, seconds=60):
         time.sleep(0.002)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="there is no SIGKILL elsewhere")
 def test_nothing_is_lost_and_nothing_is_run_twice_after_kills(start, tmp_path):
     rng = random.Random(0)
@@ -92,6 +93,7 @@ def test_nothing_is_lost_and_nothing_is_run_twice_after_kills(start, tmp_path):
     assert len(SEEDS) <= lines_of(fits) <= len(SEEDS) + n_kills
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="there is no SIGKILL elsewhere")
 def test_processes_end_with_the_one_that_started_them(start, tmp_path):
     results, fits = tmp_path / "r.jsonl", tmp_path / "fits.txt"

@@ -544,6 +544,7 @@ def test_parameters_are_told_apart_by_value(blobs_plan, tmp_path):
         run(path, **blobs_plan, methods=[Holder(Opaque())])
 
 
+@pytest.mark.slow
 def test_threads_and_processor_are_recorded(blobs_plan, tmp_path, monkeypatch):
     (record, _) = run(tmp_path / "r.jsonl", **blobs_plan, methods=[GaussianNB()])
     assert record["threads"] == torch.get_num_threads()

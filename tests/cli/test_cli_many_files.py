@@ -137,6 +137,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next_one(answer, tmp_path):
     assert all(path.exists() for path in others)
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on(saved, parts, texts, tmp_path, fresh_environment):
     for i in range(20):
         (parts.parent / f"part-more-{i}.txt").write_text("\n".join(texts * 20), encoding="utf-8")

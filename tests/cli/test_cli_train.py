@@ -369,6 +369,7 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="POSIX signals")
 @pytest.mark.parametrize("exists", [False, True])
 def test_a_termination_during_the_save_leaves_what_was_there(

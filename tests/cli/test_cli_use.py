@@ -9,7 +9,6 @@ import re
 import subprocess
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -348,13 +347,14 @@ def test_a_table_that_cannot_be_used_is_one_sentence(tmp_path, saved, capsys, co
 
 
 @pytest.mark.parametrize("command", ["demo", "train"])
-def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_trained(tmp_path, table, capsys, command):
-    start = time.perf_counter()
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_trained(
+    tmp_path, table, capsys, command, monkeypatch
+):
+    monkeypatch.setattr(SupConTextEncoder, "fit", lambda *given: pytest.fail("trained"))
     existing = f"{str(tmp_path)!r} exists; pass --overwrite to replace a model that was saved there, or another folder."
     assert existing in fails(capsys, command, "--data", table, "--save", tmp_path)
     below = table / "model"
     assert f"--save {str(below)!r} cannot be written" in fails(capsys, command, "--data", table, "--save", below)
-    assert time.perf_counter() - start < 2
     assert list(tmp_path.iterdir()) == [table]
 
 

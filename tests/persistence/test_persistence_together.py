@@ -31,6 +31,7 @@ for model in itertools.cycle(models):
 """
 
 
+@pytest.mark.slow
 def test_a_model_is_loaded_while_another_process_replaces_it(pipeline, other, tmp_path, fresh_environment, monkeypatch):
     save(pipeline, tmp_path / "first")
     save(other, tmp_path / "second")
@@ -190,6 +191,7 @@ def slow_save(classifier, tmp_path, fresh_environment):
         process.stdout.close()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform has no locks that end with their process")
 def test_the_first_save_after_a_killed_one_takes_the_folder_and_removes_what_is_left(classifier, tmp_path, slow_save):
     killed = slow_save()
