@@ -1,5 +1,6 @@
 """F1 at every operating point."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _CURVES = {"open_set_f1": "K+1 classes", "known_f1": "known classes", "open_f1": "open"}
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class CoverageDisplay:
     """F1 over all classes, over the known ones, and of open, against the operating point.
 
@@ -79,24 +81,13 @@ class CoverageDisplay:
     >>> plt.close(display.figure_)
     """
 
-    def __init__(
-        self,
-        *,
-        offsets: NDArray[np.float64],
-        coverage: NDArray[np.float64],
-        rejection: NDArray[np.float64],
-        open_set_f1: NDArray[np.float64],
-        known_f1: NDArray[np.float64],
-        open_f1: NDArray[np.float64],
-        offset: float | None = None,
-    ) -> None:
-        self.offsets = offsets
-        self.coverage = coverage
-        self.rejection = rejection
-        self.open_set_f1 = open_set_f1
-        self.known_f1 = known_f1
-        self.open_f1 = open_f1
-        self.offset = offset
+    offsets: NDArray[np.float64]
+    coverage: NDArray[np.float64]
+    rejection: NDArray[np.float64]
+    open_set_f1: NDArray[np.float64]
+    known_f1: NDArray[np.float64]
+    open_f1: NDArray[np.float64]
+    offset: float | None = None
 
     @classmethod
     def from_estimator(

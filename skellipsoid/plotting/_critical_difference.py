@@ -1,5 +1,6 @@
 """Mean ranks of many models over many cases, and which of them can be told apart."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -27,6 +28,7 @@ class _Ranks(NamedTuple):
     pvalue: float
 
 
+@dataclass(eq=False, repr=False)
 class CriticalDifferenceDisplay:
     r"""Critical-difference diagram: mean ranks of models, and bars over models without a significant difference.
 
@@ -91,22 +93,13 @@ class CriticalDifferenceDisplay:
     >>> plt.close(display.figure_)
     """
 
-    def __init__(
-        self,
-        mean_ranks: NDArray[np.float64],
-        names: Any,
-        critical_difference: float,
-        *,
-        n_cases: int | None = None,
-        statistic: float | None = None,
-        pvalue: float | None = None,
-    ) -> None:
-        self.mean_ranks = mean_ranks
-        self.names = names
-        self.critical_difference = critical_difference
-        self.n_cases = n_cases
-        self.statistic = statistic
-        self.pvalue = pvalue
+    mean_ranks: NDArray[np.float64]
+    names: Any
+    critical_difference: float
+    _: KW_ONLY
+    n_cases: int | None = None
+    statistic: float | None = None
+    pvalue: float | None = None
 
     @classmethod
     def from_scores(

@@ -1,5 +1,6 @@
 """Histograms of knownness."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@dataclass(eq=False, repr=False)
 class ScoreHistogramDisplay:
     """Histograms of knownness of known and of open samples, with the offset between accepted and rejected.
 
@@ -70,12 +72,10 @@ class ScoreHistogramDisplay:
     >>> plt.close(display.figure_)
     """
 
-    def __init__(
-        self, known_score: NDArray[np.float64], open_score: NDArray[np.float64], *, offset: float = 0.0
-    ) -> None:
-        self.known_score = known_score
-        self.open_score = open_score
-        self.offset = offset
+    known_score: NDArray[np.float64]
+    open_score: NDArray[np.float64]
+    _: KW_ONLY
+    offset: float = 0.0
 
     @classmethod
     def from_estimator(

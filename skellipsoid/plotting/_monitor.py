@@ -1,5 +1,6 @@
 """The evidence of a monitor over the samples of a stream."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MonitorDisplay:
     """Evidence of an :class:`~skellipsoid.OpenShareMonitor` that more of the traffic is new, sample by sample.
 
@@ -63,22 +65,12 @@ class MonitorDisplay:
     >>> plt.close(display.figure_)
     """
 
-    def __init__(
-        self,
-        *,
-        n_seen: NDArray[np.float64],
-        log10_evidence: NDArray[np.float64],
-        open_share: NDArray[np.float64],
-        needed: float,
-        reference_open_share: float,
-        alarm_at: int | None = None,
-    ) -> None:
-        self.n_seen = n_seen
-        self.log10_evidence = log10_evidence
-        self.open_share = open_share
-        self.needed = needed
-        self.reference_open_share = reference_open_share
-        self.alarm_at = alarm_at
+    n_seen: NDArray[np.float64]
+    log10_evidence: NDArray[np.float64]
+    open_share: NDArray[np.float64]
+    needed: float
+    reference_open_share: float
+    alarm_at: int | None = None
 
     @classmethod
     def from_monitor(cls, monitor: OpenShareMonitor, *, ax: "Axes | None" = None, **plot_options: Any) -> Self:

@@ -1,5 +1,6 @@
 """The open-set classification rate curve."""
 
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 _GID = "skellipsoid.oscr"
 
 
+@dataclass(eq=False, repr=False)
 class OSCRDisplay:
     """Open-set classification rate curve: known samples accepted and correct, against open samples accepted.
 
@@ -77,20 +79,12 @@ class OSCRDisplay:
     >>> plt.close(display.figure_)
     """
 
-    def __init__(
-        self,
-        fpr: NDArray[np.float64],
-        ccr: NDArray[np.float64],
-        *,
-        oscr: float | None = None,
-        operating_point: tuple[float, float] | None = None,
-        name: str | None = None,
-    ) -> None:
-        self.fpr = fpr
-        self.ccr = ccr
-        self.oscr = oscr
-        self.operating_point = operating_point
-        self.name = name
+    fpr: NDArray[np.float64]
+    ccr: NDArray[np.float64]
+    _: KW_ONLY
+    oscr: float | None = None
+    operating_point: tuple[float, float] | None = None
+    name: str | None = None
 
     @classmethod
     def from_estimator(

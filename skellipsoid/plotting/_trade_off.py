@@ -1,5 +1,6 @@
 """What each operating point costs."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -36,6 +37,7 @@ _ACROSS = {
 }
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TradeOffDisplay:
     """Trade-off of rejection: known samples rejected, open samples noticed, wrong classes, at every operating point.
 
@@ -96,20 +98,11 @@ class TradeOffDisplay:
     >>> plt.close(display.figure_)
     """
 
-    def __init__(
-        self,
-        *,
-        offsets: NDArray[np.float64],
-        known_rejected: NDArray[np.float64],
-        open_noticed: NDArray[np.float64],
-        wrong_class: NDArray[np.float64],
-        offset: float | None = None,
-    ) -> None:
-        self.offsets = offsets
-        self.known_rejected = known_rejected
-        self.open_noticed = open_noticed
-        self.wrong_class = wrong_class
-        self.offset = offset
+    offsets: NDArray[np.float64]
+    known_rejected: NDArray[np.float64]
+    open_noticed: NDArray[np.float64]
+    wrong_class: NDArray[np.float64]
+    offset: float | None = None
 
     @classmethod
     def from_estimator(
