@@ -16,7 +16,7 @@ from ..._samples.samples import Samples
 from ..._torch.devices import row_chunks
 from .geometry import class_means
 from .left_out import LeftOutSets, Sets
-from .tiles import like_ranks
+from .tiles import of_like_size
 
 #: Candidates of a, the spherical share of the within-class covariance T = (1 − a) W + a w̄ I. On text the choice is
 #: 0.1 to 0.9 (benchmarks/TRIED.md, *Weights*). With every other one F1 falls by up to 1.1, with 0.03 besides by 1.2 on
@@ -154,7 +154,7 @@ def _members(samples: Samples) -> list[ClassMembers]:
     classes, device = samples.classes.cpu().numpy(), samples.rows.device
     counts, order = np.bincount(classes, minlength=samples.n_classes), np.argsort(classes, kind="stable")
     found = []
-    for own in like_ranks(counts):
+    for own in of_like_size(counts):
         columns, ends = np.arange(counts[own].max()), np.cumsum(counts)[own]
         places = (ends - counts[own])[:, np.newaxis] + columns
         rows = np.where(columns < counts[own][:, np.newaxis], order[np.minimum(places, len(order) - 1)], -1)
