@@ -25,8 +25,8 @@ from .._torch.devices import resolve_device, resolve_seed
 from ._draw import Draw, Keys, priorities
 from ._parts import Kind, column_names, delayed_parts, kind_of, require_dask
 from ._passes import (
-    DrawRule,
     Coder,
+    DrawRule,
     Reduced,
     count_labels,
     drawn_part,

@@ -55,7 +55,7 @@ class Frame:
     means: Tensor  # (n_classes, n_axes)
     sets: LeftOutSets
     within: Tensor  # (n_axes,) variances of W along its own axes, also after ``rotated``
-    between: Tensor  # (n_axes,) variances of the class means along the axes; 0 before ``rotated``
+    variances_of_means: Tensor  # (n_axes,) of B₀ along the axes; 0 before ``rotated``
     mean_variance: float  # w̄
     n_varying: int  # features that vary
     freedom: float  # ν, degrees of freedom of W
@@ -141,7 +141,7 @@ def principal_frame(samples: Samples, degenerate: Tensor) -> Frame:
         means=(means - origin) @ axes,
         sets=sets,
         within=values,
-        between=torch.zeros_like(values),
+        variances_of_means=torch.zeros_like(values),
         mean_variance=float(values.sum()) / n_varying,
         n_varying=n_varying,
         freedom=freedom,
@@ -217,9 +217,9 @@ def rotated(frame: Frame, spherical: float) -> Frame:
     """Scale and rotate a frame along the axes of W to coordinates where T is the identity and B diagonal."""
     frame = frame.onto(frame.stretches(spherical), spherical)
     _, values, rotation = torch.linalg.svd(frame.means, full_matrices=True)
-    between = torch.zeros_like(frame.within)
-    between[: len(values)] = values.square() / max(1, len(frame.means) - 1)
-    return replace(frame.onto(rotation.T, spherical), between=between)
+    variances = torch.zeros_like(frame.within)
+    variances[: len(values)] = values.square() / max(1, len(frame.means) - 1)
+    return replace(frame.onto(rotation.T, spherical), variances_of_means=variances)
 
 
 def _entropies(frame: Frame, spherical: float, validation: Tensor, weights: Tensor) -> Tensor:
