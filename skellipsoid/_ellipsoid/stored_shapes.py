@@ -186,7 +186,7 @@ class StoredShapes(KeepsHeldOut, BoundaryOpenSetClassifier):
         if moments:
             self.spherical_share_, self.between_share_, self.shrinkage_ = moments.weights
             self._class_counts, self._class_freedoms = _array(moments.counts), _array(moments.freedoms)
-            self._axis_scatters, self._between = _array(moments.scatters), _array(moments.between)
+            self._axis_scatters, self._between = _array(moments.scatters), _array(moments.variances_of_means)
             self._stretches, self._off_variance = _array(moments.stretches), moments.variance_off_span
         if fitted.chosen:
             self._radius_scale, self._mean_error = fitted.chosen.scale, fitted.chosen.error

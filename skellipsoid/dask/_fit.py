@@ -25,8 +25,8 @@ from .._torch.devices import resolve_device, resolve_seed
 from ._draw import Draw, Keys, priorities
 from ._parts import Kind, column_names, delayed_parts, kind_of, require_dask
 from ._passes import (
-    Chosen,
     Coder,
+    DrawRule,
     Reduced,
     count_labels,
     drawn_part,
@@ -139,7 +139,7 @@ def fit(
     of_class = np.append(counts[~is_open], counts[is_open].sum()).astype(np.int64)
     limits = draw.limits(of_class, seed)
     # Third pass: moments, and the samples that are drawn.
-    chosen = delayed(Chosen(limits, seed, None if parts.groups is None else np.unique(draw.keys)), traverse=False)
+    chosen = delayed(DrawRule(limits, seed, None if parts.groups is None else np.unique(draw.keys)), traverse=False)
     reduced = [
         delayed(reduced_part)(*part, chosen, number)
         for part, number in zip(zip(parts.X, keyed, strict=True), numbers, strict=True)

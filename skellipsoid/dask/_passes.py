@@ -17,7 +17,7 @@ from ._parts import naming_partition, samples_of
 Integers = NDArray[np.int64]
 
 
-class Labels(NamedTuple):
+class LabelCounts(NamedTuple):
     """Different labels of a partition, and how many samples have each."""
 
     labels: NDArray[Any]
@@ -25,16 +25,16 @@ class Labels(NamedTuple):
     n_rows: int
 
 
-def count_labels(y: Any, number: int) -> Labels:
+def count_labels(y: Any, number: int) -> LabelCounts:
     """Count the labels of a partition."""
     if not len(y):
-        return Labels(np.empty(0), np.empty(0, dtype=np.int64), 0)
+        return LabelCounts(np.empty(0), np.empty(0, dtype=np.int64), 0)
     with naming_partition(number):
         labels, counts = np.unique(as_labels(y), return_counts=True)
-    return Labels(labels, counts, len(y))
+    return LabelCounts(labels, counts, len(y))
 
 
-def joined_labels(parts: Sequence[Labels]) -> tuple[NDArray[Any], Integers]:
+def joined_labels(parts: Sequence[LabelCounts]) -> tuple[NDArray[Any], Integers]:
     """Different labels of all partitions, and how many samples have each."""
     filled = [(number, part) for number, part in enumerate(parts) if part.n_rows]
     if not filled:
@@ -105,7 +105,7 @@ def merge_draws(parts: list[Draw], most: int, seed: int) -> Draw:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class DrawRule:
     """Which samples are drawn."""
 
     limits: Keys  # (n_classes + 1,) see Draw.limits; the last one is that of open samples
@@ -130,7 +130,7 @@ class Reduced(NamedTuple):
     number: int  # of the first partition with samples; -1 without
 
 
-def reduced_part(X: Any, keyed: Keyed, chosen: Chosen, number: int) -> Reduced:
+def reduced_part(X: Any, keyed: Keyed, chosen: DrawRule, number: int) -> Reduced:
     """Compute the moments of a partition, and pick the samples that are drawn."""
     with naming_partition(number):
         _check_rows("X", len(X), len(keyed.codes))

@@ -36,7 +36,7 @@ from .._encoders.supcon import SupConTextEncoder
 from ..model_selection import KnownClassSplit, OpenSetKFold, OpenSetShuffleSplit, RealOpenKFold
 
 
-class Kind(NamedTuple):
+class SavedClass(NamedTuple):
     """A class that can be saved."""
 
     cls: type
@@ -44,7 +44,7 @@ class Kind(NamedTuple):
     check: Callable[[Any, Sizes], None] | None = None
 
     @classmethod
-    def of(cls, declared: Any) -> "Kind":
+    def of(cls, declared: Any) -> "SavedClass":
         """Make it of a class that declares its state itself."""
         return cls(declared, declared._state, getattr(declared, "_check_state", None))
 
@@ -99,17 +99,17 @@ _SCALER = {
 #: Estimators whose parameter is a fitted estimator.
 HOLD_FITTED = (FrozenEstimator, OpenShareMonitor)
 #: Nothing else is ever made from a saved model. Their fitted state was compared with scikit-learn 1.6.0 and 1.9.1.
-KINDS: dict[str, Kind] = {
+KINDS: dict[str, SavedClass] = {
     kind.cls.__name__: kind
     for kind in (
-        Kind(EliDecide, {}),
-        Kind(StandardScaler, _SCALER, _check_scaler),
-        Kind(Normalizer, {"n_features_in_": optional(N_FEATURES)}),
-        Kind(PCA, _PCA),
-        Kind(TruncatedSVD, _SVD),
-        Kind(FrozenEstimator, {}, _check_frozen),
-        *map(Kind.of, (EllipsoidOpenSetClassifier, SupConTextEncoder, TunedOperatingPointCV, OpenShareMonitor)),
-        *(Kind.of(getattr(baselines, name)) for name in baselines.__all__),
+        SavedClass(EliDecide, {}),
+        SavedClass(StandardScaler, _SCALER, _check_scaler),
+        SavedClass(Normalizer, {"n_features_in_": optional(N_FEATURES)}),
+        SavedClass(PCA, _PCA),
+        SavedClass(TruncatedSVD, _SVD),
+        SavedClass(FrozenEstimator, {}, _check_frozen),
+        *map(SavedClass.of, (EllipsoidOpenSetClassifier, SupConTextEncoder, TunedOperatingPointCV, OpenShareMonitor)),
+        *(SavedClass.of(getattr(baselines, name)) for name in baselines.__all__),
     )
 }
 #: Splitters, which are parameters of an estimator.

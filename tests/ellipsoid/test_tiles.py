@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from skellipsoid._ellipsoid.math import tiles
-from skellipsoid._ellipsoid.math.tiles import PaddedAxes, Tiles, like_ranks
+from skellipsoid._ellipsoid.math.tiles import PaddedAxes, Tiles, of_like_size
 
 
 @pytest.fixture(params=["cpu", "gpu"])
@@ -59,8 +59,8 @@ def test_padding_at_most_doubles_the_memory(ranks):
 
 
 def test_classes_of_like_rank_share_a_bucket():
-    assert [own.tolist() for own in like_ranks(np.array([13, 1500, 14, 15]))] == [[1], [0, 2, 3]]
-    assert [own.tolist() for own in like_ranks(np.array([30, 15, 20, 31]))] == [[0, 1, 2, 3]]
+    assert [own.tolist() for own in of_like_size(np.array([13, 1500, 14, 15]))] == [[1], [0, 2, 3]]
+    assert [own.tolist() for own in of_like_size(np.array([30, 15, 20, 31]))] == [[0, 1, 2, 3]]
 
 
 def test_equal_numbers_of_axes_are_not_copied():

@@ -113,7 +113,7 @@ class Moments(NamedTuple):
     counts: Tensor  # (n_classes,) weight of each class's samples
     freedoms: Tensor  # (n_classes,) degrees of freedom of its scatter
     scatters: Tensor  # (n_axes of all classes together,) eigenvalues of the scatters along the classes' axes
-    between: Tensor  # (n_axes,) variances of the class means, in units of T
+    variances_of_means: Tensor  # (n_axes,) of B₀, in units of T
     stretches: Tensor  # (n_axes,) coordinates, divided by these, have T = I
     variance_off_span: float  # of T
 

@@ -53,16 +53,16 @@ def background(frame: Frame, between: float | None, *, without_class: bool = Fal
     ``_changes`` computes it.
     """
     if between is None:
-        return Background(torch.zeros_like(frame.between), 0.0, 0.0, 0.0)
-    target = between * float(frame.between.mean())
+        return Background(torch.zeros_like(frame.variances_of_means), 0.0, 0.0, 0.0)
+    target = between * float(frame.variances_of_means.mean())
     left = 1 - 1 / (len(frame.means) - 1) if without_class else 1.0
-    inverse = left / ((1 - between) * frame.between + left * target)
+    inverse = left / ((1 - between) * frame.variances_of_means + left * target)
     return Background(inverse, 1 / target, between, target)
 
 
 def has_background(frame: Frame) -> bool:
     """Whether there are enough classes, and their means differ."""
-    return len(frame.means) >= FEWEST_CLASSES_OF_BACKGROUND and float(frame.between.max()) > EQUAL_MEANS
+    return len(frame.means) >= FEWEST_CLASSES_OF_BACKGROUND and float(frame.variances_of_means.max()) > EQUAL_MEANS
 
 
 class ClassAxes(NamedTuple):
@@ -163,13 +163,13 @@ class LeftOutSamples(NamedTuple):
 class _Changes(NamedTuple):
     """How the statistics that all classes share change without sets.
 
-    In coordinates where Q was the identity, Q is ``scale`` (I + XᵀEX).
+    In coordinates where Q was the identity, Q is ``ratio_of_shared`` (I + UᵀEU).
     """
 
     left_out: LeftOut
-    columns: Tensor  # (n_sets, n_columns, n_axes) X, V and Y D⁻¹, in coordinates where T was the identity
+    columns: Tensor  # (n_sets, n_columns, n_axes) U: V and Y D⁻¹, in coordinates where T was the identity
     matrix: Tensor  # (n_sets, n_columns, n_columns) E
-    scale: Tensor  # (n_sets,)
+    ratio_of_shared: Tensor  # (n_sets,)
     mean: Tensor  # (n_sets, n_axes) μ
     inverse: Tensor  # (n_sets, n_axes) D⁻¹, where B⁻¹ is proportional to D⁻¹ − (Y D⁻¹)ᵀ Φ Y D⁻¹
     solved: Tensor  # (n_sets, n_touched + size, n_axes) Y D⁻¹
@@ -189,11 +189,11 @@ class _Changes(NamedTuple):
 class _Pairs(NamedTuple):
     """Samples by pairs of a set and a class that scores, in coordinates where Q was the identity."""
 
-    rows: Tensor  # (n_pairs, n_columns + n_scored, n_axes) X, and offsets of samples to the centre
+    rows: Tensor  # (n_pairs, n_columns + n_scored, n_axes) U, and offsets of samples to the centre
     change: Tensor  # (n_pairs, n_columns, n_columns) E
     scatter: Tensor  # (n_pairs, n_columns) 1 for those columns whose products the class's own scatter loses
     freedom: Tensor  # (n_pairs,) degrees of freedom of the class without the set
-    scale: Tensor  # (n_pairs,) Q without the set is this times (I + XᵀEX)
+    ratio_of_shared: Tensor  # (n_pairs,) Q without the set is this times (I + UᵀEU)
 
     def scores(
         self, own: ClassAxes, places: Tensor, shares: Tensor, typical: Tensor, *, with_volumes: bool
@@ -209,7 +209,7 @@ class _Pairs(NamedTuple):
         shared = shares.unsqueeze(1)
         of_scatter = torch.where(has_spread, (1 - shared) / self.freedom, 0.0)
         # Without the set Q changes; the typical variance is not computed anew.
-        sphere = shared * self.scale + (1 - shared) * typical * (~has_spread).double()
+        sphere = shared * self.ratio_of_shared + (1 - shared) * typical * (~has_spread).double()
         variances = of_scatter.unsqueeze(2) * values + sphere.unsqueeze(2)
         excess = variances.reciprocal() - sphere.reciprocal().unsqueeze(2)
         of_sphere, of_columns = sphere[..., None, None], along[:, :n_columns]
@@ -259,14 +259,14 @@ class LeftOutShapes:
         squares, log_volumes = self._scores(samples, shares, with_volumes=True)
         return -0.5 * ((squares + log_volumes) @ weights)
 
-    def shapes(self, shared: float, scale: float, radii: Tensor) -> Shapes:
-        """Shapes of all samples, squared distances being multiplied by ``scale``."""
+    def shapes(self, shared: float, factor: float, radii: Tensor) -> Shapes:
+        """Shapes of all samples, squared distances being multiplied by ``factor``."""
         metric, found = self._metric(), _factors(self.class_axes, self.frame.sets.freedoms, shared)
         centres = self.centres * self.stretches
         if metric.products is not None:  # one more coordinate: the distance from the span
             centres = functional.pad(centres, (0, 1))
             found = replace(found, axes=functional.pad(found.axes, (0, 1)))
-        return Shapes(metric, centres, found.scaled(scale), radii)
+        return Shapes(metric, centres, found.scaled(factor), radii)
 
     def moments(self, weights: ShapeWeights) -> Moments:
         """Give the statistics that the shapes are computed from."""
@@ -276,7 +276,7 @@ class LeftOutShapes:
             frame.sets.weights.totals,
             frame.sets.freedoms,
             _without_padding(self.class_axes)[1],
-            frame.between,
+            frame.variances_of_means,
             self.stretches,
             frame.spherical * frame.mean_variance,
         )
@@ -337,20 +337,13 @@ class LeftOutShapes:
             changes.matrix[numbers],
             functional.pad(inside, (0, columns.shape[1] - inside.shape[1])),
             torch.where(is_touched.any(1), freedom, frame.sets.freedoms[labels]),
-            changes.scale[numbers],
+            changes.ratio_of_shared[numbers],
         )
 
     def _changes(self, chunk: Chunk) -> _Changes:
-        """Change T, B, μ and Q.
+        """Change T, B, μ and Q, by the letters and steps of docs/contributing.rst, *Without a set: the algebra*.
 
-        n and n' are the numbers of classes before and after, r = ι (n' − 1) / (n − 1), t = r b γ' with γ' without the
-        set, and P = I − κ VᵀV. Then T' = ι P, and B' = M (n − 1) / (n' − 1) with M = (1 − b) (B₀ + YᵀGY) + t P. The
-        rows of V are in Y too, so that M = D + YᵀG'Y with a diagonal D, and M⁻¹ = D⁻¹ − (YD⁻¹)ᵀ Φ YD⁻¹ (Woodbury). So
-
-            Q' = T' + T' B'⁻¹ T' = ι (P + r P M⁻¹ P).
-
-        Multiplied out, this is I + r D⁻¹ and products of the rows of V and of YD⁻¹, which are X. The diagonal is taken
-        as a multiple of what it was, I + B⁻¹: their mean ratio.
+        Q' = ι (H + r H M⁻¹ H), where H = I − κ VᵀV, and M⁻¹ is D⁻¹ − (YD⁻¹)ᵀ Φ YD⁻¹ with a diagonal D.
         """
         frame, background, left_out = self.frame, self.background, chunk.sets.left_out(self.frame.offsets)
         rows, pooled, n_touched, size = left_out.rows, frame.pooled, left_out.moves.shape[1], left_out.rows.shape[1]
@@ -365,11 +358,11 @@ class LeftOutShapes:
         target = background.target * self._relative_trace(rows, changing, gains) / n_axes * frame.n_axes
         gains = (1 - background.between) * gains
         gains[:, n_touched:, n_touched:] += target.view(-1, 1, 1) * lost
-        inverse = ((1 - background.between) * frame.between + target.unsqueeze(1)).reciprocal()
+        inverse = ((1 - background.between) * frame.variances_of_means + target.unsqueeze(1)).reciprocal()
         solved = changing * inverse.unsqueeze(1)
         inner = torch.linalg.solve(identity(gains.shape[1], gains) + gains @ (solved @ changing.transpose(1, 2)), gains)
         ratio = inflation * (n_left - 1) / (len(frame.means) - 1)
-        # P M⁻¹ P, with Y D⁻¹ P = Y D⁻¹ + (mixed)ᵀ V.
+        # H M⁻¹ H, with Y D⁻¹ H = Y D⁻¹ + (mixed)ᵀ V.
         mixed = -pooled * (rows @ solved.transpose(1, 2))
         onto_columns = torch.cat([mixed, identity(gains.shape[1], gains).expand(len(mixed), -1, -1)], dim=1)
         matrix = -(onto_columns @ inner @ onto_columns.transpose(1, 2))
@@ -403,15 +396,15 @@ class LeftOutShapes:
         return changing, (of_mean @ changing).squeeze(1), gains, n_left
 
     def _relative_trace(self, rows: Tensor, changing: Tensor, gains: Tensor) -> Tensor:
-        """Give the trace of P⁻¹ (B₀ + YᵀGY), relative to that of B₀, (n_sets,).
+        """Give the trace of H⁻¹ (B₀ + YᵀGY), relative to that of B₀, (n_sets,).
 
-        P⁻¹ is I + Vᵀ (κ⁻¹ I − VVᵀ)⁻¹ V.
+        H⁻¹ is I + Vᵀ (κ⁻¹ I − VVᵀ)⁻¹ V.
         """
         frame = self.frame
         pooled, products = frame.pooled, rows @ changing.transpose(1, 2)
-        inner = (rows * frame.between) @ rows.transpose(1, 2) + products @ gains @ products.transpose(1, 2)
+        inner = (rows * frame.variances_of_means) @ rows.transpose(1, 2) + products @ gains @ products.transpose(1, 2)
         capacity = identity(rows.shape[1], rows) - pooled * rows @ rows.transpose(1, 2)
         lost = torch.linalg.solve(capacity, pooled * inner).diagonal(dim1=1, dim2=2).sum(1)
         gained: Tensor = (gains * (changing @ changing.transpose(1, 2))).sum((1, 2))
-        relative: Tensor = 1 + (gained + lost) / frame.between.sum()
+        relative: Tensor = 1 + (gained + lost) / frame.variances_of_means.sum()
         return relative

@@ -37,6 +37,7 @@ from torch import Tensor
 
 from ..._samples.samples import Integers, Samples
 from ..._torch.devices import chunk_bytes
+from .tiles import of_like_size
 
 #: Rounding: a smaller share of a class's weight is 0.
 SMALLEST_SHARE = 1e-9
@@ -125,14 +126,12 @@ class LeftOutSets:
         #: Degrees of freedom of each sample's own class without its set.
         self.own_freedoms = torch.empty_like(samples.weights)
         self.of_size: list[Sets] = []
-        powers = np.ceil(np.log2(runs.sizes))
-        for power in np.unique(powers):
-            mine = np.flatnonzero(powers == power)
+        for mine in of_like_size(runs.sizes):
             sets = self._sets(samples, runs.table(mine), degenerate)
             at_once = max(1, most_numbers(offsets.device) // (offsets.shape[1] * sets.members.shape[1]))
             parts = torch.split(torch.arange(len(mine)), at_once)
             traces = [sets.at(part).left_out(offsets).rows.square().sum((1, 2)) for part in parts]
-            scored = np.flatnonzero(powers[runs.numbers] == power)
+            scored = np.flatnonzero(np.isin(runs.numbers, mine))
             rows = torch.from_numpy(np.searchsorted(mine, runs.numbers[scored])).to(self.place)
             of_samples = torch.from_numpy(scored).to(self.place)
             self.place[of_samples] = torch.stack([torch.full_like(rows, len(self.of_size)), rows], dim=1)
@@ -178,6 +177,8 @@ class LeftOutSets:
             _, pair, counts = torch.unique(keys, return_inverse=True, return_counts=True)
             of_pair = mine[torch.argsort(pair, stable=True)]
             starts = counts.cumsum(0) - counts
+            # Powers of two, unlike the sizes of sets: the number of operators does not depend on how many samples are
+            # drawn of a set, as a test asks for; of_like_size gives a bucket more or less.
             n_scored = torch.log2(counts.double()).ceil().long()
             for power in torch.unique(n_scored).tolist():
                 some, most = torch.nonzero(n_scored == power).flatten(), 2**power

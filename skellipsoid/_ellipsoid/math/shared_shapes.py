@@ -16,7 +16,7 @@ from ..._samples.samples import Samples
 from ..._torch.devices import row_chunks
 from .geometry import class_means
 from .left_out import LeftOutSets, Sets
-from .tiles import like_ranks
+from .tiles import of_like_size
 
 #: Candidates of a, the spherical share of the within-class covariance T = (1 − a) W + a w̄ I. On text the choice is
 #: 0.1 to 0.9 (benchmarks/TRIED.md, *Weights*). With every other one F1 falls by up to 1.1, with 0.03 besides by 1.2 on
@@ -55,7 +55,7 @@ class Frame:
     means: Tensor  # (n_classes, n_axes)
     sets: LeftOutSets
     within: Tensor  # (n_axes,) variances of W along its own axes, also after ``rotated``
-    between: Tensor  # (n_axes,) variances of the class means along the axes; 0 before ``rotated``
+    variances_of_means: Tensor  # (n_axes,) of B₀ along the axes; 0 before ``rotated``
     mean_variance: float  # w̄
     n_varying: int  # features that vary
     freedom: float  # ν, degrees of freedom of W
@@ -141,7 +141,7 @@ def principal_frame(samples: Samples, degenerate: Tensor) -> Frame:
         means=(means - origin) @ axes,
         sets=sets,
         within=values,
-        between=torch.zeros_like(values),
+        variances_of_means=torch.zeros_like(values),
         mean_variance=float(values.sum()) / n_varying,
         n_varying=n_varying,
         freedom=freedom,
@@ -154,7 +154,7 @@ def _members(samples: Samples) -> list[ClassMembers]:
     classes, device = samples.classes.cpu().numpy(), samples.rows.device
     counts, order = np.bincount(classes, minlength=samples.n_classes), np.argsort(classes, kind="stable")
     found = []
-    for own in like_ranks(counts):
+    for own in of_like_size(counts):
         columns, ends = np.arange(counts[own].max()), np.cumsum(counts)[own]
         places = (ends - counts[own])[:, np.newaxis] + columns
         rows = np.where(columns < counts[own][:, np.newaxis], order[np.minimum(places, len(order) - 1)], -1)
@@ -217,9 +217,9 @@ def rotated(frame: Frame, spherical: float) -> Frame:
     """Scale and rotate a frame along the axes of W to coordinates where T is the identity and B diagonal."""
     frame = frame.onto(frame.stretches(spherical), spherical)
     _, values, rotation = torch.linalg.svd(frame.means, full_matrices=True)
-    between = torch.zeros_like(frame.within)
-    between[: len(values)] = values.square() / max(1, len(frame.means) - 1)
-    return replace(frame.onto(rotation.T, spherical), between=between)
+    variances = torch.zeros_like(frame.within)
+    variances[: len(values)] = values.square() / max(1, len(frame.means) - 1)
+    return replace(frame.onto(rotation.T, spherical), variances_of_means=variances)
 
 
 def _entropies(frame: Frame, spherical: float, validation: Tensor, weights: Tensor) -> Tensor:

@@ -121,7 +121,7 @@ class PaddedAxes:
     @classmethod
     def of(cls, axes: Tensor, weights: Tensor, starts: list[int]) -> "PaddedAxes":
         """Pad the axes of all classes, (n_axes of all, n_features), with weights (n_axes of all, n_weightings)."""
-        members = like_ranks(np.diff(starts))
+        members = of_like_size(np.diff(starts))
         buckets = [_padded(axes, weights, np.array(starts), own) for own in members]
         found = [torch.from_numpy(own).to(axes.device) for own in members]
         bucket = torch.empty(len(starts) - 1, dtype=torch.int64, device=axes.device)
@@ -143,12 +143,12 @@ class PaddedAxes:
         return found
 
 
-def like_ranks(ranks: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """Divide classes into buckets in which padding at most doubles the memory, of falling rank."""
-    rest = np.argsort(-ranks, kind="stable")
+def of_like_size(sizes: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+    """Divide things of these sizes into buckets in which padding at most doubles the memory, the largest first."""
+    rest = np.argsort(-sizes, kind="stable")
     found = []
     while len(rest):
-        own = ranks[rest]
+        own = sizes[rest]
         fits = own[0] * len(own) <= MOST_PADDING * own.sum()
         n_own = len(own) if fits else int((MOST_PADDING * own > own[0]).sum())
         found.append(np.sort(rest[:n_own]))
