@@ -174,7 +174,7 @@ def plot_confusion(records: Iterable[Record]) -> "Figure":
         matrix = np.array([coarse[0], [0, 0, 0], [coarse[1][1], 0, coarse[1][2]]])
         OpenSetConfusionMatrixDisplay(matrix).plot(ax=axes, coarse=True, colorbar=False)
         axes.set_title(f"{method}, {encoder}", fontsize=10)
-    return figure  # type: ignore[no-any-return]
+    return figure
 
 
 def _read(records: Iterable[Record], metric: str) -> list[Record]:
