@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..plotting import CriticalDifferenceDisplay, OpenSetConfusionMatrixDisplay
-from ..plotting._canvas import require_matplotlib
 from ._store import Record
 
 if TYPE_CHECKING:
@@ -112,11 +111,8 @@ def plot_stability(
     if not found:
         msg = f"No result has two values of {parameter!r}; search it, or run methods that differ in it alone."
         raise ValueError(msg)
-    require_matplotlib("plot_stability")
     if ax is None:
-        from matplotlib import pyplot as plt
-
-        ax = plt.subplots(figsize=(6.4, 4.6 + 0.2 * len(found)), layout="constrained")[1]
+        ax = _pyplot("plot_stability").subplots(figsize=(6.4, 4.6 + 0.2 * len(found)), layout="constrained")[1]
     values = sorted({value for points in found.values() for value in points}, key=_order)
     is_number = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
     for turn, (name, points) in enumerate(found.items()):
@@ -157,9 +153,7 @@ def plot_confusion(records: Iterable[Record]) -> "Figure":
         If matplotlib is not installed.
     """
     records = _read(records, "f1")
-    require_matplotlib("plot_confusion")
-    from matplotlib import pyplot as plt
-
+    plt = _pyplot("plot_confusion")
     counts: dict[tuple[str, str], Any] = {}
     for record in records:
         key = record["method"], record["encoder"]
@@ -174,7 +168,16 @@ def plot_confusion(records: Iterable[Record]) -> "Figure":
         matrix = np.array([coarse[0], [0, 0, 0], [coarse[1][1], 0, coarse[1][2]]])
         OpenSetConfusionMatrixDisplay(matrix).plot(ax=axes, coarse=True, colorbar=False)
         axes.set_title(f"{method}, {encoder}", fontsize=10)
-    return figure
+    return figure  # type: ignore[no-any-return]
+
+
+def _pyplot(caller: str) -> Any:
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        msg = f"{caller} draws with matplotlib, which is not installed: pip install 'skellipsoid[plot]'."
+        raise ImportError(msg) from error
+    return pyplot
 
 
 def _read(records: Iterable[Record], metric: str) -> list[Record]:
