@@ -121,7 +121,7 @@ class KeptSamples:
         return replace(self, weights=normalized(self.weights, self.units))
 
     def samples(self, n_classes: int, device: torch.device) -> Samples:
-        """Give the known samples to the engine."""
+        """Give the known samples as tensors."""
         rows, classes = torch.from_numpy(self.rows).to(device), torch.from_numpy(self.classes).to(device)
         return Samples.of(rows, classes, n_classes, self.weights, self.units, self.groups)
 

@@ -229,7 +229,7 @@ def describe_classes(
 
 
 def read_settings(encoder: Any) -> Any:
-    """Read the settings of the engine from the parameters of a fitted encoder."""
+    """Read the settings of the training from the parameters of a fitted encoder."""
     chosen: dict[str, Any] = {field.name: getattr(encoder, field.name) for field in fields(encoder._settings)}
     chosen |= {name: value for name, value in encoder._auto[encoder.finetune_].items() if isinstance(chosen[name], str)}
     return encoder._settings(**chosen)

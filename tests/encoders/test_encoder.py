@@ -21,7 +21,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.fixes import parse_version
 
 from skellipsoid import SupConTextEncoder
-from skellipsoid._encoders import training as training
+from skellipsoid._encoders import training
 from skellipsoid._encoders.torch import backbone as engine
 from skellipsoid._encoders.torch.backbone import TextBackbone
 

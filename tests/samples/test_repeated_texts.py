@@ -7,7 +7,7 @@ from sklearn.pipeline import Pipeline
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
 from skellipsoid._core.texts import equal_texts
-from skellipsoid._encoders import training as training
+from skellipsoid._encoders import training
 from skellipsoid._encoders.torch import contrastive
 from skellipsoid._encoders.torch.backbone import TextBackbone
 from skellipsoid.datasets import load_assistant_intents
