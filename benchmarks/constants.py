@@ -19,7 +19,7 @@ from sklearn.preprocessing import normalize
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, set_operating_point
 from skellipsoid._after_fit.operating_point import of_share as _of_share
-from skellipsoid._ellipsoid.math import class_sizes, closed_form, covariance, held_out, mixtures, shared_shapes
+from skellipsoid._ellipsoid.math import class_sizes, closed_form, covariance, frames, held_out, mixtures
 from skellipsoid._samples import duplicates, samples
 from skellipsoid.metrics import open_set_f1_score
 
@@ -28,7 +28,7 @@ CONSTANTS = [
     (closed_form, "MOST_VALIDATION", (1024, 4096)),
     (closed_form, "MOST_OF_SET", (2, 8)),
     (closed_form, "SHARED_SHARES", ((0.1, 0.5, 0.85, 0.97),)),
-    (shared_shapes, "SPHERICAL_SHARES", ((0.1, 0.3, 0.7, 1.0), (0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0))),
+    (frames, "SPHERICAL_SHARES", ((0.1, 0.3, 0.7, 1.0), (0.03, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0))),
     (covariance, "FEWEST_CLASSES_OF_BACKGROUND", (3, 6)),
     (held_out, "F1_ERROR", (0.15, 0.6)),
     (held_out, "FEWEST_OF_CLASS", (5, 20)),

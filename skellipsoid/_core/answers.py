@@ -5,7 +5,7 @@ without a second thought. The rule for rows:
 
 - a true label is *known* when it is one of the known classes, and *open* otherwise;
 - a prediction is *open* only when it is the open label; any other label outside the known classes is a wrong answer;
-- a row of weight 0 is left out, as if it had not been given.
+- a row of weight 0 is dropped, as if it had not been given.
 """
 
 from typing import Any, NamedTuple

@@ -43,7 +43,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     open_label: Any
     duplicates: str
-    #: Whether outliers are left out of the fit: ``"drop"`` or ``"keep"``.
+    #: Whether outliers are dropped before the fit: ``"drop"`` or ``"keep"``.
     outliers: str = "drop"
     #: Whether rows may weigh differently.
     _takes_weights: ClassVar[bool] = True
@@ -90,8 +90,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         -----
         UserWarning
             If fewer than two classes remain beside samples that were read as open, or if only the
-            classes 0 and 1 remain beside samples of the label -1, which may be a class; if outliers are left out; or
-            if a class is a single group.
+            classes 0 and 1 remain beside samples of the label -1, which may be a class; if outliers are dropped; or if
+            a class is a single group.
         """
         unfit(self)
         try:
@@ -163,7 +163,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         return known
 
     def _outlying(self, X: NDArray[Any], codes: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Find outliers to leave out, with a warning that names them."""
+        """Find outliers to drop, with a warning that names them."""
         if self.outliers == "keep":
             return np.empty(0, dtype=np.int64)
         known = np.flatnonzero(codes < len(self.classes_))

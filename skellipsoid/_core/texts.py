@@ -127,12 +127,12 @@ def near_duplicates(texts: Sequence[str], classes: NDArray[np.int64]) -> Iterato
     # n-grams within words: the order of words has little influence.
     vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True, lowercase=False)
     weights = vectorizer.fit_transform([_without_punctuation(text[:_N_CHARACTERS]) for text in texts])
-    left, scales, _ = randomized_svd(weights, min(_N_DIRECTIONS, *weights.shape), random_state=0)
-    varies = scales > 1e-9 * scales[0]
-    groups = defaultdict(list)
-    for row, group in enumerate(find_duplicates(normalize(left[:, varies] * scales[varies]), classes).tolist()):
-        groups[group].append(row)
-    for rows in groups.values():
+    left, singular, _ = randomized_svd(weights, min(_N_DIRECTIONS, *weights.shape), random_state=0)
+    varies = singular > 1e-9 * singular[0]
+    units = defaultdict(list)
+    for row, unit in enumerate(find_duplicates(normalize(left[:, varies] * singular[varies]), classes).tolist()):
+        units[unit].append(row)
+    for rows in units.values():
         if len(rows) > 1:
             similarity = (weights[rows] @ weights[rows].T).toarray()
             np.fill_diagonal(similarity, 0)

@@ -211,9 +211,9 @@ def check_squares(X: NDArray[Any]) -> None:
         raise ValueError(msg)
 
 
-def name_rows(rows: NDArray[Any], unit: str = "row") -> str:
-    """Name rows, or what ``unit`` says, for a message: the first ones, and how many more there are."""
-    return f"{unit}{'' if len(rows) == 1 else 's'} {enumerated(rows)}"
+def name_rows(rows: NDArray[Any], what: str = "row") -> str:
+    """Name rows, or what else they are, for a message: the first ones, and how many more there are."""
+    return f"{what}{'' if len(rows) == 1 else 's'} {enumerated(rows)}"
 
 
 def enumerated(values: NDArray[Any]) -> str:

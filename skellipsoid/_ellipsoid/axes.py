@@ -10,7 +10,7 @@ from .._core.validation import enumerated
 from .stored_shapes import StoredShapes
 
 #: Variance of the class means along an axis, in units of that within classes, below which the axis has no name.
-_LEAST_BETWEEN = 1e-9
+_LEAST_VARIANCE = 1e-9
 
 
 class Decomposition(NamedTuple):
@@ -113,7 +113,7 @@ class FittedAxes(StoredShapes):
         check_is_fitted(self)
         if self._metric_axes is None:
             return np.empty((0, len(self._mean))), np.empty(0), np.empty((0, 2), dtype=self.classes_.dtype)
-        named = np.flatnonzero(self._between > _LEAST_BETWEEN)
+        named = np.flatnonzero(self._between > _LEAST_VARIANCE)
         order = named[np.argsort(-self._between[named], kind="stable")]
         directions = (self._metric_axes.astype(np.float64) / self._stretches).T[order] / self.scale_
         means = (self.centroids_ - self._mean) @ directions.T
@@ -126,7 +126,7 @@ class FittedAxes(StoredShapes):
         The contribution of the coordinate y_j to a quadratic form yᵀDy is y_j (Dy)_j.
         """
         rows = ((X - self._mean) / self.scale_).astype(np.float64)
-        n_axes = rows.shape[1] if self._metric_axes is None else int((self._between > _LEAST_BETWEEN).sum())
+        n_axes = rows.shape[1] if self._metric_axes is None else int((self._between > _LEAST_VARIANCE).sum())
         found = Decomposition(
             np.zeros((len(rows), n_axes)),
             np.zeros((len(rows), n_axes)),

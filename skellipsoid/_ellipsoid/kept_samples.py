@@ -144,15 +144,15 @@ class KeptSamples:
         classes: Integers,
         groups: Integers | None,
         duplicates: str,
-        touched: NDArray[np.bool_] | None = None,
+        altered: NDArray[np.bool_] | None = None,
     ) -> "KeptSamples":
         """Add samples of some classes.
 
-        Duplicates are searched anew among all samples of these classes, or among those that are ``touched``. A new
+        Duplicates are searched anew among all samples of these classes, or among those that are ``altered``. A new
         sample has the mean weight of the old ones.
         """
-        touched = np.isin(self.classes, classes) if touched is None else touched
-        rest, old = self.where(~touched), self.where(touched)
+        altered = np.isin(self.classes, classes) if altered is None else altered
+        rest, old = self.where(~altered), self.where(altered)
         has_groups = groups is not None or not np.array_equal(self.groups, self.units)
         first = 1 + max(int(self.groups.max(initial=-1)), int(self.units.max(initial=-1)))
         own = first + (np.arange(len(rows)) if groups is None else groups)
@@ -307,7 +307,7 @@ class FitsKeptSamples(StoredShapes):
     def _warn_of_few(
         self, classes: NDArray[np.int64], groups: NDArray[np.int64], degenerate: NDArray[np.bool_]
     ) -> None:
-        """Warn of classes whose boundaries are judged by too few left-out groups; those of one have other warnings."""
+        """Warn of classes whose boundaries are judged by too few held-out groups; those of one have other warnings."""
         counts = np.bincount(np.unique(np.stack([classes, groups]), axis=1)[0], minlength=len(self.classes_))
         few = (counts > 1) & (counts < FEWEST_OF_CLASS) & ~degenerate
         if not few.any():

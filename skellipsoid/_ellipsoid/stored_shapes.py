@@ -31,7 +31,7 @@ from .._core.state_rules import (
     or_none,
 )
 from .._torch.devices import resolve_device, row_chunks
-from .math.boundaries import Boundaries, Chosen, Metric, Scorer, Shapes, ShapeWeights
+from .math.boundaries import Boundaries, Chosen, Metric, Scorer, Shapes, Shrinkage
 from .math.geometry import Factors
 
 #: Only of the closed form. ``_radius_scale`` and ``_mean_error`` are ``Chosen.scale`` and ``Chosen.error``.
@@ -184,17 +184,17 @@ class StoredShapes(KeepsHeldOut, BoundaryOpenSetClassifier):
         self.between_share_: float | None = None
         self.shrinkage_: float | None = None
         if moments:
-            self.spherical_share_, self.between_share_, self.shrinkage_ = moments.weights
+            self.spherical_share_, self.between_share_, self.shrinkage_ = moments.shrinkage
             self._class_counts, self._class_freedoms = _array(moments.counts), _array(moments.freedoms)
             self._axis_scatters, self._between = _array(moments.scatters), _array(moments.variances_of_means)
             self._stretches, self._off_variance = _array(moments.stretches), moments.variance_off_span
         if fitted.chosen:
             self._radius_scale, self._mean_error = fitted.chosen.scale, fitted.chosen.error
         self._held_out = self.held_out_scores_ = None
-        if (left := fitted.held_out) is not None:
-            columns = left.assigned, left.classes, left.weights, left.is_open, left.is_synthetic
-            self._keep_held_out(left.margins, *columns)
-            self.held_out_scores_ = np.sort(left.margins[~left.is_open])
+        if (held_out := fitted.held_out) is not None:
+            columns = held_out.assigned, held_out.classes, held_out.weights, held_out.is_open, held_out.is_synthetic
+            self._keep_held_out(held_out.margins, *columns)
+            self.held_out_scores_ = np.sort(held_out.margins[~held_out.is_open])
         self.n_iter_ = max(1, len(fitted.losses))
         self.loss_curve_ = fitted.losses
         self.validation_scores_ = fitted.scores or None
@@ -203,8 +203,8 @@ class StoredShapes(KeepsHeldOut, BoundaryOpenSetClassifier):
         """Shares and size of the fit; ``None`` if no class has a spread, so that nothing was chosen."""
         if self.spherical_share_ is None or self.shrinkage_ is None:
             return None
-        shares = ShapeWeights(self.spherical_share_, self.between_share_, self.shrinkage_)
-        return Chosen(shares, self._radius_scale, self._mean_error)
+        shrinkage = Shrinkage(self.spherical_share_, self.between_share_, self.shrinkage_)
+        return Chosen(shrinkage, self._radius_scale, self._mean_error)
 
     def _standardize(self, X: NDArray[Any], dtype: Any) -> Tensor:
         return torch.from_numpy(((X - self._mean) / self.scale_).astype(dtype, copy=False))

@@ -6,8 +6,8 @@ sample is at r, one of eight samples lies within h by chance with probability 1 
 m follows from how the distance grows from the 8th to the 16th neighbour (Levina and Bickel 2004). The limit of the
 probabilities is chosen by their false discovery rate (Benjamini and Hochberg 1995).
 
-Groups of more than two samples come from complete linkage, with the group's largest distance as h. At every level of
-the linkage the neighbours are counted among groups, so that a hundred copies of one sample do not hide each other.
+Clusters of more than two samples come from complete linkage, with the cluster's largest distance as h. At every level
+of the linkage the neighbours are counted among clusters, so that a hundred copies of one sample do not hide each other.
 
 In a table of rounded or binary columns equal samples need not be duplicates: h is at least the rounding error.
 """
@@ -83,20 +83,20 @@ def find_duplicates(features: NDArray[Any], classes: Integers) -> Integers:
     # The density of a class with few samples is estimated from all classes together.
     everywhere = cache(lambda: _densities(distinct[:: len(distinct) // MOST_ROWS + 1], rounding))
     for rows in pieces(distinct, classes[first]):
-        block = distinct[rows]
-        is_few = len(block) <= FEWEST_NEIGHBORS
-        own = cache(partial(_densities, block, rounding))
+        part = distinct[rows]
+        is_few = len(part) <= FEWEST_NEIGHBORS
+        own = cache(partial(_densities, part, rounding))
         for row in np.flatnonzero(counts[rows] > 1).tolist():
             densities = everywhere() if is_few else own()
             by_chance = _equal_by_chance(densities, None if is_few else row, distinct)
             ties.append(Linked(by_chance, rows[[row]]))
-        if len(block) > 1:
-            near += _near(block, rounding, rows, error, lambda: _equal_by_chance(everywhere(), None, distinct))
+        if len(part) > 1:
+            near += _near(part, rounding, rows, error, lambda: _equal_by_chance(everywhere(), None, distinct))
     n_distinct = len(distinct)
     tied = np.zeros(n_distinct, dtype=bool)
     tied[[row for link in _significant(ties, n_distinct) for row in link.rows]] = True
     units = np.arange(n_distinct)
-    # Larger groups come later and include the smaller ones.
+    # Larger clusters come later and include the smaller ones.
     for link in _significant(near, n_distinct):
         units[link.rows] = units[link.rows].min()
         tied[link.rows] = True
@@ -190,39 +190,39 @@ def _density(distances: Floats) -> _Density | None:
     sorted_distances = np.take_along_axis(distances, nearest, axis=1)
     radius = sorted_distances[:, rank]
     with np.errstate(divide="ignore", invalid="ignore"):
-        growth = np.log(sorted_distances[:, farthest] / radius)
-    growth[~np.isfinite(growth)] = 0
-    # The neighbourhood's growth or the class's, whichever is larger: heavy tails have fewer dimensions inside.
-    growth = np.maximum(growth[nearest].mean(axis=1), np.median(growth))
-    if not (growth > 0).all():
+        log_ratio = np.log(sorted_distances[:, farthest] / radius)
+    log_ratio[~np.isfinite(log_ratio)] = 0
+    # The neighbourhood's ratio or the class's, whichever is larger: heavy tails have fewer dimensions inside.
+    log_ratio = np.maximum(log_ratio[nearest].mean(axis=1), np.median(log_ratio))
+    if not (log_ratio > 0).all():
         return None
     # In the tails, where samples are rare, the class's median distance is used.
     radius = np.minimum(radius, np.median(radius))
     # Column 0 is the sample itself.
-    return _Density(radius, np.log(farthest / rank) / growth, rank, float(np.median(sorted_distances[:, 1])))
+    return _Density(radius, np.log(farthest / rank) / log_ratio, rank, float(np.median(sorted_distances[:, 1])))
 
 
-def _densities(block: Floats, rounding: Floats) -> list[tuple[_Density, float]]:
+def _densities(part: Floats, rounding: Floats) -> list[tuple[_Density, float]]:
     """Densities of samples, and the rounding distance, in units of the features and of their standard deviations.
 
     With the latter no column outweighs the others.
     """
-    exact = (rounding == 0) & (np.ptp(block, axis=0) > 0)
+    exact = (rounding == 0) & (np.ptp(part, axis=0) > 0)
     if exact.sum() >= FEWEST_FEATURES:  # the exact columns are enough
-        block, rounding = block[:, exact], rounding[exact]
-    spread = block.std(axis=0)
+        part, rounding = part[:, exact], rounding[exact]
+    spread = part.std(axis=0)
     spread[spread == 0] = 1
     found = []
-    for unit in (np.ones(len(spread)), spread):
-        density = _density(pairwise(block / unit))
+    for divisor in (np.ones(len(spread)), spread):
+        density = _density(pairwise(part / divisor))
         if density is not None:
-            found.append((density, _hidden(block / unit, rounding / unit**2)))
+            found.append((density, _hidden(part / divisor, rounding / divisor**2)))
     return found
 
 
-def _hidden(block: Floats, rounding: Floats) -> float:
+def _hidden(part: Floats, rounding: Floats) -> float:
     """Estimate the rounding distance of two samples, limited by the variance of the columns."""
-    return float(np.sqrt(np.minimum(rounding, 2 * block.var(axis=0)).sum()))
+    return float(np.sqrt(np.minimum(rounding, 2 * part.var(axis=0)).sum()))
 
 
 def _equal_by_chance(densities: list[tuple[_Density, float]], row: int | None, distinct: Floats) -> float:
@@ -239,42 +239,40 @@ def _equal_by_chance(densities: list[tuple[_Density, float]], row: int | None, d
     return min(1.0, len(p_values) * min(p_values))
 
 
-def _near(
-    block: Floats, rounding: Floats, rows: Integers, error: float, by_chance: Callable[[], float]
-) -> list[Linked]:
-    """Find groups of near samples at each level of the linkage, smaller ones first.
+def _near(part: Floats, rounding: Floats, rows: Integers, error: float, by_chance: Callable[[], float]) -> list[Linked]:
+    """Find clusters of near samples at each level of the linkage, smaller ones first.
 
     A class of a few distinct samples has no density to compare with. There, only samples that differ by less than an
     ``error`` are duplicates.
     """
-    distances, least = pairwise(block), _hidden(block, rounding)
+    distances, least = pairwise(part), _hidden(part, rounding)
     condensed = squareform(distances, checks=False)
     tree = linkage(condensed, "complete")
     typical = _typical(tree, distances)
     linked = []
-    group = fcluster(tree, error, "distance")
-    if len(np.unique(group)) <= FEWEST_NEIGHBORS:
-        repeated = np.flatnonzero(np.bincount(group) > 1)
-        linked += [Linked(by_chance(), rows[group == number]) for number in repeated]
-    if len(block) <= FEWEST_NEIGHBORS:
+    cluster = fcluster(tree, error, "distance")
+    if len(np.unique(cluster)) <= FEWEST_NEIGHBORS:
+        repeated = np.flatnonzero(np.bincount(cluster) > 1)
+        linked += [Linked(by_chance(), rows[cluster == number]) for number in repeated]
+    if len(part) <= FEWEST_NEIGHBORS:
         return linked
     for cut in CUTS:
         if tree[0, 2] > cut * typical:
             continue
-        group = fcluster(tree, cut * typical, "distance")
-        _, first, sizes = np.unique(group, return_index=True, return_counts=True)
+        cluster = fcluster(tree, cut * typical, "distance")
+        _, first, sizes = np.unique(cluster, return_index=True, return_counts=True)
         density = _density(distances[np.ix_(first, first)])
         if density is None:
             break
         for number in np.flatnonzero(sizes > 1):
-            members = np.flatnonzero(group == group[first[number]])
+            members = np.flatnonzero(cluster == cluster[first[number]])
             widest = max(float(distances[np.ix_(members, members)].max()), least)
             linked.append(Linked(density.p_value(int(number), widest), rows[members]))
     return linked
 
 
 def _typical(tree: Floats, distances: Floats) -> float:
-    """Median distance within the class; among groups, if most pairs of samples are near duplicates."""
+    """Median distance within the class; among clusters, if most pairs of samples are near duplicates."""
     typical = float(np.median(distances[np.triu_indices(len(distances), 1)]))
     while True:
         _, first = np.unique(fcluster(tree, typical, "distance"), return_index=True)

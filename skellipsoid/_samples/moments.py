@@ -84,8 +84,8 @@ class ClassMoments:
         """Mean squared distance of all samples to their mean."""
         size = self.means.shape[1]
         diagonal = np.arange(size) * (np.arange(size) + 3) // 2
-        between = self.counts @ np.square(self.means - self.mean()).sum(axis=1)
-        return float((self.scatters[:, diagonal].sum() + between) / self.total)
+        of_means = self.counts @ np.square(self.means - self.mean()).sum(axis=1)
+        return float((self.scatters[:, diagonal].sum() + of_means) / self.total)
 
     def standardized(self, mean: Floats, scale: float) -> "ClassMoments":
         """Moments of (z − mean) / scale."""

@@ -18,7 +18,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import skellipsoid
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier
 from skellipsoid._ellipsoid import kept_samples as shell
-from skellipsoid._ellipsoid.math.boundaries import Chosen, ShapeWeights
+from skellipsoid._ellipsoid.math.boundaries import Chosen, Shrinkage
 
 
 def classifier(**parameters):
@@ -28,7 +28,7 @@ def classifier(**parameters):
 
 def literal_fit(chosen_by, *data, monkeypatch, **parameters):
     """Fit with the shares and the size of another classifier; all else is computed as in any fit."""
-    weights = ShapeWeights(chosen_by.spherical_share_, chosen_by.between_share_, chosen_by.shrinkage_)
+    weights = Shrinkage(chosen_by.spherical_share_, chosen_by.between_share_, chosen_by.shrinkage_)
     given = Chosen(weights, chosen_by._radius_scale, chosen_by._mean_error)
     with monkeypatch.context() as patch:
         engine = shell.fit_closed_form
@@ -138,7 +138,7 @@ class TestEqualToAFit:
         groups = groups + np.where(new, 1000, 0)
         with monkeypatch.context() as patch:
             given = Chosen(
-                ShapeWeights(old.spherical_share_, old.between_share_, old.shrinkage_),
+                Shrinkage(old.spherical_share_, old.between_share_, old.shrinkage_),
                 old._radius_scale,
                 old._mean_error,
             )

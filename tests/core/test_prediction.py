@@ -68,7 +68,7 @@ def rows():
 def gpu(monkeypatch):
     """Compute on the CPU as on a GPU with much memory: nothing is read that a GPU would wait for."""
     monkeypatch.setattr(tiles, "reads_are_free", lambda device: False)
-    monkeypatch.setattr(geometry, "BLOCK_BYTES", 2**60)
+    monkeypatch.setattr(geometry, "CACHE_BYTES", 2**60)
     monkeypatch.setattr(devices, "chunk_bytes", lambda device: 2**60)
 
 

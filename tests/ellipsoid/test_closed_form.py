@@ -10,19 +10,19 @@ from operator_helpers import Operators
 from scipy.linalg import eigh
 
 from skellipsoid._ellipsoid.math import class_sizes, closed_form, left_out
-from skellipsoid._ellipsoid.math.boundaries import ShapeWeights
+from skellipsoid._ellipsoid.math.boundaries import Shrinkage
 from skellipsoid._ellipsoid.math.closed_form import _choose_shares, _Validator, fit_closed_form
 from skellipsoid._ellipsoid.math.covariance import LeftOutShapes
-from skellipsoid._ellipsoid.math.geometry import class_spheres
-from skellipsoid._ellipsoid.math.held_out import best_scale
-from skellipsoid._ellipsoid.math.settings import BoundarySettings
-from skellipsoid._ellipsoid.math.shared_shapes import (
+from skellipsoid._ellipsoid.math.frames import (
     _entropies,
+    choose_frame,
     label_distances,
     principal_frame,
     rotated,
-    shared_frame,
 )
+from skellipsoid._ellipsoid.math.geometry import class_spheres
+from skellipsoid._ellipsoid.math.held_out import best_scale
+from skellipsoid._ellipsoid.math.settings import BoundarySettings
 from skellipsoid._samples.samples import Samples
 from skellipsoid._torch import devices
 
@@ -35,7 +35,7 @@ SHARED_SHARES = (0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
 SETTINGS = BoundarySettings(alpha=0.6, beta=0.5)
 #: Two groups of each of these sizes make a class.
 GROUP_SIZES = np.repeat([1, 2, 3, 7], 2)
-WEIGHTS = [ShapeWeights(0.3, 0.2, 0.4), ShapeWeights(0.05, 0.6, 0.9), ShapeWeights(1.0, 0.9, 0.1)]
+WEIGHTS = [Shrinkage(0.3, 0.2, 0.4), Shrinkage(0.05, 0.6, 0.9), Shrinkage(1.0, 0.9, 0.1)]
 
 
 @pytest.fixture(autouse=True)
@@ -358,7 +358,7 @@ def test_what_is_kept_changes_distances_by_a_hundredth(kind, n_features, step):
 
 @pytest.mark.parametrize("kind", TABLES)
 def test_with_a_spherical_metric_and_without_a_background_nothing_is_kept(kind):
-    found, weights = TABLES[kind](5, 4), ShapeWeights(1.0, None, 0.4)
+    found, weights = TABLES[kind](5, 4), Shrinkage(1.0, None, 0.4)
     fit, refits = found.fit(weights), Refits(found, weights, exact=kind != "degenerate class")
     validation = fit.validate()
     literal = [
@@ -369,9 +369,9 @@ def test_with_a_spherical_metric_and_without_a_background_nothing_is_kept(kind):
 
 def test_few_classes_have_no_background():
     found = groups_of_four_sizes(3)
-    weights = ShapeWeights(0.3, None, 0.4)
+    weights = Shrinkage(0.3, None, 0.4)
     check_against(found.fit(weights), Refits(found, weights))
-    assert fit_closed_form(found.samples(), torch.empty(0, 4), SETTINGS, 0).moments.weights.between is None
+    assert fit_closed_form(found.samples(), torch.empty(0, 4), SETTINGS, 0).moments.shrinkage.between is None
 
 
 @pytest.mark.parametrize("kind", [*TABLES, "without a spread"])
@@ -446,7 +446,7 @@ def test_a_row_does_not_count_where_no_other_class_is_left(emptied):
     outsider = np.flatnonzero(found.classes != emptied)[:2]
     groups = np.where(found.classes == emptied, 999, found.groups)
     groups[outsider] = 999
-    validation = found._replace(groups=groups).fit(ShapeWeights(0.3, None, 0.4)).validate()
+    validation = found._replace(groups=groups).fit(Shrinkage(0.3, None, 0.4)).validate()
     assert len(validation.known) == len(validation.open[0]) == (found.classes != emptied).sum() - 2
     assert (validation.open[0].assigned == emptied).all()
 
@@ -537,7 +537,7 @@ def test_the_spherical_share_is_the_largest_within_the_error_of_the_best(found, 
     rows = torch.arange(len(samples))
     losses, weights = [], samples.weights / samples.weights.sum()
     for share in SPHERICAL_SHARES:
-        refits = Refits(found, ShapeWeights(share, None, 0.5))
+        refits = Refits(found, Shrinkage(share, None, 0.5))
         halves = np.array([-np.square(refits.to_means(i)) / 2 for i in rows])
         own = halves[np.arange(len(rows)), found.classes]
         scaled = [(halves - own[:, np.newaxis]) / temperature for temperature in TEMPERATURES]
@@ -548,7 +548,7 @@ def test_the_spherical_share_is_the_largest_within_the_error_of_the_best(found, 
     excess = np.array(losses) - losses[means.argmin()]
     is_good = excess.mean(axis=1) <= excess.std(axis=1) / np.sqrt(len(rows))
     assert np.array(SPHERICAL_SHARES)[is_good].max() == chosen
-    assert shared_frame(frame, rows).spherical == chosen
+    assert choose_frame(frame, rows).spherical == chosen
 
 
 @pytest.mark.parametrize(("n_classes", "smallest"), [(5, 0.2), (10, 0.2), (16, 0.125)])
@@ -557,7 +557,7 @@ def test_the_shares_are_the_mean_of_those_with_the_best_f1_of_left_out_samples(n
     scores = {}
     for between in (smallest, 0.4, 0.6):
         for shared in SHARED_SHARES:
-            fit = found.fit(ShapeWeights(0.3, between, shared))
+            fit = found.fit(Shrinkage(0.3, between, shared))
             validation = fit.validator.validate(fit.shapes, fit.known, [shared])[0]
             scores[between, shared] = best_scale(validation)[1]
     best = max(scores.values())
@@ -567,7 +567,7 @@ def test_the_shares_are_the_mean_of_those_with_the_best_f1_of_left_out_samples(n
     ]
     pairs = np.array(list(scores))
     odds = np.exp(np.average(np.log(pairs / (1 - pairs)), axis=0, weights=weights))
-    fit = found.fit(ShapeWeights(0.3, 0.5, 0.5))
+    fit = found.fit(Shrinkage(0.3, 0.5, 0.5))
     np.testing.assert_allclose(_choose_shares(fit.validator, fit.known), odds / (1 + odds))
 
 
@@ -589,7 +589,7 @@ def test_equally_good_shares_leave_the_likeliest():
     rows[1000:] = rows[1000:, ::-1]
     rows[1000:] += 1e4
     found = table(rows, np.repeat([0, 1], 1000))
-    fit = found.fit(ShapeWeights(0.3, None, 0.5))
+    fit = found.fit(Shrinkage(0.3, None, 0.5))
     between, shared = _choose_shares(fit.validator, fit.known)
     assert between is None
     assert shared == pytest.approx(0.1)
@@ -600,8 +600,8 @@ def test_of_many_samples_a_draw_of_2048_chooses_the_shapes(monkeypatch):
     classes = np.repeat([0, 1, 2], 800)
     found = table(3 * np.eye(3)[classes] + rng.normal(size=(2400, 3)), classes)
     drawn, judged = [], []
-    frame_of, weights_of = closed_form.shared_frame, closed_form._choose_shares
-    monkeypatch.setattr(closed_form, "shared_frame", lambda *given: (drawn.append(given[1]), frame_of(*given))[1])
+    frame_of, weights_of = closed_form.choose_frame, closed_form._choose_shares
+    monkeypatch.setattr(closed_form, "choose_frame", lambda *given: (drawn.append(given[1]), frame_of(*given))[1])
     monkeypatch.setattr(
         closed_form, "_choose_shares", lambda *given: (judged.append(given[1][0].sources), weights_of(*given))[1]
     )
@@ -619,7 +619,7 @@ def test_of_many_samples_a_draw_of_2048_chooses_the_shapes(monkeypatch):
 def test_the_likelihood_is_that_of_rows_by_the_class_of_the_others():
     for n_features in (4, 40):
         found = weighted(groups_of_four_sizes(n_features=n_features))
-        fit, refits = found.fit(ShapeWeights(0.3, None, 0.4)), Refits(found, ShapeWeights(0.3, None, 0.4))
+        fit, refits = found.fit(Shrinkage(0.3, None, 0.4)), Refits(found, Shrinkage(0.3, None, 0.4))
         own = fit.known[0]._replace(assigned=fit.samples.classes[fit.known[0].sources])
         likelihood = 0.0
         for i in range(len(found.rows)):

@@ -68,7 +68,7 @@ class ChangesClasses:
         Warns
         -----
         UserWarning
-            If outliers are left out, or if a new class has no spread.
+            If outliers are dropped, or if a new class has no spread.
 
         Examples
         --------
@@ -237,8 +237,8 @@ class ChangesClasses:
         kept = kept.with_samples(rows[used], codes[used], None if numbers is None else numbers[used], self.duplicates)
         kept = kept.with_open(rows[is_open])
         change = _change(what, np.unique(y[~is_open]), len(y))
-        touched = np.searchsorted(classes, np.unique(y[~is_open]))
-        changed = self._renamed(kept, classes, None, change, places=old, touched=touched)
+        altered = np.searchsorted(classes, np.unique(y[~is_open]))
+        changed = self._renamed(kept, classes, None, change, places=old, altered=altered)
         changed._norm_range = _wider(self._norm_range, usual_norms(X[used], codes[used]))
         return changed
 
@@ -291,11 +291,11 @@ class ChangesClasses:
         if len(codes) > 1:  # duplicates of one class may have been in the other
             empty = kept.rows[:0], kept.classes[:0]
             mine = kept.classes == place
-            kept = kept.with_samples(*empty, None, self.duplicates, touched=mine)
+            kept = kept.with_samples(*empty, None, self.duplicates, altered=mine)
         n_samples = int(kept.copies[kept.classes == place].sum())
         change = _change("merge", labels, n_samples) | {"into": new.tolist()[0]}
-        touched = np.array([place] if len(codes) > 1 else [], dtype=np.int64)
-        return self._renamed(kept, classes, None, change, places=places, touched=touched)
+        altered = np.array([place] if len(codes) > 1 else [], dtype=np.int64)
+        return self._renamed(kept, classes, None, change, places=places, altered=altered)
 
     def _renamed(
         self,
@@ -305,13 +305,13 @@ class ChangesClasses:
         change: dict[str, Any],
         *,
         places: NDArray[np.int64] | None = None,
-        touched: NDArray[np.int64] | None = None,
+        altered: NDArray[np.int64] | None = None,
         anew: bool = False,
     ) -> Self:
         """Fit a new classifier to the samples that are kept.
 
         ``stay`` are the old numbers of the classes if some are removed, ``places`` the new number of each old one, and
-        ``touched`` the new numbers of classes with other samples than before.
+        ``altered`` the new numbers of classes with other samples than before.
         """
         if stay is not None:
             places = np.full(len(self.classes_), -1)
@@ -328,7 +328,7 @@ class ChangesClasses:
         changed.class_offsets_ = np.where(np.isfinite(offsets), offsets, 0.0)
         changed.offset_ = 0.0 if anew else self.offset_
         same = {} if places is None else {int(new): old for old, new in enumerate(places) if new >= 0}
-        for number in () if touched is None else touched.tolist():
+        for number in () if altered is None else altered.tolist():
             same.pop(number, None)
         changed._fit_kept(kept.normalized().centred(self.scale_), None if anew else self, same)
         changed.changes_ = [*self.changes_, change]

@@ -140,7 +140,7 @@ def group_open(traffic: Traffic, min_size: int = 5, n_words: int = 8, n_represen
     if len(distinct) >= min_size:
         coordinates = fit_coordinates(traffic.spaces[0].known, rows[distinct])
         placed = coordinates.of(rows[distinct])
-        found = _in_order(find_groups(placed, coordinates.between, min_size), distinct)
+        found = _in_order(find_groups(placed, coordinates.variances, min_size), distinct)
         labels[distinct] = found
         if found.max() >= 0:
             scores[distinct], coherence = _typical(placed, found)
@@ -255,13 +255,13 @@ def _nearest_classes(classes: NDArray[Any], spaces: list[Space], labels: Integer
     ratios = np.full((len(counts), len(classes)), -np.inf)
     for space in reversed(spaces):
         coordinates = fit_coordinates(space.known, space.rows)
-        means = np.zeros((len(counts), len(coordinates.between)))
+        means = np.zeros((len(counts), len(coordinates.variances)))
         np.add.at(means, labels[inside], coordinates.of(space.rows[inside]))
         means /= counts[:, np.newaxis]
         is_left = np.isin(space.known.classes_, classes)  # classes may have been removed, merged or added since
         columns = np.searchsorted(classes, space.known.classes_[is_left])
         of_classes = coordinates.of(space.known.centroids_[is_left])
-        ratios[:, columns] = mean_ratios(means, counts, of_classes, coordinates.between)
+        ratios[:, columns] = mean_ratios(means, counts, of_classes, coordinates.variances)
     nearest = ratios.argmax(axis=1)
     return nearest, ratios[np.arange(len(nearest)), nearest]
 

@@ -35,7 +35,7 @@ class _Groups(NamedTuple):
         return _Groups(sums / counts[:, np.newaxis], counts, labels[self.labels])
 
 
-def find_groups(rows: Floats, between: Floats, min_size: int) -> Integers:
+def find_groups(rows: Floats, variances: Floats, min_size: int) -> Integers:
     """Group samples that probably share a class.
 
     Two groups are merged, the best pair first, as long as the log-likelihood ratio of one class against two is
@@ -46,7 +46,7 @@ def find_groups(rows: Floats, between: Floats, min_size: int) -> Integers:
     ----------
     rows : ndarray of shape (n_samples, n_axes)
         Distinct, in coordinates with variance 1 within classes.
-    between : ndarray of shape (n_axes,)
+    variances : ndarray of shape (n_axes,)
         Variances of the class means.
     min_size : int
         Smaller groups are noise.
@@ -56,20 +56,20 @@ def find_groups(rows: Floats, between: Floats, min_size: int) -> Integers:
     labels : ndarray of shape (n_samples,)
         −1 is noise.
     """
-    if not len(between):
+    if not len(variances):
         return np.full(len(rows), -1)
-    found = _agglomerate(_Groups.of_samples(rows), between)
+    found = _agglomerate(_Groups.of_samples(rows), variances)
     labels = _without_small(found.labels, min_size)
     for _ in range(2):
         for _ in range(N_ROUNDS):
-            moved = _without_small(_assign(rows, labels, between), min_size)
+            moved = _without_small(_assign(rows, labels, variances), min_size)
             if (moved == labels).all():
                 break
             labels = moved
         if labels.max() < 1:
             break
         groups = _means(rows, labels)
-        labels = np.where(labels < 0, -1, _agglomerate(groups, between).labels[labels])
+        labels = np.where(labels < 0, -1, _agglomerate(groups, variances).labels[labels])
     return labels
 
 
@@ -87,37 +87,37 @@ def _means(rows: Floats, labels: Integers) -> _Groups:
     return found._replace(labels=np.arange(len(found.counts)))
 
 
-def _assign(rows: Floats, labels: Integers, between: Floats) -> Integers:
+def _assign(rows: Floats, labels: Integers, variances: Floats) -> Integers:
     """Move each sample to the group of the largest positive ratio; its own group is scored without it."""
     if labels.max() < 0:
         return labels
     groups, found = _means(rows, labels), np.full(len(rows), -1)
     for start in range(0, len(rows), _CHUNK):
         part = slice(start, start + _CHUNK)
-        ratios = log_ratios(rows[part], groups.means, groups.counts, between)
+        ratios = log_ratios(rows[part], groups.means, groups.counts, variances)
         inside = np.flatnonzero(labels[part] >= 0)
         own = labels[part][inside]
-        ratios[inside, own] = own_ratios(rows[part][inside], groups.means[own], groups.counts[own], between)
+        ratios[inside, own] = own_ratios(rows[part][inside], groups.means[own], groups.counts[own], variances)
         best = ratios.argmax(axis=1)
         found[part] = np.where(ratios[np.arange(len(best)), best] > 0, best, -1)
     return found
 
 
-def own_ratios(rows: Floats, means: Floats, counts: Floats, between: Floats) -> Floats:
+def own_ratios(rows: Floats, means: Floats, counts: Floats, variances: Floats) -> Floats:
     """Log-likelihood ratio of samples for their own group without them, (n_samples,); at least two in each group."""
     rest = counts - 1
     means = (counts[:, np.newaxis] * means - rows) / rest[:, np.newaxis]
     numbers, one = effective(rest), effective(np.ones(len(rows)))
     sums, added = means * numbers[:, np.newaxis], rows * one[:, np.newaxis]
-    both = evidence(sums + added, numbers + one, between)
-    return np.asarray(both - evidence(sums, numbers, between) - evidence(added, one, between))
+    both = evidence(sums + added, numbers + one, variances)
+    return np.asarray(both - evidence(sums, numbers, variances) - evidence(added, one, variances))
 
 
-def _agglomerate(groups: _Groups, between: Floats) -> _Groups:
+def _agglomerate(groups: _Groups, variances: Floats) -> _Groups:
     """Merge groups while the ratio is positive; many in halves first, so that memory does not grow with them."""
     n_groups = len(groups.counts)
     if n_groups <= MOST_COMPARED:
-        return groups.merged(_merge(groups.means, groups.counts, between))
+        return groups.merged(_merge(groups.means, groups.counts, variances))
     widest = int(np.ptp(groups.means, axis=0).argmax())
     upper = np.empty(n_groups, dtype=bool)
     upper[np.argsort(groups.means[:, widest], kind="stable")] = np.arange(n_groups) >= n_groups // 2
@@ -125,26 +125,28 @@ def _agglomerate(groups: _Groups, between: Floats) -> _Groups:
     n_found = 0
     for half in (~upper, upper):
         numbers = np.arange(int(half.sum()))
-        labels[half] = n_found + _agglomerate(_Groups(groups.means[half], groups.counts[half], numbers), between).labels
+        labels[half] = (
+            n_found + _agglomerate(_Groups(groups.means[half], groups.counts[half], numbers), variances).labels
+        )
         n_found = int(labels[half].max()) + 1
     found = groups.merged(labels)
     several = np.flatnonzero(found.counts > 1) if n_found > MOST_COMPARED else np.arange(n_found)
     if not 1 < len(several) <= MOST_COMPARED:
         return found
-    joined = _merge(found.means[several], found.counts[several], between)
+    joined = _merge(found.means[several], found.counts[several], variances)
     labels = np.arange(n_found) + len(several)
     labels[several] = joined
     return found.merged(np.unique(labels, return_inverse=True)[1].ravel())
 
 
-def _merge(means: Floats, counts: Floats, between: Floats) -> Integers:
+def _merge(means: Floats, counts: Floats, variances: Floats) -> Integers:
     """Merge the best pair of groups as long as its ratio is positive, (n_groups,) labels from 0."""
     n_groups = len(counts)
     means, counts, parents = means.copy(), counts.copy(), np.arange(n_groups)
     numbers = effective(counts)
     sums = means * numbers[:, np.newaxis]
-    alone = evidence(sums, numbers, between)
-    ratios = _pairwise(sums, numbers, alone, between)
+    alone = evidence(sums, numbers, variances)
+    ratios = _pairwise(sums, numbers, alone, variances)
     partners = ratios.argmax(axis=1)
     best = ratios[np.arange(n_groups), partners]
     alive = np.ones(n_groups, dtype=bool)
@@ -157,12 +159,12 @@ def _merge(means: Floats, counts: Floats, between: Floats) -> Integers:
         ratios[second] = ratios[:, second] = -np.inf
         numbers[first] = effective(counts[[first]])[0]
         sums[first] = means[first] * numbers[first]
-        alone[first] = evidence(sums[[first]], numbers[[first]], between)[0]
+        alone[first] = evidence(sums[[first]], numbers[[first]], variances)[0]
         others = np.flatnonzero(alive)
         others = others[others != first]
         if not len(others):
             break
-        both = evidence(sums[others] + sums[first], numbers[others] + numbers[first], between)
+        both = evidence(sums[others] + sums[first], numbers[others] + numbers[first], variances)
         new = (both - alone[others] - alone[first]).astype(ratios.dtype)
         ratios[first, others] = ratios[others, first] = new
         # Groups whose partner has changed look for one again; for the others only the new group can be better.
@@ -175,7 +177,7 @@ def _merge(means: Floats, counts: Floats, between: Floats) -> Integers:
     return np.unique(parents, return_inverse=True)[1].ravel()
 
 
-def _pairwise(sums: Floats, numbers: Floats, alone: Floats, between: Floats) -> NDArray[np.float32]:
+def _pairwise(sums: Floats, numbers: Floats, alone: Floats, variances: Floats) -> NDArray[np.float32]:
     """Log-likelihood ratios of all pairs, (n_groups, n_groups), −∞ for a group with itself."""
     ratios = np.empty((len(numbers), len(numbers)), dtype=np.float32)
     sizes = np.unique(numbers)
@@ -183,8 +185,8 @@ def _pairwise(sums: Floats, numbers: Floats, alone: Floats, between: Floats) -> 
     for i, of_first in enumerate(members):
         for j in range(i, len(sizes)):
             of_second = members[j]
-            spread = 1 + (sizes[i] + sizes[j]) * between
-            weights = between / spread
+            spread = 1 + (sizes[i] + sizes[j]) * variances
+            weights = variances / spread
             first = 0.5 * np.square(sums[of_first]) @ weights - alone[of_first]
             second = 0.5 * (np.square(sums[of_second]) @ weights - np.log(spread).sum()) - alone[of_second]
             block = (sums[of_first] * weights) @ sums[of_second].T + first[:, np.newaxis] + second

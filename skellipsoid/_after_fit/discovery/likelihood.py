@@ -1,9 +1,10 @@
 r"""The two-covariance model of groups: the likelihood ratio that samples share a class.
 
 A class mean is drawn from N(0, B) and a sample from N(mean, T), in coordinates where T is the identity and B is
-diagonal with entries b. A group of n samples has the mean c. Up to a constant of the samples, its log-likelihood is
+diagonal, with the variances v. A group of n samples has the mean c. Up to a constant of the samples, its
+log-likelihood is
 
-    L(n, c) = ½ Σ [ n² c² b / (1 + n b) − ln(1 + n b) ]        (a sum over the axes)
+    L(n, c) = ½ Σ [ n² c² v / (1 + n v) − ln(1 + n v) ]        (a sum over the axes)
 
 so the log-likelihood ratio of "one class" against "two classes" is L of the union less L of both. Real classes are not
 Gaussian: a class has variants of its own, and many samples of one variant do not say where the others are. So n is
@@ -26,7 +27,7 @@ TRAFFIC_SHARE = 0.5
 #: Weight of a sphere in the covariance of the known class means where the classifier has chosen none.
 SPHERICAL_SHARE = 0.5
 #: Axes with less variance between classes say nothing; of the others the widest are kept.
-SMALLEST_BETWEEN, MOST_AXES = 0.01, 100
+SMALLEST_VARIANCE, MOST_AXES = 0.01, 100
 #: Variances within classes below this share of the largest are 0.
 SMALLEST_WITHIN = 1e-9
 
@@ -41,11 +42,11 @@ class EmbeddedClasses(NamedTuple):
 
 
 class Coordinates(NamedTuple):
-    """Axes along which samples vary with variance 1 within classes, and class means with the variances b."""
+    """Axes along which samples vary with variance 1 within classes, and class means with the variances v."""
 
     origin: Floats  # (n_features,)
     axes: Floats  # (n_features, n_axes)
-    between: Floats  # (n_axes,) b
+    variances: Floats  # (n_axes,) v
 
     def of(self, rows: NDArray[Any]) -> Floats:
         """Coordinates of samples, (n_samples, n_axes)."""
@@ -76,11 +77,11 @@ def fit_coordinates(classifier: Any, rows: NDArray[Any]) -> Coordinates:
     of_known = (1 - share) * of_known + share * np.trace(of_known) / n_axes * np.eye(n_axes)
     of_traffic = found.T @ found / (len(found) - 1) - np.eye(n_axes)
     weight = TRAFFIC_SHARE * len(rows) / (len(rows) + n_axes)
-    between, directions = np.linalg.eigh((1 - weight) * of_known + weight * of_traffic)
-    order = np.argsort(-between, kind="stable")[:MOST_AXES]
-    kept = order[between[order] > SMALLEST_BETWEEN]
+    variances, directions = np.linalg.eigh((1 - weight) * of_known + weight * of_traffic)
+    order = np.argsort(-variances, kind="stable")[:MOST_AXES]
+    kept = order[variances[order] > SMALLEST_VARIANCE]
     origin = (1 - weight) * known_mean + weight * open_mean
-    return Coordinates(origin, white @ directions[:, kept], between[kept])
+    return Coordinates(origin, white @ directions[:, kept], variances[kept])
 
 
 def _whitener(classifier: Any) -> Floats:
@@ -100,13 +101,13 @@ def effective(counts: Floats) -> Floats:
     return np.asarray(counts / (1 + counts / MOST_EVIDENCE))
 
 
-def evidence(sums: Floats, numbers: Floats, between: Floats) -> Floats:
+def evidence(sums: Floats, numbers: Floats, variances: Floats) -> Floats:
     """Log-likelihood L of groups, (n_groups,), from effective numbers, and means times these."""
-    spread = 1 + numbers[:, np.newaxis] * between
-    return np.asarray(0.5 * (np.square(sums) * (between / spread) - np.log(spread)).sum(axis=1))
+    spread = 1 + numbers[:, np.newaxis] * variances
+    return np.asarray(0.5 * (np.square(sums) * (variances / spread) - np.log(spread)).sum(axis=1))
 
 
-def log_ratios(rows: Floats, means: Floats, counts: Floats, between: Floats) -> Floats:
+def log_ratios(rows: Floats, means: Floats, counts: Floats, variances: Floats) -> Floats:
     """Log-likelihood ratio that a sample is of the class of each group.
 
     Parameters
@@ -115,7 +116,7 @@ def log_ratios(rows: Floats, means: Floats, counts: Floats, between: Floats) -> 
         Single samples.
     means : ndarray of shape (n_groups, n_axes)
     counts : ndarray of shape (n_groups,)
-    between : ndarray of shape (n_axes,)
+    variances : ndarray of shape (n_axes,)
 
     Returns
     -------
@@ -123,23 +124,23 @@ def log_ratios(rows: Floats, means: Floats, counts: Floats, between: Floats) -> 
     """
     numbers, one = effective(counts), effective(np.ones(1))[0]
     sums = means * numbers[:, np.newaxis]
-    spread = 1 + (numbers + one)[:, np.newaxis] * between
-    weights = between / spread
+    spread = 1 + (numbers + one)[:, np.newaxis] * variances
+    weights = variances / spread
     own = 0.5 * ((np.square(sums) * weights).sum(axis=1) - np.log(spread).sum(axis=1)) - evidence(
-        sums, numbers, between
+        sums, numbers, variances
     )
-    alone = evidence(rows * one, np.full(len(rows), one), between)
+    alone = evidence(rows * one, np.full(len(rows), one), variances)
     crossed = one * rows @ (sums * weights).T + 0.5 * one**2 * np.square(rows) @ weights.T
     return np.asarray(crossed + own - alone[:, np.newaxis])
 
 
-def mean_ratios(means: Floats, counts: Floats, known: Floats, between: Floats) -> Floats:
+def mean_ratios(means: Floats, counts: Floats, known: Floats, variances: Floats) -> Floats:
     """Log-likelihood ratio that a group is of a known class with many samples, (n_groups, n_classes)."""
     numbers = effective(counts)
     sums, of_known = means * numbers[:, np.newaxis], known * MOST_EVIDENCE
     many = np.full(len(known), MOST_EVIDENCE)
-    alone, other = evidence(sums, numbers, between), evidence(of_known, many, between)
+    alone, other = evidence(sums, numbers, variances), evidence(of_known, many, variances)
     ratios = np.empty((len(means), len(known)))
     for k, mean in enumerate(of_known):
-        ratios[:, k] = evidence(sums + mean, numbers + MOST_EVIDENCE, between) - alone - other[k]
+        ratios[:, k] = evidence(sums + mean, numbers + MOST_EVIDENCE, variances) - alone - other[k]
     return ratios

@@ -130,9 +130,9 @@ def _expected_cost(
     of_open, of_known = share * cost_open, (1 - share) * cost_reject
     costs = of_open * accepted + of_known * rejected
     best, variance = costs.argmin(), 0.0
-    for unit, part, n in ((of_open, accepted[best], len(held.opened)), (of_known, rejected[best], len(held.known))):
+    for cost, part, n in ((of_open, accepted[best], len(held.opened)), (of_known, rejected[best], len(held.known))):
         rate = (n * part + 1) / (n + 2)  # no rate is known to be 0
-        variance += unit**2 * rate * (1 - rate) / n
+        variance += cost**2 * rate * (1 - rate) / n
     return np.asarray(costs), float(variance**0.5)
 
 

@@ -1,4 +1,4 @@
-"""Scores of held-out samples as p-values: the scale on which traffic is compared with them."""
+"""Scores of held-out samples as p-values, by which traffic is compared with them."""
 
 from typing import Any, NamedTuple
 

@@ -142,8 +142,8 @@ def _class_probabilities(held: HeldOutScores, scores: Floats, assigned: NDArray[
         scores,
     )
     of_assigned = 1 / (1 + np.exp(-np.clip(log_odds, -500, 500)))
-    unit = max(float(held.known.std()), 1e-12)
-    others = columns / unit
+    deviation = max(float(held.known.std()), 1e-12)
+    others = columns / deviation
     others[rows, assigned] = -np.inf
     probabilities = softmax(others, axis=1) * (1 - of_assigned)[:, np.newaxis]
     probabilities[rows, assigned] = of_assigned
@@ -152,7 +152,7 @@ def _class_probabilities(held: HeldOutScores, scores: Floats, assigned: NDArray[
 
 def _log_odds(scores: Floats, positive: NDArray[np.bool_], weights: Floats, new: Floats) -> Floats:
     """Log-odds of ``new`` scores by a logistic regression, (n_new,)."""
-    mean, unit = scores.mean(), max(float(scores.std()), 1e-12)
+    mean, deviation = scores.mean(), max(float(scores.std()), 1e-12)
     model = LogisticRegression(C=10.0, max_iter=1000)
-    model.fit((scores - mean)[:, np.newaxis] / unit, positive, sample_weight=weights * len(scores) / weights.sum())
-    return np.asarray(model.decision_function((new - mean)[:, np.newaxis] / unit))
+    model.fit((scores - mean)[:, np.newaxis] / deviation, positive, sample_weight=weights * len(scores) / weights.sum())
+    return np.asarray(model.decision_function((new - mean)[:, np.newaxis] / deviation))

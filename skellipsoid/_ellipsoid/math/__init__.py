@@ -1,7 +1,7 @@
 """The fit in closed form, in torch and NumPy, without scikit-learn.
 
 In the order of the data: ``geometry`` (centroids, distances), ``left_out`` (a class without a set of its samples),
-``shared_shapes`` (covariances that all classes share), ``covariance`` (the ellipsoids of all classes), ``mixtures``
+``frames`` (covariances that all classes share), ``covariance`` (the ellipsoids of all classes), ``mixtures``
 (synthetic classes), ``held_out`` (the table of held-out samples, and the radius scale), ``class_sizes`` (radii by class
 size), ``boundaries`` (the fitted boundaries); ``closed_form`` runs them. ``tiles`` multiplies by the axes of all
 classes at once. ``settings`` holds the parameters, those of the paper's training too.
@@ -12,11 +12,13 @@ Words, each with one meaning here; docs/contributing.rst has the letters:
 - *set*: what is left out when a sample is scored, its group and its unit; *block*: what no fold divides, groups joined
   by the units that lie in several of them.
 - *left out*: not used when a certain sample is scored; *held out*: scored without itself. A class may be held out, too.
+  Outliers and other rows that are never used are *dropped*.
 - *touched*: a class with samples in the set; *degenerate*: a class without spread.
 - *background*: B and μ, from which the means of unknown classes are assumed to be drawn.
 - *frame*: the samples in coordinates where T is the identity, and what is computed in them.
-- *shrinkage*: the weights a, b and ρ, in code ``spherical``, ``between`` and ``shared``.
-- *shared shape*: Q, the same for all classes; *scale*: the radius scale s; *growth*: the factor of a class's radius by
-  its size.
+- *shrinkage*: the shares a, b and ρ, in code ``spherical``, ``between`` and ``shared``; the attribute ``shrinkage_`` is
+  ρ alone.
+- *shared shape*: Q, the same for all classes; *growth*: the factor of a class's radius by its size.
+- *scale*: the radius scale s; outside of this folder ``scale_``, the divisor of the features.
 - X are the features of a user, and P is how many samples the paper mixes.
 """

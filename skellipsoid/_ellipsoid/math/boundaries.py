@@ -90,8 +90,8 @@ class Scorer(NamedTuple):
         return numbers * self.centres.element_size()
 
 
-class ShapeWeights(NamedTuple):
-    """Shrinkage of the shapes."""
+class Shrinkage(NamedTuple):
+    """The shares a, b and ρ of the shapes."""
 
     spherical: float  # a, share of a sphere in T
     between: float | None  # b, share of T in B; None without a background
@@ -99,9 +99,9 @@ class ShapeWeights(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """What a fit chooses by left-out samples; with it given, boundaries follow from the samples alone."""
+    """What a fit chooses by held-out samples; with it given, boundaries follow from the samples alone."""
 
-    weights: ShapeWeights
+    shrinkage: Shrinkage
     scale: float  # radius of a class of very many samples, in the metric Σ_k⁻¹
     error: float  # e: the radius of n samples is √(1 + e / n) times as large
 
@@ -109,7 +109,7 @@ class Chosen(NamedTuple):
 class Moments(NamedTuple):
     """Statistics that the closed form is computed from: shrinkage, class counts, scatters, covariances."""
 
-    weights: ShapeWeights
+    shrinkage: Shrinkage
     counts: Tensor  # (n_classes,) weight of each class's samples
     freedoms: Tensor  # (n_classes,) degrees of freedom of its scatter
     scatters: Tensor  # (n_axes of all classes together,) eigenvalues of the scatters along the classes' axes

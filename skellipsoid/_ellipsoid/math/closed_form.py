@@ -1,4 +1,4 @@
-"""The default boundaries: shapes from covariances; their weights and the radius scale from leave-one-out validation.
+"""The default boundaries: shapes from covariances; their shrinkage and the radius scale from leave-one-out validation.
 
 Nothing is trained iteratively. Every known sample is scored by boundaries without its set (itself, its duplicates, its
 group). Synthetic open samples are the same samples, scored by the nearest other class, and samples of synthetic
@@ -17,8 +17,9 @@ from torch import Tensor
 from ..._samples.samples import Floats, Integers, Samples
 from ..._torch.distances import euclidean
 from . import class_sizes
-from .boundaries import Boundaries, Chosen, Metric, Shapes, ShapeWeights
-from .covariance import LeftOutSamples, LeftOutShapes, has_background
+from .boundaries import Boundaries, Chosen, Metric, Shapes, Shrinkage
+from .covariance import HeldOutSamples, LeftOutShapes, has_background
+from .frames import Frame, choose_frame, label_distances, principal_frame, rotated
 from .geometry import Factors, Spheres, class_spheres
 from .held_out import (
     BOUNDARY_TOLERANCE,
@@ -33,7 +34,6 @@ from .held_out import (
 )
 from .mixtures import draw_synthetic_classes, n_synthetic
 from .settings import BoundarySettings
-from .shared_shapes import Frame, label_distances, principal_frame, rotated, shared_frame
 
 #: Candidates of ρ, the share of the shared shape in that of a class. With 0.99 and 0.999 besides, F1 changes by +0.1 to
 #: −0.4 (benchmarks/TRIED.md, *Before*).
@@ -89,24 +89,24 @@ def fit_closed_form(
     scored = torch.nonzero(~spheres.degenerate[samples.classes]).flatten()
     frame = principal_frame(samples, spheres.degenerate)
     if given:
-        weights, error = given.weights, given.error
-        frame = rotated(frame, weights.spherical)
+        shrinkage, error = given.shrinkage, given.error
+        frame = rotated(frame, shrinkage.spherical)
         if not has_background(frame):
-            weights = weights._replace(between=None)
+            shrinkage = shrinkage._replace(between=None)
         validator = _Validator(frame, real_open, error)
     else:
         subset = _validation_subset(samples, scored, rng)
-        frame = shared_frame(frame, subset)
+        frame = choose_frame(frame, subset)
         validator = _Validator(frame, real_open)
-        weights = ShapeWeights(frame.spherical, *_choose_shares(validator, validator.known(subset)))
-    shapes = LeftOutShapes(frame, weights.between)
+        shrinkage = Shrinkage(frame.spherical, *_choose_shares(validator, validator.known(subset)))
+    shapes = LeftOutShapes(frame, shrinkage.between)
     parts = validator.known(scored)
     if not given and (synthetic := validator.synthetic(parts[-1].sources, settings.alpha, rng)):
         parts.append(synthetic)
-    held_out = validator.validate(shapes, parts, [weights.shared])[0]
+    held_out = validator.validate(shapes, parts, [shrinkage.shared])[0]
     distance, error = _mean_distance(held_out), held_out.mean_error
     if fresh is not None and len(fresh):
-        held_out = validator.with_fresh(held_out, fresh, shapes, weights.shared)
+        held_out = validator.with_fresh(held_out, fresh, shapes, shrinkage.shared)
     typical_growth = validator.typical_growth(error)
     scale = given.scale * typical_growth if given else _choose_scale(held_out, settings.beta)
     # Distances are multiples of the paper's mean radius.
@@ -116,11 +116,11 @@ def fit_closed_form(
         origin=frame.origin,
         centroids=frame.means @ frame.back,
         centres=shapes.centres @ frame.back,
-        shapes=shapes.shapes(weights.shared, (radius / distance) ** 2, radii),
+        shapes=shapes.shapes(shrinkage.shared, (radius / distance) ** 2, radii),
         degenerate=spheres.degenerate,
         held_out=held_out.kept(scale),
-        moments=shapes.moments(weights),
-        chosen=Chosen(weights, scale / typical_growth, error),
+        moments=shapes.moments(shrinkage),
+        chosen=Chosen(shrinkage, scale / typical_growth, error),
     )
 
 
@@ -180,7 +180,7 @@ class _Validator:
         self.sizes = torch.where(frame.degenerate, self.typical_size, frame.sets.freedoms + 1)
         self.real_open = real_open.double() - frame.origin
 
-    def known(self, rows: Tensor) -> list[LeftOutSamples]:
+    def known(self, rows: Tensor) -> list[HeldOutSamples]:
         """Assign known samples to the nearest class and, a few of each set, to the nearest other class.
 
         Both are without the sample's set, the other class also without the sample's class; with a single class there is
@@ -201,10 +201,10 @@ class _Validator:
         kept = torch.cat(used)
         sources, (known, *others) = rows[kept], torch.cat(nearest, dim=1)[:, kept]
         few = torch.from_numpy(_few_of_sets(self.samples.sets[sources.cpu().numpy()])).to(kept.device)
-        of_other = [LeftOutSamples(OF_OTHER_CLASS, sources[few], other[few]) for other in others]
-        return [LeftOutSamples(KNOWN, sources, known), *of_other]
+        of_other = [HeldOutSamples(OF_OTHER_CLASS, sources[few], other[few]) for other in others]
+        return [HeldOutSamples(KNOWN, sources, known), *of_other]
 
-    def synthetic(self, rows: Tensor, alpha: float, rng: np.random.Generator) -> LeftOutSamples | None:
+    def synthetic(self, rows: Tensor, alpha: float, rng: np.random.Generator) -> HeldOutSamples | None:
         """Draw samples of synthetic classes, with the deviations of known ``rows`` from their class mean.
 
         The deviation of one of n samples is divided by √(1 − 1 / n): a mean that it is a part of lies nearer to it.
@@ -222,10 +222,10 @@ class _Validator:
         deviations = self.frame.offsets[sources].double() * enlarged
         positions = drawn.means.of(self.frame.means) + deviations
         assigned = euclidean(positions, self.frame.means).argmin(1)
-        return LeftOutSamples(SYNTHETIC, sources, assigned, positions)
+        return HeldOutSamples(SYNTHETIC, sources, assigned, positions)
 
     def validate(
-        self, shapes: LeftOutShapes, samples: Sequence[LeftOutSamples], shares: Sequence[float]
+        self, shapes: LeftOutShapes, samples: Sequence[HeldOutSamples], shares: Sequence[float]
     ) -> list[HeldOut]:
         """Give the distances of all validation samples, known ones first, for each share ρ."""
         distances, tables, sizes = [], [], []
@@ -249,7 +249,7 @@ class _Validator:
         return validations
 
     def with_fresh(self, held_out: HeldOut, fresh: Samples, shapes: LeftOutShapes, share: float) -> HeldOut:
-        """Scale the distances of left-out samples to those of validation samples, and append the latter."""
+        """Scale the distances of held-out samples to those of validation samples, and append the latter."""
         scored = self._new(fresh.rows.double() - self.frame.origin, shapes, share, held_out.mean_error)
         sets = fresh.sets + 1 + int(held_out.sets.max(initial=-1))
         found = HeldOut.of(held_out.n_classes, KNOWN, *scored, fresh.classes, fresh.counted_weights, sets)
@@ -260,7 +260,7 @@ class _Validator:
         assigned, margins = shapes.shapes(share, 1.0, self.growths(error)).scorer().assigned(rows)
         return 1 - margins, assigned
 
-    def _held_out(self, part: LeftOutSamples, distances: Tensor) -> HeldOut:
+    def _held_out(self, part: HeldOutSamples, distances: Tensor) -> HeldOut:
         """Give rows of the table; samples of synthetic classes have no class, and all weigh the same."""
         scored = len(self.frame.means), part.kind, distances, part.assigned
         if part.kind == SYNTHETIC:
@@ -276,7 +276,7 @@ class _Validator:
         """Give the growth of a class of typical size, where that of a class of very many samples is 1."""
         return float((1 + error / self.typical_size) ** 0.5)
 
-    def _sizes(self, part: LeftOutSamples) -> Tensor:
+    def _sizes(self, part: HeldOutSamples) -> Tensor:
         """Effective number of samples of the class that scores each sample; of its own class without its set."""
         sizes = self.sizes[part.assigned]
         if part.kind == SYNTHETIC:
@@ -292,7 +292,7 @@ class _Validator:
         return class_sizes.mean_error(*(column[known.assigned == known.classes] for column in columns))
 
 
-def _choose_shares(validator: _Validator, known: Sequence[LeftOutSamples]) -> tuple[float | None, float]:
+def _choose_shares(validator: _Validator, known: Sequence[HeldOutSamples]) -> tuple[float | None, float]:
     """Average all candidates of b and ρ, weighted by exp(F1 / standard error) at their best radius scale.
 
     Samples of synthetic classes are not used here: they deviate from their class as known samples do, and say nothing

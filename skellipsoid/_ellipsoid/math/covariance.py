@@ -17,10 +17,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from ..._torch.devices import eigh_of_many
-from .boundaries import Metric, Moments, Shapes, ShapeWeights
+from .boundaries import Metric, Moments, Shapes, Shrinkage
+from .frames import Frame, identity
 from .geometry import Factors
 from .left_out import Chunk, LeftOut, most_numbers
-from .shared_shapes import Frame, identity
 from .tiles import Tiles
 
 #: Smallest number of classes with a background. With 3, F1 is the same; with 6 it falls by 1.5 on text, since one case
@@ -146,7 +146,7 @@ def _factors(classes: list[ClassAxes], freedoms: Tensor, shared: float) -> Facto
     return Factors(axes, weights, starts, torch.where(freedoms > 0, 1 / shared, 1 / typical))
 
 
-class LeftOutSamples(NamedTuple):
+class HeldOutSamples(NamedTuple):
     """Samples of one kind, each scored by one class that is estimated without the set of a known sample."""
 
     kind: int  # see ``held_out``
@@ -154,10 +154,10 @@ class LeftOutSamples(NamedTuple):
     assigned: Tensor  # (n_rows,) class that scores
     rows: Tensor | None = None  # (n_rows, n_axes); the known samples themselves without it
 
-    def at(self, places: Tensor) -> "LeftOutSamples":
+    def at(self, places: Tensor) -> "HeldOutSamples":
         """Select samples."""
         rows = None if self.rows is None else self.rows[places]
-        return LeftOutSamples(self.kind, self.sources[places], self.assigned[places], rows)
+        return HeldOutSamples(self.kind, self.sources[places], self.assigned[places], rows)
 
 
 class _Changes(NamedTuple):
@@ -240,7 +240,7 @@ class LeftOutShapes:
     between : float or None
         b, ``None`` without a background.
     without_class : bool, default=False
-        Whether the whole class of a left-out sample is left out of the background.
+        Whether the whole class of a sample is held out of the background.
     """
 
     def __init__(self, frame: Frame, between: float | None, *, without_class: bool = False) -> None:
@@ -250,11 +250,11 @@ class LeftOutShapes:
         self.centres = frame.means * (1 + self.background.inverse)
         self.class_axes = principal_axes(frame, self.stretches)
 
-    def distances(self, samples: LeftOutSamples, shares: Sequence[float]) -> Tensor:
+    def distances(self, samples: HeldOutSamples, shares: Sequence[float]) -> Tensor:
         """‖A_k (z − m_k)‖ for each share ρ, (n_shares, n_rows)."""
         return self._scores(samples, shares)[0].clamp_min(0).sqrt()
 
-    def log_likelihoods(self, samples: LeftOutSamples, shares: Sequence[float], weights: Tensor) -> Tensor:
+    def log_likelihoods(self, samples: HeldOutSamples, shares: Sequence[float], weights: Tensor) -> Tensor:
         """Weighted Gaussian log likelihood of samples for each share ρ, but for a constant, (n_shares,)."""
         squares, log_volumes = self._scores(samples, shares, with_volumes=True)
         return -0.5 * ((squares + log_volumes) @ weights)
@@ -268,11 +268,11 @@ class LeftOutShapes:
             found = replace(found, axes=functional.pad(found.axes, (0, 1)))
         return Shapes(metric, centres, found.scaled(factor), radii)
 
-    def moments(self, weights: ShapeWeights) -> Moments:
+    def moments(self, shrinkage: Shrinkage) -> Moments:
         """Give the statistics that the shapes are computed from."""
         frame = self.frame
         return Moments(
-            weights,
+            shrinkage,
             frame.sets.weights.totals,
             frame.sets.freedoms,
             _without_padding(self.class_axes)[1],
@@ -293,7 +293,7 @@ class LeftOutShapes:
         return Metric(axes, torch.linalg.inv(axes.T @ axes), off_span, functional.pad(labels, (0, 1)), constants)
 
     def _scores(
-        self, samples: LeftOutSamples, shares: Sequence[float], *, with_volumes: bool = False
+        self, samples: HeldOutSamples, shares: Sequence[float], *, with_volumes: bool = False
     ) -> tuple[Tensor, Tensor]:
         """Squared distances and, if wanted, logarithms of the determinants of Σ_k, (n_shares, n_rows) each."""
         found = self.stretches.new_empty(2, len(shares), len(samples.sources))
@@ -304,7 +304,7 @@ class LeftOutShapes:
         return found[0], found[1]
 
     def _scores_of(
-        self, own: ClassAxes, samples: LeftOutSamples, shares: Sequence[float], typical: Tensor, *, with_volumes: bool
+        self, own: ClassAxes, samples: HeldOutSamples, shares: Sequence[float], typical: Tensor, *, with_volumes: bool
     ) -> Tensor:
         """Both of samples that classes of about equal size score, (2, n_shares, n_rows)."""
         frame, n_rows = self.frame, len(samples.sources)
@@ -320,7 +320,7 @@ class LeftOutShapes:
                 found[1][:, chunk.positions] = volumes.unsqueeze(2).expand_as(squares)
         return found[:, :, :n_rows]
 
-    def _pairs(self, samples: LeftOutSamples, chunk: Chunk, changes: _Changes) -> _Pairs:
+    def _pairs(self, samples: HeldOutSamples, chunk: Chunk, changes: _Changes) -> _Pairs:
         """Class means, scatters and centres without the sets."""
         frame, labels, numbers, left_out = self.frame, chunk.labels, chunk.numbers, changes.left_out
         is_touched = chunk.sets.touched[numbers] == labels.unsqueeze(1)  # (n_pairs, n_touched)

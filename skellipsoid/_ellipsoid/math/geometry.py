@@ -15,7 +15,7 @@ from ..._torch.devices import row_chunks
 from .tiles import PaddedAxes
 
 #: Memory of the offsets of samples to some classes, for which a CPU computes norms at once: they stay in its cache.
-BLOCK_BYTES = 2**18
+CACHE_BYTES = 2**18
 #: Rounding: a class whose mean radius is below this (features have unit scale) has no spread.
 DEGENERATE_RADIUS = 1e-6
 
@@ -150,7 +150,7 @@ class PaddedFactors(NamedTuple):
         """‖A_k (z − c_k)‖₂ of every sample for every class, (n_samples, n_classes)."""
         at_once, found = len(centroids), []
         if features.device.type == "cpu" and not torch.compiler.is_compiling():  # an exported graph has any batch size
-            at_once = max(1, BLOCK_BYTES // max(1, features.numel() * features.element_size()))
+            at_once = max(1, CACHE_BYTES // max(1, features.numel() * features.element_size()))
         for bucket, members in zip(self.axes.buckets, self.axes.members, strict=True):
             for first in range(0, len(members), at_once):
                 some = slice(first, first + at_once)

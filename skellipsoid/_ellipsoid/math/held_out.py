@@ -154,18 +154,18 @@ class HeldOut:
 _COLUMNS = [column.name for column in fields(HeldOut) if column.name not in ("n_classes", "mean_error")]
 
 
-def _stretch(left_out: HeldOut, fresh: HeldOut) -> float:
-    """Ratio of the distances of fresh known samples to those of left-out ones, shrunk towards 1 if there are few.
+def _stretch(known: HeldOut, fresh: HeldOut) -> float:
+    """Ratio of the distances of fresh known samples to those of held-out ones, shrunk towards 1 if there are few.
 
     The geometric mean, over the classes in the proportions of the fresh samples.
     """
     counts = np.bincount(fresh.classes, fresh.weights, minlength=fresh.n_classes)
-    totals = np.bincount(left_out.classes, left_out.weights, minlength=fresh.n_classes)
-    weights = left_out.weights * (counts / np.maximum(totals, TINY))[left_out.classes]
+    totals = np.bincount(known.classes, known.weights, minlength=fresh.n_classes)
+    weights = known.weights * (counts / np.maximum(totals, TINY))[known.classes]
     told = totals[fresh.classes] > 0
     if not told.any():
         return 1.0
-    apart = np.average(_logs(fresh)[told], weights=fresh.weights[told]) - np.average(_logs(left_out), weights=weights)
+    apart = np.average(_logs(fresh)[told], weights=fresh.weights[told]) - np.average(_logs(known), weights=weights)
     return float(np.exp(apart * fresh_share(effective_number(fresh.weights[told], fresh.sets[told]))))
 
 
@@ -271,12 +271,12 @@ def loss_scale(held_out: HeldOut, beta: float) -> float:
     known, open_samples = held_out.known, held_out.open[-1]
     mean_distance = np.average(known.distances, weights=known.weights)
     deviation = float(np.average((known.distances - mean_distance) ** 2, weights=known.weights) ** 0.5)
-    unit = max(deviation, TINY * mean_distance)
-    radii = torch.from_numpy(scales / unit).unsqueeze(1)
+    deviation = max(deviation, TINY * mean_distance)
+    radii = torch.from_numpy(scales / deviation).unsqueeze(1)
 
     def mean(loss: Callable[..., Tensor], samples: HeldOut) -> Tensor:
         weights = torch.from_numpy(samples.weights / samples.weights.sum())
-        return loss(torch.from_numpy(samples.distances / unit), radii) @ weights
+        return loss(torch.from_numpy(samples.distances / deviation), radii) @ weights
 
     losses = mean(expansion_loss, known)
     losses += mean(lambda norms, radii: contraction_loss(norms, radii, beta), open_samples)

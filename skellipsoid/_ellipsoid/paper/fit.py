@@ -142,7 +142,7 @@ class PaperValidator:
     real_open : Tensor of shape (n_open, n_features)
     centroids : Tensor of shape (n_classes, n_features)
     degenerate : Tensor of shape (n_classes,)
-        Classes without spread, Boolean. Their samples are left out of the validation.
+        Classes without spread, Boolean. Their samples are not used.
     """
 
     def __init__(self, samples: Samples, real_open: Tensor, centroids: Tensor, degenerate: Tensor) -> None:

@@ -22,7 +22,7 @@ from .tiles import of_like_size
 #: 0.1 to 0.9 (benchmarks/TRIED.md, *Weights*). With every other one F1 falls by up to 1.1, with 0.03 besides by 1.2 on
 #: logs (benchmarks/results/constants.rst).
 SPHERICAL_SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
-#: Temperatures of the cross-entropy. Each candidate of a takes its best one. So the metric is compared, not its scale.
+#: Temperatures of the cross-entropy. Each candidate of a takes its best one. So the metric is compared, not its size.
 #: With the temperature 1 alone, F1 is +0.2 frozen, −0.3 and −0.5 with a trained head (TRIED.md, *Weights*).
 TEMPERATURES = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 #: Rounding: axes with less than this share of the largest scatter of all samples are none. It is smaller than that of a
@@ -68,7 +68,7 @@ class Frame:
 
     @property
     def pooled(self) -> float:
-        """κ, the contribution of a unit of scatter to T: (1 − a) / ν."""
+        """κ, the contribution of scatter to T: (1 − a) / ν."""
         return (1 - self.spherical) / self.freedom
 
     def rows(self, numbers: Tensor) -> Tensor:
@@ -197,7 +197,7 @@ def _span(rows: Tensor, origin: Tensor, varies: Tensor) -> Tensor:
     return axes
 
 
-def shared_frame(frame: Frame, validation: Tensor) -> Frame:
+def choose_frame(frame: Frame, validation: Tensor) -> Frame:
     """Choose a, and rotate the frame.
 
     The criterion is the cross-entropy of the classes of the ``validation`` samples, whose sets are left out, under
@@ -214,7 +214,7 @@ def shared_frame(frame: Frame, validation: Tensor) -> Frame:
 
 
 def rotated(frame: Frame, spherical: float) -> Frame:
-    """Scale and rotate a frame along the axes of W to coordinates where T is the identity and B diagonal."""
+    """Stretch and rotate a frame along the axes of W to coordinates where T is the identity and B diagonal."""
     frame = frame.onto(frame.stretches(spherical), spherical)
     _, values, rotation = torch.linalg.svd(frame.means, full_matrices=True)
     variances = torch.zeros_like(frame.within)
