@@ -136,10 +136,9 @@ def group_parameters(app, what, name, obj, options, lines):
         entry.append(line)
     often = [key for key in OFTEN_CHANGED[name] if key in entries]
     others = [key for key in entries if key not in often]
-    heading = ["Other Parameters", "-" * len("Other Parameters")]
-    lines[first:end] = (
-        [line for key in often for line in entries[key]] + heading + [line for key in others for line in entries[key]]
-    )
+    heading = ["", "Other Parameters", "-" * len("Other Parameters")]
+    often, others = ([line for key in keys for line in entries[key]] for keys in (often, others))
+    lines[first:end] = [*often, *heading, *others, ""]
 
 
 def link_others(app, env, node, content):

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -139,6 +140,7 @@ def _count_classes(before: NDArray[Any], after: NDArray[Any]) -> Bunch:
     return Bunch(**found)
 
 
+@dataclass(eq=False, repr=False)
 class Comparison:
     """Answers that differ between two models. :func:`skellipsoid.compare` makes it.
 
@@ -165,21 +167,12 @@ class Comparison:
     skellipsoid.plotting.ComparisonDisplay : Draws it.
     """
 
-    def __init__(
-        self,
-        n_samples: int,
-        changed: Bunch,
-        pairs: Bunch,
-        classes: Bunch,
-        repeat_shares: list[float],
-        open_label: Any,
-    ) -> None:
-        self.n_samples = n_samples
-        self.changed = changed
-        self.pairs = pairs
-        self.classes = classes
-        self.repeat_shares = repeat_shares
-        self.open_label = open_label
+    n_samples: int
+    changed: Bunch
+    pairs: Bunch
+    classes: Bunch
+    repeat_shares: list[float]
+    open_label: Any
 
     @property
     def n_changed(self) -> int:

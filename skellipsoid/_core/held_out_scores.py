@@ -55,22 +55,15 @@ class KeepsHeldOut:
             weight=codes["weights"],
         )
 
-    def _keep_held_out(
-        self,
-        scores: NDArray[np.float64],
-        nearest: NDArray[np.int64],
-        classes: NDArray[np.int64],
-        weights: NDArray[np.float64],
-        is_open: NDArray[np.bool_],
-        is_synthetic: NDArray[np.bool_],
-    ) -> None:
+    def _keep_held_out(self, table: Any, scores: NDArray[np.float64]) -> None:
+        """Keep the rows of a table of held-out samples, and their scores."""
         self._held_out = {
             "scores": scores,
-            "nearest": nearest.astype(np.int32),
-            "classes": classes.astype(np.int32),
-            "weights": weights,
-            "is_open": is_open,
-            "is_synthetic": is_synthetic,
+            "nearest": table.assigned.astype(np.int32),
+            "classes": table.classes.astype(np.int32),
+            "weights": table.weights,
+            "is_open": table.is_open,
+            "is_synthetic": table.is_synthetic,
         }
 
 

@@ -44,16 +44,14 @@ class Rule:
             fits = len(value.shape) == len(wanted) and all(
                 isinstance(side, str) or side == found for side, found in zip(wanted, value.shape, strict=True)
             )
-            if not fits:
-                msg = f"{name} has the shape {value.shape}, but must have ({', '.join(map(str, wanted))})"
-                raise ValueError(msg)
+            refuse(not fits, f"{name} has the shape {value.shape}, but must have ({', '.join(map(str, wanted))})")
             sizes.update({side: n for side, n in zip(wanted, value.shape, strict=True) if isinstance(side, str)})
-        if self.below is not None and ((value < 0) | (value >= sizes[self.below])).any():
-            msg = f"{name} holds numbers below 0 or above {sizes[self.below] - 1}"
-            raise ValueError(msg)
-        if self.rises_to in sizes and not rises(value, sizes[self.rises_to]):
-            msg = f"{name} must rise from 0 to {sizes[self.rises_to]}"
-            raise ValueError(msg)
+        if self.below is not None:
+            end = sizes[self.below]
+            refuse(((value < 0) | (value >= end)).any(), f"{name} holds numbers below 0 or above {end - 1}")
+        if self.rises_to in sizes:
+            end = sizes[self.rises_to]
+            refuse(not rises(value, end), f"{name} must rise from 0 to {end}")
 
 
 def is_array(kinds: str) -> Callable[[Any], bool]:
@@ -151,12 +149,11 @@ def check_held_out(classifier: Any, sizes: Sizes) -> None:
     if held_out is None:
         return
     for name, most in (("nearest", sizes["n_classes"] - 1), ("classes", sizes["n_classes"])):
-        if ((held_out[name] < 0) | (held_out[name] > most)).any():
-            msg = f"{name} of _held_out holds numbers of no class"
-            raise ValueError(msg)
-    if np.isnan(held_out["scores"]).any() or not (np.isfinite(held_out["weights"]) & (held_out["weights"] > 0)).all():
-        msg = "_held_out holds a score that is no number, or a weight that is not positive"
-        raise ValueError(msg)
+        is_wrong = (held_out[name] < 0) | (held_out[name] > most)
+        refuse(is_wrong.any(), f"{name} of _held_out holds numbers of no class")
+    scores, weights = held_out["scores"], held_out["weights"]
+    is_wrong = np.isnan(scores) | ~np.isfinite(weights) | (weights <= 0)
+    refuse(is_wrong.any(), "_held_out holds a score that is no number, or a weight that is not positive")
 
 
 def floats(*shape: str | int, least: float = -np.inf, above: float = -np.inf) -> Rule:
@@ -228,9 +225,8 @@ TRAINED = {"n_iter_": N_ITER, "loss_curve_": NUMBERS}
 
 def check_open_label(classifier: Any) -> None:
     """Raise an error if the open label is not of the kind of the classes."""
-    if isinstance(classifier.open_label_, str) != isinstance(classifier.classes_.tolist()[0], str):
-        msg = f"open_label_ is {classifier.open_label_!r}, but must be of the kind of classes_"
-        raise ValueError(msg)
+    is_wrong = isinstance(classifier.open_label_, str) != isinstance(classifier.classes_.tolist()[0], str)
+    refuse(is_wrong, f"open_label_ is {classifier.open_label_!r}, but must be of the kind of classes_")
 
 
 def require(estimator: Any, *names: str) -> None:

@@ -23,141 +23,79 @@ from .stored_shapes import forget_tensors
 class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses, FitsKeptSamples):
     """Open-set classifier with one ellipsoid around each known class.
 
-    The region of each known class k is one ellipsoid { z : ‖A_k (z − m_k)‖₂ ≤ Δ_k } with the matrix A_k, the centre
-    m_k and the radius Δ_k. A sample is assigned to the class with the nearest mean. It is open if it lies outside the
-    ellipsoid of this class. No threshold is tuned by hand.
-
-    By default the ellipsoids are computed in closed form, from covariances, and their size is chosen with samples and
-    classes that are left out. ``trainer=EliDecide()`` is the method of the paper [1]_: it trains the matrices by
-    gradient descent.
-
-    Read more in the :ref:`User Guide <method>`.
+    A sample is assigned to the class with the nearest mean. It is open if it lies outside the ellipsoid of this class,
+    { z : ‖A_k (z − m_k)‖₂ ≤ Δ_k }. By default the ellipsoids are computed in closed form, from covariances, and their
+    size is chosen with samples and classes that are held out. ``trainer=EliDecide()`` is the method of the paper [1]_,
+    which trains the matrices by gradient descent. Read more in the :ref:`User Guide <method>`.
 
     Parameters
     ----------
     alpha : float, default=0.6
-        α, concentration of the Dirichlet distribution of mixture weights (eq. 14 of the paper). Below 1, mixtures of
-        samples lie close to one class; with large values half-way between classes. The closed form mixes class means,
-        the means of synthetic classes that help to choose the size. EliDecide mixes samples, the pseudo-open samples.
-
+        α of the mixtures (eq. 14): below 1 they lie close to one class, with large values half-way between classes.
     beta : float, default=0.5
-        β, strength of the contraction (eq. 15). A larger value makes the boundaries smaller, so that more known and
-        more open samples are rejected. In the closed form it acts on the size alone, in EliDecide on the shapes; there
-        it acts only with ``negative_loss="contraction"``.
-
+        β, strength of the contraction (eq. 15). A larger value makes the boundaries smaller.
     trainer : EliDecide or None, default=None
-        ``None``: the closed form, without iterative training. An :class:`EliDecide` object: the training of the paper,
-        with the settings of this object. It takes much longer.
-
+        ``None``: the closed form. An :class:`EliDecide` object: the training of the paper, which takes much longer.
     duplicates : {"once", "each", "off"}, default="once"
-        Treatment of exact and near duplicates of a sample within its class, which are frequent in real logs.
-        ``"once"``: duplicates are held out together, and together have the weight of one sample. ``"each"``: they are
-        held out together, and each has its own weight. ``"off"``: duplicates are not searched. Read more in the
-        :ref:`User Guide <repeated>`.
-
+        Exact and near duplicates within a class are held out together. ``"once"``: together they weigh as much as one
+        sample. ``"each"``: each has its own weight. ``"off"``: they are not searched. See :ref:`repeated`.
     outliers : {"drop", "keep"}, default="drop"
-        Whether training samples that lie more than 20 times as far from the middle of their class as its typical sample
-        are left out of the fit, with a warning that names them.
-
+        Whether samples more than 20 times as far from the middle of their class as a typical one are not used.
     keep_samples : bool, default=True
-        Whether the fitted classifier keeps its training samples, in single precision. Classes can then be added,
-        updated, merged and removed without another fit (``add_classes`` and so on). With about 100 samples in a class
-        this doubles the size of the classifier, in memory and saved, and whoever has the model has the features of its
-        training samples. :func:`save` leaves them out if this is ``False`` by then. Read more in the
-        :ref:`User Guide <changing_classes>`.
-
+        Whether training samples are kept, so that :ref:`classes can be added and removed <changing_classes>`.
     open_label : int or str, default=-1
-        The label of open samples, cast to the kind of the classes: −1 for numbers, ``"-1"`` for strings. Samples with
-        this label in ``y`` are real open samples.
-
+        Label of open samples, cast to the kind of the classes. Samples with it in ``y`` are real open samples.
     device : str, default="auto"
-        Device of torch: ``"auto"`` is CUDA if it is available, else the CPU. A fitted classifier predicts on the CPU
-        if its device does not exist on the present machine.
-
+        Device of torch: ``"auto"`` is CUDA if it is available, else the CPU.
     random_state : int, RandomState instance or None, default=None
-        Determines the synthetic classes, and which 2,048 samples choose the shapes if there are more. With a trainer:
-        the validation samples, the batches and the mixtures. The same integer gives the same result on one device, and
-        the same decisions up to rounding on another.
+        Determines what is drawn: synthetic classes, and the samples that choose the shapes or validate the training.
 
     Attributes
     ----------
-    classes_ : ndarray of shape (n_classes,)
-        The known classes.
-
-    open_label_ : int, float or str
-        The open label, in the kind of ``classes_``.
-
+    classes_, open_label_ : ndarray of shape (n_classes,), int, float or str
+        The known classes, and the open label in their kind.
     centroids_, centers_ : ndarray of shape (n_classes, n_features)
-        The class means c_k, and the centres m_k of the ellipsoids, in the units of X. With a trainer, or with fewer
-        than four classes, both are equal.
-
+        Class means c_k, and centres m_k of the ellipsoids, in the units of X.
     radii_ : ndarray of shape (n_classes,)
-        Δ_k, in the units of X. With a trainer it is the mean distance of the samples of class k to c_k.
-
+        Δ_k, in the units of X.
     components_ : ndarray of shape (n_classes, n_features, n_features)
         A_k, without units, float32. Computed at each access.
-
     within_covariance_ : ndarray of shape (n_features, n_features) or None
-        T, the covariance within classes, in the squared units of X: the metric of the nearest class mean. Computed at
-        each access. ``None`` if this metric is Euclidean, as with a trainer.
-
+        T, whose metric defines the nearest mean; ``None`` if it is Euclidean. Computed at each access.
     spherical_share_, between_share_, shrinkage_ : float or None
         Shrinkage of the covariances: a, b and ρ of the guide; ``None`` with a trainer.
-
     scale_ : float
-        Divisor of the features: the root mean squared distance of the known samples to their mean; 1 if that is 0.
-
-    offset_ : float
-        ``predict`` answers open if ``score_samples`` is below ``offset_`` plus the entry of ``class_offsets_`` for the
-        assigned class. 0 after ``fit``, which is the fitted boundary. :func:`set_operating_point` changes it.
-
-    class_offsets_ : ndarray of shape (n_classes,)
-        Offset of each class relative to ``offset_``; zeros after ``fit``.
-
+        Divisor of the features: the root mean squared distance of the known samples to their mean.
+    offset_, class_offsets_ : float, ndarray of shape (n_classes,)
+        ``predict`` answers open below their sum. 0 after ``fit``; :func:`set_operating_point` changes them.
     groups_ : ndarray of shape (n_samples,)
-        Samples with the same number were held out together. −1 for samples of weight 0 and outliers. After a change of
-        classes: of the distinct samples that are kept.
-
+        Samples with the same number were held out together; those with −1 were not used.
     changes_ : list of dict
         Changes of the classes since ``fit``: what was done, to which classes, with how many samples, and when.
-
     held_out_scores_ : ndarray of shape (n_held_out,) or None
-        Scores of known samples by boundaries that were computed without them, in ascending order; also those of
-        ``X_val``, and with a trainer those of the validation samples alone.
-
+        Scores of known samples by boundaries that were computed without them, in ascending order.
     held_out_ : Bunch of ndarray of shape (n_rows,) or None
-        The same scores with the classes of the samples, and the scores of samples whose whole class was held out.
-
-    n_iter_ : int
-        Number of epochs; 1 for the closed form.
-
-    loss_curve_, validation_scores_ : list of float
-        Of a trainer, for each epoch: the mean loss (eq. 16) of the batches, and the macro F1 of the validation samples
-        over the known classes (``None`` without validation samples).
-
+        The same scores with the classes of the samples, and scores of samples whose whole class was held out.
+    n_iter_, loss_curve_, validation_scores_ : int, list of float, list of float or None
+        Number of epochs (1 for the closed form); mean loss and macro F1 of the validation samples in each.
     n_features_in_, feature_names_in_ : int, ndarray of shape (`n_features_in_`,)
         Number of features seen in ``fit``, and their names, if X has names that are all strings.
 
     See Also
     --------
     EliDecide : Settings of the paper's training.
-    SupConTextEncoder : Transforms text to features for this classifier.
-    explain : After the fit: why each sample got its answer.
-    set_operating_point : After the fit: reject more samples, or fewer.
+    explain, set_operating_point : After the fit.
 
     References
     ----------
-    .. [1] Zou, Y., Zhang, H., Xu, H., Li, S., Xiao, L. "Ellipsoid-Based Decision Boundaries for Open Intent
-       Classification." AAAI 2026.
+    .. [1] Zou, Y., and others. "Ellipsoid-Based Decision Boundaries for Open Intent Classification." AAAI 2026.
 
     Examples
     --------
     >>> import numpy as np
     >>> from skellipsoid import EllipsoidOpenSetClassifier
-    >>> rng = np.random.default_rng(0)
-    >>> X = np.concatenate([rng.normal(centre, 1, size=(100, 2)) for centre in (0, 10)])
-    >>> y = np.repeat(["left", "right"], 100)
-    >>> clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
+    >>> X = np.random.default_rng(0).normal(size=(200, 2)) + np.repeat([[0], [10]], 100, axis=0)
+    >>> clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, np.repeat(["left", "right"], 100))
     >>> clf.predict([[0, 0], [10, 10], [0, 10]]).tolist()
     ['left', 'right', '-1']
     """
@@ -228,7 +166,7 @@ class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses, FitsKeptSamples):
         X_val : array-like of shape (n_val, n_features), default=None
             Validation samples: not in ``X``, and not trained on by the model that made the features. The closed form
             takes its size, the held-out scores and the p-values from them; the more there are, the more they count.
-            Shapes are those of ``X``. Duplicates of samples in ``X`` are left out. The closed form does not need them
+            Shapes are those of ``X``. Duplicates of samples in ``X`` are dropped. The closed form does not need them
             if nothing was trained on ``X``. With a trainer, they decide when to stop; ``None`` is then a share of
             ``X``, which is not trained on. In a Pipeline they must pass the same transformers as ``X``: see the
             :ref:`User Guide <validation_in_a_pipeline>`.
@@ -253,7 +191,7 @@ class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses, FitsKeptSamples):
         UserWarning
             If fewer than two classes remain beside samples that were read as open, or if only the
             classes 0 and 1 remain beside samples of the label -1, which may be a class; if outliers, or duplicates in
-            ``X_val``, are left out; or if a class is a single group.
+            ``X_val``, are dropped; or if a class is a single group.
         """
         if self.trainer is not None:
             validate_params(self.trainer)

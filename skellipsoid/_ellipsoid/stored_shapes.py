@@ -1,6 +1,6 @@
 """The fitted ellipsoids as NumPy arrays: how they are stored, saved and scored."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from threading import Lock
 from typing import Any, ClassVar, NamedTuple
 from weakref import WeakKeyDictionary
@@ -29,6 +29,8 @@ from .._core.state_rules import (
     integers,
     optional,
     or_none,
+    refuse,
+    require,
 )
 from .._torch.devices import resolve_device, row_chunks
 from .math.boundaries import Boundaries, Chosen, Metric, Scorer, Shapes, Shrinkage
@@ -96,22 +98,8 @@ class StoredShapes(KeepsHeldOut, BoundaryOpenSetClassifier):
     """Base of the ellipsoid classifier: everything that a fit stores of its boundaries."""
 
     classes_: NDArray[Any]
-    centroids_: NDArray[np.float64]
-    centers_: NDArray[np.float64]
-    radii_: NDArray[np.float64]
     scale_: float
-    shrinkage_: float | None
     _mean: NDArray[np.float64]
-    _centers: NDArray[np.float64]
-    _axes: NDArray[np.float32]
-    _axis_weights: NDArray[np.float64]
-    _axis_starts: NDArray[np.int64]
-    _residual_weights: NDArray[np.float64]
-    _metric_axes: NDArray[np.float32] | None
-    _off_span: float
-    _stretches: NDArray[np.float64]
-    _between: NDArray[np.float64]
-    _off_variance: float
     _kept: Mapping[str, NDArray[Any]] | None
     device: str | torch.device
     #: Fitted attributes, and what each must be to be loaded.
@@ -147,20 +135,14 @@ class StoredShapes(KeepsHeldOut, BoundaryOpenSetClassifier):
 
     def _check_state(self, sizes: Sizes) -> None:
         """Raise an error for what no rule of ``_state`` says."""
-        if self.held_out_scores_ is not None and (np.diff(self.held_out_scores_) < 0).any():
-            msg = "held_out_scores_ must be in ascending order"
-            raise ValueError(msg)
+        if self.held_out_scores_ is not None:
+            refuse((np.diff(self.held_out_scores_) < 0).any(), "held_out_scores_ must be in ascending order")
         check_kept(self._kept, sizes)
-        n_coordinates = sizes["n_features"]
+        wanted, found = sizes["n_features"], sizes["n_coordinates"]
         if self._metric_axes is not None:
-            n_coordinates = sizes["n_metric"] + (self._metric_products is not None)
-            missing = sorted(name for name in _MOMENTS if not hasattr(self, name))
-            if missing or self.shrinkage_ is None:
-                msg = f"{(missing or ['shrinkage_'])[0]} is missing"
-                raise ValueError(msg)
-        if n_coordinates != sizes["n_coordinates"]:
-            msg = f"_centers has {sizes['n_coordinates']} coordinates, but must have {n_coordinates}"
-            raise ValueError(msg)
+            wanted = sizes["n_metric"] + (self._metric_products is not None)
+            require(self, *sorted(_MOMENTS), "shrinkage_")
+        refuse(found != wanted, f"_centers has {found} coordinates, but must have {wanted}")
 
     def _store(self, fitted: Boundaries) -> None:
         """Store the fitted boundaries as NumPy arrays: public ones in the units of X, others in those of ``scale_``."""
@@ -192,8 +174,7 @@ class StoredShapes(KeepsHeldOut, BoundaryOpenSetClassifier):
             self._radius_scale, self._mean_error = fitted.chosen.scale, fitted.chosen.error
         self._held_out = self.held_out_scores_ = None
         if (held_out := fitted.held_out) is not None:
-            columns = held_out.assigned, held_out.classes, held_out.weights, held_out.is_open, held_out.is_synthetic
-            self._keep_held_out(held_out.margins, *columns)
+            self._keep_held_out(held_out, held_out.margins)
             self.held_out_scores_ = np.sort(held_out.margins[~held_out.is_open])
         self.n_iter_ = max(1, len(fitted.losses))
         self.loss_curve_ = fitted.losses
@@ -210,16 +191,17 @@ class StoredShapes(KeepsHeldOut, BoundaryOpenSetClassifier):
         return torch.from_numpy(((X - self._mean) / self.scale_).astype(dtype, copy=False))
 
     def _score_assigned(self, X: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
-        return self._answers(X)[:2]
+        margins, assigned, _ = self._scored(X, of_all=False)
+        return assigned, margins[:, 0]
 
     def _score_all(self, X: NDArray[Any]) -> NDArray[np.floating]:
-        return self._margins(X)[0]
+        return self._scored(X, of_all=True)[0]
 
     def _score_checked(self, X: ArrayLike, *, with_norms: bool = False) -> Answers:
         if (rows := self._read_on_device(X)) is not None:
-            answers = self._answers(rows)
-            if answers.norms is not None and np.isfinite(answers.norms).all():
-                return answers
+            margins, assigned, norms = self._scored(rows, of_all=False)
+            if np.isfinite(norms).all():
+                return Answers(assigned, margins[:, 0], norms)
         return super()._score_checked(X, with_norms=with_norms)
 
     def _score_all_checked(self, X: ArrayLike) -> NDArray[np.floating]:
@@ -227,10 +209,10 @@ class StoredShapes(KeepsHeldOut, BoundaryOpenSetClassifier):
 
     def _decide(self, X: ArrayLike) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
         if (rows := self._read_on_device(X)) is not None:
-            margins, assigned, norms = self._margins(rows)
+            margins, assigned, norms = self._scored(rows, of_all=True)
             if np.isfinite(norms).all():
                 return margins, assigned
-        return self._margins(self._validate_scored_data(X))[:2]
+        return self._scored(self._validate_scored_data(X), of_all=True)[:2]
 
     def _read_on_device(self, X: Any) -> Tensor | None:
         """Give a tensor that is where the classifier scores, without a copy to the host; ``None`` for all other input.
@@ -249,48 +231,35 @@ class StoredShapes(KeepsHeldOut, BoundaryOpenSetClassifier):
         rows: Tensor = X.detach()
         return rows if rows.dtype == torch.float64 else rows.float()
 
-    def _answers(self, X: NDArray[Any] | Tensor) -> Answers:
-        """Class and margin of each sample; of a tensor also its norm. All are copied to the host at once."""
+    def _scored(
+        self, X: NDArray[Any] | Tensor, *, of_all: bool
+    ) -> tuple[NDArray[np.floating], NDArray[np.int64], NDArray[Any]]:
+        """Margins of all classes or of the assigned one, the assigned class, and of a tensor the norm of each sample.
 
-        def packed(scorer: Scorer, rows: Tensor) -> Tensor:
-            labels, margins = scorer.assigned(rows)
-            return torch.stack([labels.to(margins.dtype), margins])  # classes are exact up to 2 ** 24
-
-        found = torch.cat([answers for _, answers in self._in_chunks(X, packed, of_all=False)], dim=1).cpu().numpy()
-        return Answers(found[0].astype(np.int64), found[1], found[2] if len(found) > 2 else None)
-
-    def _margins(self, X: NDArray[Any] | Tensor) -> tuple[NDArray[np.floating], NDArray[np.int64], NDArray[Any]]:
-        """Margins of all classes, and the class of each sample; of a tensor also its norm."""
-
-        def packed(scorer: Scorer, rows: Tensor) -> Tensor:
-            labels, margins = scorer.all(rows)
-            return torch.cat([labels.to(margins.dtype).unsqueeze(0), margins.T])
-
-        n_rows, n_classes, dtype = len(X), len(self.classes_), f"f{X.dtype.itemsize}"
-        margins, norms = np.empty((n_rows, n_classes), dtype), np.zeros(n_rows, dtype)
-        assigned = np.empty(n_rows, dtype=np.int64)
-        for chunk, answers in self._in_chunks(X, packed, of_all=True):
-            found = answers.cpu().numpy()
-            assigned[chunk], margins[chunk] = found[0], found[1 : n_classes + 1].T
-            if isinstance(X, Tensor):
-                norms[chunk] = found[-1]
-        return margins, assigned, norms
-
-    def _in_chunks(
-        self, X: NDArray[Any] | Tensor, score: Callable[[Scorer, Tensor], Tensor], *, of_all: bool
-    ) -> Iterator[tuple[slice, Tensor]]:
-        """Score samples in chunks, in the precision of X; of a tensor, the last row of what is found are the norms."""
+        Samples are scored in chunks, in the precision of X, and all of a chunk is copied to the host at once.
+        """
+        n_rows, dtype = len(X), f"f{X.dtype.itemsize}"
+        margins = np.empty((n_rows, len(self.classes_) if of_all else 1), dtype)
+        assigned, norms = np.empty(n_rows, dtype=np.int64), np.zeros(n_rows, dtype)
         device = X.device if isinstance(X, Tensor) else resolve_device(self.device, fallback=True)
         with torch.inference_mode():
             ready = self._prepared(device, torch.float64 if X.dtype.itemsize == 8 else torch.float32)
-            for chunk in row_chunks(len(X), ready.scorer.bytes_per_row(of_all=of_all), device):
+            for chunk in row_chunks(n_rows, ready.scorer.bytes_per_row(of_all=of_all), device):
                 if isinstance(X, Tensor):
-                    found = score(ready.scorer, ready.standardize(X[chunk]))
-                    yield chunk, torch.cat([found, torch.linalg.vector_norm(X[chunk], dim=1).unsqueeze(0)])
-                else:
-                    # torch warns of read-only memory, and joblib maps large arrays to such memory.
-                    rows = torch.from_numpy(np.require(X[chunk], requirements=["C", "A", "W"])).to(device)
-                    yield chunk, score(ready.scorer, ready.standardize(rows))
+                    given = X[chunk]
+                else:  # torch warns of read-only memory, and joblib maps large arrays to such memory
+                    given = torch.from_numpy(np.require(X[chunk], requirements=["C", "A", "W"])).to(device)
+                rows = ready.standardize(given)
+                labels, found = ready.scorer.all(rows) if of_all else ready.scorer.assigned(rows)
+                # Classes are exact up to 2 ** 24.
+                columns = [labels.to(found.dtype).unsqueeze(0), found.T if of_all else found.unsqueeze(0)]
+                if isinstance(X, Tensor):
+                    columns.append(torch.linalg.vector_norm(given, dim=1).unsqueeze(0))
+                packed = torch.cat(columns).cpu().numpy()
+                assigned[chunk], margins[chunk] = packed[0], packed[1 : 1 + margins.shape[1]].T
+                if isinstance(X, Tensor):
+                    norms[chunk] = packed[-1]
+        return margins, assigned, norms
 
     def _prepared(self, device: torch.device, dtype: torch.dtype) -> _Prepared:
         """Tensors of the fitted arrays, made once for each device and type.

@@ -85,9 +85,7 @@ class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
             self.threshold_ = quantile(-scored.known.distances, scored.known.weights, REJECTED)
         self._held_out = None
         if held_out is not None:
-            scores = np.concatenate([self._margins(part) for part in parts])
-            columns = held_out.assigned, held_out.classes, held_out.weights, held_out.is_open, held_out.is_synthetic
-            self._keep_held_out(scores, *columns)
+            self._keep_held_out(held_out, np.concatenate([self._margins(part) for part in parts]))
 
     def _left_out_scores(
         self, X: Floats, classes: Integers, real_open: Floats, gathered: Gathered

@@ -136,7 +136,8 @@ def group_open(traffic: Traffic, min_size: int = 5, n_words: int = 8, n_represen
     opened = np.flatnonzero(is_open)
     first_rows[opened] = opened[_first_of_equal(rows[opened], None if given is None else given[opened])]
     distinct = _in_canonical_order(rows, opened[first_rows[opened] == opened])
-    labels, scores, groups = np.full(len(rows), -1), np.full(len(rows), np.nan), _NO_GROUPS
+    labels, scores = np.full(len(rows), -1), np.full(len(rows), np.nan)
+    coherence, nearest, log_ratio = np.empty(0), np.empty(0, dtype=np.int64), np.empty(0)  # of each group
     if len(distinct) >= min_size:
         coordinates = fit_coordinates(traffic.spaces[0].known, rows[distinct])
         placed = coordinates.of(rows[distinct])
@@ -145,10 +146,10 @@ def group_open(traffic: Traffic, min_size: int = 5, n_words: int = 8, n_represen
         if found.max() >= 0:
             scores[distinct], coherence = _typical(placed, found)
             spaces = [space._replace(rows=space.rows[distinct]) for space in traffic.spaces]
-            groups = _Groups(coherence, *_nearest_classes(classifier.classes_, spaces, found))
+            nearest, log_ratio = _nearest_classes(classifier.classes_, spaces, found)
     labels[opened], scores[opened] = labels[first_rows[opened]], scores[first_rows[opened]]
     ranked = distinct[np.lexsort((distinct, -scores[distinct]))]
-    n_groups = len(groups.coherence)
+    n_groups = len(coherence)
     words: list[list[str]] = [[] for _ in range(n_groups)]
     if given is not None and n_groups:
         words = telling_words(given[distinct].tolist(), labels[distinct], max(n_words, _WORDS_OF_NAME))
@@ -160,23 +161,14 @@ def group_open(traffic: Traffic, min_size: int = 5, n_words: int = 8, n_represen
         names=_names(words),
         sizes=np.bincount(labels[labels >= 0], minlength=n_groups),
         distinct_sizes=np.bincount(labels[distinct][labels[distinct] >= 0], minlength=n_groups),
-        coherence=groups.coherence,
+        coherence=coherence,
         words=[of_group[:n_words] for of_group in words],
         representatives=[ranked[labels[ranked] == group][:n_representatives] for group in range(n_groups)],
-        nearest_class=classifier.classes_[groups.nearest],
-        log_ratio=groups.log_ratio,
-        is_part=groups.log_ratio > 0,
+        nearest_class=classifier.classes_[nearest],
+        log_ratio=log_ratio,
+        is_part=log_ratio > 0,
         first_rows=first_rows,
     )
-
-
-class _Groups(NamedTuple):
-    coherence: Floats  # (n_groups,)
-    nearest: Integers  # (n_groups,) number of the nearest known class
-    log_ratio: Floats  # (n_groups,)
-
-
-_NO_GROUPS = _Groups(np.empty(0), np.empty(0, dtype=np.int64), np.empty(0))
 
 
 def read_traffic(estimator: Any, X: Any, caller: str, texts: Any = None, members: Sequence[str] = ()) -> Traffic:

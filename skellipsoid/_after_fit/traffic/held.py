@@ -65,21 +65,11 @@ class HeldOutScores(NamedTuple):
                 "out)."
             )
             raise ValueError(msg)
-        scores, weights, is_synthetic = kept["scores"], kept["weights"], synthetic_rows(kept)
         nearest, classes = kept["nearest"].astype(np.int64), kept["classes"].astype(np.int64)
+        is_synthetic, columns = synthetic_rows(kept), (kept["scores"], nearest, classes, kept["weights"])
         known, opened = ~kept["is_open"], kept["is_open"] & ~is_synthetic
-        return cls(
-            scores[known],
-            nearest[known],
-            classes[known],
-            weights[known],
-            scores[opened],
-            nearest[opened],
-            classes[opened],
-            weights[opened],
-            scores[is_synthetic],
-            nearest[is_synthetic],
-        )
+        chosen = [column[rows] for rows in (known, opened) for column in columns]
+        return cls(*chosen, kept["scores"][is_synthetic], nearest[is_synthetic])
 
     def p_values(self, scores: NDArray[np.floating]) -> Floats:
         """Conformal p-values of scores: the share of held-out known samples that have the same or a lower score."""
