@@ -137,30 +137,31 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         self.groups_[present] = gathered.found
         X, codes = X[gathered.rows], codes[gathered.rows]
         is_known = codes < n_classes
-        known = self._check_single_groups(gathered.where(is_known), codes[is_known])
+        known = gathered.where(is_known)
+        known = known._replace(groups=self._check_single_groups(known.groups, known.units, codes[is_known]))
         self.offset_, self.class_offsets_ = 0.0, np.zeros(n_classes)
         self._fit_boundaries(X[is_known], codes[is_known], X[~is_known], known, **more)
 
-    def _check_single_groups(self, known: Gathered, codes: NDArray[np.int64]) -> Gathered:
+    def _check_single_groups(
+        self, groups: NDArray[np.int64], units: NDArray[np.int64], codes: NDArray[np.int64]
+    ) -> NDArray[np.int64]:
         """Warn of classes that are one group; where all are, their duplicates are the groups."""
-        n_groups, n_units = (
-            np.bincount(np.unique(np.stack([codes, labels]), axis=1)[0]) for labels in (known.groups, known.units)
-        )
+        n_groups, n_units = (np.bincount(np.unique(np.stack([codes, labels]), axis=1)[0]) for labels in (groups, units))
         single = (n_groups == 1) & (n_units > 1)
         if not single.any():
-            return known
+            return groups
         names = enumerated(self.classes_[single])
         if (n_groups == 1).all():
             warn(
                 f"Every class is a single group ({names}), so that nothing is left of it when the group is left out: "
                 "groups are ignored; pass smaller ones, several of each class."
             )
-            return known._replace(groups=known.units)
+            return units
         warn(
             f"{single.sum()} of {len(single)} classes are a single group ({names}), so that their rows say nothing "
             "about the size of the boundaries; pass smaller groups, several of each class."
         )
-        return known
+        return groups
 
     def _outlying(self, X: NDArray[Any], codes: NDArray[np.int64], numbers: NDArray[np.int64]) -> NDArray[np.int64]:
         """Find outliers to drop, with a warning that names them."""

@@ -16,11 +16,11 @@ from .._samples.samples import Gathered, find_scale
 from .._torch.devices import explain_out_of_memory, resolve_device
 from .axes import FittedAxes
 from .elidecide import EliDecide
-from .kept_samples import FitsKeptSamples, KeptSamples
+from .kept_samples import KeptSamples
 from .stored_shapes import forget_tensors
 
 
-class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses, FitsKeptSamples):
+class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses):
     """Open-set classifier with one ellipsoid around each known class.
 
     A sample is assigned to the class with the nearest mean. It is open if it lies outside the ellipsoid of this class,
@@ -309,7 +309,7 @@ class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses, FitsKeptSamples):
                 fitted, kept = self._train(kept, device)
         self._store(fitted)
         self._kept = kept.arrays() if self.keep_samples else None
-        self.changes_: list[dict[str, Any]] = []
+        self.changes_ = []
         degenerate = fitted.degenerate.cpu().numpy()
         self._warn_of_degenerate(degenerate)
         if self.trainer is None:

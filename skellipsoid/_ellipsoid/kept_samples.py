@@ -56,11 +56,6 @@ class KeptSamples:
         given = gathered.weights, gathered.copies, gathered.units, gathered.groups
         return cls(mean, rows, classes, *given, _undecided(rows), open_rows, _undecided(open_rows))
 
-    @classmethod
-    def read(cls, arrays: Mapping[str, NDArray[Any]]) -> "KeptSamples":
-        """Read what ``arrays`` gave."""
-        return cls(**arrays)
-
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Give all columns by name, as fitted state."""
         return {column.name: getattr(self, column.name) for column in fields(self)}
@@ -73,25 +68,20 @@ class KeptSamples:
         """Select known samples; all open ones stay."""
         return replace(self, **{name: getattr(self, name)[chosen] for name in _COLUMNS})
 
-    def with_classes(self, classes: Integers) -> "KeptSamples":
-        """Replace the numbers of the classes."""
-        return replace(self, classes=classes)
-
-    def with_groups(self, groups: Integers) -> "KeptSamples":
-        """Replace the groups."""
-        return replace(self, groups=groups)
+    def with_places(self, places: Integers) -> "KeptSamples":
+        """Give classes new numbers."""
+        return replace(self, classes=places[self.classes])
 
     def with_open(self, rows: NDArray[np.float32]) -> "KeptSamples":
         """Append open samples."""
-        return replace(
-            self,
-            open_rows=np.concatenate([self.open_rows, rows]),
-            open_held=np.concatenate([self.open_held, _undecided(rows)]),
-        )
+        return self._with({"open_rows": rows, "open_held": _undecided(rows)})
 
-    def with_held(self, held: NDArray[np.int8], open_held: NDArray[np.int8]) -> "KeptSamples":
-        """Replace what says which samples are validation samples."""
-        return replace(self, held=held, open_held=open_held)
+    def _with(self, columns: Mapping[str, NDArray[Any]]) -> "KeptSamples":
+        """Append to columns."""
+        old = {name: getattr(self, name) for name in columns}
+        return replace(
+            self, **{name: np.append(old[name], more.astype(old[name].dtype), axis=0) for name, more in columns.items()}
+        )
 
     def with_validation(
         self,
@@ -102,19 +92,13 @@ class KeptSamples:
         weights: NDArray[np.float64],
     ) -> "KeptSamples":
         """Append validation samples; all others are then training samples."""
-        training = self.with_held(np.zeros_like(self.held), np.zeros_like(self.open_held))
+        training = replace(self, held=np.zeros_like(self.held), open_held=np.zeros_like(self.open_held))
         first = 1 + max(int(self.units.max(initial=-1)), int(self.groups.max(initial=-1)))
         own, ones = first + units, np.ones(len(rows), dtype=np.int64)
         columns: dict[str, NDArray[Any]] = {"rows": rows, "classes": classes, "units": own, "groups": own}
         columns |= {"weights": weights, "copies": ones, "held": ones}
         columns |= {"open_rows": open_rows, "open_held": np.ones(len(open_rows))}
-        return replace(training, **{name: _append(getattr(training, name), column) for name, column in columns.items()})
-
-    def joined(self, more: "KeptSamples") -> "KeptSamples":
-        """Append known samples."""
-        return replace(
-            self, **{name: np.concatenate([getattr(self, name), getattr(more, name)]) for name in _COLUMNS}
-        ).normalized()
+        return training._with(columns)
 
     def normalized(self) -> "KeptSamples":
         """Scale the weights so that the mean weight of a unit is 1."""
@@ -124,11 +108,6 @@ class KeptSamples:
         """Give the known samples as tensors."""
         rows, classes = torch.from_numpy(self.rows).to(device), torch.from_numpy(self.classes).to(device)
         return Samples.of(rows, classes, n_classes, self.weights, self.units, self.groups)
-
-    def gathered(self) -> Gathered:
-        """Give units and groups as a search for duplicates finds them."""
-        places = np.arange(len(self))
-        return Gathered(places, self.weights, self.units, self.groups, self.copies, self.groups, places)
 
     def centred(self, scale: float) -> "KeptSamples":
         """Make constant features 0, as in a fit."""
@@ -172,17 +151,16 @@ class KeptSamples:
         if duplicates == "once":
             weights /= np.bincount(found.units, found.copies)[found.units]
         units = first + len(rows) + len(copies) + found.units
-        new = replace(
-            self,
-            rows=np.concatenate([old.rows, rows])[given],
-            classes=np.concatenate([old.classes, classes])[given],
-            weights=weights,
-            copies=found.copies,
-            units=units,
-            groups=np.concatenate([old.groups, own])[given] if has_groups else units,
-            held=np.concatenate([old.held, _undecided(rows)])[given],
-        )
-        return rest.joined(new)
+        new = {
+            "rows": np.concatenate([old.rows, rows])[given],
+            "classes": np.concatenate([old.classes, classes])[given],
+            "weights": weights,
+            "copies": found.copies,
+            "units": units,
+            "groups": np.concatenate([old.groups, own])[given] if has_groups else units,
+            "held": np.concatenate([old.held, _undecided(rows)])[given],
+        }
+        return rest._with(new).normalized()
 
     def _totals(self, duplicates: str) -> NDArray[np.float64]:
         """Sum of the weights that were given for each sample and its copies, on the scale of ``weights``."""
@@ -193,10 +171,6 @@ class KeptSamples:
 
 #: Columns with one entry for each known sample.
 _COLUMNS = ("rows", "classes", "weights", "copies", "units", "groups", "held")
-
-
-def _append(column: NDArray[Any], more: NDArray[Any]) -> NDArray[Any]:
-    return np.concatenate([column, more.astype(column.dtype)])
 
 
 def _undecided(rows: NDArray[np.float32]) -> NDArray[np.int8]:
@@ -233,7 +207,7 @@ class FitsKeptSamples(StoredShapes):
         validates, opens = torch.from_numpy(held).to(device), torch.from_numpy(open_held).to(device)
         training, validation = (samples.where(~validates), opened[~opens]), (samples.where(validates), opened[opens])
         fitted = fit_paper(*training, settings, seed, validation, fixed)
-        return fitted, kept.with_held(held.astype(np.int8), open_held.astype(np.int8))
+        return fitted, replace(kept, held=held.astype(np.int8), open_held=open_held.astype(np.int8))
 
     def _fit_kept(
         self,
@@ -245,8 +219,7 @@ class FitsKeptSamples(StoredShapes):
 
         With a trainer, ``same`` classes, by their new and their old numbers, keep their matrices.
         """
-        known = self._check_single_groups(kept.gathered(), kept.classes)
-        kept = kept.with_groups(known.groups)
+        kept = replace(kept, groups=self._check_single_groups(kept.groups, kept.units, kept.classes))
         device = resolve_device(self.device)
         self._mean = kept.mean
         self.groups_ = kept.groups

@@ -252,10 +252,10 @@ def _fit_drawn(fitted: EllipsoidOpenSetClassifier, found: Reduced, limits: Keys,
     fitted.scale_ = usable_scale(moments.mean_square() ** 0.5, fitted._mean, found.rows.dtype)
     rows, known = fitted._standardize(found.rows, np.float32).numpy(), found.codes < n_classes
     codes, keys = found.codes[known], found.keys[known]
-    own, groups = np.arange(len(codes)), in_order(keys)
+    own = np.arange(len(codes))
+    groups = fitted._check_single_groups(in_order(keys), own, codes)
     gathered = Gathered(own, np.ones(len(codes)), own, groups, np.ones_like(own), groups, own)
     kept = KeptSamples.of(fitted._mean, rows[known], codes, gathered, rows[~known])
-    kept = kept.with_groups(fitted._check_single_groups(kept.gathered(), codes).groups)
     device = resolve_device(fitted.device)
     is_counted = priorities(keys, seed) <= limits[codes]  # the others came with groups that other classes drew
     share = moments.counts / np.bincount(codes[is_counted], minlength=n_classes)

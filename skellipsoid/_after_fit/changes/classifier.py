@@ -13,26 +13,17 @@ from ..._core.labels import as_labels, check_same_kind
 from ..._core.norms import usual_norms
 from ..._core.validation import check_groups, check_squares, enumerated, name_rows
 from ..._core.warn import warn
-from ..._ellipsoid.kept_samples import KeptSamples
+from ..._ellipsoid.kept_samples import FitsKeptSamples, KeptSamples
 from ..._samples.samples import OUTLYING, outlying_rows
 
 #: Fitted attributes that do not depend on the samples.
 _CARRIED = ("n_features_in_", "feature_names_in_", "open_label_", "scale_", "_norm_range")
 
 
-class ChangesClasses:
-    """Mixin of a classifier that keeps its training samples."""
+class ChangesClasses(FitsKeptSamples):
+    """Base of the ellipsoid classifier: changes of the samples that are kept."""
 
-    classes_: NDArray[Any]
-    open_label_: Any
-    scale_: float
-    offset_: float
-    class_offsets_: NDArray[np.float64]
     changes_: list[dict[str, Any]]
-    duplicates: str
-    outliers: str
-    _kept: Mapping[str, NDArray[Any]] | None
-    _norm_range: NDArray[np.float64] | None
 
     def add_classes(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
         """Add new classes, without a new choice of the shares and the size.
@@ -140,9 +131,10 @@ class ChangesClasses:
             raise ValueError(msg)
         gone = np.isin(kept.classes, codes)
         names = self.classes_[np.sort(codes)]
-        return self._renamed(
-            kept.where(~gone), self.classes_[stay], stay, _change("remove", names, int(kept.copies[gone].sum()))
-        )
+        places = np.full(len(self.classes_), -1)
+        places[stay] = np.arange(len(stay))
+        change = _change("remove", names, int(kept.copies[gone].sum()))
+        return self._renamed(kept.where(~gone).with_places(places), self.classes_[stay], change, places)
 
     def merge_classes(self, merged: Mapping[Any, Sequence[Any]]) -> Self:
         """Merge classes into one, or rename a class; otherwise as :meth:`add_classes`.
@@ -192,9 +184,8 @@ class ChangesClasses:
         ValueError
             If this classifier has not kept its samples.
         """
-        return self._renamed(
-            self._kept_samples(), self.classes_, None, _change("refresh", self.classes_[:0], 0), anew=True
-        )
+        change = _change("refresh", self.classes_[:0], 0)
+        return self._renamed(self._kept_samples(), self.classes_, change, anew=True)
 
     def _kept_samples(self) -> KeptSamples:
         check_is_fitted(self)
@@ -204,7 +195,7 @@ class ChangesClasses:
                 "again with keep_samples=True, the default."
             )
             raise ValueError(msg)
-        return KeptSamples.read(self._kept)
+        return KeptSamples(**self._kept)
 
     def _codes_of(self, labels: NDArray[Any]) -> NDArray[np.int64]:
         """Numbers of known classes."""
@@ -218,7 +209,7 @@ class ChangesClasses:
 
     def _with_samples(self, X: Any, y: Any, groups: ArrayLike | None, what: str) -> Self:
         kept = self._kept_samples()
-        X, y = self._validate_scored_data(X), as_labels(y, "y")  # type: ignore[attr-defined]
+        X, y = self._validate_scored_data(X), as_labels(y, "y")
         if len(X) != len(y):
             msg = f"X has {len(X)} rows, but y has {len(y)} labels; pass one label for each row."
             raise ValueError(msg)
@@ -230,7 +221,7 @@ class ChangesClasses:
         numbers = check_groups(groups, len(X))
         classes = np.unique(np.append(self.classes_, y[~is_open]))
         old = np.searchsorted(classes, self.classes_)
-        kept = _recoded(kept, old)
+        kept = kept.with_places(old)
         rows = ((X - kept.mean) / self.scale_).astype(np.float32)
         codes = np.where(is_open, len(classes), np.searchsorted(classes, y)).astype(np.int64)
         used = self._without_outliers(kept, rows, codes, ~is_open)
@@ -238,8 +229,10 @@ class ChangesClasses:
         kept = kept.with_open(rows[is_open])
         change = _change(what, np.unique(y[~is_open]), len(y))
         altered = np.searchsorted(classes, np.unique(y[~is_open]))
-        changed = self._renamed(kept, classes, None, change, places=old, altered=altered)
-        changed._norm_range = _wider(self._norm_range, usual_norms(X[used], codes[used]))
+        changed = self._renamed(kept, classes, change, old, altered)
+        usual, given = self._norm_range, usual_norms(X[used], codes[used])
+        if usual is not None and given is not None:
+            changed._norm_range = np.array([min(usual[0], given[0]), max(usual[1], given[1])])
         return changed
 
     def _check_new(self, labels: NDArray[Any], is_known: NDArray[np.bool_], what: str) -> None:
@@ -287,7 +280,7 @@ class ChangesClasses:
         place = int(np.searchsorted(classes, new)[0])
         places = np.searchsorted(classes, self.classes_).clip(0, len(classes) - 1)
         places[codes] = place
-        kept = _recoded(kept, places)
+        kept = kept.with_places(places)
         if len(codes) > 1:  # duplicates of one class may have been in the other
             empty = kept.rows[:0], kept.classes[:0]
             mine = kept.classes == place
@@ -295,59 +288,42 @@ class ChangesClasses:
         n_samples = int(kept.copies[kept.classes == place].sum())
         change = _change("merge", labels, n_samples) | {"into": new.tolist()[0]}
         altered = np.array([place] if len(codes) > 1 else [], dtype=np.int64)
-        return self._renamed(kept, classes, None, change, places=places, altered=altered)
+        return self._renamed(kept, classes, change, places, altered)
 
     def _renamed(
         self,
         kept: KeptSamples,
         classes: NDArray[Any],
-        stay: NDArray[np.int64] | None,
         change: dict[str, Any],
+        places: NDArray[np.int64] | tuple[()] = (),
+        altered: NDArray[np.int64] | tuple[()] = (),
         *,
-        places: NDArray[np.int64] | None = None,
-        altered: NDArray[np.int64] | None = None,
         anew: bool = False,
     ) -> Self:
         """Fit a new classifier to the samples that are kept.
 
-        ``stay`` are the old numbers of the classes if some are removed, ``places`` the new number of each old one, and
-        ``altered`` the new numbers of classes with other samples than before.
+        ``places`` are the new numbers of the old classes, −1 for those that are removed, and ``altered`` the new
+        numbers of classes with other samples than before.
         """
-        if stay is not None:
-            places = np.full(len(self.classes_), -1)
-            places[stay] = np.arange(len(stay))
-            kept = _recoded(kept, places)
-        changed: Any = clone(self)
+        changed: Self = clone(self)
         for name in _CARRIED:
             if hasattr(self, name):
                 setattr(changed, name, getattr(self, name))
         changed.classes_ = classes
         offsets = np.full(len(classes), -np.inf)
-        if places is not None:
-            np.maximum.at(offsets, places[places >= 0], self.class_offsets_[places >= 0])
+        same = {}
+        for old, new in enumerate(places):
+            if new >= 0:
+                same[int(new)], offsets[new] = old, max(offsets[new], self.class_offsets_[old])
         changed.class_offsets_ = np.where(np.isfinite(offsets), offsets, 0.0)
         changed.offset_ = 0.0 if anew else self.offset_
-        same = {} if places is None else {int(new): old for old, new in enumerate(places) if new >= 0}
-        for number in () if altered is None else altered.tolist():
-            same.pop(number, None)
+        for number in altered:
+            same.pop(int(number), None)
         changed._fit_kept(kept.normalized().centred(self.scale_), None if anew else self, same)
         changed.changes_ = [*self.changes_, change]
-        result: Self = changed
-        return result
-
-
-def _recoded(kept: KeptSamples, places: NDArray[np.int64]) -> KeptSamples:
-    """Give classes new numbers."""
-    return kept.with_classes(places[kept.classes].astype(np.int64))
+        return changed
 
 
 def _change(what: str, labels: NDArray[Any], n_samples: int) -> dict[str, Any]:
     when = datetime.now(UTC).isoformat(timespec="seconds")
     return {"what": what, "classes": labels.tolist(), "n_samples": n_samples, "when": when}
-
-
-def _wider(first: NDArray[np.float64] | None, second: NDArray[np.float64] | None) -> NDArray[np.float64] | None:
-    """Give a range of norms that has both; ``None`` if the fit had none."""
-    if first is None or second is None:
-        return first
-    return np.array([min(first[0], second[0]), max(first[1], second[1])])

@@ -69,7 +69,7 @@ class HeldOutScores(NamedTuple):
         is_synthetic, columns = synthetic_rows(kept), (kept["scores"], nearest, classes, kept["weights"])
         known, opened = ~kept["is_open"], kept["is_open"] & ~is_synthetic
         chosen = [column[rows] for rows in (known, opened) for column in columns]
-        return cls(*chosen, kept["scores"][is_synthetic], nearest[is_synthetic])
+        return cls._make([*chosen, kept["scores"][is_synthetic], nearest[is_synthetic]])
 
     def p_values(self, scores: NDArray[np.floating]) -> Floats:
         """Conformal p-values of scores: the share of held-out known samples that have the same or a lower score."""
