@@ -119,27 +119,6 @@ def read_label_problem(
     return LabelProblem(_positions(true, classes), predicted_codes, classes, open_label, weight[present], present)
 
 
-def read_known_rows(y_true: ArrayLike, *, open_label: Any, labels: ArrayLike | None) -> NDArray[np.bool_]:
-    """Mark the rows whose true label is a known class.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n_samples,)
-    open_label : int or str
-    labels : array-like of shape (n_classes,) or None
-        The known classes; None takes every label but the open one.
-
-    Returns
-    -------
-    is_known : ndarray of shape (n_samples,)
-    """
-    true = read_labels(y_true, "y_true")
-    open_label = cast_open_label(open_label, true)
-    if labels is None:
-        return np.asarray(true != open_label)
-    return np.isin(true, read_known_classes(labels, true, open_label))
-
-
 def read_scored_rows(
     y_true: ArrayLike,
     score: ArrayLike,
@@ -148,8 +127,15 @@ def read_scored_rows(
     labels: ArrayLike | None,
     sample_weight: ArrayLike | None = None,
 ) -> ScoredRows:
-    """Read which rows are known, their scores and weights; None is a weight of 1 for all."""
-    is_known = read_known_rows(y_true, open_label=open_label, labels=labels)
+    """Read which rows are known, their scores and weights; None is a weight of 1 for all.
+
+    Without ``labels`` every label but the open one is a known class.
+    """
+    true = read_labels(y_true, "y_true")
+    open_label = cast_open_label(open_label, true)
+    is_known = np.asarray(true != open_label)
+    if labels is not None:
+        is_known = np.isin(true, read_known_classes(labels, true, open_label))
     scores, weight = read_scores(score, len(is_known)), read_weights(sample_weight, len(is_known))
     present = weight > 0
     return ScoredRows(is_known[present], scores[present], weight[present])

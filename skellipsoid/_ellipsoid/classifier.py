@@ -13,7 +13,7 @@ from .._core.labels import as_labels
 from .._core.sklearn import Interval, StrOptions, fit_context, validate_params
 from .._core.validation import check_groups, check_squares, naming_rows, read_features, read_weight_shares, unfit
 from .._samples.samples import Gathered, find_scale
-from .._torch.devices import explain_out_of_memory, resolve_device
+from .._torch.devices import explain_out_of_memory
 from .axes import FittedAxes
 from .elidecide import EliDecide
 from .kept_samples import KeptSamples
@@ -287,7 +287,6 @@ class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses):
         gathered: Gathered,
         validation: tuple[NDArray[Any], NDArray[Any]] | None = None,
     ) -> None:
-        device = resolve_device(self.device)
         weights = gathered.weights / gathered.weights.sum()
         # Statistics in double precision: a large shift costs nothing.
         self._mean = weights @ X.astype(np.float64, copy=False)
@@ -303,14 +302,7 @@ class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses):
         with explain_out_of_memory(what, "reduce the number of features (PCA) or use device='cpu'"):
             rows, opened = self._standardize(X, np.float32).numpy(), self._standardize(real_open, np.float32).numpy()
             kept = self._with_validation(KeptSamples.of(self._mean, rows, classes, gathered, opened), validation)
-            if self.trainer is None:
-                fitted = self._fit_closed_form(kept, device)
-            else:
-                fitted, kept = self._train(kept, device)
-        self._store(fitted)
-        self._kept = kept.arrays() if self.keep_samples else None
+            self._fit_kept(kept)
+        if not self.keep_samples:
+            self._kept = None
         self.changes_ = []
-        degenerate = fitted.degenerate.cpu().numpy()
-        self._warn_of_degenerate(degenerate)
-        if self.trainer is None:
-            self._warn_of_few(classes, gathered.groups, degenerate)

@@ -5,6 +5,7 @@ A fit passes through here too: so a change of the classes is a fit to the sample
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from .math.boundaries import Boundaries, Chosen
 from .math.closed_form import fit_closed_form
 from .math.held_out import FEWEST_OF_CLASS
 from .math.settings import BoundarySettings
-from .paper.fit import Fixed, fit_paper, hold_out, hold_out_open
+from .paper.fit import Fixed, as_boundaries, hold_out, hold_out_open, train_ellipsoids
 from .stored_shapes import StoredShapes
 
 Integers = NDArray[np.int64]
@@ -206,23 +207,20 @@ class FitsKeptSamples(StoredShapes):
         open_held = hold_out_open(kept.open_held, settings.validation_fraction, seed)
         validates, opens = torch.from_numpy(held).to(device), torch.from_numpy(open_held).to(device)
         training, validation = (samples.where(~validates), opened[~opens]), (samples.where(validates), opened[opens])
-        fitted = fit_paper(*training, settings, seed, validation, fixed)
+        fitted = as_boundaries(train_ellipsoids(*training, settings, seed, validation, fixed))
         return fitted, replace(kept, held=held.astype(np.int8), open_held=open_held.astype(np.int8))
 
     def _fit_kept(
         self,
         kept: KeptSamples,
-        chosen_by: "FitsKeptSamples | None",
-        same: Mapping[int, int],
+        chosen_by: "FitsKeptSamples | None" = None,
+        same: Mapping[int, int] = MappingProxyType({}),
     ) -> None:
-        """Fit to samples that an earlier fit kept, with its shares and its size where it has some.
+        """Fit to samples; if an earlier fit kept them, with its shares and its size where it has some.
 
         With a trainer, ``same`` classes, by their new and their old numbers, keep their matrices.
         """
-        kept = replace(kept, groups=self._check_single_groups(kept.groups, kept.units, kept.classes))
         device = resolve_device(self.device)
-        self._mean = kept.mean
-        self.groups_ = kept.groups
         if self.trainer is None:
             fitted = self._fit_closed_form(kept, device, None if chosen_by is None else chosen_by._chosen())
         else:

@@ -24,7 +24,7 @@ from skellipsoid._ellipsoid.math.held_out import KNOWN, HeldOut, best_scale
 from skellipsoid._ellipsoid.paper.fit import (
     Fixed,
     PaperValidator,
-    fit_paper,
+    as_boundaries,
     hold_out,
     hold_out_open,
     known_f1,
@@ -379,7 +379,7 @@ def test_a_sample_on_the_boundary_is_open():
     rows = torch.tensor([[3.0, 4], [-3, -4], [30, 4], [24, -4]])
     samples = Samples.of(rows, torch.tensor([0, 0, 1, 1]))
     settings = replace(SETTINGS, learning_rate=1e-30, max_iter=1)
-    fitted = fit_paper(samples, rows[:0], settings, 0, (samples, rows[:0]))
+    fitted = as_boundaries(train_ellipsoids(samples, rows[:0], settings, 0, (samples, rows[:0])))
     np.testing.assert_allclose(fitted.shapes.radii, [5, 5], rtol=1e-6)
     for dtype in (torch.float32, torch.float64):
         shapes = fitted.shapes

@@ -1,6 +1,7 @@
 """Classes that come and go after a fit: add, update, remove, merge, and choose anew."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Self
 
@@ -319,7 +320,10 @@ class ChangesClasses(FitsKeptSamples):
         changed.offset_ = 0.0 if anew else self.offset_
         for number in altered:
             same.pop(int(number), None)
-        changed._fit_kept(kept.normalized().centred(self.scale_), None if anew else self, same)
+        kept = kept.normalized().centred(self.scale_)
+        kept = replace(kept, groups=changed._check_single_groups(kept.groups, kept.units, kept.classes))
+        changed._mean, changed.groups_ = kept.mean, kept.groups
+        changed._fit_kept(kept, None if anew else self, same)
         changed.changes_ = [*self.changes_, change]
         return changed
 

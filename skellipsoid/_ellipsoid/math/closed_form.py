@@ -300,7 +300,8 @@ def _choose_shares(validator: _Validator, known: Sequence[HeldOutSamples]) -> tu
     those of them with the largest likelihood are averaged.
     """
     frame, classes = validator.frame, validator.samples.classes
-    candidates = _between_shares(len(frame.means)) if has_background(frame) else (None,)
+    smallest, *others = BETWEEN_SHARES
+    candidates = (min(smallest, SMALLEST_BETWEEN / len(frame.means)), *others) if has_background(frame) else (None,)
     pairs = list(product(candidates, SHARED_SHARES))
     scores = np.empty((len(candidates), len(SHARED_SHARES)))
     n_independent = 1.0
@@ -323,12 +324,6 @@ def _choose_shares(validator: _Validator, known: Sequence[HeldOutSamples]) -> tu
     if candidates == (None,):
         return None, shared
     return _mean_share([between for between, _ in pairs if between is not None], count), shared
-
-
-def _between_shares(n_classes: int) -> tuple[float, ...]:
-    """Give the candidates of b."""
-    smallest, *others = BETWEEN_SHARES
-    return (min(smallest, SMALLEST_BETWEEN / n_classes), *others)
 
 
 def _mean_share(shares: Sequence[float], count: np.ndarray) -> float:

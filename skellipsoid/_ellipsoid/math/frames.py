@@ -4,7 +4,6 @@ One eigenproblem of the within-class scatter and one singular value decompositio
 which T is the identity and B is diagonal.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -76,12 +75,13 @@ class Frame:
         return self.means[self.samples.classes[numbers]] + self.offsets[numbers].double()
 
     def onto(self, axes: Tensor, spherical: float) -> "Frame":
-        """Change to other orthonormal axes, (n_axes, n_axes), or stretch them, (n_axes,)."""
+        """Change to other orthonormal axes, (n_axes, n_axes), or stretch them, (n_axes,), in double precision."""
+        chunks = row_chunks(len(self.offsets), 16 * self.n_axes)
         return replace(
             self,
             axes=_onto(self.axes, axes),
             back=self.back / axes.unsqueeze(1) if axes.dim() == 1 else axes.T @ self.back,
-            offsets=_in_chunks(self.offsets, lambda part: _onto(part, axes)),
+            offsets=torch.cat([_onto(self.offsets[part].double(), axes).to(self.offsets.dtype) for part in chunks]),
             means=_onto(self.means, axes),
             spherical=spherical,
         )
@@ -111,12 +111,6 @@ def _onto(values: Tensor, axes: Tensor) -> Tensor:
     return values * axes if axes.dim() == 1 else values @ axes
 
 
-def _in_chunks(rows: Tensor, change: Callable[[Tensor], Tensor]) -> Tensor:
-    """Change rows in double precision, and keep them in their own."""
-    found = [change(rows[part].double()).to(rows.dtype) for part in row_chunks(len(rows), 16 * rows.shape[1])]
-    return torch.cat(found)
-
-
 def principal_frame(samples: Samples, degenerate: Tensor) -> Frame:
     """Put samples along the axes of W, the pooled within-class covariance of all but the ``degenerate`` classes."""
     rows, classes = samples.rows, samples.classes
@@ -124,7 +118,7 @@ def principal_frame(samples: Samples, degenerate: Tensor) -> Frame:
     means = class_means(samples)
     origin = means.mean(0)
     varies = _varying(samples)
-    axes = _span(rows, origin, varies) if varies.sum() > samples.n_all else _axes_of(varies, origin)
+    axes = _span(rows, origin) if varies.sum() > samples.n_all else torch.diag(varies.to(origin))[:, varies]
     offsets = torch.cat([((rows[part].double() - means[classes[part]]) @ axes).to(rows.dtype) for part in chunks])
     sets = LeftOutSets(samples, degenerate, offsets)
     freedom = float(sets.freedoms.sum())
@@ -183,12 +177,7 @@ def _pooled_scatter(samples: Samples, degenerate: Tensor, offsets: Tensor, axes:
     return scatter
 
 
-def _axes_of(varies: Tensor, like: Tensor) -> Tensor:
-    """Features that vary as axes, (n_features, n_axes)."""
-    return torch.diag(varies.to(like))[:, varies]
-
-
-def _span(rows: Tensor, origin: Tensor, varies: Tensor) -> Tensor:
+def _span(rows: Tensor, origin: Tensor) -> Tensor:
     """Orthonormal axes of the span of the samples, (n_features, n_axes), if these are fewer than the features."""
     centred = rows.double() - origin
     values, vectors = torch.linalg.eigh(centred @ centred.T)

@@ -141,11 +141,6 @@ class PaddedFactors(NamedTuple):
     axes: PaddedAxes
     residual: Tensor | None  # (n_classes,) u; None: 0 for all classes
 
-    def norms(self, offsets: Tensor, classes: Tensor) -> Tensor:
-        """‖A_k d‖₂ of samples d for their classes k, (n_samples,); overwrites d."""
-        residual = None if self.residual is None else self.residual[classes]
-        return _norms(offsets, self.axes.squared_norms(offsets, classes), residual)
-
     def all_norms(self, features: Tensor, centroids: Tensor) -> Tensor:
         """‖A_k (z − c_k)‖₂ of every sample for every class, (n_samples, n_classes)."""
         at_once, found = len(centroids), []
@@ -176,4 +171,6 @@ def _norms(offsets: Tensor, squares: Tensor, residual: Tensor | None) -> Tensor:
 
 def assigned_norms(features: Tensor, assigned: Tensor, centroids: Tensor, shapes: PaddedFactors) -> Tensor:
     """‖A_j (z − c_j)‖₂ of every sample for its assigned class j alone, (n_samples,)."""
-    return shapes.norms(centroids.index_select(0, assigned).sub_(features), assigned)
+    offsets = centroids.index_select(0, assigned).sub_(features)
+    residual = None if shapes.residual is None else shapes.residual[assigned]
+    return _norms(offsets, shapes.axes.squared_norms(offsets, assigned), residual)

@@ -35,20 +35,8 @@ class Fixed(NamedTuple):
     components: Tensor  # (n_fixed, n_features, n_features)
 
 
-def fit_paper(
-    samples: Samples,
-    real_open: Tensor,
-    settings: TrainingSettings,
-    seed: int,
-    validation: Split,
-    fixed: Fixed | None = None,
-) -> Boundaries:
-    """Train the matrices; parameters as of ``fit_closed_form``, and ``validation`` samples for the stop rule.
-
-    The matrices of different classes do not act on each other in the losses. So those of some classes can be trained
-    while all others are ``fixed``.
-    """
-    learned = train_ellipsoids(samples, real_open, settings, seed, validation, fixed)
+def as_boundaries(learned: Ellipsoids) -> Boundaries:
+    """Give the learned ellipsoids the form of those of the closed form."""
     centroids = learned.centroids
     return Boundaries(
         origin=torch.zeros_like(centroids[0]),
@@ -75,9 +63,11 @@ def train_ellipsoids(
     validation: Split,
     fixed: Fixed | None = None,
 ) -> Ellipsoids:
-    """Compute centroids and radii, and train the matrices.
+    """Compute centroids and radii, and train the matrices; ``validation`` samples are for the stop rule.
 
-    The processes of a group divide the classes among them. After each epoch all of them get all matrices.
+    The matrices of different classes do not act on each other in the losses. So those of some classes can be trained
+    while all others are ``fixed``. The processes of a group divide the classes among them. After each
+    epoch all of them get all matrices.
     """
     shards, ellipsoids = Shards.of_group(), start_ellipsoids(samples, fixed)
     ellipsoids.trained = ellipsoids.trained[shards.rank :: shards.n_processes]
