@@ -22,7 +22,6 @@ from .._torch.shards import Shards
 from .math.boundaries import Boundaries, Chosen
 from .math.closed_form import fit_closed_form
 from .math.held_out import FEWEST_OF_CLASS
-from .math.settings import BoundarySettings
 from .paper.fit import Fixed, as_boundaries, hold_out, hold_out_open, train_ellipsoids
 from .stored_shapes import StoredShapes
 
@@ -188,13 +187,12 @@ class FitsKeptSamples(StoredShapes):
 
     def _fit_closed_form(self, kept: KeptSamples, device: torch.device, given: Chosen | None = None) -> Boundaries:
         samples, opened = kept.samples(len(self.classes_), device), torch.from_numpy(kept.open_rows).to(device)
-        settings = BoundarySettings(self.alpha, self.beta)
         seed = 0 if given else resolve_seed(self.random_state)  # with all given, nothing is drawn
         fresh = None
         if (kept.held == 1).any():
             validates = torch.from_numpy(kept.held == 1).to(device)
             samples, fresh = samples.where(~validates), samples.where(validates)
-        return fit_closed_form(samples, opened, settings, seed, given, fresh)
+        return fit_closed_form(samples, opened, self.alpha, self.beta, seed, given, fresh)
 
     def _train(
         self, kept: KeptSamples, device: torch.device, fixed: Fixed | None = None

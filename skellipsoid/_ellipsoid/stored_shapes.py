@@ -281,28 +281,15 @@ class StoredShapes(KeepsHeldOut, BoundaryOpenSetClassifier):
     def _prepare(
         self, arrays: tuple[Any, ...], values: NDArray[np.float64], device: torch.device, dtype: torch.dtype
     ) -> _Prepared:
-        def on_device(given: NDArray[Any]) -> Tensor:
-            writable = np.require(given, requirements="W")
-            return torch.from_numpy(writable).to(device=device, dtype=dtype)
+        def on_device(given: NDArray[Any] | None) -> Any:
+            if given is None:
+                return None
+            return torch.from_numpy(np.require(given, requirements="W")).to(device=device, dtype=dtype)
 
-        def optional(given: NDArray[Any] | None) -> Tensor | None:
-            return None if given is None else on_device(given)
-
-        metric = Metric(
-            optional(self._metric_axes),
-            optional(self._metric_products),
-            self._off_span,
-            on_device(self._label_directions),
-            on_device(self._label_constants),
-        )
-        factors = Factors(
-            on_device(self._axes),
-            on_device(self._axis_weights),
-            self._axis_starts.tolist(),
-            on_device(self._residual_weights),
-        )
-        shapes = Shapes(metric, on_device(self._centers), factors, on_device(self.radii_ / self.scale_))
-        mean = on_device(self._mean)
+        axes, products, directions, constants, of_classes, weights, _, residual, centres, mean = map(on_device, arrays)
+        metric = Metric(axes, products, self._off_span, directions, constants)
+        factors = Factors(of_classes, weights, self._axis_starts.tolist(), residual)
+        shapes = Shapes(metric, centres, factors, on_device(self.radii_ / self.scale_))
         rest = None if dtype == torch.float64 else on_device(self._mean - mean.cpu().numpy())
         return _Prepared(arrays, values, shapes.scorer(), mean, rest, self.scale_)
 

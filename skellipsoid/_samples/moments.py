@@ -45,14 +45,11 @@ class ClassMoments:
     @staticmethod
     def merged(parts: Sequence["ClassMoments"]) -> "ClassMoments":
         """Merge the moments of parts that share no sample."""
-        first, *others = parts
-        if not others:
-            return first
         classes = np.unique(np.concatenate([part.classes for part in parts]))
         counts = np.zeros(len(classes), dtype=np.int64)
-        means = np.zeros((len(classes), first.means.shape[1]))
-        scatters = np.zeros((len(classes), first.scatters.shape[1]))
-        lower = np.tril_indices(first.means.shape[1])
+        means = np.zeros((len(classes), parts[0].means.shape[1]))
+        scatters = np.zeros((len(classes), parts[0].scatters.shape[1]))
+        lower = np.tril_indices(parts[0].means.shape[1])
         for part in parts:
             for i, place in enumerate(np.searchsorted(classes, part.classes)):
                 before, added = counts[place], part.counts[i]

@@ -18,7 +18,6 @@ from .._ellipsoid.kept_samples import KeptSamples
 from .._ellipsoid.math.boundaries import Boundaries
 from .._ellipsoid.math.closed_form import fit_closed_form
 from .._ellipsoid.math.held_out import FEWEST_OF_CLASS, REAL, SYNTHETIC
-from .._ellipsoid.math.settings import BoundarySettings
 from .._samples.duplicates import in_order
 from .._samples.samples import Gathered, Samples, usable_scale
 from .._torch.devices import resolve_device, resolve_seed
@@ -265,7 +264,7 @@ def _fit_drawn(fitted: EllipsoidOpenSetClassifier, found: Reduced, limits: Keys,
         n_represented=torch.from_numpy(np.where(is_counted, share[codes], 0.0)).to(device),
     )
     opened = torch.from_numpy(kept.open_rows).to(device)
-    boundaries = fit_closed_form(samples, opened, BoundarySettings(fitted.alpha, fitted.beta), seed)
+    boundaries = fit_closed_form(samples, opened, fitted.alpha, fitted.beta, seed)
     fitted._store(_of_random_samples(boundaries, samples, priorities(keys, seed) <= limits[:n_classes].min()))
     fitted._kept, fitted.changes_, fitted.groups_ = None, [], kept.groups
     degenerate = boundaries.degenerate.cpu().numpy()

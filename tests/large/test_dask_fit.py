@@ -11,7 +11,6 @@ from sklearn.base import clone
 import skellipsoid
 from skellipsoid import EllipsoidOpenSetClassifier
 from skellipsoid._ellipsoid.math.closed_form import fit_closed_form
-from skellipsoid._ellipsoid.math.settings import BoundarySettings
 from skellipsoid._samples.moments import ClassMoments
 from skellipsoid._samples.samples import Samples
 from skellipsoid.baselines import MahalanobisClassifier
@@ -78,8 +77,7 @@ def test_for_the_shares_that_it_chose_its_shapes_are_those_of_all_samples(fit, s
     known = y != "-1"
     rows = ((X[known].astype(np.float64) - X[known].mean(0, dtype=np.float64)) / found.scale_).astype(np.float32)
     whole = Samples.of(torch.from_numpy(rows), torch.from_numpy(np.unique(y[known], return_inverse=True)[1]))
-    settings = BoundarySettings(0.6, 0.5)
-    wanted = fit_closed_form(whole, torch.empty(0, X.shape[1]), settings, 0, found._chosen())
+    wanted = fit_closed_form(whole, torch.empty(0, X.shape[1]), 0.6, 0.5, 0, found._chosen())
     new = torch.from_numpy(((X - found._mean) / found.scale_) + 0.0).double()
     margins = wanted.shapes.scorer().all(new - new.mean(0) + new.mean(0))[1]
     np.testing.assert_allclose(found.class_margins(X.astype(np.float64)), margins, atol=1e-4)
@@ -98,9 +96,9 @@ def test_left_out_scores_are_those_of_all_samples(samples):
         Samples.of(rows[drawn], classes[drawn], 12, groups=groups[known][drawn]),
         moments=moments,
     )
-    settings, opened = BoundarySettings(0.6, 0.5), torch.empty(0, X.shape[1])
-    chosen = fit_closed_form(whole, opened, settings, 0)
-    of_part = fit_closed_form(part, opened, settings, 0, chosen.chosen)
+    opened = torch.empty(0, X.shape[1])
+    chosen = fit_closed_form(whole, opened, 0.6, 0.5, 0)
+    of_part = fit_closed_form(part, opened, 0.6, 0.5, 0, chosen.chosen)
     for boundaries in (chosen, of_part):
         assert boundaries.held_out is not None
     wanted, found = chosen.held_out.known, of_part.held_out.known

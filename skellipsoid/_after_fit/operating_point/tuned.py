@@ -174,12 +174,11 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         lost = None if groups is None else describe_lost_groups(self.estimator)
         if lost is not None:
             warn(lost)
-        cv = 5 if self.cv is None else self.cv
-        is_own = isinstance(cv, Integral)
+        cv, together = 5 if self.cv is None else self.cv, groups
         if isinstance(cv, Integral):
             cv = OpenSetKFold(int(cv), shuffle=True, random_state=0, open_label=open_label)
-        # A splitter of the user gets the groups of the user.
-        together = duplicate_groups(X, labels) if groups is None and is_own else groups
+            # A splitter of the user gets the groups of the user.
+            together = duplicate_groups(X, labels) if groups is None else groups
         parts = check_cv(cv, labels, classifier=True).split(X, labels, together)
         folds: list[Fold] = Parallel(n_jobs=self.n_jobs)(
             delayed(_score_fold)(clone(self.estimator), X, labels, groups, train, test) for train, test in parts

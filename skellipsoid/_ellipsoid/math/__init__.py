@@ -4,7 +4,7 @@ In the order of the data: ``geometry`` (centroids, distances), ``left_out`` (a c
 ``frames`` (covariances that all classes share), ``covariance`` (the ellipsoids of all classes), ``mixtures``
 (synthetic classes), ``held_out`` (the table of held-out samples, and the radius scale), ``class_sizes`` (radii by class
 size), ``boundaries`` (the fitted boundaries); ``closed_form`` runs them. ``tiles`` multiplies by the axes of all
-classes at once. ``settings`` holds the parameters, those of the paper's training too.
+classes at once.
 
 Words, each with one meaning here; docs/contributing.rst has the letters:
 

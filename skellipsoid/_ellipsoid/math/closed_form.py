@@ -33,7 +33,6 @@ from .held_out import (
     near_best,
 )
 from .mixtures import draw_synthetic_classes, n_synthetic
-from .settings import BoundarySettings
 
 #: Candidates of ρ, the share of the shared shape in that of a class. With 0.99 and 0.999 besides, F1 changes by +0.1 to
 #: −0.4 (benchmarks/TRIED.md, *Before*).
@@ -62,7 +61,8 @@ TIE = 1e-9
 def fit_closed_form(
     samples: Samples,
     real_open: Tensor,
-    settings: BoundarySettings,
+    alpha: float,
+    beta: float,
     seed: int,
     given: Chosen | None = None,
     fresh: Samples | None = None,
@@ -75,7 +75,8 @@ def fit_closed_form(
         Known samples, at least one of each class.
     real_open : Tensor of shape (n_open, n_features)
         Samples that are known to be open; may be empty.
-    settings : BoundarySettings
+    alpha, beta : float
+        As of ``EllipsoidOpenSetClassifier``.
     seed : int
     given : Chosen, optional
         Shares and size of an earlier fit. Nothing is chosen then.
@@ -101,14 +102,14 @@ def fit_closed_form(
         shrinkage = Shrinkage(frame.spherical, *_choose_shares(validator, validator.known(subset)))
     shapes = LeftOutShapes(frame, shrinkage.between)
     parts = validator.known(scored)
-    if not given and (synthetic := validator.synthetic(parts[-1].sources, settings.alpha, rng)):
+    if not given and (synthetic := validator.synthetic(parts[-1].sources, alpha, rng)):
         parts.append(synthetic)
     held_out = validator.validate(shapes, parts, [shrinkage.shared])[0]
     distance, error = _mean_distance(held_out), held_out.mean_error
     if fresh is not None and len(fresh):
         held_out = validator.with_fresh(held_out, fresh, shapes, shrinkage.shared)
     typical_growth = validator.typical_growth(error)
-    scale = given.scale * typical_growth if given else _choose_scale(held_out, settings.beta)
+    scale = given.scale * typical_growth if given else _choose_scale(held_out, beta)
     # Distances are multiples of the paper's mean radius.
     radius = float(spheres.radii[~spheres.degenerate].mean())
     radii = radius * scale / distance * validator.growths(error)

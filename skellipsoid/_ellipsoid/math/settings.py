@@ -1,20 +1,14 @@
-"""Settings of the boundaries."""
+"""Settings of the training."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class BoundarySettings:
-    """Parameters of ``EllipsoidOpenSetClassifier`` that act with every kind of fit, by the same names."""
+class TrainingSettings:
+    """Parameters of ``EliDecide`` by the same names, and those of the classifier that act in the training."""
 
     alpha: float
     beta: float
-
-
-@dataclass(frozen=True)
-class TrainingSettings(BoundarySettings):
-    """Parameters of ``EliDecide``, by the same names."""
-
     n_mix: tuple[int, int]  # smallest and largest P
     learning_rate: float
     weight_decay: float
