@@ -92,10 +92,7 @@ def equal_texts(texts: Sequence[str], classes: NDArray[np.int64]) -> NDArray[np.
 
 def first_of_equal(texts: Sequence[str]) -> NDArray[np.int64]:
     """Rows of the first of each texts that are the same, whatever their class, in ascending order."""
-    first: dict[str, int] = {}
-    for row, text in enumerate(texts):
-        first.setdefault(normalize_text(text), row)
-    return np.fromiter(first.values(), dtype=np.int64)
+    return np.unique(number(map(normalize_text, texts)), return_index=True)[1]
 
 
 def normalize_text(text: str) -> str:

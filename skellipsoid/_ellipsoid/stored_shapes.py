@@ -161,17 +161,15 @@ class StoredShapes(KeepsHeldOut, BoundaryOpenSetClassifier):
         self._axes = _array(factors.axes, np.float32)
         self._axis_weights, self._axis_starts = _array(factors.weights), np.array(factors.starts)
         self._residual_weights = _array(factors.residual)
-        moments = fitted.moments
         self.spherical_share_: float | None = None
         self.between_share_: float | None = None
         self.shrinkage_: float | None = None
-        if moments:
-            self.spherical_share_, self.between_share_, self.shrinkage_ = moments.shrinkage
+        if (moments := fitted.moments) and (chosen := fitted.chosen):  # of the closed form
+            self.spherical_share_, self.between_share_, self.shrinkage_ = chosen.shrinkage
+            self._radius_scale, self._mean_error = chosen.scale, chosen.error
             self._class_counts, self._class_freedoms = _array(moments.counts), _array(moments.freedoms)
             self._axis_scatters, self._between = _array(moments.scatters), _array(moments.variances_of_means)
             self._stretches, self._off_variance = _array(moments.stretches), moments.variance_off_span
-        if fitted.chosen:
-            self._radius_scale, self._mean_error = fitted.chosen.scale, fitted.chosen.error
         self._held_out = self.held_out_scores_ = None
         if (held_out := fitted.held_out) is not None:
             self._keep_held_out(held_out, held_out.margins)

@@ -370,7 +370,7 @@ def test_few_classes_have_no_background():
     found = groups_of_four_sizes(3)
     weights = Shrinkage(0.3, None, 0.4)
     check_against(found.fit(weights), Refits(found, weights))
-    assert fit_closed_form(found.samples(), torch.empty(0, 4), ALPHA, BETA, 0).moments.shrinkage.between is None
+    assert fit_closed_form(found.samples(), torch.empty(0, 4), ALPHA, BETA, 0).chosen.shrinkage.between is None
 
 
 @pytest.mark.parametrize("kind", [*TABLES, "without a spread"])

@@ -7,9 +7,7 @@ import pytest
 import torch
 from scipy import stats
 
-from skellipsoid._ellipsoid.math.mixtures import Mixture, draw_mixtures
-from skellipsoid._ellipsoid.paper.pseudo_open import synthetic_samples
-from skellipsoid._samples.samples import Samples
+from skellipsoid._ellipsoid.math.mixtures import Mixture, draw_mixtures, draw_synthetic_classes
 
 #: Unequal classes, their rows mixed; labels need not start at 0.
 CLASSES = np.random.default_rng(9).permutation(np.repeat([2, 3, 5, 8], [1, 3, 6, 10]))
@@ -126,11 +124,8 @@ def test_synthetic_samples_deviate_from_a_line_of_two_centroids_as_a_row_of_the_
     rows = centroids[CLASSES]
     rows[:, 9:] = rng.normal(size=(len(CLASSES), 4))
 
-    def synthetic(classes):
-        samples = Samples.of(torch.from_numpy(rows), torch.from_numpy(classes))
-        return synthetic_samples(samples, torch.from_numpy(centroids), 300, 0.6, np.random.default_rng(0)).numpy()
-
-    found = synthetic(CLASSES)
+    drawn = draw_synthetic_classes(CLASSES, 300, 0.6, np.random.default_rng(0), np.ones(len(CLASSES)))
+    found = drawn.of(torch.from_numpy(centroids), torch.from_numpy(rows - centroids[CLASSES])).numpy()
     shares = np.sort(found[:, :9], axis=1)[:, ::-1]
     np.testing.assert_allclose(shares[:, :2].sum(axis=1), 1)
     assert np.count_nonzero(found[:, :9], axis=1).max() == 2
@@ -138,4 +133,4 @@ def test_synthetic_samples_deviate_from_a_line_of_two_centroids_as_a_row_of_the_
     assert shares[:, 0].max() > 0.95
     for row, nearer in zip(found, found[:, :9].argmax(axis=1), strict=True):
         assert np.isclose(rows[nearer == CLASSES][:, 9:], row[9:]).all(axis=1).any()
-    assert len(synthetic(np.full(len(CLASSES), 3))) == 0
+    assert draw_synthetic_classes(np.full(9, 3), 300, 0.6, np.random.default_rng(0), np.ones(9)) is None

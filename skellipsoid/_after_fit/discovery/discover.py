@@ -135,7 +135,9 @@ def group_open(traffic: Traffic, min_size: int = 5, n_words: int = 8, n_represen
     first_rows = np.full(len(rows), -1)
     opened = np.flatnonzero(is_open)
     first_rows[opened] = opened[_first_of_equal(rows[opened], None if given is None else given[opened])]
-    distinct = _in_canonical_order(rows, opened[first_rows[opened] == opened])
+    distinct = opened[first_rows[opened] == opened]
+    if len(distinct):  # by their values, so that rounding and ties do not depend on the order in which they came
+        distinct = distinct[np.lexsort(rows[distinct].T[::-1])]
     labels, scores = np.full(len(rows), -1), np.full(len(rows), np.nan)
     coherence, nearest, log_ratio = np.empty(0), np.empty(0, dtype=np.int64), np.empty(0)  # of each group
     if len(distinct) >= min_size:
@@ -207,11 +209,6 @@ def _first_of_equal(rows: Floats, texts: NDArray[Any] | None) -> Integers:
     else:
         keys = equal_rows(rows, np.zeros(len(rows), dtype=np.int64))
     return np.unique(keys, return_index=True)[1][keys]
-
-
-def _in_canonical_order(rows: Floats, numbers: Integers) -> Integers:
-    """Order rows by their values, so that rounding and ties do not depend on the order in which they came."""
-    return numbers[np.lexsort(rows[numbers].T[::-1])] if len(numbers) else numbers
 
 
 def _in_order(labels: Integers, numbers: Integers) -> Integers:

@@ -107,9 +107,8 @@ class Chosen(NamedTuple):
 
 
 class Moments(NamedTuple):
-    """Statistics that the closed form is computed from: shrinkage, class counts, scatters, covariances."""
+    """Statistics that the closed form is computed from: class counts, scatters, covariances."""
 
-    shrinkage: Shrinkage
     counts: Tensor  # (n_classes,) weight of each class's samples
     freedoms: Tensor  # (n_classes,) degrees of freedom of its scatter
     scatters: Tensor  # (n_axes of all classes together,) eigenvalues of the scatters along the classes' axes

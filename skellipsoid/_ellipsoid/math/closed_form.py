@@ -120,7 +120,7 @@ def fit_closed_form(
         shapes=shapes.shapes(shrinkage.shared, (radius / distance) ** 2, radii),
         degenerate=spheres.degenerate,
         held_out=held_out.kept(scale),
-        moments=shapes.moments(shrinkage),
+        moments=shapes.moments(),
         chosen=Chosen(shrinkage, scale / typical_growth, error),
     )
 

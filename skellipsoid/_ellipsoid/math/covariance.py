@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ..._torch.devices import eigh_of_many
-from .boundaries import Metric, Moments, Shapes, Shrinkage
+from .boundaries import Metric, Moments, Shapes
 from .frames import Frame, identity
 from .geometry import Factors
 from .left_out import Chunk, LeftOut, most_numbers
@@ -268,11 +268,10 @@ class LeftOutShapes:
             found = replace(found, axes=functional.pad(found.axes, (0, 1)))
         return Shapes(metric, centres, found.scaled(factor), radii)
 
-    def moments(self, shrinkage: Shrinkage) -> Moments:
+    def moments(self) -> Moments:
         """Give the statistics that the shapes are computed from."""
         frame = self.frame
         return Moments(
-            shrinkage,
             frame.sets.weights.totals,
             frame.sets.freedoms,
             _without_padding(self.class_axes)[1],

@@ -16,9 +16,8 @@ from ..._torch.shards import Shards
 from ..math.boundaries import Boundaries, Metric, Shapes
 from ..math.geometry import Factors, assigned_norms, class_spheres, nearest_centroid, nearest_other
 from ..math.held_out import BOUNDARY_TOLERANCE, KNOWN, OF_OTHER_CLASS, REAL, SYNTHETIC, HeldOut, best_scale, expected_f1
-from ..math.mixtures import n_synthetic
+from ..math.mixtures import draw_synthetic_classes, n_synthetic
 from ..math.settings import TrainingSettings
-from .pseudo_open import synthetic_samples
 from .training import BoundaryTrainer, Ellipsoids
 
 #: The released code answers open on the boundary itself, r = Δ. So radii are smaller by four units of single precision.
@@ -172,11 +171,14 @@ def known_f1(held_out: HeldOut) -> float:
 def validation_open(
     samples: Samples, centroids: Tensor, degenerate: Tensor, settings: TrainingSettings, seed: int
 ) -> Tensor:
-    """Draw samples of synthetic classes for validation; their random numbers are independent of the training's."""
-    shaped = samples.of_classes(~degenerate)
-    return synthetic_samples(
-        shaped, centroids, n_synthetic(len(shaped)), settings.alpha, np.random.default_rng([seed, 1])
-    )
+    """Draw samples of synthetic classes for validation, none with a single class.
+
+    Their random numbers are independent of the training's.
+    """
+    shaped, rng = samples.of_classes(~degenerate), np.random.default_rng([seed, 1])
+    classes, weights = shaped.classes.cpu().numpy(), shaped.weights.cpu().numpy()
+    drawn = draw_synthetic_classes(classes, n_synthetic(len(shaped)), settings.alpha, rng, weights)
+    return shaped.rows[:0] if drawn is None else drawn.of(centroids, shaped.rows - centroids[shaped.classes])
 
 
 def start_ellipsoids(samples: Samples, fixed: Fixed | None = None) -> Ellipsoids:

@@ -4,9 +4,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..._samples.samples import Samples
 from ..._torch.devices import on_device
-from ..math.mixtures import draw_mixtures, draw_synthetic_classes
+from ..math.mixtures import draw_mixtures
 from ..math.settings import TrainingSettings
 
 
@@ -53,12 +52,3 @@ def draw_others(classes: np.ndarray, rng: np.random.Generator, weights: np.ndarr
     # Rounding must not reach the own class.
     places = (own_end + np.minimum(after, len(classes) - own_count - 1)) % len(classes)
     return np.asarray(by_class[places])
-
-
-def synthetic_samples(
-    samples: Samples, centroids: Tensor, n_wanted: int, alpha: float, rng: np.random.Generator
-) -> Tensor:
-    """Draw samples of synthetic classes, (n_wanted, n_features); none with a single class."""
-    classes, weights = samples.classes.cpu().numpy(), samples.weights.cpu().numpy()
-    drawn = draw_synthetic_classes(classes, n_wanted, alpha, rng, weights)
-    return samples.rows[:0] if drawn is None else drawn.of(centroids, samples.rows - centroids[samples.classes])
