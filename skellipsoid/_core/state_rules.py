@@ -78,10 +78,6 @@ def _is_classes(value: Any) -> bool:
     return all(first < second for first, second in itertools.pairwise(ordered))
 
 
-def _is_numbers(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, Real) for item in value)
-
-
 #: What ``_held_out`` has, by the kinds of numbers.
 _HELD_OUT = {"scores": "f", "nearest": "iu", "classes": "iu", "weights": "f", "is_open": "b", "is_synthetic": "b"}
 
@@ -198,7 +194,7 @@ COUNT = Rule("a positive integer", is_count)
 N_FEATURES = replace(COUNT, size="n_features")
 CLASSES = Rule("an array of different labels in ascending order", _is_classes, ("n_classes",))
 LABEL = Rule("a number or a string", lambda value: isinstance(value, str | bool) or is_number(value))
-NUMBERS = Rule("a list of numbers", _is_numbers)
+NUMBERS = Rule("a list of numbers", lambda value: isinstance(value, list) and all(isinstance(n, Real) for n in value))
 TEXT = Rule("a string", lambda value: isinstance(value, str))
 N_ITER = Rule("an integer of at least 0", lambda value: value == 0 or is_count(value))
 ESTIMATOR = Rule("an estimator", lambda value: hasattr(value, "predict"))

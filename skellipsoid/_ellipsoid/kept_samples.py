@@ -74,31 +74,14 @@ class KeptSamples:
 
     def with_open(self, rows: NDArray[np.float32]) -> "KeptSamples":
         """Append open samples."""
-        return self._with({"open_rows": rows, "open_held": _undecided(rows)})
+        return self.appended({"open_rows": rows, "open_held": _undecided(rows)})
 
-    def _with(self, columns: Mapping[str, NDArray[Any]]) -> "KeptSamples":
+    def appended(self, columns: Mapping[str, NDArray[Any]]) -> "KeptSamples":
         """Append to columns."""
         old = {name: getattr(self, name) for name in columns}
         return replace(
             self, **{name: np.append(old[name], more.astype(old[name].dtype), axis=0) for name, more in columns.items()}
         )
-
-    def with_validation(
-        self,
-        rows: NDArray[np.float32],
-        classes: Integers,
-        open_rows: NDArray[np.float32],
-        units: Integers,
-        weights: NDArray[np.float64],
-    ) -> "KeptSamples":
-        """Append validation samples; all others are then training samples."""
-        training = replace(self, held=np.zeros_like(self.held), open_held=np.zeros_like(self.open_held))
-        first = 1 + max(int(self.units.max(initial=-1)), int(self.groups.max(initial=-1)))
-        own, ones = first + units, np.ones(len(rows), dtype=np.int64)
-        columns: dict[str, NDArray[Any]] = {"rows": rows, "classes": classes, "units": own, "groups": own}
-        columns |= {"weights": weights, "copies": ones, "held": ones}
-        columns |= {"open_rows": open_rows, "open_held": np.ones(len(open_rows))}
-        return training._with(columns)
 
     def normalized(self) -> "KeptSamples":
         """Scale the weights so that the mean weight of a unit is 1."""
@@ -160,7 +143,7 @@ class KeptSamples:
             "groups": np.concatenate([old.groups, own])[given] if has_groups else units,
             "held": np.concatenate([old.held, _undecided(rows)])[given],
         }
-        return rest._with(new).normalized()
+        return rest.appended(new).normalized()
 
     def _totals(self, duplicates: str) -> NDArray[np.float64]:
         """Sum of the weights that were given for each sample and its copies, on the scale of ``weights``."""
@@ -243,7 +226,10 @@ class FitsKeptSamples(StoredShapes):
         return Fixed(torch.tensor(list(same), dtype=torch.int64, device=device), components.to(device))
 
     def _with_validation(self, kept: KeptSamples, validation: tuple[NDArray[Any], NDArray[Any]] | None) -> KeptSamples:
-        """Append validation samples, known and open ones; the closed form takes no copies of training samples."""
+        """Append validation samples, known and open ones; all others are then training samples.
+
+        The closed form takes no copies of training samples.
+        """
         if validation is None:
             return kept
         X, y = validation
@@ -256,7 +242,12 @@ class FitsKeptSamples(StoredShapes):
             units, is_copy = self._find_copies(kept, rows, classes)
             rows, classes, units = rows[~is_copy], classes[~is_copy], units[~is_copy]
             weights = 1 / np.bincount(units)[units] if self.duplicates == "once" else np.ones(len(rows))
-        return kept.with_validation(rows, classes, opened, units, weights)
+        own = 1 + max(int(kept.units.max(initial=-1)), int(kept.groups.max(initial=-1))) + units
+        ones = np.ones(len(rows), dtype=np.int64)
+        columns = {"rows": rows, "classes": classes, "weights": weights, "copies": ones, "units": own, "groups": own}
+        columns |= {"held": ones, "open_rows": opened, "open_held": np.ones(len(opened))}
+        training = replace(kept, held=np.zeros_like(kept.held), open_held=np.zeros_like(kept.open_held))
+        return training.appended(columns)
 
     def _find_copies(
         self, kept: KeptSamples, rows: NDArray[np.float32], classes: Integers

@@ -118,7 +118,7 @@ def test_factors_are_the_matrices_that_they_stand_for(rows, ellipsoids):
         squared = own.T @ np.diag(weights[first:last]) @ own + residual[k] * (np.eye(5) - own.T @ own)
         components.append(np.linalg.cholesky(squared).T)
     factors = Factors(*map(torch.from_numpy, (axes, weights)), starts, torch.from_numpy(residual))
-    assert len(factors) == 4
+    assert len(factors.residual) == 4
     given, centroids, expected = torch.from_numpy(rows[0]), torch.from_numpy(ellipsoids[0]), np.array(components)
     expected = literal_norms(rows[0], ellipsoids[0], expected)
     np.testing.assert_allclose(factors.padded().all_norms(given, centroids), expected, rtol=1e-12)

@@ -218,7 +218,17 @@ class ChangesClasses(FitsKeptSamples):
         check_same_kind(y, self.classes_, "y", "classes_")
         is_open = y == self.open_label_
         is_known = np.isin(y, self.classes_)
-        self._check_new(y[~is_open], is_known[~is_open], what)
+        if is_open.all():
+            msg = f"Every row has the open label {self.open_label_!r}: y must hold at least one sample of a class."
+            raise ValueError(msg)
+        if what == "add" and is_known.any():
+            named = enumerated(np.unique(y[is_known]))
+            msg = f"{named} is a known class already; add more samples of known classes with update_classes."
+            raise ValueError(msg)
+        if what == "update" and not (is_known | is_open).all():
+            named = enumerated(np.unique(y[~is_known & ~is_open]))
+            msg = f"{named} is not a known class; add new classes with add_classes."
+            raise ValueError(msg)
         numbers = check_groups(groups, len(X))
         classes = np.unique(np.append(self.classes_, y[~is_open]))
         old = np.searchsorted(classes, self.classes_)
@@ -235,19 +245,6 @@ class ChangesClasses(FitsKeptSamples):
         if usual is not None and given is not None:
             changed._norm_range = np.array([min(usual[0], given[0]), max(usual[1], given[1])])
         return changed
-
-    def _check_new(self, labels: NDArray[Any], is_known: NDArray[np.bool_], what: str) -> None:
-        if not len(labels):
-            msg = f"Every row has the open label {self.open_label_!r}: y must hold at least one sample of a class."
-            raise ValueError(msg)
-        if what == "add" and is_known.any():
-            named = enumerated(np.unique(labels[is_known]))
-            msg = f"{named} is a known class already; add more samples of known classes with update_classes."
-            raise ValueError(msg)
-        if what == "update" and not is_known.all():
-            named = enumerated(np.unique(labels[~is_known]))
-            msg = f"{named} is not a known class; add new classes with add_classes."
-            raise ValueError(msg)
 
     def _without_outliers(
         self, kept: KeptSamples, rows: NDArray[np.float32], codes: NDArray[np.int64], is_known: NDArray[np.bool_]

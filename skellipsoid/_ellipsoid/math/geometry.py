@@ -119,10 +119,6 @@ class Factors:
         starts = [k * n_features for k in range(n_classes + 1)]
         return cls(axes, axes.new_ones(len(axes)), starts, axes.new_zeros(n_classes))
 
-    def __len__(self) -> int:
-        """Return the number of classes."""
-        return len(self.residual)
-
     def scaled(self, squares: float) -> "Factors":
         """Multiply squared norms."""
         return Factors(self.axes, self.weights * squares, self.starts, self.residual * squares)
