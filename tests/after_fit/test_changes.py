@@ -32,7 +32,7 @@ def literal_fit(chosen_by, *data, monkeypatch, **parameters):
     given = Chosen(weights, chosen_by._radius_scale, chosen_by._mean_error)
     with monkeypatch.context() as patch:
         engine = shell.fit_closed_form
-        patch.setattr(shell, "fit_closed_form", lambda *args: partial(engine, given=given)(*args[:4]))
+        patch.setattr(shell, "fit_closed_form", lambda *args: partial(engine, given=given)(*args[:5]))
         return classifier(**parameters).fit(*data)
 
 
@@ -143,7 +143,7 @@ class TestEqualToAFit:
                 old._mean_error,
             )
             engine = shell.fit_closed_form
-            patch.setattr(shell, "fit_closed_form", lambda *args: engine(*args[:4], given))
+            patch.setattr(shell, "fit_closed_form", lambda *args: engine(*args[:5], given))
             wanted.fit(X, y, groups=groups)
         assert_same_model(found, wanted, X[::5])
 
