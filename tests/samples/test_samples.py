@@ -7,9 +7,8 @@ from scipy import stats
 from sklearn.datasets import load_digits, load_iris
 
 from skellipsoid._ellipsoid.math.geometry import class_centroids, class_spheres, mean_radii
-from skellipsoid._ellipsoid.math.mixtures import draw_mixtures
+from skellipsoid._ellipsoid.math.mixtures import draw_mixtures, draw_synthetic_classes
 from skellipsoid._ellipsoid.paper.fit import hold_out, hold_out_open
-from skellipsoid._ellipsoid.paper.pseudo_open import synthetic_samples
 from skellipsoid._samples.duplicates import find_duplicates
 from skellipsoid._samples.samples import Samples, effective_number, gather, outlying_rows
 
@@ -295,11 +294,11 @@ def test_mixtures_draw_rows_by_their_weights():
 def test_synthetic_samples_the_classes_deviate_as_rows_of_weight_do():
     classes = np.tile([0, 1], 20)
     weights = np.where(np.arange(40) < 20, 1e-12, 1.0)
-    rows = 10 * np.eye(3)[classes]
+    centroids = 10 * np.eye(3)
+    rows = centroids[classes]
     rows[:, 2] = np.arange(40)
-    centroids = torch.from_numpy(10 * np.eye(3)[:2])
-    found = Samples.of(torch.from_numpy(rows), torch.from_numpy(classes), None, weights)
-    synthetic = synthetic_samples(found, centroids, 200, 0.6, np.random.default_rng(0)).numpy()
+    drawn = draw_synthetic_classes(classes, 200, 0.6, np.random.default_rng(0), weights)
+    synthetic = drawn.of(torch.from_numpy(centroids), torch.from_numpy(rows - centroids[classes])).numpy()
     assert set(np.round(synthetic[:, 2])) == set(range(20, 40))
 
 
