@@ -284,10 +284,21 @@ class StoredShapes(KeepsHeldOut, BoundaryOpenSetClassifier):
                 return None
             return torch.from_numpy(np.require(given, requirements="W")).to(device=device, dtype=dtype)
 
-        axes, products, directions, constants, of_classes, weights, _, residual, centres, mean = map(on_device, arrays)
-        metric = Metric(axes, products, self._off_span, directions, constants)
-        factors = Factors(of_classes, weights, self._axis_starts.tolist(), residual)
-        shapes = Shapes(metric, centres, factors, on_device(self.radii_ / self.scale_))
+        metric = Metric(
+            on_device(self._metric_axes),
+            on_device(self._metric_products),
+            self._off_span,
+            on_device(self._label_directions),
+            on_device(self._label_constants),
+        )
+        factors = Factors(
+            on_device(self._axes),
+            on_device(self._axis_weights),
+            self._axis_starts.tolist(),
+            on_device(self._residual_weights),
+        )
+        shapes = Shapes(metric, on_device(self._centers), factors, on_device(self.radii_ / self.scale_))
+        mean = on_device(self._mean)
         rest = None if dtype == torch.float64 else on_device(self._mean - mean.cpu().numpy())
         return _Prepared(arrays, values, shapes.scorer(), mean, rest, self.scale_)
 
