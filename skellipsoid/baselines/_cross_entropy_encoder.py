@@ -1,6 +1,7 @@
 """Base of the text encoders of the literature, and the one that is trained with plain cross-entropy."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -19,25 +20,34 @@ from ._torch.literature import CrossEntropySettings
 RATES: Mapping[str, Mapping[str, float]] = {"full": {"learning_rate": 2e-5}, "head": {"learning_rate": 1e-3}}
 
 
-class LiteratureTextEncoder(TrainedTextFeatures):
-    """Base of a text encoder of the literature: its parameters, and what is the same in all of them.
+@dataclass(kw_only=True, eq=False, repr=False)
+class PublishedTraining:
+    """Parameters of the training of a text model, with the defaults that the literature has in common.
 
-    The features of a text are f(W x + b), where x is the mean of its token vectors.
+    A dataclass writes the ``__init__`` that scikit-learn needs, so that a method declares only what it has besides.
     """
 
+    model_name: str = field(default="sentence-transformers/all-MiniLM-L6-v2", kw_only=False)
+    batch_size: int = 128
+    max_iter: int = 100
+    early_stopping: bool = True
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 10
+    duplicates: str = "once"
+    max_length: int | None = None
+    open_label: int | str = -1
+    device: str | torch.device = "auto"
+    random_state: int | np.random.RandomState | None = None
+    verbose: int | bool = 0
+
     # What SupConTextEncoder has as parameters.
-    n_components: int | None = None
-    pooling: str = "mean"
-    normalize: bool = False
-    keep_texts: bool = False
-    weight_decay: float = 0.01
-    tol: float = 0.0
+    normalize = False
+    weight_decay = 0.01
+    tol = 0.0
     _auto: ClassVar[Mapping[str, Mapping[str, float]]] = RATES
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "model_name": [str, Path],
-        "finetune": [StrOptions({"full", "head"})],
-        "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "early_stopping": ["boolean"],
@@ -51,38 +61,27 @@ class LiteratureTextEncoder(TrainedTextFeatures):
         "verbose": ["verbose"],
     }
 
-    def __init__(
-        self,
-        model_name: str = "sentence-transformers/all-MiniLM-L6-v2",
-        *,
-        finetune: str = "full",
-        learning_rate: float | str = "auto",
-        batch_size: int = 128,
-        max_iter: int = 100,
-        early_stopping: bool = True,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        duplicates: str = "once",
-        max_length: int | None = None,
-        open_label: int | str = -1,
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int | bool = 0,
-    ) -> None:
-        self.model_name = model_name
-        self.finetune = finetune
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.duplicates = duplicates
-        self.max_length = max_length
-        self.open_label = open_label
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LiteratureTextEncoder(PublishedTraining, TrainedTextFeatures):
+    """Base of a text encoder of the literature: what is the same in all of them.
+
+    The features of a text are f(W x + b), where x is the mean of its token vectors.
+    """
+
+    finetune: str = "full"
+    learning_rate: float | str = "auto"
+
+    # What SupConTextEncoder has as parameters.
+    n_components = None
+    pooling = "mean"
+    keep_texts = False
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **PublishedTraining._parameter_constraints,
+        "finetune": [StrOptions({"full", "head"})],
+        "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
+    }
 
     @property
     def _activation(self) -> str:  # type: ignore[override]

@@ -1,7 +1,7 @@
 """DE: classifiers behind all layers of a text model vote, and a text leaves at the layer at which it is decided."""
 
+from dataclasses import dataclass
 from numbers import Integral, Real
-from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -26,6 +26,7 @@ from .._encoders.training import read_settings
 from .._encoders.training_texts import TrainingTexts, find_training_texts, read_classes, read_validation
 from .._torch.devices import explain_out_of_memory, resolve_device, resolve_seed, seeded_torch
 from .._torch.training import History
+from ._cross_entropy_encoder import PublishedTraining
 from ._neighbors import LOFOpenSetClassifier
 from ._torch.dynamic_ensemble import EnsembleSettings, Vote
 
@@ -43,7 +44,8 @@ class _Heads(NamedTuple):
 
 
 @shared_docs
-class DEClassifier(ClassifierMixin, BaseEstimator):
+@dataclass(kw_only=True, eq=False, repr=False)
+class DEClassifier(PublishedTraining, ClassifierMixin, BaseEstimator):
     """Open-set classifier of texts by a dynamic ensemble (DE): the layers of a text model vote.
 
     It takes texts, and tunes a text model [1]_. Behind each layer l of the model is a head: the mean of the token
@@ -169,13 +171,20 @@ class DEClassifier(ClassifierMixin, BaseEstimator):
     ((1,), (1,))
     """
 
-    # What the training reads, and what is no parameter here.
+    redundancy: float = 0.1
+    adversarial_steps: int = 2
+    adversarial_norm: float = 0.4
+    adversarial_rate: float = 0.15
+    known_threshold: float = 1.4
+    open_threshold: float = 1.5
+    exponent: float = 0.75
+    n_neighbors: int = 20
+    contamination: str | float = "auto"
+    learning_rate: float = 2e-5
+
     _takes_texts: ClassVar[bool] = True
-    normalize: bool = False
-    weight_decay: float = 0.01
-    tol: float = 0.0
+    # What the training reads.
     _settings: ClassVar[type[EnsembleSettings]] = EnsembleSettings
-    _auto: ClassVar[dict[str, dict[str, float]]] = {"full": {}}
     finetune_: ClassVar[str] = "full"
 
     _state: ClassVar[dict[str, Rule]] = {
@@ -198,7 +207,7 @@ class DEClassifier(ClassifierMixin, BaseEstimator):
         "_backbone": Rule("a text model", lambda value: isinstance(value, TextBackbone)),
     }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "model_name": [str, Path],
+        **PublishedTraining._parameter_constraints,
         "redundancy": [Interval(Real, 0, 1, closed="both")],
         "adversarial_steps": [Interval(Integral, 0, None, closed="left")],
         "adversarial_norm": [Interval(Real, 0, None, closed="neither")],
@@ -209,67 +218,7 @@ class DEClassifier(ClassifierMixin, BaseEstimator):
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "contamination": [Interval(Real, 0, 0.5, closed="right"), StrOptions({"auto"})],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "duplicates": [StrOptions({"once", "each", "off"})],
-        "max_length": [Interval(Integral, 2, None, closed="left"), None],
-        "open_label": [Real, str],
-        "device": [str, torch.device],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
-
-    def __init__(
-        self,
-        model_name: str = "sentence-transformers/all-MiniLM-L6-v2",
-        *,
-        redundancy: float = 0.1,
-        adversarial_steps: int = 2,
-        adversarial_norm: float = 0.4,
-        adversarial_rate: float = 0.15,
-        known_threshold: float = 1.4,
-        open_threshold: float = 1.5,
-        exponent: float = 0.75,
-        n_neighbors: int = 20,
-        contamination: str | float = "auto",
-        learning_rate: float = 2e-5,
-        batch_size: int = 128,
-        max_iter: int = 100,
-        early_stopping: bool = True,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        duplicates: str = "once",
-        max_length: int | None = None,
-        open_label: int | str = -1,
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int | bool = 0,
-    ) -> None:
-        self.model_name = model_name
-        self.redundancy = redundancy
-        self.adversarial_steps = adversarial_steps
-        self.adversarial_norm = adversarial_norm
-        self.adversarial_rate = adversarial_rate
-        self.known_threshold = known_threshold
-        self.open_threshold = open_threshold
-        self.exponent = exponent
-        self.n_neighbors = n_neighbors
-        self.contamination = contamination
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.duplicates = duplicates
-        self.max_length = max_length
-        self.open_label = open_label
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(
