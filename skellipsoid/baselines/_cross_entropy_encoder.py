@@ -22,10 +22,7 @@ RATES: Mapping[str, Mapping[str, float]] = {"full": {"learning_rate": 2e-5}, "he
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class PublishedTraining:
-    """Parameters of the training of a text model, with the defaults that the literature has in common.
-
-    A dataclass writes the ``__init__`` that scikit-learn needs, so that a method declares only what it has besides.
-    """
+    """Parameters of the training of a text model, with the defaults that the literature has in common."""
 
     model_name: str = field(default="sentence-transformers/all-MiniLM-L6-v2", kw_only=False)
     batch_size: int = 128

@@ -1,5 +1,6 @@
 """Mahalanobis distances to the classes."""
 
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -21,6 +22,7 @@ class _OwnAxes(NamedTuple):
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class MahalanobisClassifier(ThresholdedClassifier):
     r"""Open-set classifier by the Mahalanobis distance to the nearest class.
 
@@ -94,6 +96,13 @@ class MahalanobisClassifier(ThresholdedClassifier):
     ['left', 'right', '-1']
     """
 
+    covariance: str = "shared"
+    shrinkage: str | float = "auto"
+    pooling: float = 0.5
+    threshold: str | float = "quantile"
+    duplicates: str = "once"
+    open_label: int | str = -1
+
     _state: ClassVar[dict[str, Rule]] = {
         **THRESHOLDED,
         "centroids_": floats("n_classes", "n_features"),
@@ -110,30 +119,11 @@ class MahalanobisClassifier(ThresholdedClassifier):
     }
     _scores_as_new: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ThresholdedClassifier._parameter_constraints,
         "covariance": [StrOptions({"shared", "class", "relative"})],
         "shrinkage": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
         "pooling": [Interval(Real, 0, 1, closed="both")],
-        "threshold": [Real, StrOptions({"quantile", "auto"})],
-        "duplicates": [StrOptions({"once", "each", "off"})],
-        "open_label": [Real, str],
     }
-
-    def __init__(
-        self,
-        *,
-        covariance: str = "shared",
-        shrinkage: str | float = "auto",
-        pooling: float = 0.5,
-        threshold: str | float = "quantile",
-        duplicates: str = "once",
-        open_label: int | str = -1,
-    ) -> None:
-        self.covariance = covariance
-        self.shrinkage = shrinkage
-        self.pooling = pooling
-        self.threshold = threshold
-        self.duplicates = duplicates
-        self.open_label = open_label
 
     def _check_state(self, sizes: Sizes) -> None:
         if self.covariance == "relative":

@@ -1,7 +1,8 @@
 """Thresholds of scores: given, or read off rows that were left out of a fit."""
 
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,7 @@ from sklearn.base import clone
 
 from .._core.base import BaseOpenSetClassifier
 from .._core.held_out_scores import KeepsHeldOut
+from .._core.sklearn import StrOptions
 from .._core.warn import warn
 from .._ellipsoid.math.held_out import (
     F1_ERROR,
@@ -48,6 +50,11 @@ class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
 
     threshold: str | float
     threshold_: float
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "threshold": [Real, StrOptions({"quantile", "auto"})],
+        "duplicates": [StrOptions({"once", "each", "off"})],
+        "open_label": [Real, str],
+    }
 
     @abstractmethod
     def _fit_scores(self, X: Floats, classes: Integers, gathered: Gathered) -> None:
