@@ -15,6 +15,7 @@ from .._core.sklearn import Interval, StrOptions, fit_context
 from .._core.texts import check_texts
 from .._core.validation import unfit
 from .._torch.devices import PROCESS_STATE, explain_out_of_memory, resolve_device
+from .text_features import TakesTexts
 from .torch.causal import TEXT_FIELD, CausalModel, Reading
 
 _REMEDIES = "use a smaller model, a smaller max_length, dtype='bfloat16', or device='cpu'"
@@ -25,7 +26,7 @@ _PROBE = "The quick brown fox jumps over the lazy dog."
 _SAME = 0.98
 
 
-class LLMTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class LLMTextEncoder(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Text encoder that reads texts with a causal language model.
 
     The features of a text are the hidden state of its last token [1]_ (or the mean over its tokens) in one layer of
@@ -236,15 +237,6 @@ class LLMTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if self.normalize:
             features = functional.normalize(features, dim=1)
         return np.asarray(features.numpy(), dtype=np.float32)
-
-    def __sklearn_tags__(self) -> Any:
-        """Tags: texts as input; a fit learns nothing."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        tags.input_tags.one_d_array = True
-        tags.requires_fit = True
-        return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         """Tell ``check_is_fitted`` without loading the model."""

@@ -71,7 +71,7 @@ class Shards:
         own = [torch.zeros_like(each) if each.grad is None else each.grad for each in trained]
         flat = torch.cat([gradient.flatten() for gradient in own])
         distributed.all_reduce(flat)
-        for parameter, total in zip(trained, flat.split([each.numel() for each in trained]), strict=True):
+        for parameter, total in zip(trained, torch.split(flat, [each.numel() for each in trained]), strict=True):
             parameter.grad = total.view_as(parameter)
 
     def exchange(self, components: Tensor, own: Tensor) -> None:

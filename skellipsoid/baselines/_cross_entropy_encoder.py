@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
 
 from .._core.shared_docs import shared_docs
 from .._core.sklearn import Interval, StrOptions
@@ -84,77 +83,6 @@ class LiteratureTextEncoder(PublishedTraining, TrainedTextFeatures):
     def _activation(self) -> str:  # type: ignore[override]
         """Function after the linear layer."""
         return self._settings.activation
-
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
-    ) -> Self:
-        """Train the encoder on labelled texts.
-
-        An interrupted fit leaves the encoder unfitted; invalid input keeps the previous fit.
-
-        Parameters
-        ----------
-        X : sequence of str of shape (n_samples,)
-            List, tuple, NumPy array, pandas or polars Series.
-        y : array-like of shape (n_samples,)
-            Labels. Texts with the label ``open_label`` are not trained on.
-        groups : array-like of shape (n_samples,), default=None
-            Group of each text: conversation, author, template. Texts of one group are held out together. ``None``: the
-            duplicates found are the groups.
-        X_val : sequence of str of shape (n_val,), default=None
-            Validation texts, with ``early_stopping=True``. They are not trained on.
-        y_val : array-like of shape (n_val,), default=None
-            Their labels, of the classes in ``y``. Texts with the label ``open_label`` are left out.
-
-        Returns
-        -------
-        self : object
-            The fitted encoder.
-
-        Raises
-        ------
-        ValueError
-            As :meth:`skellipsoid.SupConTextEncoder.fit`.
-        OSError
-            If the text model is not found.
-        """
-        self._fit(X, y, groups, X_val, y_val)
-        return self
-
-    def fit_transform(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
-        **fit_params: Any,
-    ) -> NDArray[np.float32]:
-        """Train the encoder and return the features of the same texts, those of ``transform``.
-
-        Parameters
-        ----------
-        X : sequence of str of shape (n_samples,)
-        y : array-like of shape (n_samples,)
-        groups : array-like of shape (n_samples,), default=None
-        X_val : sequence of str of shape (n_val,), default=None
-        y_val : array-like of shape (n_val,), default=None
-            As in ``fit``.
-        **fit_params : dict
-            Not used; present for scikit-learn's interface.
-
-        Returns
-        -------
-        features : ndarray of shape (n_samples, n_features), float32
-        """
-        self._check_fit_params(fit_params)
-        texts, _, embeddings = self._fit(X, y, groups, X_val, y_val)
-        return self._embed(texts) if embeddings is None else self._project(embeddings)
 
 
 @shared_docs

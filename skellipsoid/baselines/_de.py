@@ -17,7 +17,7 @@ from .._core.sklearn import Interval, StrOptions, fit_context
 from .._core.state_rules import CLASSES, LABEL, N_ITER, NUMBERS, TEXT, Rule, Sizes, floats, integers, or_none, refuse
 from .._core.texts import check_texts, hash_table
 from .._core.validation import check_groups, unfit
-from .._encoders.text_features import REMEDIES, STOP_REASONS
+from .._encoders.text_features import REMEDIES, STOP_REASONS, TakesTexts
 from .._encoders.torch.backbone import TextBackbone
 from .._encoders.torch.contrastive import train_projection
 from .._encoders.torch.layers import LayerHeads, LayerRows, layer_list, visit_layers
@@ -45,7 +45,7 @@ class _Heads(NamedTuple):
 
 @shared_docs
 @dataclass(kw_only=True, eq=False, repr=False)
-class DEClassifier(PublishedTraining, ClassifierMixin, BaseEstimator):
+class DEClassifier(PublishedTraining, TakesTexts, ClassifierMixin, BaseEstimator):
     """Open-set classifier of texts by a dynamic ensemble (DE): the layers of a text model vote.
 
     It takes texts, and tunes a text model [1]_. Behind each layer l of the model is a head: the mean of the token
@@ -267,10 +267,9 @@ class DEClassifier(PublishedTraining, ClassifierMixin, BaseEstimator):
         n_layers = len(layer_list(backbone.transformer))
         unfit(self)
         with explain_out_of_memory(f"training of {self.model_name!r} on {len(texts)} texts", REMEDIES):
-            near = None
-            if self.early_stopping and validation is None and self.duplicates != "off":
+            holds_out, near = self.early_stopping and not validation.texts, None
+            if holds_out and self.duplicates != "off":
                 near = torch.cat([part.cpu() for part in backbone.embed(texts, "mean", verbose=self.verbose)])
-            holds_out = self.early_stopping and validation is None
             training = find_training_texts(texts, classes, given, near, self.duplicates, holds_out=holds_out)
             training = training._replace(validation=validation, seed=resolve_seed(self.random_state))
             heads, history, features = self._train(backbone, texts, training, len(names), n_layers, device)
@@ -364,14 +363,6 @@ class DEClassifier(PublishedTraining, ClassifierMixin, BaseEstimator):
         truth = np.where(np.isin(truth, self.classes_), truth, self.open_label_)
         return float(accuracy_score(truth, answers, sample_weight=sample_weight))
 
-    def __sklearn_tags__(self) -> Any:
-        """Tags: texts as input."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        tags.input_tags.one_d_array = True
-        return tags
-
     def __sklearn_is_fitted__(self) -> bool:
         """Tell ``check_is_fitted`` without building the text model."""
         return hasattr(self, "outlier_factors_")
@@ -394,16 +385,13 @@ class DEClassifier(PublishedTraining, ClassifierMixin, BaseEstimator):
         device: torch.device,
     ) -> tuple[LayerHeads, History, NDArray[np.float32]]:
         """Give the trained heads, and the features of the texts that were trained on, (n_texts, n_layers, width)."""
-        learns, classes = training.rows[training.learns], training.classes[training.learns]
-        validation, n_validation = training.validation, 0
-        if validation is not None:
-            classes, n_validation = np.concatenate([classes, validation.classes]), len(validation.classes)
-        new = [] if validation is None else validation.texts
-        rows = LayerRows(backbone, [*(texts[i] for i in learns), *new], "mean")
+        learns, validation = training.rows[training.learns], training.validation
+        classes = np.concatenate([training.classes[training.learns], validation.classes])
+        rows = LayerRows(backbone, [*(texts[i] for i in learns), *validation.texts], "mean")
         with seeded_torch(training.seed, device):
             heads = LayerHeads(n_layers, backbone.width, n_classes).to(device)
-        settings, blocks = read_settings(self), training.blocks[training.learns]
-        history = train_projection(rows, classes, n_classes, heads, settings, training.seed, blocks, n_validation)
+        settings, blocks, n_given = read_settings(self), training.blocks[training.learns], len(validation.texts)
+        history = train_projection(rows, classes, n_classes, heads, settings, training.seed, blocks, n_given)
         backbone.model.eval()
         with torch.inference_mode():
             parts = [
