@@ -20,7 +20,7 @@ from .text_features import REMEDIES, TextFeatures
 from .torch.backbone import TextBackbone
 from .torch.contrastive import ContrastiveSettings, start_projection, train_projection
 from .torch.objectives import TrainingSettings
-from .torch.rows import FrozenRows, TokenRows
+from .torch.rows import FrozenRows, Rows, TokenRows
 from .training_texts import (
     NO_TEXTS,
     TrainingTexts,
@@ -269,7 +269,7 @@ class TrainedTextFeatures(TextFeatures):
     ) -> History:
         """Train W and b, and without embeddings the text model, too; validation texts are the last rows."""
         learns, validation = training.rows[training.learns], training.validation
-        rows: FrozenRows | TokenRows
+        rows: Rows
         if embeddings is None:
             rows = TokenRows(self._backbone, [*(texts[i] for i in learns), *validation.texts], self.pooling)
             self._width = rows.plain(np.array([0])).shape[1]

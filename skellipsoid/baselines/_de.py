@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
@@ -32,15 +32,6 @@ from ._torch.dynamic_ensemble import EnsembleSettings, Vote
 
 #: Texts of a piece whose training features are computed at once.
 _PIECE = 64
-
-
-class _Heads(NamedTuple):
-    """What is behind the layers, on the device of the text model."""
-
-    weight: torch.Tensor
-    bias: torch.Tensor
-    class_weight: torch.Tensor
-    class_bias: torch.Tensor
 
 
 @shared_docs
@@ -281,9 +272,7 @@ class DEClassifier(PublishedTraining, TakesTexts, ClassifierMixin, BaseEstimator
         factors = LOFOpenSetClassifier(
             n_neighbors=self.n_neighbors, scope="all", contamination=self.contamination, duplicates="off"
         )
-        self.outlier_factors_ = [
-            LOFOpenSetClassifier(**factors.get_params()).fit(features[:, layer], known) for layer in range(n_layers)
-        ]
+        self.outlier_factors_ = [clone(factors).fit(features[:, layer], known) for layer in range(n_layers)]
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -416,33 +405,33 @@ class DEClassifier(PublishedTraining, TakesTexts, ClassifierMixin, BaseEstimator
         device = resolve_device(self.device, fallback=True)
         backbone = self._backbone.to(device)
         backbone.model.eval()
-        heads = _Heads(
-            *(torch.from_numpy(a).to(device) for a in (self.weight_, self.bias_, self.class_weight_, self.class_bias_))
-        )
+        arrays = self.weight_, self.bias_, self.class_weight_, self.class_bias_
+        heads = [torch.from_numpy(array).to(device) for array in arrays]
         distinct = {text: row for row, text in enumerate(dict.fromkeys(texts))}
         tokens = backbone.tokenize(list(distinct))
         answers, exits = np.empty(len(tokens), dtype=np.int64), np.empty(len(tokens), dtype=np.int64)
         lengths = np.array([len(ids) for ids in tokens])
         with explain_out_of_memory(f"answering {len(texts)} texts with {self.model_name!r}", REMEDIES):
             for piece in length_sorted_pieces(lengths, PIECE_TOKENS.get(device.type, PIECE_TOKENS["cpu"])):
-                vote = self._vote_on([tokens[i] for i in piece], backbone, heads, with_open=with_open)
+                vote = self._vote_on([tokens[i] for i in piece], heads, with_open=with_open)
                 answers[piece], exits[piece] = vote.answers, vote.exit_layers
         places = [distinct[text] for text in texts]
         return answers[places], exits[places]
 
-    def _vote_on(self, tokens: list[list[int]], backbone: TextBackbone, heads: _Heads, *, with_open: bool) -> Vote:
+    def _vote_on(self, tokens: list[list[int]], heads: list[torch.Tensor], *, with_open: bool) -> Vote:
         n_classes, n_layers = len(self.classes_), len(self.weight_)
         thresholds = np.append(np.full(n_classes, self.known_threshold), self.open_threshold)
         vote = Vote(len(tokens), n_layers, thresholds, self.exponent)
+        weight, bias, class_weight, class_bias = heads
 
         def visit(layer: int, means: torch.Tensor, running: torch.Tensor) -> torch.Tensor:
-            features = torch.tanh(means @ heads.weight[layer].T + heads.bias[layer])
-            known = (features @ heads.class_weight[layer].T + heads.class_bias[layer]).argmax(1).cpu().numpy()
+            features = torch.tanh(means @ weight[layer].T + bias[layer])
+            known = (features @ class_weight[layer].T + class_bias[layer]).argmax(1).cpu().numpy()
             if with_open:
                 is_open = self.outlier_factors_[layer].score_samples(features.cpu().numpy()) < 0
                 known = np.where(is_open, n_classes, known)
             decided = vote.add(layer, running.cpu().numpy(), known)
             return torch.from_numpy(~decided).to(means.device)
 
-        visit_layers(backbone, tokens, visit)
+        visit_layers(self._backbone, tokens, visit)
         return vote

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -12,13 +12,6 @@ from .._core.state_rules import NUMBER, THRESHOLDED, Rule, Sizes, floats, intege
 from .._samples.samples import Gathered
 from ._covariance import SMALLEST_VARIANCE, class_means, shrunk_covariance, whitener
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
-
-
-class _OwnAxes(NamedTuple):
-    """A class's covariance, in whitened features: the residual variance, and other variances along a few axes."""
-
-    axes: Floats  # (n_axes, n_features)
-    variances: Floats  # (n_axes,)
 
 
 @shared_docs
@@ -145,18 +138,20 @@ class MahalanobisClassifier(ThresholdedClassifier):
             self._all_whitener, _ = whitener(within + (means * shares[:, np.newaxis]).T @ means)
         if self.covariance == "class":
             own = [self._own_axes(offsets[classes == k], weights[classes == k]) for k in range(len(self.classes_))]
-            self._axes = np.concatenate([each.axes for each in own])
-            self._axis_variances = np.concatenate([each.variances for each in own])
-            self._axis_starts = np.cumsum([0, *(len(each.axes) for each in own)])
+            axes, variances = zip(*own, strict=True)
+            self._axes, self._axis_variances = np.concatenate(axes), np.concatenate(variances)
+            self._axis_starts = np.cumsum([0, *map(len, axes)])
 
-    def _own_axes(self, offsets: Floats, weights: Floats) -> _OwnAxes:
-        """Axes along which a class's covariance differs from ρ of the shared one, in whitened features."""
+    def _own_axes(self, offsets: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """Axes along which a class's covariance differs from ρ of the shared one, in whitened features.
+
+        Gives these axes, (n_axes, n_features), and the variances along them, (n_axes,).
+        """
         scaled = (offsets @ self._whitener) * np.sqrt(weights / weights.sum())[:, np.newaxis]
         _, spreads, axes = np.linalg.svd(scaled, full_matrices=False)
         own = np.square(spreads)
         kept = own > SMALLEST_VARIANCE * max(own.max(initial=0.0), 1.0)
-        variances = (1 - self.pooling) * own[kept] + self.pooling
-        return _OwnAxes(axes[kept], variances)
+        return axes[kept], (1 - self.pooling) * own[kept] + self.pooling
 
     def _score(self, X: Floats) -> Scored:
         whitened, centres = X @ self._whitener, self.centroids_ @ self._whitener
