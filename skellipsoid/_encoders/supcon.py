@@ -1,7 +1,6 @@
 """The text encoder: features for open-set boundaries."""
 
 from numbers import Integral, Real
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -208,7 +207,7 @@ class SupConTextEncoder(TrainedTextFeatures):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "model_name": [str, Path],
+        **TrainedTextFeatures._parameter_constraints,
         "finetune": [StrOptions({"auto", "head", "full", "none"})],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "pooling": [StrOptions({"mean", "model"})],
@@ -219,18 +218,9 @@ class SupConTextEncoder(TrainedTextFeatures):
         "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "max_iter": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "duplicates": [StrOptions({"once", "each", "off"})],
         "cross_fit": ["boolean"],
         "keep_texts": ["boolean"],
-        "max_length": [Interval(Integral, 2, None, closed="left"), None],
-        "open_label": [Real, str],
-        "device": [str, torch.device],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
 
     def __init__(

@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
+from numbers import Integral, Real
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -9,7 +11,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.labels import as_labels
-from .._core.sklearn import fit_context
+from .._core.sklearn import Interval, StrOptions, fit_context
 from .._core.texts import check_texts, first_of_equal, hash_table
 from .._core.validation import check_groups, unfit
 from .._core.warn import warn
@@ -56,6 +58,18 @@ class TrainedTextFeatures(TextFeatures):
     #: What the training reads of the encoder, and its values for ``"auto"`` by what is trained.
     _settings: ClassVar[type[TrainingSettings]] = ContrastiveSettings
     _auto: ClassVar[Mapping[str, Mapping[str, float]]] = AUTO
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "model_name": [str, Path],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "duplicates": [StrOptions({"once", "each", "off"})],
+        "max_length": [Interval(Integral, 2, None, closed="left"), None],
+        "open_label": [Real, str],
+        "device": [str, torch.device],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
 
     def fit(
         self,

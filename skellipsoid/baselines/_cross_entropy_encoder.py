@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -43,18 +42,9 @@ class PublishedTraining:
     _auto: ClassVar[Mapping[str, Mapping[str, float]]] = RATES
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "model_name": [str, Path],
+        **TrainedTextFeatures._parameter_constraints,
         "batch_size": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "duplicates": [StrOptions({"once", "each", "off"})],
-        "max_length": [Interval(Integral, 2, None, closed="left"), None],
-        "open_label": [Real, str],
-        "device": [str, torch.device],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
 
 

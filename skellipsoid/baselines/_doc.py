@@ -92,6 +92,7 @@ class DOCClassifier(LogitClassifier):
     alpha: float = 3.0
     threshold: str | float = "paper"
 
+    _paper_threshold = 0.0
     _loss = "sigmoid"
     _state: ClassVar[dict[str, Rule]] = {**LogitClassifier._state, "thresholds_": floats("n_classes")}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -99,9 +100,6 @@ class DOCClassifier(LogitClassifier):
         "alpha": [Interval(Real, 0, None, closed="left")],
         "threshold": [Real, StrOptions({"paper", "quantile", "auto"})],
     }
-
-    def _fixed_threshold(self) -> float:
-        return 0.0
 
     def _after_logits(self, logits: Floats, classes: Integers, weights: Floats) -> None:
         self.thresholds_ = np.zeros(len(self.classes_))

@@ -67,13 +67,11 @@ class SoftmaxOpenSetClassifier(LogitClassifier):
 
     threshold: str | float = "paper"
 
+    _paper_threshold = 0.5
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LogitClassifier._parameter_constraints,
         "threshold": [Real, StrOptions({"paper", "quantile", "auto"})],
     }
-
-    def _fixed_threshold(self) -> float:
-        return 0.5
 
     def _from_logits(self, logits: Floats) -> Scored:
         by_class = np.exp(log_softmax(logits, axis=1))

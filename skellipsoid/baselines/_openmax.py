@@ -115,6 +115,7 @@ class OpenMaxClassifier(LogitClassifier):
     n_ranked: int = 10
     threshold: str | float = "paper"
 
+    _paper_threshold = 0.5
     _state: ClassVar[dict[str, Rule]] = {
         **LogitClassifier._state,
         "mean_logits_": floats("n_classes", "n_classes"),
@@ -127,9 +128,6 @@ class OpenMaxClassifier(LogitClassifier):
         "n_ranked": [Interval(Integral, 1, None, closed="left")],
         "threshold": [Real, StrOptions({"paper", "quantile", "auto"})],
     }
-
-    def _fixed_threshold(self) -> float:
-        return 0.5
 
     def _fit_boundaries(self, X: NDArray[Any], classes: Integers, real_open: NDArray[Any], gathered: Gathered) -> None:
         super()._fit_boundaries(X, classes, real_open, gathered)

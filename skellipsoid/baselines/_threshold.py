@@ -45,11 +45,13 @@ class Scored(NamedTuple):
 class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
     """Template: a score of how known a sample is, less a threshold.
 
-    A member writes ``_fit_scores``, ``_score``, and ``_fixed_threshold`` if there is one that a publication gives.
+    A member writes ``_fit_scores``, ``_score``, and ``_paper_threshold`` if a publication gives one.
     """
 
     threshold: str | float
     threshold_: float
+    #: That of ``threshold="paper"``.
+    _paper_threshold: ClassVar[float]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "threshold": [Real, StrOptions({"quantile", "auto"})],
         "duplicates": [StrOptions({"once", "each", "off"})],
@@ -64,10 +66,6 @@ class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
     def _score(self, X: Floats) -> Scored:
         """Score rows in double precision."""
 
-    def _fixed_threshold(self) -> float:
-        """Give the threshold of ``threshold="paper"``."""
-        raise NotImplementedError
-
     def _can_refit(self) -> bool:
         """Whether a fold can be fitted without some of the rows."""
         return True
@@ -76,7 +74,7 @@ class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
         rows = X.astype(np.float64, copy=False)
         self._fit_scores(rows, classes, gathered)
         if self.threshold == "paper":
-            self.threshold_ = self._fixed_threshold()
+            self.threshold_ = self._paper_threshold
         elif isinstance(self.threshold, str):
             self._choose(rows, classes, real_open.astype(np.float64, copy=False), gathered)
         else:
