@@ -1,5 +1,6 @@
 """A language model as a text encoder: the hidden states of a causal model as features."""
 
+from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -26,6 +27,7 @@ _PROBE = "The quick brown fox jumps over the lazy dog."
 _SAME = 0.98
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LLMTextEncoder(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Text encoder that reads texts with a causal language model.
 
@@ -106,6 +108,16 @@ class LLMTextEncoder(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMix
     array(['alarm'], dtype='<U7')
     """
 
+    model: str | Path = field(default="HuggingFaceTB/SmolLM2-135M-Instruct", kw_only=False)
+    prompt: str | None = None
+    pooling: str = "last"
+    layer: int = -1
+    normalize: bool = True
+    max_length: int | None = None
+    dtype: str = "auto"
+    device: str | torch.device = "auto"
+    verbose: int | bool = 0
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "model": [str, Path],
         "prompt": [str, None],
@@ -122,29 +134,6 @@ class LLMTextEncoder(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMix
         "its language model is read from a folder or the hub, and load follows no path and no name; save what comes "
         "after it, put a new LLMTextEncoder before what is loaded, or use joblib.dump"
     )
-
-    def __init__(
-        self,
-        model: str | Path = "HuggingFaceTB/SmolLM2-135M-Instruct",
-        *,
-        prompt: str | None = None,
-        pooling: str = "last",
-        layer: int = -1,
-        normalize: bool = True,
-        max_length: int | None = None,
-        dtype: str = "auto",
-        device: str | torch.device = "auto",
-        verbose: int | bool = 0,
-    ) -> None:
-        self.model = model
-        self.prompt = prompt
-        self.pooling = pooling
-        self.layer = layer
-        self.normalize = normalize
-        self.max_length = max_length
-        self.dtype = dtype
-        self.device = device
-        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:

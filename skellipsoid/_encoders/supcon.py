@@ -1,5 +1,6 @@
 """The text encoder: features for open-set boundaries."""
 
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -15,6 +16,7 @@ from .training import TrainedTextFeatures, read_settings
 from .training_texts import TrainingTexts
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SupConTextEncoder(TrainedTextFeatures):
     """Text encoder trained with the supervised contrastive loss.
 
@@ -206,6 +208,30 @@ class SupConTextEncoder(TrainedTextFeatures):
     (1, 384)
     """
 
+    model_name: str = field(default="sentence-transformers/all-MiniLM-L6-v2", kw_only=False)
+    finetune: str = "head"
+    n_components: int | None = None
+    pooling: str = "mean"
+    normalize: bool = True
+    loss: str = "supcon"
+    temperature: float = 0.07
+    learning_rate: float | str = "auto"
+    batch_size: int | str = "auto"
+    max_iter: int | str = "auto"
+    weight_decay: float = 0.01
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 5
+    tol: float = 1e-4
+    duplicates: str = "once"
+    cross_fit: bool = True
+    keep_texts: bool = False
+    max_length: int | None = None
+    open_label: int | str = -1
+    device: str | torch.device = "auto"
+    random_state: int | np.random.RandomState | None = None
+    verbose: int | bool = 0
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TrainedTextFeatures._parameter_constraints,
         "finetune": [StrOptions({"auto", "head", "full", "none"})],
@@ -222,57 +248,6 @@ class SupConTextEncoder(TrainedTextFeatures):
         "cross_fit": ["boolean"],
         "keep_texts": ["boolean"],
     }
-
-    def __init__(
-        self,
-        model_name: str = "sentence-transformers/all-MiniLM-L6-v2",
-        *,
-        finetune: str = "head",
-        n_components: int | None = None,
-        pooling: str = "mean",
-        normalize: bool = True,
-        loss: str = "supcon",
-        temperature: float = 0.07,
-        learning_rate: float | str = "auto",
-        batch_size: int | str = "auto",
-        max_iter: int | str = "auto",
-        weight_decay: float = 0.01,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        tol: float = 1e-4,
-        duplicates: str = "once",
-        cross_fit: bool = True,
-        keep_texts: bool = False,
-        max_length: int | None = None,
-        open_label: int | str = -1,
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int | bool = 0,
-    ) -> None:
-        self.model_name = model_name
-        self.finetune = finetune
-        self.n_components = n_components
-        self.pooling = pooling
-        self.normalize = normalize
-        self.loss = loss
-        self.temperature = temperature
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.weight_decay = weight_decay
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.duplicates = duplicates
-        self.cross_fit = cross_fit
-        self.keep_texts = keep_texts
-        self.max_length = max_length
-        self.open_label = open_label
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
 
     def _as_fresh(
         self, features: NDArray[np.float32], training: TrainingTexts, embeddings: torch.Tensor | None
