@@ -1,5 +1,6 @@
 """A language model as a text encoder: the hidden states of a causal model as features."""
 
+from dataclasses import dataclass, field
 from numbers import Integral
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -15,6 +16,7 @@ from .._core.sklearn import Interval, StrOptions, fit_context
 from .._core.texts import check_texts
 from .._core.validation import unfit
 from .._torch.devices import PROCESS_STATE, explain_out_of_memory, resolve_device
+from .text_features import TakesTexts
 from .torch.causal import TEXT_FIELD, CausalModel, Reading
 
 _REMEDIES = "use a smaller model, a smaller max_length, dtype='bfloat16', or device='cpu'"
@@ -25,7 +27,8 @@ _PROBE = "The quick brown fox jumps over the lazy dog."
 _SAME = 0.98
 
 
-class LLMTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+@dataclass(kw_only=True, eq=False, repr=False)
+class LLMTextEncoder(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Text encoder that reads texts with a causal language model.
 
     The features of a text are the hidden state of its last token [1]_ (or the mean over its tokens) in one layer of
@@ -105,6 +108,16 @@ class LLMTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
     array(['alarm'], dtype='<U7')
     """
 
+    model: str | Path = field(default="HuggingFaceTB/SmolLM2-135M-Instruct", kw_only=False)
+    prompt: str | None = None
+    pooling: str = "last"
+    layer: int = -1
+    normalize: bool = True
+    max_length: int | None = None
+    dtype: str = "auto"
+    device: str | torch.device = "auto"
+    verbose: int | bool = 0
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "model": [str, Path],
         "prompt": [str, None],
@@ -121,29 +134,6 @@ class LLMTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         "its language model is read from a folder or the hub, and load follows no path and no name; save what comes "
         "after it, put a new LLMTextEncoder before what is loaded, or use joblib.dump"
     )
-
-    def __init__(
-        self,
-        model: str | Path = "HuggingFaceTB/SmolLM2-135M-Instruct",
-        *,
-        prompt: str | None = None,
-        pooling: str = "last",
-        layer: int = -1,
-        normalize: bool = True,
-        max_length: int | None = None,
-        dtype: str = "auto",
-        device: str | torch.device = "auto",
-        verbose: int | bool = 0,
-    ) -> None:
-        self.model = model
-        self.prompt = prompt
-        self.pooling = pooling
-        self.layer = layer
-        self.normalize = normalize
-        self.max_length = max_length
-        self.dtype = dtype
-        self.device = device
-        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
@@ -236,15 +226,6 @@ class LLMTextEncoder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         if self.normalize:
             features = functional.normalize(features, dim=1)
         return np.asarray(features.numpy(), dtype=np.float32)
-
-    def __sklearn_tags__(self) -> Any:
-        """Tags: texts as input; a fit learns nothing."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        tags.input_tags.one_d_array = True
-        tags.requires_fit = True
-        return tags
 
     def __sklearn_is_fitted__(self) -> bool:
         """Tell ``check_is_fitted`` without loading the model."""

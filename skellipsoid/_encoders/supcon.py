@@ -1,18 +1,22 @@
 """The text encoder: features for open-set boundaries."""
 
+from dataclasses import dataclass, field
 from numbers import Integral, Real
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from .._core.sklearn import Interval, StrOptions
 from .._torch.devices import resolve_device
-from .training import TrainedTextFeatures, cross_fitted, read_settings, spread
+from .torch.contrastive import cross_fit, spread_as_fresh
+from .torch.objectives import shown
+from .training import TrainedTextFeatures, read_settings
+from .training_texts import TrainingTexts
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SupConTextEncoder(TrainedTextFeatures):
     """Text encoder trained with the supervised contrastive loss.
 
@@ -204,8 +208,32 @@ class SupConTextEncoder(TrainedTextFeatures):
     (1, 384)
     """
 
+    model_name: str = field(default="sentence-transformers/all-MiniLM-L6-v2", kw_only=False)
+    finetune: str = "head"
+    n_components: int | None = None
+    pooling: str = "mean"
+    normalize: bool = True
+    loss: str = "supcon"
+    temperature: float = 0.07
+    learning_rate: float | str = "auto"
+    batch_size: int | str = "auto"
+    max_iter: int | str = "auto"
+    weight_decay: float = 0.01
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 5
+    tol: float = 1e-4
+    duplicates: str = "once"
+    cross_fit: bool = True
+    keep_texts: bool = False
+    max_length: int | None = None
+    open_label: int | str = -1
+    device: str | torch.device = "auto"
+    random_state: int | np.random.RandomState | None = None
+    verbose: int | bool = 0
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "model_name": [str, Path],
+        **TrainedTextFeatures._parameter_constraints,
         "finetune": [StrOptions({"auto", "head", "full", "none"})],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
         "pooling": [StrOptions({"mean", "model"})],
@@ -216,158 +244,44 @@ class SupConTextEncoder(TrainedTextFeatures):
         "batch_size": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "max_iter": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "weight_decay": [Interval(Real, 0, None, closed="left")],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "duplicates": [StrOptions({"once", "each", "off"})],
         "cross_fit": ["boolean"],
         "keep_texts": ["boolean"],
-        "max_length": [Interval(Integral, 2, None, closed="left"), None],
-        "open_label": [Real, str],
-        "device": [str, torch.device],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
 
-    def __init__(
-        self,
-        model_name: str = "sentence-transformers/all-MiniLM-L6-v2",
-        *,
-        finetune: str = "head",
-        n_components: int | None = None,
-        pooling: str = "mean",
-        normalize: bool = True,
-        loss: str = "supcon",
-        temperature: float = 0.07,
-        learning_rate: float | str = "auto",
-        batch_size: int | str = "auto",
-        max_iter: int | str = "auto",
-        weight_decay: float = 0.01,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 5,
-        tol: float = 1e-4,
-        duplicates: str = "once",
-        cross_fit: bool = True,
-        keep_texts: bool = False,
-        max_length: int | None = None,
-        open_label: int | str = -1,
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int | bool = 0,
-    ) -> None:
-        self.model_name = model_name
-        self.finetune = finetune
-        self.n_components = n_components
-        self.pooling = pooling
-        self.normalize = normalize
-        self.loss = loss
-        self.temperature = temperature
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.weight_decay = weight_decay
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.tol = tol
-        self.duplicates = duplicates
-        self.cross_fit = cross_fit
-        self.keep_texts = keep_texts
-        self.max_length = max_length
-        self.open_label = open_label
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
-    ) -> Self:
-        """Train the encoder on labelled texts.
-
-        An interrupted fit leaves the encoder unfitted; invalid input keeps the previous fit.
-
-        Parameters
-        ----------
-        X : sequence of str of shape (n_samples,)
-            List, tuple, NumPy array, pandas or polars Series.
-        y : array-like of shape (n_samples,), default=None
-            Labels; not needed with ``finetune="none"``. Texts with the label ``open_label`` are not trained on.
-        groups : array-like of shape (n_samples,), default=None
-            Group of each text: conversation, author, template. Texts of one group are held out together. ``None``: the
-            duplicates found are the groups. Read more in the :ref:`User Guide <repeated>`.
-        X_val : sequence of str of shape (n_val,), default=None
-            Validation texts, with ``early_stopping=True``. They are not trained on. With ``finetune="none"`` they are
-            not read. In a Pipeline see the :ref:`User Guide <full_as_released>`.
-        y_val : array-like of shape (n_val,), default=None
-            Their labels, of the classes in ``y``. Texts with the label ``open_label`` are left out.
-
-        Returns
-        -------
-        self : object
-            The fitted encoder.
-
-        Raises
-        ------
-        ValueError
-            If ``X`` is not a sequence of strings or is empty, if ``y`` or a label in it is missing, if the numbers of
-            texts and labels differ, if labels mix numbers and strings, if groups are missing, or if every text is open.
-            If only one of ``X_val`` and ``y_val`` is given, if ``X_val`` is empty, if a label in ``y_val`` is not in
-            ``y``, or if they are given with ``early_stopping=False``.
-        OSError
-            If the text model is not found.
-        """
-        self._fit(X, y, groups, X_val, y_val)
-        return self
-
-    def fit_transform(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
-        **fit_params: Any,
+    def _as_fresh(
+        self, features: NDArray[np.float32], training: TrainingTexts, embeddings: torch.Tensor | None
     ) -> NDArray[np.float32]:
-        """Train the encoder and return the features of the same texts.
-
-        If something is trained and ``cross_fit=True``, these features are not those of ``transform``: they are
-        distributed as the features of new texts. Frozen embeddings are computed only once.
-
-        Parameters
-        ----------
-        X : sequence of str of shape (n_samples,)
-        y : array-like of shape (n_samples,), default=None
-        groups : array-like of shape (n_samples,), default=None
-        X_val : sequence of str of shape (n_val,), default=None
-        y_val : array-like of shape (n_val,), default=None
-            As in ``fit``.
-        **fit_params : dict
-            Not used; present for scikit-learn's interface.
-
-        Returns
-        -------
-        features : ndarray of shape (n_samples, n_components), float32
-        """
-        self._check_fit_params(fit_params)
-        texts, training, embeddings = self._fit(X, y, groups, X_val, y_val)
-        features = self._embed(texts) if embeddings is None else self._project(embeddings)
-        if training is None:
-            return features
-        if self.cross_fit and embeddings is None:
-            given = training.validation
-            fresh = None if given is None else (self._embed(given.texts), given.classes)
-            features[training.rows] = spread(features[training.rows], training, fresh, read_settings(self))
-        elif self.cross_fit:
-            device, n_classes = resolve_device(self.device), len(self.classes_)
-            known = features[training.rows]
-            features[training.rows] = cross_fitted(embeddings, training, known, n_classes, read_settings(self), device)
+        if self.cross_fit:
+            known = torch.from_numpy(features[training.rows])
+            fresh = self._spread(known, training) if embeddings is None else self._mixed(known, training, embeddings)
+            features[training.rows] = fresh.numpy()
         # Matrix products round differently from row to row; the features of duplicates must be exactly equal.
         _, first, equal = np.unique(training.equal, return_index=True, return_inverse=True)
         return features[first[equal]]
+
+    def _spread(self, known: torch.Tensor, training: TrainingTexts) -> torch.Tensor:
+        """Features of the known texts that tuned the text model, spread as those of validation or held-out texts."""
+        held, classes = training.held, training.classes
+        rows = held & training.learns
+        fresh, fresh_classes = known[torch.from_numpy(rows)], classes[rows]
+        if training.validation.texts:
+            fresh = torch.from_numpy(self._embed(training.validation.texts))
+            fresh_classes = training.validation.classes
+        moved = spread_as_fresh(known, classes, ~held, fresh, fresh_classes, training.learns)
+        return shown(moved, read_settings(self))
+
+    def _mixed(self, known: torch.Tensor, training: TrainingTexts, embeddings: torch.Tensor) -> torch.Tensor:
+        """Features of the known texts behind a head, averaged with out-of-fold features."""
+        device, validation = resolve_device(self.device), training.validation
+        return cross_fit(
+            embeddings[torch.from_numpy(training.rows)].to(device),
+            training.classes,
+            len(self.classes_),
+            known.to(device),
+            read_settings(self),
+            training.seed,
+            training.learns,
+            training.blocks,
+            (validation.embeddings.to(device), validation.classes),
+        ).cpu()

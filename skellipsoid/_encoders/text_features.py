@@ -24,6 +24,7 @@ from .._core.state_rules import (
     is_array,
     optional,
     or_none,
+    refuse,
 )
 from .._core.texts import check_texts
 from .._torch.devices import explain_out_of_memory, resolve_device
@@ -43,7 +44,19 @@ _KEPT_TEXTS = {
 }
 
 
-class TextFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class TakesTexts:
+    """An estimator whose samples are texts."""
+
+    def __sklearn_tags__(self) -> Any:
+        """Tags: texts as input."""
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.one_d_array = True
+        return tags
+
+
+class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """Base of a text encoder: everything after the fit."""
 
     model_name: str
@@ -135,9 +148,6 @@ class TextFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
     def __sklearn_tags__(self) -> Any:
         """Tags: texts as input, labels required unless nothing is trained."""
         tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        tags.input_tags.one_d_array = True
         tags.target_tags.required = self.finetune != "none"
         return tags
 
@@ -177,32 +187,24 @@ class TextFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstima
 
     def _check_state(self, sizes: Sizes) -> None:
         """Raise an error for what no rule of ``_state`` says."""
-        if self.pooling == "mean" and sizes["width"] != self._backbone.width:
-            msg = f"its width is {sizes['width']}, but that of its text model {self._backbone.width}"
-            raise ValueError(msg)
-        if self.pooling == "model" and not len(self._backbone.model.after):
-            msg = "pooling is 'model', but its text model has no pooling of its own"
-            raise ValueError(msg)
-        is_frozen = self.finetune_ == "none"
-        if (self.weight_ is None, self.bias_ is None) != (is_frozen, is_frozen):
-            msg = f"finetune_ is {self.finetune_!r}, which does not fit weight_ and bias_"
-            raise ValueError(msg)
-        described = [hasattr(self, name) for name in ("_embedding_means", "_embedding_covariance")]
-        if described[0] != described[1]:
-            msg = "only one of _embedding_means and _embedding_covariance is there"
-            raise ValueError(msg)
-        self._check_kept_texts()
+        backbone, is_frozen = self._backbone, self.finetune_ == "none"
+        if self.pooling == "mean":
+            width = sizes["width"]
+            refuse(width != backbone.width, f"its width is {width}, but that of its text model {backbone.width}")
+        else:
+            refuse(not len(backbone.model.after), "pooling is 'model', but its text model has no pooling of its own")
+        fits = (self.weight_ is None, self.bias_ is None) == (is_frozen, is_frozen)
+        refuse(not fits, f"finetune_ is {self.finetune_!r}, which does not fit weight_ and bias_")
+        described = {hasattr(self, name) for name in ("_embedding_means", "_embedding_covariance")}
+        refuse(len(described) > 1, "only one of _embedding_means and _embedding_covariance is there")
+        if any(hasattr(self, name) for name in _KEPT_TEXTS):
+            self._check_kept_texts()
 
     def _check_kept_texts(self) -> None:
-        """Raise an error if not all that ``keep_texts`` keeps is there."""
-        missing = [name for name in _KEPT_TEXTS if not hasattr(self, name)]
-        if len(missing) == len(_KEPT_TEXTS):
-            return
-        if missing:
-            msg = f"{missing[0]} is missing"
-            raise ValueError(msg)
+        """Raise an error if not all that ``keep_texts`` keeps is there, or can be printed."""
+        for name in _KEPT_TEXTS:
+            refuse(not hasattr(self, name), f"{name} is missing")
         for text in self.training_texts_:
             text.encode()  # half of a character cannot be printed
-        if self.training_features_.shape[1] != self._n_features_out:
-            msg = f"training_features_ has {self.training_features_.shape[1]} columns, not {self._n_features_out}"
-            raise ValueError(msg)
+        width = self.training_features_.shape[1]
+        refuse(width != self._n_features_out, f"training_features_ has {width} columns, not {self._n_features_out}")

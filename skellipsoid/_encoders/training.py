@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import fields
-from typing import Any, ClassVar
+from numbers import Integral, Real
+from pathlib import Path
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.labels import as_labels
-from .._core.sklearn import fit_context
+from .._core.sklearn import Interval, StrOptions, fit_context
 from .._core.texts import check_texts, first_of_equal, hash_table
 from .._core.validation import check_groups, unfit
 from .._core.warn import warn
@@ -18,17 +20,11 @@ from .._torch.shards import Shards
 from .._torch.training import History
 from .text_features import REMEDIES, TextFeatures
 from .torch.backbone import TextBackbone
-from .torch.contrastive import (
-    ContrastiveSettings,
-    FrozenRows,
-    TokenRows,
-    cross_fit,
-    spread_as_fresh,
-    start_projection,
-    train_projection,
-)
-from .torch.objectives import TrainingSettings, shown
+from .torch.contrastive import ContrastiveSettings, start_projection, train_projection
+from .torch.objectives import TrainingSettings
+from .torch.rows import FrozenRows, Rows, TokenRows
 from .training_texts import (
+    NO_TEXTS,
     TrainingTexts,
     ValidationTexts,
     find_training_texts,
@@ -62,6 +58,106 @@ class TrainedTextFeatures(TextFeatures):
     #: What the training reads of the encoder, and its values for ``"auto"`` by what is trained.
     _settings: ClassVar[type[TrainingSettings]] = ContrastiveSettings
     _auto: ClassVar[Mapping[str, Mapping[str, float]]] = AUTO
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "model_name": [str, Path],
+        "early_stopping": ["boolean"],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
+        "duplicates": [StrOptions({"once", "each", "off"})],
+        "max_length": [Interval(Integral, 2, None, closed="left"), None],
+        "open_label": [Real, str],
+        "device": [str, torch.device],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+    ) -> Self:
+        """Train the encoder on labelled texts.
+
+        An interrupted fit leaves the encoder unfitted; invalid input keeps the previous fit.
+
+        Parameters
+        ----------
+        X : sequence of str of shape (n_samples,)
+            List, tuple, NumPy array, pandas or polars Series.
+        y : array-like of shape (n_samples,), default=None
+            Labels; not needed if nothing is trained. Texts with the label ``open_label`` are not trained on.
+        groups : array-like of shape (n_samples,), default=None
+            Group of each text: conversation, author, template. Texts of one group are held out together. ``None``: the
+            duplicates found are the groups. Read more in the :ref:`User Guide <repeated>`.
+        X_val : sequence of str of shape (n_val,), default=None
+            Validation texts, with ``early_stopping=True``. They are not trained on, and not read if nothing is trained.
+            In a Pipeline see the :ref:`User Guide <full_as_released>`.
+        y_val : array-like of shape (n_val,), default=None
+            Their labels, of the classes in ``y``. Texts with the label ``open_label`` are left out.
+
+        Returns
+        -------
+        self : object
+            The fitted encoder.
+
+        Raises
+        ------
+        ValueError
+            If ``X`` is not a sequence of strings or is empty, if ``y`` or a label in it is missing, if the numbers of
+            texts and labels differ, if labels mix numbers and strings, if groups are missing, or if every text is open.
+            If only one of ``X_val`` and ``y_val`` is given, if ``X_val`` is empty, if a label in ``y_val`` is not in
+            ``y``, or if they are given with ``early_stopping=False``.
+        OSError
+            If the text model is not found.
+        """
+        self._fit(X, y, groups, X_val, y_val)
+        return self
+
+    def fit_transform(
+        self,
+        X: ArrayLike,
+        y: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        X_val: ArrayLike | None = None,
+        y_val: ArrayLike | None = None,
+        **fit_params: Any,
+    ) -> NDArray[np.float32]:
+        """Train the encoder and return the features of the same texts.
+
+        They are those of ``transform``, unless something is trained with ``cross_fit=True``: then they are distributed
+        as the features of new texts. Frozen embeddings are computed only once.
+
+        Parameters
+        ----------
+        X : sequence of str of shape (n_samples,)
+        y : array-like of shape (n_samples,), default=None
+        groups : array-like of shape (n_samples,), default=None
+        X_val : sequence of str of shape (n_val,), default=None
+        y_val : array-like of shape (n_val,), default=None
+            As in ``fit``.
+        **fit_params : dict
+            Not used; present for scikit-learn's interface.
+
+        Returns
+        -------
+        features : ndarray of shape (n_samples, n_components), float32
+        """
+        if fit_params:
+            taken = "X, y, groups, X_val and y_val"
+            msg = f"{type(self).__name__}.fit_transform takes {taken}, got {sorted(fit_params)}; leave these out."
+            raise TypeError(msg)
+        texts, training, embeddings = self._fit(X, y, groups, X_val, y_val)
+        features = self._embed(texts) if embeddings is None else self._project(embeddings)
+        return features if training is None else self._as_fresh(features, training, embeddings)
+
+    def _as_fresh(
+        self, features: NDArray[np.float32], training: TrainingTexts, embeddings: torch.Tensor | None
+    ) -> NDArray[np.float32]:
+        """Give what ``fit_transform`` returns, from the features of all texts, where a layer was trained."""
+        return features
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def _fit(
@@ -80,9 +176,9 @@ class TrainedTextFeatures(TextFeatures):
             )
             raise ValueError(msg)
         texts = check_texts(X)
-        labels = None if self.finetune == "none" else self._check_labels(texts, y)
-        validation = None
-        if labels is not None:
+        labels, validation = None, NO_TEXTS
+        if self.finetune != "none":
+            labels = self._check_labels(texts, y)
             validation = read_validation(X_val, y_val, labels[0], self.open_label, reads=self.early_stopping)
         given = check_groups(groups, len(texts))
         kept = read_kept_labels(texts, y) if self.keep_texts else None
@@ -121,13 +217,6 @@ class TrainedTextFeatures(TextFeatures):
                     routing.fit.add_request(param=name, alias=False)
         return routing
 
-    def _check_fit_params(self, fit_params: Mapping[str, Any]) -> None:
-        """Raise an error for what ``fit_transform`` does not take."""
-        if fit_params:
-            taken = "X, y, groups, X_val and y_val"
-            msg = f"{type(self).__name__}.fit_transform takes {taken}, got {sorted(fit_params)}; leave these out."
-            raise TypeError(msg)
-
     def _check_labels(self, texts: list[str], y: ArrayLike | None) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Give the classes, and the class index of each text, −1 for open texts."""
         names, classes = read_classes(
@@ -154,7 +243,7 @@ class TrainedTextFeatures(TextFeatures):
         labels: tuple[NDArray[Any], NDArray[np.int64]] | None,
         groups: NDArray[np.int64] | None,
         embeddings: torch.Tensor | None,
-        validation: ValidationTexts | None,
+        validation: ValidationTexts,
         device: torch.device,
     ) -> tuple[TrainingTexts | None, History]:
         """Train what is to be trained; without a trained layer there are no training texts."""
@@ -168,10 +257,10 @@ class TrainedTextFeatures(TextFeatures):
         if self.finetune == "full":
             seed = Shards.of_group().agreed(seed)
         holds_out = self.early_stopping or (self.finetune == "full" and self.cross_fit)
-        holds_out, near = holds_out and validation is None, embeddings
+        holds_out, near = holds_out and not validation.texts, embeddings
         if near is None and holds_out and self.duplicates != "off":  # near duplicates matter only if texts are held out
             near = self._pooled(texts)
-        if embeddings is not None and validation is not None:
+        if embeddings is not None and validation.texts:
             validation = validation._replace(embeddings=self._pooled(validation.texts))
         training = find_training_texts(texts, classes, groups, near, self.duplicates, holds_out=holds_out)
         training = training._replace(validation=validation, seed=seed)
@@ -179,26 +268,41 @@ class TrainedTextFeatures(TextFeatures):
         self.finetune_ = choose_mode(self.finetune, self.n_components, training, n_classes)
         if self.finetune_ == "none":
             return None, History()
-        self.weight_, self.bias_, history = train_layer(
-            self._backbone,
-            texts,
-            training,
-            embeddings,
-            n_classes,
-            self.n_components,
-            self.pooling,
-            read_settings(self),
-            device,
-        )
-        self._width = self.weight_.shape[1]
+        history = self._train_layer(texts, training, embeddings, device)
         if embeddings is not None:
             learns = training.learns
             rows, of_rows = embeddings[torch.from_numpy(training.rows[learns])], training.classes[learns]
             self._embedding_means, self._embedding_covariance = describe_classes(rows, of_rows, n_classes)
-        if validation is None:
+        if not validation.texts:
             held_blocks = training.blocks[training.learns][history.held_out]
             training = training._replace(held=np.isin(training.blocks, held_blocks))
         return training, history
+
+    def _train_layer(
+        self, texts: list[str], training: TrainingTexts, embeddings: torch.Tensor | None, device: torch.device
+    ) -> History:
+        """Train W and b, and without embeddings the text model, too; validation texts are the last rows."""
+        learns, validation = training.rows[training.learns], training.validation
+        rows: Rows
+        if embeddings is None:
+            rows = TokenRows(self._backbone, [*(texts[i] for i in learns), *validation.texts], self.pooling)
+            self._width = rows.plain(np.array([0])).shape[1]
+        else:
+            rows = FrozenRows(torch.cat([embeddings[torch.from_numpy(learns)], validation.embeddings]).to(device))
+        projection = start_projection(self._width, self.n_components or self._width, training.seed).to(device)
+        history = train_projection(
+            rows,
+            np.concatenate([training.classes[training.learns], validation.classes]),
+            len(self.classes_),
+            projection,
+            read_settings(self),
+            training.seed,
+            training.blocks[training.learns],
+            len(validation.texts),
+        )
+        self._backbone.model.eval()
+        self.weight_, self.bias_ = (each.detach().cpu().numpy() for each in (projection.weight, projection.bias))
+        return history
 
 
 def choose_mode(finetune: str, n_components: int | None, training: TrainingTexts, n_classes: int) -> str:
@@ -233,78 +337,3 @@ def read_settings(encoder: Any) -> Any:
     chosen: dict[str, Any] = {field.name: getattr(encoder, field.name) for field in fields(encoder._settings)}
     chosen |= {name: value for name, value in encoder._auto[encoder.finetune_].items() if isinstance(chosen[name], str)}
     return encoder._settings(**chosen)
-
-
-def train_layer(
-    backbone: TextBackbone,
-    texts: list[str],
-    training: TrainingTexts,
-    embeddings: torch.Tensor | None,
-    n_classes: int,
-    n_components: int | None,
-    pooling: str,
-    settings: TrainingSettings,
-    device: torch.device,
-) -> tuple[NDArray[np.float32], NDArray[np.float32], History]:
-    """Train W and b, and, without embeddings of a frozen model, the text model; validation texts are the last rows."""
-    learns, classes = training.rows[training.learns], training.classes[training.learns]
-    validation, n_validation = training.validation, 0
-    if validation is not None:
-        classes, n_validation = np.concatenate([classes, validation.classes]), len(validation.classes)
-    rows: FrozenRows | TokenRows
-    if embeddings is None:
-        new = [] if validation is None else validation.texts
-        rows = TokenRows(backbone, [*(texts[i] for i in learns), *new], pooling)
-        width = rows.plain(np.array([0])).shape[1]
-    else:
-        parts = [embeddings[torch.from_numpy(learns)]]
-        if validation is not None and validation.embeddings is not None:
-            parts.append(validation.embeddings)
-        rows, width = FrozenRows(torch.cat(parts).to(device)), embeddings.shape[1]
-    projection = start_projection(width, n_components or width, training.seed).to(device)
-    blocks = training.blocks[training.learns]
-    history = train_projection(rows, classes, n_classes, projection, settings, training.seed, blocks, n_validation)
-    backbone.model.eval()
-    return projection.weight.detach().cpu().numpy(), projection.bias.detach().cpu().numpy(), history
-
-
-def spread(
-    features: NDArray[np.float32],
-    training: TrainingTexts,
-    fresh: tuple[NDArray[np.float32], NDArray[np.int64]] | None,
-    settings: ContrastiveSettings,
-) -> NDArray[np.float32]:
-    """Features of the known training texts of a tuned text model, spread as those of fresh or held-out texts."""
-    held = np.zeros(len(features), dtype=bool) if training.held is None else training.held
-    if fresh is None:
-        rows = held & training.learns
-        fresh = features[rows], training.classes[rows]
-    given = torch.from_numpy(features), training.classes, ~held
-    moved = spread_as_fresh(*given, torch.from_numpy(fresh[0]), fresh[1], training.learns)
-    return np.asarray(shown(moved, settings).numpy(), dtype=np.float32)
-
-
-def cross_fitted(
-    embeddings: torch.Tensor,
-    training: TrainingTexts,
-    features: NDArray[np.float32],
-    n_classes: int,
-    settings: ContrastiveSettings,
-    device: torch.device,
-) -> NDArray[np.float32]:
-    """Features of the known training texts, distributed as those of new texts."""
-    validation = None
-    if training.validation is not None and training.validation.embeddings is not None:
-        validation = training.validation.embeddings.to(device), training.validation.classes
-    mixed = cross_fit(
-        embeddings[torch.from_numpy(training.rows)].to(device),
-        training.classes,
-        n_classes,
-        torch.from_numpy(features).to(device),
-        settings,
-        training.seed,
-        training.learns,
-        training.blocks,
-        validation,
-    )
-    return np.asarray(mixed.cpu().numpy(), dtype=np.float32)

@@ -20,7 +20,10 @@ class ValidationTexts(NamedTuple):
 
     texts: list[str]
     classes: NDArray[np.int64]  # (n_texts,)
-    embeddings: torch.Tensor | None = None  # (n_texts, width), of a frozen model
+    embeddings: torch.Tensor = torch.empty(0)  # (n_texts, width), of a frozen model
+
+
+NO_TEXTS = ValidationTexts([], np.empty(0, dtype=np.int64))
 
 
 class TrainingTexts(NamedTuple):
@@ -32,9 +35,9 @@ class TrainingTexts(NamedTuple):
     blocks: NDArray[np.int64]  # (n_known,) texts that are held out together
     groups: NDArray[np.int64]  # (n_samples,)
     equal: NDArray[np.int64]  # (n_samples,) texts with the same features
-    validation: ValidationTexts | None = None
+    held: NDArray[np.bool_]  # (n_known,) texts that the training held out
+    validation: ValidationTexts = NO_TEXTS  # texts that are given
     seed: int = 0  # of the whole fit
-    held: NDArray[np.bool_] | None = None  # (n_known,) texts that the training held out
 
 
 def read_classes(
@@ -62,8 +65,8 @@ def read_classes(
 
 def read_validation(
     X_val: ArrayLike | None, y_val: ArrayLike | None, names: NDArray[Any], open_label: Any, *, reads: bool
-) -> ValidationTexts | None:
-    """Check the validation texts, and drop the open ones; ``None`` if none are given.
+) -> ValidationTexts:
+    """Check the validation texts, and drop the open ones; there may be none.
 
     Raises
     ------
@@ -72,7 +75,7 @@ def read_validation(
         label is neither a class nor the open label.
     """
     if X_val is None and y_val is None:
-        return None
+        return NO_TEXTS
     if X_val is None or y_val is None:
         given, missing = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
         msg = f"{given} is given without {missing}: pass the validation texts and one label for each of them."
@@ -152,4 +155,5 @@ def find_training_texts(
     same = number(zip(texts, blocks.tolist(), strict=True))
     if holds_out:
         blocks = joined(number(map(normalize_text, texts)), blocks)
-    return TrainingTexts(known, classes[known], learns[known], blocks[known], found, same)
+    held = np.zeros(len(known), dtype=bool)
+    return TrainingTexts(known, classes[known], learns[known], blocks[known], found, same, held)

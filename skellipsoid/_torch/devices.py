@@ -103,12 +103,10 @@ def explain_out_of_memory(what: str, remedies: str) -> Iterator[None]:
     """Turn torch's out-of-memory error into one with the user's sizes and remedies."""
     try:
         yield
-    except (torch.OutOfMemoryError, MemoryError) as error:
-        msg = f"Not enough memory for {what}; {remedies}."
-        raise MemoryError(msg) from error
-    except RuntimeError as error:
+    except (MemoryError, RuntimeError) as error:
         # The CPU allocator raises a plain RuntimeError, with other words on Windows than elsewhere.
-        if "not enough memory" not in str(error) and "can't allocate memory" not in str(error):
+        is_told = any(words in str(error) for words in ("not enough memory", "can't allocate memory"))
+        if not (is_told or isinstance(error, MemoryError | torch.OutOfMemoryError)):
             raise
         msg = f"Not enough memory for {what}; {remedies}."
         raise MemoryError(msg) from error

@@ -20,12 +20,6 @@ def progress_bar(total: int, label: str, unit: str, verbose: int | bool) -> tqdm
     return tqdm(total=total, desc=label, unit=unit, disable=not (verbose and _is_watched()))
 
 
-def close_early(progress: tqdm) -> None:
-    """End a bar at 100 % if training ends before the total."""
-    progress.total = progress.n
-    progress.refresh()
-
-
 def _is_watched() -> bool:
     stream: TextIO | None = sys.stderr
     if stream is None:  # a program without a console

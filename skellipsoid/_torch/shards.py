@@ -32,7 +32,10 @@ class Shards:
 
     def part(self, batch: np.ndarray) -> np.ndarray:
         """Rows of a batch that this process embeds."""
-        return batch[self.rank :: self.n_processes]
+        return self._parts(batch)[self.rank]
+
+    def _parts(self, batch: np.ndarray) -> list[np.ndarray]:
+        return [batch[rank :: self.n_processes] for rank in range(self.n_processes)]
 
     def gathered(self, own: Tensor, batch: np.ndarray, n_views: int) -> Tensor:
         """Features of all processes, (n_views · n_rows, n_features); those of this one keep their gradient.
@@ -47,7 +50,7 @@ class Shards:
         """
         if self.n_processes == 1:
             return own
-        sizes = [n_views * len(batch[rank :: self.n_processes]) for rank in range(self.n_processes)]
+        sizes = [n_views * len(part) for part in self._parts(batch)]
         padded = own.new_zeros(max(sizes), own.shape[1])
         padded[: len(own)] = own.detach()
         found = [torch.empty_like(padded) for _ in sizes]
@@ -58,24 +61,18 @@ class Shards:
 
     def order(self, batch: np.ndarray, n_views: int) -> np.ndarray:
         """Row of each gathered feature, (n_views · n_rows,)."""
-        parts = [batch[rank :: self.n_processes] for rank in range(self.n_processes)]
-        return np.concatenate([np.tile(part, n_views) for part in parts])
+        return np.concatenate([np.tile(part, n_views) for part in self._parts(batch)])
 
     def sum_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
         """Replace the gradients of this process by their sum over all processes."""
         if self.n_processes == 1:
             return
         trained = [parameter for parameter in parameters if parameter.requires_grad]
-        for parameter in trained:
-            if parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-        flat = torch.cat([parameter.grad.flatten() for parameter in trained if parameter.grad is not None])
+        own = [torch.zeros_like(each) if each.grad is None else each.grad for each in trained]
+        flat = torch.cat([gradient.flatten() for gradient in own])
         distributed.all_reduce(flat)
-        start = 0
-        for parameter in trained:
-            if parameter.grad is not None:
-                parameter.grad.copy_(flat[start : start + parameter.numel()].view_as(parameter))
-            start += parameter.numel()
+        for parameter, total in zip(trained, torch.split(flat, [each.numel() for each in trained]), strict=True):
+            parameter.grad = total.view_as(parameter)
 
     def exchange(self, components: Tensor, own: Tensor) -> None:
         """Let all processes have the entries that each has changed: ``own`` rows of this one, (n_own,)."""

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .progress import close_early, progress_bar
+from .progress import progress_bar
 
 #: What ``auto_batch_size`` aims at; chosen by hand.
 _STEPS_PER_EPOCH, _SMALLEST_BATCH, _LARGEST_BATCH = 16, 16, 128
@@ -72,10 +72,9 @@ def run_epochs(
         for epoch in range(max_iter):
             loss = run_epoch()
             history.losses.append(loss)
-            if score is not None:
-                history.scores.append(score())
             signal = (0.0, -loss)
             if score is not None:
+                history.scores.append(score())
                 signal = (history.scores[-1], -loss if loss_breaks_ties else 0.0)
             if signal > best:
                 best, history.best_epoch = signal, epoch
@@ -89,7 +88,8 @@ def run_epochs(
             progress.update()
             if waited >= n_iter_no_change:
                 history.stopped_early = epoch + 1 < max_iter
-                close_early(progress)
+                progress.total = progress.n  # a bar of 100 %
+                progress.refresh()
                 break
     return history
 

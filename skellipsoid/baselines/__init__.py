@@ -1,4 +1,8 @@
-"""Other methods of open-set classification, with the interface of ``EllipsoidOpenSetClassifier``."""
+"""Other methods of open-set classification, with the interface of ``EllipsoidOpenSetClassifier``.
+
+Many share parameters, so they are dataclasses: fields are the parameters of the ``__init__`` that scikit-learn reads,
+and a base class hands its own down.
+"""
 
 from ._balls import ADBClassifier, BallClassifier
 from ._clab import CLABClassifier

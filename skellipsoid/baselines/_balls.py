@@ -1,6 +1,7 @@
 """One ball about the mean of each class: its radius is a share of the class's rows, or learned."""
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -18,13 +19,11 @@ from .._ellipsoid.math.geometry import class_spheres
 from .._samples.samples import Gathered, Samples, find_scale
 from .._torch.devices import resolve_device, resolve_seed
 from .._torch.training import auto_batch_size
-from ._torch.radii import LearnedRadii, RadiusSettings, learn_radii
+from ._threshold import Floats, Integers
+from ._torch.radii import Draw, RadiusSettings, learn_radii
 
 #: A quotient such as 0.29 · 100 = 28.999… is rounded down too far without it.
 _ROUNDING = 1e-9
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 class CentroidBallClassifier(BoundaryOpenSetClassifier):
@@ -92,6 +91,7 @@ class CentroidBallClassifier(BoundaryOpenSetClassifier):
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class BallClassifier(CentroidBallClassifier):
     """Open-set classifier with a ball around each class that covers a given share of its samples.
 
@@ -145,16 +145,15 @@ class BallClassifier(CentroidBallClassifier):
     [0, -1, 1]
     """
 
+    coverage: float = 0.975
+    duplicates: str = "once"
+    open_label: int | str = -1
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "coverage": [Interval(Real, 0, 1, closed="right")],
         "duplicates": [StrOptions({"once", "each", "off"})],
         "open_label": [Real, str],
     }
-
-    def __init__(self, *, coverage: float = 0.975, duplicates: str = "once", open_label: int | str = -1) -> None:
-        self.coverage = coverage
-        self.duplicates = duplicates
-        self.open_label = open_label
 
     def _find_radii(self, rows: Floats, classes: Integers, weights: Floats) -> Floats:
         distances = self._own_distances(rows, classes)
@@ -168,8 +167,54 @@ class BallClassifier(CentroidBallClassifier):
         return radii
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
+class LearnedBallClassifier(CentroidBallClassifier):
+    """Template: balls of learned radius. A member writes ``_draw``."""
+
+    learning_rate: float = 0.05
+    max_iter: int = 100
+    dropout: float = 0.1
+    duplicates: str = "once"
+    open_label: int | str = -1
+    device: str | torch.device = "auto"
+    random_state: int | np.random.RandomState | None = None
+
+    _state: ClassVar[dict[str, Rule]] = {**CentroidBallClassifier._state, **TRAINED}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "dropout": [Interval(Real, 0, 1, closed="left")],
+        "duplicates": [StrOptions({"once", "each", "off"})],
+        "open_label": [Real, str],
+        "device": [str, torch.device],
+        "random_state": ["random_state"],
+    }
+
+    @abstractmethod
+    def _draw(self, rows: Floats, classes: Integers, device: torch.device, rng: np.random.Generator) -> Draw:
+        """Give what draws the distances of an epoch, in units of ``_unit``."""
+
+    @property
+    def _unit(self) -> float:
+        """What radii are learned in units of."""
+        return self.scale_
+
+    def _radius_settings(self, batch_size: int) -> RadiusSettings:
+        return RadiusSettings(self.learning_rate, batch_size, self.max_iter)
+
+    def _find_radii(self, rows: Floats, classes: Integers, weights: Floats) -> Floats:
+        device = resolve_device(self.device)
+        rng = np.random.default_rng(resolve_seed(self.random_state))
+        draw = self._draw(rows, classes, device, rng)
+        settings = self._radius_settings(auto_batch_size(len(rows)))
+        of_rows = torch.from_numpy(classes).to(device), torch.from_numpy(weights).to(device)
+        radii, history = learn_radii(draw, *of_rows, len(self.classes_), settings, rng)
+        self.n_iter_, self.loss_curve_ = history.n_iter, history.losses
+        return np.asarray(radii.cpu().numpy() * self._unit)
+
+
 @shared_docs
-class ADBClassifier(CentroidBallClassifier):
+class ADBClassifier(LearnedBallClassifier):
     r"""Open-set classifier with a ball of learned radius around each class (ADB).
 
     The boundary stage of ADB (adaptive decision boundary) [1]_. With the distance d_i of a sample to the mean of its
@@ -258,43 +303,8 @@ class ADBClassifier(CentroidBallClassifier):
     ['left', 'right', '-1']
     """
 
-    _state: ClassVar[dict[str, Rule]] = {**CentroidBallClassifier._state, **TRAINED}
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "dropout": [Interval(Real, 0, 1, closed="left")],
-        "duplicates": [StrOptions({"once", "each", "off"})],
-        "open_label": [Real, str],
-        "device": [str, torch.device],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        *,
-        learning_rate: float = 0.05,
-        max_iter: int = 100,
-        dropout: float = 0.1,
-        duplicates: str = "once",
-        open_label: int | str = -1,
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.learning_rate = learning_rate
-        self.max_iter = max_iter
-        self.dropout = dropout
-        self.duplicates = duplicates
-        self.open_label = open_label
-        self.device = device
-        self.random_state = random_state
-
-    def _find_radii(self, rows: Floats, classes: Integers, weights: Floats) -> Floats:
-        device = resolve_device(self.device)
-        rng = np.random.default_rng(resolve_seed(self.random_state))
-        draw = _Dropout(rows, self.centroids_[classes], self.scale_, self.dropout, device, rng)
-        settings = RadiusSettings(self.learning_rate, auto_batch_size(len(rows)), self.max_iter)
-        learned = learn_radii(draw, *on_device(classes, weights, device), len(self.classes_), settings, rng)
-        return store_radii(self, learned, self.scale_)
+    def _draw(self, rows: Floats, classes: Integers, device: torch.device, rng: np.random.Generator) -> Draw:
+        return _Dropout(rows, self.centroids_[classes], self._unit, self.dropout, device, rng)
 
 
 class _Dropout:
@@ -314,15 +324,3 @@ class _Dropout:
             # x̃ − c = (x − c) + (x̃ − x)
             offsets = offsets + self.rows * (kept / (1 - self.rate) - 1)
         return torch.linalg.vector_norm(offsets, dim=1), None
-
-
-def on_device(classes: Integers, weights: Floats, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Classes and weights of rows as tensors."""
-    return torch.from_numpy(classes).to(device), torch.from_numpy(weights).to(device)
-
-
-def store_radii(classifier: Any, learned: LearnedRadii, unit: float) -> Floats:
-    """Keep how radii were learned on the classifier, and give them in the units of its rows."""
-    classifier.n_iter_ = learned.history.n_iter
-    classifier.loss_curve_ = learned.history.losses
-    return np.asarray(learned.radii.cpu().numpy() * unit)

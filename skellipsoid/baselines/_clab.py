@@ -1,6 +1,7 @@
 """CLAB's boundary: a learned radius that rows of other classes shrink or expand."""
 
-from numbers import Integral, Real
+from dataclasses import dataclass
+from numbers import Real
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,17 +10,16 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .._core.shared_docs import shared_docs
-from .._core.sklearn import Interval, StrOptions
-from .._core.state_rules import TRAINED, Rule
+from .._core.sklearn import Interval
 from .._samples.samples import unit_rows
-from .._torch.devices import resolve_device, resolve_seed
-from .._torch.training import auto_batch_size
-from ._balls import CentroidBallClassifier, Floats, Integers, on_device, store_radii
-from ._torch.radii import RadiusSettings, learn_radii
+from ._balls import LearnedBallClassifier
+from ._threshold import Floats, Integers
+from ._torch.radii import Draw, RadiusSettings
 
 
 @shared_docs
-class CLABClassifier(CentroidBallClassifier):
+@dataclass(kw_only=True, eq=False, repr=False)
+class CLABClassifier(LearnedBallClassifier):
     r"""Open-set classifier with a ball around each class that shrinks and expands (CLAB's boundary).
 
     Like ADB, CLAB [1]_ learns the radius of a class from the distances :math:`d_i` of its samples to its mean. In
@@ -121,62 +121,32 @@ class CLABClassifier(CentroidBallClassifier):
     ['up', 'right', '-1']
     """
 
-    _state: ClassVar[dict[str, Rule]] = {**CentroidBallClassifier._state, **TRAINED}
+    expand: float = 0.5
+    shrink: float = 0.1
+    eta: float = 0.1
+    normalize: bool = True
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **LearnedBallClassifier._parameter_constraints,
         "expand": [Interval(Real, 0, None, closed="left")],
         "shrink": [Interval(Real, 0, None, closed="left")],
         "eta": [Interval(Real, 0, 1, closed="left")],
-        "dropout": [Interval(Real, 0, 1, closed="left")],
         "normalize": ["boolean"],
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "duplicates": [StrOptions({"once", "each", "off"})],
-        "open_label": [Real, str],
-        "device": [str, torch.device],
-        "random_state": ["random_state"],
     }
-
-    def __init__(
-        self,
-        *,
-        expand: float = 0.5,
-        shrink: float = 0.1,
-        eta: float = 0.1,
-        dropout: float = 0.1,
-        normalize: bool = True,
-        learning_rate: float = 0.05,
-        max_iter: int = 100,
-        duplicates: str = "once",
-        open_label: int | str = -1,
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.expand = expand
-        self.shrink = shrink
-        self.eta = eta
-        self.dropout = dropout
-        self.normalize = normalize
-        self.learning_rate = learning_rate
-        self.max_iter = max_iter
-        self.duplicates = duplicates
-        self.open_label = open_label
-        self.device = device
-        self.random_state = random_state
 
     def _coordinates(self, X: NDArray[Any]) -> Floats:
         rows = X.astype(np.float64, copy=False)
         return unit_rows(rows) if self.normalize else rows
 
-    def _find_radii(self, rows: Floats, classes: Integers, weights: Floats) -> Floats:
-        device = resolve_device(self.device)
-        rng = np.random.default_rng(resolve_seed(self.random_state))
-        unit = 1.0 if self.normalize else self.scale_
-        draw = _Negatives(self, rows / unit, classes, self.centroids_ / unit, device, rng)
-        settings = RadiusSettings(
-            self.learning_rate, auto_batch_size(len(rows)), self.max_iter, self.expand, self.shrink, self.eta
-        )
-        learned = learn_radii(draw, *on_device(classes, weights, device), len(self.classes_), settings, rng)
-        return store_radii(self, learned, unit)
+    @property
+    def _unit(self) -> float:
+        return 1.0 if self.normalize else self.scale_
+
+    def _radius_settings(self, batch_size: int) -> RadiusSettings:
+        return RadiusSettings(self.learning_rate, batch_size, self.max_iter, self.expand, self.shrink, self.eta)
+
+    def _draw(self, rows: Floats, classes: Integers, device: torch.device, rng: np.random.Generator) -> Draw:
+        return _Negatives(self, rows / self._unit, classes, self.centroids_ / self._unit, device, rng)
 
 
 class _Negatives:

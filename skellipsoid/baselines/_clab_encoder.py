@@ -1,10 +1,8 @@
 """CLAB's text encoder: K-centre contrastive loss and cross-entropy of cosines."""
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
-
-import numpy as np
-import torch
 
 from .._core.shared_docs import shared_docs
 from .._core.sklearn import Interval
@@ -14,6 +12,7 @@ from ._torch.literature import KCenterSettings
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class CLABTextEncoder(LiteratureTextEncoder):
     """Text encoder trained with the K-centre contrastive loss (CLAB's representation).
 
@@ -78,52 +77,15 @@ class CLABTextEncoder(LiteratureTextEncoder):
     (1, 384)
     """
 
+    contrastive_weight: float = 0.25
+    n_positives: int = 5
+    n_negatives: int = 1
+
     _settings: ClassVar[type[TrainingSettings]] = KCenterSettings
-    normalize: bool = True
+    normalize = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LiteratureTextEncoder._parameter_constraints,
         "contrastive_weight": [Interval(Real, 0, 1, closed="both")],
         "n_positives": [Interval(Integral, 1, None, closed="left")],
         "n_negatives": [Interval(Integral, 1, None, closed="left")],
     }
-
-    def __init__(
-        self,
-        model_name: str = "sentence-transformers/all-MiniLM-L6-v2",
-        *,
-        finetune: str = "full",
-        contrastive_weight: float = 0.25,
-        n_positives: int = 5,
-        n_negatives: int = 1,
-        learning_rate: float | str = "auto",
-        batch_size: int = 128,
-        max_iter: int = 100,
-        early_stopping: bool = True,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        duplicates: str = "once",
-        max_length: int | None = None,
-        open_label: int | str = -1,
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int | bool = 0,
-    ) -> None:
-        super().__init__(
-            model_name,
-            finetune=finetune,
-            learning_rate=learning_rate,
-            batch_size=batch_size,
-            max_iter=max_iter,
-            early_stopping=early_stopping,
-            validation_fraction=validation_fraction,
-            n_iter_no_change=n_iter_no_change,
-            duplicates=duplicates,
-            max_length=max_length,
-            open_label=open_label,
-            device=device,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.contrastive_weight = contrastive_weight
-        self.n_positives = n_positives
-        self.n_negatives = n_negatives

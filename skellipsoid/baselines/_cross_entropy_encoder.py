@@ -1,13 +1,12 @@
 """Base of the text encoders of the literature, and the one that is trained with plain cross-entropy."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from numbers import Integral, Real
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
 
 from .._core.shared_docs import shared_docs
 from .._core.sklearn import Interval, StrOptions
@@ -19,146 +18,61 @@ from ._torch.literature import CrossEntropySettings
 RATES: Mapping[str, Mapping[str, float]] = {"full": {"learning_rate": 2e-5}, "head": {"learning_rate": 1e-3}}
 
 
-class LiteratureTextEncoder(TrainedTextFeatures):
-    """Base of a text encoder of the literature: its parameters, and what is the same in all of them.
+@dataclass(kw_only=True, eq=False, repr=False)
+class PublishedTraining:
+    """Parameters of the training of a text model, with the defaults that the literature has in common."""
+
+    model_name: str = field(default="sentence-transformers/all-MiniLM-L6-v2", kw_only=False)
+    batch_size: int = 128
+    max_iter: int = 100
+    early_stopping: bool = True
+    validation_fraction: float = 0.1
+    n_iter_no_change: int = 10
+    duplicates: str = "once"
+    max_length: int | None = None
+    open_label: int | str = -1
+    device: str | torch.device = "auto"
+    random_state: int | np.random.RandomState | None = None
+    verbose: int | bool = 0
+
+    # What SupConTextEncoder has as parameters.
+    normalize = False
+    weight_decay = 0.01
+    tol = 0.0
+    _auto: ClassVar[Mapping[str, Mapping[str, float]]] = RATES
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **TrainedTextFeatures._parameter_constraints,
+        "batch_size": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+    }
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LiteratureTextEncoder(PublishedTraining, TrainedTextFeatures):
+    """Base of a text encoder of the literature: what is the same in all of them.
 
     The features of a text are f(W x + b), where x is the mean of its token vectors.
     """
 
+    finetune: str = "full"
+    learning_rate: float | str = "auto"
+
     # What SupConTextEncoder has as parameters.
-    n_components: int | None = None
-    pooling: str = "mean"
-    normalize: bool = False
-    keep_texts: bool = False
-    weight_decay: float = 0.01
-    tol: float = 0.0
-    _auto: ClassVar[Mapping[str, Mapping[str, float]]] = RATES
+    n_components = None
+    pooling = "mean"
+    keep_texts = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "model_name": [str, Path],
+        **PublishedTraining._parameter_constraints,
         "finetune": [StrOptions({"full", "head"})],
         "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "duplicates": [StrOptions({"once", "each", "off"})],
-        "max_length": [Interval(Integral, 2, None, closed="left"), None],
-        "open_label": [Real, str],
-        "device": [str, torch.device],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
-
-    def __init__(
-        self,
-        model_name: str = "sentence-transformers/all-MiniLM-L6-v2",
-        *,
-        finetune: str = "full",
-        learning_rate: float | str = "auto",
-        batch_size: int = 128,
-        max_iter: int = 100,
-        early_stopping: bool = True,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        duplicates: str = "once",
-        max_length: int | None = None,
-        open_label: int | str = -1,
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int | bool = 0,
-    ) -> None:
-        self.model_name = model_name
-        self.finetune = finetune
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.duplicates = duplicates
-        self.max_length = max_length
-        self.open_label = open_label
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
 
     @property
     def _activation(self) -> str:  # type: ignore[override]
         """Function after the linear layer."""
         return self._settings.activation
-
-    def fit(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
-    ) -> Self:
-        """Train the encoder on labelled texts.
-
-        An interrupted fit leaves the encoder unfitted; invalid input keeps the previous fit.
-
-        Parameters
-        ----------
-        X : sequence of str of shape (n_samples,)
-            List, tuple, NumPy array, pandas or polars Series.
-        y : array-like of shape (n_samples,)
-            Labels. Texts with the label ``open_label`` are not trained on.
-        groups : array-like of shape (n_samples,), default=None
-            Group of each text: conversation, author, template. Texts of one group are held out together. ``None``: the
-            duplicates found are the groups.
-        X_val : sequence of str of shape (n_val,), default=None
-            Validation texts, with ``early_stopping=True``. They are not trained on.
-        y_val : array-like of shape (n_val,), default=None
-            Their labels, of the classes in ``y``. Texts with the label ``open_label`` are left out.
-
-        Returns
-        -------
-        self : object
-            The fitted encoder.
-
-        Raises
-        ------
-        ValueError
-            As :meth:`skellipsoid.SupConTextEncoder.fit`.
-        OSError
-            If the text model is not found.
-        """
-        self._fit(X, y, groups, X_val, y_val)
-        return self
-
-    def fit_transform(
-        self,
-        X: ArrayLike,
-        y: ArrayLike | None = None,
-        groups: ArrayLike | None = None,
-        X_val: ArrayLike | None = None,
-        y_val: ArrayLike | None = None,
-        **fit_params: Any,
-    ) -> NDArray[np.float32]:
-        """Train the encoder and return the features of the same texts, those of ``transform``.
-
-        Parameters
-        ----------
-        X : sequence of str of shape (n_samples,)
-        y : array-like of shape (n_samples,)
-        groups : array-like of shape (n_samples,), default=None
-        X_val : sequence of str of shape (n_val,), default=None
-        y_val : array-like of shape (n_val,), default=None
-            As in ``fit``.
-        **fit_params : dict
-            Not used; present for scikit-learn's interface.
-
-        Returns
-        -------
-        features : ndarray of shape (n_samples, n_features), float32
-        """
-        self._check_fit_params(fit_params)
-        texts, _, embeddings = self._fit(X, y, groups, X_val, y_val)
-        return self._embed(texts) if embeddings is None else self._project(embeddings)
 
 
 @shared_docs

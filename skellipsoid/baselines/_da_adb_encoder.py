@@ -1,10 +1,8 @@
 """DA-ADB's text encoder: cross-entropy of distance-aware logits."""
 
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
-
-import numpy as np
-import torch
 
 from .._core.shared_docs import shared_docs
 from .._core.sklearn import Interval
@@ -14,6 +12,7 @@ from ._torch.literature import DistanceAwareSettings
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class DAADBTextEncoder(LiteratureTextEncoder):
     """Text encoder trained with distance-aware logits (DA-ADB's representation).
 
@@ -67,45 +66,10 @@ class DAADBTextEncoder(LiteratureTextEncoder):
     (1, 384)
     """
 
+    scale: float = 4.0
+
     _settings: ClassVar[type[TrainingSettings]] = DistanceAwareSettings
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LiteratureTextEncoder._parameter_constraints,
         "scale": [Interval(Real, 0, None, closed="neither")],
     }
-
-    def __init__(
-        self,
-        model_name: str = "sentence-transformers/all-MiniLM-L6-v2",
-        *,
-        finetune: str = "full",
-        scale: float = 4.0,
-        learning_rate: float | str = "auto",
-        batch_size: int = 128,
-        max_iter: int = 100,
-        early_stopping: bool = True,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        duplicates: str = "once",
-        max_length: int | None = None,
-        open_label: int | str = -1,
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int | bool = 0,
-    ) -> None:
-        super().__init__(
-            model_name,
-            finetune=finetune,
-            learning_rate=learning_rate,
-            batch_size=batch_size,
-            max_iter=max_iter,
-            early_stopping=early_stopping,
-            validation_fraction=validation_fraction,
-            n_iter_no_change=n_iter_no_change,
-            duplicates=duplicates,
-            max_length=max_length,
-            open_label=open_label,
-            device=device,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.scale = scale

@@ -1,13 +1,13 @@
 """DE: classifiers behind all layers of a text model vote, and a text leaves at the layer at which it is decided."""
 
+from dataclasses import dataclass
 from numbers import Integral, Real
-from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
@@ -17,7 +17,7 @@ from .._core.sklearn import Interval, StrOptions, fit_context
 from .._core.state_rules import CLASSES, LABEL, N_ITER, NUMBERS, TEXT, Rule, Sizes, floats, integers, or_none, refuse
 from .._core.texts import check_texts, hash_table
 from .._core.validation import check_groups, unfit
-from .._encoders.text_features import REMEDIES, STOP_REASONS
+from .._encoders.text_features import REMEDIES, STOP_REASONS, TakesTexts
 from .._encoders.torch.backbone import TextBackbone
 from .._encoders.torch.contrastive import train_projection
 from .._encoders.torch.layers import LayerHeads, LayerRows, layer_list, visit_layers
@@ -26,6 +26,7 @@ from .._encoders.training import read_settings
 from .._encoders.training_texts import TrainingTexts, find_training_texts, read_classes, read_validation
 from .._torch.devices import explain_out_of_memory, resolve_device, resolve_seed, seeded_torch
 from .._torch.training import History
+from ._cross_entropy_encoder import PublishedTraining
 from ._neighbors import LOFOpenSetClassifier
 from ._torch.dynamic_ensemble import EnsembleSettings, Vote
 
@@ -33,17 +34,9 @@ from ._torch.dynamic_ensemble import EnsembleSettings, Vote
 _PIECE = 64
 
 
-class _Heads(NamedTuple):
-    """What is behind the layers, on the device of the text model."""
-
-    weight: torch.Tensor
-    bias: torch.Tensor
-    class_weight: torch.Tensor
-    class_bias: torch.Tensor
-
-
 @shared_docs
-class DEClassifier(ClassifierMixin, BaseEstimator):
+@dataclass(kw_only=True, eq=False, repr=False)
+class DEClassifier(PublishedTraining, TakesTexts, ClassifierMixin, BaseEstimator):
     """Open-set classifier of texts by a dynamic ensemble (DE): the layers of a text model vote.
 
     It takes texts, and tunes a text model [1]_. Behind each layer l of the model is a head: the mean of the token
@@ -169,13 +162,20 @@ class DEClassifier(ClassifierMixin, BaseEstimator):
     ((1,), (1,))
     """
 
-    # What the training reads, and what is no parameter here.
+    redundancy: float = 0.1
+    adversarial_steps: int = 2
+    adversarial_norm: float = 0.4
+    adversarial_rate: float = 0.15
+    known_threshold: float = 1.4
+    open_threshold: float = 1.5
+    exponent: float = 0.75
+    n_neighbors: int = 20
+    contamination: str | float = "auto"
+    learning_rate: float = 2e-5
+
     _takes_texts: ClassVar[bool] = True
-    normalize: bool = False
-    weight_decay: float = 0.01
-    tol: float = 0.0
+    # What the training reads.
     _settings: ClassVar[type[EnsembleSettings]] = EnsembleSettings
-    _auto: ClassVar[dict[str, dict[str, float]]] = {"full": {}}
     finetune_: ClassVar[str] = "full"
 
     _state: ClassVar[dict[str, Rule]] = {
@@ -198,7 +198,7 @@ class DEClassifier(ClassifierMixin, BaseEstimator):
         "_backbone": Rule("a text model", lambda value: isinstance(value, TextBackbone)),
     }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "model_name": [str, Path],
+        **PublishedTraining._parameter_constraints,
         "redundancy": [Interval(Real, 0, 1, closed="both")],
         "adversarial_steps": [Interval(Integral, 0, None, closed="left")],
         "adversarial_norm": [Interval(Real, 0, None, closed="neither")],
@@ -209,67 +209,7 @@ class DEClassifier(ClassifierMixin, BaseEstimator):
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "contamination": [Interval(Real, 0, 0.5, closed="right"), StrOptions({"auto"})],
         "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "batch_size": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "early_stopping": ["boolean"],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "n_iter_no_change": [Interval(Integral, 1, None, closed="left")],
-        "duplicates": [StrOptions({"once", "each", "off"})],
-        "max_length": [Interval(Integral, 2, None, closed="left"), None],
-        "open_label": [Real, str],
-        "device": [str, torch.device],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
-
-    def __init__(
-        self,
-        model_name: str = "sentence-transformers/all-MiniLM-L6-v2",
-        *,
-        redundancy: float = 0.1,
-        adversarial_steps: int = 2,
-        adversarial_norm: float = 0.4,
-        adversarial_rate: float = 0.15,
-        known_threshold: float = 1.4,
-        open_threshold: float = 1.5,
-        exponent: float = 0.75,
-        n_neighbors: int = 20,
-        contamination: str | float = "auto",
-        learning_rate: float = 2e-5,
-        batch_size: int = 128,
-        max_iter: int = 100,
-        early_stopping: bool = True,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        duplicates: str = "once",
-        max_length: int | None = None,
-        open_label: int | str = -1,
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int | bool = 0,
-    ) -> None:
-        self.model_name = model_name
-        self.redundancy = redundancy
-        self.adversarial_steps = adversarial_steps
-        self.adversarial_norm = adversarial_norm
-        self.adversarial_rate = adversarial_rate
-        self.known_threshold = known_threshold
-        self.open_threshold = open_threshold
-        self.exponent = exponent
-        self.n_neighbors = n_neighbors
-        self.contamination = contamination
-        self.learning_rate = learning_rate
-        self.batch_size = batch_size
-        self.max_iter = max_iter
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.duplicates = duplicates
-        self.max_length = max_length
-        self.open_label = open_label
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(
@@ -318,10 +258,9 @@ class DEClassifier(ClassifierMixin, BaseEstimator):
         n_layers = len(layer_list(backbone.transformer))
         unfit(self)
         with explain_out_of_memory(f"training of {self.model_name!r} on {len(texts)} texts", REMEDIES):
-            near = None
-            if self.early_stopping and validation is None and self.duplicates != "off":
+            holds_out, near = self.early_stopping and not validation.texts, None
+            if holds_out and self.duplicates != "off":
                 near = torch.cat([part.cpu() for part in backbone.embed(texts, "mean", verbose=self.verbose)])
-            holds_out = self.early_stopping and validation is None
             training = find_training_texts(texts, classes, given, near, self.duplicates, holds_out=holds_out)
             training = training._replace(validation=validation, seed=resolve_seed(self.random_state))
             heads, history, features = self._train(backbone, texts, training, len(names), n_layers, device)
@@ -333,9 +272,7 @@ class DEClassifier(ClassifierMixin, BaseEstimator):
         factors = LOFOpenSetClassifier(
             n_neighbors=self.n_neighbors, scope="all", contamination=self.contamination, duplicates="off"
         )
-        self.outlier_factors_ = [
-            LOFOpenSetClassifier(**factors.get_params()).fit(features[:, layer], known) for layer in range(n_layers)
-        ]
+        self.outlier_factors_ = [clone(factors).fit(features[:, layer], known) for layer in range(n_layers)]
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -415,14 +352,6 @@ class DEClassifier(ClassifierMixin, BaseEstimator):
         truth = np.where(np.isin(truth, self.classes_), truth, self.open_label_)
         return float(accuracy_score(truth, answers, sample_weight=sample_weight))
 
-    def __sklearn_tags__(self) -> Any:
-        """Tags: texts as input."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        tags.input_tags.one_d_array = True
-        return tags
-
     def __sklearn_is_fitted__(self) -> bool:
         """Tell ``check_is_fitted`` without building the text model."""
         return hasattr(self, "outlier_factors_")
@@ -445,16 +374,13 @@ class DEClassifier(ClassifierMixin, BaseEstimator):
         device: torch.device,
     ) -> tuple[LayerHeads, History, NDArray[np.float32]]:
         """Give the trained heads, and the features of the texts that were trained on, (n_texts, n_layers, width)."""
-        learns, classes = training.rows[training.learns], training.classes[training.learns]
-        validation, n_validation = training.validation, 0
-        if validation is not None:
-            classes, n_validation = np.concatenate([classes, validation.classes]), len(validation.classes)
-        new = [] if validation is None else validation.texts
-        rows = LayerRows(backbone, [*(texts[i] for i in learns), *new], "mean")
+        learns, validation = training.rows[training.learns], training.validation
+        classes = np.concatenate([training.classes[training.learns], validation.classes])
+        rows = LayerRows(backbone, [*(texts[i] for i in learns), *validation.texts], "mean")
         with seeded_torch(training.seed, device):
             heads = LayerHeads(n_layers, backbone.width, n_classes).to(device)
-        settings, blocks = read_settings(self), training.blocks[training.learns]
-        history = train_projection(rows, classes, n_classes, heads, settings, training.seed, blocks, n_validation)
+        settings, blocks, n_given = read_settings(self), training.blocks[training.learns], len(validation.texts)
+        history = train_projection(rows, classes, n_classes, heads, settings, training.seed, blocks, n_given)
         backbone.model.eval()
         with torch.inference_mode():
             parts = [
@@ -479,33 +405,33 @@ class DEClassifier(ClassifierMixin, BaseEstimator):
         device = resolve_device(self.device, fallback=True)
         backbone = self._backbone.to(device)
         backbone.model.eval()
-        heads = _Heads(
-            *(torch.from_numpy(a).to(device) for a in (self.weight_, self.bias_, self.class_weight_, self.class_bias_))
-        )
+        arrays = self.weight_, self.bias_, self.class_weight_, self.class_bias_
+        heads = [torch.from_numpy(array).to(device) for array in arrays]
         distinct = {text: row for row, text in enumerate(dict.fromkeys(texts))}
         tokens = backbone.tokenize(list(distinct))
         answers, exits = np.empty(len(tokens), dtype=np.int64), np.empty(len(tokens), dtype=np.int64)
         lengths = np.array([len(ids) for ids in tokens])
         with explain_out_of_memory(f"answering {len(texts)} texts with {self.model_name!r}", REMEDIES):
             for piece in length_sorted_pieces(lengths, PIECE_TOKENS.get(device.type, PIECE_TOKENS["cpu"])):
-                vote = self._vote_on([tokens[i] for i in piece], backbone, heads, with_open=with_open)
+                vote = self._vote_on([tokens[i] for i in piece], heads, with_open=with_open)
                 answers[piece], exits[piece] = vote.answers, vote.exit_layers
         places = [distinct[text] for text in texts]
         return answers[places], exits[places]
 
-    def _vote_on(self, tokens: list[list[int]], backbone: TextBackbone, heads: _Heads, *, with_open: bool) -> Vote:
+    def _vote_on(self, tokens: list[list[int]], heads: list[torch.Tensor], *, with_open: bool) -> Vote:
         n_classes, n_layers = len(self.classes_), len(self.weight_)
         thresholds = np.append(np.full(n_classes, self.known_threshold), self.open_threshold)
         vote = Vote(len(tokens), n_layers, thresholds, self.exponent)
+        weight, bias, class_weight, class_bias = heads
 
         def visit(layer: int, means: torch.Tensor, running: torch.Tensor) -> torch.Tensor:
-            features = torch.tanh(means @ heads.weight[layer].T + heads.bias[layer])
-            known = (features @ heads.class_weight[layer].T + heads.class_bias[layer]).argmax(1).cpu().numpy()
+            features = torch.tanh(means @ weight[layer].T + bias[layer])
+            known = (features @ class_weight[layer].T + class_bias[layer]).argmax(1).cpu().numpy()
             if with_open:
                 is_open = self.outlier_factors_[layer].score_samples(features.cpu().numpy()) < 0
                 known = np.where(is_open, n_classes, known)
             decided = vote.add(layer, running.cpu().numpy(), known)
             return torch.from_numpy(~decided).to(means.device)
 
-        visit_layers(backbone, tokens, visit)
+        visit_layers(self._backbone, tokens, visit)
         return vote

@@ -1,5 +1,6 @@
 """DOC: one sigmoid for each class, and a threshold for each from a Gaussian about its probabilities."""
 
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -17,6 +18,7 @@ _FLOOR = 0.5
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class DOCClassifier(LogitClassifier):
     r"""Open-set classifier by one sigmoid for each class (DOC).
 
@@ -87,6 +89,10 @@ class DOCClassifier(LogitClassifier):
     [0, 1, 2, -1]
     """
 
+    alpha: float = 3.0
+    threshold: str | float = "paper"
+
+    _paper_threshold = 0.0
     _loss = "sigmoid"
     _state: ClassVar[dict[str, Rule]] = {**LogitClassifier._state, "thresholds_": floats("n_classes")}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -94,21 +100,6 @@ class DOCClassifier(LogitClassifier):
         "alpha": [Interval(Real, 0, None, closed="left")],
         "threshold": [Real, StrOptions({"paper", "quantile", "auto"})],
     }
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        alpha: float = 3.0,
-        threshold: str | float = "paper",
-        duplicates: str = "once",
-        open_label: int | str = -1,
-    ) -> None:
-        super().__init__(estimator, threshold=threshold, duplicates=duplicates, open_label=open_label)
-        self.alpha = alpha
-
-    def _fixed_threshold(self) -> float:
-        return 0.0
 
     def _after_logits(self, logits: Floats, classes: Integers, weights: Floats) -> None:
         self.thresholds_ = np.zeros(len(self.classes_))

@@ -1,11 +1,9 @@
 """KNNCL's text encoder: contrastive loss with the nearest neighbours in a queue, and cross-entropy."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
-
-import numpy as np
-import torch
 
 from .._core.shared_docs import shared_docs
 from .._core.sklearn import Interval
@@ -15,6 +13,7 @@ from ._torch.literature import KNNContrastiveSettings
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class KNNCLTextEncoder(LiteratureTextEncoder):
     """Text encoder trained with the contrastive loss of nearest neighbours (KNNCL's representation).
 
@@ -86,6 +85,12 @@ class KNNCLTextEncoder(LiteratureTextEncoder):
     (1, 384)
     """
 
+    contrastive_weight: float = 0.1
+    temperature: float = 0.3
+    n_neighbors: int = 40
+    n_positives: int = 3
+    queue_size: int = 7500
+
     _settings: ClassVar[type[TrainingSettings]] = KNNContrastiveSettings
     _auto: ClassVar[Mapping[str, Mapping[str, float]]] = {**RATES, "full": {"learning_rate": 1e-5}}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -96,48 +101,3 @@ class KNNCLTextEncoder(LiteratureTextEncoder):
         "n_positives": [Interval(Integral, 1, None, closed="left")],
         "queue_size": [Interval(Integral, 1, None, closed="left")],
     }
-
-    def __init__(
-        self,
-        model_name: str = "sentence-transformers/all-MiniLM-L6-v2",
-        *,
-        finetune: str = "full",
-        contrastive_weight: float = 0.1,
-        temperature: float = 0.3,
-        n_neighbors: int = 40,
-        n_positives: int = 3,
-        queue_size: int = 7500,
-        learning_rate: float | str = "auto",
-        batch_size: int = 128,
-        max_iter: int = 100,
-        early_stopping: bool = True,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        duplicates: str = "once",
-        max_length: int | None = None,
-        open_label: int | str = -1,
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int | bool = 0,
-    ) -> None:
-        super().__init__(
-            model_name,
-            finetune=finetune,
-            learning_rate=learning_rate,
-            batch_size=batch_size,
-            max_iter=max_iter,
-            early_stopping=early_stopping,
-            validation_fraction=validation_fraction,
-            n_iter_no_change=n_iter_no_change,
-            duplicates=duplicates,
-            max_length=max_length,
-            open_label=open_label,
-            device=device,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.contrastive_weight = contrastive_weight
-        self.temperature = temperature
-        self.n_neighbors = n_neighbors
-        self.n_positives = n_positives
-        self.queue_size = queue_size

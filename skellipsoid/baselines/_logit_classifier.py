@@ -1,7 +1,7 @@
 """One logit for each class, by logistic regression or by a user's classifier."""
 
 from abc import abstractmethod
-from numbers import Real
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +15,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
-from .._core.sklearn import HasMethods, StrOptions
+from .._core.sklearn import HasMethods
 from .._core.state_rules import ESTIMATOR, THRESHOLDED, Rule, Sizes, floats, optional, or_none, refuse, require
 from .._samples.samples import Gathered, find_scale
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
@@ -28,19 +28,24 @@ _SMALLEST_PROBABILITY = 1e-15
 _LOGISTIC = {"C": 3.0, "max_iter": 1000}
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class LogitClassifier(ThresholdedClassifier):
     """Template: one logit for each class, linear or of a user's classifier. A member writes ``_from_logits``."""
+
+    estimator: Any = field(default=None, kw_only=False)
+    threshold: str | float = "quantile"
+    duplicates: str = "once"
+    open_label: int | str = -1
 
     #: What the logits mean: one softmax, or a sigmoid for each class.
     _loss: ClassVar[str] = "softmax"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ThresholdedClassifier._parameter_constraints,
         "estimator": [
             HasMethods(["fit", "predict", "decision_function"]),
             HasMethods(["fit", "predict", "predict_proba"]),
             None,
         ],
-        "duplicates": [StrOptions({"once", "each", "off"})],
-        "open_label": [Real, str],
     }
 
     _state: ClassVar[dict[str, Rule]] = {
@@ -50,23 +55,6 @@ class LogitClassifier(ThresholdedClassifier):
         "intercept_": or_none(floats("n_classes")),
         "_mean": optional(floats("n_features")),  # only of the logistic regression
     }
-
-    logit_estimator_: Any
-    coef_: Any
-    intercept_: Any
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        threshold: str | float = "quantile",
-        duplicates: str = "once",
-        open_label: int | str = -1,
-    ) -> None:
-        self.estimator = estimator
-        self.threshold = threshold
-        self.duplicates = duplicates
-        self.open_label = open_label
 
     def _check_state(self, sizes: Sizes) -> None:
         inner = self.logit_estimator_
@@ -111,8 +99,9 @@ class LogitClassifier(ThresholdedClassifier):
         self._mean = shares @ X
         unit = find_scale(X, self._mean, shares)
         coef, intercept = self._logistic_regression((X - self._mean) / unit, classes, weights)
-        self.logit_estimator_ = None
-        self.coef_, self.intercept_ = coef / unit, intercept
+        self.logit_estimator_: Any = None
+        self.coef_: Any = coef / unit
+        self.intercept_: Any = intercept
 
     def _logistic_regression(self, rows: Floats, classes: Integers, weights: Floats) -> tuple[Floats, Floats]:
         """Weights and intercepts of the logits, one row for each class."""

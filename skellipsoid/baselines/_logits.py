@@ -1,5 +1,6 @@
 """Scores of logits: largest softmax probability, largest logit, energy."""
 
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -13,6 +14,7 @@ from ._threshold import Floats, Scored
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class SoftmaxOpenSetClassifier(LogitClassifier):
     r"""Open-set classifier by the largest softmax probability (MSP).
 
@@ -63,23 +65,13 @@ class SoftmaxOpenSetClassifier(LogitClassifier):
     [0, 1, 2, -1]
     """
 
+    threshold: str | float = "paper"
+
+    _paper_threshold = 0.5
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LogitClassifier._parameter_constraints,
         "threshold": [Real, StrOptions({"paper", "quantile", "auto"})],
     }
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        threshold: str | float = "paper",
-        duplicates: str = "once",
-        open_label: int | str = -1,
-    ) -> None:
-        super().__init__(estimator, threshold=threshold, duplicates=duplicates, open_label=open_label)
-
-    def _fixed_threshold(self) -> float:
-        return 0.5
 
     def _from_logits(self, logits: Floats) -> Scored:
         by_class = np.exp(log_softmax(logits, axis=1))
@@ -139,17 +131,13 @@ class MaxLogitClassifier(LogitClassifier):
     [0, 1, 2, -1]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LogitClassifier._parameter_constraints,
-        "threshold": [Real, StrOptions({"quantile", "auto"})],
-    }
-
     def _from_logits(self, logits: Floats) -> Scored:
         by_class = centred(logits)
         return Scored(by_class.argmax(axis=1), by_class.max(axis=1), by_class)
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class EnergyClassifier(LogitClassifier):
     r"""Open-set classifier by the energy of the logits.
 
@@ -203,23 +191,12 @@ class EnergyClassifier(LogitClassifier):
     [0, 1, 2, -1]
     """
 
+    temperature: float = 1.0
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LogitClassifier._parameter_constraints,
         "temperature": [Interval(Real, 0, None, closed="neither")],
-        "threshold": [Real, StrOptions({"quantile", "auto"})],
     }
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        temperature: float = 1.0,
-        threshold: str | float = "quantile",
-        duplicates: str = "once",
-        open_label: int | str = -1,
-    ) -> None:
-        super().__init__(estimator, threshold=threshold, duplicates=duplicates, open_label=open_label)
-        self.temperature = temperature
 
     def _from_logits(self, logits: Floats) -> Scored:
         by_class = centred(logits)

@@ -1,7 +1,8 @@
 """Mahalanobis distances to the classes."""
 
+from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -13,14 +14,8 @@ from ._covariance import SMALLEST_VARIANCE, class_means, shrunk_covariance, whit
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
 
-class _OwnAxes(NamedTuple):
-    """A class's covariance, in whitened features: the residual variance, and other variances along a few axes."""
-
-    axes: Floats  # (n_axes, n_features)
-    variances: Floats  # (n_axes,)
-
-
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class MahalanobisClassifier(ThresholdedClassifier):
     r"""Open-set classifier by the Mahalanobis distance to the nearest class.
 
@@ -94,6 +89,13 @@ class MahalanobisClassifier(ThresholdedClassifier):
     ['left', 'right', '-1']
     """
 
+    covariance: str = "shared"
+    shrinkage: str | float = "auto"
+    pooling: float = 0.5
+    threshold: str | float = "quantile"
+    duplicates: str = "once"
+    open_label: int | str = -1
+
     _state: ClassVar[dict[str, Rule]] = {
         **THRESHOLDED,
         "centroids_": floats("n_classes", "n_features"),
@@ -110,30 +112,11 @@ class MahalanobisClassifier(ThresholdedClassifier):
     }
     _scores_as_new: ClassVar[bool] = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ThresholdedClassifier._parameter_constraints,
         "covariance": [StrOptions({"shared", "class", "relative"})],
         "shrinkage": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
         "pooling": [Interval(Real, 0, 1, closed="both")],
-        "threshold": [Real, StrOptions({"quantile", "auto"})],
-        "duplicates": [StrOptions({"once", "each", "off"})],
-        "open_label": [Real, str],
     }
-
-    def __init__(
-        self,
-        *,
-        covariance: str = "shared",
-        shrinkage: str | float = "auto",
-        pooling: float = 0.5,
-        threshold: str | float = "quantile",
-        duplicates: str = "once",
-        open_label: int | str = -1,
-    ) -> None:
-        self.covariance = covariance
-        self.shrinkage = shrinkage
-        self.pooling = pooling
-        self.threshold = threshold
-        self.duplicates = duplicates
-        self.open_label = open_label
 
     def _check_state(self, sizes: Sizes) -> None:
         if self.covariance == "relative":
@@ -155,18 +138,20 @@ class MahalanobisClassifier(ThresholdedClassifier):
             self._all_whitener, _ = whitener(within + (means * shares[:, np.newaxis]).T @ means)
         if self.covariance == "class":
             own = [self._own_axes(offsets[classes == k], weights[classes == k]) for k in range(len(self.classes_))]
-            self._axes = np.concatenate([each.axes for each in own])
-            self._axis_variances = np.concatenate([each.variances for each in own])
-            self._axis_starts = np.cumsum([0, *(len(each.axes) for each in own)])
+            axes, variances = zip(*own, strict=True)
+            self._axes, self._axis_variances = np.concatenate(axes), np.concatenate(variances)
+            self._axis_starts = np.cumsum([0, *map(len, axes)])
 
-    def _own_axes(self, offsets: Floats, weights: Floats) -> _OwnAxes:
-        """Axes along which a class's covariance differs from ρ of the shared one, in whitened features."""
+    def _own_axes(self, offsets: Floats, weights: Floats) -> tuple[Floats, Floats]:
+        """Axes along which a class's covariance differs from ρ of the shared one, in whitened features.
+
+        Gives these axes, (n_axes, n_features), and the variances along them, (n_axes,).
+        """
         scaled = (offsets @ self._whitener) * np.sqrt(weights / weights.sum())[:, np.newaxis]
         _, spreads, axes = np.linalg.svd(scaled, full_matrices=False)
         own = np.square(spreads)
         kept = own > SMALLEST_VARIANCE * max(own.max(initial=0.0), 1.0)
-        variances = (1 - self.pooling) * own[kept] + self.pooling
-        return _OwnAxes(axes[kept], variances)
+        return axes[kept], (1 - self.pooling) * own[kept] + self.pooling
 
     def _score(self, X: Floats) -> Scored:
         whitened, centres = X @ self._whitener, self.centroids_ @ self._whitener

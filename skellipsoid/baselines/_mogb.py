@@ -1,5 +1,6 @@
 """MOGB's boundary: several balls for each class, by splitting what is not pure."""
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -16,16 +17,15 @@ from .._core.warn import warn
 from .._samples.samples import Gathered, find_scale
 from .._torch.devices import resolve_seed
 from ._covariance import class_means
+from ._threshold import Floats, Integers
 from ._torch.granular_balls import ROUNDING, Ball, Limits, granular_balls
 
 #: A ball of equal rows has this radius, as a share of the scale: margins stay finite.
 _SMALLEST_RADIUS = 1e-6
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class MOGBClassifier(BoundaryOpenSetClassifier):
     """Open-set classifier with several balls around each class (MOGB's boundary).
 
@@ -109,6 +109,15 @@ class MOGBClassifier(BoundaryOpenSetClassifier):
     [0, -1]
     """
 
+    split_purity: float = 1.0
+    split_size: int = 5
+    min_purity: float = 0.9
+    min_size: int = 5
+    radius: str = "max"
+    duplicates: str = "once"
+    open_label: int | str = -1
+    random_state: int | np.random.RandomState | None = None
+
     _state: ClassVar[dict[str, Rule]] = {
         **CLASSIFIER,
         "_smallest": POSITIVE,
@@ -127,27 +136,6 @@ class MOGBClassifier(BoundaryOpenSetClassifier):
         "open_label": [Real, str],
         "random_state": ["random_state"],
     }
-
-    def __init__(
-        self,
-        *,
-        split_purity: float = 1.0,
-        split_size: int = 5,
-        min_purity: float = 0.9,
-        min_size: int = 5,
-        radius: str = "max",
-        duplicates: str = "once",
-        open_label: int | str = -1,
-        random_state: int | np.random.RandomState | None = None,
-    ) -> None:
-        self.split_purity = split_purity
-        self.split_size = split_size
-        self.min_purity = min_purity
-        self.min_size = min_size
-        self.radius = radius
-        self.duplicates = duplicates
-        self.open_label = open_label
-        self.random_state = random_state
 
     def _fit_boundaries(self, X: NDArray[Any], classes: Integers, real_open: NDArray[Any], gathered: Gathered) -> None:
         rows, weights = X.astype(np.float64, copy=False), gathered.weights

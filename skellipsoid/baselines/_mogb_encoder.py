@@ -1,10 +1,8 @@
 """MOGB's text encoder: cross-entropy, and the granular-ball loss."""
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
-
-import numpy as np
-import torch
 
 from .._core.shared_docs import shared_docs
 from .._core.sklearn import Interval
@@ -14,6 +12,7 @@ from ._torch.literature import GranularBallSettings
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class MOGBTextEncoder(LiteratureTextEncoder):
     """Text encoder trained in two stages with granular balls (MOGB's representation).
 
@@ -83,6 +82,11 @@ class MOGBTextEncoder(LiteratureTextEncoder):
     (1, 384)
     """
 
+    ball_learning_rate: float = 0.0001
+    split_purity: float = 0.9
+    split_size: int = 5
+    min_purity: float = 1.0
+
     _settings: ClassVar[type[TrainingSettings]] = GranularBallSettings
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LiteratureTextEncoder._parameter_constraints,
@@ -91,46 +95,3 @@ class MOGBTextEncoder(LiteratureTextEncoder):
         "split_size": [Interval(Integral, 1, None, closed="left")],
         "min_purity": [Interval(Real, 0, 1, closed="both")],
     }
-
-    def __init__(
-        self,
-        model_name: str = "sentence-transformers/all-MiniLM-L6-v2",
-        *,
-        finetune: str = "full",
-        ball_learning_rate: float = 0.0001,
-        split_purity: float = 0.9,
-        split_size: int = 5,
-        min_purity: float = 1.0,
-        learning_rate: float | str = "auto",
-        batch_size: int = 128,
-        max_iter: int = 100,
-        early_stopping: bool = True,
-        validation_fraction: float = 0.1,
-        n_iter_no_change: int = 10,
-        duplicates: str = "once",
-        max_length: int | None = None,
-        open_label: int | str = -1,
-        device: str | torch.device = "auto",
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int | bool = 0,
-    ) -> None:
-        super().__init__(
-            model_name,
-            finetune=finetune,
-            learning_rate=learning_rate,
-            batch_size=batch_size,
-            max_iter=max_iter,
-            early_stopping=early_stopping,
-            validation_fraction=validation_fraction,
-            n_iter_no_change=n_iter_no_change,
-            duplicates=duplicates,
-            max_length=max_length,
-            open_label=open_label,
-            device=device,
-            random_state=random_state,
-            verbose=verbose,
-        )
-        self.ball_learning_rate = ball_learning_rate
-        self.split_purity = split_purity
-        self.split_size = split_size
-        self.min_purity = min_purity

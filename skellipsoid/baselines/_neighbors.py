@@ -1,5 +1,6 @@
 """Methods that look at neighbours: the distance to the k-th nearest, and the local outlier factor."""
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -30,6 +31,7 @@ def _representatives(gathered: Gathered, duplicates: str) -> Integers:
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class KNNOpenSetClassifier(ThresholdedClassifier):
     """Open-set classifier by the distance to the k-th nearest training sample.
 
@@ -88,6 +90,12 @@ class KNNOpenSetClassifier(ThresholdedClassifier):
     ['up', 'right', '-1']
     """
 
+    n_neighbors: int = 10
+    normalize: bool = True
+    threshold: str | float = "quantile"
+    duplicates: str = "once"
+    open_label: int | str = -1
+
     _takes_weights = False
     _state: ClassVar[dict[str, Rule]] = {
         **THRESHOLDED,
@@ -96,27 +104,11 @@ class KNNOpenSetClassifier(ThresholdedClassifier):
         "n_neighbors_": COUNT,
     }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ThresholdedClassifier._parameter_constraints,
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "normalize": ["boolean"],
-        "threshold": [Real, StrOptions({"quantile", "auto"})],
         "duplicates": [StrOptions({"once", "off"})],
-        "open_label": [Real, str],
     }
-
-    def __init__(
-        self,
-        *,
-        n_neighbors: int = 10,
-        normalize: bool = True,
-        threshold: str | float = "quantile",
-        duplicates: str = "once",
-        open_label: int | str = -1,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.normalize = normalize
-        self.threshold = threshold
-        self.duplicates = duplicates
-        self.open_label = open_label
 
     def _check_state(self, sizes: Sizes) -> None:
         refuse(self.n_neighbors_ > sizes["n_rows"], f"n_neighbors_ is above the number of rows, {sizes['n_rows']}")
@@ -157,6 +149,7 @@ def nearest(rows: Floats, X: Floats | None, n_neighbors: int) -> tuple[Floats, I
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class LOFOpenSetClassifier(BaseOpenSetClassifier):
     r"""Open-set classifier by the local outlier factor.
 
@@ -249,6 +242,12 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
     ['left', 'right', '-1']
     """
 
+    n_neighbors: int = 20
+    scope: str = "class"
+    contamination: str | float = 0.05
+    duplicates: str = "once"
+    open_label: int | str = -1
+
     _takes_weights = False
     _state: ClassVar[dict[str, Rule]] = {
         **CLASSIFIER,
@@ -268,21 +267,6 @@ class LOFOpenSetClassifier(BaseOpenSetClassifier):
         "duplicates": [StrOptions({"once", "off"})],
         "open_label": [Real, str],
     }
-
-    def __init__(
-        self,
-        *,
-        n_neighbors: int = 20,
-        scope: str = "class",
-        contamination: str | float = 0.05,
-        duplicates: str = "once",
-        open_label: int | str = -1,
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.scope = scope
-        self.contamination = contamination
-        self.duplicates = duplicates
-        self.open_label = open_label
 
     def _check_state(self, sizes: Sizes) -> None:
         n_parts = 1 if self.scope == "all" else sizes["n_classes"]

@@ -1,5 +1,6 @@
 """OpenMax: softmax logits, revised by how far they lie from those of the class, with a class for the unknown."""
 
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -22,6 +23,7 @@ _MOST_LOST = 0.5
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class OpenMaxClassifier(LogitClassifier):
     r"""Open-set classifier by softmax logits with a class for the unknown (OpenMax).
 
@@ -109,6 +111,11 @@ class OpenMaxClassifier(LogitClassifier):
     [0, 1, 2, -1]
     """
 
+    tail_size: int = 20
+    n_ranked: int = 10
+    threshold: str | float = "paper"
+
+    _paper_threshold = 0.5
     _state: ClassVar[dict[str, Rule]] = {
         **LogitClassifier._state,
         "mean_logits_": floats("n_classes", "n_classes"),
@@ -121,23 +128,6 @@ class OpenMaxClassifier(LogitClassifier):
         "n_ranked": [Interval(Integral, 1, None, closed="left")],
         "threshold": [Real, StrOptions({"paper", "quantile", "auto"})],
     }
-
-    def __init__(
-        self,
-        estimator: Any = None,
-        *,
-        tail_size: int = 20,
-        n_ranked: int = 10,
-        threshold: str | float = "paper",
-        duplicates: str = "once",
-        open_label: int | str = -1,
-    ) -> None:
-        super().__init__(estimator, threshold=threshold, duplicates=duplicates, open_label=open_label)
-        self.tail_size = tail_size
-        self.n_ranked = n_ranked
-
-    def _fixed_threshold(self) -> float:
-        return 0.5
 
     def _fit_boundaries(self, X: NDArray[Any], classes: Integers, real_open: NDArray[Any], gathered: Gathered) -> None:
         super()._fit_boundaries(X, classes, real_open, gathered)

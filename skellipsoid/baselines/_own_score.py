@@ -1,14 +1,12 @@
 """Base of a method of one's own: a score for each class, and the threshold that the package chooses."""
 
 from abc import abstractmethod
-from numbers import Real
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._core.shared_docs import shared_docs
-from .._core.sklearn import StrOptions
 from .._samples.samples import Gathered
 from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
@@ -66,11 +64,6 @@ class ScoreOpenSetClassifier(ThresholdedClassifier):
     threshold: str | float = "auto"
     duplicates: str = "once"
     open_label: Any = -1
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "threshold": [Real, StrOptions({"quantile", "auto"})],
-        "duplicates": [StrOptions({"once", "each", "off"})],
-        "open_label": [Real, str],
-    }
 
     @abstractmethod
     def fit_scores(self, X: Floats, classes: Integers, sample_weight: Floats) -> None:

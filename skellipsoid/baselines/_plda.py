@@ -1,5 +1,6 @@
 """The two-covariance model: probabilistic linear discriminant analysis."""
 
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -18,6 +19,7 @@ _SMALLEST_BETWEEN = 1e-10
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class PLDAClassifier(ThresholdedClassifier):
     r"""Open-set classifier by the two-covariance model (probabilistic linear discriminant analysis).
 
@@ -93,6 +95,11 @@ class PLDAClassifier(ThresholdedClassifier):
     [0, 1, 2, 3, 4, -1]
     """
 
+    shrinkage: str | float = "auto"
+    threshold: str | float = "quantile"
+    duplicates: str = "once"
+    open_label: int | str = -1
+
     _state: ClassVar[dict[str, Rule]] = {
         **THRESHOLDED,
         "centroids_": floats("n_classes", "n_features"),
@@ -103,24 +110,9 @@ class PLDAClassifier(ThresholdedClassifier):
         "_counts": floats("n_classes", above=0),
     }
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        **ThresholdedClassifier._parameter_constraints,
         "shrinkage": [Interval(Real, 0, 1, closed="both"), StrOptions({"auto"})],
-        "threshold": [Real, StrOptions({"quantile", "auto"})],
-        "duplicates": [StrOptions({"once", "each", "off"})],
-        "open_label": [Real, str],
     }
-
-    def __init__(
-        self,
-        *,
-        shrinkage: str | float = "auto",
-        threshold: str | float = "quantile",
-        duplicates: str = "once",
-        open_label: int | str = -1,
-    ) -> None:
-        self.shrinkage = shrinkage
-        self.threshold = threshold
-        self.duplicates = duplicates
-        self.open_label = open_label
 
     def _fit_scores(self, X: Floats, classes: Integers, gathered: Gathered) -> None:
         n_classes = len(self.classes_)

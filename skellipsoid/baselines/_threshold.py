@@ -1,7 +1,8 @@
 """Thresholds of scores: given, or read off rows that were left out of a fit."""
 
 from abc import abstractmethod
-from typing import Any, NamedTuple
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +10,7 @@ from sklearn.base import clone
 
 from .._core.base import BaseOpenSetClassifier
 from .._core.held_out_scores import KeepsHeldOut
+from .._core.sklearn import StrOptions
 from .._core.warn import warn
 from .._ellipsoid.math.held_out import (
     F1_ERROR,
@@ -43,11 +45,18 @@ class Scored(NamedTuple):
 class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
     """Template: a score of how known a sample is, less a threshold.
 
-    A member writes ``_fit_scores``, ``_score``, and ``_fixed_threshold`` if there is one that a publication gives.
+    A member writes ``_fit_scores``, ``_score``, and ``_paper_threshold`` if a publication gives one.
     """
 
     threshold: str | float
     threshold_: float
+    #: That of ``threshold="paper"``.
+    _paper_threshold: ClassVar[float]
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "threshold": [Real, StrOptions({"quantile", "auto"})],
+        "duplicates": [StrOptions({"once", "each", "off"})],
+        "open_label": [Real, str],
+    }
 
     @abstractmethod
     def _fit_scores(self, X: Floats, classes: Integers, gathered: Gathered) -> None:
@@ -57,10 +66,6 @@ class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
     def _score(self, X: Floats) -> Scored:
         """Score rows in double precision."""
 
-    def _fixed_threshold(self) -> float:
-        """Give the threshold of ``threshold="paper"``."""
-        raise NotImplementedError
-
     def _can_refit(self) -> bool:
         """Whether a fold can be fitted without some of the rows."""
         return True
@@ -69,7 +74,7 @@ class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
         rows = X.astype(np.float64, copy=False)
         self._fit_scores(rows, classes, gathered)
         if self.threshold == "paper":
-            self.threshold_ = self._fixed_threshold()
+            self.threshold_ = self._paper_threshold
         elif isinstance(self.threshold, str):
             self._choose(rows, classes, real_open.astype(np.float64, copy=False), gathered)
         else:

@@ -21,7 +21,7 @@ def learn(distances, negative=None, settings=ADB, seed=0):
     negatives = None if negative is None else torch.full_like(distances, negative)
     classes, weights = torch.zeros(len(distances), dtype=torch.long), torch.ones_like(distances)
     rng = np.random.default_rng(seed)
-    return float(learn_radii(lambda: (distances, negatives), classes, weights, 1, settings, rng).radii[0])
+    return float(learn_radii(lambda: (distances, negatives), classes, weights, 1, settings, rng)[0][0])
 
 
 @pytest.mark.parametrize(("radius", "loss"), [(1.0, 1.0), (2.0, 2 / 3), (2.5, 5 / 6)])
@@ -65,7 +65,7 @@ def test_each_class_learns_from_its_rows_by_weight():
     distances = torch.tensor([0.1, 0.2, 0.3, 1.0, 2.0, 3.0], dtype=torch.float64)
     classes = torch.tensor([0, 0, 0, 1, 1, 1])
     weights = torch.tensor([1.0, 1.0, 1.0, 1.0, 1.0, 5.0], dtype=torch.float64)
-    learned = learn_radii(lambda: (distances, None), classes, weights, 2, ADB, np.random.default_rng(0))
-    np.testing.assert_allclose(learned.radii, [0.2, 3.0], atol=0.02)
-    assert learned.history.n_iter == len(learned.history.losses)
-    assert learned.history.losses[-1] < learned.history.losses[0]
+    radii, history = learn_radii(lambda: (distances, None), classes, weights, 2, ADB, np.random.default_rng(0))
+    np.testing.assert_allclose(radii, [0.2, 3.0], atol=0.02)
+    assert history.n_iter == len(history.losses)
+    assert history.losses[-1] < history.losses[0]

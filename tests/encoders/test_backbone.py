@@ -299,7 +299,7 @@ def test_a_model_that_is_nowhere_is_refused_at_once_with_remedies(name, monkeypa
 
 
 def test_the_default_model_that_is_not_installed_names_the_extra(monkeypatch):
-    monkeypatch.setitem(engine._PACKAGED, "all-MiniLM-L6-v2", ("no_such_package", "model", "0" * 64))
+    monkeypatch.setattr(engine, "_PACKAGE", "no_such_package")
     # An empty cache, or the default model of this machine's user would be found.
     monkeypatch.setattr(engine, "load_folder", _found_nowhere)
     for name in ["all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2"]:

@@ -65,8 +65,8 @@ def test_a_text_has_the_same_features_alone_and_in_a_batch(build_causal, padding
 def test_many_texts_in_several_pieces_keep_their_rows(tiny_causal, monkeypatch):
     encoder = LLMTextEncoder(tiny_causal).fit(TEXTS)
     together = encoder.transform(TEXTS)
-    monkeypatch.setitem(sys.modules["skellipsoid._encoders.torch.causal"].PIECE_TOKENS, "cpu", 8)
-    monkeypatch.setattr("skellipsoid._encoders.torch.causal.WINDOW", 4)
+    monkeypatch.setitem(sys.modules["skellipsoid._encoders.torch.backbone"].PIECE_TOKENS, "cpu", 8)
+    monkeypatch.setattr("skellipsoid._encoders.torch.backbone.WINDOW", 4)
     np.testing.assert_allclose(encoder.transform(TEXTS), together, atol=1e-6)
 
 

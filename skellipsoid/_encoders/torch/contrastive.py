@@ -18,8 +18,6 @@ from .layers import LayerHeads
 from .objectives import Learner, Objective, Stage, SupConObjective, TrainingSettings, nearest_mean, shown
 from .rows import FrozenRows, Rows, TokenRows
 
-__all__ = ["ContrastiveSettings", "FrozenRows", "TokenRows", "cross_fit", "start_projection", "train_projection"]
-
 #: Share of warm-up steps, in which the learning rate rises: as in the authors' code.
 WARMUP = 0.1
 #: Number of folds; each fold's features come from a head that was trained without it. Chosen by hand: each costs a

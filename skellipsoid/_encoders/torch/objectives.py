@@ -59,39 +59,22 @@ class TrainingSettings:
         return self.early_stopping
 
 
+@dataclass
 class Learner:
-    """What an objective sees of a training.
+    """What an objective sees of a training."""
 
-    Parameters
-    ----------
-    rows : Rows
-    projection : torch.nn.Linear or LayerHeads
-    classes : ndarray of shape (n_texts,)
-    n_classes : int
-    training : ndarray
-        Numbers of the texts that are trained on.
-    settings : TrainingSettings
-    rng : numpy.random.Generator
-    shards : Shards, optional
-        The part of each batch that this process embeds.
-    """
+    rows: Rows
+    projection: nn.Linear | LayerHeads
+    codes: np.ndarray  # (n_texts,) class of each text
+    n_classes: int
+    training: np.ndarray  # numbers of the texts that are trained on
+    settings: TrainingSettings
+    rng: np.random.Generator
+    shards: Shards = ALONE  # the part of each batch that this process embeds
 
-    def __init__(
-        self,
-        rows: Rows,
-        projection: nn.Linear | LayerHeads,
-        classes: np.ndarray,
-        n_classes: int,
-        training: np.ndarray,
-        settings: TrainingSettings,
-        rng: np.random.Generator,
-        shards: Shards = ALONE,
-    ) -> None:
-        self.rows, self.projection, self.training, self.settings, self.rng = rows, projection, training, settings, rng
-        self.shards = shards
-        self.n_classes, self.device, self.width = n_classes, projection.weight.device, projection.out_features
-        self.codes = classes
-        self._classes = torch.from_numpy(classes).to(self.device)
+    def __post_init__(self) -> None:
+        self.device, self.width = self.projection.weight.device, self.projection.out_features
+        self._classes = torch.from_numpy(self.codes).to(self.device)
 
     def classes_of(self, chosen: np.ndarray) -> Tensor:
         """Classes of texts, (n_rows,)."""

@@ -2,7 +2,6 @@
 
 import copy
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -17,29 +16,35 @@ from .backbone import TextBackbone
 HEAD_DROPOUT = 0.4
 
 
-class Rows(Protocol):
+class Rows:
     """Texts as inputs of the linear layer, with or without dropout."""
 
     def views(self, rows: np.ndarray) -> Tensor:
         """Give two dropout views of each text, one block after the other, (2 · n_rows, width)."""
+        return self.dropped(np.concatenate([rows, rows]))
 
     def dropped(self, rows: np.ndarray) -> Tensor:
         """Give each text with dropout, (n_rows, width)."""
+        raise NotImplementedError
 
     def plain(self, rows: np.ndarray) -> Tensor:
         """Give each text without dropout, (n_rows, width)."""
+        raise NotImplementedError
 
     def parameters(self) -> list[nn.Parameter]:
         """Give the trained parameters besides the linear layer."""
+        return []
 
     def modules_to_keep(self) -> list[nn.Module]:
         """Give the modules that training changes."""
+        return []
 
     def copy(self) -> "Rows":
         """Copy the modules that training changes; the copy is not trained."""
+        return self
 
 
-class FrozenRows:
+class FrozenRows(Rows):
     """Embeddings that are computed once; their views are made with dropout.
 
     Parameters
@@ -50,35 +55,20 @@ class FrozenRows:
     def __init__(self, embeddings: Tensor) -> None:
         self.embeddings = embeddings
 
-    def views(self, rows: np.ndarray) -> Tensor:
-        return self.dropped(np.concatenate([rows, rows]))
-
     def dropped(self, rows: np.ndarray) -> Tensor:
         return functional.dropout(self.plain(rows), HEAD_DROPOUT)
 
     def plain(self, rows: np.ndarray) -> Tensor:
         return self.embeddings[on_device(rows, self.embeddings.device)]
 
-    def parameters(self) -> list[nn.Parameter]:
-        return []
 
-    def modules_to_keep(self) -> list[nn.Module]:
-        return []
-
-    def copy(self) -> "FrozenRows":
-        return self
-
-
-class TokenRows:
+class TokenRows(Rows):
     """Tokenised texts, embedded at every step; their views are made with the dropout of the text model."""
 
     def __init__(self, backbone: TextBackbone, texts: Sequence[str], pooling: str) -> None:
         self.backbone, self.pooling = backbone, pooling
         self.table = backbone.table(backbone.tokenize(texts))
         backbone.transformer.requires_grad_(True)
-
-    def views(self, rows: np.ndarray) -> Tensor:
-        return self.dropped(np.concatenate([rows, rows]))
 
     def dropped(self, rows: np.ndarray) -> Tensor:
         self.backbone.model.train()

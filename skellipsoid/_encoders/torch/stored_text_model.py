@@ -149,13 +149,10 @@ def store(model: TextModel) -> StoredTextModel:
     }
     # JSON turns tuples into lists: what is stored is what is read.
     description = json.loads(json.dumps(description))
-    seen: set[tuple[int, torch.Size]] = set()
-    weights = {}
-    for name, tensor in model.state_dict().items():
-        place = (tensor.data_ptr(), tensor.shape)
-        if place not in seen:  # a tied weight is stored once
-            weights[name] = tensor.detach().cpu().contiguous()
-        seen.add(place)
+    stored: dict[tuple[int, torch.Size], tuple[str, Tensor]] = {}
+    for name, tensor in model.state_dict().items():  # a tied weight is stored once
+        stored.setdefault((tensor.data_ptr(), tensor.shape), (name, tensor))
+    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in stored.values()}
     # The rust tokenizer alone, without the truncation and padding of its last call.
     rules = json.loads(tokenizer.backend_tokenizer.to_str()) | {"truncation": None, "padding": None}
     try:

@@ -111,10 +111,7 @@ def start_perturbation(embeddings: Tensor, mask: Tensor, norm: float, generator:
 
 def ascend(perturbation: Tensor, rate: float, norm: float) -> Tensor:
     """Move each text's perturbation along its gradient, by a step of the length ``rate``, and to at most ``norm``."""
-    gradient = perturbation.grad
-    if gradient is None:
-        msg = "The loss of a perturbation was not backpropagated."
-        raise RuntimeError(msg)
+    gradient: Any = perturbation.grad
     lengths = gradient.flatten(1).norm(dim=1).clamp_min(1e-8).view(-1, 1, 1)
     moved = perturbation.detach() + rate * gradient / lengths
     shrink = (norm / moved.flatten(1).norm(dim=1).clamp_min(1e-8)).clamp_max(1)

@@ -117,18 +117,15 @@ class DistanceAwareObjective(CrossEntropyObjective):
         self.scale = scale
         self.classifier = nn.Linear(learner.width, learner.n_classes, bias=False).to(learner.device)
         self.present = on_device(np.unique(learner.codes[learner.training]), learner.device)
-        self.means = self._means()
+        self.start_epoch()
 
     def start_epoch(self) -> None:
-        self.means = self._means()
+        with torch.no_grad():
+            means, _ = self.learner.class_means()
+        self.means = means[self.present]
 
     def logits(self, features: Tensor) -> Tensor:
         return distance_aware_logits(features, self.means, self.classifier.weight, self.scale)
-
-    def _means(self) -> Tensor:
-        with torch.no_grad():
-            means, _ = self.learner.class_means()
-        return means[self.present]
 
 
 class KCenterObjective(CrossEntropyObjective):
@@ -256,9 +253,8 @@ class ClassSampler:
     def __init__(self, learner: Learner) -> None:
         self.rng, self.codes = learner.rng, learner.codes
         training = learner.training
-        members = [training[learner.codes[training] == k] for k in range(learner.n_classes)]
-        self.members = members
-        self.present = np.flatnonzero([len(rows) for rows in members])
+        self.members = [training[learner.codes[training] == k] for k in range(learner.n_classes)]
+        self.present = np.flatnonzero([len(rows) for rows in self.members])
 
     def positives(self, batch: np.ndarray, size: int) -> np.ndarray:
         """Draw other texts of the class of each text, (n_rows, size).

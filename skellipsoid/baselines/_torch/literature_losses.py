@@ -65,10 +65,10 @@ def knn_contrastive_loss(
     return losses.sum() / pairs.sum().clamp_min(1)
 
 
-def k_center_contrastive_loss(members: Tensor, negatives: Tensor, temperature: float = 1.0) -> Tensor:
+def k_center_contrastive_loss(members: Tensor, negatives: Tensor) -> Tensor:
     """K-centre contrastive loss of CLAB, the mean over ordered pairs of members of a group.
 
-    A group is a text and K others of its class. With e(a, b) = exp(a · b / τ), the loss of the pair a, b is
+    A group is a text and K others of its class. With e(a, b) = exp(a · b), the loss of the pair a, b is
     −ln(e(a, b) / (e(a, b) + Σ_n e(a, n) + Σ_n e(b, n) + R)). The sums run over the negatives of the group, R is the sum
     over all other ordered pairs of its members. So no pair of a group can become much more similar than the others.
 
@@ -78,13 +78,11 @@ def k_center_contrastive_loss(members: Tensor, negatives: Tensor, temperature: f
         Of unit length.
     negatives : Tensor of shape (n_groups, M, n_features)
         Of unit length; M may be 0.
-    temperature : float
-        τ.
     """
     n_members = members.shape[1]
-    similarities = members @ members.transpose(1, 2) / temperature  # (n_groups, K + 1, K + 1)
+    similarities = members @ members.transpose(1, 2)  # (n_groups, K + 1, K + 1)
     itself = torch.eye(n_members, dtype=torch.bool, device=members.device)
-    to_negatives = (members @ negatives.transpose(1, 2) / temperature).exp().sum(2)  # (n_groups, K + 1)
+    to_negatives = (members @ negatives.transpose(1, 2)).exp().sum(2)  # (n_groups, K + 1)
     of_pairs = similarities.masked_fill(itself, -torch.inf).exp()
     # All ordered pairs, less the pair in one of its two orders: the other one is the numerator.
     others = of_pairs.sum((1, 2)).view(-1, 1, 1) - of_pairs

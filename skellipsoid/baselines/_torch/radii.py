@@ -5,7 +5,7 @@ their slopes are written out.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -29,14 +29,6 @@ class RadiusSettings:
     expand: float = CLAB_EXPAND
     shrink: float = CLAB_SHRINK
     eta: float = 0.0
-
-
-@dataclass
-class LearnedRadii:
-    """Radii with how they came about."""
-
-    radii: Tensor  # (n_classes,)
-    history: History = field(default_factory=History)
 
 
 #: Distances of every row to the centroid of its class, and of a negative of every row to the same, if there are any.
@@ -63,8 +55,8 @@ def radius_slope(distances: Tensor, negatives: Tensor | None, radii: Tensor, set
 
 def learn_radii(
     draw: Draw, classes: Tensor, weights: Tensor, n_classes: int, settings: RadiusSettings, rng: np.random.Generator
-) -> LearnedRadii:
-    """Learn the radii of all classes from the distances that ``draw`` gives in each epoch.
+) -> tuple[Tensor, History]:
+    """Learn the radii of all classes, (n_classes,), from the distances that ``draw`` gives in each epoch.
 
     The loss is a sum over classes, so that each class keeps the radius with which its own rows had the smallest loss.
 
@@ -83,7 +75,7 @@ def learn_radii(
     history = run_epochs(
         trainer.run_epoch, max_iter=settings.max_iter, n_iter_no_change=N_ITER_NO_CHANGE, tol=TOL, label="radii"
     )
-    return LearnedRadii(trainer.best_radii, history)
+    return trainer.best_radii, history
 
 
 class _RadiusTrainer:
