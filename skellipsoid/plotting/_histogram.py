@@ -211,26 +211,19 @@ class ScoreHistogramDisplay:
         from matplotlib.lines import Line2D
         from matplotlib.patches import StepPatch
 
+        def stairs(
+            heights: NDArray[np.float64], colour: str, opacity: float, chosen: dict[str, Any] | None, **more: Any
+        ) -> StepPatch:
+            looks = {"facecolor": (colour, opacity), "edgecolor": colour, **more}
+            return self.ax_.stairs(heights, self.bin_edges_, fill=True, **styled(looks, chosen, StepPatch))
+
         accepted = percent(_share(self.known_score >= self.offset))
+        label = f"known samples (n = {len(self.known_score)}): {accepted} accepted"
+        self.known_bars_ = stairs(self.known_heights_, KNOWN_COLOUR, 0.55, known_kw, label=label)
         rejected = percent(_share(self.open_score < self.offset))
-        looks: dict[str, Any] = {
-            "facecolor": (KNOWN_COLOUR, 0.55),
-            "edgecolor": KNOWN_COLOUR,
-            "label": f"known samples (n = {len(self.known_score)}): {accepted} accepted",
-        }
-        self.known_bars_ = self.ax_.stairs(
-            self.known_heights_, self.bin_edges_, fill=True, **styled(looks, known_kw, StepPatch)
-        )
+        label = f"open samples (n = {len(self.open_score)}): {rejected} rejected"
         # Hatched besides, which is told from the other kind without any colour.
-        looks = {
-            "facecolor": (OPEN_COLOUR, 0.25),
-            "edgecolor": OPEN_COLOUR,
-            "hatch": "////",
-            "label": f"open samples (n = {len(self.open_score)}): {rejected} rejected",
-        }
-        self.open_bars_ = self.ax_.stairs(
-            self.open_heights_, self.bin_edges_, fill=True, **styled(looks, open_kw, StepPatch)
-        )
+        self.open_bars_ = stairs(self.open_heights_, OPEN_COLOUR, 0.25, open_kw, label=label, hatch="////")
         self.line_ = None
         if np.isfinite(self.offset):
             looks = {"color": INK, "linestyle": "--", "linewidth": 1.6, "label": f"offset {self.offset:.3g}"}

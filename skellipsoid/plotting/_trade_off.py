@@ -11,21 +11,20 @@ from .._core.held_out_scores import held_out_rows
 from .._core.pipelines import split_estimator
 from ._canvas import (
     COLOURS,
-    INK,
     KNOWN_COLOUR,
     LINE_STYLES,
     OPEN_COLOUR,
+    draw_curves,
     legend_above,
     make_axes,
     require_matplotlib,
-    styled,
 )
 from ._inputs import read_answers, require_both
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: The curves, with their names, colours and line styles.
+#: The curves, with their labels, colours and line styles.
 _CURVES = {
     "open_noticed": ("open noticed", OPEN_COLOUR, LINE_STYLES[0]),
     "wrong_class": ("known with a wrong class", COLOURS[2], LINE_STYLES[1]),
@@ -258,26 +257,11 @@ class TradeOffDisplay:
             msg = f"x={x!r} is not allowed: pass 'known_rejected' or 'offset'."
             raise ValueError(msg)
         self.ax_, self.figure_ = make_axes(self, ax)
-        from matplotlib.lines import Line2D
         from matplotlib.ticker import PercentFormatter
 
         across = self.known_rejected if x == "known_rejected" else self.offsets
-        drawn = np.isfinite(across)
-        present = None if self.offset is None else int(np.flatnonzero(self.offsets == self.offset)[0])
-        self.lines_ = []
-        curves = [curve for curve in _CURVES if curve != x]
-        for curve in curves:
-            name, colour, style = _CURVES[curve]
-            values = getattr(self, curve)
-            at = "" if present is None else f": {values[present]:.1%}"
-            looks = {"color": colour, "linestyle": style, "linewidth": 2.0, "label": f"{name}{at}"}
-            self.lines_ += self.ax_.plot(across[drawn], values[drawn], **styled(looks, line_kw, Line2D))
-        self.offset_line_ = None
-        if present is not None and np.isfinite(across[present]):
-            label = f"offset {self.offset:.3g} (known rejected {self.known_rejected[present]:.1%})"
-            values = [getattr(self, curve)[present] for curve in curves]
-            self.ax_.plot([across[present]] * len(curves), values, linestyle="", marker="o", markersize=5, color=INK)
-            self.offset_line_ = self.ax_.axvline(across[present], color=INK, linestyle="--", linewidth=1.2, label=label)
+        curves = {curve: look for curve, look in _CURVES.items() if curve != x}
+        draw_curves(self, across, curves, form=".1%", told="known_rejected", line_kw=line_kw)
         self.ax_.set(xlabel=_ACROSS[x], ylabel="share of the open, or of the known samples", ylim=(-0.02, 1.02))
         self.ax_.yaxis.set_major_formatter(PercentFormatter(1))
         if x == "known_rejected":
