@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from .._core.answers import check_offset, read_scored_rows
-from ._scores import has_both
+from ._counts import has_both
 
 
 def open_set_auroc(
