@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._identity import by_value
+from ._identity import array_content, by_value
 
 Arrays = Mapping[str, NDArray[Any]]
 
@@ -21,7 +21,7 @@ def content_key(*things: Any) -> str:
     digest = hashlib.sha256()
     for thing in things:
         if isinstance(thing, np.ndarray) and thing.dtype.kind != "O":
-            content = f"{thing.dtype.str} {thing.shape} ".encode() + np.ascontiguousarray(thing).tobytes()
+            content = array_content(thing)
         else:
             plain = thing.tolist() if isinstance(thing, np.ndarray) else thing
             content = json.dumps(by_value(plain), sort_keys=True).encode()
@@ -60,7 +60,3 @@ class ContentCache:
             np.savez(target, **arrays)  # type: ignore[arg-type]
         part.replace(path)
         return arrays
-
-    def holds(self, key: str) -> bool:
-        """Whether the arrays of a key are on the disk."""
-        return (self.folder / f"{key}.npz").exists()

@@ -67,30 +67,21 @@ class Task(NamedTuple):
         Another version of the package has the same one, so that a benchmark goes on after an upgrade.
         """
         encoder: Any = None
-        if self.encoder is not None and self.encoder.own is not None:
-            encoder = self.source().model if isinstance(self.encoder.own, SentenceModel) else by_value(self.encoder.own)
-        elif self.encoder is not None:
+        if self.encoder is not None and self.encoder.own is None:
             params = changed_params(self.encoder.build())
             params.pop("model_name", None)  # the files say it
             encoder = [params, self.source().model]
+        elif self.encoder is not None:
+            own = self.encoder.own
+            encoder = self.source().model if isinstance(own, SentenceModel) else by_value(own)
         search = [dict(method.search), self.n_splits] if method.search else None
         return content_key(self.load().sha256, encoder, method.path, method.changed, search)
 
 
 def forget() -> None:
     """Keep nothing in memory: files may change between two benchmarks of one process."""
-    for kept in (load_data, _case, _case_features):
+    for kept in (load_data, _case, case_features):
         kept.cache_clear()
-
-
-def embed(task: Task, verbose: int) -> None:
-    """Embed all texts of a data set by the text model as it is, if the encoder needs that."""
-    task.source(verbose).prepare()
-
-
-def prepare(task: Task) -> None:
-    """Make the features that all methods of a case share."""
-    _case_features(task)
 
 
 def run_method(task: Task, method: MethodSpec) -> Record:
@@ -98,10 +89,10 @@ def run_method(task: Task, method: MethodSpec) -> Record:
     started = datetime.now(UTC).isoformat(timespec="seconds")
     data, case = task.load(), _case(task)
     labels = data.labels[case.train]
-    found = _search(task, method, data, case) if method.search else None
+    found = _search(task, method) if method.search else None
     estimator = method.build(task.seed, task.device, found["chosen"] if found else {})
     # After everything that is chosen: the test samples' features are read here, and nowhere before.
-    features, device = _case_features(task), resolve_device(task.device)
+    features, device = case_features(task), resolve_device(task.device)
     watched = {} if features.dev is None else {"X_val": features.dev, "y_val": data.labels[case.dev]}
     watched = watched if takes_dev(estimator) else {}
     estimator, fit_cost = measured(lambda: estimator.fit(features.train, labels, **watched), device)
@@ -171,7 +162,7 @@ def _case(task: Task) -> Case:
 
 
 @lru_cache(maxsize=1)
-def _case_features(task: Task) -> Features:
+def case_features(task: Task) -> Features:
     """Features of the training and the test samples, kept for the next method."""
     case = _case(task)
     dev = case.dev if task.needs_dev and len(case.dev) else None
@@ -182,51 +173,36 @@ def _encoder_params(task: Task) -> dict[str, Any] | None:
     """Give the encoder's parameters and the SHA-256 of the text model's files."""
     if task.encoder is None:
         return None
-    if task.encoder.own is not None:
-        own: dict[str, Any] = by_value(task.encoder.own.get_params(deep=False))
-        model = {"model_sha256": task.source().model} if isinstance(task.encoder.own, SentenceModel) else {}
-        return {"estimator": path_of(type(task.encoder.own)), **own, **model}
-    ours = ("device", "open_label", "random_state", "verbose")
-    params = {name: value for name, value in task.encoder.build().get_params().items() if name not in ours}
-    return {**params, "model_sha256": task.source().model}
+    own, model = task.encoder.own, {"model_sha256": task.source().model}
+    if own is None:
+        ours = ("device", "open_label", "random_state", "verbose")
+        params = task.encoder.build().get_params().items()
+        return {**{name: value for name, value in params if name not in ours}, **model}
+    found = {"estimator": path_of(type(own)), **by_value(own.get_params(deep=False))}
+    return {**found, **model} if isinstance(own, SentenceModel) else found
 
 
-def _search(task: Task, method: MethodSpec, data: DataSet, case: Case) -> dict[str, Any]:
+def _search(task: Task, method: MethodSpec) -> dict[str, Any]:
     """Choose parameters on train and dev samples: folds leave whole classes out, of the encoder's training too."""
+    data, case, source = task.load(), _case(task), task.source()
     rows = np.concatenate([case.train, case.dev])
     labels = data.labels[rows]
     groups = duplicate_groups(data.rows[rows], np.zeros(len(rows)))
     splits = min(task.n_splits, len(np.unique(labels)))
-    folds = OpenSetKFold(splits, shuffle=True, random_state=task.seed).split(rows, labels, groups)
     candidates = list(ParameterGrid(dict(method.search)))
-    source = task.source()
-    table = [
-        _score_fold(task, method, candidates, labels, train, test, source.features(rows[train], rows[test], task.seed))
-        for train, test in folds
-    ]
-    scores = np.mean(table, axis=0)
+    table = []  # F1 of each candidate on each fold, in percent
+    for train, test in OpenSetKFold(splits, shuffle=True, random_state=task.seed).split(rows, labels, groups):
+        features, known = source.features(rows[train], rows[test], task.seed), np.unique(labels[train])
+        truth = np.where(np.isin(labels[test], known), labels[test], OPEN)
+        scores = []
+        for params in candidates:
+            estimator = method.build(task.seed, task.device, params).fit(features.train, labels[train])
+            answers = np.asarray(estimator.predict(features.other)).astype(np.str_)
+            scores.append(100 * open_set_f1_score(truth, answers, labels=known, open_label=OPEN, zero_division=0))
+        table.append(scores)
+    means = np.mean(table, axis=0)
     return {
-        "chosen": candidates[int(scores.argmax())],
+        "chosen": candidates[int(means.argmax())],
         "n_splits": splits,
-        "scores": [{"params": params, "f1": float(f1)} for params, f1 in zip(candidates, scores, strict=True)],
+        "scores": [{"params": params, "f1": float(f1)} for params, f1 in zip(candidates, means, strict=True)],
     }
-
-
-def _score_fold(
-    task: Task,
-    method: MethodSpec,
-    candidates: list[dict[str, Any]],
-    labels: NDArray[np.str_],
-    train: NDArray[np.int64],
-    test: NDArray[np.int64],
-    features: Features,
-) -> list[float]:
-    """F1 of every candidate on one fold, in percent."""
-    known = np.unique(labels[train])
-    truth = np.where(np.isin(labels[test], known), labels[test], OPEN)
-    found = []
-    for params in candidates:
-        estimator = method.build(task.seed, task.device, params).fit(features.train, labels[train])
-        answers = np.asarray(estimator.predict(features.other)).astype(np.str_)
-        found.append(100 * open_set_f1_score(truth, answers, labels=known, open_label=OPEN, zero_division=0))
-    return found

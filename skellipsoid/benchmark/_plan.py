@@ -2,8 +2,7 @@
 
 import inspect
 import tomllib
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -67,12 +66,8 @@ def make_plan(plan: str | PathLike[str] | None, **given: Any) -> Plan:
         n_splits,
         None if settings["data_home"] is None else str(settings["data_home"]),
     )
-    for what, specs in (("data", made.data), ("encoders", made.encoders), ("methods", made.methods)):
-        _check_distinct(what, [spec.name for spec in specs])
     if "encoders" not in chosen:
         _check_named(made)
-    _check_distinct("ratios", made.ratios)
-    _check_distinct("seeds", made.seeds)
     return made
 
 
@@ -122,10 +117,8 @@ def _beside(home: Path, entry: Any, key: str) -> Any:
     if not isinstance(entry, str):
         return entry
     start, separator, model = entry.partition(":")
-    return f"{start}:{_absolute(home, model)}" if separator else _model_folder(home, entry)
-
-
-def _model_folder(home: Path, entry: str) -> str:
+    if separator:
+        return f"{start}:{_absolute(home, model)}"
     return str(home / entry) if (home / entry / "modules.json").exists() else entry
 
 
@@ -134,11 +127,18 @@ def _absolute(home: Path, name: str) -> str:
 
 
 def _each(name: str, settings: Mapping[str, Any], make: Callable[[Any], Any]) -> list[Any]:
+    """Read the entries of a list, each with a name of its own."""
     values = settings[name]
     if isinstance(values, str) or not isinstance(values, Sequence) or not len(values):
         msg = f"{name} is {values!r}, but must be a list of at least one."
         raise ValueError(msg)
-    return [make(value) for value in values]
+    made = [make(value) for value in values]
+    names = [getattr(each, "name", each) for each in made]
+    twice = [each for each in names if names.count(each) > 1]
+    if twice:
+        msg = f"{name} names {twice[0]!r} twice; give each a name of its own."
+        raise ValueError(msg)
+    return made
 
 
 def _check_named(plan: Plan) -> None:
@@ -151,13 +151,6 @@ def _check_named(plan: Plan) -> None:
                 f"{', '.join(names)}; name one of these, or add it."
             )
             raise ValueError(msg)
-
-
-def _check_distinct(what: str, names: Iterable[Any]) -> None:
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        msg = f"{what} names {twice[0]!r} twice; give each a name of its own."
-        raise ValueError(msg)
 
 
 def _data(entry: Any) -> DataSpec:

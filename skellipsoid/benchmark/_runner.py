@@ -4,11 +4,11 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, wait
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from joblib import cpu_count
 from tqdm import tqdm
@@ -16,7 +16,7 @@ from tqdm import tqdm
 from .._core.warn import warn
 from .._torch.devices import resolve_device
 from .._torch.progress import progress_bar
-from ._case import NO_ENCODER, Task, embed, forget, prepare, run_method
+from ._case import NO_ENCODER, Task, case_features, forget, run_method
 from ._data import load_data
 from ._encoders import takes_dev
 from ._identity import code_of, is_other_code
@@ -28,20 +28,15 @@ from ._store import Record, ResultsFile, describe, name_of, read_results
 CACHE = Path("~", ".cache", "skellipsoid", "benchmark")
 
 
-class _Outcome(NamedTuple):
-    """What became of a run: a record, or what went wrong."""
-
-    task: Task
-    method: MethodSpec
-    record: Record | None
-    problem: str | None
-
-
 class BenchmarkError(RuntimeError):
     """Some runs of a benchmark failed; the results of all others are in the file of results."""
 
 
+#: One run, and the cases of many with the methods of each.
+Run = tuple[Task, MethodSpec]
 Todo = list[tuple[Task, list[MethodSpec]]]
+#: What became of a run: its record, or what went wrong.
+Outcome = tuple[Run, Record | str]
 Name = tuple[Any, ...]
 #: Code by the names of encoder and method.
 Codes = Mapping[tuple[str, str], dict[str, Any]]
@@ -201,25 +196,21 @@ def _stale(
         if record.get("code") and is_other_code(record["code"], codes[task.encoder_name, method.name])
     }
     if stale and not rerun:
-        _say(
+        warn(
             f"Results of other code than that of today: {len(stale)}, of {', '.join(dict.fromkeys(stale.values()))}; "
             "pass rerun=True (--rerun) to run them anew."
         )
     if n_unknown := sum("code" not in record for *_, record in there):
-        _say(
+        warn(
             f"Results that do not say which code they are of, since an earlier version wrote them: {n_unknown}; they "
             "count as done."
         )
     if n_missing := sum(task.predictions is not None and not record.get("predictions") for task, _, record in there):
-        _say(
+        warn(
             f"Results without predictions, since they were run without save_predictions: {n_missing}; use another file "
             "of results to have them."
         )
     return set(stale)
-
-
-def _say(sentence: str) -> None:
-    warn(sentence)  # where run was called
 
 
 def _run_missing(
@@ -234,20 +225,20 @@ def _run_missing(
     n_todo = sum(len(methods) for _, methods in todo)
     problems = []
     with progress_bar(n_todo, "benchmark", "run", verbose) as progress:
-        for outcome in _execute(todo, n_jobs, verbose):
+        for (task, method), found in _execute(todo, n_jobs, verbose):
             progress.update()
-            name = describe(*outcome.task.name(outcome.method))
-            if outcome.record is None:
-                problems.append(f"{name}: {outcome.problem}")
+            key = task.name(method)
+            if isinstance(found, str):
+                said = f"failed ({found})"
+                problems.append(f"{describe(*key)}: {found}")
             else:
-                record = {**outcome.record, "code": codes[outcome.task.encoder_name, outcome.method.name]}
-                if name_of(record) in done:
-                    file.replace(record)
-                else:
-                    file.append(record)
-                done[name_of(record)] = record
+                said = f"F1 {found['f1']:.2f}, accuracy {found['accuracy']:.2f} ({found['fit_seconds']:.1f} s)"
+                record = {**found, "code": codes[task.encoder_name, method.name]}
+                write = file.replace if key in done else file.append
+                write(record)
+                done[key] = record
             if verbose > 1:
-                tqdm.write(f"{name}: {_said(outcome)}")
+                tqdm.write(f"{describe(*key)}: {said}")
     if problems:
         msg = f"{len(problems)} of {n_todo} runs failed, start again to try them anew; the first is {problems[0]}"
         raise BenchmarkError(msg)
@@ -283,22 +274,23 @@ def _todo(wanted: list[tuple[Task, MethodSpec]], done: Mapping[Name, Record], ag
     return list(cases.items())
 
 
-def _execute(todo: Todo, n_jobs: int, verbose: int) -> Iterator[_Outcome]:
+def _execute(todo: Todo, n_jobs: int, verbose: int) -> Iterator[Outcome]:
     """Run everything, and give each outcome as soon as it is there."""
-    failed = {task: problem for task, _ in todo if (problem := _problem_of(embed, task, verbose))}
+    possible = []
     for task, methods in todo:
-        if task in failed:
-            yield from (_Outcome(task, method, None, failed[task]) for method in methods)
-    todo = [(task, methods) for task, methods in todo if task not in failed]
+        if problem := _problem_of(_embed, task, verbose):
+            yield from (((task, method), problem) for method in methods)
+        else:
+            possible.append((task, methods))
     if n_jobs > 1:
-        yield from _in_processes(todo, n_jobs)
+        yield from _in_processes(possible, n_jobs)
         return
-    for task, methods in todo:
+    for task, methods in possible:
         for method in methods:
-            yield _attempt(task, method)
+            yield (task, method), _attempt(task, method)
 
 
-def _in_processes(todo: Todo, n_jobs: int) -> Iterator[_Outcome]:
+def _in_processes(todo: Todo, n_jobs: int) -> Iterator[Outcome]:
     """Run in several processes; a case's features are made by one of them before its methods start."""
     from joblib.externals.loky import ProcessPoolExecutor
 
@@ -306,7 +298,7 @@ def _in_processes(todo: Todo, n_jobs: int) -> Iterator[_Outcome]:
     executor = ProcessPoolExecutor(
         n_jobs, initializer=_end_with, initargs=(os.getpid(),), env={"OMP_NUM_THREADS": threads}
     )
-    cases, ready, running = deque(todo), deque[tuple[Task, MethodSpec]](), dict[Any, tuple[Task, Any]]()
+    cases, ready, running = deque(todo), deque[Run](), dict[Any, tuple[Task, Any]]()
     try:
         while cases or ready or running:
             while len(running) < n_jobs and (ready or cases):
@@ -315,16 +307,16 @@ def _in_processes(todo: Todo, n_jobs: int) -> Iterator[_Outcome]:
                     running[executor.submit(_attempt, task, method)] = task, method
                 else:
                     task, methods = cases.popleft()
-                    running[executor.submit(_problem_of, prepare, task)] = task, methods
+                    running[executor.submit(_problem_of, case_features, task)] = task, methods
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 task, methods = running.pop(future)
                 result = future.result()
-                if isinstance(result, _Outcome):
-                    yield result
+                if isinstance(methods, MethodSpec):  # a run, not the features of a case
+                    yield (task, methods), result
                 elif result is None:
                     ready.extend((task, method) for method in methods)
                 else:
-                    yield from (_Outcome(task, method, None, result) for method in methods)
+                    yield from (((task, method), result) for method in methods)
     except BaseException as error:
         executor.shutdown(kill_workers=True)
         if isinstance(error, BrokenExecutor):
@@ -346,28 +338,21 @@ def _end_with(parent: int) -> None:
         threading.Thread(target=watch, daemon=True).start()
 
 
-def _attempt(task: Task, method: MethodSpec) -> _Outcome:
+def _embed(task: Task, verbose: int) -> None:
+    task.source(verbose).prepare()
+
+
+def _attempt(task: Task, method: MethodSpec) -> Record | str:
     try:
-        return _Outcome(task, method, run_method(task, method), None)
+        return run_method(task, method)
     except Exception as error:  # whatever a user's estimator raises: the other runs go on
-        return _Outcome(task, method, None, _sentence(error))
+        return f"{type(error).__name__}: {error}"
 
 
-def _problem_of(work: Any, *arguments: Any) -> str | None:
+def _problem_of(work: Callable[..., Any], *arguments: Any) -> str | None:
     """Do some work, and say what went wrong."""
     try:
         work(*arguments)
     except Exception as error:
-        return _sentence(error)
+        return f"{type(error).__name__}: {error}"
     return None
-
-
-def _sentence(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
-
-
-def _said(outcome: _Outcome) -> str:
-    if outcome.record is None:
-        return f"failed ({outcome.problem})"
-    record = outcome.record
-    return f"F1 {record['f1']:.2f}, accuracy {record['accuracy']:.2f} ({record['fit_seconds']:.1f} s)"

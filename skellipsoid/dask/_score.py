@@ -16,7 +16,7 @@ from .._core.pipelines import read_estimator, split_estimator
 from .._encoders.text_features import TextFeatures
 from ..persistence import load
 from ..persistence._folder import MANIFEST
-from ._parts import Kind, delayed_parts, kind_of, naming_partition, require_dask, samples_of
+from ._parts import delayed_parts, kind_of, naming_partition, require_dask, samples_of
 
 
 def predict(model: Any, X: Any) -> Any:
@@ -164,13 +164,13 @@ def transform(model: Any, X: Any) -> Any:
     shipped = _Shipped.of(model)
     check_is_fitted(shipped.estimator)
     last = split_estimator(shipped.estimator)[1]
-    is_single = isinstance(last, TextFeatures) or (kind is Kind.ARRAY and X.dtype == np.float32)
+    is_single = isinstance(last, TextFeatures) or (kind == "array" and X.dtype == np.float32)
     width, dtype = len(last.get_feature_names_out()), np.dtype(np.float32 if is_single else np.float64)
     parts = [
         delayed(_transformed, pure=True)(part, shipped.task, number, width, dtype)
         for number, part in enumerate(delayed_parts(X))
     ]
-    sizes = X.chunks[0] if kind is Kind.ARRAY else [np.nan] * len(parts)
+    sizes = X.chunks[0] if kind == "array" else [np.nan] * len(parts)
     blocks = [
         da.from_delayed(part, (size, width), meta=np.empty((0, width), dtype))
         for part, size in zip(parts, sizes, strict=True)
@@ -216,10 +216,10 @@ def _by_sample(method: str, model: Any, X: Any) -> Any:
     classifier = _checked(shipped.estimator, method)
     dtype = _label_type(classifier) if method == "predict" else np.dtype(np.float64)
     known = {"model": shipped.task, "method": method, "of_type": dtype}
-    if kind is Kind.BAG:
+    if kind == "bag":
         numbers = db.from_sequence(range(X.npartitions), npartitions=X.npartitions)
         return X.map_partitions(_of_list, numbers, **known)
-    if kind is not Kind.ARRAY:
+    if kind != "array":
         meta = pd.Series(np.empty(0, dtype), index=X._meta.index[:0], name=method)
         return X.map_partitions(_of_frame, meta=meta, **known)
     if X.ndim == 2:

@@ -361,7 +361,7 @@ class EllipsoidDisplay:
         scatter("open rejected", marker="x", s=size, color=FAINT, linewidths=0.8, zorder=2)
         for k in order.tolist():
             own, (colour, marker) = self.y_true == self.classes[k], self._style(k)
-            look = {"marker": marker, "s": size, "edgecolors": colour, "linewidths": 0.9, "zorder": 4}
+            look: dict[str, Any] = {"marker": marker, "s": size, "edgecolors": colour, "linewidths": 0.9, "zorder": 4}
             if self.label is not None and self.classes[k] != self.label:
                 look |= {"s": 0.5 * size, "alpha": 0.6}
             scatter("known rejected", own, **look | {"facecolors": "none"})
