@@ -30,33 +30,24 @@ def content_key(*things: Any) -> str:
     return digest.hexdigest()
 
 
-class ContentCache:
-    """A folder of arrays by key. A file is there whole or not at all, so that any number of processes may share it.
+def kept_arrays(folder: Path, key: str, make: Callable[[], Arrays], names: Sequence[str] = ()) -> Arrays:
+    """Give the arrays of a key, from the disk or by ``make``, also if those on the disk lack a name.
 
-    Parameters
-    ----------
-    folder : Path
-        Made when it is first written to.
+    A file is there whole or not at all, so that any number of processes may share the folder.
     """
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    def get(self, key: str, make: Callable[[], Arrays], names: Sequence[str] = ()) -> Arrays:
-        """Give the arrays of a key, from the disk or by ``make``, also if those on the disk lack a name."""
-        path = self.folder / f"{key}.npz"
-        try:
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-                if {*names} <= {*stored.files}:
-                    return {name: stored[name] for name in stored.files}
-        except FileNotFoundError:
-            pass
-        except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile):
-            path.unlink()  # damaged by something else than a kill
-        arrays = make()
-        self.folder.mkdir(parents=True, exist_ok=True)
-        part = self.folder / f"{key}.{os.getpid()}.part"
-        with part.open("wb") as target:
-            np.savez(target, **arrays)  # type: ignore[arg-type]
-        part.replace(path)
-        return arrays
+    path = folder / f"{key}.npz"
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            if {*names} <= {*stored.files}:
+                return {name: stored[name] for name in stored.files}
+    except FileNotFoundError:
+        pass
+    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile):
+        path.unlink()  # damaged by something else than a kill
+    arrays = make()
+    folder.mkdir(parents=True, exist_ok=True)
+    part = folder / f"{key}.{os.getpid()}.part"
+    with part.open("wb") as target:
+        np.savez(target, **arrays)  # type: ignore[arg-type]
+    part.replace(path)
+    return arrays

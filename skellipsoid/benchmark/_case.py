@@ -17,7 +17,7 @@ from .._core.pipelines import duplicate_groups
 from .._torch.devices import resolve_device
 from ..metrics import open_set_f1_score
 from ..model_selection import OpenSetKFold
-from ._cache import ContentCache, content_key
+from ._cache import content_key
 from ._data import OPEN, Case, DataSet, DataSpec, draw_case, load_data
 from ._encoders import EncoderSpec, Features, FeatureSource, SentenceModel, takes_dev
 from ._identity import by_value, changed_params, path_of
@@ -59,7 +59,7 @@ class Task(NamedTuple):
 
     def source(self, verbose: int = 0) -> FeatureSource:
         """Make the source of features."""
-        return FeatureSource(self.load(), self.encoder, ContentCache(Path(self.cache)), self.device, verbose)
+        return FeatureSource(self.load(), self.encoder, Path(self.cache), self.device, verbose)
 
     def spec(self, method: MethodSpec) -> str:
         """SHA-256 of what the plan says: data, text model, and the parameters that are not the defaults.

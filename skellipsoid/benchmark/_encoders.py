@@ -21,7 +21,7 @@ from .._encoders.text_features import TextFeatures
 from .._encoders.torch.backbone import TextBackbone, packaged_model
 from .._torch.devices import resolve_device
 from .._version import __version__
-from ._cache import ContentCache, content_key
+from ._cache import content_key, kept_arrays
 from ._data import DataSet
 from ._identity import by_value, code_of
 from ._methods import seeded
@@ -76,14 +76,13 @@ class FeatureSource:
     data : DataSet
     encoder : EncoderSpec or None
         ``None`` for a data set of features.
-    cache : ContentCache
+    cache : Path
+        Folder of features and embeddings.
     device : str
     verbose : int
     """
 
-    def __init__(
-        self, data: DataSet, encoder: EncoderSpec | None, cache: ContentCache, device: str, verbose: int = 0
-    ) -> None:
+    def __init__(self, data: DataSet, encoder: EncoderSpec | None, cache: Path, device: str, verbose: int = 0) -> None:
         self.data, self.encoder, self.cache, self.device, self.verbose = data, encoder, cache, device, verbose
         if encoder is None:
             return
@@ -135,7 +134,7 @@ class FeatureSource:
             watched = {"X_val": texts["dev"], "y_val": labels[dev]} if watches else {}
             told = texts["train"], texts["other"], labels[train], *watched.values()
             key = content_key("trained", self.identity(), seed, *told)
-            kept = self.cache.get(key, lambda: self._train(texts, labels[train], watched, seed), [*parts])
+            kept = kept_arrays(self.cache, key, lambda: self._train(texts, labels[train], watched, seed), [*parts])
             found = {name: kept[name] for name in parts}
         return Features(**found, **json.loads(str(kept["note"])))
 
@@ -171,7 +170,7 @@ class FeatureSource:
             encoder = SupConTextEncoder(self.estimator.model_name, finetune="none", normalize=False, **params)
             encoder.set_params(device=self.device, verbose=self.verbose)
         texts, key = self.data.rows.tolist(), content_key("embedded", *told, self.data.rows)
-        return self.cache.get(key, lambda: self._timed(lambda: {"vectors": encoder.fit_transform(texts)}))
+        return kept_arrays(self.cache, key, lambda: self._timed(lambda: {"vectors": encoder.fit_transform(texts)}))
 
     def _timed(self, work: Callable[[], dict[str, NDArray[Any]]], encoder: Any = None) -> dict[str, NDArray[Any]]:
         start = time.perf_counter()

@@ -155,7 +155,8 @@ def _add_files(name: str, found: dict[str, Path]) -> None:
     if name in found or path is None or _is_installed(path):
         return
     found[name] = path
-    top = _root(name, path)
+    # The folder of its top package, or the one that a module without a package is in.
+    top = path.parents[max(name.count(".") - (path.name != "__init__.py"), 0)] if "." in name else path.parent
     taken = {
         thing.__name__ if isinstance(thing, ModuleType) else thing.__module__
         for thing in vars(modules[name]).values()
@@ -165,11 +166,6 @@ def _add_files(name: str, found: dict[str, Path]) -> None:
         file = _file_of(other)
         if file is not None and file.is_relative_to(top):
             _add_files(other, found)
-
-
-def _root(name: str, path: Path) -> Path:
-    """Give the folder of the top package of a module, or the folder that a module without a package is in."""
-    return path.parents[max(name.count(".") - (path.name != "__init__.py"), 0)] if "." in name else path.parent
 
 
 def _file_of(name: str) -> Path | None:

@@ -62,11 +62,7 @@ def versions() -> dict[str, str]:
 @lru_cache(maxsize=1)
 def processor() -> str:
     """Model of the CPU."""
-    try:
-        lines = _CPU.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    named = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    named = next((line.partition(":")[2].strip() for line in _lines(_CPU) if line.startswith("model name")), "")
     return named or platform.processor() or platform.machine()
 
 
@@ -84,8 +80,12 @@ def _forget_peak() -> float | None:
 
 
 def _status(name: str) -> float | None:
+    return next((int(line.split()[1]) / 1024 for line in _lines(_STATUS) if line.startswith(f"{name}:")), None)
+
+
+def _lines(path: Path) -> list[str]:
+    """Lines of a file of the kernel, none on other systems."""
     try:
-        lines = _STATUS.read_text(encoding="ascii").splitlines()
+        return path.read_text(encoding="utf-8").splitlines()
     except OSError:
-        return None
-    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{name}:")), None)
+        return []

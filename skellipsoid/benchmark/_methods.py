@@ -12,14 +12,13 @@ from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._ellipsoid.elidecide import EliDecide
 from ._identity import by_value, changed_params, path_of
 
-#: The boundary stage of the paper as its authors released it, on features as they are.
-_PAPER = {"trainer": EliDecide(rescale=False), "duplicates": "off", "outliers": "keep"}
 _BASELINES = {name: getattr(baselines, name) for name in baselines.__all__}
-#: Class and own parameters of each method with a short name.
-_SHORT: dict[str, tuple[Any, dict[str, Any]]] = {
-    "ellipsoid": (EllipsoidOpenSetClassifier, {}),
-    "paper": (EllipsoidOpenSetClassifier, _PAPER),
-    **{name: (found, {}) for name, found in _BASELINES.items() if hasattr(found, "predict")},
+#: Methods with a short name.
+_SHORT: dict[str, Any] = {
+    "ellipsoid": EllipsoidOpenSetClassifier(),
+    # The boundary stage of the paper as its authors released it, on features as they are.
+    "paper": EllipsoidOpenSetClassifier(trainer=EliDecide(rescale=False), duplicates="off", outliers="keep"),
+    **{name: found() for name, found in _BASELINES.items() if hasattr(found, "predict")},
 }
 
 
@@ -76,9 +75,14 @@ def make_method(
         If the name is unknown, or if a parameter is none of the estimator's.
     """
     label = estimator.rpartition(":")[2] if isinstance(estimator, str) else type(estimator).__name__
-    own: Mapping[str, Any] = {}
-    if isinstance(estimator, str):
-        kind, own = _SHORT.get(estimator) or (_import_class(estimator), {})
+    if isinstance(estimator, str) and estimator in _SHORT:
+        estimator = _SHORT[estimator]
+    elif isinstance(estimator, str):
+        if ":" not in estimator:
+            listed = ", ".join(_SHORT)
+            msg = f"{estimator!r} is not a method; use {listed}, or module:Class for an estimator of your own."
+            raise ValueError(msg)
+        kind = import_class(estimator, "method", "classifier", ("fit", "predict", "get_params"))
         try:
             estimator = kind()
         except TypeError as error:
@@ -87,8 +91,6 @@ def make_method(
                 "default, or pass an estimator in Python."
             )
             raise ValueError(msg) from error
-    # A clone of its own settings: a nested estimator is not shared.
-    estimator = clone(clone(estimator).set_params(**own))
     allowed = sorted(estimator.get_params())
     for parameter in (*params, *search):
         if parameter not in allowed:
@@ -133,13 +135,6 @@ def short_names() -> list[str]:
 def encoder_names() -> list[str]:
     """List the short names of the text encoders of this package."""
     return [name for name, found in _BASELINES.items() if hasattr(found, "transform")]
-
-
-def _import_class(path: str) -> Any:
-    if ":" not in path:
-        msg = f"{path!r} is not a method; use {', '.join(_SHORT)}, or module:Class for an estimator of your own."
-        raise ValueError(msg)
-    return import_class(path, "method", "classifier", ("fit", "predict", "get_params"))
 
 
 def import_class(path: str, what: str, kind: str, members: Sequence[str]) -> Any:

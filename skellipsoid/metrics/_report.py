@@ -17,24 +17,7 @@ from ._counts import (
     undefined_value,
 )
 
-ClassScores = TypedDict("ClassScores", {"precision": float, "recall": float, "f1-score": float, "support": float})
-
-OpenSetReport = TypedDict(
-    "OpenSetReport",
-    {
-        "classes": dict[str, ClassScores],
-        "known avg": ClassScores,
-        "macro avg": ClassScores,
-        "open_set_f1": float,
-        "known_f1": float,
-        "open_f1": float,
-        "accuracy": float,
-        "open_rejection_rate": float,
-        "false_rejection_rate": float,
-    },
-)
-
-_COLUMNS: tuple[Literal["precision", "recall", "f1-score"], ...] = ("precision", "recall", "f1-score")
+_COLUMNS = ("precision", "recall", "f1-score")
 _WIDTH = 9
 
 
@@ -53,7 +36,7 @@ def open_set_report(
 @overload
 def open_set_report(
     y_true: ArrayLike, y_pred: ArrayLike, *, output_dict: Literal[True], **options: Unpack[_Options]
-) -> OpenSetReport: ...
+) -> dict[str, Any]: ...
 def open_set_report(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -64,7 +47,7 @@ def open_set_report(
     sample_weight: ArrayLike | None = None,
     output_dict: bool = False,
     digits: int = 2,
-) -> str | OpenSetReport:
+) -> str | dict[str, Any]:
     """Report precision, recall and F1 of each known class and of open, and the metrics of the literature.
 
     The counterpart of :func:`sklearn.metrics.classification_report`, as text or as a dictionary.
@@ -156,7 +139,7 @@ def open_set_report(
     return report if output_dict else _format(report, digits)
 
 
-def _build(counts: Counts, zero_division: ZeroDivision) -> OpenSetReport:
+def _build(counts: Counts, zero_division: ZeroDivision) -> dict[str, Any]:
     """Compute every figure; a warning points at the caller of the report."""
     columns = _class_columns(counts, zero_division)
     n_open = counts.support[-1:]
@@ -200,12 +183,11 @@ def _class_columns(counts: Counts, zero_division: ZeroDivision) -> NDArray[np.fl
     return np.stack(columns)
 
 
-def _scores(column: list[float], support: float) -> ClassScores:
-    precision, recall, f1 = column
-    return {"precision": precision, "recall": recall, "f1-score": f1, "support": support}
+def _scores(column: list[float], support: float) -> dict[str, float]:
+    return {**dict(zip(_COLUMNS, column, strict=True)), "support": support}
 
 
-def _format(report: OpenSetReport, digits: int) -> str:
+def _format(report: dict[str, Any], digits: int) -> str:
     """Lay the report out as scikit-learn lays out its own."""
     *known, open_label = report["classes"]
     n_known, n_open = report["known avg"]["support"], report["classes"][open_label]["support"]
@@ -231,6 +213,5 @@ def _format(report: OpenSetReport, digits: int) -> str:
         return line(name, [*(f"{scores[c]:.{digits}f}" if c in scores else "" for c in _COLUMNS), amount])
 
     tables = [[row(name, scores) for name, scores in block.items()] for block in blocks]
-    opened: Any = report["classes"][open_label]
-    tables[0].append(row("open" if open_label == "open" else open_name, opened))
+    tables[0].append(row("open" if open_label == "open" else open_name, report["classes"][open_label]))
     return "\n\n".join([line("", [*_COLUMNS, "support"]), *("\n".join(table) for table in tables)])

@@ -39,10 +39,6 @@ class Plane(NamedTuple):
         """Coordinates of each sample, (n_samples, 2)."""
         return (X - self.origin) @ self.coordinates.T
 
-    def lift(self, points: _Floats) -> _Floats:
-        """Points of the plane in feature space, (n_points, n_features)."""
-        return self.origin + points @ self.directions
-
 
 def choose_plane(classifier: Any, features: Any, label: Any, axes: Any) -> tuple[Plane, tuple[str, str]]:
     """Choose the plane to draw, and name its sides.
@@ -240,8 +236,8 @@ def open_region(classifier: Any, plane: Plane, limits: _Floats, resolution: int)
     for name in ("feature_names_in_", "_norm_range"):
         vars(silent).pop(name, None)
     answers = [
-        np.asarray(silent.predict(plane.lift(points[start : start + _CHUNK])) == classifier.open_label_)
-        for start in range(0, len(points), _CHUNK)
+        np.asarray(silent.predict(plane.origin + chunk @ plane.directions) == classifier.open_label_)
+        for chunk in np.split(points, range(_CHUNK, len(points), _CHUNK))
     ]
     return np.concatenate(answers).reshape(resolution, resolution)
 
