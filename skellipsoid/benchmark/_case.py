@@ -49,10 +49,6 @@ class Task(NamedTuple):
         """Name of the encoder in the tables."""
         return NO_ENCODER if self.encoder is None else self.encoder.name
 
-    def name(self, method: MethodSpec) -> tuple[str, float, int, str, str]:
-        """Tell which run this is."""
-        return self.data.name, self.ratio, self.seed, self.encoder_name, method.name
-
     def load(self) -> DataSet:
         """Load the rows, once in each process."""
         return load_data(self.data, self.data_home)
@@ -61,21 +57,36 @@ class Task(NamedTuple):
         """Make the source of features."""
         return FeatureSource(self.load(), self.encoder, Path(self.cache), self.device, verbose)
 
-    def spec(self, method: MethodSpec) -> str:
+
+class Run(NamedTuple):
+    """One method on one case."""
+
+    task: Task
+    method: MethodSpec
+    code: dict[str, Any]  # that of the method, and of an encoder of one's own
+
+    @property
+    def name(self) -> tuple[str, float, int, str, str]:
+        """Tell which run this is."""
+        task = self.task
+        return task.data.name, task.ratio, task.seed, task.encoder_name, self.method.name
+
+    def spec(self) -> str:
         """SHA-256 of what the plan says: data, text model, and the parameters that are not the defaults.
 
         Another version of the package has the same one, so that a benchmark goes on after an upgrade.
         """
+        task, method = self.task, self.method
         encoder: Any = None
-        if self.encoder is not None and self.encoder.own is None:
-            params = changed_params(self.encoder.build())
+        if task.encoder is not None and task.encoder.own is None:
+            params = changed_params(task.encoder.build())
             params.pop("model_name", None)  # the files say it
-            encoder = [params, self.source().model]
-        elif self.encoder is not None:
-            own = self.encoder.own
-            encoder = self.source().model if isinstance(own, SentenceModel) else by_value(own)
-        search = [dict(method.search), self.n_splits] if method.search else None
-        return content_key(self.load().sha256, encoder, method.path, method.changed, search)
+            encoder = [params, task.source().model]
+        elif task.encoder is not None:
+            own = task.encoder.own
+            encoder = task.source().model if isinstance(own, SentenceModel) else by_value(own)
+        search = [dict(method.search), task.n_splits] if method.search else None
+        return content_key(task.load().sha256, encoder, method.path, method.changed, search)
 
 
 def forget() -> None:
@@ -84,9 +95,9 @@ def forget() -> None:
         kept.cache_clear()
 
 
-def run_method(task: Task, method: MethodSpec) -> Record:
+def run_method(run: Run) -> Record:
     """Run one method on one case."""
-    started = datetime.now(UTC).isoformat(timespec="seconds")
+    task, method, started = run.task, run.method, datetime.now(UTC).isoformat(timespec="seconds")
     data, case = task.load(), _case(task)
     labels = data.labels[case.train]
     found = _search(task, method) if method.search else None
@@ -101,8 +112,8 @@ def run_method(task: Task, method: MethodSpec) -> Record:
     classes = np.unique(labels)
     answers = read_answers(estimator, features.other, predicted, classes)
     return {
-        **dict(zip(NAMES, task.name(method), strict=True)),
-        "spec": task.spec(method),
+        **dict(zip(NAMES, run.name, strict=True)),
+        "spec": run.spec(),
         **judge(answers, case.truth, classes),
         "n_classes": len(classes),
         "n_train": len(case.train),
@@ -121,10 +132,11 @@ def run_method(task: Task, method: MethodSpec) -> Record:
         "encoder_device": features.device,
         "threads": torch.get_num_threads(),
         "cpu": processor(),
-        "predictions": _save_predictions(task, method, answers, data.labels[case.test], case.truth),
+        "predictions": _save_predictions(run, answers, data.labels[case.test], case.truth),
         "data_sha256": data.sha256,
         "started": started,
         "versions": versions(),
+        "code": run.code,
     }
 
 
@@ -136,15 +148,12 @@ def _training_of(estimator: Any, features: Features) -> dict[str, Any]:
     return {"encoder_epochs": epochs, "encoder_stop": stop}
 
 
-def _save_predictions(
-    task: Task, method: MethodSpec, answers: Answers, labels: NDArray[np.str_], truth: NDArray[np.str_]
-) -> str | None:
+def _save_predictions(run: Run, answers: Answers, labels: NDArray[np.str_], truth: NDArray[np.str_]) -> str | None:
     """Write label, truth, score and answer of each test sample, and give the name of the file."""
-    if task.predictions is None:
+    if run.task.predictions is None:
         return None
-    name = task.name(method)
-    readable = re.sub(r"[^\w.]+", "-", "_".join(map(str, name))).strip("-")
-    path = Path(task.predictions, f"{readable}_{content_key(*name)[:8]}.csv")
+    readable = re.sub(r"[^\w.]+", "-", "_".join(map(str, run.name))).strip("-")
+    path = Path(run.task.predictions, f"{readable}_{content_key(*run.name)[:8]}.csv")
     path.parent.mkdir(parents=True, exist_ok=True)
     scores = [""] * len(truth) if answers.score is None else [repr(score) for score in answers.score.tolist()]
     part = path.with_suffix(f".{os.getpid()}.part")

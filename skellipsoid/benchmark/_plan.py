@@ -112,14 +112,12 @@ def _beside(home: Path, entry: Any, key: str) -> Any:
     """Make a path that is relative to the plan's folder one that holds everywhere."""
     if isinstance(entry, Mapping):
         return {**entry, key: _absolute(home, str(entry[key]))} if key in entry else entry
-    if key == "path":
-        return _absolute(home, entry) if isinstance(entry, str) and entry not in NAMED else entry
-    if not isinstance(entry, str):
+    if not isinstance(entry, str) or entry in NAMED:
         return entry
     start, separator, model = entry.partition(":")
-    if separator:
-        return f"{start}:{_absolute(home, model)}"
-    return str(home / entry) if (home / entry / "modules.json").exists() else entry
+    if key == "path" or (home / entry / "modules.json").exists():
+        return _absolute(home, entry)
+    return f"{start}:{_absolute(home, model)}" if separator else entry
 
 
 def _absolute(home: Path, name: str) -> str:

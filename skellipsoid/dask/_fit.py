@@ -1,7 +1,7 @@
 """A fit to data that no memory holds: exact moments, and samples that are drawn for the validation."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -102,13 +102,14 @@ def fit(
     from dask.delayed import delayed
 
     _check_parameters(classifier, samples_per_class)
-    parts = _Parts.of(X, y, groups)
+    parts = _divided(X, y, groups)
     fitted: EllipsoidOpenSetClassifier = clone(classifier)
-    if parts.names is not None:
-        fitted.feature_names_in_ = parts.names
+    names = list(getattr(X, "columns", [None]))
+    if all(isinstance(name, str) for name in names):
+        fitted.feature_names_in_ = np.array(names, dtype=object)
     seed = resolve_seed(fitted.random_state)
     # First pass: labels.
-    found = dask.compute(*(delayed(count_labels)(part, number) for number, part in enumerate(parts.y)))
+    found = dask.compute(*(delayed(count_labels)(part, number) for number, part in enumerate(parts["y"])))
     labels, counts = joined_labels(found)
     fitted.open_label_ = cast_open_label(fitted.open_label, labels)
     is_open = labels == fitted.open_label_
@@ -117,16 +118,16 @@ def fit(
     # Second pass: the draw. Class K are the open samples.
     starts = np.cumsum([0, *(part.n_rows for part in found)])
     code = delayed(Coder(fitted.classes_, fitted.open_label_), traverse=False)
-    groups = parts.groups or [None] * len(parts.y)
-    rows = enumerate(zip(parts.y, groups, starts[:-1].tolist(), strict=True))
+    none = [None] * len(parts["y"])
+    rows = enumerate(zip(parts["y"], parts.get("groups", none), starts[:-1].tolist(), strict=True))
     keyed = [delayed(keyed_part)(code, part, group, number, start) for number, (part, group, start) in rows]
     draws = [delayed(Draw.of)(part, samples_per_class, seed) for part in keyed]
     draw: Draw = _merged(draws, Draw.merged, samples_per_class, seed)
     of_class = np.append(counts[~is_open], counts[is_open].sum()).astype(np.int64)
     limits = draw.limits(of_class, seed)
     # Third pass: moments, and the samples that are drawn.
-    chosen = delayed(DrawRule(limits, seed, None if parts.groups is None else np.unique(draw.keys)), traverse=False)
-    features = enumerate(zip(parts.X, keyed, strict=True))
+    chosen = delayed(DrawRule(limits, seed, None if groups is None else np.unique(draw.keys)), traverse=False)
+    features = enumerate(zip(parts["X"], keyed, strict=True))
     reduced = [delayed(reduced_part)(part, keys, chosen, number) for number, (part, keys) in features]
     result: Reduced = _merged(reduced, merge_reduced)
     _fit_drawn(fitted, result, limits, seed)
@@ -158,47 +159,36 @@ def _check_parameters(classifier: Any, samples_per_class: Any) -> None:
         raise ValueError(msg)
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """The partitions of the data."""
+def _divided(X: Any, y: Any, groups: Any) -> dict[str, list[Any]]:
+    """Divide collections alike, and list the partitions of each by its name.
 
-    X: list[Any]
-    y: list[Any]
-    groups: list[Any] | None
-    names: NDArray[np.object_] | None  # of the features
-
-    @classmethod
-    def of(cls, X: Any, y: Any, groups: Any) -> "_Parts":
-        """Divide collections alike.
-
-        Raises
-        ------
-        ValueError
-            If they are not divided alike.
-        """
-        named = {"X": X, "y": y} | ({} if groups is None else {"groups": groups})
-        parts = {}
-        for name, collection in named.items():
-            kind = kind_of(collection, name, "the classifier's fit(X, y)")
-            if kind == "bag" or (kind == "dataframe" and name != "X"):
-                ending = ", or a dataframe." if name == "X" else ""
-                msg = f"{name} is a Dask {kind}, but must be an array or a series{ending}"
-                raise TypeError(msg)
-            if kind == "array" and hasattr(X, "chunks") and not np.isnan(sum(X.chunks[0] + collection.chunks[0])):
-                if len(collection) != len(X):
-                    msg = f"{name} has {len(collection)} rows, but X has {len(X)}; pass one for each row."
-                    raise ValueError(msg)
-                collection = collection.rechunk({0: X.chunks[0]})
-            parts[name] = delayed_parts(collection)
-            if len(parts[name]) != len(parts["X"]):
-                msg = (
-                    f"{name} has {len(parts[name])} partitions, but X has {len(parts['X'])}; take both from the same "
-                    "collection, or repartition one of them."
-                )
+    Raises
+    ------
+    ValueError
+        If they are not divided alike.
+    """
+    parts: dict[str, list[Any]] = {}
+    for name, collection in {"X": X, "y": y, "groups": groups}.items():
+        if name == "groups" and groups is None:
+            continue
+        kind = kind_of(collection, name, "the classifier's fit(X, y)")
+        if kind == "bag" or (kind == "dataframe" and name != "X"):
+            ending = ", or a dataframe." if name == "X" else ""
+            msg = f"{name} is a Dask {kind}, but must be an array or a series{ending}"
+            raise TypeError(msg)
+        if kind == "array" and hasattr(X, "chunks") and not np.isnan(sum(X.chunks[0] + collection.chunks[0])):
+            if len(collection) != len(X):
+                msg = f"{name} has {len(collection)} rows, but X has {len(X)}; pass one for each row."
                 raise ValueError(msg)
-        names = list(getattr(X, "columns", [None]))
-        named_all = all(isinstance(name, str) for name in names)
-        return cls(parts["X"], parts["y"], parts.get("groups"), np.array(names, dtype=object) if named_all else None)
+            collection = collection.rechunk({0: X.chunks[0]})
+        parts[name] = delayed_parts(collection)
+        if len(parts[name]) != len(parts["X"]):
+            msg = (
+                f"{name} has {len(parts[name])} partitions, but X has {len(parts['X'])}; take both from the same "
+                "collection, or repartition one of them."
+            )
+            raise ValueError(msg)
+    return parts
 
 
 def _merged(parts: list[Any], merge: Callable[..., Any], *options: Any) -> Any:

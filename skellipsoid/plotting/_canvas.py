@@ -190,13 +190,3 @@ def legend_name(name: Any, most: int = 30) -> str:
     """Write a name for a legend, which leaves out what begins with an underscore."""
     text = shorten(name, most)
     return f" {text}" if text.startswith("_") else text
-
-
-def name_open(classes: Any, open_label: Any) -> str:
-    """Name open in a picture: "open", with its label if a class has that name."""
-    return f"open ({open_label})" if "open" in map(str, classes) else "open"
-
-
-def percent(share: float) -> str:
-    """Write a share for a legend; empty without samples."""
-    return "none" if share != share else f"{share:.1%}"

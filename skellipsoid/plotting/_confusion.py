@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.answers import read_label_problem
-from ._canvas import FAINT, HATCH, INK, axes_size, make_axes, name_open, require_matplotlib, shorten, styled
+from ._canvas import FAINT, HATCH, INK, axes_size, make_axes, require_matplotlib, shorten, styled
 from ._inputs import read_answers
 
 if TYPE_CHECKING:
@@ -194,7 +194,8 @@ class OpenSetConfusionMatrixDisplay:
         matrix = np.bincount(cells, minlength=n_labels**2).reshape(n_labels, n_labels)
         if display_labels is None:
             classes = problem.classes.tolist()
-            display_labels = [*classes, name_open(classes, problem.open_label)]
+            is_taken = "open" in map(str, classes)
+            display_labels = [*classes, f"open ({problem.open_label})" if is_taken else "open"]
         return cls(matrix, display_labels=display_labels).plot(ax=ax, **plot_options)
 
     def plot(

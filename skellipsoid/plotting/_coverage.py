@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from .._core.answers import ClosedSetRows, check_offset, read_closed_set_rows
+from .._core.answers import ClosedSetRows
 from .._core.warn import warn
-from ._canvas import COLOURS, LINE_STYLES, OPEN_COLOUR, draw_curves, legend_above, make_axes, require_matplotlib
-from ._inputs import read_answers, require_both
+from ._canvas import COLOURS, LINE_STYLES, OPEN_COLOUR, draw_curves, legend_above, make_axes
+from ._inputs import read_answers, read_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -200,11 +200,8 @@ class CoverageDisplay:
         UndefinedMetricWarning
             If a known class has no sample in ``y_true``.
         """
-        require_matplotlib(f"{cls.__name__}.from_predictions")
-        rows = read_closed_set_rows(y_true, y_pred_known, score, open_label=open_label, labels=labels)
-        require_both(rows.is_known, rows.problem.open_label)
+        rows, offset = read_rows(cls, y_true, y_pred_known, score, offset, open_label=open_label, labels=labels)
         _warn_of_missing_classes(rows)
-        offset = None if offset is None else check_offset(offset)
         offsets = _spread_offsets(rows.score, offset, n_offsets)
         accepted = rows.score >= offsets[:, np.newaxis]  # (n_offsets, n_samples)
         f1 = np.stack([_f1_scores(rows, row) for row in accepted])  # (n_offsets, n_classes + 1)

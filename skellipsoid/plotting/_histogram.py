@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.answers import check_offset, read_scored_rows
-from ._canvas import INK, KNOWN_COLOUR, OPEN_COLOUR, legend_above, make_axes, percent, require_matplotlib, styled
+from ._canvas import INK, KNOWN_COLOUR, OPEN_COLOUR, legend_above, make_axes, require_matplotlib, styled
 from ._inputs import read_answers
 
 if TYPE_CHECKING:
@@ -217,10 +217,10 @@ class ScoreHistogramDisplay:
             looks = {"facecolor": (colour, opacity), "edgecolor": colour, **more}
             return self.ax_.stairs(heights, self.bin_edges_, fill=True, **styled(looks, chosen, StepPatch))
 
-        accepted = percent(_share(self.known_score >= self.offset))
+        accepted = _share(self.known_score >= self.offset)
         label = f"known samples (n = {len(self.known_score)}): {accepted} accepted"
         self.known_bars_ = stairs(self.known_heights_, KNOWN_COLOUR, 0.55, known_kw, label=label)
-        rejected = percent(_share(self.open_score < self.offset))
+        rejected = _share(self.open_score < self.offset)
         label = f"open samples (n = {len(self.open_score)}): {rejected} rejected"
         # Hatched besides, which is told from the other kind without any colour.
         self.open_bars_ = stairs(self.open_heights_, OPEN_COLOUR, 0.25, open_kw, label=label, hatch="////")
@@ -238,8 +238,8 @@ class ScoreHistogramDisplay:
         return counts / max(len(score), 1) if share else counts
 
 
-def _share(rows: NDArray[np.bool_]) -> float:
-    return float(rows.mean()) if len(rows) else float("nan")
+def _share(rows: NDArray[np.bool_]) -> str:
+    return f"{rows.mean():.1%}" if len(rows) else "none"
 
 
 def _edges(scores: NDArray[np.float64], offset: float, bins: int) -> NDArray[np.float64]:

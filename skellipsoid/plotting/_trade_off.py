@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.answers import check_offset, read_closed_set_rows, trade_off_at
+from .._core.answers import trade_off_at
 from .._core.held_out_scores import held_out_rows
 from .._core.pipelines import split_estimator
 from ._canvas import (
@@ -19,7 +19,7 @@ from ._canvas import (
     make_axes,
     require_matplotlib,
 )
-from ._inputs import read_answers, require_both
+from ._inputs import read_answers, read_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -206,12 +206,8 @@ class TradeOffDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        require_matplotlib(f"{cls.__name__}.from_predictions")
-        rows = read_closed_set_rows(
-            y_true, y_pred_known, score, open_label=open_label, labels=labels, sample_weight=sample_weight
-        )
-        require_both(rows.is_known, rows.problem.open_label)
-        offset = None if offset is None else check_offset(offset)
+        options = {"open_label": open_label, "labels": labels, "sample_weight": sample_weight}
+        rows, offset = read_rows(cls, y_true, y_pred_known, score, offset, **options)
         offsets = np.unique([*rows.score, np.inf, *([] if offset is None else [offset])])
         known_rejected, open_noticed, wrong_class = trade_off_at(rows, offsets)
         return cls(
