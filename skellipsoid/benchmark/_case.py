@@ -17,10 +17,9 @@ from .._core.pipelines import duplicate_groups
 from .._torch.devices import resolve_device
 from ..metrics import open_set_f1_score
 from ..model_selection import OpenSetKFold
-from ._cache import content_key
 from ._data import OPEN, Case, DataSet, DataSpec, draw_case, load_data
 from ._encoders import EncoderSpec, Features, FeatureSource, SentenceModel, takes_dev
-from ._identity import by_value, changed_params, path_of
+from ._identity import by_value, changed_params, content_key, path_of
 from ._judge import Answers, judge, read_answers
 from ._measure import measured, processor, versions
 from ._methods import MethodSpec
@@ -76,17 +75,17 @@ class Run(NamedTuple):
 
         Another version of the package has the same one, so that a benchmark goes on after an upgrade.
         """
-        task, method = self.task, self.method
-        encoder: Any = None
-        if task.encoder is not None and task.encoder.own is None:
-            params = changed_params(task.encoder.build())
+        task, method, encoder = self.task, self.method, self.task.encoder
+        told: Any = None
+        if encoder is not None and not encoder.is_own:
+            params = changed_params(encoder.estimator)
             params.pop("model_name", None)  # the files say it
-            encoder = [params, task.source().model]
-        elif task.encoder is not None:
-            own = task.encoder.own
-            encoder = task.source().model if isinstance(own, SentenceModel) else by_value(own)
+            told = [params, task.source().model]
+        elif encoder is not None:
+            is_model = isinstance(encoder.estimator, SentenceModel)
+            told = task.source().model if is_model else by_value(encoder.estimator)
         search = [dict(method.search), task.n_splits] if method.search else None
-        return content_key(task.load().sha256, encoder, method.path, method.changed, search)
+        return content_key(task.load().sha256, told, method.path, method.changed, search)
 
 
 def forget() -> None:
@@ -182,13 +181,12 @@ def _encoder_params(task: Task) -> dict[str, Any] | None:
     """Give the encoder's parameters and the SHA-256 of the text model's files."""
     if task.encoder is None:
         return None
-    own, model = task.encoder.own, {"model_sha256": task.source().model}
-    if own is None:
+    estimator, model = task.encoder.estimator, {"model_sha256": task.source().model}
+    if not task.encoder.is_own:
         ours = ("device", "open_label", "random_state", "verbose")
-        params = task.encoder.build().get_params().items()
-        return {**{name: value for name, value in params if name not in ours}, **model}
-    found = {"estimator": path_of(type(own)), **by_value(own.get_params(deep=False))}
-    return {**found, **model} if isinstance(own, SentenceModel) else found
+        return {**{name: value for name, value in estimator.get_params().items() if name not in ours}, **model}
+    found = {"estimator": path_of(type(estimator)), **by_value(estimator.get_params(deep=False))}
+    return {**found, **model} if isinstance(estimator, SentenceModel) else found
 
 
 def _search(task: Task, method: MethodSpec) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from .. import datasets
 from .._before_fit.text_files import read_table
 from .._core.labels import as_labels
 from ..model_selection import KnownClassSplit
-from ._cache import content_key
+from ._identity import content_key
 
 #: The open label in every benchmark; a data set's own is replaced by it.
 OPEN = "-1"

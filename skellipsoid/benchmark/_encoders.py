@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import os
 import time
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from numbers import Integral
@@ -21,9 +23,8 @@ from .._encoders.text_features import TextFeatures
 from .._encoders.torch.backbone import TextBackbone, packaged_model
 from .._torch.devices import resolve_device
 from .._version import __version__
-from ._cache import content_key, kept_arrays
 from ._data import DataSet
-from ._identity import by_value, code_of
+from ._identity import by_value, code_of, content_key
 from ._methods import seeded
 
 #: We raise this number when the same parameters give other features. Then features kept from before are not used.
@@ -33,27 +34,15 @@ _IGNORED = ("device", "verbose", "random_state", "open_label", "model_name", "ke
 #: Name of the texts themselves.
 TEXTS = "texts"
 _OF_EMBEDDING = ("pooling", "max_length")
+_Arrays = Mapping[str, NDArray[Any]]
 
 
 class EncoderSpec(NamedTuple):
-    """An encoder with its name in the tables.
-
-    ``params`` are those of ``SupConTextEncoder``, as sorted pairs. ``own`` is an unfitted encoder of somebody else,
-    with ``fit`` and ``transform``, and takes its place.
-    """
+    """An encoder with its name in the tables."""
 
     name: str
-    params: tuple[tuple[str, Any], ...]
-    own: Any = None
-
-    def build(self) -> SupConTextEncoder:
-        """Make the encoder."""
-        return SupConTextEncoder(**dict(self.params))
-
-    @property
-    def takes_dev(self) -> bool:
-        """Whether development samples decide when its training stops."""
-        return takes_dev(self.build() if self.own is None else self.own)
+    estimator: Any  # unfitted
+    is_own: bool = False  # somebody else's, of which ``fit`` and ``transform`` are known alone
 
 
 class Features(NamedTuple):
@@ -86,9 +75,8 @@ class FeatureSource:
         self.data, self.encoder, self.cache, self.device, self.verbose = data, encoder, cache, device, verbose
         if encoder is None:
             return
-        self.is_own = encoder.own is not None
-        self.estimator = encoder.own if self.is_own else encoder.build()
-        self.model = own_identity(encoder.own) if self.is_own else model_identity(str(self.estimator.model_name))
+        _, self.estimator, self.is_own = encoder
+        self.model = own_identity(self.estimator) if self.is_own else model_identity(str(self.estimator.model_name))
 
     def identity(self) -> Any:
         """Everything that the features of an encoder depend on, beside rows and seed."""
@@ -130,11 +118,11 @@ class FeatureSource:
                 found = {name: normalize(vectors) for name, vectors in found.items()}
         else:
             texts, labels = {name: part.tolist() for name, part in rows.items()}, self.data.labels
-            watches = dev is not None and self.encoder.takes_dev
+            watches = dev is not None and takes_dev(self.estimator)
             watched = {"X_val": texts["dev"], "y_val": labels[dev]} if watches else {}
             told = texts["train"], texts["other"], labels[train], *watched.values()
             key = content_key("trained", self.identity(), seed, *told)
-            kept = kept_arrays(self.cache, key, lambda: self._train(texts, labels[train], watched, seed), [*parts])
+            kept = _kept_arrays(self.cache, key, lambda: self._train(texts, labels[train], watched, seed), [*parts])
             found = {name: kept[name] for name in parts}
         return Features(**found, **json.loads(str(kept["note"])))
 
@@ -160,7 +148,7 @@ class FeatureSource:
 
         return self._timed(work, encoder)
 
-    def _embeddings(self) -> Mapping[str, NDArray[Any]]:
+    def _embeddings(self) -> _Arrays:
         """Pooled vectors of every row of the data set, by the text model as it was downloaded."""
         if self.is_own:
             told, encoder = [self.identity()], seeded(self.estimator, 0, self.device)
@@ -170,7 +158,7 @@ class FeatureSource:
             encoder = SupConTextEncoder(self.estimator.model_name, finetune="none", normalize=False, **params)
             encoder.set_params(device=self.device, verbose=self.verbose)
         texts, key = self.data.rows.tolist(), content_key("embedded", *told, self.data.rows)
-        return kept_arrays(self.cache, key, lambda: self._timed(lambda: {"vectors": encoder.fit_transform(texts)}))
+        return _kept_arrays(self.cache, key, lambda: self._timed(lambda: {"vectors": encoder.fit_transform(texts)}))
 
     def _timed(self, work: Callable[[], dict[str, NDArray[Any]]], encoder: Any = None) -> dict[str, NDArray[Any]]:
         start = time.perf_counter()
@@ -183,6 +171,29 @@ class FeatureSource:
             "stop": getattr(encoder, "stop_reason_", None),
         }
         return {**arrays, "note": np.array(json.dumps(note))}
+
+
+def _kept_arrays(folder: Path, key: str, make: Callable[[], _Arrays], names: Sequence[str] = ()) -> _Arrays:
+    """Give the arrays of a key, from the disk or by ``make``, also if those on the disk lack a name.
+
+    A file is there whole or not at all, so that any number of processes may share the folder.
+    """
+    path = folder / f"{key}.npz"
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            if {*names} <= {*stored.files}:
+                return {name: stored[name] for name in stored.files}
+    except FileNotFoundError:
+        pass
+    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile):
+        path.unlink()  # damaged by something else than a kill
+    arrays = make()
+    folder.mkdir(parents=True, exist_ok=True)
+    part = folder / f"{key}.{os.getpid()}.part"
+    with part.open("wb") as target:
+        np.savez(target, **arrays)  # type: ignore[arg-type]
+    part.replace(path)
+    return arrays
 
 
 class SentenceModel(TransformerMixin, BaseEstimator):

@@ -2,12 +2,13 @@
 
 import ast
 import hashlib
+import json
 import subprocess
 import sysconfig
 import warnings
 from collections.abc import Iterator, Mapping
 from functools import lru_cache, partial
-from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from importlib.metadata import packages_distributions, version
 from inspect import getmro, signature
 from pathlib import Path
 from sys import modules
@@ -55,7 +56,7 @@ def by_value(thing: Any) -> Any:
     if isinstance(thing, list | tuple):
         return [by_value(value) for value in thing]
     if isinstance(thing, np.ndarray) and thing.dtype.kind != "O":
-        return {"array": list(thing.shape), "sha256": hashlib.sha256(array_content(thing)).hexdigest()}
+        return {"array": list(thing.shape), "sha256": hashlib.sha256(_array_content(thing)).hexdigest()}
     if isinstance(thing, type):
         return {"class": path_of(thing)}
     if hasattr(thing, "get_params"):
@@ -78,7 +79,21 @@ def by_value(thing: Any) -> Any:
         raise ValueError(msg) from error
 
 
-def array_content(array: NDArray[Any]) -> bytes:
+def content_key(*things: Any) -> str:
+    """SHA-256 over arrays, lists of strings and whatever else has a value, each with its length."""
+    digest = hashlib.sha256()
+    for thing in things:
+        if isinstance(thing, np.ndarray) and thing.dtype.kind != "O":
+            content = _array_content(thing)
+        else:
+            plain = thing.tolist() if isinstance(thing, np.ndarray) else thing
+            content = json.dumps(by_value(plain), sort_keys=True).encode()
+        digest.update(f"{len(content)}:".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def _array_content(array: NDArray[Any]) -> bytes:
     """Give type, shape and entries of an array."""
     return f"{array.dtype.str} {array.shape} ".encode() + np.ascontiguousarray(array).tobytes()
 
@@ -193,11 +208,8 @@ def _source(path: Path, _changed: int) -> str:
 
 @lru_cache(maxsize=32)
 def _version_of(top: str) -> tuple[str | None, str | None]:
-    for name in packages_distributions().get(top, ()):
-        try:
-            return name, version(name)
-        except PackageNotFoundError:
-            continue
+    if names := packages_distributions().get(top):
+        return names[0], version(names[0])
     found = getattr(modules.get(top), "__version__", None)
     return (top, str(found)) if found is not None else (None, None)
 

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,13 +50,8 @@ def measured(work: Callable[[], Any], device: torch.device) -> tuple[Any, Cost]:
 @lru_cache(maxsize=1)
 def versions() -> dict[str, str]:
     """Versions of this package and of what it computes with."""
-    found = {"skellipsoid": __version__, "python": platform.python_version(), "platform": sys.platform}
-    for name in _PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "unknown"
-    return found
+    ours = {"skellipsoid": __version__, "python": platform.python_version(), "platform": sys.platform}
+    return {**ours, **{name: version(name) for name in _PACKAGES}}
 
 
 @lru_cache(maxsize=1)

@@ -193,12 +193,12 @@ def _encoder(entry: Any) -> EncoderSpec:
     if isinstance(entry, str):
         finetune, separator, model = entry.partition(":")
         if Path(entry, "modules.json").exists():
-            return EncoderSpec(Path(entry).resolve().name, (), SentenceModel(str(Path(entry).resolve())))
+            return EncoderSpec(Path(entry).resolve().name, SentenceModel(str(Path(entry).resolve())), is_own=True)
         if entry == TEXTS:
-            return EncoderSpec(TEXTS, (), Texts())
+            return EncoderSpec(TEXTS, Texts(), is_own=True)
         if (separator and finetune not in _FINETUNE) or entry in encoder_names():
             return _own_encoder(None, entry, {})
-        params = {"finetune": finetune, **({"model_name": model} if model else {})}
+        params: dict[str, Any] = {"finetune": finetune, **({"model_name": model} if model else {})}
         name = entry
     elif "estimator" in entry:
         fields = _fields("encoders", entry, "estimator", ("name", "estimator", "params"))
@@ -218,9 +218,9 @@ def _encoder(entry: Any) -> EncoderSpec:
             "module:Class."
         )
         raise ValueError(msg)
-    spec = EncoderSpec(str(name), tuple(sorted(params.items())))
-    check_params(f"The encoder {name!r}", spec.build())
-    return spec
+    estimator = SupConTextEncoder(**params)
+    check_params(f"The encoder {name!r}", estimator)
+    return EncoderSpec(str(name), estimator)
 
 
 def _own_encoder(name: str | None, estimator: Any, params: Mapping[str, Any]) -> EncoderSpec:
@@ -233,7 +233,7 @@ def _own_encoder(name: str | None, estimator: Any, params: Mapping[str, Any]) ->
     elif not all(hasattr(estimator, member) for member in members):
         msg = f"encoders has {estimator!r}, which is not a transformer; it needs fit, transform and get_params."
         raise ValueError(msg)
-    return EncoderSpec(name or label, (), clone(estimator).set_params(**params))
+    return EncoderSpec(name or label, clone(estimator).set_params(**params), is_own=True)
 
 
 def _method(entry: Any) -> MethodSpec:

@@ -152,7 +152,6 @@ def run(
     )
     folder = Path(CACHE if cache is None else cache).expanduser().absolute()
     predictions = None if save_predictions is None else str(Path(save_predictions).expanduser().absolute())
-    forget()
     try:
         with ResultsFile(Path(results)) as file:
             done = {name_of(record): record for record in read_results(results)}
@@ -216,14 +215,14 @@ def _run_missing(todo: list[list[Run]], file: ResultsFile, done: dict[Name, Reco
 def _wanted(plan: Plan, cache: str, device: str, predictions: str | None) -> Iterator[Run]:
     """Every run of the plan: all methods of a case after each other, all cases of a seed before the next seed."""
     codes = {method.name: code_of(method.estimator) for method in plan.methods}
-    own = {encoder.name: code_of(encoder.own)["sha256"] for encoder in plan.encoders if encoder.own is not None}
+    own = {encoder.name: code_of(encoder.estimator)["sha256"] for encoder in plan.encoders if encoder.is_own}
     for seed, data, ratio, encoder in product(plan.seeds, plan.data, plan.ratios, plan.encoders):
         used = encoder if load_data(data, plan.data_home).is_text else None
         if used is None and encoder is not plan.encoders[0]:
             continue
         name = None if used is None else used.name
         methods = [method for method in plan.methods if method.encoder in (None, name)]
-        needs_dev = any(takes_dev(method.estimator) for method in methods) or (used is not None and used.takes_dev)
+        needs_dev = any(takes_dev(spec.estimator) for spec in [*methods, *([] if used is None else [used])])
         task = Task(data, plan.data_home, ratio, seed, used, plan.n_splits, cache, device, predictions, needs_dev)
         of_encoder = {"encoder": own[used.name]} if used is not None and own.get(used.name) else {}
         for method in methods:

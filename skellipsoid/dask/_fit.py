@@ -118,8 +118,8 @@ def fit(
     # Second pass: the draw. Class K are the open samples.
     starts = np.cumsum([0, *(part.n_rows for part in found)])
     code = delayed(Coder(fitted.classes_, fitted.open_label_), traverse=False)
-    none = [None] * len(parts["y"])
-    rows = enumerate(zip(parts["y"], parts.get("groups", none), starts[:-1].tolist(), strict=True))
+    ungrouped = [None] * len(parts["y"])
+    rows = enumerate(zip(parts["y"], parts.get("groups", ungrouped), starts[:-1].tolist(), strict=True))
     keyed = [delayed(keyed_part)(code, part, group, number, start) for number, (part, group, start) in rows]
     draws = [delayed(Draw.of)(part, samples_per_class, seed) for part in keyed]
     draw: Draw = _merged(draws, Draw.merged, samples_per_class, seed)

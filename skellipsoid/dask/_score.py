@@ -165,15 +165,12 @@ def transform(model: Any, X: Any) -> Any:
     last = split_estimator(estimator)[1]
     is_single = isinstance(last, TextFeatures) or (kind == "array" and X.dtype == np.float32)
     width, dtype = len(last.get_feature_names_out()), np.dtype(np.float32 if is_single else np.float64)
-    parts = [
-        delayed(_transformed, pure=True)(part, task, number, width, dtype)
-        for number, part in enumerate(delayed_parts(X))
-    ]
+    parts, empty = delayed_parts(X), np.empty((0, width), dtype)
     sizes = X.chunks[0] if kind == "array" else [np.nan] * len(parts)
-    blocks = [
-        da.from_delayed(part, (size, width), meta=np.empty((0, width), dtype))
-        for part, size in zip(parts, sizes, strict=True)
-    ]
+    blocks = []
+    for number, (part, size) in enumerate(zip(parts, sizes, strict=True)):
+        features = delayed(_transformed, pure=True)(part, task, number, width, dtype)
+        blocks.append(da.from_delayed(features, (size, width), meta=empty))
     return da.concatenate(blocks, allow_unknown_chunksizes=True)
 
 
