@@ -25,10 +25,9 @@ from duplicates import table
 from scipy.spatial.distance import cdist
 from sklearn.metrics import roc_auc_score
 
-from skellipsoid import baselines, datasets
+from skellipsoid import SupConTextEncoder, baselines, datasets
 from skellipsoid._encoders.torch.backbone import ACTIVATIONS
 from skellipsoid.benchmark import paper_figures
-from skellipsoid.benchmark._cache import ContentCache
 from skellipsoid.benchmark._data import DataSpec, load_data
 from skellipsoid.benchmark._encoders import EncoderSpec, FeatureSource
 from skellipsoid.benchmark._runner import CACHE
@@ -87,8 +86,8 @@ def draw(data_home, size):
 def embedded(data_home):
     """Mean token vectors of the text model as it is, by text; from the benchmark's cache if they are there."""
     data = load_data(DataSpec("banking"), data_home)
-    encoder = EncoderSpec("raw", (("finetune", "none"), ("normalize", False)))
-    source = FeatureSource(data, encoder, ContentCache(CACHE.expanduser()), "cpu")
+    encoder = EncoderSpec("raw", SupConTextEncoder(finetune="none", normalize=False))
+    source = FeatureSource(data, encoder, CACHE.expanduser(), "cpu")
     rows = np.arange(len(data.rows))
     return dict(zip(data.rows.tolist(), source.features(rows, rows[:0], SEED).train, strict=True))
 

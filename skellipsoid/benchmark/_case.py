@@ -17,10 +17,9 @@ from .._core.pipelines import duplicate_groups
 from .._torch.devices import resolve_device
 from ..metrics import open_set_f1_score
 from ..model_selection import OpenSetKFold
-from ._cache import ContentCache, content_key
 from ._data import OPEN, Case, DataSet, DataSpec, draw_case, load_data
 from ._encoders import EncoderSpec, Features, FeatureSource, SentenceModel, takes_dev
-from ._identity import by_value, changed_params, path_of
+from ._identity import by_value, changed_params, content_key, path_of
 from ._judge import Answers, judge, read_answers
 from ._measure import measured, processor, versions
 from ._methods import MethodSpec
@@ -49,59 +48,61 @@ class Task(NamedTuple):
         """Name of the encoder in the tables."""
         return NO_ENCODER if self.encoder is None else self.encoder.name
 
-    def name(self, method: MethodSpec) -> tuple[str, float, int, str, str]:
-        """Tell which run this is."""
-        return self.data.name, self.ratio, self.seed, self.encoder_name, method.name
-
     def load(self) -> DataSet:
         """Load the rows, once in each process."""
         return load_data(self.data, self.data_home)
 
     def source(self, verbose: int = 0) -> FeatureSource:
         """Make the source of features."""
-        return FeatureSource(self.load(), self.encoder, ContentCache(Path(self.cache)), self.device, verbose)
+        return FeatureSource(self.load(), self.encoder, Path(self.cache), self.device, verbose)
 
-    def spec(self, method: MethodSpec) -> str:
+
+class Run(NamedTuple):
+    """One method on one case."""
+
+    task: Task
+    method: MethodSpec
+    code: dict[str, Any]  # that of the method, and of an encoder of one's own
+
+    @property
+    def name(self) -> tuple[str, float, int, str, str]:
+        """Tell which run this is."""
+        task = self.task
+        return task.data.name, task.ratio, task.seed, task.encoder_name, self.method.name
+
+    def spec(self) -> str:
         """SHA-256 of what the plan says: data, text model, and the parameters that are not the defaults.
 
         Another version of the package has the same one, so that a benchmark goes on after an upgrade.
         """
-        encoder: Any = None
-        if self.encoder is not None and self.encoder.own is not None:
-            encoder = self.source().model if isinstance(self.encoder.own, SentenceModel) else by_value(self.encoder.own)
-        elif self.encoder is not None:
-            params = changed_params(self.encoder.build())
+        task, method, encoder = self.task, self.method, self.task.encoder
+        told: Any = None
+        if encoder is not None and not encoder.is_own:
+            params = changed_params(encoder.estimator)
             params.pop("model_name", None)  # the files say it
-            encoder = [params, self.source().model]
-        search = [dict(method.search), self.n_splits] if method.search else None
-        return content_key(self.load().sha256, encoder, method.path, method.changed, search)
+            told = [params, task.source().model]
+        elif encoder is not None:
+            is_model = isinstance(encoder.estimator, SentenceModel)
+            told = task.source().model if is_model else by_value(encoder.estimator)
+        search = [dict(method.search), task.n_splits] if method.search else None
+        return content_key(task.load().sha256, told, method.path, method.changed, search)
 
 
 def forget() -> None:
     """Keep nothing in memory: files may change between two benchmarks of one process."""
-    for kept in (load_data, _case, _case_features):
+    for kept in (load_data, _case, case_features):
         kept.cache_clear()
 
 
-def embed(task: Task, verbose: int) -> None:
-    """Embed all texts of a data set by the text model as it is, if the encoder needs that."""
-    task.source(verbose).prepare()
-
-
-def prepare(task: Task) -> None:
-    """Make the features that all methods of a case share."""
-    _case_features(task)
-
-
-def run_method(task: Task, method: MethodSpec) -> Record:
+def run_method(run: Run) -> Record:
     """Run one method on one case."""
-    started = datetime.now(UTC).isoformat(timespec="seconds")
+    task, method, started = run.task, run.method, datetime.now(UTC).isoformat(timespec="seconds")
     data, case = task.load(), _case(task)
     labels = data.labels[case.train]
-    found = _search(task, method, data, case) if method.search else None
+    found = _search(task, method) if method.search else None
     estimator = method.build(task.seed, task.device, found["chosen"] if found else {})
     # After everything that is chosen: the test samples' features are read here, and nowhere before.
-    features, device = _case_features(task), resolve_device(task.device)
+    features, device = case_features(task), resolve_device(task.device)
     watched = {} if features.dev is None else {"X_val": features.dev, "y_val": data.labels[case.dev]}
     watched = watched if takes_dev(estimator) else {}
     estimator, fit_cost = measured(lambda: estimator.fit(features.train, labels, **watched), device)
@@ -110,8 +111,8 @@ def run_method(task: Task, method: MethodSpec) -> Record:
     classes = np.unique(labels)
     answers = read_answers(estimator, features.other, predicted, classes)
     return {
-        **dict(zip(NAMES, task.name(method), strict=True)),
-        "spec": task.spec(method),
+        **dict(zip(NAMES, run.name, strict=True)),
+        "spec": run.spec(),
         **judge(answers, case.truth, classes),
         "n_classes": len(classes),
         "n_train": len(case.train),
@@ -130,10 +131,11 @@ def run_method(task: Task, method: MethodSpec) -> Record:
         "encoder_device": features.device,
         "threads": torch.get_num_threads(),
         "cpu": processor(),
-        "predictions": _save_predictions(task, method, answers, data.labels[case.test], case.truth),
+        "predictions": _save_predictions(run, answers, data.labels[case.test], case.truth),
         "data_sha256": data.sha256,
         "started": started,
         "versions": versions(),
+        "code": run.code,
     }
 
 
@@ -145,15 +147,12 @@ def _training_of(estimator: Any, features: Features) -> dict[str, Any]:
     return {"encoder_epochs": epochs, "encoder_stop": stop}
 
 
-def _save_predictions(
-    task: Task, method: MethodSpec, answers: Answers, labels: NDArray[np.str_], truth: NDArray[np.str_]
-) -> str | None:
+def _save_predictions(run: Run, answers: Answers, labels: NDArray[np.str_], truth: NDArray[np.str_]) -> str | None:
     """Write label, truth, score and answer of each test sample, and give the name of the file."""
-    if task.predictions is None:
+    if run.task.predictions is None:
         return None
-    name = task.name(method)
-    readable = re.sub(r"[^\w.]+", "-", "_".join(map(str, name))).strip("-")
-    path = Path(task.predictions, f"{readable}_{content_key(*name)[:8]}.csv")
+    readable = re.sub(r"[^\w.]+", "-", "_".join(map(str, run.name))).strip("-")
+    path = Path(run.task.predictions, f"{readable}_{content_key(*run.name)[:8]}.csv")
     path.parent.mkdir(parents=True, exist_ok=True)
     scores = [""] * len(truth) if answers.score is None else [repr(score) for score in answers.score.tolist()]
     part = path.with_suffix(f".{os.getpid()}.part")
@@ -171,7 +170,7 @@ def _case(task: Task) -> Case:
 
 
 @lru_cache(maxsize=1)
-def _case_features(task: Task) -> Features:
+def case_features(task: Task) -> Features:
     """Features of the training and the test samples, kept for the next method."""
     case = _case(task)
     dev = case.dev if task.needs_dev and len(case.dev) else None
@@ -182,51 +181,35 @@ def _encoder_params(task: Task) -> dict[str, Any] | None:
     """Give the encoder's parameters and the SHA-256 of the text model's files."""
     if task.encoder is None:
         return None
-    if task.encoder.own is not None:
-        own: dict[str, Any] = by_value(task.encoder.own.get_params(deep=False))
-        model = {"model_sha256": task.source().model} if isinstance(task.encoder.own, SentenceModel) else {}
-        return {"estimator": path_of(type(task.encoder.own)), **own, **model}
-    ours = ("device", "open_label", "random_state", "verbose")
-    params = {name: value for name, value in task.encoder.build().get_params().items() if name not in ours}
-    return {**params, "model_sha256": task.source().model}
+    estimator, model = task.encoder.estimator, {"model_sha256": task.source().model}
+    if not task.encoder.is_own:
+        ours = ("device", "open_label", "random_state", "verbose")
+        return {**{name: value for name, value in estimator.get_params().items() if name not in ours}, **model}
+    found = {"estimator": path_of(type(estimator)), **by_value(estimator.get_params(deep=False))}
+    return {**found, **model} if isinstance(estimator, SentenceModel) else found
 
 
-def _search(task: Task, method: MethodSpec, data: DataSet, case: Case) -> dict[str, Any]:
+def _search(task: Task, method: MethodSpec) -> dict[str, Any]:
     """Choose parameters on train and dev samples: folds leave whole classes out, of the encoder's training too."""
+    data, case, source = task.load(), _case(task), task.source()
     rows = np.concatenate([case.train, case.dev])
     labels = data.labels[rows]
     groups = duplicate_groups(data.rows[rows], np.zeros(len(rows)))
     splits = min(task.n_splits, len(np.unique(labels)))
-    folds = OpenSetKFold(splits, shuffle=True, random_state=task.seed).split(rows, labels, groups)
     candidates = list(ParameterGrid(dict(method.search)))
-    source = task.source()
-    table = [
-        _score_fold(task, method, candidates, labels, train, test, source.features(rows[train], rows[test], task.seed))
-        for train, test in folds
-    ]
-    scores = np.mean(table, axis=0)
+    table = []  # F1 of each candidate on each fold, in percent
+    for train, test in OpenSetKFold(splits, shuffle=True, random_state=task.seed).split(rows, labels, groups):
+        features, known = source.features(rows[train], rows[test], task.seed), np.unique(labels[train])
+        truth = np.where(np.isin(labels[test], known), labels[test], OPEN)
+        scores = []
+        for params in candidates:
+            estimator = method.build(task.seed, task.device, params).fit(features.train, labels[train])
+            answers = np.asarray(estimator.predict(features.other)).astype(np.str_)
+            scores.append(100 * open_set_f1_score(truth, answers, labels=known, open_label=OPEN, zero_division=0))
+        table.append(scores)
+    means = np.mean(table, axis=0)
     return {
-        "chosen": candidates[int(scores.argmax())],
+        "chosen": candidates[int(means.argmax())],
         "n_splits": splits,
-        "scores": [{"params": params, "f1": float(f1)} for params, f1 in zip(candidates, scores, strict=True)],
+        "scores": [{"params": params, "f1": float(f1)} for params, f1 in zip(candidates, means, strict=True)],
     }
-
-
-def _score_fold(
-    task: Task,
-    method: MethodSpec,
-    candidates: list[dict[str, Any]],
-    labels: NDArray[np.str_],
-    train: NDArray[np.int64],
-    test: NDArray[np.int64],
-    features: Features,
-) -> list[float]:
-    """F1 of every candidate on one fold, in percent."""
-    known = np.unique(labels[train])
-    truth = np.where(np.isin(labels[test], known), labels[test], OPEN)
-    found = []
-    for params in candidates:
-        estimator = method.build(task.seed, task.device, params).fit(features.train, labels[train])
-        answers = np.asarray(estimator.predict(features.other)).astype(np.str_)
-        found.append(100 * open_set_f1_score(truth, answers, labels=known, open_label=OPEN, zero_division=0))
-    return found

@@ -31,3 +31,5 @@ class Cell(NamedTuple):
 
 #: A column: a ratio, or ``None`` for the average over the ratios; and the metric.
 Column = tuple[float | None, str]
+#: Where a cell is: encoder, data set, method, and its column.
+Place = tuple[str, str, str, float | None, str]

@@ -14,7 +14,7 @@ from .. import datasets
 from .._before_fit.text_files import read_table
 from .._core.labels import as_labels
 from ..model_selection import KnownClassSplit
-from ._cache import content_key
+from ._identity import content_key
 
 #: The open label in every benchmark; a data set's own is replaced by it.
 OPEN = "-1"
@@ -107,9 +107,19 @@ def _named_parts(name: str, data_home: str | None) -> dict[str, tuple[NDArray[An
 
 
 def _parts_of(path: Path) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+    found: dict[str, tuple[NDArray[Any], NDArray[Any]]] = {}
     if path.is_dir():
-        files = {part: _file_of(path, part) for part in PARTS}
-        return {part: read_table(file)[:2] for part, file in files.items() if file is not None}
+        for part in PARTS:
+            files = [file for ending in ("tsv", "csv", "txt") if (file := path / f"{part}.{ending}").exists()]
+            if files:
+                found[part] = read_table(files[0])[:2]
+            elif part != "dev":
+                msg = (
+                    f"The folder {str(path)!r} has no {part}.tsv; a data set needs train.tsv and test.tsv, dev.tsv is "
+                    "optional."
+                )
+                raise FileNotFoundError(msg)
+        return found
     arrays = _arrays_of(path)
     parts = [part for part in PARTS if part != "dev" or "X_dev" in arrays]
     missing = [name for part in parts for name in (f"X_{part}", f"y_{part}") if name not in arrays]
@@ -162,13 +172,3 @@ def _check_arrays(path: Path, parts: Mapping[str, tuple[NDArray[Any], NDArray[An
                 as_labels(labels, f"y_{part} of {str(path)!r}")
             continue
         raise ValueError(msg)
-
-
-def _file_of(folder: Path, part: str) -> Path | None:
-    for ending in ("tsv", "csv", "txt"):
-        if (path := folder / f"{part}.{ending}").exists():
-            return path
-    if part == "dev":
-        return None
-    msg = f"The folder {str(folder)!r} has no {part}.tsv; a data set needs train.tsv and test.tsv, dev.tsv is optional."
-    raise FileNotFoundError(msg)

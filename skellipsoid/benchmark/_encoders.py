@@ -2,7 +2,9 @@
 
 import hashlib
 import json
+import os
 import time
+import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from numbers import Integral
@@ -21,9 +23,8 @@ from .._encoders.text_features import TextFeatures
 from .._encoders.torch.backbone import TextBackbone, packaged_model
 from .._torch.devices import resolve_device
 from .._version import __version__
-from ._cache import ContentCache, content_key
 from ._data import DataSet
-from ._identity import by_value, code_of
+from ._identity import by_value, code_of, content_key
 from ._methods import seeded
 
 #: We raise this number when the same parameters give other features. Then features kept from before are not used.
@@ -33,27 +34,15 @@ _IGNORED = ("device", "verbose", "random_state", "open_label", "model_name", "ke
 #: Name of the texts themselves.
 TEXTS = "texts"
 _OF_EMBEDDING = ("pooling", "max_length")
+_Arrays = Mapping[str, NDArray[Any]]
 
 
 class EncoderSpec(NamedTuple):
-    """An encoder with its name in the tables.
-
-    ``params`` are those of ``SupConTextEncoder``, as sorted pairs. ``own`` is an unfitted encoder of somebody else,
-    with ``fit`` and ``transform``, and takes its place.
-    """
+    """An encoder with its name in the tables."""
 
     name: str
-    params: tuple[tuple[str, Any], ...]
-    own: Any = None
-
-    def build(self, **more: Any) -> SupConTextEncoder:
-        """Make the encoder."""
-        return SupConTextEncoder(**{**dict(self.params), **more})
-
-    @property
-    def takes_dev(self) -> bool:
-        """Whether development samples decide when its training stops."""
-        return takes_dev(self.build() if self.own is None else self.own)
+    estimator: Any  # unfitted
+    is_own: bool = False  # somebody else's, of which ``fit`` and ``transform`` are known alone
 
 
 class Features(NamedTuple):
@@ -61,10 +50,10 @@ class Features(NamedTuple):
 
     train: NDArray[Any]
     other: NDArray[Any]
-    dev: NDArray[Any] | None
-    seconds: float
-    device: str
-    epochs: int | None  # of the encoder's training, if it says so
+    dev: NDArray[Any] | None = None
+    seconds: float = 0.0
+    device: str = "none"
+    epochs: int | None = None  # of the encoder's training, if it says so
     stop: str | None = None  # why it ended
 
 
@@ -76,37 +65,32 @@ class FeatureSource:
     data : DataSet
     encoder : EncoderSpec or None
         ``None`` for a data set of features.
-    cache : ContentCache
+    cache : Path
+        Folder of features and embeddings.
     device : str
     verbose : int
     """
 
-    def __init__(
-        self, data: DataSet, encoder: EncoderSpec | None, cache: ContentCache, device: str, verbose: int = 0
-    ) -> None:
+    def __init__(self, data: DataSet, encoder: EncoderSpec | None, cache: Path, device: str, verbose: int = 0) -> None:
         self.data, self.encoder, self.cache, self.device, self.verbose = data, encoder, cache, device, verbose
-        if encoder is not None and encoder.own is not None:
-            self.model = own_identity(encoder.own)
-        elif encoder is not None:
-            self.blueprint = encoder.build(device=device)
-            self.model = model_identity(str(self.blueprint.model_name))
+        if encoder is None:
+            return
+        _, self.estimator, self.is_own = encoder
+        self.model = own_identity(self.estimator) if self.is_own else model_identity(str(self.estimator.model_name))
 
     def identity(self) -> Any:
-        """Everything that the features depend on, beside rows and seed."""
-        if self.encoder is None:
-            return None
-        if self.encoder.own is not None:
+        """Everything that the features of an encoder depend on, beside rows and seed."""
+        if self.is_own:
             return {"own": self.model, "format": _FORMAT}
-        params = {name: value for name, value in self.blueprint.get_params().items() if name not in _IGNORED}
+        params = {name: value for name, value in self.estimator.get_params().items() if name not in _IGNORED}
         return {**params, "model": self.model, "format": [_FORMAT, __version__]}
 
     def prepare(self) -> None:
-        """Embed all texts, if the text model stays as it is and they are not kept yet."""
+        """Embed all texts, if the text model stays as it is."""
         if self.encoder is None:
             return
-        own = self.encoder.own
-        is_frozen = self.blueprint.finetune != "full" if own is None else isinstance(own, SentenceModel)
-        if is_frozen and not self.cache.holds(self._embedding_key()):
+        is_frozen = isinstance(self.estimator, SentenceModel) if self.is_own else self.estimator.finetune != "full"
+        if is_frozen:
             self._embeddings()
 
     def features(
@@ -123,85 +107,58 @@ class FeatureSource:
         dev : ndarray, default=None
             Development rows, whose features are made too. An encoder that takes them watches them as it is trained.
         """
-        rows, labels = self.data.rows, self.data.labels
-        parts = [train, other] if dev is None else [train, other, dev]
-        if self.encoder is None:
-            return _features([rows[part] for part in parts], 0.0, "none", None)
-        own = self.encoder.own
-        if isinstance(own, Texts):
-            return _features([rows[part] for part in parts], 0.0, "none", None)
-        if isinstance(own, SentenceModel) or (own is None and self.blueprint.finetune == "none"):
-            embedded = self._embeddings()
-            found = [embedded["vectors"][part] for part in parts]
-            if own is None and self.blueprint.normalize:
-                found = [normalize(part) for part in found]
-            return _features(found, *_read_note(embedded["note"]))
-        texts = [rows[part].tolist() for part in parts]
-        watched = () if dev is None or not self.encoder.takes_dev else (texts[2], labels[dev])
-        key = content_key("trained", self.identity(), seed, *texts[:2], labels[train], *watched)
-        make = self._train if own is None else self._train_own
-        names = ("train", "other", "dev")[: len(parts)]
-        found_arrays = self.cache.get(key, lambda: make(texts, labels[train], watched, seed), names)
-        return _features([found_arrays[name] for name in names], *_read_note(found_arrays["note"]))
+        parts = {"train": train, "other": other} | ({} if dev is None else {"dev": dev})
+        rows: dict[str, Any] = {name: self.data.rows[part] for name, part in parts.items()}
+        if self.encoder is None or isinstance(self.estimator, Texts):
+            return Features(**rows)
+        if isinstance(self.estimator, SentenceModel) or (not self.is_own and self.estimator.finetune == "none"):
+            kept = self._embeddings()
+            found: dict[str, Any] = {name: kept["vectors"][part] for name, part in parts.items()}
+            if not self.is_own and self.estimator.normalize:
+                found = {name: normalize(vectors) for name, vectors in found.items()}
+        else:
+            texts, labels = {name: part.tolist() for name, part in rows.items()}, self.data.labels
+            watches = dev is not None and takes_dev(self.estimator)
+            watched = {"X_val": texts["dev"], "y_val": labels[dev]} if watches else {}
+            told = texts["train"], texts["other"], labels[train], *watched.values()
+            key = content_key("trained", self.identity(), seed, *told)
+            kept = _kept_arrays(self.cache, key, lambda: self._train(texts, labels[train], watched, seed), [*parts])
+            found = {name: kept[name] for name in parts}
+        return Features(**found, **json.loads(str(kept["note"])))
 
     def _train(
-        self, texts: list[list[str]], labels: NDArray[np.str_], watched: tuple[Any, ...], seed: int
+        self, texts: dict[str, list[str]], labels: NDArray[np.str_], watched: dict[str, Any], seed: int
     ) -> dict[str, NDArray[Any]]:
-        encoder, (train, *others) = self.blueprint, texts
-        if encoder.finetune != "full":
-            vectors = dict(zip(self.data.rows.tolist(), self._embeddings()["vectors"], strict=True))
-            encoder = _LookedUp.using(vectors)(**encoder.get_params())
-        encoder.set_params(random_state=seed, verbose=self.verbose)
-        given = dict(zip(("X_val", "y_val"), watched, strict=False))
-        return self._timed(
-            lambda: _named([encoder.fit_transform(train, labels, **given), *map(encoder.transform, others)]), encoder
-        )
-
-    def _train_own(
-        self, texts: list[list[str]], labels: NDArray[np.str_], watched: tuple[Any, ...], seed: int
-    ) -> dict[str, NDArray[Any]]:
-        encoder = seeded(self.encoder.own, seed, self.device)  # type: ignore[union-attr]
-        train, *others = texts
+        """Train the encoder on the first texts, and make the features of all."""
+        encoder = seeded(self.estimator, seed, self.device)
+        if not self.is_own:
+            encoder.set_params(verbose=self.verbose)
+            if encoder.finetune != "full":
+                vectors = dict(zip(self.data.rows.tolist(), self._embeddings()["vectors"], strict=True))
+                encoder = _LookedUp.using(vectors)(**encoder.get_params())
 
         def work() -> dict[str, NDArray[Any]]:
-            if watched:
-                first = encoder.fit(train, labels, X_val=watched[0], y_val=watched[1]).transform(train)
-            elif hasattr(encoder, "fit_transform"):
-                first = encoder.fit_transform(train, labels)
+            train = texts["train"]
+            if hasattr(encoder, "fit_transform") and not (self.is_own and watched):
+                first = encoder.fit_transform(train, labels, **watched)
             else:
-                first = encoder.fit(train, labels).transform(train)
-            arrays = [first, *map(encoder.transform, others)]
-            return _named([_checked(encoder, found, len(given)) for found, given in zip(arrays, texts, strict=True)])
+                first = encoder.fit(train, labels, **watched).transform(train)
+            found = {"train": first, **{name: encoder.transform(texts[name]) for name in texts if name != "train"}}
+            return {name: _checked(encoder, features, len(texts[name])) for name, features in found.items()}
 
         return self._timed(work, encoder)
 
-    def _embeddings(self) -> Mapping[str, NDArray[Any]]:
+    def _embeddings(self) -> _Arrays:
         """Pooled vectors of every row of the data set, by the text model as it was downloaded."""
-        own = None if self.encoder is None else self.encoder.own
-        if own is not None:
-            texts, model = self.data.rows.tolist(), seeded(own, 0, self.device)
-            return self.cache.get(
-                self._embedding_key(), lambda: self._timed(lambda: {"vectors": model.transform(texts)})
-            )
-        params = {name: getattr(self.blueprint, name) for name in _OF_EMBEDDING}
-        texts = self.data.rows.tolist()
-        encoder = SupConTextEncoder(
-            self.blueprint.model_name,
-            finetune="none",
-            normalize=False,
-            device=self.device,
-            verbose=self.verbose,
-            **params,
-        )
-        return self.cache.get(
-            self._embedding_key(), lambda: self._timed(lambda: {"vectors": encoder.fit_transform(texts)})
-        )
-
-    def _embedding_key(self) -> str:
-        if self.encoder is not None and self.encoder.own is not None:
-            return content_key("embedded", self.identity(), self.data.rows)
-        params = {name: getattr(self.blueprint, name) for name in _OF_EMBEDDING}
-        return content_key("embedded", params, self.model, [_FORMAT, __version__], self.data.rows)
+        if self.is_own:
+            told, encoder = [self.identity()], seeded(self.estimator, 0, self.device)
+        else:
+            params: dict[str, Any] = {name: getattr(self.estimator, name) for name in _OF_EMBEDDING}
+            told = [params, self.model, [_FORMAT, __version__]]
+            encoder = SupConTextEncoder(self.estimator.model_name, finetune="none", normalize=False, **params)
+            encoder.set_params(device=self.device, verbose=self.verbose)
+        texts, key = self.data.rows.tolist(), content_key("embedded", *told, self.data.rows)
+        return _kept_arrays(self.cache, key, lambda: self._timed(lambda: {"vectors": encoder.fit_transform(texts)}))
 
     def _timed(self, work: Callable[[], dict[str, NDArray[Any]]], encoder: Any = None) -> dict[str, NDArray[Any]]:
         start = time.perf_counter()
@@ -214,6 +171,29 @@ class FeatureSource:
             "stop": getattr(encoder, "stop_reason_", None),
         }
         return {**arrays, "note": np.array(json.dumps(note))}
+
+
+def _kept_arrays(folder: Path, key: str, make: Callable[[], _Arrays], names: Sequence[str] = ()) -> _Arrays:
+    """Give the arrays of a key, from the disk or by ``make``, also if those on the disk lack a name.
+
+    A file is there whole or not at all, so that any number of processes may share the folder.
+    """
+    path = folder / f"{key}.npz"
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+            if {*names} <= {*stored.files}:
+                return {name: stored[name] for name in stored.files}
+    except FileNotFoundError:
+        pass
+    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile):
+        path.unlink()  # damaged by something else than a kill
+    arrays = make()
+    folder.mkdir(parents=True, exist_ok=True)
+    part = folder / f"{key}.{os.getpid()}.part"
+    with part.open("wb") as target:
+        np.savez(target, **arrays)  # type: ignore[arg-type]
+    part.replace(path)
+    return arrays
 
 
 class SentenceModel(TransformerMixin, BaseEstimator):
@@ -272,16 +252,6 @@ def own_identity(encoder: Any) -> Any:
         return model_identity(encoder.folder)
     files = [model_identity(str(encoder.model_name))] if isinstance(encoder, TextFeatures) else []
     return [by_value(encoder), code_of(encoder)["sha256"], *files]
-
-
-def _named(arrays: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    return dict(zip(("train", "other", "dev"), arrays, strict=False))
-
-
-def _features(
-    arrays: Sequence[NDArray[Any]], seconds: float, device: str, epochs: int | None, stop: str | None = None
-) -> Features:
-    return Features(arrays[0], arrays[1], arrays[2] if len(arrays) > 2 else None, seconds, device, epochs, stop)
 
 
 def _checked(encoder: Any, found: Any, n_texts: int) -> NDArray[Any]:
@@ -364,8 +334,3 @@ def _hash_files(folder: str, files: tuple[tuple[str, int, int], ...]) -> str:
         with (Path(folder) / name).open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()
-
-
-def _read_note(note: NDArray[Any]) -> tuple[float, str, int | None, str | None]:
-    read = json.loads(str(note))
-    return read["seconds"], read["device"], read.get("epochs"), read.get("stop")  # earlier versions kept less

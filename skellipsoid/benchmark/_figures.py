@@ -1,19 +1,19 @@
 """Pictures of results: mean ranks, parameter stability, coarse confusion matrices. They need matplotlib."""
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..plotting import CriticalDifferenceDisplay, OpenSetConfusionMatrixDisplay
-from ._store import Record
+from ..plotting._canvas import MARKERS, legend_above, require_matplotlib
+from ._store import Record, grouped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_MARKERS = ("o", "s", "^", "D", "v", "P")
 #: Figures of a record that a picture can show, with their names.
 FIGURES = {
     "f1": "F1",
@@ -62,12 +62,12 @@ def plot_ranks(
         If matplotlib is not installed.
     """
     records = _read(records, metric)
-    several = len({record["encoder"] for record in records}) > 1
+    several = len(grouped(records, "encoder")) > 1
     scores: dict[str, dict[tuple[Any, ...], float]] = {}
-    for record in records:
-        if record.get(metric) is not None:
-            name = f"{record['method']} ({record['encoder']})" if several else record["method"]
-            scores.setdefault(name, {})[record["data"], record["ratio"], record["seed"]] = record[metric]
+    present = [record for record in records if record.get(metric) is not None]
+    for (method, encoder), rows in grouped(present, "method", "encoder").items():
+        found = {(record["data"], record["ratio"], record["seed"]): record[metric] for record in rows}
+        scores[f"{method} ({encoder})" if several else method] = found
     cases = sorted(set.intersection(*(set(found) for found in scores.values()))) if scores else []
     table = np.array([[found[case] for found in scores.values()] for case in cases]).reshape(len(cases), len(scores))
     return CriticalDifferenceDisplay.from_scores(table, list(scores), alpha=alpha, ax=ax)
@@ -111,8 +111,11 @@ def plot_stability(
     if not found:
         msg = f"No result has two values of {parameter!r}; search it, or run methods that differ in it alone."
         raise ValueError(msg)
+    require_matplotlib("plot_stability")
     if ax is None:
-        ax = _pyplot("plot_stability").subplots(figsize=(6.4, 4.6 + 0.2 * len(found)), layout="constrained")[1]
+        from matplotlib import pyplot as plt
+
+        ax = plt.subplots(figsize=(6.4, 4.6 + 0.2 * len(found)), layout="constrained")[1]
     values = sorted({value for points in found.values() for value in points}, key=_order)
     is_number = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
     for turn, (name, points) in enumerate(found.items()):
@@ -120,7 +123,7 @@ def plot_stability(
         x = ordered if is_number else [values.index(value) for value in ordered]
         y = [np.mean(points[value]) for value in ordered]
         spread = [float(np.std(points[value], ddof=1)) if len(points[value]) > 1 else 0.0 for value in ordered]
-        ax.errorbar(x, y, yerr=spread, marker=_MARKERS[turn % len(_MARKERS)], capsize=2, label=name)
+        ax.errorbar(x, y, yerr=spread, marker=MARKERS[turn % len(MARKERS)], capsize=2, label=name)
     if not is_number:
         ax.set_xticks(range(len(values)), [str(value) for value in values])
     elif min(values) > 0 and max(values) >= _LOGARITHMIC * min(values):
@@ -129,7 +132,7 @@ def plot_stability(
             ax.set_xticks(values, [f"{value:g}" for value in values])
             ax.minorticks_off()
     ax.set(xlabel=parameter, ylabel=f"{label}, in percent")
-    ax.legend(loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncols=2, frameon=False)
+    legend_above(ax, ncols=2)
     return ax
 
 
@@ -153,11 +156,11 @@ def plot_confusion(records: Iterable[Record]) -> "Figure":
         If matplotlib is not installed.
     """
     records = _read(records, "f1")
-    plt = _pyplot("plot_confusion")
-    counts: dict[tuple[str, str], Any] = {}
-    for record in records:
-        key = record["method"], record["encoder"]
-        counts[key] = counts.get(key, 0) + np.array(record["coarse"])
+    require_matplotlib("plot_confusion")
+    from matplotlib import pyplot as plt
+
+    runs = grouped(records, "method", "encoder")
+    counts = {name: np.sum([record["coarse"] for record in rows], axis=0) for name, rows in runs.items()}
     columns = min(len(counts), _MOST_COLUMNS)
     rows = -(-len(counts) // columns)
     figure, grid = plt.subplots(rows, columns, figsize=(3.6 * columns, 3.0 * rows), layout="constrained", squeeze=False)
@@ -168,16 +171,7 @@ def plot_confusion(records: Iterable[Record]) -> "Figure":
         matrix = np.array([coarse[0], [0, 0, 0], [coarse[1][1], 0, coarse[1][2]]])
         OpenSetConfusionMatrixDisplay(matrix).plot(ax=axes, coarse=True, colorbar=False)
         axes.set_title(f"{method}, {encoder}", fontsize=10)
-    return figure  # type: ignore[no-any-return]
-
-
-def _pyplot(caller: str) -> Any:
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        msg = f"{caller} draws with matplotlib, which is not installed: pip install 'skellipsoid[plot]'."
-        raise ImportError(msg) from error
-    return pyplot
+    return figure
 
 
 def _read(records: Iterable[Record], metric: str) -> list[Record]:
@@ -210,20 +204,15 @@ def _searched(records: Sequence[Record], parameter: str) -> Lines:
 
 def _compared(records: Sequence[Record], parameter: str, metric: str) -> Lines:
     """Group the results by everything but the parameter; a line has the name of its first result."""
-    readers: tuple[tuple[str, Callable[[Record], dict[str, Any]]], ...] = (
-        ("method", lambda record: record["params"]),
-        ("encoder", lambda record: record["encoder_params"] or {}),
-    )
     groups: dict[str, tuple[Record, dict[Any, list[float]]]] = {}
     for record in records:
-        for varied, reader in readers:
-            if parameter not in reader(record) or record.get(metric) is None:
-                continue
-            rest = [{name: v for name, v in read(record).items() if name != parameter} for _, read in readers]
-            kept = record["encoder" if varied == "method" else "method"]
-            key = json.dumps([record["data"], record["ratio"], kept, record["estimator"], rest], sort_keys=True)
-            points = groups.setdefault(key, (record, {}))[1]
-            points.setdefault(_plain(reader(record)[parameter]), []).append(record[metric])
+        params = {"method": record["params"], "encoder": record["encoder_params"] or {}}
+        rest = [{name: value for name, value in each.items() if name != parameter} for each in params.values()]
+        for varied, kept in (("method", "encoder"), ("encoder", "method")):
+            if parameter in params[varied] and record.get(metric) is not None:
+                told = [record["data"], record["ratio"], record[kept], record["estimator"], rest]
+                points = groups.setdefault(json.dumps(told, sort_keys=True), (record, {}))[1]
+                points.setdefault(_plain(params[varied][parameter]), []).append(record[metric])
     drawn = [group for group in groups.values() if len(group[1]) > 1]
     first = [record for record, _ in drawn]
     lines: Lines = {}

@@ -2,12 +2,13 @@
 
 import ast
 import hashlib
+import json
 import subprocess
 import sysconfig
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache, partial
-from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from importlib.metadata import packages_distributions, version
 from inspect import getmro, signature
 from pathlib import Path
 from sys import modules
@@ -16,6 +17,7 @@ from typing import Any
 
 import joblib
 import numpy as np
+from numpy.typing import NDArray
 
 #: Where installed packages and the standard library are: their versions are recorded, their files are not read.
 _INSTALLED = tuple(
@@ -54,15 +56,46 @@ def by_value(thing: Any) -> Any:
     if isinstance(thing, list | tuple):
         return [by_value(value) for value in thing]
     if isinstance(thing, np.ndarray) and thing.dtype.kind != "O":
-        content = f"{thing.dtype.str} {thing.shape} ".encode() + np.ascontiguousarray(thing).tobytes()
-        return {"array": list(thing.shape), "sha256": hashlib.sha256(content).hexdigest()}
+        return {"array": list(thing.shape), "sha256": hashlib.sha256(_array_content(thing)).hexdigest()}
     if isinstance(thing, type):
         return {"class": path_of(thing)}
     if hasattr(thing, "get_params"):
         return {"class": path_of(type(thing)), "params": changed_params(thing)}
-    if callable(thing) and (found := _function_by_value(thing)) is not None:
-        return found
-    return _pickled(thing)
+    if isinstance(thing, partial):
+        return {"partial": by_value([thing.func, thing.args, thing.keywords])}
+    if isinstance(thing, MethodType):
+        return {"method": thing.__func__.__qualname__, "of": by_value(thing.__self__)}
+    if isinstance(thing, FunctionType):
+        inner = [cell.cell_contents for cell in thing.__closure__ or () if cell.cell_contents is not thing]
+        parts = [_code(thing.__code__), by_value(thing.__defaults__), by_value(thing.__kwdefaults__), by_value(inner)]
+        return {"function": path_of(thing), "sha256": hashlib.sha256(repr(parts).encode()).hexdigest()}
+    try:
+        return {"object": path_of(type(thing)), "hash": joblib.hash(thing, hash_name="sha1")}
+    except Exception as error:  # whatever the object's own pickling raises
+        msg = (
+            f"A value of the type {type(thing).__name__} cannot be stored ({error}), so that no result can be "
+            "recognized by it; use a value, an array, an estimator or a function."
+        )
+        raise ValueError(msg) from error
+
+
+def content_key(*things: Any) -> str:
+    """SHA-256 over arrays, lists of strings and whatever else has a value, each with its length."""
+    digest = hashlib.sha256()
+    for thing in things:
+        if isinstance(thing, np.ndarray) and thing.dtype.kind != "O":
+            content = _array_content(thing)
+        else:
+            plain = thing.tolist() if isinstance(thing, np.ndarray) else thing
+            content = json.dumps(by_value(plain), sort_keys=True).encode()
+        digest.update(f"{len(content)}:".encode())
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def _array_content(array: NDArray[Any]) -> bytes:
+    """Give type, shape and entries of an array."""
+    return f"{array.dtype.str} {array.shape} ".encode() + np.ascontiguousarray(array).tobytes()
 
 
 def changed_params(estimator: Any) -> dict[str, Any]:
@@ -79,33 +112,10 @@ def path_of(kind: Any) -> str:
     return f"{_FIRST_MODULE.get(kind.__module__, kind.__module__)}:{kind.__qualname__}"
 
 
-def _function_by_value(thing: Any) -> Any:
-    if isinstance(thing, partial):
-        return {"partial": by_value([thing.func, thing.args, thing.keywords])}
-    if isinstance(thing, MethodType):
-        return {"method": thing.__func__.__qualname__, "of": by_value(thing.__self__)}
-    if isinstance(thing, FunctionType):
-        inner = [cell.cell_contents for cell in thing.__closure__ or () if cell.cell_contents is not thing]
-        parts = [_code(thing.__code__), by_value(thing.__defaults__), by_value(thing.__kwdefaults__), by_value(inner)]
-        return {"function": path_of(thing), "sha256": hashlib.sha256(repr(parts).encode()).hexdigest()}
-    return None
-
-
 def _code(code: CodeType) -> list[Any]:
     """Give what a function does, without the lines that it stands on."""
     constants = [_code(entry) if isinstance(entry, CodeType) else repr(entry) for entry in code.co_consts]
     return [code.co_code.hex(), code.co_names, code.co_varnames, constants]
-
-
-def _pickled(thing: Any) -> Any:
-    try:
-        return {"object": path_of(type(thing)), "hash": joblib.hash(thing, hash_name="sha1")}
-    except Exception as error:  # whatever the object's own pickling raises
-        msg = (
-            f"A value of the type {type(thing).__name__} cannot be stored ({error}), so that no result can be "
-            "recognized by it; use a value, an array, an estimator or a function."
-        )
-        raise ValueError(msg) from error
 
 
 def code_of(estimator: Any) -> dict[str, Any]:
@@ -160,24 +170,17 @@ def _add_files(name: str, found: dict[str, Path]) -> None:
     if name in found or path is None or _is_installed(path):
         return
     found[name] = path
-    top = _root(name, path)
-    for other in {*_taken(vars(modules[name]).values())}:
+    # The folder of its top package, or the one that a module without a package is in.
+    top = path.parents[max(name.count(".") - (path.name != "__init__.py"), 0)] if "." in name else path.parent
+    taken = {
+        thing.__name__ if isinstance(thing, ModuleType) else thing.__module__
+        for thing in vars(modules[name]).values()
+        if isinstance(thing, ModuleType | type | FunctionType)
+    }
+    for other in taken:
         file = _file_of(other)
         if file is not None and file.is_relative_to(top):
             _add_files(other, found)
-
-
-def _root(name: str, path: Path) -> Path:
-    """Give the folder of the top package of a module, or the folder that a module without a package is in."""
-    return path.parents[max(name.count(".") - (path.name != "__init__.py"), 0)] if "." in name else path.parent
-
-
-def _taken(things: Iterable[Any]) -> Iterator[str]:
-    for thing in things:
-        if isinstance(thing, ModuleType):
-            yield thing.__name__
-        elif isinstance(thing, type | FunctionType):
-            yield thing.__module__
 
 
 def _file_of(name: str) -> Path | None:
@@ -205,11 +208,8 @@ def _source(path: Path, _changed: int) -> str:
 
 @lru_cache(maxsize=32)
 def _version_of(top: str) -> tuple[str | None, str | None]:
-    for name in packages_distributions().get(top, ()):
-        try:
-            return name, version(name)
-        except PackageNotFoundError:
-            continue
+    if names := packages_distributions().get(top):
+        return names[0], version(names[0])
     found = getattr(modules.get(top), "__version__", None)
     return (top, str(found)) if found is not None else (None, None)
 

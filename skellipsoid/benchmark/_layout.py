@@ -3,20 +3,16 @@
 import csv
 import io
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from itertools import groupby
+from typing import TYPE_CHECKING, NamedTuple
 
 from ._cell import METRICS, Cell, Column
-from ._summary import COMPARED, Comparison, Summary
+from ._summary import COMPARED, Summary
+
+if TYPE_CHECKING:
+    from ._table import BenchmarkTable
 
 _DATA_NAMES = {"banking": "Banking", "oos": "OOS", "stackoverflow": "StackOverflow"}
-_BEST, _SECOND = 1, 2
-#: What LaTeX does not print as it is.
-_LATEX = str.maketrans(
-    {character: f"\\{character}" for character in "&%$#_{}"}
-    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"}
-    | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
-    | {"α": r"$\alpha$", "β": r"$\beta$", "≤": r"$\leq$", "≥": r"$\geq$", "−": "$-$", "×": r"$\times$"}
-)
 _CELLS = (
     "Test samples, in percent: mean ± standard deviation over the seeds, in brackets the paper's mean (BERT-base, "
     "tuned as a whole). The best of a column is {}, the second best {}."
@@ -37,7 +33,13 @@ _RANKING = (
     "known ones are; the less, the better. *OSCR*: a known sample gets the right class and a higher score than an open "
     "one."
 )
-_RANKING_HEADING = ("Method", "AUROC", "AUPR known", "AUPR open", "FPR at 95 %", "OSCR", "Cases")
+_RANKING_COLUMNS = {
+    "AUROC": "auroc",
+    "AUPR known": "aupr_known",
+    "AUPR open": "aupr_open",
+    "FPR at 95 %": "fpr95",
+    "OSCR": "oscr",
+}
 _STATISTICS = (
     "The same tests as the paper reports them, and as they should be read. *t* and *p*: paired t-test over all cases, "
     "without a correction for the number of methods. Seeds share test samples, so this p is too small. *p over cells*: "
@@ -48,53 +50,24 @@ _STATISTICS_HEADING = (
     *("Method", "F1 t", "F1 p", "F1 p over cells", "F1 variance"),
     *("ACC t", "ACC p", "ACC p over cells", "ACC variance"),
 )
-_SUMMARY_HEADING = [
-    "Method",
-    "F1",
-    "ACC",
-    "AUROC",
-    "Best threshold F1",
-    "Rejected, known / open",
-    "Reached",
-    "Fit, s",
-    "Predict, ms",
-    "Memory, MiB",
-    "Cases",
-]
 _COMPARISON_HEADING = ("Method", "F1", "ACC", "F1, other at best threshold")
-
-
-class Table(Protocol):
-    """What a layout reads of a ``BenchmarkTable``."""
-
-    encoders: list[str]
-    reference: str
-    cells: dict[tuple[str, str, str, float | None, str], Cell]
-    summaries: list[Summary]
-    comparisons: list[Comparison]
-
-    @property
-    def columns(self) -> list[Column]:
-        """Ratios with their metrics."""
-
-    def rows(self, encoder: str) -> list[tuple[str, str, list[Cell | None]]]:
-        """Give data set, method and cells of each row."""
-
-
-class Style(NamedTuple):
-    """How a format writes a heading, a table and the best two numbers of a column."""
-
-    heading: Callable[[str], str]
-    table: Callable[[Sequence[str], Sequence[Sequence[str]]], str]
-    escape: Callable[[str], str]
-    best: str
-    second: str
-    legend: tuple[str, str]
 
 
 def _pipes(heading: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     rows = [heading, ["---"] * len(heading), *lines]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+class Style(NamedTuple):
+    """How a format writes a text, the best two numbers of a column, a heading and a table."""
+
+    escape: Callable[[str], str]
+    best: str
+    second: str
+    legend: tuple[str, str] = ("bold", "underlined")
+    heading: str = "### {}"
+    table: Callable[[Sequence[str], Sequence[Sequence[str]]], str] = _pipes
+    plus_minus: str = "±"
 
 
 def _simple_table(heading: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
@@ -110,72 +83,95 @@ def _escaper(special: str) -> Callable[[str], str]:
     return lambda text: "".join(f"\\{letter}" if letter in special else letter for letter in text)
 
 
-_MARKDOWN = Style("### {}".format, _pipes, _escaper("|"), "**{}**", "<u>{}</u>", ("bold", "underlined"))
-_RST = Style("**{}**".format, _simple_table, _escaper("\\*`|_"), "**{}**", "*{}*", ("bold", "italic"))
+#: What LaTeX does not print as it is.
+_SPECIAL = str.maketrans(
+    {character: f"\\{character}" for character in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"}
+    | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
+    | {"α": r"$\alpha$", "β": r"$\beta$", "≤": r"$\leq$", "≥": r"$\geq$", "−": "$-$", "×": r"$\times$"}
+)
+#: Columns of the summaries after the method, and what each writes.
+_SUMMARY_COLUMNS: dict[str, Callable[[Summary], str]] = {
+    "F1": lambda row: _with_spread(row.f1, row.f1_std),
+    "ACC": lambda row: _with_spread(row.accuracy, row.accuracy_std),
+    "AUROC": lambda row: _optional(row.auroc, ".2f"),
+    "Best threshold F1": lambda row: _optional(row.oracle_f1, ".2f"),
+    "Rejected, known / open": lambda row: (
+        f"{_optional(row.false_rejection_rate, '.1f', '–')} / {_optional(row.open_rejection_rate, '.1f', '–')}"
+    ),
+    "Reached": lambda row: f"{row.n_reached} of {row.n_compared}" if row.n_compared else "",
+    "Fit, s": lambda row: _two_digits(row.fit_seconds),
+    "Predict, ms": lambda row: _two_digits(1000 * row.predict_seconds),
+    "Memory, MiB": lambda row: _optional(row.memory_mb, ".0f"),
+    "Cases": lambda row: str(row.n_cases),
+}
+MARKDOWN = Style(_escaper("|"), "**{}**", "<u>{}</u>")
+RST = Style(_escaper("\\*`|_"), "**{}**", "*{}*", ("bold", "italic"), "**{}**", _simple_table)
+_LATEX = Style(lambda text: text.translate(_SPECIAL), r"\textbf{{{}}}", r"\underline{{{}}}", plus_minus=r"$\pm$")
 
 
-def to_markdown(table: Table) -> str:
-    """Write all tables as Markdown."""
-    return _text(table, _MARKDOWN)
-
-
-def to_rst(table: Table) -> str:
-    """Write all tables as reStructuredText, without section headings, so that any page can include them."""
-    return _text(table, _RST)
-
-
-def _text(table: Table, style: Style) -> str:
-    def section(text: str, heading: Sequence[str], lines_of: Callable[[str], list[list[str]]]) -> list[str]:
-        found = {encoder: lines for encoder in table.encoders if (lines := lines_of(encoder))}
-        each = [[style.heading(f"Encoder: {style.escape(e)}"), style.table(heading, found[e])] for e in found]
-        return [text, *(part for parts in each for part in parts)] if found else []
-
-    def summaries(encoder: str) -> list[Summary]:
-        return [row for row in table.summaries if row.encoder == encoder]
-
-    columns = ["Data", "Method", *map(_heading, table.columns)]
-    parts = [
-        *section(_SUMMARY, _SUMMARY_HEADING, lambda e: [_summary_line(row, style) for row in summaries(e)]),
-        *section(
-            _RANKING,
-            _RANKING_HEADING,
-            lambda e: _ranking_lines(summaries(e), style),
-        ),
-        *section(
-            _COMPARISONS.format(table.reference, table.reference),
-            _COMPARISON_HEADING,
-            lambda e: _comparison_lines(table, e, style),
-        ),
-        *section(_STATISTICS, _STATISTICS_HEADING, lambda e: _statistics_lines(table, e, style)),
-        *section(_CELLS.format(*style.legend), columns, lambda e: _cell_lines(table, e, style)),
-    ]
+def to_text(table: "BenchmarkTable", style: Style) -> str:
+    """Write all tables, without section headings, so that any page can include them."""
+    sections = (
+        (_SUMMARY, ["Method", *_SUMMARY_COLUMNS], _summary_lines),
+        (_RANKING, ["Method", *_RANKING_COLUMNS, "Cases"], _ranking_lines),
+        (_COMPARISONS.format(table.reference, table.reference), _COMPARISON_HEADING, _comparison_lines),
+        (_STATISTICS, _STATISTICS_HEADING, _statistics_lines),
+        (_CELLS.format(*style.legend), ["Data", "Method", *map(_heading, table.columns)], _cell_lines),
+    )
+    parts: list[str] = []
+    for text, heading, lines_of in sections:
+        found = {encoder: lines for encoder in table.encoders if (lines := lines_of(table, encoder, style))}
+        parts += [text] if found else []
+        for encoder, lines in found.items():
+            parts += [style.heading.format(f"Encoder: {style.escape(encoder)}"), style.table(heading, lines)]
     return "\n\n".join(parts) + "\n"
 
 
-def _cell_lines(table: Table, encoder: str, style: Style) -> list[list[str]]:
-    most_seeds = _most_seeds(table)
+def _cell_lines(table: "BenchmarkTable", encoder: str, style: Style) -> list[list[str]]:
+    most_seeds = max(cell.n_seeds for cell in table.cells.values())
     return [
-        [style.escape(_data_name(data)), style.escape(method), *(_marked(cell, most_seeds, style) for cell in cells)]
+        [
+            style.escape(_DATA_NAMES.get(data, data)),
+            style.escape(method),
+            *("" if cell is None else _marked(cell, most_seeds, style) for cell in cells),
+        ]
         for data, method, cells in table.rows(encoder)
     ]
 
 
-def _ranking_lines(rows: Sequence[Summary], style: Style) -> list[list[str]]:
+def _marked(cell: Cell, most_seeds: int, style: Style) -> str:
+    """Write mean and spread, and what follows: the seeds where some are missing, the paper's number."""
+    number = f"{cell.mean:.2f}" + ("" if cell.std is None else f" {style.plus_minus} {cell.std:.2f}")
+    missing = "" if cell.n_seeds == most_seeds else f" [{cell.n_seeds} of {most_seeds} seeds]"
+    paper = "" if cell.paper is None else f" ({cell.paper:.2f})"
+    return {1: style.best, 2: style.second}.get(cell.rank, "{}").format(number) + missing + paper
+
+
+def _summaries(table: "BenchmarkTable", encoder: str) -> list[Summary]:
+    return [row for row in table.summaries if row.encoder == encoder]
+
+
+def _ranking_lines(table: "BenchmarkTable", encoder: str, style: Style) -> list[list[str]]:
     """Write nothing as long as results of an earlier version are among them, which have the AUROC alone."""
+    rows = _summaries(table, encoder)
     if any(row.auroc is not None and row.fpr95 is None for row in rows):
         return []
-    figures = {row: (row.auroc, row.aupr_known, row.aupr_open, row.fpr95, row.oscr) for row in rows}
     return [
-        [style.escape(row.method), *(_optional(figure, ".2f") for figure in found), str(row.n_cases)]
-        for row, found in figures.items()
+        [
+            style.escape(row.method),
+            *(_optional(getattr(row, name), ".2f") for name in _RANKING_COLUMNS.values()),
+            str(row.n_cases),
+        ]
+        for row in rows
         if row.fpr95 is not None
     ]
 
 
-def _statistics_lines(table: Table, encoder: str, style: Style) -> list[list[str]]:
+def _statistics_lines(table: "BenchmarkTable", encoder: str, style: Style) -> list[list[str]]:
     """Write nothing where each cell has one seed: there both readings are the same."""
     tests = {(test.method, test.metric): test for test in table.comparisons if test.encoder == encoder}
-    rows = {row.method: row for row in table.summaries if row.encoder == encoder and row.f1_variance is not None}
+    rows = {row.method: row for row in _summaries(table, encoder) if row.f1_variance is not None}
     lines = []
     for method, row in rows.items():
         if (method, "f1") not in tests:
@@ -189,24 +185,12 @@ def _statistics_lines(table: Table, encoder: str, style: Style) -> list[list[str
     return lines
 
 
-def _summary_line(row: Summary, style: Style) -> list[str]:
-    rejected = (row.false_rejection_rate, row.open_rejection_rate)
-    return [
-        style.escape(row.method),
-        _with_spread(row.f1, row.f1_std),
-        _with_spread(row.accuracy, row.accuracy_std),
-        _optional(row.auroc, ".2f"),
-        _optional(row.oracle_f1, ".2f"),
-        " / ".join(_optional(rate, ".1f") or "–" for rate in rejected),
-        f"{row.n_reached} of {row.n_compared}" if row.n_compared else "",
-        _two_digits(row.fit_seconds),
-        _two_digits(1000 * row.predict_seconds),
-        _optional(row.memory_mb, ".0f"),
-        str(row.n_cases),
-    ]
+def _summary_lines(table: "BenchmarkTable", encoder: str, style: Style) -> list[list[str]]:
+    rows = _summaries(table, encoder)
+    return [[style.escape(row.method), *(write(row) for write in _SUMMARY_COLUMNS.values())] for row in rows]
 
 
-def _comparison_lines(table: Table, encoder: str, style: Style) -> list[list[str]]:
+def _comparison_lines(table: "BenchmarkTable", encoder: str, style: Style) -> list[list[str]]:
     found = {(test.method, test.metric): test for test in table.comparisons if test.encoder == encoder}
     lines = []
     for method in dict.fromkeys(method for method, _ in found):
@@ -224,11 +208,11 @@ def _two_digits(value: float) -> str:
     return f"{value:.0f}" if value >= 10 else f"{value:.2g}"
 
 
-def _optional(value: float | None, form: str) -> str:
-    return "" if value is None else format(value, form)
+def _optional(value: float | None, form: str, without: str = "") -> str:
+    return without if value is None else format(value, form)
 
 
-def to_csv(table: Table) -> str:
+def to_csv(table: "BenchmarkTable") -> str:
     """Write the cells as comma-separated values, each number in a column of its own."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
@@ -243,13 +227,13 @@ def to_csv(table: Table) -> str:
     return stream.getvalue()
 
 
-def to_latex(table: Table) -> str:
+def to_latex(table: "BenchmarkTable") -> str:
     """Write one ``table*`` for each encoder, with the packages ``booktabs`` and ``multirow``."""
     return "\n".join(_latex(table, encoder) for encoder in table.encoders)
 
 
-def _latex(table: Table, encoder: str) -> str:
-    columns, width, most_seeds = table.columns, len(METRICS), _most_seeds(table)
+def _latex(table: "BenchmarkTable", encoder: str) -> str:
+    columns, width = table.columns, len(METRICS)
     groups = [columns[i][0] for i in range(0, len(columns), width)]
     tops = ["Average" if ratio is None else rf"KCR={ratio:.0%}".replace("%", r"\%") for ratio in groups]
     lines = [
@@ -260,55 +244,16 @@ def _latex(table: Table, encoder: str) -> str:
         " & ".join(["", "", *(rf"\multicolumn{{{width}}}{{c}}{{{top}}}" for top in tops)]) + r" \\",
         " & ".join(["Datasets", "Methods", *(METRICS[metric] for _, metric in columns)]) + r" \\",
     ]
-    before = None
-    rows = table.rows(encoder)
-    for data, method, cells in rows:
-        first = ""
-        if data != before:
-            n_rows = sum(row[0] == data for row in rows)
-            first, before = rf"\multirow{{{n_rows}}}{{*}}{{{_escape(_data_name(data))}}}", data
-            lines.append(r"\midrule")
-        texts = [_latex_cell(cell, most_seeds) for cell in cells]
-        lines.append(" & ".join([first, _escape(method), *texts]) + r" \\")
-    legend = _escape(_CELLS.format("bold", "underlined"))
-    caption = rf"\caption{{Encoder: {_escape(encoder)}. {legend}}}"
+    for data, group in groupby(_cell_lines(table, encoder, _LATEX), key=lambda line: line[0]):
+        rows = [texts for _, *texts in group]
+        names = [rf"\multirow{{{len(rows)}}}{{*}}{{{data}}}", *[""] * (len(rows) - 1)]
+        lines.append(r"\midrule")
+        lines += [" & ".join([name, *texts]) + r" \\" for name, texts in zip(names, rows, strict=True)]
+    legend = _LATEX.escape(_CELLS.format(*_LATEX.legend))
+    caption = rf"\caption{{Encoder: {_LATEX.escape(encoder)}. {legend}}}"
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", caption, r"\end{table*}", ""])
-
-
-def _most_seeds(table: Table) -> int:
-    return max(cell.n_seeds for cell in table.cells.values())
 
 
 def _heading(column: Column) -> str:
     ratio, metric = column
     return f"Average {METRICS[metric]}" if ratio is None else f"{ratio:.0%} {METRICS[metric]}"
-
-
-def _data_name(data: str) -> str:
-    return _DATA_NAMES.get(data, data)
-
-
-def _figure(cell: Cell, most_seeds: int, plus_minus: str) -> tuple[str, str]:
-    """Write mean and spread, and what follows: the seeds where some are missing, the paper's number."""
-    number = f"{cell.mean:.2f}" + ("" if cell.std is None else f" {plus_minus} {cell.std:.2f}")
-    missing = "" if cell.n_seeds == most_seeds else f" [{cell.n_seeds} of {most_seeds} seeds]"
-    return number, missing + ("" if cell.paper is None else f" ({cell.paper:.2f})")
-
-
-def _marked(cell: Cell | None, most_seeds: int, style: Style) -> str:
-    if cell is None:
-        return ""
-    number, rest = _figure(cell, most_seeds, "±")
-    return {_BEST: style.best, _SECOND: style.second}.get(cell.rank, "{}").format(number) + rest
-
-
-def _latex_cell(cell: Cell | None, most_seeds: int) -> str:
-    if cell is None:
-        return ""
-    number, rest = _figure(cell, most_seeds, r"$\pm$")
-    marked = {_BEST: rf"\textbf{{{number}}}", _SECOND: rf"\underline{{{number}}}"}.get(cell.rank, number)
-    return marked + rest
-
-
-def _escape(text: str) -> str:
-    return text.translate(_LATEX)

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable
 from functools import lru_cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,23 +50,14 @@ def measured(work: Callable[[], Any], device: torch.device) -> tuple[Any, Cost]:
 @lru_cache(maxsize=1)
 def versions() -> dict[str, str]:
     """Versions of this package and of what it computes with."""
-    found = {"skellipsoid": __version__, "python": platform.python_version(), "platform": sys.platform}
-    for name in _PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "unknown"
-    return found
+    ours = {"skellipsoid": __version__, "python": platform.python_version(), "platform": sys.platform}
+    return {**ours, **{name: version(name) for name in _PACKAGES}}
 
 
 @lru_cache(maxsize=1)
 def processor() -> str:
     """Model of the CPU."""
-    try:
-        lines = _CPU.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    named = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+    named = next((line.partition(":")[2].strip() for line in _lines(_CPU) if line.startswith("model name")), "")
     return named or platform.processor() or platform.machine()
 
 
@@ -84,8 +75,12 @@ def _forget_peak() -> float | None:
 
 
 def _status(name: str) -> float | None:
+    return next((int(line.split()[1]) / 1024 for line in _lines(_STATUS) if line.startswith(f"{name}:")), None)
+
+
+def _lines(path: Path) -> list[str]:
+    """Lines of a file of the kernel, none on other systems."""
     try:
-        lines = _STATUS.read_text(encoding="ascii").splitlines()
+        return path.read_text(encoding="utf-8").splitlines()
     except OSError:
-        return None
-    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{name}:")), None)
+        return []

@@ -1,22 +1,24 @@
 """Methods of a benchmark: short names, classes of the package and of a user, and the parameters that are searched."""
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
 from sklearn.base import clone
 
+from .. import baselines
 from .._core.sklearn import InvalidParameterError, validate_params
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._ellipsoid.elidecide import EliDecide
 from ._identity import by_value, changed_params, path_of
 
-#: The boundary stage of the paper as its authors released it, on features as they are.
-_PAPER = {"trainer": EliDecide(rescale=False), "duplicates": "off", "outliers": "keep"}
-_SHORT: dict[str, tuple[Any, dict[str, Any]]] = {
-    "ellipsoid": (EllipsoidOpenSetClassifier, {}),
-    "paper": (EllipsoidOpenSetClassifier, _PAPER),
+_BASELINES = {name: getattr(baselines, name) for name in baselines.__all__}
+#: Methods with a short name.
+_SHORT: dict[str, Any] = {
+    "ellipsoid": EllipsoidOpenSetClassifier(),
+    # The boundary stage of the paper as its authors released it, on features as they are.
+    "paper": EllipsoidOpenSetClassifier(trainer=EliDecide(rescale=False), duplicates="off", outliers="keep"),
+    **{name: found() for name, found in _BASELINES.items() if hasattr(found, "predict")},
 }
 
 
@@ -73,9 +75,14 @@ def make_method(
         If the name is unknown, or if a parameter is none of the estimator's.
     """
     label = estimator.rpartition(":")[2] if isinstance(estimator, str) else type(estimator).__name__
-    own: Mapping[str, Any] = {}
-    if isinstance(estimator, str):
-        kind, own = _short_names().get(estimator) or (_import_class(estimator), {})
+    if isinstance(estimator, str) and estimator in _SHORT:
+        estimator = _SHORT[estimator]
+    elif isinstance(estimator, str):
+        if ":" not in estimator:
+            listed = ", ".join(_SHORT)
+            msg = f"{estimator!r} is not a method; use {listed}, or module:Class for an estimator of your own."
+            raise ValueError(msg)
+        kind = import_class(estimator, "method", "classifier", ("fit", "predict", "get_params"))
         try:
             estimator = kind()
         except TypeError as error:
@@ -84,8 +91,6 @@ def make_method(
                 "default, or pass an estimator in Python."
             )
             raise ValueError(msg) from error
-    # A clone of its own settings: a nested estimator is not shared.
-    estimator = clone(clone(estimator).set_params(**own))
     allowed = sorted(estimator.get_params())
     for parameter in (*params, *search):
         if parameter not in allowed:
@@ -96,16 +101,10 @@ def make_method(
             msg = f"search of {label!r} has {parameter} = {values!r}, but needs a list of values to try."
             raise ValueError(msg)
     estimator = clone(estimator).set_params(**params)
-    _check_values(label, estimator, search)
+    if hasattr(estimator, "_parameter_constraints"):
+        for given in ({}, *({parameter: value} for parameter, values in search.items() for value in values)):
+            check_params(f"The method {label!r}", clone(estimator).set_params(**given))
     return MethodSpec(name or label, estimator, {key: list(values) for key, values in search.items()}, encoder)
-
-
-def _check_values(label: str, estimator: Any, search: Mapping[str, list[Any]]) -> None:
-    """Check values as ``fit`` does, if the estimator says which ones it takes."""
-    if not hasattr(estimator, "_parameter_constraints"):
-        return
-    for given in ({}, *({name: value} for name, values in search.items() for value in values)):
-        check_params(f"The method {label!r}", clone(estimator).set_params(**given))
 
 
 def check_params(what: str, estimator: Any) -> None:
@@ -130,34 +129,12 @@ def short_names() -> list[str]:
     >>> short_names()[:2]
     ['ellipsoid', 'paper']
     """
-    return list(_short_names())
+    return list(_SHORT)
 
 
 def encoder_names() -> list[str]:
     """List the short names of the text encoders of this package."""
-    baselines = import_module("skellipsoid.baselines")
-    return [name for name in baselines.__all__ if hasattr(getattr(baselines, name), "transform")]
-
-
-@lru_cache(maxsize=1)
-def _short_names() -> dict[str, tuple[Any, dict[str, Any]]]:
-    try:
-        baselines = import_module("skellipsoid.baselines")
-    except ModuleNotFoundError as error:
-        if error.name != "skellipsoid.baselines":
-            raise
-        return _SHORT
-    classes = {name: getattr(baselines, name) for name in baselines.__all__}
-    return _SHORT | {name: (found, {}) for name, found in classes.items() if hasattr(found, "predict")}
-
-
-def _import_class(path: str) -> Any:
-    if ":" not in path:
-        msg = (
-            f"{path!r} is not a method; use {', '.join(_short_names())}, or module:Class for an estimator of your own."
-        )
-        raise ValueError(msg)
-    return import_class(path, "method", "classifier", ("fit", "predict", "get_params"))
+    return [name for name, found in _BASELINES.items() if hasattr(found, "transform")]
 
 
 def import_class(path: str, what: str, kind: str, members: Sequence[str]) -> Any:

@@ -2,8 +2,7 @@
 
 import inspect
 import tomllib
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -67,12 +66,8 @@ def make_plan(plan: str | PathLike[str] | None, **given: Any) -> Plan:
         n_splits,
         None if settings["data_home"] is None else str(settings["data_home"]),
     )
-    for what, specs in (("data", made.data), ("encoders", made.encoders), ("methods", made.methods)):
-        _check_distinct(what, [spec.name for spec in specs])
     if "encoders" not in chosen:
         _check_named(made)
-    _check_distinct("ratios", made.ratios)
-    _check_distinct("seeds", made.seeds)
     return made
 
 
@@ -117,16 +112,12 @@ def _beside(home: Path, entry: Any, key: str) -> Any:
     """Make a path that is relative to the plan's folder one that holds everywhere."""
     if isinstance(entry, Mapping):
         return {**entry, key: _absolute(home, str(entry[key]))} if key in entry else entry
-    if key == "path":
-        return _absolute(home, entry) if isinstance(entry, str) and entry not in NAMED else entry
-    if not isinstance(entry, str):
+    if not isinstance(entry, str) or entry in NAMED:
         return entry
     start, separator, model = entry.partition(":")
-    return f"{start}:{_absolute(home, model)}" if separator else _model_folder(home, entry)
-
-
-def _model_folder(home: Path, entry: str) -> str:
-    return str(home / entry) if (home / entry / "modules.json").exists() else entry
+    if key == "path" or (home / entry / "modules.json").exists():
+        return _absolute(home, entry)
+    return f"{start}:{_absolute(home, model)}" if separator else entry
 
 
 def _absolute(home: Path, name: str) -> str:
@@ -134,11 +125,18 @@ def _absolute(home: Path, name: str) -> str:
 
 
 def _each(name: str, settings: Mapping[str, Any], make: Callable[[Any], Any]) -> list[Any]:
+    """Read the entries of a list, each with a name of its own."""
     values = settings[name]
     if isinstance(values, str) or not isinstance(values, Sequence) or not len(values):
         msg = f"{name} is {values!r}, but must be a list of at least one."
         raise ValueError(msg)
-    return [make(value) for value in values]
+    made = [make(value) for value in values]
+    names = [getattr(each, "name", each) for each in made]
+    twice = [each for each in names if names.count(each) > 1]
+    if twice:
+        msg = f"{name} names {twice[0]!r} twice; give each a name of its own."
+        raise ValueError(msg)
+    return made
 
 
 def _check_named(plan: Plan) -> None:
@@ -151,13 +149,6 @@ def _check_named(plan: Plan) -> None:
                 f"{', '.join(names)}; name one of these, or add it."
             )
             raise ValueError(msg)
-
-
-def _check_distinct(what: str, names: Iterable[Any]) -> None:
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        msg = f"{what} names {twice[0]!r} twice; give each a name of its own."
-        raise ValueError(msg)
 
 
 def _data(entry: Any) -> DataSpec:
@@ -202,12 +193,12 @@ def _encoder(entry: Any) -> EncoderSpec:
     if isinstance(entry, str):
         finetune, separator, model = entry.partition(":")
         if Path(entry, "modules.json").exists():
-            return EncoderSpec(Path(entry).resolve().name, (), SentenceModel(str(Path(entry).resolve())))
+            return EncoderSpec(Path(entry).resolve().name, SentenceModel(str(Path(entry).resolve())), is_own=True)
         if entry == TEXTS:
-            return EncoderSpec(TEXTS, (), Texts())
+            return EncoderSpec(TEXTS, Texts(), is_own=True)
         if (separator and finetune not in _FINETUNE) or entry in encoder_names():
             return _own_encoder(None, entry, {})
-        params = {"finetune": finetune, **({"model_name": model} if model else {})}
+        params: dict[str, Any] = {"finetune": finetune, **({"model_name": model} if model else {})}
         name = entry
     elif "estimator" in entry:
         fields = _fields("encoders", entry, "estimator", ("name", "estimator", "params"))
@@ -227,9 +218,9 @@ def _encoder(entry: Any) -> EncoderSpec:
             "module:Class."
         )
         raise ValueError(msg)
-    spec = EncoderSpec(str(name), tuple(sorted(params.items())))
-    check_params(f"The encoder {name!r}", spec.build())
-    return spec
+    estimator = SupConTextEncoder(**params)
+    check_params(f"The encoder {name!r}", estimator)
+    return EncoderSpec(str(name), estimator)
 
 
 def _own_encoder(name: str | None, estimator: Any, params: Mapping[str, Any]) -> EncoderSpec:
@@ -242,7 +233,7 @@ def _own_encoder(name: str | None, estimator: Any, params: Mapping[str, Any]) ->
     elif not all(hasattr(estimator, member) for member in members):
         msg = f"encoders has {estimator!r}, which is not a transformer; it needs fit, transform and get_params."
         raise ValueError(msg)
-    return EncoderSpec(name or label, (), clone(estimator).set_params(**params))
+    return EncoderSpec(name or label, clone(estimator).set_params(**params), is_own=True)
 
 
 def _method(entry: Any) -> MethodSpec:

@@ -4,11 +4,11 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, wait
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from joblib import cpu_count
 from tqdm import tqdm
@@ -16,11 +16,10 @@ from tqdm import tqdm
 from .._core.warn import warn
 from .._torch.devices import resolve_device
 from .._torch.progress import progress_bar
-from ._case import NO_ENCODER, Task, embed, forget, prepare, run_method
+from ._case import Run, Task, case_features, forget, run_method
 from ._data import load_data
 from ._encoders import takes_dev
 from ._identity import code_of, is_other_code
-from ._methods import MethodSpec
 from ._plan import Plan, make_plan
 from ._store import Record, ResultsFile, describe, name_of, read_results
 
@@ -28,23 +27,13 @@ from ._store import Record, ResultsFile, describe, name_of, read_results
 CACHE = Path("~", ".cache", "skellipsoid", "benchmark")
 
 
-class _Outcome(NamedTuple):
-    """What became of a run: a record, or what went wrong."""
-
-    task: Task
-    method: MethodSpec
-    record: Record | None
-    problem: str | None
-
-
 class BenchmarkError(RuntimeError):
     """Some runs of a benchmark failed; the results of all others are in the file of results."""
 
 
-Todo = list[tuple[Task, list[MethodSpec]]]
+#: What became of a run: its record, or what went wrong.
+Outcome = tuple[Run, Record | str]
 Name = tuple[Any, ...]
-#: Code by the names of encoder and method.
-Codes = Mapping[tuple[str, str], dict[str, Any]]
 
 
 def run(
@@ -163,142 +152,116 @@ def run(
     )
     folder = Path(CACHE if cache is None else cache).expanduser().absolute()
     predictions = None if save_predictions is None else str(Path(save_predictions).expanduser().absolute())
-    codes = _codes(made)
-    forget()
     try:
         with ResultsFile(Path(results)) as file:
             done = {name_of(record): record for record in read_results(results)}
             wanted = list(_wanted(made, str(folder), device, predictions))
-            stale = _stale(wanted, done, codes, rerun=rerun)
+            stale = _stale(wanted, done, rerun=rerun)
             todo = _todo(wanted, done, stale if rerun else set())
-            _run_missing(todo, file, done, codes, n_jobs, verbose)
-            return [done[task.name(method)] for task, method in wanted]
+            _run_missing(todo, file, done, n_jobs, verbose)
+            return [done[each.name] for each in wanted]
     finally:
         forget()
 
 
-def _codes(plan: Plan) -> Codes:
-    """Code of each method with each encoder, by their names; an encoder of one's own has code too."""
-    encoders: dict[str, str | None] = {NO_ENCODER: None}
-    for encoder in plan.encoders:
-        encoders[encoder.name] = None if encoder.own is None else code_of(encoder.own)["sha256"]
-    methods = {method.name: code_of(method.estimator) for method in plan.methods}
-    return {
-        (encoder, name): {**code, **({} if sha256 is None else {"encoder": sha256})}
-        for encoder, sha256 in encoders.items()
-        for name, code in methods.items()
-    }
-
-
-def _stale(
-    wanted: list[tuple[Task, MethodSpec]], done: Mapping[Name, Record], codes: Codes, *, rerun: bool
-) -> set[Name]:
+def _stale(wanted: list[Run], done: Mapping[Name, Record], *, rerun: bool) -> set[Name]:
     """Find the results of other code, and say once what is true of results that count nevertheless."""
-    there = [(task, method, done[name]) for task, method in wanted if (name := task.name(method)) in done]
+    there = [(run, done[run.name]) for run in wanted if run.name in done]
     stale = {
-        task.name(method): method.name
-        for task, method, record in there
-        if record.get("code") and is_other_code(record["code"], codes[task.encoder_name, method.name])
+        run.name: run.method.name
+        for run, record in there
+        if record.get("code") and is_other_code(record["code"], run.code)
     }
     if stale and not rerun:
-        _say(
+        warn(
             f"Results of other code than that of today: {len(stale)}, of {', '.join(dict.fromkeys(stale.values()))}; "
             "pass rerun=True (--rerun) to run them anew."
         )
-    if n_unknown := sum("code" not in record for *_, record in there):
-        _say(
+    if n_unknown := sum("code" not in record for _, record in there):
+        warn(
             f"Results that do not say which code they are of, since an earlier version wrote them: {n_unknown}; they "
             "count as done."
         )
-    if n_missing := sum(task.predictions is not None and not record.get("predictions") for task, _, record in there):
-        _say(
+    if n_missing := sum(run.task.predictions is not None and not record.get("predictions") for run, record in there):
+        warn(
             f"Results without predictions, since they were run without save_predictions: {n_missing}; use another file "
             "of results to have them."
         )
     return set(stale)
 
 
-def _say(sentence: str) -> None:
-    warn(sentence)  # where run was called
-
-
-def _run_missing(
-    todo: Todo,
-    file: ResultsFile,
-    done: dict[Name, Record],
-    codes: Codes,
-    n_jobs: int,
-    verbose: int,
-) -> None:
+def _run_missing(todo: list[list[Run]], file: ResultsFile, done: dict[Name, Record], n_jobs: int, verbose: int) -> None:
     """Run everything, write each result, and say at the end what failed."""
-    n_todo = sum(len(methods) for _, methods in todo)
+    n_todo = sum(map(len, todo))
     problems = []
     with progress_bar(n_todo, "benchmark", "run", verbose) as progress:
-        for outcome in _execute(todo, n_jobs, verbose):
+        for run, found in _execute(todo, n_jobs, verbose):
             progress.update()
-            name = describe(*outcome.task.name(outcome.method))
-            if outcome.record is None:
-                problems.append(f"{name}: {outcome.problem}")
+            if isinstance(found, str):
+                said = f"failed ({found})"
+                problems.append(f"{describe(*run.name)}: {found}")
             else:
-                record = {**outcome.record, "code": codes[outcome.task.encoder_name, outcome.method.name]}
-                if name_of(record) in done:
-                    file.replace(record)
-                else:
-                    file.append(record)
-                done[name_of(record)] = record
+                said = f"F1 {found['f1']:.2f}, accuracy {found['accuracy']:.2f} ({found['fit_seconds']:.1f} s)"
+                write = file.replace if run.name in done else file.append
+                write(found)
+                done[run.name] = found
             if verbose > 1:
-                tqdm.write(f"{name}: {_said(outcome)}")
+                tqdm.write(f"{describe(*run.name)}: {said}")
     if problems:
         msg = f"{len(problems)} of {n_todo} runs failed, start again to try them anew; the first is {problems[0]}"
         raise BenchmarkError(msg)
 
 
-def _wanted(plan: Plan, cache: str, device: str, predictions: str | None) -> Iterator[tuple[Task, MethodSpec]]:
+def _wanted(plan: Plan, cache: str, device: str, predictions: str | None) -> Iterator[Run]:
     """Every run of the plan: all methods of a case after each other, all cases of a seed before the next seed."""
+    codes = {method.name: code_of(method.estimator) for method in plan.methods}
+    own = {encoder.name: code_of(encoder.estimator)["sha256"] for encoder in plan.encoders if encoder.is_own}
     for seed, data, ratio, encoder in product(plan.seeds, plan.data, plan.ratios, plan.encoders):
         used = encoder if load_data(data, plan.data_home).is_text else None
         if used is None and encoder is not plan.encoders[0]:
             continue
         name = None if used is None else used.name
         methods = [method for method in plan.methods if method.encoder in (None, name)]
-        needs_dev = any(takes_dev(method.estimator) for method in methods) or (used is not None and used.takes_dev)
+        needs_dev = any(takes_dev(spec.estimator) for spec in [*methods, *([] if used is None else [used])])
         task = Task(data, plan.data_home, ratio, seed, used, plan.n_splits, cache, device, predictions, needs_dev)
+        of_encoder = {"encoder": own[used.name]} if used is not None and own.get(used.name) else {}
         for method in methods:
-            yield task, method
+            yield Run(task, method, {**codes[method.name], **of_encoder})
 
 
-def _todo(wanted: list[tuple[Task, MethodSpec]], done: Mapping[Name, Record], again: set[Name]) -> Todo:
+def _todo(wanted: list[Run], done: Mapping[Name, Record], again: set[Name]) -> list[list[Run]]:
     """Group by case what has no result or is run again; a result of the same name must be of the same run."""
-    cases: dict[Task, list[MethodSpec]] = {}
-    for task, method in wanted:
-        record = done.get(task.name(method))
-        if record is not None and record["spec"] != task.spec(method):
+    cases: dict[Task, list[Run]] = {}
+    for run in wanted:
+        record = done.get(run.name)
+        if record is not None and record["spec"] != run.spec():
             msg = (
-                f"The results hold {describe(*task.name(method))}, but of other data, parameters or text model; give "
+                f"The results hold {describe(*run.name)}, but of other data, parameters or text model; give "
                 "what changed another name, or use another file."
             )
             raise ValueError(msg)
-        if record is None or task.name(method) in again:
-            cases.setdefault(task, []).append(method)
-    return list(cases.items())
+        if record is None or run.name in again:
+            cases.setdefault(run.task, []).append(run)
+    return list(cases.values())
 
 
-def _execute(todo: Todo, n_jobs: int, verbose: int) -> Iterator[_Outcome]:
+def _execute(todo: list[list[Run]], n_jobs: int, verbose: int) -> Iterator[Outcome]:
     """Run everything, and give each outcome as soon as it is there."""
-    failed = {task: problem for task, _ in todo if (problem := _problem_of(embed, task, verbose))}
-    for task, methods in todo:
-        if task in failed:
-            yield from (_Outcome(task, method, None, failed[task]) for method in methods)
-    todo = [(task, methods) for task, methods in todo if task not in failed]
+    possible = []
+    for runs in todo:
+        if problem := _problem_of(_embed, runs[0].task, verbose):
+            yield from ((run, problem) for run in runs)
+        else:
+            possible.append(runs)
     if n_jobs > 1:
-        yield from _in_processes(todo, n_jobs)
+        yield from _in_processes(possible, n_jobs)
         return
-    for task, methods in todo:
-        for method in methods:
-            yield _attempt(task, method)
+    for runs in possible:
+        for run in runs:
+            yield run, _attempt(run)
 
 
-def _in_processes(todo: Todo, n_jobs: int) -> Iterator[_Outcome]:
+def _in_processes(todo: list[list[Run]], n_jobs: int) -> Iterator[Outcome]:
     """Run in several processes; a case's features are made by one of them before its methods start."""
     from joblib.externals.loky import ProcessPoolExecutor
 
@@ -306,25 +269,24 @@ def _in_processes(todo: Todo, n_jobs: int) -> Iterator[_Outcome]:
     executor = ProcessPoolExecutor(
         n_jobs, initializer=_end_with, initargs=(os.getpid(),), env={"OMP_NUM_THREADS": threads}
     )
-    cases, ready, running = deque(todo), deque[tuple[Task, MethodSpec]](), dict[Any, tuple[Task, Any]]()
+    cases, ready, running = deque(todo), deque[Run](), dict[Any, Run | list[Run]]()
     try:
         while cases or ready or running:
             while len(running) < n_jobs and (ready or cases):
                 if ready:
-                    task, method = ready.popleft()
-                    running[executor.submit(_attempt, task, method)] = task, method
+                    run = ready.popleft()
+                    running[executor.submit(_attempt, run)] = run
                 else:
-                    task, methods = cases.popleft()
-                    running[executor.submit(_problem_of, prepare, task)] = task, methods
+                    runs = cases.popleft()
+                    running[executor.submit(_problem_of, case_features, runs[0].task)] = runs
             for future in wait(running, return_when=FIRST_COMPLETED).done:
-                task, methods = running.pop(future)
-                result = future.result()
-                if isinstance(result, _Outcome):
-                    yield result
+                ended, result = running.pop(future), future.result()
+                if isinstance(ended, Run):
+                    yield ended, result
                 elif result is None:
-                    ready.extend((task, method) for method in methods)
+                    ready.extend(ended)
                 else:
-                    yield from (_Outcome(task, method, None, result) for method in methods)
+                    yield from ((run, result) for run in ended)
     except BaseException as error:
         executor.shutdown(kill_workers=True)
         if isinstance(error, BrokenExecutor):
@@ -346,28 +308,21 @@ def _end_with(parent: int) -> None:
         threading.Thread(target=watch, daemon=True).start()
 
 
-def _attempt(task: Task, method: MethodSpec) -> _Outcome:
+def _embed(task: Task, verbose: int) -> None:
+    task.source(verbose).prepare()
+
+
+def _attempt(run: Run) -> Record | str:
     try:
-        return _Outcome(task, method, run_method(task, method), None)
+        return run_method(run)
     except Exception as error:  # whatever a user's estimator raises: the other runs go on
-        return _Outcome(task, method, None, _sentence(error))
+        return f"{type(error).__name__}: {error}"
 
 
-def _problem_of(work: Any, *arguments: Any) -> str | None:
+def _problem_of(work: Callable[..., Any], *arguments: Any) -> str | None:
     """Do some work, and say what went wrong."""
     try:
         work(*arguments)
     except Exception as error:
-        return _sentence(error)
+        return f"{type(error).__name__}: {error}"
     return None
-
-
-def _sentence(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
-
-
-def _said(outcome: _Outcome) -> str:
-    if outcome.record is None:
-        return f"failed ({outcome.problem})"
-    record = outcome.record
-    return f"F1 {record['f1']:.2f}, accuracy {record['accuracy']:.2f} ({record['fit_seconds']:.1f} s)"

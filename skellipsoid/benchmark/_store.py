@@ -3,9 +3,11 @@
 import json
 import os
 from collections.abc import Iterable
-from io import FileIO
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
+
+from filelock import FileLock, Timeout
 
 from .._core.warn import warn
 
@@ -24,56 +26,58 @@ class ResultsFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
+        self.path, self._lock = path, FileLock(f"{path}.lock")
 
     def __enter__(self) -> Self:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self.path.open("ab+", buffering=0)
         try:
-            _lock(self._file.fileno(), self.path)
+            self._lock.acquire(timeout=0)  # the system takes it away when this process ends, however it ends
+        except Timeout as error:
+            msg = f"Another benchmark is writing {str(self.path)!r}; wait for it, or use another file."
+            raise OSError(msg) from error
+        try:
             self._mend()
         except BaseException:
-            self._file.close()
+            self.__exit__()
             raise
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        # While it is held: whoever opened it meanwhile notices that it is gone, and tries again.
+        with suppress(OSError):
+            os.unlink(self._lock.lock_file)
+        self._lock.release()
 
     def append(self, record: Record) -> None:
         """Write a line, and wait until it is on the disk."""
-        _write(self._file, _line(record))
+        with self.path.open("ab") as file:
+            _write(file, _line(record))
 
     def replace(self, record: Record) -> None:
         """Put a result in the place of the one of the same run; a kill leaves the file as it was, or as it will be."""
-        self._file.seek(0)
-        lines = self._file.read().splitlines(keepends=True)
+        lines = self.path.read_bytes().splitlines(keepends=True)
         lines = [_line(record) if name_of(json.loads(line)) == name_of(record) else line for line in lines]
         part = self.path.with_name(f"{self.path.name}.{os.getpid()}.part")
-        replacement = part.open("wb+", buffering=0)
         try:
-            _lock(replacement.fileno(), self.path)  # before another process can see it
-            _write(replacement, b"".join(lines))
+            with part.open("wb") as file:
+                _write(file, b"".join(lines))
             part.replace(self.path)
-        except BaseException:
-            replacement.close()
+        finally:
             part.unlink(missing_ok=True)
-            raise
-        self._file.close()
-        self._file = replacement
 
     def _mend(self) -> None:
         """Cut off a last line that was not written to its end; a line that lacks its line break alone is whole."""
-        self._file.seek(0)
-        content = self._file.read()
-        start = content.rfind(b"\n") + 1
-        if start == len(content):
-            return
-        if _is_record(content[start:]):
-            self._file.write(b"\n")
-        else:
-            _say_torn(self.path)
-            self._file.truncate(start)
+        with self.path.open("ab+") as file:
+            file.seek(0)
+            content = file.read()
+            start = content.rfind(b"\n") + 1
+            if start == len(content):
+                return
+            if _is_record(content[start:]):
+                file.write(b"\n")
+            else:
+                _say_torn(self.path)
+                file.truncate(start)
 
 
 def read_results(*paths: str | os.PathLike[str]) -> list[Record]:
@@ -115,7 +119,10 @@ def read_results(*paths: str | os.PathLike[str]) -> list[Record]:
             records.append(json.loads(line))
         if rest:
             _say_torn(path)
-    _check_distinct(records)
+    for name, found in grouped(records, *NAMES).items():
+        if len(found) > 1:
+            msg = f"There are two results of {describe(*name)}; pass files that hold each run once."
+            raise ValueError(msg)
     return records
 
 
@@ -123,11 +130,10 @@ def _line(record: Record) -> bytes:
     return json.dumps(record, ensure_ascii=False).encode() + b"\n"
 
 
-def _write(file: FileIO, content: bytes) -> None:
+def _write(file: BinaryIO, content: bytes) -> None:
     """Write everything, and wait until it is on the disk."""
-    left = memoryview(content)
-    while left:
-        left = left[file.write(left) or 0 :]
+    file.write(content)
+    file.flush()
     os.fsync(file.fileno())
 
 
@@ -140,18 +146,17 @@ def name_of(record: Record) -> tuple[Any, ...]:
     return tuple(record[name] for name in NAMES)
 
 
+def grouped(records: Iterable[Record], *names: str) -> dict[tuple[Any, ...], list[Record]]:
+    """Results by what they have under some names, in the order in which each comes first."""
+    groups: dict[tuple[Any, ...], list[Record]] = {}
+    for record in records:
+        groups.setdefault(tuple(record[name] for name in names), []).append(record)
+    return groups
+
+
 def describe(data: str, ratio: float, seed: int, encoder: str, method: str) -> str:
     """Name a run in a message."""
     return f"{data} {ratio:.0%} known, seed {seed}, {encoder}, {method}"
-
-
-def _check_distinct(records: Iterable[Record]) -> None:
-    seen = set()
-    for record in records:
-        if (name := name_of(record)) in seen:
-            msg = f"There are two results of {describe(*name)}; pass files that hold each run once."
-            raise ValueError(msg)
-        seen.add(name)
 
 
 def _is_record(line: bytes) -> bool:
@@ -160,16 +165,3 @@ def _is_record(line: bytes) -> bool:
     except ValueError:
         return False
     return isinstance(record, dict) and {*NAMES, "spec"} <= {*record}
-
-
-def _lock(descriptor: int, path: Path) -> None:
-    """Keep other processes from writing; the system takes the lock away when this one ends, however it ends."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        return
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        msg = f"Another benchmark is writing {str(path)!r}; wait for it, or use another file."
-        raise OSError(msg) from error

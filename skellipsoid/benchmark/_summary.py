@@ -6,14 +6,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..metrics import PairedTest, holm, paired_test
+from ._cell import METRICS
 from ._paper import paper_figures
-from ._store import Record
+from ._store import Record, grouped
 
 #: The paper's own method, with which the cells of every method are compared.
 _PAPER_METHOD = "EliDecide"
 #: What is compared: the reference's figure, and that of the other method.
 COMPARED = {"f1": "f1", "accuracy": "accuracy", "oracle_f1": "f1"}
-_Case = tuple[str, float, int]
+#: What tells a cell of the paper's table.
+_CELL = ("data", "ratio")
 _Pair = tuple[float, ...]
 
 
@@ -107,39 +109,33 @@ class Comparison(NamedTuple):
 
 def summarize(records: Sequence[Record]) -> list[Summary]:
     """Summarize each method with each encoder, those with the highest F1 first."""
-    groups: dict[tuple[str, str], list[Record]] = {}
-    for record in records:
-        groups.setdefault((record["encoder"], record["method"]), []).append(record)
-    found = [_summary(encoder, method, rows) for (encoder, method), rows in groups.items()]
-    encoders = list(dict.fromkeys(record["encoder"] for record in records))
+    encoders = [encoder for (encoder,) in grouped(records, "encoder")]
+    groups = grouped(records, "encoder", "method").items()
+    found = [_summary(encoder, method, rows) for (encoder, method), rows in groups]
     return sorted(found, key=lambda row: (encoders.index(row.encoder), -row.f1))
 
 
 def _summary(encoder: str, method: str, records: Sequence[Record]) -> Summary:
     n_reached, n_compared = _reached(records)
+    ranking = ("auroc", "oracle_f1", "aupr_known", "aupr_open", "fpr95", "oscr")
     return Summary(
-        encoder,
-        method,
-        len(records),
-        float(np.mean([record["f1"] for record in records])),
-        _spread(records, "f1"),
-        float(np.mean([record["accuracy"] for record in records])),
-        _spread(records, "accuracy"),
-        _over(records, "auroc", np.mean),
-        _over(records, "oracle_f1", np.mean),
-        _over(records, "aupr_known", np.mean),
-        _over(records, "aupr_open", np.mean),
-        _over(records, "fpr95", np.mean),
-        _over(records, "oscr", np.mean),
-        _variance(records, "f1"),
-        _variance(records, "accuracy"),
-        _rejected(records, is_open=False),
-        _rejected(records, is_open=True),
-        n_reached,
-        n_compared,
-        float(np.median([record["fit_seconds"] for record in records])),
-        float(np.median([1000 * record["predict_seconds"] / record["n_test"] for record in records])),
-        _over(records, "peak_memory_mb", np.max),
+        encoder=encoder,
+        method=method,
+        n_cases=len(records),
+        f1=float(np.mean([record["f1"] for record in records])),
+        f1_std=_spread(records, "f1"),
+        accuracy=float(np.mean([record["accuracy"] for record in records])),
+        accuracy_std=_spread(records, "accuracy"),
+        **{name: _over(records, name, np.mean) for name in ranking},
+        f1_variance=_variance(records, "f1"),
+        accuracy_variance=_variance(records, "accuracy"),
+        false_rejection_rate=_rejected(records, is_open=False),
+        open_rejection_rate=_rejected(records, is_open=True),
+        n_reached=n_reached,
+        n_compared=n_compared,
+        fit_seconds=float(np.median([record["fit_seconds"] for record in records])),
+        predict_seconds=float(np.median([1000 * record["predict_seconds"] / record["n_test"] for record in records])),
+        memory_mb=_over(records, "peak_memory_mb", np.max),
     )
 
 
@@ -156,53 +152,48 @@ def _over(records: Sequence[Record], name: str, function: Callable[[Any], Any]) 
 
 def _spread(records: Sequence[Record], metric: str) -> float | None:
     """Give the standard deviation over the seeds of the mean over the cases of a seed."""
-    seeds: dict[int, dict[tuple[str, float], float]] = {}
-    for record in records:
-        seeds.setdefault(record["seed"], {})[record["data"], record["ratio"]] = record[metric]
-    cases = [set(found) for found in seeds.values()]
-    if len(seeds) < 2 or any(found != cases[0] for found in cases):
+    seeds = list(grouped(records, "seed").values())
+    cells = [grouped(rows, *_CELL).keys() for rows in seeds]
+    if len(seeds) < 2 or any(found != cells[0] for found in cells):
         return None
-    return float(np.std([np.mean(list(found.values())) for found in seeds.values()], ddof=1))
+    return float(np.std([np.mean([record[metric] for record in rows]) for rows in seeds], ddof=1))
 
 
 def _variance(records: Sequence[Record], metric: str) -> float | None:
-    cells: dict[tuple[str, float], list[float]] = {}
-    for record in records:
-        cells.setdefault((record["data"], record["ratio"]), []).append(record[metric])
-    if any(len(values) < 2 for values in cells.values()):
+    cells = grouped(records, *_CELL).values()
+    if any(len(rows) < 2 for rows in cells):
         return None
-    return float(np.mean([np.var(values, ddof=1) for values in cells.values()]))
+    return float(np.mean([np.var([record[metric] for record in rows], ddof=1) for rows in cells]))
 
 
 def _reached(records: Sequence[Record]) -> tuple[int, int]:
     paper = {(row.data, row.ratio): row for row in paper_figures() if row.method == _PAPER_METHOD}
-    values: dict[tuple[tuple[str, float], str], list[float]] = {}
-    for record in records:
-        if (cell := (record["data"], record["ratio"])) in paper:
-            for metric in ("f1", "accuracy"):
-                values.setdefault((cell, metric), []).append(record[metric])
-    reached = [np.mean(found) >= getattr(paper[cell], metric) for (cell, metric), found in values.items()]
+    reached = [
+        np.mean([record[metric] for record in rows]) >= getattr(paper[cell], metric)
+        for cell, rows in grouped(records, *_CELL).items()
+        if cell in paper
+        for metric in METRICS
+    ]
     return int(np.sum(reached)), len(reached)
 
 
 def compare(records: Sequence[Record], reference: str) -> list[Comparison]:
     """Compare the reference with every other method, for each encoder and metric."""
-    found: dict[tuple[str, str], dict[_Case, Record]] = {}
-    for record in records:
-        case = record["data"], record["ratio"], record["seed"]
-        found.setdefault((record["encoder"], record["method"]), {})[case] = record
     comparisons = []
-    for encoder in dict.fromkeys(encoder for encoder, _ in found):
-        ours = found.get((encoder, reference), {})
-        others = {method: rows for (other, method), rows in found.items() if other == encoder and method != reference}
+    for (encoder,), of_encoder in grouped(records, "encoder").items():
+        others = {
+            method: {case: rows[-1] for case, rows in grouped(of_method, *_CELL, "seed").items()}
+            for (method,), of_method in grouped(of_encoder, "method").items()
+        }
+        ours = others.pop(reference, {})
         for metric, our_metric in COMPARED.items():
             pairs = {
                 method: {
-                    case: (ours[case][our_metric], rows[case][metric])
-                    for case in sorted(ours.keys() & rows.keys())
-                    if rows[case][metric] is not None
+                    case: (ours[case][our_metric], theirs[case][metric])
+                    for case in sorted(ours.keys() & theirs.keys())
+                    if theirs[case][metric] is not None
                 }
-                for method, rows in others.items()
+                for method, theirs in others.items()
             }
             tests, corrected = _tests(pairs)
             _, by_cell = _tests({method: _over_seeds(each) for method, each in pairs.items()})
@@ -212,11 +203,11 @@ def compare(records: Sequence[Record], reference: str) -> list[Comparison]:
     return comparisons
 
 
-def _over_seeds(pairs: Mapping[_Case, _Pair]) -> dict[tuple[Any, ...], _Pair]:
+def _over_seeds(pairs: Mapping[tuple[Any, ...], _Pair]) -> dict[tuple[Any, ...], _Pair]:
     """Mean over the seeds of each data set and ratio."""
-    cells: dict[tuple[str, float], list[_Pair]] = {}
-    for (data, ratio, _), pair in pairs.items():
-        cells.setdefault((data, ratio), []).append(pair)
+    cells: dict[tuple[Any, ...], list[_Pair]] = {}
+    for (*cell, _), pair in pairs.items():
+        cells.setdefault(tuple(cell), []).append(pair)
     return {cell: tuple(np.mean(found, axis=0).tolist()) for cell, found in cells.items()}
 
 

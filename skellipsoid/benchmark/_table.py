@@ -1,16 +1,16 @@
 """Results as a table: means of every method, tests, and the layout of the paper's Table 1 with the paper's numbers."""
 
 from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import Any
 
 import numpy as np
 
 from . import _layout
-from ._cell import METRICS, Cell, Column
+from ._cell import METRICS, Cell, Column, Place
 from ._paper import paper_figures, paper_row
-from ._store import Record
+from ._store import Record, grouped
 from ._summary import compare, summarize
-
-_SECOND = 2
 
 
 class BenchmarkTable:
@@ -38,7 +38,7 @@ class BenchmarkTable:
 
     def __init__(self, records: Sequence[Record], reference: str) -> None:
         self.encoders, self.data, self.methods = (
-            list(dict.fromkeys(record[name] for record in records)) for name in ("encoder", "data", "method")
+            [value for (value,) in grouped(records, name)] for name in ("encoder", "data", "method")
         )
         self.ratios: list[float] = sorted({record["ratio"] for record in records})
         self.reference = reference
@@ -81,7 +81,7 @@ class BenchmarkTable:
             In the cells: mean ± standard deviation over the seeds, the paper's number in brackets; the best of a column
             is bold, the second best underlined.
         """
-        return _layout.to_markdown(self)
+        return _layout.to_text(self, _layout.MARKDOWN)
 
     def to_rst(self) -> str:
         """Write what ``to_markdown`` writes as reStructuredText.
@@ -91,7 +91,7 @@ class BenchmarkTable:
         text : str
             Without section headings, so that any page can include it. The second best of a column is italic.
         """
-        return _layout.to_rst(self)
+        return _layout.to_text(self, _layout.RST)
 
     def to_csv(self) -> str:
         """Write the cells as comma-separated values, each number in a column of its own.
@@ -154,25 +154,22 @@ def make_table(records: Iterable[Record], *, reference: str | None = None) -> Be
     return BenchmarkTable(records, reference)
 
 
-def _cells(records: Sequence[Record], ratios: Sequence[float]) -> dict[tuple[str, str, str, float | None, str], Cell]:
-    values: dict[tuple[str, str, str, float, str], list[float]] = {}
-    kinds: dict[str, str] = {}
-    for record in records:
-        kinds.setdefault(record["method"], record["estimator"])
-        for metric in METRICS:
-            key = (record["encoder"], record["data"], record["method"], record["ratio"], metric)
-            values.setdefault(key, []).append(record[metric])
+def _cells(records: Sequence[Record], ratios: Sequence[float]) -> dict[Place, Cell]:
+    kinds = {method: rows[0]["estimator"] for (method,), rows in grouped(records, "method").items()}
     paper = {(row.data, row.method, row.ratio): row for row in paper_figures()}
-    cells: dict[tuple[str, str, str, float | None, str], Cell] = {}
-    for (encoder, data, method, ratio, metric), found in values.items():
+    cells: dict[Place, Cell] = {}
+    for (encoder, data, method, ratio), rows in grouped(records, "encoder", "data", "method", "ratio").items():
         row = paper.get((data, paper_row(kinds[method]) or "", ratio))
-        std = float(np.std(found, ddof=1)) if len(found) > 1 else None
-        theirs = None if row is None else float(getattr(row, metric))
-        cells[encoder, data, method, ratio, metric] = Cell(float(np.mean(found)), std, len(found), theirs, 0)
-    for encoder, data, method, metric in dict.fromkeys((*key[:3], key[4]) for key in values):
+        for metric in METRICS:
+            found = [record[metric] for record in rows]
+            std = float(np.std(found, ddof=1)) if len(found) > 1 else None
+            theirs = None if row is None else float(getattr(row, metric))
+            cells[encoder, data, method, ratio, metric] = Cell(float(np.mean(found)), std, len(found), theirs, 0)
+    for names, metric in product(grouped(records, "encoder", "data", "method"), METRICS):
+        encoder, data, method = names
         across = [cells.get((encoder, data, method, ratio, metric)) for ratio in ratios]
-        if len(ratios) > 1 and all(across):
-            there = [cell for cell in across if cell is not None]
+        there = [cell for cell in across if cell is not None]
+        if len(there) == len(ratios) > 1:
             papers = [cell.paper for cell in there if cell.paper is not None]
             mean = float(np.mean([cell.mean for cell in there]))
             average = float(np.mean(papers)) if len(papers) == len(there) else None
@@ -180,17 +177,15 @@ def _cells(records: Sequence[Record], ratios: Sequence[float]) -> dict[tuple[str
     return _ranked(cells)
 
 
-def _ranked(
-    cells: dict[tuple[str, str, str, float | None, str], Cell],
-) -> dict[tuple[str, str, str, float | None, str], Cell]:
+def _ranked(cells: dict[Place, Cell]) -> dict[Place, Cell]:
     """Mark the best and the second best of each column, as they are printed: equal ones share a mark."""
-    columns: dict[tuple[str, str, float | None, str], list[float]] = {}
-    for (encoder, data, _, ratio, metric), cell in cells.items():
-        columns.setdefault((encoder, data, ratio, metric), []).append(round(cell.mean, 2))
+    columns: dict[tuple[Any, ...], list[float]] = {}
+    for (encoder, data, _, *column), cell in cells.items():
+        columns.setdefault((encoder, data, *column), []).append(round(cell.mean, 2))
     ranked = {}
-    for (encoder, data, method, ratio, metric), cell in cells.items():
-        means = columns[encoder, data, ratio, metric]
-        place = sorted({*means}, reverse=True).index(round(cell.mean, 2)) + 1
-        rank = place if len(means) > 1 and place <= _SECOND else 0
-        ranked[encoder, data, method, ratio, metric] = cell._replace(rank=rank)
+    for place, cell in cells.items():
+        encoder, data, _, *column = place
+        means = columns[encoder, data, *column]
+        rank = sorted({*means}, reverse=True).index(round(cell.mean, 2)) + 1
+        ranked[place] = cell._replace(rank=rank if len(means) > 1 and rank <= 2 else 0)
     return ranked

@@ -6,8 +6,7 @@ part of the data knows which of its groups cannot be drawn, and drops them.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,8 +36,14 @@ def group_keys(groups: Any) -> Keys:
     return np.asarray(pd.util.hash_array(values, categorize=True))
 
 
-@dataclass(frozen=True)
-class Draw:
+class Keyed(NamedTuple):
+    """Class and group of each sample of a partition."""
+
+    codes: Integers
+    keys: Keys
+
+
+class Draw(NamedTuple):
     """Groups of each class that may be drawn, in the order of the classes and then of their priorities."""
 
     classes: Integers  # (n_drawn,)
@@ -46,18 +51,14 @@ class Draw:
     counts: Integers  # (n_drawn,) samples of the group in the class
 
     @classmethod
-    def of(cls, classes: Integers, keys: Keys, most: int, seed: int) -> "Draw":
+    def of(cls, part: Keyed, most: int, seed: int) -> "Draw":
         """Draw from one part: at least ``most`` samples of each class, where it has as many."""
-        return cls(classes, keys, np.ones(len(keys), dtype=np.int64))._reduced(most, seed)
+        return cls(*part, np.ones(len(part.keys), dtype=np.int64))._reduced(most, seed)
 
-    @staticmethod
-    def merged(parts: Sequence["Draw"], most: int, seed: int) -> "Draw":
+    @classmethod
+    def merged(cls, parts: Sequence["Draw"], most: int, seed: int) -> "Draw":
         """Draw from parts together what would be drawn from all data at once."""
-        return Draw(
-            np.concatenate([part.classes for part in parts]),
-            np.concatenate([part.keys for part in parts]),
-            np.concatenate([part.counts for part in parts]),
-        )._reduced(most, seed)
+        return cls(*map(np.concatenate, zip(*parts, strict=True)))._reduced(most, seed)
 
     def _reduced(self, most: int, seed: int) -> "Draw":
         order = np.lexsort((self.keys, priorities(self.keys, seed), self.classes))

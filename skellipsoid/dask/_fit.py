@@ -1,9 +1,9 @@
 """A fit to data that no memory holds: exact moments, and samples that are drawn for the validation."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,19 +22,8 @@ from .._samples.duplicates import in_order
 from .._samples.samples import Gathered, Samples, usable_scale
 from .._torch.devices import resolve_device, resolve_seed
 from ._draw import Draw, Keys, priorities
-from ._parts import Kind, column_names, delayed_parts, kind_of, require_dask
-from ._passes import (
-    Coder,
-    DrawRule,
-    Reduced,
-    count_labels,
-    drawn_part,
-    joined_labels,
-    keyed_part,
-    merge_draws,
-    merge_reduced,
-    reduced_part,
-)
+from ._parts import delayed_parts, kind_of, require_dask
+from ._passes import Coder, DrawRule, Reduced, count_labels, joined_labels, keyed_part, merge_reduced, reduced_part
 
 #: Results of partitions that one task merges.
 _MERGED_AT_ONCE = 4
@@ -108,17 +97,18 @@ def fit(
     True
     """
     require_dask("skellipsoid.dask.fit")
+    import dask
     from dask.delayed import delayed
 
     _check_parameters(classifier, samples_per_class)
-    parts = _Parts.of(X, y, groups)
+    parts = _divided(X, y, groups)
     fitted: EllipsoidOpenSetClassifier = clone(classifier)
-    if parts.names is not None:
-        fitted.feature_names_in_ = parts.names
+    names = list(getattr(X, "columns", [None]))
+    if all(isinstance(name, str) for name in names):
+        fitted.feature_names_in_ = np.array(names, dtype=object)
     seed = resolve_seed(fitted.random_state)
     # First pass: labels.
-    numbers = range(len(parts.y))
-    found = _computed([delayed(count_labels)(part, number) for number, part in zip(numbers, parts.y, strict=True)])
+    found = dask.compute(*(delayed(count_labels)(part, number) for number, part in enumerate(parts["y"])))
     labels, counts = joined_labels(found)
     fitted.open_label_ = cast_open_label(fitted.open_label, labels)
     is_open = labels == fitted.open_label_
@@ -127,23 +117,18 @@ def fit(
     # Second pass: the draw. Class K are the open samples.
     starts = np.cumsum([0, *(part.n_rows for part in found)])
     code = delayed(Coder(fitted.classes_, fitted.open_label_), traverse=False)
-    keyed = [
-        delayed(keyed_part)(code, *rows, number, start)
-        for rows, number, start in zip(
-            zip(parts.y, parts.groups or [None] * len(parts.y), strict=True), numbers, starts[:-1].tolist(), strict=True
-        )
-    ]
-    draws = [delayed(drawn_part)(part, samples_per_class, seed) for part in keyed]
-    draw = cast(Draw, _merged(draws, merge_draws, samples_per_class, seed))
+    ungrouped = [None] * len(parts["y"])
+    rows = enumerate(zip(parts["y"], parts.get("groups", ungrouped), starts[:-1].tolist(), strict=True))
+    keyed = [delayed(keyed_part)(code, part, group, number, start) for number, (part, group, start) in rows]
+    draws = [delayed(Draw.of)(part, samples_per_class, seed) for part in keyed]
+    draw: Draw = _merged(draws, Draw.merged, samples_per_class, seed)
     of_class = np.append(counts[~is_open], counts[is_open].sum()).astype(np.int64)
     limits = draw.limits(of_class, seed)
     # Third pass: moments, and the samples that are drawn.
-    chosen = delayed(DrawRule(limits, seed, None if parts.groups is None else np.unique(draw.keys)), traverse=False)
-    reduced = [
-        delayed(reduced_part)(*part, chosen, number)
-        for part, number in zip(zip(parts.X, keyed, strict=True), numbers, strict=True)
-    ]
-    result = cast(Reduced, _merged(reduced, merge_reduced))
+    chosen = delayed(DrawRule(limits, seed, None if groups is None else np.unique(draw.keys)), traverse=False)
+    features = enumerate(zip(parts["X"], keyed, strict=True))
+    reduced = [delayed(reduced_part)(part, keys, chosen, number) for number, (part, keys) in features]
+    result: Reduced = _merged(reduced, merge_reduced)
     _fit_drawn(fitted, result, limits, seed)
     return fitted
 
@@ -173,57 +158,41 @@ def _check_parameters(classifier: Any, samples_per_class: Any) -> None:
         raise ValueError(msg)
 
 
-@dataclass(frozen=True)
-class _Parts:
-    """The partitions of the data."""
+def _divided(X: Any, y: Any, groups: Any) -> dict[str, list[Any]]:
+    """Divide collections alike, and list the partitions of each by its name.
 
-    X: list[Any]
-    y: list[Any]
-    groups: list[Any] | None
-    names: NDArray[np.object_] | None  # of the features
-
-    @classmethod
-    def of(cls, X: Any, y: Any, groups: Any) -> "_Parts":
-        """Divide collections alike.
-
-        Raises
-        ------
-        ValueError
-            If they are not divided alike.
-        """
-        named = {"X": X, "y": y} | ({} if groups is None else {"groups": groups})
-        parts = {}
-        for name, collection in named.items():
-            kind = kind_of(collection, name, "the classifier's fit(X, y)")
-            if kind is Kind.BAG or (kind is Kind.FRAME and name != "X"):
-                msg = f"{name} is a Dask {kind.value}, but must be an array or a series" + ", or a dataframe." * (
-                    name == "X"
-                )
-                raise TypeError(msg)
-            if kind is Kind.ARRAY and hasattr(X, "chunks") and not np.isnan(sum(X.chunks[0] + collection.chunks[0])):
-                if len(collection) != len(X):
-                    msg = f"{name} has {len(collection)} rows, but X has {len(X)}; pass one for each row."
-                    raise ValueError(msg)
-                collection = collection.rechunk({0: X.chunks[0]})
-            parts[name] = delayed_parts(collection)
-            if len(parts[name]) != len(parts["X"]):
-                msg = (
-                    f"{name} has {len(parts[name])} partitions, but X has {len(parts['X'])}; take both from the same "
-                    "collection, or repartition one of them."
-                )
+    Raises
+    ------
+    ValueError
+        If they are not divided alike.
+    """
+    parts: dict[str, list[Any]] = {}
+    for name, collection in {"X": X, "y": y, "groups": groups}.items():
+        if name == "groups" and groups is None:
+            continue
+        kind = kind_of(collection, name, "the classifier's fit(X, y)")
+        if kind == "bag" or (kind == "dataframe" and name != "X"):
+            ending = ", or a dataframe." if name == "X" else ""
+            msg = f"{name} is a Dask {kind}, but must be an array or a series{ending}"
+            raise TypeError(msg)
+        if kind == "array" and hasattr(X, "chunks") and not np.isnan(sum(X.chunks[0] + collection.chunks[0])):
+            if len(collection) != len(X):
+                msg = f"{name} has {len(collection)} rows, but X has {len(X)}; pass one for each row."
                 raise ValueError(msg)
-        is_frame = kind_of(X, "X", "") is Kind.FRAME
-        return cls(parts["X"], parts["y"], parts.get("groups"), column_names(X) if is_frame else None)
-
-
-def _computed(parts: list[Any]) -> list[Any]:
-    import dask
-
-    return list(dask.compute(*parts))
+            collection = collection.rechunk({0: X.chunks[0]})
+        parts[name] = delayed_parts(collection)
+        if len(parts[name]) != len(parts["X"]):
+            msg = (
+                f"{name} has {len(parts[name])} partitions, but X has {len(parts['X'])}; take both from the same "
+                "collection, or repartition one of them."
+            )
+            raise ValueError(msg)
+    return parts
 
 
 def _merged(parts: list[Any], merge: Callable[..., Any], *options: Any) -> Any:
     """Merge the results of all partitions in a tree."""
+    import dask
     from dask.delayed import delayed
 
     while len(parts) > 1:
@@ -231,7 +200,7 @@ def _merged(parts: list[Any], merge: Callable[..., Any], *options: Any) -> Any:
             delayed(merge)(parts[start : start + _MERGED_AT_ONCE], *options)
             for start in range(0, len(parts), _MERGED_AT_ONCE)
         ]
-    return _computed(parts)[0]
+    return dask.compute(*parts)[0]
 
 
 def _fit_drawn(fitted: EllipsoidOpenSetClassifier, found: Reduced, limits: Keys, seed: int) -> None:

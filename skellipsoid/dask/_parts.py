@@ -2,21 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import Enum
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
-
-class Kind(Enum):
-    """Kinds of collections."""
-
-    ARRAY = "array"
-    FRAME = "dataframe"
-    SERIES = "series"
-    BAG = "bag"
+#: Kinds of collections.
+Kind = Literal["array", "dataframe", "series", "bag"]
 
 
 def require_dask(caller: str) -> None:
@@ -41,7 +33,7 @@ def kind_of(collection: Any, name: str, instead: str) -> Kind:
     from dask.bag import Bag
     from dask.dataframe import DataFrame, Series
 
-    kinds = {Array: Kind.ARRAY, DataFrame: Kind.FRAME, Series: Kind.SERIES, Bag: Kind.BAG}
+    kinds: dict[Any, Kind] = {Array: "array", DataFrame: "dataframe", Series: "series", Bag: "bag"}
     for of_kind, kind in kinds.items():
         if isinstance(collection, of_kind):
             return kind
@@ -91,9 +83,3 @@ def delayed_parts(collection: Any) -> list[Any]:
     with dask.config.set({"optimization.tune.active": False}):
         parts = collection.to_delayed()
     return list(parts.ravel()) if isinstance(parts, np.ndarray) else list(parts)
-
-
-def column_names(frame: Any) -> NDArray[np.object_] | None:
-    """Names of the columns of a dataframe, if all are strings."""
-    names = list(frame.columns)
-    return np.array(names, dtype=object) if all(isinstance(name, str) for name in names) else None

@@ -11,10 +11,8 @@ from sklearn.utils import check_array
 from .._core.labels import as_labels, check_same_kind
 from .._core.validation import check_squares, is_missing, name_rows, naming_rows, read_features
 from .._samples.moments import ClassMoments
-from ._draw import Draw, Keys, group_keys, priorities
+from ._draw import Integers, Keyed, Keys, group_keys, priorities
 from ._parts import naming_partition, samples_of
-
-Integers = NDArray[np.int64]
 
 
 class LabelCounts(NamedTuple):
@@ -63,13 +61,6 @@ class Coder:
         return found
 
 
-class Keyed(NamedTuple):
-    """Class and group of each sample of a partition."""
-
-    codes: Integers
-    keys: Keys
-
-
 def keyed_part(coder: Coder, y: Any, groups: Any, number: int, start: int) -> Keyed:
     """Give each sample of a partition its class and its key: its group, or else its number in all data."""
     if not len(y):
@@ -92,16 +83,6 @@ def _check_rows(name: str, n_rows: int, n_labels: int) -> None:
     if n_rows != n_labels:
         msg = f"{name} has {n_rows} rows, but y has {n_labels}; pass one for each label."
         raise ValueError(msg)
-
-
-def drawn_part(part: Keyed, most: int, seed: int) -> Draw:
-    """Draw among the samples of a partition."""
-    return Draw.of(part.codes, part.keys, most, seed)
-
-
-def merge_draws(parts: list[Draw], most: int, seed: int) -> Draw:
-    """Draw among what was drawn of several partitions."""
-    return Draw.merged(parts, most, seed)
 
 
 @dataclass(frozen=True)

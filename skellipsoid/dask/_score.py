@@ -1,7 +1,6 @@
 """Answers and scores of a fitted estimator for each partition of a Dask collection."""
 
 import pickle
-from dataclasses import dataclass
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
@@ -16,7 +15,7 @@ from .._core.pipelines import read_estimator, split_estimator
 from .._encoders.text_features import TextFeatures
 from ..persistence import load
 from ..persistence._folder import MANIFEST
-from ._parts import Kind, delayed_parts, kind_of, naming_partition, require_dask, samples_of
+from ._parts import delayed_parts, kind_of, naming_partition, require_dask, samples_of
 
 
 def predict(model: Any, X: Any) -> Any:
@@ -161,46 +160,36 @@ def transform(model: Any, X: Any) -> Any:
     from dask.delayed import delayed
 
     kind = kind_of(X, "X", "the model's transform(X)")
-    shipped = _Shipped.of(model)
-    check_is_fitted(shipped.estimator)
-    last = split_estimator(shipped.estimator)[1]
-    is_single = isinstance(last, TextFeatures) or (kind is Kind.ARRAY and X.dtype == np.float32)
+    estimator, task = _shipped(model)
+    check_is_fitted(estimator)
+    last = split_estimator(estimator)[1]
+    is_single = isinstance(last, TextFeatures) or (kind == "array" and X.dtype == np.float32)
     width, dtype = len(last.get_feature_names_out()), np.dtype(np.float32 if is_single else np.float64)
-    parts = [
-        delayed(_transformed, pure=True)(part, shipped.task, number, width, dtype)
-        for number, part in enumerate(delayed_parts(X))
-    ]
-    sizes = X.chunks[0] if kind is Kind.ARRAY else [np.nan] * len(parts)
-    blocks = [
-        da.from_delayed(part, (size, width), meta=np.empty((0, width), dtype))
-        for part, size in zip(parts, sizes, strict=True)
-    ]
+    parts, empty = delayed_parts(X), np.empty((0, width), dtype)
+    sizes = X.chunks[0] if kind == "array" else [np.nan] * len(parts)
+    blocks = []
+    for number, (part, size) in enumerate(zip(parts, sizes, strict=True)):
+        features = delayed(_transformed, pure=True)(part, task, number, width, dtype)
+        blocks.append(da.from_delayed(features, (size, width), meta=empty))
     return da.concatenate(blocks, allow_unknown_chunksizes=True)
 
 
-@dataclass(frozen=True)
-class _Shipped:
-    """A model, and the one task that gives it to all partitions.
+def _shipped(model: Any) -> tuple[Any, Any]:
+    """Give a fitted model, and the one task that gives it to all partitions.
 
     A task, not data that is scattered: if the worker that holds the model ends, the scheduler makes it again.
     """
+    from dask.delayed import delayed
 
-    estimator: Any
-    task: Any
-
-    @classmethod
-    def of(cls, model: Any) -> "_Shipped":
-        from dask.delayed import delayed
-
-        if isinstance(model, str | PathLike):
-            folder = Path(model).resolve()
-            estimator = load(folder)
-            name = _name((folder / MANIFEST).read_bytes())  # it has the hashes of all files
-            return cls(estimator, delayed(load)(folder, dask_key_name=name))
-        return cls(model, delayed(model, name=_name(pickle.dumps(model)), traverse=False))
+    if not isinstance(model, str | PathLike):
+        return model, delayed(model, name=_task_name(pickle.dumps(model)), traverse=False)
+    folder = Path(model).resolve()
+    estimator = load(folder)
+    name = _task_name((folder / MANIFEST).read_bytes())  # it has the hashes of all files
+    return estimator, delayed(load)(folder, dask_key_name=name)
 
 
-def _name(content: bytes) -> str:
+def _task_name(content: bytes) -> str:
     return f"skellipsoid-model-{sha256(content).hexdigest()[:32]}"
 
 
@@ -212,14 +201,24 @@ def _by_sample(method: str, model: Any, X: Any) -> Any:
     import pandas as pd
 
     kind = kind_of(X, "X", f"the model's {method}(X)")
-    shipped = _Shipped.of(model)
-    classifier = _checked(shipped.estimator, method)
-    dtype = _label_type(classifier) if method == "predict" else np.dtype(np.float64)
-    known = {"model": shipped.task, "method": method, "of_type": dtype}
-    if kind is Kind.BAG:
+    estimator, task = _shipped(model)
+    classifier = split_estimator(estimator)[1]
+    if not hasattr(estimator, method) and not hasattr(classifier, method):
+        msg = (
+            f"{type(classifier).__name__} has no {method}; pass a classifier that has it, such as "
+            "EllipsoidOpenSetClassifier, or a Pipeline that ends in one."
+        )
+        raise TypeError(msg)
+    check_is_fitted(classifier)
+    dtype = np.dtype(np.float64)
+    if method == "predict":
+        is_ours = isinstance(classifier, BaseOpenSetClassifier)
+        dtype = (classifier._possible_answers() if is_ours else np.asarray(classifier.classes_)).dtype
+    known = {"model": task, "method": method, "of_type": dtype}
+    if kind == "bag":
         numbers = db.from_sequence(range(X.npartitions), npartitions=X.npartitions)
         return X.map_partitions(_of_list, numbers, **known)
-    if kind is not Kind.ARRAY:
+    if kind != "array":
         meta = pd.Series(np.empty(0, dtype), index=X._meta.index[:0], name=method)
         return X.map_partitions(_of_frame, meta=meta, **known)
     if X.ndim == 2:
@@ -227,31 +226,6 @@ def _by_sample(method: str, model: Any, X: Any) -> Any:
     return da.map_blocks(
         _of_block, X, drop_axis=list(range(1, X.ndim)), dtype=dtype, meta=np.empty(0, dtype), name=None, **known
     )
-
-
-def _checked(model: Any, method: str) -> Any:
-    """Give the classifier of a fitted model.
-
-    Raises
-    ------
-    TypeError
-        If neither the model nor the classifier that it ends in has the method.
-    """
-    classifier = split_estimator(model)[1]
-    if not hasattr(model, method) and not hasattr(classifier, method):
-        msg = (
-            f"{type(classifier).__name__} has no {method}; pass a classifier that has it, such as "
-            "EllipsoidOpenSetClassifier, or a Pipeline that ends in one."
-        )
-        raise TypeError(msg)
-    check_is_fitted(classifier)
-    return classifier
-
-
-def _label_type(classifier: Any) -> np.dtype[Any]:
-    if isinstance(classifier, BaseOpenSetClassifier):
-        return classifier._possible_answers().dtype
-    return np.asarray(classifier.classes_).dtype
 
 
 def _values(part: Any, number: int, model: Any, method: str, of_type: np.dtype[Any]) -> NDArray[Any]:

@@ -124,7 +124,10 @@ def bootstrap_interval(
     rows = [_read_rows(unmasked(y_true, "y_true")), *(_read_rows(unmasked(p, "a prediction")) for p in predictions)]
     for k, values in enumerate(rows[1:], start=1):
         check_same_length(len(rows[0]), values, "predictions" if len(rows) == 2 else f"array {k} of the predictions")
-    _check_resampling(confidence_level, n_resamples)
+    check_confidence_level(confidence_level)
+    if n_resamples < 2:
+        msg = f"n_resamples={n_resamples!r} is too few for an interval: draw at least twice, better 1000 times."
+        raise ValueError(msg)
     samples, kept = _split_strata(len(rows[0]), stratify)
 
     def metric_of(*drawn: NDArray[np.intp]) -> float:
@@ -135,6 +138,8 @@ def bootstrap_interval(
     if np.isnan(estimate):
         msg = "The metric is NaN on all rows, so that it has no interval: pass rows on which it is defined."
         raise ValueError(msg)
+    # A generator of its own unless one is passed: the global random state is never touched.
+    is_old = isinstance(random_state, np.random.RandomState)
     with catch_warnings():
         simplefilter("ignore", UndefinedMetricWarning)
         # Resamples that all agree make BCa degenerate (0 / 0 inside SciPy), and are answered below.
@@ -148,7 +153,7 @@ def bootstrap_interval(
             batch=max(1, _BATCH_SIZE // len(rows[0])),
             confidence_level=confidence_level,
             method=method,
-            random_state=_read_random_state(random_state),
+            random_state=random_state if is_old else np.random.default_rng(random_state),
         )
     low, high = _read_interval(result, method)
     return BootstrapInterval(estimate, low, high, float(result.standard_error))
@@ -162,13 +167,6 @@ def _read_rows(values: ArrayLike) -> NDArray[Any]:
         if not all(isinstance(value, str) for value in objects.ravel()):
             return objects
     return array
-
-
-def _check_resampling(confidence_level: float, n_resamples: int) -> None:
-    check_confidence_level(confidence_level)
-    if n_resamples < 2:
-        msg = f"n_resamples={n_resamples!r} is too few for an interval: draw at least twice, better 1000 times."
-        raise ValueError(msg)
 
 
 def _split_strata(n_rows: int, stratify: ArrayLike | None) -> tuple[list[NDArray[np.intp]], NDArray[np.intp]]:
@@ -189,15 +187,6 @@ def _split_strata(n_rows: int, stratify: ArrayLike | None) -> tuple[list[NDArray
         raise ValueError(msg)
     kept = [rows for rows in strata if len(rows) == 1]
     return samples, np.concatenate([np.empty(0, dtype=np.intp), *kept])
-
-
-def _read_random_state(
-    random_state: int | np.random.Generator | np.random.RandomState | None,
-) -> np.random.Generator | np.random.RandomState:
-    """Make a generator of its own unless one is passed: the global random state is never touched."""
-    if isinstance(random_state, np.random.RandomState):
-        return random_state
-    return np.random.default_rng(random_state)
 
 
 def _read_interval(result: Any, method: str) -> tuple[float, float]:

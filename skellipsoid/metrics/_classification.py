@@ -281,21 +281,17 @@ def open_set_accuracy(
 
 
 def _known_f1(counts: Counts, zero_division: ZeroDivision) -> NDArray[np.float64]:
-    """F1 of each known class; a warning points at the caller of the public function that calls this."""
-    values, undefined = f1_scores(counts)
-    return fill_undefined(
-        values[:-1],
-        undefined[:-1],
-        zero_division,
-        what="F1",
-        missing="y_true and y_pred have no",
-        names=counts.names[:-1],
-    )
+    """F1 of each known class."""
+    return _f1(counts, slice(-1), zero_division, "F1", "y_true and y_pred have no")
 
 
 def _open_f1(counts: Counts, zero_division: ZeroDivision) -> NDArray[np.float64]:
-    """F1 of open, of shape (1,); a warning points at the caller of the public function that calls this."""
+    """F1 of open, of shape (1,)."""
+    return _f1(counts, slice(-1, None), zero_division, "F1 of open", "y_true has no")
+
+
+def _f1(counts: Counts, part: slice, zero_division: ZeroDivision, what: str, missing: str) -> NDArray[np.float64]:
     values, undefined = f1_scores(counts)
     return fill_undefined(
-        values[-1:], undefined[-1:], zero_division, what="F1 of open", missing="y_true has no", names=counts.names[-1:]
+        values[part], undefined[part], zero_division, what=what, missing=missing, names=counts.names[part]
     )

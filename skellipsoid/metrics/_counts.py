@@ -1,4 +1,4 @@
-"""Counts behind the label metrics, and what a quotient with denominator zero is worth."""
+"""Counts behind the label metrics, and what a figure is worth that is undefined."""
 
 from typing import Any, Literal, NamedTuple
 
@@ -141,3 +141,22 @@ def macro(values: NDArray[np.float64]) -> float:
     """Mean of the values that are not NaN, as scikit-learn averages them; NaN if there is none."""
     numbers = values[~np.isnan(values)]
     return float(numbers.mean()) if len(numbers) else float("nan")
+
+
+def has_both(is_known: NDArray[np.bool_], what: str) -> bool:
+    """Whether there are known and open samples, with a warning unless there are.
+
+    Parameters
+    ----------
+    is_known : ndarray of shape (n_samples,)
+    what : str
+        The quantity that is undefined otherwise.
+    """
+    missing = [name for name, rows in (("known", is_known), ("open", ~is_known)) if not rows.any()]
+    if missing:
+        warn(
+            f"{what} is undefined and set to nan, since y_true has no {missing[0]} row: pass rows of both kinds, and "
+            "the known classes as labels if y_true names the classes of open rows.",
+            UndefinedMetricWarning,
+        )
+    return not missing

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import auc
 
 from .._core.answers import read_closed_set_rows
-from ._scores import has_both
+from ._counts import has_both
 
 
 def oscr_curve(
@@ -87,7 +87,18 @@ def oscr_curve(
     >>> thresholds
     array([0.9, 0.6, 0.5, 0.1])
     """
-    return _trace(y_true, y_pred_known, score, sample_weight, open_label=open_label, labels=labels)
+    rows = read_closed_set_rows(
+        y_true, y_pred_known, score, open_label=open_label, labels=labels, sample_weight=sample_weight
+    )
+    is_known, weight = rows.is_known, rows.problem.weight
+    has_both(is_known, "The OSCR curve")
+    thresholds, rank = np.unique(rows.score, return_inverse=True)
+    ccr = _share_at_least(is_known & (rows.problem.true == rows.problem.predicted), is_known, rank, weight)
+    fpr = _share_at_least(~is_known, ~is_known, rank, weight)
+    if fpr[-1] > 0:
+        # Zero times the last rate, because a rate that is NaN without known samples is NaN everywhere.
+        ccr, fpr, thresholds = np.append(ccr, 0 * ccr[-1]), np.append(fpr, 0.0), np.append(thresholds, np.inf)
+    return fpr[::-1], ccr[::-1], thresholds[::-1]
 
 
 def oscr_score(
@@ -156,34 +167,12 @@ def oscr_score(
     >>> oscr_score(y_true, y_pred_known, [0.9, 0.6, 0.6, 0.5, 0.6, 0.1])
     0.625
     """
-    fpr, ccr, _ = _trace(y_true, y_pred_known, score, sample_weight, open_label=open_label, labels=labels)
+    fpr, ccr, _ = oscr_curve(
+        y_true, y_pred_known, score, open_label=open_label, labels=labels, sample_weight=sample_weight
+    )
     if np.isnan(fpr[-1]) or np.isnan(ccr[-1]):
         return float("nan")
     return float(auc(fpr, ccr))
-
-
-def _trace(
-    y_true: ArrayLike,
-    y_pred_known: ArrayLike,
-    score: ArrayLike,
-    sample_weight: ArrayLike | None,
-    *,
-    open_label: Any,
-    labels: ArrayLike | None,
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Compute the curve; a warning points at the caller of the public function that calls this."""
-    rows = read_closed_set_rows(
-        y_true, y_pred_known, score, open_label=open_label, labels=labels, sample_weight=sample_weight
-    )
-    is_known, weight = rows.is_known, rows.problem.weight
-    has_both(is_known, "The OSCR curve")
-    thresholds, rank = np.unique(rows.score, return_inverse=True)
-    ccr = _share_at_least(is_known & (rows.problem.true == rows.problem.predicted), is_known, rank, weight)
-    fpr = _share_at_least(~is_known, ~is_known, rank, weight)
-    if fpr[-1] > 0:
-        # Zero times the last rate, because a rate that is NaN without known samples is NaN everywhere.
-        ccr, fpr, thresholds = np.append(ccr, 0 * ccr[-1]), np.append(fpr, 0.0), np.append(thresholds, np.inf)
-    return fpr[::-1], ccr[::-1], thresholds[::-1]
 
 
 def _share_at_least(

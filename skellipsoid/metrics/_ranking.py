@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from .._core.answers import check_offset, read_scored_rows
-from ._scores import has_both
+from ._counts import has_both
 
 
 def open_set_auroc(
@@ -149,9 +149,8 @@ def open_set_aupr(
     scored = read_scored_rows(y_true, score, open_label=open_label, labels=labels, sample_weight=sample_weight)
     if not has_both(scored.is_known, "AUPR"):
         return float("nan")
-    if positive == "open":
-        return float(average_precision_score(~scored.is_known, -scored.rank, sample_weight=scored.weight))
-    return float(average_precision_score(scored.is_known, scored.rank, sample_weight=scored.weight))
+    is_positive, rank = (scored.is_known, scored.rank) if positive == "known" else (~scored.is_known, -scored.rank)
+    return float(average_precision_score(is_positive, rank, sample_weight=scored.weight))
 
 
 def fpr_at_tpr(

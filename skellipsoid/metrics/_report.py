@@ -1,6 +1,6 @@
 """The open-set report: all metrics of labels."""
 
-from typing import Any, Literal, TypedDict, overload
+from typing import Any, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,51 +17,26 @@ from ._counts import (
     undefined_value,
 )
 
-ClassScores = TypedDict("ClassScores", {"precision": float, "recall": float, "f1-score": float, "support": float})
-
-OpenSetReport = TypedDict(
-    "OpenSetReport",
-    {
-        "classes": dict[str, ClassScores],
-        "known avg": ClassScores,
-        "macro avg": ClassScores,
-        "open_set_f1": float,
-        "known_f1": float,
-        "open_f1": float,
-        "accuracy": float,
-        "open_rejection_rate": float,
-        "false_rejection_rate": float,
-    },
-)
-
-_COLUMNS: tuple[Literal["precision", "recall", "f1-score"], ...] = ("precision", "recall", "f1-score")
+_COLUMNS = ("precision", "recall", "f1-score")
 _WIDTH = 9
 
 
+class _Options(TypedDict, total=False):
+    open_label: Any
+    labels: ArrayLike | None
+    zero_division: ZeroDivision
+    sample_weight: ArrayLike | None
+    digits: int
+
+
 @overload
 def open_set_report(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    *,
-    open_label: Any = ...,
-    labels: ArrayLike | None = ...,
-    zero_division: ZeroDivision = ...,
-    sample_weight: ArrayLike | None = ...,
-    output_dict: Literal[False] = ...,
-    digits: int = ...,
+    y_true: ArrayLike, y_pred: ArrayLike, *, output_dict: Literal[False] = ..., **options: Unpack[_Options]
 ) -> str: ...
 @overload
 def open_set_report(
-    y_true: ArrayLike,
-    y_pred: ArrayLike,
-    *,
-    open_label: Any = ...,
-    labels: ArrayLike | None = ...,
-    zero_division: ZeroDivision = ...,
-    sample_weight: ArrayLike | None = ...,
-    output_dict: Literal[True],
-    digits: int = ...,
-) -> OpenSetReport: ...
+    y_true: ArrayLike, y_pred: ArrayLike, *, output_dict: Literal[True], **options: Unpack[_Options]
+) -> dict[str, Any]: ...
 def open_set_report(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -72,7 +47,7 @@ def open_set_report(
     sample_weight: ArrayLike | None = None,
     output_dict: bool = False,
     digits: int = 2,
-) -> str | OpenSetReport:
+) -> str | dict[str, Any]:
     """Report precision, recall and F1 of each known class and of open, and the metrics of the literature.
 
     The counterpart of :func:`sklearn.metrics.classification_report`, as text or as a dictionary.
@@ -164,7 +139,7 @@ def open_set_report(
     return report if output_dict else _format(report, digits)
 
 
-def _build(counts: Counts, zero_division: ZeroDivision) -> OpenSetReport:
+def _build(counts: Counts, zero_division: ZeroDivision) -> dict[str, Any]:
     """Compute every figure; a warning points at the caller of the report."""
     columns = _class_columns(counts, zero_division)
     n_open = counts.support[-1:]
@@ -208,40 +183,35 @@ def _class_columns(counts: Counts, zero_division: ZeroDivision) -> NDArray[np.fl
     return np.stack(columns)
 
 
-def _scores(column: list[float], support: float) -> ClassScores:
-    precision, recall, f1 = column
-    return {"precision": precision, "recall": recall, "f1-score": f1, "support": support}
+def _scores(column: list[float], support: float) -> dict[str, float]:
+    return {**dict(zip(_COLUMNS, column, strict=True)), "support": support}
 
 
-def _format(report: OpenSetReport, digits: int) -> str:
+def _format(report: dict[str, Any], digits: int) -> str:
     """Lay the report out as scikit-learn lays out its own."""
     *known, open_label = report["classes"]
     n_known, n_open = report["known avg"]["support"], report["classes"][open_label]["support"]
-    tables: list[list[tuple[str, ClassScores]]] = [
-        [(name, report["classes"][name]) for name in known]
-        + [("open" if open_label == "open" else f"open ({open_label})", report["classes"][open_label])],
-        [("known avg", report["known avg"]), ("macro avg", report["macro avg"])],
+    open_name = f"open ({open_label})"
+    blocks: list[dict[str, Any]] = [
+        {name: report["classes"][name] for name in known},
+        {"known avg": report["known avg"], "macro avg": report["macro avg"]},
+        {
+            "accuracy": {"f1-score": report["accuracy"], "support": n_known + n_open},
+            "open rejection rate": {"f1-score": report["open_rejection_rate"], "support": n_open},
+            "false rejection rate": {"f1-score": report["false_rejection_rate"], "support": n_known},
+        },
     ]
-    rates = [
-        ("accuracy", report["accuracy"], n_known + n_open),
-        ("open rejection rate", report["open_rejection_rate"], n_open),
-        ("false rejection rate", report["false_rejection_rate"], n_known),
-    ]
-    width = max(len(name) for name in [*known, f"open ({open_label})", *(rate[0] for rate in rates)])
+    width = max(len(name) for name in [*known, open_name, *blocks[2]])
     cell = max(_WIDTH, digits + 2)
 
-    def line(name: str, cells: list[str]) -> str:
-        return f"{name:>{width}} " + " ".join(f"{text:>{cell}}" for text in cells)
+    def line(name: str, texts: list[str]) -> str:
+        return f"{name:>{width}} " + " ".join(f"{text:>{cell}}" for text in texts)
 
-    def amount(support: float) -> str:
-        return f"{support:.{digits}f}" if isinstance(support, float) else str(support)
+    def row(name: str, scores: dict[str, float]) -> str:
+        support = scores["support"]
+        amount = f"{support:.{digits}f}" if isinstance(support, float) else str(support)
+        return line(name, [*(f"{scores[c]:.{digits}f}" if c in scores else "" for c in _COLUMNS), amount])
 
-    blocks = [
-        [
-            line(name, [*(f"{scores[column]:.{digits}f}" for column in _COLUMNS), amount(scores["support"])])
-            for name, scores in table
-        ]
-        for table in tables
-    ]
-    blocks.append([line(name, ["", "", f"{rate:.{digits}f}", amount(n_rows)]) for name, rate, n_rows in rates])
-    return "\n\n".join(["\n".join(block) for block in [[line("", [*_COLUMNS, "support"])], *blocks]])
+    tables = [[row(name, scores) for name, scores in block.items()] for block in blocks]
+    tables[0].append(row("open" if open_label == "open" else open_name, report["classes"][open_label]))
+    return "\n\n".join([line("", [*_COLUMNS, "support"]), *("\n".join(table) for table in tables)])

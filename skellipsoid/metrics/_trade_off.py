@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.answers import read_closed_set_rows, trade_off_at
-from ._scores import has_both
+from ._counts import has_both
 
 
 def trade_off_curve(

@@ -195,14 +195,10 @@ class KnownClassSplit(OpenSetSplitter):
             than two classes would be known.
         """
         labels = read_labels(None, y, self.open_label, "KnownClassSplit")
-        known: NDArray[Any] = labels.classes[_draw_known(labels, self.known_ratio, self._generator())]
-        return known
-
-    def _generator(self) -> np.random.RandomState:
-        return np.random.RandomState(self.random_state)
+        return labels.classes[_draw_known(labels, self.known_ratio, np.random.RandomState(self.random_state))]
 
     def _split_rows(self, labels: Labels, groups: Indices | None) -> Iterator[tuple[Mask, Mask]]:
-        rng = self._generator()
+        rng = np.random.RandomState(self.random_state)
         known = _draw_known(labels, self.known_ratio, rng)
         if self.test_rows is None:
             test = _draw_test_rows(labels, groups, known, self.test_size, rng)
@@ -232,8 +228,7 @@ def _draw_known(labels: Labels, known_ratio: float, rng: np.random.RandomState) 
             f"known_ratio={known_ratio} of {n_classes} classes keeps {n_known} known, but at least 2 are needed: use a "
             "larger ratio or more classes."
         )
-    known: Indices = rng.choice(n_classes, n_known, replace=False)
-    return known
+    return rng.choice(n_classes, n_known, replace=False)
 
 
 def _draw_test_rows(
@@ -291,8 +286,7 @@ def _draw_test_groups(labels: Labels, groups: Indices, known: Indices, n_test: i
         raise ValueError(
             f"No group fits into a test part of {n_test} of {len(groups)} rows: use finer groups or a larger test_size."
         )
-    test: Mask = chosen[groups]
-    return test
+    return chosen[groups]
 
 
 def _read_test_rows(test_rows: ArrayLike, n_samples: int) -> Mask:

@@ -87,5 +87,4 @@ def _read_groups(groups: ArrayLike | None, n_samples: int) -> Indices | None:
         raise ValueError(
             f"groups has the shape {values.shape} and y has {n_samples} rows: pass one group for each row."
         )
-    codes: Indices = np.unique(values, return_inverse=True)[1]
-    return codes
+    return np.unique(values, return_inverse=True)[1]

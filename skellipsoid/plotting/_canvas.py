@@ -3,7 +3,7 @@
 No function here touches pyplot when axes are given, and none changes ``rcParams``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +65,50 @@ def legend_above(ax: "Axes", *, ncols: int = 1, handles: "Sequence[Artist] | Non
     ax.legend(loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncols=ncols, frameon=False, **given)
 
 
+def draw_curves(
+    display: Any,
+    across: NDArray[np.float64],
+    curves: Mapping[str, tuple[str, str, Any]],
+    *,
+    form: str,
+    told: str,
+    line_kw: dict[str, Any] | None,
+) -> None:
+    """Draw curves over all offsets, the figures at the present one in the legend, and mark that one.
+
+    Parameters
+    ----------
+    display : CoverageDisplay or TradeOffDisplay
+        Gets ``lines_`` and ``offset_line_``.
+    across : ndarray of shape (n_offsets,)
+        Where the offsets are on the horizontal axis; infinite ones are not drawn.
+    curves : mapping
+        Label, colour and line style of each attribute of the display that is drawn.
+    form : str
+        Format of a figure in the legend.
+    told : str
+        Attribute of the display whose figure stands beside the present offset.
+    line_kw : dict or None
+        Keywords of all curves.
+    """
+    from matplotlib.lines import Line2D
+
+    ax, offset = display.ax_, display.offset
+    present = None if offset is None else int(np.flatnonzero(display.offsets == offset)[0])
+    drawn = np.isfinite(across)
+    display.lines_, display.offset_line_ = [], None
+    for curve, (label, colour, style) in curves.items():
+        values = getattr(display, curve)
+        at = "" if present is None else f": {values[present]:{form}}"
+        looks = {"color": colour, "linestyle": style, "linewidth": 2.0, "label": f"{label}{at}"}
+        display.lines_ += ax.plot(across[drawn], values[drawn], **styled(looks, line_kw, Line2D))
+    if present is not None and np.isfinite(across[present]):
+        values = [getattr(display, curve)[present] for curve in curves]
+        ax.plot([across[present]] * len(curves), values, linestyle="", marker="o", markersize=5, color=INK)
+        label = f"offset {offset:.3g} ({told.replace('_', ' ')} {getattr(display, told)[present]:.1%})"
+        display.offset_line_ = ax.axvline(across[present], color=INK, linestyle="--", linewidth=1.2, label=label)
+
+
 def name_bars(
     ax: "Axes",
     lengths: NDArray[np.int64],
@@ -72,6 +116,7 @@ def name_bars(
     remarks: Sequence[str],
     *,
     room: float,
+    without: str,
     text_kw: dict[str, Any] | None,
 ) -> "list[Text]":
     """Write the name of each horizontal bar at its start and a remark behind its end, the first bar at the top.
@@ -83,6 +128,8 @@ def name_bars(
     names, remarks : sequence of str
     room : float
         Length of the axis, as a multiple of the longest bar.
+    without : str
+        What is written if there is no bar.
     text_kw : dict or None
         Keywords of the remarks.
 
@@ -102,6 +149,8 @@ def name_bars(
     ax.set_yticks(range(len(lengths)), names)
     ax.set(xlim=(0, room * longest), ylim=(len(lengths) - 0.4, -0.6))
     ax.spines[["top", "right"]].set_visible(False)
+    if not texts:
+        ax.text(0.5, 0.5, without, transform=ax.transAxes, ha="center", va="center", color=FAINT)
     return texts
 
 
@@ -141,13 +190,3 @@ def legend_name(name: Any, most: int = 30) -> str:
     """Write a name for a legend, which leaves out what begins with an underscore."""
     text = shorten(name, most)
     return f" {text}" if text.startswith("_") else text
-
-
-def name_open(classes: Any, open_label: Any) -> str:
-    """Name open in a picture: "open", with its label if a class has that name."""
-    return f"open ({open_label})" if "open" in map(str, classes) else "open"
-
-
-def percent(share: float) -> str:
-    """Write a share for a legend; empty without samples."""
-    return "none" if share != share else f"{share:.1%}"

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 from .._after_fit.compare import Comparison, compare
 from ._canvas import (
     COLOURS,
-    FAINT,
     KNOWN_COLOUR,
     OPEN_COLOUR,
     legend_above,
@@ -177,12 +176,10 @@ class ComparisonDisplay:
         self.bars_ = self.ax_.barh(places, counts, **styled(looks, bar_kw, Rectangle))
         names = [f"{self._name(before)} → {self._name(after)}" for before, after, _ in shown]
         remarks = [f"{count:,}" for count in counts.tolist()]
-        self.texts_ = name_bars(self.ax_, counts, names, remarks, room=1.12, text_kw=text_kw)
+        self.texts_ = name_bars(self.ax_, counts, names, remarks, room=1.12, without="no change", text_kw=text_kw)
         self.ax_.set_xlabel(self._below(pairs[n_pairs:]))
         self.ax_.locator_params(axis="x", integer=True)
-        if not shown:
-            self.ax_.text(0.5, 0.5, "no change", transform=self.ax_.transAxes, ha="center", va="center", color=FAINT)
-        elif legend:
+        if legend and shown:
             self._draw_legend(pairs)
         return self
 

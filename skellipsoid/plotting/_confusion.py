@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.answers import read_label_problem
-from ._canvas import FAINT, HATCH, INK, axes_size, make_axes, name_open, require_matplotlib, shorten, styled
+from ._canvas import FAINT, HATCH, INK, axes_size, make_axes, require_matplotlib, shorten, styled
 from ._inputs import read_answers
 
 if TYPE_CHECKING:
@@ -101,14 +101,9 @@ class OpenSetConfusionMatrixDisplay:
     @property
     def coarse_matrix(self) -> NDArray[np.int64]:
         """Known against open, of shape (2, 3)."""
-        known = self.confusion_matrix[:-1, :-1]
+        known, opened = np.asarray(self.confusion_matrix)[:-1], np.asarray(self.confusion_matrix)[-1]
         right = np.trace(known)
-        return np.array(
-            [
-                [right, known.sum() - right, self.confusion_matrix[:-1, -1].sum()],
-                [0, self.confusion_matrix[-1, :-1].sum(), self.confusion_matrix[-1, -1]],
-            ]
-        )
+        return np.array([[right, known[:, :-1].sum() - right, known[:, -1].sum()], [0, opened[:-1].sum(), opened[-1]]])
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, *, ax: "Axes | None" = None, **options: Any) -> Self:
@@ -199,7 +194,8 @@ class OpenSetConfusionMatrixDisplay:
         matrix = np.bincount(cells, minlength=n_labels**2).reshape(n_labels, n_labels)
         if display_labels is None:
             classes = problem.classes.tolist()
-            display_labels = [*classes, name_open(classes, problem.open_label)]
+            is_taken = "open" in map(str, classes)
+            display_labels = [*classes, f"open ({problem.open_label})" if is_taken else "open"]
         return cls(matrix, display_labels=display_labels).plot(ax=ax, **plot_options)
 
     def plot(
@@ -263,7 +259,9 @@ class OpenSetConfusionMatrixDisplay:
         power = (1.0 if writes else 0.5) if gamma == "auto" else gamma
         self._draw_image(coarse, normalize, cmap, power, im_kw)
         if colorbar:
-            self._draw_colorbar(normalize)
+            whole = {"true": "share of the true class", "pred": "share of the answer", "all": "share of all samples"}
+            bar = self.figure_.colorbar(self.im_, ax=self.ax_, shrink=0.6, aspect=30, pad=0.02)
+            bar.set_label("samples" if normalize is None else whole[normalize])
         self.text_ = None
         if coarse:
             self.text_ = self._write(_write_coarse(counts, self.values_, normalize), text_kw)
@@ -310,11 +308,6 @@ class OpenSetConfusionMatrixDisplay:
         # Open is set apart from the known classes.
         self.ax_.axhline(shown.shape[0] - 1.5, color=INK, linewidth=0.8)
         self.ax_.axvline(shown.shape[1] - 1.5, color=INK, linewidth=0.8)
-
-    def _draw_colorbar(self, normalize: str | None) -> None:
-        whole = {"true": "share of the true class", "pred": "share of the answer", "all": "share of all samples"}
-        bar = self.figure_.colorbar(self.im_, ax=self.ax_, shrink=0.6, aspect=30, pad=0.02)
-        bar.set_label("samples" if normalize is None else whole[normalize])
 
     def _write(self, texts: NDArray[np.object_], text_kw: dict[str, Any] | None) -> NDArray[np.object_]:
         from matplotlib.text import Text

@@ -7,15 +7,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.exceptions import UndefinedMetricWarning
 
-from .._core.answers import ClosedSetRows, check_offset, read_closed_set_rows
+from .._core.answers import ClosedSetRows
 from .._core.warn import warn
-from ._canvas import COLOURS, INK, LINE_STYLES, OPEN_COLOUR, legend_above, make_axes, require_matplotlib, styled
-from ._inputs import read_answers, require_both
+from ._canvas import COLOURS, LINE_STYLES, OPEN_COLOUR, draw_curves, legend_above, make_axes
+from ._inputs import read_answers, read_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-_CURVES = {"open_set_f1": "K+1 classes", "known_f1": "known classes", "open_f1": "open"}
+#: The curves, with their labels, colours and line styles.
+_CURVES = {
+    "open_set_f1": ("F1, K+1 classes", COLOURS[0], LINE_STYLES[0]),
+    "known_f1": ("F1, known classes", COLOURS[2], LINE_STYLES[1]),
+    "open_f1": ("F1, open", OPEN_COLOUR, LINE_STYLES[2]),
+}
+_ACROSS = {"offset": "offset: rejected below", "coverage": "coverage: known samples accepted"}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -194,11 +200,8 @@ class CoverageDisplay:
         UndefinedMetricWarning
             If a known class has no sample in ``y_true``.
         """
-        require_matplotlib(f"{cls.__name__}.from_predictions")
-        rows = read_closed_set_rows(y_true, y_pred_known, score, open_label=open_label, labels=labels)
-        require_both(rows.is_known, rows.problem.open_label)
+        rows, offset = read_rows(cls, y_true, y_pred_known, score, offset, open_label=open_label, labels=labels)
         _warn_of_missing_classes(rows)
-        offset = None if offset is None else check_offset(offset)
         offsets = _spread_offsets(rows.score, offset, n_offsets)
         accepted = rows.score >= offsets[:, np.newaxis]  # (n_offsets, n_samples)
         f1 = np.stack([_f1_scores(rows, row) for row in accepted])  # (n_offsets, n_classes + 1)
@@ -243,41 +246,16 @@ class CoverageDisplay:
         ValueError
             If ``x`` is neither.
         """
-        if x not in ("offset", "coverage"):
+        if x not in _ACROSS:
             msg = f"x={x!r} is not allowed: pass 'offset' or 'coverage'."
             raise ValueError(msg)
         self.ax_, self.figure_ = make_axes(self, ax)
-        from matplotlib.lines import Line2D
-
         across = self.offsets if x == "offset" else self.coverage
-        drawn = np.isfinite(across)
-        present = None if self.offset is None else int(np.flatnonzero(self.offsets == self.offset)[0])
-        self.lines_ = []
-        for (curve, name), colour, style in zip(
-            _CURVES.items(), (COLOURS[0], COLOURS[2], OPEN_COLOUR), LINE_STYLES, strict=False
-        ):
-            values = getattr(self, curve)
-            at = "" if present is None else f": {values[present]:.3f}"
-            looks = {"color": colour, "linestyle": style, "linewidth": 2.0, "label": f"F1, {name}{at}"}
-            self.lines_ += self.ax_.plot(across[drawn], values[drawn], **styled(looks, line_kw, Line2D))
-        self.offset_line_ = self._mark(present, across)
-        self.ax_.set(
-            xlabel="offset: rejected below" if x == "offset" else "coverage: known samples accepted",
-            ylabel="F1",
-            ylim=(-0.02, 1.02),
-        )
+        draw_curves(self, across, _CURVES, form=".3f", told="coverage", line_kw=line_kw)
+        self.ax_.set(xlabel=_ACROSS[x], ylabel="F1", ylim=(-0.02, 1.02))
         if legend:
             legend_above(self.ax_, ncols=2)
         return self
-
-    def _mark(self, present: int | None, across: NDArray[np.float64]) -> Any:
-        """Mark the present operating point where it has a place."""
-        if present is None or not np.isfinite(across[present]):
-            return None
-        label = f"offset {self.offset:.3g} (coverage {self.coverage[present]:.1%})"
-        for curve in _CURVES:
-            self.ax_.plot([across[present]], [getattr(self, curve)[present]], marker="o", markersize=5, color=INK)
-        return self.ax_.axvline(across[present], color=INK, linestyle="--", linewidth=1.2, label=label)
 
 
 def _warn_of_missing_classes(rows: ClosedSetRows) -> None:

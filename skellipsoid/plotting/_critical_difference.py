@@ -1,7 +1,7 @@
 """Mean ranks of many models over many cases, and which of them can be told apart."""
 
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,15 +17,6 @@ if TYPE_CHECKING:
 _FIRST_NAME, _BAR = 1.6, 0.35
 #: With more ranks on the axis, every other one has its number.
 _MOST_NUMBERS = 12
-
-
-class _Ranks(NamedTuple):
-    """What the picture shows."""
-
-    mean: NDArray[np.float64]
-    critical_difference: float
-    statistic: float
-    pvalue: float
 
 
 @dataclass(eq=False, repr=False)
@@ -141,16 +132,8 @@ class CriticalDifferenceDisplay:
         """
         require_matplotlib(f"{cls.__name__}.from_scores")
         table = _check_scores(scores, names, alpha)
-        found = _rank(table if greater_is_better else -table, alpha)
-        display = cls(
-            found.mean,
-            list(names),
-            found.critical_difference,
-            n_cases=len(table),
-            statistic=found.statistic,
-            pvalue=found.pvalue,
-        )
-        return display.plot(ax=ax, **plot_options)
+        ranked = _rank(table if greater_is_better else -table, alpha)
+        return cls(names=list(names), n_cases=len(table), **ranked).plot(ax=ax, **plot_options)
 
     def plot(
         self,
@@ -262,15 +245,19 @@ def _check_scores(scores: ArrayLike, names: Any, alpha: float) -> NDArray[np.flo
     return table
 
 
-def _rank(table: NDArray[np.float64], alpha: float) -> _Ranks:
+def _rank(table: NDArray[np.float64], alpha: float) -> dict[str, Any]:
+    """Mean ranks, critical difference and Friedman test, by the names of the display's parameters."""
     n_cases, n_models = table.shape
-    mean = stats.rankdata(-table, axis=1).mean(axis=0)
     quantile = stats.studentized_range.isf(alpha, n_models, np.inf) / np.sqrt(2)
-    critical_difference = float(quantile * np.sqrt(n_models * (n_models + 1) / (6 * n_cases)))
-    if (table == table[:, :1]).all():  # all ranks are tied, of which the test makes 0 / 0
-        return _Ranks(mean, critical_difference, 0.0, 1.0)
-    friedman = stats.friedmanchisquare(*table.T)
-    return _Ranks(mean, critical_difference, float(friedman.statistic), float(friedman.pvalue))
+    statistic, pvalue = 0.0, 1.0  # if all ranks are tied, of which the test makes 0 / 0
+    if (table != table[:, :1]).any():
+        statistic, pvalue = stats.friedmanchisquare(*table.T)
+    return {
+        "mean_ranks": stats.rankdata(-table, axis=1).mean(axis=0),
+        "critical_difference": float(quantile * np.sqrt(n_models * (n_models + 1) / (6 * n_cases))),
+        "statistic": float(statistic),
+        "pvalue": float(pvalue),
+    }
 
 
 def _groups(ranks: NDArray[np.float64], order: NDArray[np.intp], critical_difference: float) -> list[tuple[int, ...]]:

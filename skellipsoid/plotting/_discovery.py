@@ -168,8 +168,7 @@ class DiscoveryDisplay:
             raise ValueError(msg)
         result = self.result
         shown = np.arange(min(n_groups, result.n_groups))
-        height = _MARGIN + _LINE * max(2, len(shown))
-        self.ax_, self.figure_ = make_axes(self, ax, figsize=(8.5, height))
+        self.ax_, self.figure_ = make_axes(self, ax, figsize=(8.5, _MARGIN + _LINE * max(2, len(shown))))
         from matplotlib.patches import Rectangle
 
         colours = np.where(result.is_part[shown], KNOWN_COLOUR, OPEN_COLOUR).tolist()
@@ -179,11 +178,10 @@ class DiscoveryDisplay:
         self.distinct_bars_ = self.ax_.barh(shown, result.distinct_sizes[shown], **styled(looks, bar_kw, Rectangle))
         names = [shorten(result.names[group], 34) for group in shown.tolist()]
         remarks = [self._remark(group) for group in shown.tolist()]
-        self.texts_ = name_bars(self.ax_, result.sizes[shown], names, remarks, room=1.7, text_kw=text_kw)
+        sizes = result.sizes[shown]
+        self.texts_ = name_bars(self.ax_, sizes, names, remarks, room=1.7, without="no group", text_kw=text_kw)
         self.ax_.set_xlabel(self._below(len(shown)))
-        if not len(shown):
-            self.ax_.text(0.5, 0.5, "no group", transform=self.ax_.transAxes, ha="center", va="center", color=FAINT)
-        elif legend:
+        if legend and len(shown):
             self._draw_legend(result.is_part[shown])
         return self
 

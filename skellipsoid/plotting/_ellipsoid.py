@@ -1,5 +1,6 @@
 """Ellipsoids, samples and open space in two dimensions."""
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
@@ -15,7 +16,13 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _MEMBERS = ("predict", "predict_known", "ellipsoid_axes", "offset_", "class_offsets_", "components_")
-_GROUPS = ("known accepted", "known rejected", "open accepted", "open rejected")
+#: Groups of samples, and their marks in the legend.
+_GROUPS: dict[str, dict[str, Any]] = {
+    "known accepted": {"marker": "o", "color": INK},
+    "known rejected": {"marker": "o", "markerfacecolor": "none", "color": INK},
+    "open accepted": {"marker": "X", "color": INK},
+    "open rejected": {"marker": "x", "color": FAINT},
+}
 _MOST_IN_LEGEND = len(COLOURS)
 #: Pictures more than this many times as long as wide are stretched.
 _NARROW = 4
@@ -26,6 +33,7 @@ _OTHERS = COLOURS[4]
 _MANY = 12
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class EllipsoidDisplay:
     r"""Ellipsoids, samples and open space on a plane.
 
@@ -129,38 +137,25 @@ class EllipsoidDisplay:
     >>> plt.close(display.figure_)
     """
 
-    def __init__(
-        self,
-        *,
-        points: NDArray[np.float64],
-        y_true: NDArray[Any],
-        y_pred: NDArray[Any],
-        classes: NDArray[Any],
-        outlines: NDArray[np.float64],
-        centroids: NDArray[np.float64],
-        limits: NDArray[np.float64],
-        is_open: NDArray[np.bool_],
-        open_label: Any,
-        label: Any = None,
-        axis_names: tuple[str, str] = ("feature 0", "feature 1"),
-        origin: NDArray[np.float64] | None = None,
-        directions: NDArray[np.float64] | None = None,
-        coordinates: NDArray[np.float64] | None = None,
-    ) -> None:
-        self.points = points
-        self.y_true = y_true
-        self.y_pred = y_pred
-        self.classes = classes
-        self.outlines = outlines
-        self.centroids = centroids
-        self.limits = limits
-        self.is_open = is_open
-        self.open_label = open_label
-        self.label = label
-        self.axis_names = axis_names
-        self.origin = np.zeros(2) if origin is None else origin
-        self.directions = np.eye(2) if directions is None else directions
-        self.coordinates = self.directions if coordinates is None else coordinates
+    points: NDArray[np.float64]
+    y_true: NDArray[Any]
+    y_pred: NDArray[Any]
+    classes: NDArray[Any]
+    outlines: NDArray[np.float64]
+    centroids: NDArray[np.float64]
+    limits: NDArray[np.float64]
+    is_open: NDArray[np.bool_]
+    open_label: Any
+    label: Any = None
+    axis_names: tuple[str, str] = ("feature 0", "feature 1")
+    origin: Any = None
+    directions: Any = None
+    coordinates: Any = None
+
+    def __post_init__(self) -> None:
+        self.origin = np.zeros(2) if self.origin is None else self.origin
+        self.directions = np.eye(2) if self.directions is None else self.directions
+        self.coordinates = self.directions if self.coordinates is None else self.coordinates
 
     @classmethod
     def from_estimator(
@@ -243,9 +238,7 @@ class EllipsoidDisplay:
             open_label=problem.open_label,
             label=label,
             axis_names=axis_names,
-            origin=plane.origin,
-            directions=plane.directions,
-            coordinates=plane.coordinates,
+            **plane._asdict(),
         )
         return display.plot(ax=ax, **plot_options)
 
@@ -345,30 +338,36 @@ class EllipsoidDisplay:
             style = styled({"color": colour, "linewidth": width}, outline_kw, Line2D)
             self.outlines_ += self.ax_.plot(*self.outlines[k].T, zorder=3, **style)
 
+    def _group_rows(self) -> dict[str, NDArray[np.bool_]]:
+        """Which samples are in each group."""
+        is_open, accepted = self.y_true == self.open_label, self.y_pred != self.open_label
+        masks = (~is_open & accepted, ~is_open & ~accepted, is_open & accepted, is_open & ~accepted)
+        return dict(zip(_GROUPS, masks, strict=True))
+
     def _draw_rows(self, scatter_kw: dict[str, Any] | None) -> None:
         from matplotlib.collections import PathCollection
 
-        accepted = self.y_pred != self.open_label
+        groups = self._group_rows()
         size = float(np.clip(6000 / len(self.points), 8, 30))
         self.rows_: dict[str, list[PathCollection]] = {name: [] for name in _GROUPS}
 
-        def scatter(group: str, rows: NDArray[np.bool_], **style: Any) -> None:
-            if rows.any():
+        def scatter(group: str, rows: NDArray[np.bool_] | bool = True, **style: Any) -> None:
+            drawn = groups[group] & rows
+            if drawn.any():
                 style = styled(style, scatter_kw, PathCollection)
-                self.rows_[group].append(self.ax_.scatter(*self.points[rows].T, **style))
+                self.rows_[group].append(self.ax_.scatter(*self.points[drawn].T, **style))
 
-        is_open = self.y_true == self.open_label
         order = np.argsort(self.classes == self.label)  # the named class on top
-        scatter("open rejected", is_open & ~accepted, marker="x", s=size, color=FAINT, linewidths=0.8, zorder=2)
+        scatter("open rejected", marker="x", s=size, color=FAINT, linewidths=0.8, zorder=2)
         for k in order.tolist():
             own, (colour, marker) = self.y_true == self.classes[k], self._style(k)
-            look = {"marker": marker, "s": size, "edgecolors": colour, "linewidths": 0.9, "zorder": 4}
+            look: dict[str, Any] = {"marker": marker, "s": size, "edgecolors": colour, "linewidths": 0.9, "zorder": 4}
             if self.label is not None and self.classes[k] != self.label:
                 look |= {"s": 0.5 * size, "alpha": 0.6}
-            scatter("known rejected", own & ~accepted, **look | {"facecolors": "none"})
-            scatter("known accepted", own & accepted, **look | {"facecolors": colour})
+            scatter("known rejected", own, **look | {"facecolors": "none"})
+            scatter("known accepted", own, **look | {"facecolors": colour})
         look = {"marker": "X", "s": 1.8 * size, "facecolors": INK, "edgecolors": "white", "linewidths": 0.6}
-        scatter("open accepted", is_open & accepted, **look, zorder=5)
+        scatter("open accepted", **look, zorder=5)
 
     def _legend_entries(self) -> list[Any]:
         from matplotlib.lines import Line2D
@@ -383,18 +382,10 @@ class EllipsoidDisplay:
                 colour, marker = self._style(k)
                 entries.append(mark(legend_name(name), marker, color=colour))
         elif self.label is not None:
-            entries += [
-                mark(legend_name(self.label), "o", color=COLOURS[0]),
-                mark("other known classes", "o", color=_OTHERS),
-            ]
-        counts = self._counts()
-        looks: dict[str, dict[str, Any]] = {
-            "known accepted": {"marker": "o", "color": INK},
-            "known rejected": {"marker": "o", "markerfacecolor": "none", "color": INK},
-            "open accepted": {"marker": "X", "color": INK},
-            "open rejected": {"marker": "x", "color": FAINT},
-        }
-        entries += [mark(f"{group} ({counts[group]})", **look) for group, look in looks.items() if counts[group]]
+            others = mark("other known classes", "o", color=_OTHERS)
+            entries += [mark(legend_name(self.label), "o", color=COLOURS[0]), others]
+        counts = {group: int(rows.sum()) for group, rows in self._group_rows().items()}
+        entries += [mark(f"{group} ({counts[group]})", **_GROUPS[group]) for group in _GROUPS if counts[group]]
         if np.size(self.centroid_marks_.get_xdata()):
             entries.append(Line2D([], [], **_CENTROID, label="centroid"))
         if self._is_met.any():
@@ -410,8 +401,3 @@ class EllipsoidDisplay:
     def _n_beyond(self, points: NDArray[np.float64]) -> int:
         """How many points lie beyond the frame."""
         return int(((points < self.limits[0]) | (points > self.limits[1])).any(axis=-1).sum())
-
-    def _counts(self) -> dict[str, int]:
-        is_open, accepted = self.y_true == self.open_label, self.y_pred != self.open_label
-        masks = (~is_open & accepted, ~is_open & ~accepted, is_open & accepted, is_open & ~accepted)
-        return {group: int(rows.sum()) for group, rows in zip(_GROUPS, masks, strict=True)}

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.answers import check_offset, read_scored_rows
-from ._canvas import INK, KNOWN_COLOUR, OPEN_COLOUR, legend_above, make_axes, percent, require_matplotlib, styled
+from ._canvas import INK, KNOWN_COLOUR, OPEN_COLOUR, legend_above, make_axes, require_matplotlib, styled
 from ._inputs import read_answers
 
 if TYPE_CHECKING:
@@ -211,26 +211,19 @@ class ScoreHistogramDisplay:
         from matplotlib.lines import Line2D
         from matplotlib.patches import StepPatch
 
-        accepted = percent(_share(self.known_score >= self.offset))
-        rejected = percent(_share(self.open_score < self.offset))
-        looks: dict[str, Any] = {
-            "facecolor": (KNOWN_COLOUR, 0.55),
-            "edgecolor": KNOWN_COLOUR,
-            "label": f"known samples (n = {len(self.known_score)}): {accepted} accepted",
-        }
-        self.known_bars_ = self.ax_.stairs(
-            self.known_heights_, self.bin_edges_, fill=True, **styled(looks, known_kw, StepPatch)
-        )
+        def stairs(
+            heights: NDArray[np.float64], colour: str, opacity: float, chosen: dict[str, Any] | None, **more: Any
+        ) -> StepPatch:
+            looks = {"facecolor": (colour, opacity), "edgecolor": colour, **more}
+            return self.ax_.stairs(heights, self.bin_edges_, fill=True, **styled(looks, chosen, StepPatch))
+
+        accepted = _share(self.known_score >= self.offset)
+        label = f"known samples (n = {len(self.known_score)}): {accepted} accepted"
+        self.known_bars_ = stairs(self.known_heights_, KNOWN_COLOUR, 0.55, known_kw, label=label)
+        rejected = _share(self.open_score < self.offset)
+        label = f"open samples (n = {len(self.open_score)}): {rejected} rejected"
         # Hatched besides, which is told from the other kind without any colour.
-        looks = {
-            "facecolor": (OPEN_COLOUR, 0.25),
-            "edgecolor": OPEN_COLOUR,
-            "hatch": "////",
-            "label": f"open samples (n = {len(self.open_score)}): {rejected} rejected",
-        }
-        self.open_bars_ = self.ax_.stairs(
-            self.open_heights_, self.bin_edges_, fill=True, **styled(looks, open_kw, StepPatch)
-        )
+        self.open_bars_ = stairs(self.open_heights_, OPEN_COLOUR, 0.25, open_kw, label=label, hatch="////")
         self.line_ = None
         if np.isfinite(self.offset):
             looks = {"color": INK, "linestyle": "--", "linewidth": 1.6, "label": f"offset {self.offset:.3g}"}
@@ -245,8 +238,8 @@ class ScoreHistogramDisplay:
         return counts / max(len(score), 1) if share else counts
 
 
-def _share(rows: NDArray[np.bool_]) -> float:
-    return float(rows.mean()) if len(rows) else float("nan")
+def _share(rows: NDArray[np.bool_]) -> str:
+    return f"{rows.mean():.1%}" if len(rows) else "none"
 
 
 def _edges(scores: NDArray[np.float64], offset: float, bins: int) -> NDArray[np.float64]:

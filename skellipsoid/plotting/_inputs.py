@@ -1,10 +1,10 @@
-"""How the displays read an estimator."""
+"""How the displays read what they are given."""
 
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
+from .._core.answers import ClosedSetRows, check_offset, read_closed_set_rows
 from .._core.pipelines import less_class_offsets, read_estimator
 from ._canvas import require_matplotlib
 
@@ -49,18 +49,32 @@ def read_answers(display: type, estimator: Any, X: Any, *methods: str) -> dict[s
     return options | {_ARGUMENTS[method]: answer for method, answer in answers.items()}
 
 
-def require_both(is_known: NDArray[np.bool_], open_label: Any) -> None:
-    """Raise an error unless there are known and open samples."""
-    if is_known.all():
+def read_rows(
+    display: type, y_true: ArrayLike, y_pred_known: ArrayLike, score: ArrayLike, offset: float | None, **options: Any
+) -> tuple[ClosedSetRows, float | None]:
+    """Check what ``from_predictions`` of a display of known against open rows is given, and the present offset.
+
+    Parameters
+    ----------
+    display : type
+    y_true, y_pred_known, score : array-like of shape (n_samples,)
+    offset : float or None
+    **options : dict
+        Open label, labels and sample weights.
+    """
+    require_matplotlib(f"{display.__name__}.from_predictions")
+    rows = read_closed_set_rows(y_true, y_pred_known, score, **options)
+    if rows.is_known.all():
         msg = (
-            f"None of the {len(is_known)} rows of y is open, but this picture sets known against open rows: add rows "
-            f"with the open label {open_label!r}, or pass the known classes as labels if y names the classes of open "
-            "rows."
+            f"None of the {len(rows.score)} rows of y is open, but this picture sets known against open rows: add rows "
+            f"with the open label {rows.problem.open_label!r}, or pass the known classes as labels if y names the "
+            "classes of open rows."
         )
         raise ValueError(msg)
-    if not is_known.any():
+    if not rows.is_known.any():
         msg = (
-            f"All of the {len(is_known)} rows of y are open, but this picture sets known against open rows: add rows "
+            f"All of the {len(rows.score)} rows of y are open, but this picture sets known against open rows: add rows "
             "of known classes."
         )
         raise ValueError(msg)
+    return rows, None if offset is None else check_offset(offset)

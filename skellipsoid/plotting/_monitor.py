@@ -135,26 +135,16 @@ class MonitorDisplay:
         from matplotlib.ticker import PercentFormatter
 
         self.share_ax_ = self.ax_.twinx()
-        shares = self.share_ax_.step(
-            np.append(0, self.n_seen),
-            np.append(self.open_share[0], self.open_share),
-            color=OPEN_COLOUR,
-            alpha=0.6,
-            label="answered open in each update",
-        )
-        shares += [
-            self.share_ax_.axhline(
-                self.reference_open_share, color=FAINT, linestyle=":", label="answered open in the reference"
-            )
-        ]
+        seen, share = np.append(0, self.n_seen), np.append(self.open_share[0], self.open_share)
+        label = "answered open in each update"
+        shares = self.share_ax_.step(seen, share, color=OPEN_COLOUR, alpha=0.6, label=label)
+        label = "answered open in the reference"
+        shares += [self.share_ax_.axhline(self.reference_open_share, color=FAINT, linestyle=":", label=label)]
         self.share_ax_.set(ylabel="share of samples answered open", ylim=(0, max(0.05, 1.1 * self.open_share.max())))
         self.share_ax_.yaxis.set_major_formatter(PercentFormatter(1))
         looks = {"color": KNOWN_COLOUR, "linewidth": 2.0, "label": "evidence of more new samples"}
-        (self.line_,) = self.ax_.plot(
-            np.append(0, self.n_seen),
-            np.append(-np.log10(2), self.log10_evidence),
-            **styled(looks, line_kw, Line2D),
-        )
+        evidence = np.append(-np.log10(2), self.log10_evidence)
+        (self.line_,) = self.ax_.plot(seen, evidence, **styled(looks, line_kw, Line2D))
         lines = [self.line_, self.ax_.axhline(self.needed, color=INK, linestyle="--", label="enough for an alarm")]
         self.alarm_line_ = None
         if self.alarm_at is not None:

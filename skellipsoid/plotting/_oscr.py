@@ -7,11 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import auc
 
-from .._core.answers import check_offset, read_closed_set_rows
 from .._core.pipelines import split_estimator
 from ..metrics import oscr_curve
-from ._canvas import COLOURS, FAINT, LINE_STYLES, legend_name, make_axes, require_matplotlib, styled
-from ._inputs import read_answers, require_both
+from ._canvas import COLOURS, FAINT, LINE_STYLES, legend_name, make_axes, styled
+from ._inputs import read_answers, read_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -182,12 +181,10 @@ class OSCRDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        require_matplotlib(f"{cls.__name__}.from_predictions")
-        rows = read_closed_set_rows(y_true, y_pred_known, score, open_label=open_label, labels=labels)
-        require_both(rows.is_known, rows.problem.open_label)
+        rows, offset = read_rows(cls, y_true, y_pred_known, score, offset, open_label=open_label, labels=labels)
         point = None
         if offset is not None:
-            accepted = rows.score >= check_offset(offset)
+            accepted = rows.score >= offset
             correct = rows.problem.true == rows.problem.predicted
             point = float(accepted[~rows.is_known].mean()), float((accepted & correct)[rows.is_known].mean())
         fpr, ccr, _ = oscr_curve(y_true, y_pred_known, score, open_label=open_label, labels=labels)

@@ -39,10 +39,6 @@ class Plane(NamedTuple):
         """Coordinates of each sample, (n_samples, 2)."""
         return (X - self.origin) @ self.coordinates.T
 
-    def lift(self, points: _Floats) -> _Floats:
-        """Points of the plane in feature space, (n_points, n_features)."""
-        return self.origin + points @ self.directions
-
 
 def choose_plane(classifier: Any, features: Any, label: Any, axes: Any) -> tuple[Plane, tuple[str, str]]:
     """Choose the plane to draw, and name its sides.
@@ -168,39 +164,25 @@ def choose_axes(axes: Any, directions: _Floats, lengths: _Floats, offsets: _Floa
 def cut_ellipsoids(classifier: Any, plane: Plane) -> _Floats:
     """Outline of the intersection of the plane with each class's ellipsoid, (n_classes, n_points, 2)."""
     sizes = 1 - classifier.offset_ - classifier.class_offsets_
-    matrices = (
-        A.astype(np.float64) / radius for A, radius in zip(classifier.components_, classifier.radii_, strict=True)
-    )
-    ellipsoids = zip(classifier.centers_, matrices, sizes, strict=True)
-    return np.stack([cut_ellipsoid(plane, centre, A, size, _N_OUTLINE) for centre, A, size in ellipsoids])
+    ellipsoids = zip(classifier.centers_, classifier.components_, classifier.radii_, sizes, strict=True)
+    outlines = [_cut_ellipsoid(plane, m, A.astype(np.float64) / radius, size) for m, A, radius, size in ellipsoids]
+    return np.stack(outlines)
 
 
-def cut_ellipsoid(plane: Plane, centroid: _Floats, matrix: _Floats, size: float, n_points: int) -> _Floats:
-    """Outline of the intersection of the plane with { z : ‖matrix (z − centroid)‖ ≤ size }.
+def _cut_ellipsoid(plane: Plane, centre: _Floats, matrix: _Floats, size: float) -> _Floats:
+    """Outline of the intersection of the plane with { z : ‖matrix (z − centre)‖ ≤ size }, (n_points, 2).
 
-    Parameters
-    ----------
-    plane : Plane
-    centroid : ndarray of shape (n_features,)
-    matrix : ndarray of shape (n_features, n_features)
-    size : float
-    n_points : int
-        The last is the first.
-
-    Returns
-    -------
-    outline : ndarray of shape (n_points, 2)
-        NaN if the plane misses the ellipsoid, or cuts it where it is unbounded.
+    The last point is the first. NaN if the plane misses the ellipsoid, or cuts it where it is unbounded.
     """
     # On the plane the norm is ‖fixed + slope p‖, least at the centre of the section.
-    fixed = matrix @ (plane.origin - centroid)
+    fixed = matrix @ (plane.origin - centre)
     slope = matrix @ plane.directions.T  # (n_features, 2)
     left, singular, right = np.linalg.svd(slope, full_matrices=False)
     least = fixed - left @ (left.T @ fixed)
     room = size**2 - least @ least
     if not (size > 0 and 0 < room < np.inf and singular[-1] > 1e-12 * max(singular[0], 1e-300)):
-        return np.full((n_points, 2), np.nan)
-    angles = np.linspace(0, 2 * np.pi, n_points)
+        return np.full((_N_OUTLINE, 2), np.nan)
+    angles = np.linspace(0, 2 * np.pi, _N_OUTLINE)
     circle = np.sqrt(room) * np.stack([np.cos(angles), np.sin(angles)], axis=1)
     return np.asarray((circle - left.T @ fixed) / singular @ right)
 
@@ -254,8 +236,8 @@ def open_region(classifier: Any, plane: Plane, limits: _Floats, resolution: int)
     for name in ("feature_names_in_", "_norm_range"):
         vars(silent).pop(name, None)
     answers = [
-        np.asarray(silent.predict(plane.lift(points[start : start + _CHUNK])) == classifier.open_label_)
-        for start in range(0, len(points), _CHUNK)
+        np.asarray(silent.predict(plane.origin + chunk @ plane.directions) == classifier.open_label_)
+        for chunk in np.split(points, range(_CHUNK, len(points), _CHUNK))
     ]
     return np.concatenate(answers).reshape(resolution, resolution)
 

@@ -6,26 +6,25 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._core.answers import check_offset, read_closed_set_rows, trade_off_at
+from .._core.answers import trade_off_at
 from .._core.held_out_scores import held_out_rows
 from .._core.pipelines import split_estimator
 from ._canvas import (
     COLOURS,
-    INK,
     KNOWN_COLOUR,
     LINE_STYLES,
     OPEN_COLOUR,
+    draw_curves,
     legend_above,
     make_axes,
     require_matplotlib,
-    styled,
 )
-from ._inputs import read_answers, require_both
+from ._inputs import read_answers, read_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: The curves, with their names, colours and line styles.
+#: The curves, with their labels, colours and line styles.
 _CURVES = {
     "open_noticed": ("open noticed", OPEN_COLOUR, LINE_STYLES[0]),
     "wrong_class": ("known with a wrong class", COLOURS[2], LINE_STYLES[1]),
@@ -207,12 +206,8 @@ class TradeOffDisplay:
         ImportError
             If matplotlib is not installed.
         """
-        require_matplotlib(f"{cls.__name__}.from_predictions")
-        rows = read_closed_set_rows(
-            y_true, y_pred_known, score, open_label=open_label, labels=labels, sample_weight=sample_weight
-        )
-        require_both(rows.is_known, rows.problem.open_label)
-        offset = None if offset is None else check_offset(offset)
+        options = {"open_label": open_label, "labels": labels, "sample_weight": sample_weight}
+        rows, offset = read_rows(cls, y_true, y_pred_known, score, offset, **options)
         offsets = np.unique([*rows.score, np.inf, *([] if offset is None else [offset])])
         known_rejected, open_noticed, wrong_class = trade_off_at(rows, offsets)
         return cls(
@@ -258,26 +253,11 @@ class TradeOffDisplay:
             msg = f"x={x!r} is not allowed: pass 'known_rejected' or 'offset'."
             raise ValueError(msg)
         self.ax_, self.figure_ = make_axes(self, ax)
-        from matplotlib.lines import Line2D
         from matplotlib.ticker import PercentFormatter
 
         across = self.known_rejected if x == "known_rejected" else self.offsets
-        drawn = np.isfinite(across)
-        present = None if self.offset is None else int(np.flatnonzero(self.offsets == self.offset)[0])
-        self.lines_ = []
-        curves = [curve for curve in _CURVES if curve != x]
-        for curve in curves:
-            name, colour, style = _CURVES[curve]
-            values = getattr(self, curve)
-            at = "" if present is None else f": {values[present]:.1%}"
-            looks = {"color": colour, "linestyle": style, "linewidth": 2.0, "label": f"{name}{at}"}
-            self.lines_ += self.ax_.plot(across[drawn], values[drawn], **styled(looks, line_kw, Line2D))
-        self.offset_line_ = None
-        if present is not None and np.isfinite(across[present]):
-            label = f"offset {self.offset:.3g} (known rejected {self.known_rejected[present]:.1%})"
-            values = [getattr(self, curve)[present] for curve in curves]
-            self.ax_.plot([across[present]] * len(curves), values, linestyle="", marker="o", markersize=5, color=INK)
-            self.offset_line_ = self.ax_.axvline(across[present], color=INK, linestyle="--", linewidth=1.2, label=label)
+        curves = {curve: look for curve, look in _CURVES.items() if curve != x}
+        draw_curves(self, across, curves, form=".1%", told="known_rejected", line_kw=line_kw)
         self.ax_.set(xlabel=_ACROSS[x], ylabel="share of the open, or of the known samples", ylim=(-0.02, 1.02))
         self.ax_.yaxis.set_major_formatter(PercentFormatter(1))
         if x == "known_rejected":

@@ -8,6 +8,8 @@ from sklearn.neighbors import NearestNeighbors
 
 from skellipsoid.benchmark import run, short_names
 from skellipsoid.benchmark._data import DataSpec, load_data
+from skellipsoid.benchmark._encoders import takes_dev
+from skellipsoid.benchmark._identity import changed_params
 from skellipsoid.benchmark._plan import make_plan
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -47,9 +49,9 @@ def test_a_plan_names_everything_relative_to_itself(folder, intents_folder):
     assert (plan.ratios, plan.seeds, plan.n_splits) == ([0.5, 1.0], [3], 3)
     tiny = str(folder / "tiny")
     assert [spec.name for spec in plan.encoders] == ["none", f"head:{tiny}", "full:some/model", "softmax"]
-    assert dict(plan.encoders[1].params) == {"finetune": "head", "model_name": tiny}
-    assert dict(plan.encoders[2].params) == {"finetune": "full", "model_name": "some/model"}
-    assert dict(plan.encoders[3].params) == {"finetune": "head", "model_name": tiny, "loss": "softmax"}
+    assert changed_params(plan.encoders[1].estimator) == {"model_name": tiny}  # and the head, the default
+    assert changed_params(plan.encoders[2].estimator) == {"finetune": "full", "model_name": "some/model"}
+    assert changed_params(plan.encoders[3].estimator) == {"model_name": tiny, "loss": "softmax"}
     assert [method.name for method in plan.methods] == ["ellipsoid", "searched"]
     assert plan.methods[1].path == "sklearn.linear_model._logistic:LogisticRegression"
     assert plan.methods[1].changed == {"max_iter": 500}
@@ -61,7 +63,8 @@ def test_entries_of_a_plan_are_chosen_by_name(folder):
     plan = make_plan(folder / "plan.toml", data=["again"], encoders=["softmax", "none"], methods=["searched"])
     everything = make_plan(folder / "plan.toml")
     assert plan.data == [everything.data[2]]
-    assert plan.encoders == [everything.encoders[3], everything.encoders[0]]
+    chosen = [(spec.name, changed_params(spec.estimator)) for spec in plan.encoders]
+    assert chosen == [(spec.name, changed_params(spec.estimator)) for spec in everything.encoders[3::-3]]
     assert [(spec.name, spec.changed, spec.search) for spec in plan.methods] == [
         ("searched", {"max_iter": 500}, {"C": [0.1, 1.0]})
     ]
@@ -184,8 +187,8 @@ def test_every_text_encoder_has_a_short_name():
     names = [name for name in baselines.__all__ if name.endswith("TextEncoder")]
     plan = make_plan(None, encoders=[*names, "texts"])
     assert [encoder.name for encoder in plan.encoders] == [*names, "texts"]
-    assert all(encoder.takes_dev for encoder in plan.encoders[:-1])
-    assert not plan.encoders[-1].takes_dev
+    assert all(takes_dev(encoder.estimator) for encoder in plan.encoders[:-1])
+    assert not takes_dev(plan.encoders[-1].estimator)
 
 
 def test_a_method_that_names_an_encoder_that_is_not_there_is_refused():

@@ -162,7 +162,6 @@ def test_the_same_run_twice_is_refused(tmp_path, make_record):
         read_results(tmp_path / "none.jsonl")
 
 
-@pytest.mark.skipif(os.name != "posix", reason="files are not locked elsewhere")
 def test_two_benchmarks_do_not_write_one_file(tmp_path, blobs_file):
     path = tmp_path / "r.jsonl"
     with ResultsFile(path), pytest.raises(OSError, match=r"^Another benchmark is writing '.*r.jsonl'; wait for it, or"):
@@ -187,9 +186,8 @@ def test_a_result_is_replaced_whole_and_the_file_stays_locked(tmp_path, make_rec
             file.append(make_record(seed=seed))
         file.replace(make_record(seed=1, f1=70.0))
         file.append(make_record(seed=3))
-        if os.name == "posix":
-            with pytest.raises(OSError, match="Another benchmark is writing"), ResultsFile(path):
-                pass
+        with pytest.raises(OSError, match="Another benchmark is writing"), ResultsFile(path):
+            pass
     assert [(record["seed"], record["f1"]) for record in read_results(path)] == [(0, 50), (1, 70), (2, 50), (3, 50)]
     assert list(tmp_path.iterdir()) == [path]
 

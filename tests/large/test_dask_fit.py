@@ -14,7 +14,7 @@ from skellipsoid._ellipsoid.math.closed_form import fit_closed_form
 from skellipsoid._samples.moments import ClassMoments
 from skellipsoid._samples.samples import Samples
 from skellipsoid.baselines import MahalanobisClassifier
-from skellipsoid.dask._draw import Draw, group_keys, priorities
+from skellipsoid.dask._draw import Draw, Keyed, group_keys, priorities
 
 da = pytest.importorskip("dask.array")
 dd = pytest.importorskip("dask.dataframe")
@@ -146,8 +146,8 @@ def test_a_draw_of_parts_is_the_draw_of_the_whole(seed):
     rng = np.random.default_rng(seed)
     classes = rng.integers(0, 5, 4000)
     keys = group_keys(np.array([f"user {i}" for i in rng.integers(0, 900, 4000)], dtype=object))
-    whole = Draw.of(classes, keys, 60, seed)
-    parts = [Draw.of(c, k, 60, seed) for c, k in zip(np.split(classes, 8), np.split(keys, 8), strict=True)]
+    whole = Draw.of(Keyed(classes, keys), 60, seed)
+    parts = [Draw.of(Keyed(c, k), 60, seed) for c, k in zip(np.split(classes, 8), np.split(keys, 8), strict=True)]
     merged = Draw.merged([Draw.merged(parts[:3], 60, seed), *parts[3:]], 60, seed)
     for name in ("classes", "keys", "counts"):
         np.testing.assert_array_equal(getattr(merged, name), getattr(whole, name))
@@ -156,7 +156,7 @@ def test_a_draw_of_parts_is_the_draw_of_the_whole(seed):
     limits = whole.limits(np.bincount(classes), seed)
     is_drawn = priorities(keys, seed) <= limits[classes]
     np.testing.assert_array_equal(np.bincount(classes[is_drawn]), drawn)
-    assert Draw.of(classes, keys, 60, seed + 1).keys.tolist() != whole.keys.tolist()
+    assert Draw.of(Keyed(classes, keys), 60, seed + 1).keys.tolist() != whole.keys.tolist()
 
 
 def test_a_draw_is_even():
