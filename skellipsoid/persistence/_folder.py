@@ -20,7 +20,7 @@ from .._version import __version__
 
 MANIFEST = "skellipsoid.json"
 CARD = "README.md"
-_LOCK = f"{MANIFEST}.lock"
+_LOCK = ".skellipsoid.lock"
 FORMAT, FORMAT_VERSION = "skellipsoid", 6
 #: What ``save`` writes into the manifest, the hash of everything else first.
 _KEYS = {
@@ -217,23 +217,22 @@ def explained_failure(target: Path, n_bytes: int) -> Iterator[None]:
 
 
 @contextmanager
-def locked(folder: Path, n_bytes: int) -> Iterator[bool]:
+def locked(folder: Path) -> Iterator[bool]:
     """Make a folder and hold it against other saves; says whether it is held, which some file systems cannot do.
 
-    The lock ends with the process that holds it, however that ends. A new folder is removed if nothing was written.
+    The lock ends with the process that holds it, however that ends.
     """
-    is_new, lock = not folder.exists(), FileLock(folder / _LOCK)
+    lock = FileLock(folder / _LOCK)
+    while True:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            lock.acquire()
+        except FileNotFoundError:  # another save failed, and removed the folder before it was held
+            continue
+        except (OSError, NotImplementedError):  # on a file system without locks
+            pass
+        break
     try:
-        while True:
-            with explained_failure(folder, n_bytes):
-                folder.mkdir(parents=True, exist_ok=True)
-            try:
-                lock.acquire()
-            except FileNotFoundError:  # another save failed, and removed the folder before it was held
-                continue
-            except (OSError, NotImplementedError):  # on a file system without locks
-                pass
-            break
         yield lock.is_locked
     finally:
         if lock.is_locked:
@@ -241,9 +240,6 @@ def locked(folder: Path, n_bytes: int) -> Iterator[bool]:
             with suppress(OSError):
                 Path(lock.lock_file).unlink()
             lock.release()
-        if is_new:
-            with suppress(OSError):  # it is not empty
-                folder.rmdir()
 
 
 def is_unfinished(path: Path) -> bool:

@@ -109,10 +109,18 @@ def save(
     n_bytes = sum(map(len, files.values()))
     card = write_card(estimator, manifest, n_bytes).encode()
     _check_target(target, overwrite)
-    with locked(target, n_bytes) as held:
-        _check_target(target, overwrite)  # another save may have been first
+    is_new = not target.exists()
+    try:
         with explained_failure(target, n_bytes):
-            _write(target, manifest, files, card, held=held)
+            target.mkdir(parents=True, exist_ok=True)
+        with locked(target) as held:
+            _check_target(target, overwrite)  # another save may have been first
+            with explained_failure(target, n_bytes):
+                _write(target, manifest, files, card, held=held)
+    finally:
+        if is_new:
+            with suppress(OSError):  # it is not empty
+                target.rmdir()
 
 
 def _versions() -> dict[str, str | None]:
