@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from .._after_fit.changes import add_classes, merge_classes, remove_classes, update_classes
 from .._after_fit.discovery.result import MEMBER_COLUMNS, members_path
-from .._before_fit.text_files import named, numbered, read_file, read_labels
+from .._before_fit.text_files.messages import named, numbered
+from .._before_fit.text_files.read import read_file, read_labels
 from .._before_fit.text_files.table import Table
 from .._core.pipelines import split_estimator
 from .._core.texts import normalize_text, printable

@@ -11,7 +11,7 @@ from sklearn.pipeline import Pipeline
 
 from .. import datasets
 from .._after_fit.explain import explain
-from .._before_fit.text_files import shortened
+from .._before_fit.text_files.messages import shortened
 from .._core.texts import first_of_equal, printable
 from ._tables import Split, split_table
 from ._trade_off import of_hundred

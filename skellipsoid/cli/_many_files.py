@@ -12,7 +12,7 @@ from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
-from .._before_fit.text_files import numbered
+from .._before_fit.text_files.messages import numbered
 from .._torch.progress import progress_bar
 from ..persistence._folder import MANIFEST, locked
 

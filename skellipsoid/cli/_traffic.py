@@ -12,7 +12,8 @@ from .._after_fit.discovery.result import members_path
 from .._after_fit.operating_point.of_share import line_of_share
 from .._after_fit.traffic.held import Floats, HeldOutScores, Integers
 from .._after_fit.traffic.share import MEMBERS, open_share_of, score
-from .._before_fit.text_files import numbered, read_file, read_labels
+from .._before_fit.text_files.messages import numbered
+from .._before_fit.text_files.read import read_file, read_labels
 from .._core.pipelines import read_estimator
 from .._core.texts import printable
 from ._use import load_model, texts_of_file, with_content

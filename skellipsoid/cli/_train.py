@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 
 from .._after_fit.operating_point.offsets import Shortage, describe_shortages, rejection_offset
 from .._before_fit.data_check.texts import find_problems
-from .._before_fit.text_files import LabelledTexts, read_table
+from .._before_fit.text_files.read import LabelledTexts, read_table
 from .._core.pipelines import duplicate_groups, read_estimator
 from .._core.warn import warn
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier

@@ -17,17 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._after_fit.explain import explain
-from .._before_fit.text_files import (
-    PARQUET,
-    decode_lines,
-    find_table,
-    named,
-    read_rows,
-    read_table,
-    read_texts,
-    write_rows,
-)
+from .._before_fit.text_files.decode import decode_lines
+from .._before_fit.text_files.delimited import find_table
+from .._before_fit.text_files.messages import named
+from .._before_fit.text_files.read import PARQUET, read_rows, read_table, read_texts
 from .._before_fit.text_files.table import Table
+from .._before_fit.text_files.write import write_rows
 from .._core.pipelines import read_estimator, split_estimator
 from .._core.texts import printable
 from .._core.warn import warn

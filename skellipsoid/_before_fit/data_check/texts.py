@@ -15,8 +15,8 @@ from ..._core.texts import check_texts, is_visible, near_duplicates, normalize_t
 from ..._core.validation import number
 from ..._encoders.supcon import SupConTextEncoder
 from ..._encoders.torch.tokens import Tokenizer
-from ..text_files import looks_like_header
-from .findings import Finding, as_bunch, counted, grouped, listed, named_groups, named_rows
+from ..text_files.names import looks_like_header
+from .findings import Finding, as_bunch, counted, grouped, listed, named_class, named_groups, named_rows
 
 #: Smallest number of different texts of a class; fewer do not determine its shape.
 FEWEST_TEXTS = 5
@@ -197,10 +197,6 @@ class _Data:
         """Name groups of rows for a message."""
         return named_groups([[self._numbers[row] for row in group] for group in groups], self._unit)
 
-    def named(self, label: Any) -> str:
-        """Name a label at the start of a sentence."""
-        return f"The open label {label!r}" if label == self.open_label else f"The class {label!r}"
-
 
 def _open_labels(data: _Data) -> Iterator[Finding]:
     wanted = _folded(data.open_label)
@@ -300,26 +296,23 @@ def _duplicates(data: _Data) -> Iterator[Finding]:
     """Find exact and near duplicates of each label."""
     copies = grouped((row for row in data.rows if data.plain[row]), lambda row: (data.label_of(row), data.plain[row]))
     exact: dict[Any, list[list[int]]] = defaultdict(list)
+    near: dict[Any, list[list[int]]] = defaultdict(list)
     for (label, _), rows in copies.items():
         if len(rows) > 1:
             exact[label].append(rows)
-    for label, groups in sorted(exact.items()):
-        message = (
-            f"{data.named(label)} has equal texts in {data.places(groups)}; by default training counts each of these "
-            "groups as one text: drop the copies, or pass duplicates='each' to count all."
-        )
-        yield Finding("exact_duplicates", sorted(chain(*groups)), label, message)
     # Sorted, so that the findings do not depend on the order of the rows.
     distinct = sorted(copies)
-    near: dict[Any, list[list[int]]] = defaultdict(list)
     for numbers in near_duplicates([text for _, text in distinct], number(label for label, _ in distinct)):
         near[distinct[numbers[0]][0]].append(sorted(chain(*(copies[distinct[i]] for i in numbers))))
-    for label, groups in sorted(near.items()):
-        message = (
-            f"{data.named(label)} has nearly equal texts in {data.places(sorted(groups))}; drop those that are copies "
-            "of another."
-        )
-        yield Finding("near_duplicates", sorted(chain(*groups)), label, message)
+    equal_texts = (
+        "{} has equal texts in {}; by default training counts each of these groups as one text: drop the copies, or "
+        "pass duplicates='each' to count all."
+    )
+    alike = "{} has nearly equal texts in {}; drop those that are copies of another."
+    for kind, found, text in (("exact_duplicates", exact, equal_texts), ("near_duplicates", near, alike)):
+        for label, groups in sorted(found.items()):
+            message = text.format(named_class(label, data.open_label), data.places(sorted(groups)))
+            yield Finding(kind, sorted(chain(*groups)), label, message)
 
 
 def _plain_label(label: Any) -> Any:
