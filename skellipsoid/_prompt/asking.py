@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from .._torch.progress import progress_bar
@@ -85,27 +86,23 @@ def ask_all(
     raise _sentence(failed, len(found), len(requests), kept)
 
 
+@dataclass
 class _Call:
     """What the requests of a call share."""
 
-    def __init__(
-        self,
-        cache: FileCache | MemoryCache,
-        server: Server,
-        constraint: str,
-        n_concurrent: int,
-        stop: threading.Event,
-        found: dict[bytes, Answer],
-        progress: Any,
-    ) -> None:
-        self._cache, self._server, self._constraint, self._stop = cache, server, constraint, stop
-        self._n_concurrent, self._found, self._progress = n_concurrent, found, progress
-        self.way: str | None = None
-        self.asked: list[bytes] = []
+    cache: FileCache | MemoryCache
+    server: Server
+    constraint: str
+    n_concurrent: int
+    stop: threading.Event
+    found: dict[bytes, Answer]
+    progress: Any
+    way: str | None = None
+    asked: list[bytes] = field(default_factory=list)
 
     def ask_all(self, waiting: Sequence[Request]) -> None:
         """Ask what no other process asks for now; then await the answers of the others, and ask what they left."""
-        start, patience = time.monotonic(), self._server.patience
+        start, patience = time.monotonic(), self.server.patience
         while waiting:
             n_before, waiting = len(waiting), self._ask_free(waiting)
             if len(waiting) < n_before:
@@ -124,7 +121,7 @@ class _Call:
                 busy.append(waiting[n_alone])
             n_alone += 1
         failed: RequestError | None = None
-        pool = ThreadPoolExecutor(self._n_concurrent, thread_name_prefix="skellipsoid-prompt")
+        pool = ThreadPoolExecutor(self.n_concurrent, thread_name_prefix="skellipsoid-prompt")
         try:
             futures = {pool.submit(self._settle, request): request for request in waiting[n_alone:]}
             for future in as_completed(futures):
@@ -135,12 +132,12 @@ class _Call:
                         busy.append(futures[future])
                 except RequestError as error:
                     failed = failed or error
-                    self._stop.set()
+                    self.stop.set()
                     for other in futures:
                         other.cancel()
         except BaseException:
             # Ctrl-C, for instance: what is under way is awaited, and kept.
-            self._stop.set()
+            self.stop.set()
             raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
@@ -150,26 +147,26 @@ class _Call:
 
     def _settle(self, request: Request) -> bool:
         """Get an answer and keep it, unless another process asks for it now."""
-        with self._cache.claim(request.key) as is_free:
+        with self.cache.claim(request.key) as is_free:
             if not is_free:
                 return False
-            answer = self._cache.get([request.key]).get(request.key)  # another process may have been faster
+            answer = self.cache.get([request.key]).get(request.key)  # another process may have been faster
             if answer is None:
                 try:
                     answer = self._ask(request)
                 except RequestError as error:
                     error.row = request.row
                     raise
-                self._cache.put(request.key, answer)
+                self.cache.put(request.key, answer)
                 self.asked.append(request.key)
-            self._found[request.key] = answer
-        self._progress.update(1)
+            self.found[request.key] = answer
+        self.progress.update(1)
         return True
 
     def _ask(self, request: Request) -> Answer:
         if self.way is not None:
-            return self._server.ask(self.way, request.messages)
-        self.way, answer = self._server.find_constraint(self._constraint, request.messages)
+            return self.server.ask(self.way, request.messages)
+        self.way, answer = self.server.find_constraint(self.constraint, request.messages)
         return answer
 
 

@@ -7,7 +7,6 @@ import threading
 from collections.abc import Iterable, Iterator, MutableMapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from filelock import FileLock, Timeout
@@ -100,9 +99,7 @@ class FileCache:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

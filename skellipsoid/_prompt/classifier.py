@@ -391,7 +391,7 @@ class PromptOpenSetClassifier(ClassifierMixin, BaseEstimator):
             shown = self._examples.nearest(self.encoder_.transform(texts), self.n_examples, self.open_word)
         requests = {}
         for text, examples in zip(texts, shown, strict=True):
-            write = partial(_write, vocabulary, text, examples, self.instruction)
+            write = partial(vocabulary.messages, text, examples, self.instruction)
             asked = (settings.base_url, settings.model, settings.request_options, self.constraint)
             key = request_key(*asked, write(False))
             requests[text] = Request(key, rows[text], write)
@@ -426,9 +426,3 @@ class PromptOpenSetClassifier(ClassifierMixin, BaseEstimator):
         }
         classes = self.classes_.astype(np.int64) if self.classes_.dtype.kind in "bu" else self.classes_
         return np.asarray(np.append(classes, self.open_label_)[codes])
-
-
-def _write(
-    vocabulary: Vocabulary, text: str, examples: list[tuple[str, str]], instruction: str | None, as_json: bool
-) -> Any:
-    return vocabulary.messages(text, examples, instruction, as_json=as_json)

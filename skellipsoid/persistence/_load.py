@@ -134,7 +134,8 @@ def _build(model: Any, files: Files, *, fitted: bool = True) -> Any:
 def _build_part(model: dict[str, Any], files: Files, *, fitted: bool) -> Any:
     _check_keys(model, "class", "folder", "parameters", "state")
     cls = KINDS[model["class"]].cls
-    source = _Source.of(model["folder"], files)
+    folder = model["folder"]
+    source = _Source(folder, files, Asked(safetensors.numpy.load(files[f"{folder}/{ARRAYS}"])))
     unknown = sorted(model["parameters"].keys() - set(cls._get_param_names()))  # type: ignore[attr-defined]
     if unknown:
         msg = f"{cls.__name__} has no parameter {unknown[0]!r}"
@@ -174,10 +175,6 @@ class _Source:
     files: Files
     arrays: Asked
 
-    @classmethod
-    def of(cls, folder: str, files: Files) -> "_Source":
-        return cls(folder, files, Asked(safetensors.numpy.load(files[f"{folder}/{ARRAYS}"])))
-
     def decode(self, value: Any, *, fitted: bool) -> Any:
         """Make a value from its JSON."""
         if isinstance(value, list):
@@ -195,7 +192,9 @@ class _Source:
             return tuple(self.decode(value["tuple"], fitted=fitted))
         if "array" in value:
             _check_keys(value, "array", optional=("transposed", "flipped"))
-            return self._array(value)
+            array = self.arrays[value["array"]]
+            array = array.T if value.get("transposed") else array
+            return np.flip(array, tuple(value["flipped"])) if value.get("flipped") else array
         if "strings" in value:
             _check_keys(value, "strings", "dtype")
             return _strings(value["strings"], value["dtype"])
@@ -208,12 +207,6 @@ class _Source:
             return _build(value["estimator"], self.files, fitted=fitted)
         _check_keys(value, "text_model", "max_length")
         return self._text_model(value["text_model"], value["max_length"])
-
-    def _array(self, value: dict[str, Any]) -> np.ndarray:
-        array: np.ndarray = self.arrays[value["array"]]
-        if value.get("transposed"):
-            array = array.T
-        return np.flip(array, tuple(value["flipped"])) if value.get("flipped") else array
 
     def _text_model(self, description: Any, max_length: Any) -> TextBackbone:
         if max_length is not None and (type(max_length) is not int or max_length < 2):
@@ -243,7 +236,7 @@ def _check_steps(pipeline: Pipeline) -> None:
     given: int | str | None = None
     before = ""
     for name, step in pipeline.steps:
-        if step is None or (isinstance(step, str) and step == "passthrough"):
+        if isinstance(step, str):  # "passthrough"
             continue
         taken = _takes(step)
         if before and taken is not None and given is not None and taken != given:
