@@ -139,9 +139,6 @@ def check_state(estimator: Any) -> None:
     name = f"of the {type(estimator).__name__}"
     sizes: Sizes = {}
     rules = rules_of(estimator)
-    if unknown := sorted(vars(estimator).keys() - rules.keys() - estimator.get_params(deep=False).keys()):
-        msg = f"{unknown[0]!r} {name} is no state that save writes"
-        raise ValueError(msg)
     for attribute, rule in rules.items():
         if hasattr(estimator, attribute):
             rule.check(f"{attribute} {name}", getattr(estimator, attribute), sizes)

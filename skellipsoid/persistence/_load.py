@@ -1,6 +1,5 @@
 """Load a fitted estimator from JSON and files."""
 
-import inspect
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,12 +24,11 @@ from .._encoders.torch.stored_text_model import FILES, StoredTextModel, restore
 from .._torch.devices import resolve_device
 from ._describe import ARRAYS, BACKBONE
 from ._folder import Files, read_model, shown
-from ._kinds import HOLD_FITTED, KINDS, SPLITTERS, check_state
+from ._kinds import HOLD_FITTED, KINDS, SPLITTERS, check_state, rules_of
 
 _STRINGS = re.compile(r"[<>=|]?U[0-9]{1,5}|O|T", re.ASCII)
 #: Letters by which a type of strings may be wider than twice the longest of them.
 _SLACK = 256
-_FITTED_NAME = re.compile(r"_?[a-z]\w*", re.ASCII)
 
 
 def load(folder: str | Path) -> Any:
@@ -150,21 +148,15 @@ def _build_part(model: dict[str, Any], files: Files, *, fitted: bool) -> Any:
         msg = f"a {cls.__name__} that is only a parameter has fitted state"
         raise ValueError(msg)
     for name, value in model["state"].items():
-        _set_state(estimator, name, source.decode(value, fitted=True))
+        if name not in rules_of(estimator):
+            msg = f"{name!r} is no fitted attribute of {cls.__name__}"
+            raise ValueError(msg)
+        setattr(estimator, name, source.decode(value, fitted=True))
     if fitted:
         check_is_fitted(estimator)
         check_state(estimator)
     source.arrays.check_all("array")
     return estimator
-
-
-def _set_state(estimator: Any, name: str, value: Any) -> None:
-    defined = inspect.getattr_static(type(estimator), name, None)
-    own = defined is None or (isinstance(defined, property) and defined.fset is not None)
-    if not _FITTED_NAME.fullmatch(name) or not own or name in estimator.get_params(deep=False):
-        msg = f"{name!r} is no fitted attribute of {type(estimator).__name__}"
-        raise ValueError(msg)
-    setattr(estimator, name, value)
 
 
 @dataclass(frozen=True)
