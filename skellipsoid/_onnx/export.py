@@ -290,7 +290,12 @@ def _described(parts: _Parts, *, quantize: bool) -> tuple[Files, dict[str, Any]]
         if quantize:
             files[GRAPH], kept, held_out = _recalibrated(files[GRAPH], backbone, graph, parts, held_out)
         if kept is not None:
-            training, files[TRAINING_FEATURES] = _training_texts(encoder), _npy(kept)
+            labels = encoder.training_labels_
+            training = {
+                "texts": encoder.training_texts_.tolist(),
+                "labels": None if labels is None else _labels(labels),
+            }
+            files[TRAINING_FEATURES] = _npy(kept)
     manifest = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -384,15 +389,6 @@ def _labels(values: NDArray[Any]) -> dict[str, Any]:
         msg = f"Labels of the type {values.dtype} cannot be exported; fit with strings or numbers."
         raise TypeError(msg)
     return {"values": values.tolist(), "dtype": name}
-
-
-def _training_texts(encoder: Any) -> dict[str, Any]:
-    """Give the training texts that an encoder keeps, and their labels, as JSON."""
-    labels = encoder.training_labels_
-    return {
-        "texts": encoder.training_texts_.tolist(),
-        "labels": None if labels is None else _labels(labels),
-    }
 
 
 def _npy(array: NDArray[Any]) -> bytes:

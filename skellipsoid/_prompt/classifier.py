@@ -383,11 +383,9 @@ class PromptOpenSetClassifier(ClassifierMixin, BaseEstimator):
 
     def _requests(self, rows: Mapping[str, int], vocabulary: Vocabulary, settings: Settings) -> dict[str, Request]:
         """Write the request about each text."""
-        if not rows:
-            return {}
         texts = list(rows)
         shown: list[list[tuple[str, str]]] = [[] for _ in texts]
-        if self.n_examples and hasattr(self, "_examples"):
+        if texts and self.n_examples and hasattr(self, "_examples"):
             shown = self._examples.nearest(self.encoder_.transform(texts), self.n_examples, self.open_word)
         requests = {}
         for text, examples in zip(texts, shown, strict=True):

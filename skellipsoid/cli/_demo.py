@@ -86,9 +86,9 @@ def summarize(truth: NDArray[Any], predicted: NDArray[Any], open_label: str) -> 
     if n_known := int(known.sum()):
         counts = of_hundred([right, n_known - right - to_person, to_person])
         parts.append(
-            f"of {sum(counts)} known requests {counts[0]} are answered right, {counts[1]} wrong, {counts[2]} go"
+            f"of {sum(counts)} known requests {counts[0]} are answered right, {counts[1]} wrong, {counts[2]} go to a "
+            "person"
         )
-        parts[0] += " to a person"
     if n_open := int((~known).sum()):
         noticed = int((predicted == open_label)[~known].sum())
         counts = of_hundred([noticed, n_open - noticed])

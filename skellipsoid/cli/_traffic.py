@@ -74,7 +74,7 @@ def _check_unlabelled(path: Path) -> None:
     for name in (path, members_path(path)):
         table = read_file(name, ["label"]) if name.exists() else None
         if table is not None and "label" in table.names:
-            n_labels = sum(map(bool, read_labels(table.cells(table.names.index("label")))))
+            n_labels = sum(map(bool, read_labels(table.named_cells("label"))))
             if n_labels:
                 held = numbered(n_labels, "label")
                 msg = f"{str(name)!r} holds {held}, which --save would overwrite; pass another file to it."

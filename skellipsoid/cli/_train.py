@@ -142,22 +142,18 @@ def _check_texts(given: LabelledTexts, options: argparse.Namespace) -> dict[str,
         given.texts, given.labels, _encoder(options), options.open_label, given.numbers.tolist(), given.unit
     )
     counts = dict(Counter(found.kind.tolist()))
-    copies = counts.get(_COPIES, 0)
-    if len(counts) > bool(copies) and not options.quiet:
-        print(f"Look at these texts of {str(options.data)!r}:", file=sys.stderr)
-        for kind, count in counts.items():
-            if kind == _COPIES:
-                continue
-            print(*found.message[found.kind == kind][:_MOST_SHOWN], sep="\n", file=sys.stderr)
+    lines = [f"Look at these texts of {str(options.data)!r}:"] if counts.keys() - {_COPIES} else []
+    for kind, count in counts.items():
+        if kind != _COPIES:
+            lines += found.message[found.kind == kind][:_MOST_SHOWN].tolist()
             if count > _MOST_SHOWN:
-                print(
-                    f"({count - _MOST_SHOWN} more of this kind; skellipsoid.check_training_texts gives all.)",
-                    file=sys.stderr,
-                )
-    if copies and not options.quiet:
+                more = count - _MOST_SHOWN
+                lines.append(f"({more} more of this kind; skellipsoid.check_training_texts gives all.)")
+    if copies := counts.get(_COPIES, 0):
         whose = "1 label has" if copies == 1 else f"{copies} labels have"
-        print(f"{whose} equal texts, each of which counts once: nothing to do.", file=sys.stderr)
-    sys.stderr.flush()
+        lines.append(f"{whose} equal texts, each of which counts once: nothing to do.")
+    if lines and not options.quiet:
+        print(*lines, sep="\n", file=sys.stderr, flush=True)
     return counts
 
 
@@ -208,15 +204,11 @@ def fit_with_features(
     texts: NDArray[np.object_], labels: NDArray[Any], options: argparse.Namespace
 ) -> tuple[Pipeline, NDArray[Any]]:
     """Fit encoder and classifier, and give the features of the texts too, which a Pipeline computes and drops."""
-    pipeline = _pipeline(options)
+    classifier = EllipsoidOpenSetClassifier(open_label=options.open_label, random_state=options.seed)
+    pipeline = Pipeline([("enc", _encoder(options)), ("clf", classifier)])
     features = pipeline["enc"].fit_transform(texts, labels)
     pipeline["clf"].fit(features, labels)
     return pipeline.set_params(enc__verbose=0), features
-
-
-def _pipeline(options: argparse.Namespace) -> Pipeline:
-    classifier = EllipsoidOpenSetClassifier(open_label=options.open_label, random_state=options.seed)
-    return Pipeline([("enc", _encoder(options)), ("clf", classifier)])
 
 
 def _encoder(options: argparse.Namespace) -> SupConTextEncoder:

@@ -43,11 +43,6 @@ class SavedClass(NamedTuple):
     state: dict[str, Rule]
     check: Callable[[Any, Sizes], None] | None = None
 
-    @classmethod
-    def of(cls, declared: Any) -> "SavedClass":
-        """Make it of a class that declares its state itself."""
-        return cls(declared, declared._state, getattr(declared, "_check_state", None))
-
 
 def _is_output_config(value: Any) -> bool:
     # What set_output notes; scikit-learn itself only looks at it when it transforms.
@@ -96,6 +91,10 @@ _SCALER = {
     "scale_": or_none(measured("n_features")),
     "n_samples_seen_": Rule("a number or an array", lambda value: is_number(value) or is_array("iuf")(value)),
 }
+_OWN: list[Any] = [
+    *(EllipsoidOpenSetClassifier, SupConTextEncoder, TunedOperatingPointCV, OpenShareMonitor),
+    *(getattr(baselines, name) for name in baselines.__all__),
+]
 #: Estimators whose parameter is a fitted estimator.
 HOLD_FITTED = (FrozenEstimator, OpenShareMonitor)
 #: Nothing else is ever made from a saved model. Their fitted state was compared with scikit-learn 1.6.0 and 1.9.1.
@@ -108,8 +107,7 @@ KINDS: dict[str, SavedClass] = {
         SavedClass(PCA, _PCA),
         SavedClass(TruncatedSVD, _SVD),
         SavedClass(FrozenEstimator, {}, _check_frozen),
-        *map(SavedClass.of, (EllipsoidOpenSetClassifier, SupConTextEncoder, TunedOperatingPointCV, OpenShareMonitor)),
-        *(SavedClass.of(getattr(baselines, name)) for name in baselines.__all__),
+        *(SavedClass(cls, cls._state, getattr(cls, "_check_state", None)) for cls in _OWN),
     )
 }
 #: Splitters, which are parameters of an estimator.

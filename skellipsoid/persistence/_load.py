@@ -10,18 +10,16 @@ import numpy as np
 import safetensors.numpy
 import sklearn
 from safetensors import SafetensorError
-from sklearn.base import BaseEstimator
-from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._after_fit.operating_point import TunedOperatingPointCV
 from .._core.sklearn import validate_params, validate_steps
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._encoders.text_features import TextFeatures
 from .._encoders.torch.backbone import TextBackbone
 from .._encoders.torch.stored_text_model import FILES, StoredTextModel, restore
 from .._torch.devices import resolve_device
+from ._card import parts_of
 from ._describe import ARRAYS, BACKBONE
 from ._folder import Files, read_model, shown
 from ._kinds import HOLD_FITTED, KINDS, SPLITTERS, check_state, rules_of
@@ -227,52 +225,20 @@ def _check_steps(pipeline: Pipeline) -> None:
     """Raise an error if a step does not accept the output of the step before it."""
     given: int | str | None = None
     before = ""
-    for name, step in pipeline.steps:
-        if isinstance(step, str):  # "passthrough"
-            continue
-        taken = _takes(step)
-        if before and taken is not None and given is not None and taken != given:
+    for name, part in parts_of(pipeline):
+        taken = "texts" if isinstance(part, TextFeatures) else getattr(part, "n_features_in_", None)
+        if taken is not None and given is not None and taken != given:
             msg = f"the step {name!r} takes {_named(taken)}, but the step {before!r} before it gives {_named(given)}"
             raise ValueError(msg)
-        given, before = _gives(step, given), name
+        before = name
+        if isinstance(part, TextFeatures):
+            given = part._n_features_out
+        # An ellipsoid classifier computes its components when it is asked for them.
+        elif not isinstance(part, EllipsoidOpenSetClassifier) and hasattr(part, "components_"):
+            given = len(part.components_)
+        elif taken is not None:
+            given = taken
 
 
 def _named(columns: int | str) -> str:
     return columns if isinstance(columns, str) else f"{columns} features"
-
-
-def _inside(estimator: Any) -> Any:
-    """Return the fitted estimator inside a wrapper."""
-    while isinstance(estimator, FrozenEstimator | TunedOperatingPointCV):
-        estimator = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator.estimator_
-    return estimator
-
-
-def _steps(pipeline: Pipeline) -> list[BaseEstimator]:
-    return [step for _, step in pipeline.steps if isinstance(step, BaseEstimator)]
-
-
-def _takes(estimator: Any) -> int | str | None:
-    """Input of an estimator: texts, a number of features, or ``None`` if unknown."""
-    estimator = _inside(estimator)
-    if isinstance(estimator, TextFeatures):
-        return "texts"
-    if isinstance(estimator, Pipeline):
-        found = [taken for step in _steps(estimator) if (taken := _takes(step)) is not None]
-        return found[0] if found else None
-    return getattr(estimator, "n_features_in_", None)
-
-
-def _gives(estimator: Any, given: int | str | None) -> int | str | None:
-    """Output of an estimator for a given input."""
-    estimator = _inside(estimator)
-    if isinstance(estimator, TextFeatures):
-        return estimator._n_features_out
-    if isinstance(estimator, Pipeline):
-        for step in _steps(estimator):
-            given = _gives(step, given)
-        return given
-    # An ellipsoid classifier computes its components when it is asked for them.
-    if not isinstance(estimator, EllipsoidOpenSetClassifier) and hasattr(estimator, "components_"):
-        return len(estimator.components_)
-    return getattr(estimator, "n_features_in_", given)

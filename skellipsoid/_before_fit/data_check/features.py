@@ -1,7 +1,6 @@
 """Check of training features and labels."""
 
 from collections.abc import Iterator
-from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -146,23 +145,15 @@ class _Data:
         unusable = np.concatenate([self.missing, self.too_large])
         self.numbers = np.delete(np.arange(len(X)), np.concatenate([unusable, self.zero]))
         self.X = X[self.numbers]
-        self.labels, of_rows = np.unique(labels, return_inverse=True)
+        names_of_classes, of_rows = np.unique(labels, return_inverse=True)
+        self.labels: list[Any] = names_of_classes.tolist()
         self.classes = of_rows[self.numbers].astype(np.int64)
         self.groups = None if groups is None else groups[self.numbers]
-
-    @cached_property
-    def equal(self) -> Integers:
-        """Number of each row, the same for equal rows of any label."""
-        return equal_rows(self.X, np.zeros(len(self.X), dtype=np.int64))
-
-    @cached_property
-    def units(self) -> Integers:
-        """Number of each row, the same for duplicates of one label."""
-        return find_duplicates(self.X, self.classes) if len(self.X) else np.empty(0, dtype=np.int64)
-
-    @cached_property
-    def norms(self) -> Floats:
-        return norms(self.X)
+        self.norms = norms(self.X)
+        #: Number of each row, the same for equal rows of any label.
+        self.equal = equal_rows(self.X, np.zeros(len(self.X), dtype=np.int64))
+        #: Number of each row, the same for duplicates of one label.
+        self.units = find_duplicates(self.X, self.classes) if len(self.X) else np.empty(0, dtype=np.int64)
 
     def rows(self, which: NDArray[Any]) -> list[int]:
         """Numbers that rows have in the data given."""
@@ -173,10 +164,6 @@ class _Data:
         order = np.argsort(numbers, kind="stable")
         parts = np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
         return sorted((part for part in parts if len(part) > 1), key=lambda part: int(part[0]))
-
-    def plain(self, code: int) -> Any:
-        """Label of a class."""
-        return self.labels.tolist()[code]
 
 
 def _unusable(data: _Data) -> Iterator[Finding]:
@@ -236,14 +223,14 @@ def _by_labels(data: _Data, parts: list[NDArray[np.intp]], kind: str, text: str)
     """Give one finding for each set of labels that rows which belong together have."""
     found = grouped(parts, lambda part: tuple(np.unique(data.classes[part]).tolist()))
     for codes, sets in sorted(found.items()):
-        names = tuple(data.plain(code) for code in codes)
+        names = tuple(data.labels[code] for code in codes)
         numbered = [data.rows(part) for part in sets]
         message = text.format(listed([repr(name) for name in names]), named_groups(numbered))
         yield Finding(kind, sorted(chain(*numbered)), names, message)
 
 
 def _few_samples(data: _Data) -> Iterator[Finding]:
-    for code, label in enumerate(data.labels.tolist()):
+    for code, label in enumerate(data.labels):
         rows = np.flatnonzero(data.classes == code)
         different = np.unique((data.units if data.groups is None else data.groups)[rows])
         if label == data.open_label or len(different) >= FEWEST_OF_CLASS:
@@ -322,6 +309,6 @@ def _duplicates(data: _Data) -> Iterator[Finding]:
     ):
         apart = [part for part in parts if data.groups is None or np.ptp(data.groups[part]) > 0]
         for code, own in sorted(grouped(apart, lambda part: int(data.classes[part[0]])).items()):
-            label, sets = data.plain(code), [data.rows(part) for part in own]
+            label, sets = data.labels[code], [data.rows(part) for part in own]
             message = text.format(named_class(label, data.open_label), named_groups(sets))
             yield Finding(kind, sorted(chain(*sets)), label, message)
