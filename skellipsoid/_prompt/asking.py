@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -68,20 +69,15 @@ def ask_all(
     waiting = [request for request in requests if request.key not in found]
     if not waiting:
         return Answers(found, [], 0, None)
-    stop = threading.Event()
-    server: Server | None = None
+    stop, shows = threading.Event(), verbose and len(requests) > 1
     try:
-        server = connect(stop)
-        with progress_bar(len(requests), "asking", "text", verbose and len(requests) > 1) as progress:
+        with closing(connect(stop)) as server, progress_bar(len(requests), "asking", "text", shows) as progress:
             progress.update(len(found))
             call = _Call(cache, server, constraint, n_concurrent, stop, found, progress)
             call.ask_all(waiting)
-        return Answers(found, call.asked, server.n_retries, call.way)
+            return Answers(found, call.asked, server.n_retries, call.way)
     except RequestError as error:
         failed = error
-    finally:
-        if server is not None:
-            server.close()
     # Outside of the except clause: what the client says of an error may hold the key.
     raise _sentence(failed, len(found), len(requests), kept)
 
@@ -120,29 +116,16 @@ class _Call:
             if not self._settle(waiting[n_alone]):
                 busy.append(waiting[n_alone])
             n_alone += 1
-        failed: RequestError | None = None
         pool = ThreadPoolExecutor(self.n_concurrent, thread_name_prefix="skellipsoid-prompt")
         try:
             futures = {pool.submit(self._settle, request): request for request in waiting[n_alone:]}
-            for future in as_completed(futures):
-                if future.cancelled():
-                    continue
-                try:
-                    if not future.result():
-                        busy.append(futures[future])
-                except RequestError as error:
-                    failed = failed or error
-                    self.stop.set()
-                    for other in futures:
-                        other.cancel()
+            busy += [futures[future] for future in as_completed(futures) if not future.result()]
         except BaseException:
-            # Ctrl-C, for instance: what is under way is awaited, and kept.
+            # A request that failed, or Ctrl-C: what is under way is awaited, and kept.
             self.stop.set()
             raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-        if failed is not None:
-            raise failed
         return busy
 
     def _settle(self, request: Request) -> bool:

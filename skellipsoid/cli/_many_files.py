@@ -131,7 +131,7 @@ def _request(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _check_request(folder: Path, request: dict[str, Any]) -> None:
-    """Make the folder, or make sure that it holds answers of the same model with the same options.
+    """Note the request in a new folder; an old one must hold answers of the same model with the same options.
 
     Raises
     ------
@@ -140,10 +140,9 @@ def _check_request(folder: Path, request: dict[str, Any]) -> None:
     """
     path = folder / _REQUEST
     if not path.exists():
-        if folder.exists() and any(not entry.name.startswith(".") for entry in folder.iterdir()):
+        if any(not entry.name.startswith(".") for entry in folder.iterdir()):
             msg = f"--out {str(folder)!r} is not empty, and holds no answers of predict --out; choose a new folder."
             raise ValueError(msg)
-        folder.mkdir(parents=True, exist_ok=True)
         write_file(path, [json.dumps(request)])
         return
     try:

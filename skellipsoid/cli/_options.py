@@ -15,12 +15,7 @@ def build_parser() -> argparse.ArgumentParser:
     """Build the parser of all commands."""
     parser = argparse.ArgumentParser(prog="skellipsoid", description="Open-set classification of text.")
     parser.add_argument("--version", action="version", version=__version__)
-    commands = parser.add_subparsers(
-        dest="command",
-        required=True,
-        metavar="demo | train | evaluate | predict | traffic | set-line | monitor | add | remove | merge | compare | "
-        "bench",
-    )
+    commands = parser.add_subparsers(dest="command", required=True)
     _add_demo(commands)
     _add_train(commands)
     _add_evaluate(commands)
@@ -31,6 +26,7 @@ def build_parser() -> argparse.ArgumentParser:
     _add_changes(commands)
     _add_compare(commands)
     add_bench(commands)
+    commands.metavar = " | ".join(commands.choices)
     for command in commands.choices.values():
         command.add_argument("--quiet", action="store_true", help="no progress bars and no notes, only results")
     return parser
@@ -56,8 +52,7 @@ def _add_train(commands: Commands) -> None:
         description="Train on all texts of a file, and keep the model in a new folder. An interrupted run leaves no "
         "folder, or the model that was there.",
     )
-    train.add_argument("--data", type=Path, required=True, metavar="FILE", help=_TABLE)
-    _add_columns(train)
+    _add_table(train, _TABLE)
     train.add_argument("--save", type=Path, required=True, metavar="FOLDER", help="a new folder for the model")
     train.add_argument(
         "--report",
@@ -88,6 +83,11 @@ def _add_train(commands: Commands) -> None:
     _add_training(train)
 
 
+def _add_table(command: argparse.ArgumentParser, help_of_data: str) -> None:
+    command.add_argument("--data", type=Path, required=True, metavar="FILE", help=help_of_data)
+    _add_columns(command)
+
+
 def _add_columns(command: argparse.ArgumentParser) -> None:
     for what in ("text", "label"):
         command.add_argument(
@@ -114,14 +114,7 @@ def _add_training(command: argparse.ArgumentParser) -> None:
 def _add_evaluate(commands: Commands) -> None:
     evaluate = commands.add_parser("evaluate", help="report the metrics of a model on the texts of a file")
     evaluate.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
-    evaluate.add_argument(
-        "--data",
-        type=Path,
-        required=True,
-        metavar="FILE",
-        help=f"{_TABLE}; labels that the model does not know are open",
-    )
-    _add_columns(evaluate)
+    _add_table(evaluate, f"{_TABLE}; labels that the model does not know are open")
     evaluate.add_argument(
         "--plot", type=plot_file, metavar="FILE.png", help="draw the confusion matrix (or .pdf, .svg)"
     )
@@ -245,8 +238,7 @@ def _add_changes(commands: Commands) -> None:
         command.add_argument(
             "--refresh", action="store_true", help="choose the shares and the size of the boundaries anew, too"
         )
-    add.add_argument("--data", type=Path, required=True, metavar="FILE", help=_TABLE)
-    _add_columns(add)
+    _add_table(add, _TABLE)
     add.add_argument(
         "--yes",
         action="store_true",

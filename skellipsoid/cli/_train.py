@@ -191,12 +191,36 @@ def print_report(tested: Tested | None) -> None:
 def fit(
     texts: NDArray[np.object_], labels: NDArray[Any], options: argparse.Namespace, *, says: bool = True
 ) -> Pipeline:
-    """Fit encoder and classifier as the options say; ``says``: print how the operating point was set."""
+    """Fit encoder and classifier as the options say; ``says``: print how the operating point was set.
+
+    With ``--rejection-rate`` it is set on texts that were held out. Without training of the encoder these are all
+    texts, which the fit leaves out one at a time. An encoder that is trained has seen them; then a first model without
+    some of the texts scores these.
+    """
     if options.rejection_rate is None:
         return fit_with_features(texts, labels, options)[0]
-    pipeline, told = _fit_tuned(texts, labels, options)
+    codes, is_known = np.unique(labels, return_inverse=True)[1], labels != options.open_label
+    copies = duplicate_groups(texts, np.zeros(len(texts)))
+    held_out = validation_rows(codes, _TUNING_SHARE, np.random.default_rng(options.seed), copies)
+    if not (held_out & is_known).any():
+        msg = (
+            f"--rejection-rate {options.rejection_rate} needs texts to hold out, but every intent has a single text; "
+            "gather more, or leave it out."
+        )
+        raise ValueError(msg)
+    pipeline = fit_with_features(texts, labels, options)[0]
+    scores, how = pipeline["clf"].held_out_scores_, "that were left out one at a time"
+    if scores is None or pipeline["enc"].finetune_ != "none":
+        with catch_warnings():
+            simplefilter("ignore", UserWarning)  # it is trained on a part of the same texts
+            first = fit_with_features(texts[~held_out], labels[~held_out], options)[0]
+        scores, how = first.score_samples(texts[held_out & is_known]), "that a first model was trained without"
+    for shortage in describe_shortages([Shortage("--rejection-rate", options.rejection_rate, len(scores))]):
+        warn(shortage)
+    offset = pipeline["clf"].offset_ = rejection_offset(scores, options.rejection_rate)
+    rejected = np.mean(scores < offset)
     if says:
-        print(told)
+        print(f"Operating point: of {len(scores)} known texts {how}, {rejected:.1%} are answered open.")
     return pipeline
 
 
@@ -221,35 +245,6 @@ def _encoder(options: argparse.Namespace) -> SupConTextEncoder:
         verbose=int(not options.quiet),
         **named,
     )
-
-
-def _fit_tuned(texts: NDArray[np.object_], labels: NDArray[Any], options: argparse.Namespace) -> tuple[Pipeline, str]:
-    """Train, and set the operating point on texts that were held out.
-
-    Without training of the encoder these are all texts, which the fit leaves out one at a time. An encoder that is
-    trained has seen them; then a first model without some of the texts scores these.
-    """
-    codes, is_known = np.unique(labels, return_inverse=True)[1], labels != options.open_label
-    copies = duplicate_groups(texts, np.zeros(len(texts)))
-    held_out = validation_rows(codes, _TUNING_SHARE, np.random.default_rng(options.seed), copies)
-    if not (held_out & is_known).any():
-        msg = (
-            f"--rejection-rate {options.rejection_rate} needs texts to hold out, but every intent has a single text; "
-            "gather more, or leave it out."
-        )
-        raise ValueError(msg)
-    pipeline = fit_with_features(texts, labels, options)[0]
-    scores, how = pipeline["clf"].held_out_scores_, "that were left out one at a time"
-    if scores is None or pipeline["enc"].finetune_ != "none":
-        with catch_warnings():
-            simplefilter("ignore", UserWarning)  # it is trained on a part of the same texts
-            first = fit_with_features(texts[~held_out], labels[~held_out], options)[0]
-        scores, how = first.score_samples(texts[held_out & is_known]), "that a first model was trained without"
-    for shortage in describe_shortages([Shortage("--rejection-rate", options.rejection_rate, len(scores))]):
-        warn(shortage)
-    offset = pipeline["clf"].offset_ = rejection_offset(scores, options.rejection_rate)
-    rejected = np.mean(scores < offset)
-    return pipeline, f"Operating point: of {len(scores)} known texts {how}, {rejected:.1%} are answered open."
 
 
 def keep(pipeline: Pipeline, options: argparse.Namespace, facts: dict[str, Any]) -> None:

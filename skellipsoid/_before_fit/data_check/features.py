@@ -15,7 +15,8 @@ from ..._core.norms import norms
 from ..._core.validation import LARGEST_VALUE, check_groups, enumerated, read_features, with_nan
 from ..._ellipsoid.math.held_out import FEWEST_OF_CLASS
 from ..._samples.duplicates import equal_rows, find_duplicates, pairwise, pieces
-from .findings import Finding, as_bunch, counted, grouped, listed, named_class, named_groups, named_rows
+from ..text_files.messages import numbered
+from .findings import Finding, as_bunch, grouped, listed, named_class, named_groups, named_rows
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -224,9 +225,9 @@ def _by_labels(data: _Data, parts: list[NDArray[np.intp]], kind: str, text: str)
     found = grouped(parts, lambda part: tuple(np.unique(data.classes[part]).tolist()))
     for codes, sets in sorted(found.items()):
         names = tuple(data.labels[code] for code in codes)
-        numbered = [data.rows(part) for part in sets]
-        message = text.format(listed([repr(name) for name in names]), named_groups(numbered))
-        yield Finding(kind, sorted(chain(*numbered)), names, message)
+        rows = [data.rows(part) for part in sets]
+        message = text.format(listed([repr(name) for name in names]), named_groups(rows))
+        yield Finding(kind, sorted(chain(*rows)), names, message)
 
 
 def _few_samples(data: _Data) -> Iterator[Finding]:
@@ -238,7 +239,7 @@ def _few_samples(data: _Data) -> Iterator[Finding]:
         if not len(rows):
             message = f"The class {label!r} has no row that can be used; add samples of it."
         else:
-            count = counted(different, "different sample" if data.groups is None else "group")
+            count = numbered(len(different), "different sample" if data.groups is None else "group")
             message = (
                 f"The class {label!r} has {count}, in {named_rows(data.rows(rows))}; collect at least "
                 f"{FEWEST_OF_CLASS}, or many new samples will be rejected."

@@ -15,8 +15,9 @@ from ..._core.texts import check_texts, is_visible, near_duplicates, normalize_t
 from ..._core.validation import number
 from ..._encoders.supcon import SupConTextEncoder
 from ..._encoders.torch.tokens import Tokenizer
+from ..text_files.messages import numbered
 from ..text_files.names import looks_like_header
-from .findings import Finding, as_bunch, counted, grouped, listed, named_class, named_groups, named_rows
+from .findings import Finding, as_bunch, grouped, listed, named_class, named_groups, named_rows
 
 #: Smallest number of different texts of a class; fewer do not determine its shape.
 FEWEST_TEXTS = 5
@@ -225,7 +226,7 @@ def _similar_labels(data: _Data) -> Iterator[Finding]:
             continue
         rarer = sorted(set(similar) - {main})
         rows = sorted(chain(*(data.rows_of[label] for label in rarer)))
-        names = listed([f"{label!r} ({counted(data.rows_of[label], 'row')})" for label in (main, *rarer)])
+        names = listed([f"{label!r} ({numbered(len(data.rows_of[label]), 'row')})" for label in (main, *rarer)])
         effect = "only the first is open" if main == data.open_label else f"are trained as {len(similar)} classes"
         message = (
             f"The labels {names} differ only in case, blanks or Unicode form, but {effect}; write {main!r} in "
@@ -253,8 +254,8 @@ def _few_texts(data: _Data) -> Iterator[Finding]:
         texts = {data.plain[row] for row in rows} - {""}
         if label != data.open_label and len(texts) < FEWEST_TEXTS:
             message = (
-                f"The class {label!r} has {counted(texts, 'different text')}, in {data.place(rows)}; collect at least "
-                f"{FEWEST_TEXTS}, or leave the class out."
+                f"The class {label!r} has {numbered(len(texts), 'different text')}, in {data.place(rows)}; collect at "
+                f"least {FEWEST_TEXTS}, or leave the class out."
             )
             yield Finding("few_texts", rows, label, message)
 
