@@ -276,15 +276,11 @@ def _described(parts: _Parts, *, quantize: bool) -> tuple[Files, dict[str, Any]]
     backbone = None if encoder is None else encoder._backbone.copy().to(torch.device("cpu"))
     graph = _Graph(parts, backbone).eval()
     held_out = getattr(classifier, "held_out_scores_", None)
-    files: Files = {}
+    n_features = int((steps[0] if steps and encoder is None else classifier).n_features_in_)
+    files: Files = {GRAPH: _traced(graph, n_features)}
     text = training = None
-    if encoder is None or backbone is None:
-        n_features = int((steps[0] if steps else classifier).n_features_in_)
-        files[GRAPH] = _traced(graph, n_features)
-    else:
-        n_features = int(classifier.n_features_in_)
+    if encoder is not None and backbone is not None:
         text, files[TOKENIZER] = _tokenizer(encoder)
-        files[GRAPH] = _traced(graph, n_features)
         _verify(files[GRAPH], backbone, graph)
         kept = _seen(graph, encoder.training_features_) if hasattr(encoder, "training_texts_") else None
         if quantize:

@@ -22,7 +22,6 @@ from .._before_fit.text_files.decode import decode_lines
 from .._before_fit.text_files.delimited import find_table
 from .._before_fit.text_files.messages import named
 from .._before_fit.text_files.read import PARQUET, read_rows, read_table, read_texts
-from .._before_fit.text_files.table import Table
 from .._before_fit.text_files.write import write_rows
 from .._core.pipelines import read_estimator, split_estimator
 from .._core.texts import printable
@@ -56,11 +55,10 @@ _N_NEIGHBORS = 2
 def predict(options: argparse.Namespace) -> None:
     """Label lines from standard input, or the texts of a file."""
     _check_written(options)
-    table, texts = None, None
-    if options.out is None and options.keep_columns:
-        table, texts = read_rows(options.data, text_column=options.text_column)
-    elif options.out is None:
-        texts = texts_of_file(options)
+    read = partial(read_rows if options.keep_columns else read_texts, text_column=options.text_column)
+    given: Any = None
+    if options.out is None:
+        given = read(options.data) if options.keep_columns else texts_of_file(options)
     pipeline = load_model(options.model, verbose=0)
     _check_explained(pipeline, options)
     classifier = split_estimator(pipeline)[1]
@@ -68,38 +66,31 @@ def predict(options: argparse.Namespace) -> None:
     n_neighbors = min(_N_NEIGHBORS if options.explain else int(options.keep_columns), len(_kept_texts(pipeline)))
     if not (scores or options.explain):
         n_neighbors = 0
-
     answer = partial(_answer, pipeline, scores=scores, n_neighbors=n_neighbors)
+    size = 1 if options.data is None and sys.stdin.isatty() else _LINES
 
-    def records(lines: Iterable[str], size: int = _LINES) -> Iterator[tuple[int, dict[str, Any]]]:
+    def records(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
         for row, record in enumerate(chain.from_iterable(map(answer, _in_groups(lines, size)))):
             if not options.open_only or record["label"] == classifier.open_label_:
                 yield row, record
 
-    def answers(lines: Iterable[str], size: int = _LINES) -> Iterator[str]:
-        return (_written(record, as_json=options.json) for _, record in records(lines, size))
-
-    def rows(path: Path, table: Table, texts: list[str]) -> Iterator[str] | Iterator[bytes]:
-        example = next(answer([""]))
-        return write_rows(path, table, _added(example), ((row, _added(record)) for row, record in records(texts)))
-
-    def answers_of_file(path: Path) -> Iterator[str] | Iterator[bytes]:
-        if options.keep_columns:
-            return rows(path, *read_rows(path, text_column=options.text_column))
-        return answers(read_texts(path, text_column=options.text_column))
+    def answers(path: Path, given: Any) -> Iterator[str] | Iterator[bytes]:
+        if not options.keep_columns:
+            return (_written(record, as_json=options.json) for _, record in records(given))
+        table, texts = given
+        added = ((row, _added(record)) for row, record in records(texts))
+        return write_rows(path, table, _added(next(answer([""]))), added)
 
     if options.out is not None:
-        answer_files(options, answers_of_file)
+        answer_files(options, lambda path: answers(path, read(path)))
         return
     if isinstance(sys.stdout, TextIOWrapper):
         # Whatever the locale says: no character may end the stream.
         sys.stdout.reconfigure(encoding=None if sys.stdout.isatty() else "utf-8", errors="replace")
     written = _on_terminal if sys.stdout.isatty() else str
-    size, lines = _LINES, iter(texts or ())
-    if texts is None:
-        size = 1 if sys.stdin.isatty() else _LINES
-        lines = lines_of_input() if sys.stdin.isatty() else _noted(lines_of_input())
-    for line in answers(lines, size) if table is None else rows(options.data, table, texts or []):
+    if given is None:
+        given = lines_of_input() if sys.stdin.isatty() else _noted(lines_of_input())
+    for line in answers(options.data, given):
         print(written(line), flush=size == 1)
 
 
