@@ -69,12 +69,10 @@ def _check_scaler(scaler: StandardScaler, sizes: Sizes) -> None:
             raise ValueError(msg)
 
 
-_VARIANCES = {name: measured("n_components") for name in ("explained_variance_", "explained_variance_ratio_")}
 _SVD = {
     "n_features_in_": N_FEATURES,
     "components_": measured("n_components", "n_features"),
-    "singular_values_": measured("n_components"),
-    **_VARIANCES,
+    **dict.fromkeys(("singular_values_", "explained_variance_", "explained_variance_ratio_"), measured("n_components")),
 }
 _PCA = {
     **_SVD,
@@ -86,9 +84,7 @@ _PCA = {
 }
 _SCALER = {
     "n_features_in_": N_FEATURES,
-    "mean_": or_none(measured("n_features")),
-    "var_": or_none(measured("n_features")),
-    "scale_": or_none(measured("n_features")),
+    **dict.fromkeys(("mean_", "var_", "scale_"), or_none(measured("n_features"))),
     "n_samples_seen_": Rule("a number or an array", lambda value: is_number(value) or is_array("iuf")(value)),
 }
 _OWN: list[Any] = [
