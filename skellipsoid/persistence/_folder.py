@@ -9,12 +9,11 @@ import shutil
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
-
+from .._core.file_locks import holding
 from .._core.texts import printable
 from .._version import __version__
 
@@ -218,28 +217,18 @@ def explained_failure(target: Path, n_bytes: int) -> Iterator[None]:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[bool]:
-    """Make a folder and hold it against other saves; says whether it is held, which some file systems cannot do.
-
-    The lock ends with the process that holds it, however that ends.
-    """
-    lock = FileLock(folder / _LOCK)
-    while True:
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
-            lock.acquire()
-        except FileNotFoundError:  # another save failed, and removed the folder before it was held
-            continue
-        except (OSError, NotImplementedError):  # on a file system without locks
-            pass
-        break
-    try:
-        yield lock.is_locked
-    finally:
-        if lock.is_locked:
-            # While it is held: whoever opened it meanwhile notices that it is gone, and tries again.
-            with suppress(OSError):
-                Path(lock.lock_file).unlink()
-            lock.release()
+    """Make a folder and hold it against other saves; says whether it is held, which some file systems cannot do."""
+    with ExitStack() as stack:
+        is_held = False
+        while not is_held:
+            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                is_held = stack.enter_context(holding(folder / _LOCK, waits=True))
+            except FileNotFoundError:  # another save failed, and removed the folder before it was held
+                continue
+            except (OSError, NotImplementedError):  # on a file system without locks
+                break
+        yield is_held
 
 
 def is_unfinished(path: Path) -> bool:

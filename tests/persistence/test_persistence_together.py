@@ -12,6 +12,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+from filelock import FileLock
 from persistence_helpers import MANIFEST, snapshot
 
 from skellipsoid import EllipsoidOpenSetClassifier, load, save
@@ -231,10 +232,10 @@ def test_a_save_waits_for_one_that_replaces_the_same_model(classifier, blobs, tm
 
 @pytest.mark.parametrize("name", ["parts-0123456789abcdef", "README.md.01234567.tmp"])
 def test_without_locks_only_what_is_old_is_removed(classifier, tmp_path, monkeypatch, name):
-    def refuse(self):
+    def refuse(*_, **__):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(_folder.FileLock, "acquire", refuse)
+    monkeypatch.setattr(FileLock, "acquire", refuse)
     save(classifier, tmp_path / "model")
     left = tmp_path / "model" / name
     left.mkdir() if name.startswith("parts") else left.touch()
