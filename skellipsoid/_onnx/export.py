@@ -276,21 +276,22 @@ def _described(parts: _Parts, *, quantize: bool) -> tuple[Files, dict[str, Any]]
     backbone = None if encoder is None else encoder._backbone.copy().to(torch.device("cpu"))
     graph = _Graph(parts, backbone).eval()
     held_out = getattr(classifier, "held_out_scores_", None)
-    files: Files = {}
+    n_features = int((steps[0] if steps and encoder is None else classifier).n_features_in_)
+    files: Files = {GRAPH: _traced(graph, n_features)}
     text = training = None
-    if encoder is None or backbone is None:
-        n_features = int((steps[0] if steps else classifier).n_features_in_)
-        files[GRAPH] = _traced(graph, n_features)
-    else:
-        n_features = int(classifier.n_features_in_)
+    if encoder is not None and backbone is not None:
         text, files[TOKENIZER] = _tokenizer(encoder)
-        files[GRAPH] = _traced(graph, n_features)
         _verify(files[GRAPH], backbone, graph)
         kept = _seen(graph, encoder.training_features_) if hasattr(encoder, "training_texts_") else None
         if quantize:
             files[GRAPH], kept, held_out = _recalibrated(files[GRAPH], backbone, graph, parts, held_out)
         if kept is not None:
-            training, files[TRAINING_FEATURES] = _training_texts(encoder), _npy(kept)
+            labels = encoder.training_labels_
+            training = {
+                "texts": encoder.training_texts_.tolist(),
+                "labels": None if labels is None else _labels(labels),
+            }
+            files[TRAINING_FEATURES] = _npy(kept)
     manifest = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -384,15 +385,6 @@ def _labels(values: NDArray[Any]) -> dict[str, Any]:
         msg = f"Labels of the type {values.dtype} cannot be exported; fit with strings or numbers."
         raise TypeError(msg)
     return {"values": values.tolist(), "dtype": name}
-
-
-def _training_texts(encoder: Any) -> dict[str, Any]:
-    """Give the training texts that an encoder keeps, and their labels, as JSON."""
-    labels = encoder.training_labels_
-    return {
-        "texts": encoder.training_texts_.tolist(),
-        "labels": None if labels is None else _labels(labels),
-    }
 
 
 def _npy(array: NDArray[Any]) -> bytes:

@@ -4,6 +4,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from .._torch.progress import progress_bar
@@ -67,45 +69,36 @@ def ask_all(
     waiting = [request for request in requests if request.key not in found]
     if not waiting:
         return Answers(found, [], 0, None)
-    stop = threading.Event()
-    server: Server | None = None
+    stop, shows = threading.Event(), verbose and len(requests) > 1
     try:
-        server = connect(stop)
-        with progress_bar(len(requests), "asking", "text", verbose and len(requests) > 1) as progress:
+        with closing(connect(stop)) as server, progress_bar(len(requests), "asking", "text", shows) as progress:
             progress.update(len(found))
             call = _Call(cache, server, constraint, n_concurrent, stop, found, progress)
             call.ask_all(waiting)
-        return Answers(found, call.asked, server.n_retries, call.way)
+            return Answers(found, call.asked, server.n_retries, call.way)
     except RequestError as error:
         failed = error
-    finally:
-        if server is not None:
-            server.close()
     # Outside of the except clause: what the client says of an error may hold the key.
     raise _sentence(failed, len(found), len(requests), kept)
 
 
+@dataclass
 class _Call:
     """What the requests of a call share."""
 
-    def __init__(
-        self,
-        cache: FileCache | MemoryCache,
-        server: Server,
-        constraint: str,
-        n_concurrent: int,
-        stop: threading.Event,
-        found: dict[bytes, Answer],
-        progress: Any,
-    ) -> None:
-        self._cache, self._server, self._constraint, self._stop = cache, server, constraint, stop
-        self._n_concurrent, self._found, self._progress = n_concurrent, found, progress
-        self.way: str | None = None
-        self.asked: list[bytes] = []
+    cache: FileCache | MemoryCache
+    server: Server
+    constraint: str
+    n_concurrent: int
+    stop: threading.Event
+    found: dict[bytes, Answer]
+    progress: Any
+    way: str | None = None
+    asked: list[bytes] = field(default_factory=list)
 
     def ask_all(self, waiting: Sequence[Request]) -> None:
         """Ask what no other process asks for now; then await the answers of the others, and ask what they left."""
-        start, patience = time.monotonic(), self._server.patience
+        start, patience = time.monotonic(), self.server.patience
         while waiting:
             n_before, waiting = len(waiting), self._ask_free(waiting)
             if len(waiting) < n_before:
@@ -123,53 +116,40 @@ class _Call:
             if not self._settle(waiting[n_alone]):
                 busy.append(waiting[n_alone])
             n_alone += 1
-        failed: RequestError | None = None
-        pool = ThreadPoolExecutor(self._n_concurrent, thread_name_prefix="skellipsoid-prompt")
+        pool = ThreadPoolExecutor(self.n_concurrent, thread_name_prefix="skellipsoid-prompt")
         try:
             futures = {pool.submit(self._settle, request): request for request in waiting[n_alone:]}
-            for future in as_completed(futures):
-                if future.cancelled():
-                    continue
-                try:
-                    if not future.result():
-                        busy.append(futures[future])
-                except RequestError as error:
-                    failed = failed or error
-                    self._stop.set()
-                    for other in futures:
-                        other.cancel()
+            busy += [futures[future] for future in as_completed(futures) if not future.result()]
         except BaseException:
-            # Ctrl-C, for instance: what is under way is awaited, and kept.
-            self._stop.set()
+            # A request that failed, or Ctrl-C: what is under way is awaited, and kept.
+            self.stop.set()
             raise
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
-        if failed is not None:
-            raise failed
         return busy
 
     def _settle(self, request: Request) -> bool:
         """Get an answer and keep it, unless another process asks for it now."""
-        with self._cache.claim(request.key) as is_free:
+        with self.cache.claim(request.key) as is_free:
             if not is_free:
                 return False
-            answer = self._cache.get([request.key]).get(request.key)  # another process may have been faster
+            answer = self.cache.get([request.key]).get(request.key)  # another process may have been faster
             if answer is None:
                 try:
                     answer = self._ask(request)
                 except RequestError as error:
                     error.row = request.row
                     raise
-                self._cache.put(request.key, answer)
+                self.cache.put(request.key, answer)
                 self.asked.append(request.key)
-            self._found[request.key] = answer
-        self._progress.update(1)
+            self.found[request.key] = answer
+        self.progress.update(1)
         return True
 
     def _ask(self, request: Request) -> Answer:
         if self.way is not None:
-            return self._server.ask(self.way, request.messages)
-        self.way, answer = self._server.find_constraint(self._constraint, request.messages)
+            return self.server.ask(self.way, request.messages)
+        self.way, answer = self.server.find_constraint(self.constraint, request.messages)
         return answer
 
 

@@ -5,13 +5,11 @@ import json
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, MutableMapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from filelock import FileLock, Timeout
-
+from .._core.file_locks import holding
 from .._core.warn import warn
 
 #: We raise this number when a request of the same key means something else.
@@ -100,9 +98,7 @@ class FileCache:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -129,22 +125,12 @@ class FileCache:
     @contextmanager
     def claim(self, key: bytes) -> Iterator[bool]:
         """Whether no other process or thread asks for an answer now; inside, no other one will."""
-        path = Path(f"{self._path}-{key.hex()[:32]}.lock")
-        lock = FileLock(path)
-        try:
-            lock.acquire(timeout=0)
-        except Timeout:
-            yield False
-            return
-        except OSError as error:
-            raise self._unusable(error) from error
-        try:
-            yield True
-        finally:
-            # While it is held: whoever opened it meanwhile notices that it is gone, and tries again.
-            with suppress(OSError):
-                path.unlink()
-            lock.release()
+        with ExitStack() as stack:
+            try:
+                is_free = stack.enter_context(holding(Path(f"{self._path}-{key.hex()[:32]}.lock"), waits=False))
+            except OSError as error:
+                raise self._unusable(error) from error
+            yield is_free
 
     def _run(self, statement: str, values: Any) -> list[Any]:
         with self._lock:

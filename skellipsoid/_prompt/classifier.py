@@ -383,15 +383,13 @@ class PromptOpenSetClassifier(ClassifierMixin, BaseEstimator):
 
     def _requests(self, rows: Mapping[str, int], vocabulary: Vocabulary, settings: Settings) -> dict[str, Request]:
         """Write the request about each text."""
-        if not rows:
-            return {}
         texts = list(rows)
         shown: list[list[tuple[str, str]]] = [[] for _ in texts]
-        if self.n_examples and hasattr(self, "_examples"):
+        if texts and self.n_examples and hasattr(self, "_examples"):
             shown = self._examples.nearest(self.encoder_.transform(texts), self.n_examples, self.open_word)
         requests = {}
         for text, examples in zip(texts, shown, strict=True):
-            write = partial(_write, vocabulary, text, examples, self.instruction)
+            write = partial(vocabulary.messages, text, examples, self.instruction)
             asked = (settings.base_url, settings.model, settings.request_options, self.constraint)
             key = request_key(*asked, write(False))
             requests[text] = Request(key, rows[text], write)
@@ -426,9 +424,3 @@ class PromptOpenSetClassifier(ClassifierMixin, BaseEstimator):
         }
         classes = self.classes_.astype(np.int64) if self.classes_.dtype.kind in "bu" else self.classes_
         return np.asarray(np.append(classes, self.open_label_)[codes])
-
-
-def _write(
-    vocabulary: Vocabulary, text: str, examples: list[tuple[str, str]], instruction: str | None, as_json: bool
-) -> Any:
-    return vocabulary.messages(text, examples, instruction, as_json=as_json)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.metrics.pairwise import cosine_similarity
 
 from .._core.texts import normalize_text
 from .._encoders.supcon import SupConTextEncoder
@@ -20,7 +21,7 @@ class Examples(NamedTuple):
 
     def nearest(self, features: Any, n_shown: int, open_word: str) -> list[list[tuple[str, str]]]:
         """Texts and words of the most similar examples of each row, by cosine, the most similar one last."""
-        similarity = _unit(features) @ _unit(self.features).T
+        similarity = cosine_similarity(_dense(features).astype(np.float64), self.features)
         rows = np.argsort(similarity, axis=1, kind="stable")[:, -n_shown:]
         return [[(self.texts[i], self.words[i] or open_word) for i in found] for found in rows.tolist()]
 
@@ -51,12 +52,6 @@ def make_examples(
         features = fitted.fit(chosen, said).transform(chosen)
     words = [None if label == open_label else str(label) for label in said.tolist()]
     return Examples(chosen, words, _dense(features)), fitted
-
-
-def _unit(features: Any) -> NDArray[np.float64]:
-    rows = _dense(features).astype(np.float64)
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows / np.where(lengths > 0, lengths, 1))
 
 
 def _dense(features: Any) -> NDArray[np.floating]:

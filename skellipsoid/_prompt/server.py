@@ -102,14 +102,14 @@ class Server:
 
     def find_constraint(self, wanted: str, messages: Callable[[bool], list[Message]]) -> tuple[str, Answer]:
         """Ask once, with the strictest format of answers that the server knows; give it, and the answer."""
-        ways = CONSTRAINTS if wanted == "auto" else (wanted,)
-        for way in ways:
+        *stricter, last = CONSTRAINTS if wanted == "auto" else (wanted,)
+        for way in stricter:
             try:
-                return way, self.ask(way, messages, may_be_unknown=way != ways[-1])
+                return way, self.ask(way, messages, may_be_unknown=True)
             except RequestError as error:
-                if way == ways[-1] or error.status not in _UNKNOWN_FORMAT:
+                if error.status not in _UNKNOWN_FORMAT:
                     raise
-        raise AssertionError
+        return last, self.ask(last, messages)
 
     def ask(
         self, constraint: str, messages: Callable[[bool], list[Message]], *, may_be_unknown: bool = False

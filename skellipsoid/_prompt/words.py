@@ -84,7 +84,7 @@ class Vocabulary:
         return "\n".join(lines)
 
     def messages(
-        self, text: str, examples: Sequence[tuple[str, str]], instruction: str | None, *, as_json: bool
+        self, text: str, examples: Sequence[tuple[str, str]], instruction: str | None, as_json: bool
     ) -> list[Message]:
         """Write a request: what is equal in all requests first, then texts with their labels, the text last."""
         found = [{"role": "system", "content": self.system(instruction, as_json=as_json)}]

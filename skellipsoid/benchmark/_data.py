@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import datasets
-from .._before_fit.text_files import read_table
+from .._before_fit.text_files.read import read_table
 from .._core.labels import as_labels
 from ..model_selection import KnownClassSplit
 from ._identity import content_key

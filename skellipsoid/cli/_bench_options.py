@@ -1,40 +1,31 @@
 """The words of ``skellipsoid bench``."""
 
 import argparse
-from collections.abc import Callable
 from pathlib import Path
+from typing import TypeAlias
 
-_TABLE_FORMATS = (".md", ".rst", ".csv", ".tex")
+from ._values import n_processes, plot_file, seed, table_file
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 _METRICS = (
     *("f1", "accuracy", "f1_known", "f1_open", "oracle_f1"),
     *("auroc", "aupr_known", "aupr_open", "oscr"),
 )
 
 
-def add_bench(
-    commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
-    seed: Callable[[str], int],
-    plot_file: Callable[[str], Path],
-) -> None:
-    """Add the command.
-
-    Parameters
-    ----------
-    commands : subparsers of the program
-    seed, plot_file : callable
-        Readers of these values.
-    """
+def add_bench(commands: Commands) -> None:
+    """Add the command to those of the program."""
     bench = commands.add_parser("bench", help="compare methods by the literature's protocol")
     steps = bench.add_subparsers(dest="step", required=True, metavar="run | table | plot")
-    _add_run(steps, seed)
-    _add_table(steps, seed)
-    _add_plot(steps, seed, plot_file)
+    _add_run(steps)
+    _add_table(steps)
+    _add_plot(steps)
     for step in steps.choices.values():
         # Without a default of its own, which would undo ``bench --quiet run``.
         step.add_argument("--quiet", action="store_true", default=argparse.SUPPRESS, help="no progress, only results")
 
 
-def _add_run(steps: "argparse._SubParsersAction[argparse.ArgumentParser]", seed: Callable[[str], int]) -> None:
+def _add_run(steps: Commands) -> None:
     run = steps.add_parser(
         "run",
         help="run what has no result yet",
@@ -65,44 +56,40 @@ def _add_run(steps: "argparse._SubParsersAction[argparse.ArgumentParser]", seed:
     )
     run.add_argument("--data-home", metavar="FOLDER", help="folder of the public data sets")
     run.add_argument("--cache", metavar="FOLDER", help="folder of embeddings (default: ~/.cache/skellipsoid/benchmark)")
-    run.add_argument("--jobs", type=_count, default=1, metavar="NUMBER", help="processes (default: 1)")
+    run.add_argument("--jobs", type=n_processes, default=1, metavar="NUMBER", help="processes (default: 1)")
     run.add_argument("--rerun", action="store_true", help="run anew what was run by other code of a method")
     run.add_argument("--save-predictions", metavar="FOLDER", help="one CSV file per run: label, score, answer")
     run.add_argument("--device", default="auto", help="where torch computes: auto, cpu, cuda (default: auto)")
 
 
-def _add_table(steps: "argparse._SubParsersAction[argparse.ArgumentParser]", seed: Callable[[str], int]) -> None:
+def _add_table(steps: Commands) -> None:
     table = steps.add_parser("table", help="print results in the layout of the paper's Table 1, as Markdown")
-    _add_results(table, seed)
+    _add_results(table)
     table.add_argument("--reference", metavar="METHOD", help="what every other method is tested against")
     table.add_argument(
         "--save",
         nargs="+",
-        type=_table_file,
+        type=table_file,
         default=[],
         metavar="FILE",
         help="write it too; the ending says how: .md, .rst, .csv or .tex",
     )
 
 
-def _add_plot(
-    steps: "argparse._SubParsersAction[argparse.ArgumentParser]",
-    seed: Callable[[str], int],
-    plot_file: Callable[[str], Path],
-) -> None:
+def _add_plot(steps: Commands) -> None:
     plot = steps.add_parser("plot", help="draw results")
     plot.add_argument(
         "kind",
         choices=("ranks", "stability", "confusion"),
         help="critical-difference diagram; a figure against a parameter; coarse confusion matrices",
     )
-    _add_results(plot, seed)
+    _add_results(plot)
     plot.add_argument("--save", type=plot_file, required=True, metavar="FILE.png", help="or .pdf, .svg")
     plot.add_argument("--parameter", metavar="NAME", help="of stability: what is on the x axis")
     plot.add_argument("--metric", choices=_METRICS, default="f1", help="of ranks and stability (default: f1)")
 
 
-def _add_results(command: argparse.ArgumentParser, seed: Callable[[str], int]) -> None:
+def _add_results(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--results", type=Path, nargs="+", required=True, metavar="FILE.jsonl", help="what bench run wrote"
     )
@@ -111,18 +98,3 @@ def _add_results(command: argparse.ArgumentParser, seed: Callable[[str], int]) -
     command.add_argument("--seeds", nargs="+", type=seed, metavar="SEED", help="only these")
     command.add_argument("--encoders", nargs="+", metavar="NAME", help="only these")
     command.add_argument("--methods", nargs="+", metavar="NAME", help="only these")
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or int(text) < 1:
-        msg = f"{text!r} is not a number of processes; use a whole number from 1 on"
-        raise argparse.ArgumentTypeError(msg)
-    return int(text)
-
-
-def _table_file(text: str) -> Path:
-    path = Path(text)
-    if path.suffix.lower() not in _TABLE_FORMATS:
-        msg = f"{text!r} names no format; use a name that ends in {', '.join(_TABLE_FORMATS)}"
-        raise argparse.ArgumentTypeError(msg)
-    return path

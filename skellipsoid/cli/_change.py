@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from .._after_fit.changes import add_classes, merge_classes, remove_classes, update_classes
 from .._after_fit.discovery.result import MEMBER_COLUMNS, members_path
-from .._before_fit.text_files import named, numbered, read_file, read_labels
+from .._before_fit.text_files.messages import named, numbered
+from .._before_fit.text_files.read import read_file, read_labels
 from .._before_fit.text_files.table import Table
 from .._core.pipelines import split_estimator
 from .._core.texts import normalize_text, printable
@@ -68,11 +69,11 @@ def _read_groups(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[
         members, of_group = groups, {}
     elif {"group", "label", "example_1"} <= set(groups.names) and groups.rows:
         members = _read_members(options.data, groups)
-        of_group = _labels_of_groups(options.data, groups, kept, set(_column(members, "group")))
+        of_group = _labels_of_groups(options.data, groups, kept, set(members.named_cells("group")))
     else:
         return None
-    numbers, texts = _column(members, "group"), _column(members, "text")
-    own = read_labels(_column(members, "label"), kept)
+    numbers, texts = members.named_cells("group"), members.named_cells("text")
+    own = read_labels(members.named_cells("label"), kept)
     labels = [label or of_group.get(group, "") for group, label in zip(numbers, own, strict=True)]
     is_labelled = np.array([bool(label) for label in labels], dtype=bool)
     meant = {group for group, label in zip(numbers, labels, strict=True) if label}
@@ -92,7 +93,7 @@ def _read_groups(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[
 def _labels_of_groups(path: Path, groups: Table, kept: set[str], present: set[str]) -> dict[str, str]:
     """Label of each group; every label that is written must be of one group that has texts."""
     found: dict[str, str] = {}
-    for group, label in zip(_column(groups, "group"), read_labels(_column(groups, "label"), kept), strict=True):
+    for group, label in zip(groups.named_cells("group"), read_labels(groups.named_cells("label"), kept), strict=True):
         other = found.setdefault(group, label)
         if label and other and label != other:
             both = printable(f"{other!r} and {label!r}")
@@ -117,7 +118,7 @@ def _read_members(path: Path, groups: Table) -> Table:
             "the labels into the file of traffic --save as it was."
         )
         raise ValueError(msg)
-    names, runs = set(_column(groups, "members")), set(_column(groups, "run"))
+    names, runs = set(groups.named_cells("members")), set(groups.named_cells("run"))
     other = path.with_name(Path(min(names)).name or members_path(path).name)
     if not other.exists():
         msg = (
@@ -126,17 +127,13 @@ def _read_members(path: Path, groups: Table) -> Table:
         )
         raise FileNotFoundError(msg)
     members = read_file(other, ["group", "text"])
-    if not set(MEMBER_COLUMNS) <= set(members.names) or set(_column(members, "run")) != runs:
+    if not set(MEMBER_COLUMNS) <= set(members.names) or set(members.named_cells("run")) != runs:
         msg = (
             f"{str(other)!r} holds other groups than {str(path)!r}: both must be of one run of traffic --save; group "
             "the log again, and label these groups."
         )
         raise ValueError(msg)
     return members
-
-
-def _column(table: Table, name: str) -> list[str]:
-    return table.cells(table.names.index(name))
 
 
 def _check_alike(classifier: Any, labels: NDArray[Any]) -> None:

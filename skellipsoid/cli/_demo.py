@@ -2,8 +2,10 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +13,7 @@ from sklearn.pipeline import Pipeline
 
 from .. import datasets
 from .._after_fit.explain import explain
-from .._before_fit.text_files import shortened
+from .._before_fit.text_files.messages import shortened
 from .._core.texts import first_of_equal, printable
 from ._tables import Split, split_table
 from ._trade_off import of_hundred
@@ -29,6 +31,14 @@ _SENTENCES = (
 _NEIGHBORS, _LONGEST = ("nearest training text", "the next one"), 60
 
 
+class _Known(NamedTuple):
+    """Training texts of which no two are the same, their labels and their features."""
+
+    texts: NDArray[np.object_]
+    labels: NDArray[Any]
+    features: NDArray[Any]
+
+
 def demo(options: argparse.Namespace) -> None:
     """Train on the shipped corpus or a user's file, classify sentences, and say how new texts are answered."""
     check_folder(options.save, overwrite=options.overwrite)
@@ -41,15 +51,16 @@ def demo(options: argparse.Namespace) -> None:
         (texts, labels), facts = read(options)
         split = split_table(texts, labels, options.open_label, options.seed)
     pipeline, features = fit_with_features(texts, labels, options)
-    answers = _Answers(pipeline, texts, labels, features, with_scores=options.report)
-    answers.show(options.sentences or _SENTENCES)
+    rows = first_of_equal(texts.tolist())  # a copy of a text says nothing more
+    show = partial(_show, pipeline, _Known(texts[rows], labels[rows], features[rows]), options.report)
+    show(options.sentences or _SENTENCES)
     # A test needs a model that has not seen its texts; of the shipped corpus the test part is no training text.
     tested = run_test(split, options, facts, pipeline if options.data is None else None)
     _print_test(split, tested, options)
     if options.save is not None:
         keep(pipeline, options, facts)
     if not options.sentences and sys.stdin.isatty():
-        _converse(answers)
+        _converse(show)
 
 
 def _print_test(split: Split, tested: Tested | None, options: argparse.Namespace) -> None:
@@ -75,9 +86,9 @@ def summarize(truth: NDArray[Any], predicted: NDArray[Any], open_label: str) -> 
     if n_known := int(known.sum()):
         counts = of_hundred([right, n_known - right - to_person, to_person])
         parts.append(
-            f"of {sum(counts)} known requests {counts[0]} are answered right, {counts[1]} wrong, {counts[2]} go"
+            f"of {sum(counts)} known requests {counts[0]} are answered right, {counts[1]} wrong, {counts[2]} go to a "
+            "person"
         )
-        parts[0] += " to a person"
     if n_open := int((~known).sum()):
         noticed = int((predicted == open_label)[~known].sum())
         counts = of_hundred([noticed, n_open - noticed])
@@ -106,47 +117,27 @@ def _shipped() -> Split:
     return Split(corpus.data, corpus.target, test.data, test.target, note, [])
 
 
-class _Answers:
-    """Answers of a pipeline, with the training texts that are most like a sentence."""
+def _show(model: Pipeline, known: _Known, with_scores: bool, sentences: Sequence[str]) -> None:
+    """Print for each sentence its answer and the nearest training texts."""
 
-    def __init__(
-        self,
-        pipeline: Pipeline,
-        texts: NDArray[np.object_],
-        labels: NDArray[Any],
-        features: NDArray[Any],
-        *,
-        with_scores: bool,
-    ) -> None:
-        rows = first_of_equal(texts.tolist())  # a copy of a text says nothing more
-        self.encoder, self.classifier, self.with_scores = pipeline[:-1], pipeline[-1], with_scores
-        self.texts, self.labels, self.features = texts[rows], labels[rows], features[rows]
+    def named(label: Any) -> str:
+        return "open" if label == model[-1].open_label_ else printable(label)
 
-    def show(self, sentences: Sequence[str]) -> None:
-        """Print for each sentence its answer and the nearest training texts."""
-        n_neighbors = min(len(_NEIGHBORS), len(self.texts))
-        features = self.encoder.transform(list(sentences))
-        why = explain(self.classifier, features, n_axes=0, n_neighbors=n_neighbors, reference=self.features)
-        for i, sentence in enumerate(sentences):
-            print(f"{sentence!r}: {self._named(why.answer[i])}")
-            for j, name in zip(range(n_neighbors), _NEIGHBORS, strict=False):
-                row = why[f"neighbor_{j + 1}"][i]
-                print(f"    {name}: {shortened(self.texts[row], _LONGEST)!r} ({self._named(self.labels[row])})")
-            if self.with_scores:
-                p_value = f", p-value {why.p_value[i]:.2f}" if "p_value" in why else ""
-                print(f"    nearest class {printable(why.nearest_class[i])}, margin {why.margin[i]:.2f}{p_value}")
-
-    def _named(self, label: Any) -> str:
-        return "open" if label == self.classifier.open_label_ else printable(label)
+    n_neighbors = min(len(_NEIGHBORS), len(known.texts))
+    features = model[:-1].transform(list(sentences))
+    why = explain(model[-1], features, n_axes=0, n_neighbors=n_neighbors, reference=known.features)
+    for i, sentence in enumerate(sentences):
+        print(f"{sentence!r}: {named(why.answer[i])}")
+        for j, name in zip(range(n_neighbors), _NEIGHBORS, strict=False):
+            row = why[f"neighbor_{j + 1}"][i]
+            print(f"    {name}: {shortened(known.texts[row], _LONGEST)!r} ({named(known.labels[row])})")
+        if with_scores:
+            p_value = f", p-value {why.p_value[i]:.2f}" if "p_value" in why else ""
+            print(f"    nearest class {printable(why.nearest_class[i])}, margin {why.margin[i]:.2f}{p_value}")
 
 
-def _converse(answers: _Answers) -> None:
+def _converse(show: Callable[[Sequence[str]], None]) -> None:
     print("\nType a sentence (an empty line ends):")
-    while True:
-        try:
-            sentence = input("> ").strip()
-        except EOFError:
-            break
-        if not sentence:
-            break
-        answers.show([sentence])
+    with suppress(EOFError):
+        while sentence := input("> ").strip():
+            show([sentence])

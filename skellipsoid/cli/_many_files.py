@@ -12,7 +12,7 @@ from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
-from .._before_fit.text_files import numbered
+from .._before_fit.text_files.messages import numbered
 from .._torch.progress import progress_bar
 from ..persistence._folder import MANIFEST, locked
 
@@ -131,7 +131,7 @@ def _request(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _check_request(folder: Path, request: dict[str, Any]) -> None:
-    """Make the folder, or make sure that it holds answers of the same model with the same options.
+    """Note the request in a new folder; an old one must hold answers of the same model with the same options.
 
     Raises
     ------
@@ -140,10 +140,9 @@ def _check_request(folder: Path, request: dict[str, Any]) -> None:
     """
     path = folder / _REQUEST
     if not path.exists():
-        if folder.exists() and any(not entry.name.startswith(".") for entry in folder.iterdir()):
+        if any(not entry.name.startswith(".") for entry in folder.iterdir()):
             msg = f"--out {str(folder)!r} is not empty, and holds no answers of predict --out; choose a new folder."
             raise ValueError(msg)
-        folder.mkdir(parents=True, exist_ok=True)
         write_file(path, [json.dumps(request)])
         return
     try:

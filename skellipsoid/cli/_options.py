@@ -4,24 +4,18 @@ import argparse
 from pathlib import Path
 
 from .._version import __version__
-from ._bench_options import add_bench
+from ._bench_options import Commands, add_bench
+from ._values import plot_file, seed, share
 
 #: The open label of a file whose owner says nothing else.
 OPEN_LABEL = "-1"
-_LARGEST_SEED = 2**32 - 1
-_PLOT_FORMATS = (".pdf", ".png", ".svg")
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Build the parser of all commands."""
     parser = argparse.ArgumentParser(prog="skellipsoid", description="Open-set classification of text.")
     parser.add_argument("--version", action="version", version=__version__)
-    commands = parser.add_subparsers(
-        dest="command",
-        required=True,
-        metavar="demo | train | evaluate | predict | traffic | set-line | monitor | add | remove | merge | compare | "
-        "bench",
-    )
+    commands = parser.add_subparsers(dest="command", required=True)
     _add_demo(commands)
     _add_train(commands)
     _add_evaluate(commands)
@@ -31,13 +25,14 @@ def build_parser() -> argparse.ArgumentParser:
     _add_monitor(commands)
     _add_changes(commands)
     _add_compare(commands)
-    add_bench(commands, _seed, _plot_file)
+    add_bench(commands)
+    commands.metavar = " | ".join(commands.choices)
     for command in commands.choices.values():
         command.add_argument("--quiet", action="store_true", help="no progress bars and no notes, only results")
     return parser
 
 
-def _add_demo(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def _add_demo(commands: Commands) -> None:
     demo = commands.add_parser("demo", help="train on a corpus, report on held-out texts, classify sentences")
     demo.add_argument("sentences", nargs="*", metavar="SENTENCE", help="classify these, instead of a few of our own")
     demo.add_argument("--data", type=Path, metavar="FILE", help=f"your own corpus, {_TABLE}")
@@ -50,15 +45,14 @@ def _add_demo(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -
     demo.set_defaults(finetune="auto", model_name=None, rejection_rate=None, keep_texts=False)
 
 
-def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def _add_train(commands: Commands) -> None:
     train = commands.add_parser(
         "train",
         help="train on your own file and keep the model",
         description="Train on all texts of a file, and keep the model in a new folder. An interrupted run leaves no "
         "folder, or the model that was there.",
     )
-    train.add_argument("--data", type=Path, required=True, metavar="FILE", help=_TABLE)
-    _add_columns(train)
+    _add_table(train, _TABLE)
     train.add_argument("--save", type=Path, required=True, metavar="FOLDER", help="a new folder for the model")
     train.add_argument(
         "--report",
@@ -67,7 +61,7 @@ def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     )
     train.add_argument(
         "--rejection-rate",
-        type=_share,
+        type=share,
         metavar="SHARE",
         help="share of new texts of known intents that may be answered open, such as 0.05; set on a fifth of the texts "
         "that a first model is trained without, then kept by the model that is trained on all; takes twice as long "
@@ -89,6 +83,11 @@ def _add_train(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     _add_training(train)
 
 
+def _add_table(command: argparse.ArgumentParser, help_of_data: str) -> None:
+    command.add_argument("--data", type=Path, required=True, metavar="FILE", help=help_of_data)
+    _add_columns(command)
+
+
 def _add_columns(command: argparse.ArgumentParser) -> None:
     for what in ("text", "label"):
         command.add_argument(
@@ -108,27 +107,20 @@ def _add_training(command: argparse.ArgumentParser) -> None:
         "--open-label", default=OPEN_LABEL, metavar="LABEL", help="the label of open texts (default: -1)"
     )
     command.add_argument(
-        "--seed", type=_seed, default=0, metavar="NUMBER", help="seed of the split and of the training (default: 0)"
+        "--seed", type=seed, default=0, metavar="NUMBER", help="seed of the split and of the training (default: 0)"
     )
 
 
-def _add_evaluate(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def _add_evaluate(commands: Commands) -> None:
     evaluate = commands.add_parser("evaluate", help="report the metrics of a model on the texts of a file")
     evaluate.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
+    _add_table(evaluate, f"{_TABLE}; labels that the model does not know are open")
     evaluate.add_argument(
-        "--data",
-        type=Path,
-        required=True,
-        metavar="FILE",
-        help=f"{_TABLE}; labels that the model does not know are open",
-    )
-    _add_columns(evaluate)
-    evaluate.add_argument(
-        "--plot", type=_plot_file, metavar="FILE.png", help="draw the confusion matrix (or .pdf, .svg)"
+        "--plot", type=plot_file, metavar="FILE.png", help="draw the confusion matrix (or .pdf, .svg)"
     )
 
 
-def _add_predict(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def _add_predict(commands: Commands) -> None:
     predict = commands.add_parser(
         "predict", help="label lines from standard input: label<TAB>text on standard output, in UTF-8"
     )
@@ -173,7 +165,7 @@ def _add_text_column(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_traffic(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def _add_traffic(commands: Commands) -> None:
     traffic = commands.add_parser(
         "traffic", help="how much of a log is new, without labels, and the limit for it; lines from standard input"
     )
@@ -188,7 +180,7 @@ def _add_traffic(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
 
 
-def _add_set_line(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def _add_set_line(commands: Commands) -> None:
     line = commands.add_parser(
         "set-line",
         help="move the limit of a model: for a log, a share of new texts, or a share of known ones",
@@ -197,10 +189,10 @@ def _add_set_line(commands: "argparse._SubParsersAction[argparse.ArgumentParser]
     line.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
     to = line.add_mutually_exclusive_group(required=True)
     to.add_argument("--data", type=Path, metavar="FILE", help="the limit for the share of new texts in this log")
-    to.add_argument("--open-share", type=_share, metavar="SHARE", help="the limit for this share, such as 0.3")
+    to.add_argument("--open-share", type=share, metavar="SHARE", help="the limit for this share, such as 0.3")
     to.add_argument(
         "--rejection-rate",
-        type=_share,
+        type=share,
         metavar="SHARE",
         help="the limit that answers this share of known texts open, such as 0.05, by texts that the training held out",
     )
@@ -212,7 +204,7 @@ def _add_set_line(commands: "argparse._SubParsersAction[argparse.ArgumentParser]
     _add_text_column(line)
 
 
-def _add_monitor(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def _add_monitor(commands: Commands) -> None:
     monitor = commands.add_parser(
         "monitor",
         help="say whether more of a log looks new than of the first one; the exit status is 3 on alarm",
@@ -226,7 +218,7 @@ def _add_monitor(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
 
 
-def _add_changes(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def _add_changes(commands: Commands) -> None:
     add = commands.add_parser(
         "add",
         help="add the labelled texts of a file to a model, without training it again",
@@ -246,8 +238,7 @@ def _add_changes(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
         command.add_argument(
             "--refresh", action="store_true", help="choose the shares and the size of the boundaries anew, too"
         )
-    add.add_argument("--data", type=Path, required=True, metavar="FILE", help=_TABLE)
-    _add_columns(add)
+    _add_table(add, _TABLE)
     add.add_argument(
         "--yes",
         action="store_true",
@@ -258,7 +249,7 @@ def _add_changes(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
     merge.add_argument("--into", required=True, metavar="LABEL", help="the label of the merged intent")
 
 
-def _add_compare(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+def _add_compare(commands: Commands) -> None:
     compare = commands.add_parser(
         "compare", help="report which answers to lines from standard input change from one model to the next"
     )
@@ -272,32 +263,3 @@ def _add_compare(commands: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 _TABLE = "CSV or tab-separated text, JSON lines or parquet, with a column of texts and one of labels"
 _MODEL = "a folder that train --save or skellipsoid.save wrote"
-
-
-def _seed(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or int(text) > _LARGEST_SEED:
-        msg = f"{text!r} is not a seed; use a whole number from 0 to {_LARGEST_SEED}"
-        raise argparse.ArgumentTypeError(msg)
-    return int(text)
-
-
-def _share(text: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share < 1:
-        msg = f"{text!r} is not a share; use a number from 0 to below 1, such as 0.05"
-        raise argparse.ArgumentTypeError(msg)
-    return share
-
-
-def _plot_file(text: str) -> Path:
-    path = Path(text)
-    if path.suffix.lower() not in _PLOT_FORMATS:
-        msg = f"{text!r} names no format; use a name that ends in {', '.join(_PLOT_FORMATS)}"
-        raise argparse.ArgumentTypeError(msg)
-    if not path.parent.is_dir():
-        msg = f"there is no folder {str(path.parent)!r} for {text!r}; create it, or use another"
-        raise argparse.ArgumentTypeError(msg)
-    return path

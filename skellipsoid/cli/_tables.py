@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._before_fit.text_files import named
+from .._before_fit.text_files.messages import named
 from .._core.pipelines import duplicate_groups
 from .._core.texts import printable
 from .._samples.folds import validation_rows
@@ -47,8 +47,7 @@ def split_table(texts: NDArray[np.object_], labels: NDArray[Any], open_label: st
     is_test = validation_rows(codes, _TEST_SHARE, rng, groups)
     is_unknown = np.isin(labels, unknown)
     train = ~is_test & ~is_unknown
-    width = max(labels.dtype.itemsize // 4, len(open_label))
-    truth = np.where(is_unknown, open_label, labels.astype(f"<U{width}"))[is_test]
+    truth = np.where(is_unknown, open_label, labels)[is_test]
     n_open = int((truth == open_label).sum())
     known = np.setdiff1d(intents[is_intent], unknown)
     what = f"open rows are labelled {open_label!r}"

@@ -12,7 +12,8 @@ from .._after_fit.discovery.result import members_path
 from .._after_fit.operating_point.of_share import line_of_share
 from .._after_fit.traffic.held import Floats, HeldOutScores, Integers
 from .._after_fit.traffic.share import MEMBERS, open_share_of, score
-from .._before_fit.text_files import numbered, read_file, read_labels
+from .._before_fit.text_files.messages import numbered
+from .._before_fit.text_files.read import read_file, read_labels
 from .._core.pipelines import read_estimator
 from .._core.texts import printable
 from ._use import load_model, texts_of_file, with_content
@@ -73,7 +74,7 @@ def _check_unlabelled(path: Path) -> None:
     for name in (path, members_path(path)):
         table = read_file(name, ["label"]) if name.exists() else None
         if table is not None and "label" in table.names:
-            n_labels = sum(map(bool, read_labels(table.cells(table.names.index("label")))))
+            n_labels = sum(map(bool, read_labels(table.named_cells("label"))))
             if n_labels:
                 held = numbered(n_labels, "label")
                 msg = f"{str(name)!r} holds {held}, which --save would overwrite; pass another file to it."

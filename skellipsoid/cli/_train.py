@@ -16,7 +16,7 @@ from sklearn.pipeline import Pipeline
 
 from .._after_fit.operating_point.offsets import Shortage, describe_shortages, rejection_offset
 from .._before_fit.data_check.texts import find_problems
-from .._before_fit.text_files import LabelledTexts, read_table
+from .._before_fit.text_files.read import LabelledTexts, read_table
 from .._core.pipelines import duplicate_groups, read_estimator
 from .._core.warn import warn
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
@@ -142,22 +142,18 @@ def _check_texts(given: LabelledTexts, options: argparse.Namespace) -> dict[str,
         given.texts, given.labels, _encoder(options), options.open_label, given.numbers.tolist(), given.unit
     )
     counts = dict(Counter(found.kind.tolist()))
-    copies = counts.get(_COPIES, 0)
-    if len(counts) > bool(copies) and not options.quiet:
-        print(f"Look at these texts of {str(options.data)!r}:", file=sys.stderr)
-        for kind, count in counts.items():
-            if kind == _COPIES:
-                continue
-            print(*found.message[found.kind == kind][:_MOST_SHOWN], sep="\n", file=sys.stderr)
+    lines = [f"Look at these texts of {str(options.data)!r}:"] if counts.keys() - {_COPIES} else []
+    for kind, count in counts.items():
+        if kind != _COPIES:
+            lines += found.message[found.kind == kind][:_MOST_SHOWN].tolist()
             if count > _MOST_SHOWN:
-                print(
-                    f"({count - _MOST_SHOWN} more of this kind; skellipsoid.check_training_texts gives all.)",
-                    file=sys.stderr,
-                )
-    if copies and not options.quiet:
+                more = count - _MOST_SHOWN
+                lines.append(f"({more} more of this kind; skellipsoid.check_training_texts gives all.)")
+    if copies := counts.get(_COPIES, 0):
         whose = "1 label has" if copies == 1 else f"{copies} labels have"
-        print(f"{whose} equal texts, each of which counts once: nothing to do.", file=sys.stderr)
-    sys.stderr.flush()
+        lines.append(f"{whose} equal texts, each of which counts once: nothing to do.")
+    if lines and not options.quiet:
+        print(*lines, sep="\n", file=sys.stderr, flush=True)
     return counts
 
 
@@ -195,48 +191,14 @@ def print_report(tested: Tested | None) -> None:
 def fit(
     texts: NDArray[np.object_], labels: NDArray[Any], options: argparse.Namespace, *, says: bool = True
 ) -> Pipeline:
-    """Fit encoder and classifier as the options say; ``says``: print how the operating point was set."""
+    """Fit encoder and classifier as the options say; ``says``: print how the operating point was set.
+
+    With ``--rejection-rate`` it is set on texts that were held out. Without training of the encoder these are all
+    texts, which the fit leaves out one at a time. An encoder that is trained has seen them; then a first model without
+    some of the texts scores these.
+    """
     if options.rejection_rate is None:
         return fit_with_features(texts, labels, options)[0]
-    pipeline, told = _fit_tuned(texts, labels, options)
-    if says:
-        print(told)
-    return pipeline
-
-
-def fit_with_features(
-    texts: NDArray[np.object_], labels: NDArray[Any], options: argparse.Namespace
-) -> tuple[Pipeline, NDArray[Any]]:
-    """Fit encoder and classifier, and give the features of the texts too, which a Pipeline computes and drops."""
-    pipeline = _pipeline(options)
-    features = pipeline["enc"].fit_transform(texts, labels)
-    pipeline["clf"].fit(features, labels)
-    return pipeline.set_params(enc__verbose=0), features
-
-
-def _pipeline(options: argparse.Namespace) -> Pipeline:
-    classifier = EllipsoidOpenSetClassifier(open_label=options.open_label, random_state=options.seed)
-    return Pipeline([("enc", _encoder(options)), ("clf", classifier)])
-
-
-def _encoder(options: argparse.Namespace) -> SupConTextEncoder:
-    named = {} if options.model_name is None else {"model_name": options.model_name}
-    return SupConTextEncoder(
-        finetune=options.finetune,
-        keep_texts=options.keep_texts,
-        open_label=options.open_label,
-        random_state=options.seed,
-        verbose=int(not options.quiet),
-        **named,
-    )
-
-
-def _fit_tuned(texts: NDArray[np.object_], labels: NDArray[Any], options: argparse.Namespace) -> tuple[Pipeline, str]:
-    """Train, and set the operating point on texts that were held out.
-
-    Without training of the encoder these are all texts, which the fit leaves out one at a time. An encoder that is
-    trained has seen them; then a first model without some of the texts scores these.
-    """
     codes, is_known = np.unique(labels, return_inverse=True)[1], labels != options.open_label
     copies = duplicate_groups(texts, np.zeros(len(texts)))
     held_out = validation_rows(codes, _TUNING_SHARE, np.random.default_rng(options.seed), copies)
@@ -257,7 +219,32 @@ def _fit_tuned(texts: NDArray[np.object_], labels: NDArray[Any], options: argpar
         warn(shortage)
     offset = pipeline["clf"].offset_ = rejection_offset(scores, options.rejection_rate)
     rejected = np.mean(scores < offset)
-    return pipeline, f"Operating point: of {len(scores)} known texts {how}, {rejected:.1%} are answered open."
+    if says:
+        print(f"Operating point: of {len(scores)} known texts {how}, {rejected:.1%} are answered open.")
+    return pipeline
+
+
+def fit_with_features(
+    texts: NDArray[np.object_], labels: NDArray[Any], options: argparse.Namespace
+) -> tuple[Pipeline, NDArray[Any]]:
+    """Fit encoder and classifier, and give the features of the texts too, which a Pipeline computes and drops."""
+    classifier = EllipsoidOpenSetClassifier(open_label=options.open_label, random_state=options.seed)
+    pipeline = Pipeline([("enc", _encoder(options)), ("clf", classifier)])
+    features = pipeline["enc"].fit_transform(texts, labels)
+    pipeline["clf"].fit(features, labels)
+    return pipeline.set_params(enc__verbose=0), features
+
+
+def _encoder(options: argparse.Namespace) -> SupConTextEncoder:
+    named = {} if options.model_name is None else {"model_name": options.model_name}
+    return SupConTextEncoder(
+        finetune=options.finetune,
+        keep_texts=options.keep_texts,
+        open_label=options.open_label,
+        random_state=options.seed,
+        verbose=int(not options.quiet),
+        **named,
+    )
 
 
 def keep(pipeline: Pipeline, options: argparse.Namespace, facts: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from errno import ENOENT
+from functools import partial
 from io import TextIOWrapper
 from itertools import chain, islice
 from pathlib import Path
@@ -17,17 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._after_fit.explain import explain
-from .._before_fit.text_files import (
-    PARQUET,
-    decode_lines,
-    find_table,
-    named,
-    read_rows,
-    read_table,
-    read_texts,
-    write_rows,
-)
-from .._before_fit.text_files.table import Table
+from .._before_fit.text_files.decode import decode_lines
+from .._before_fit.text_files.delimited import find_table
+from .._before_fit.text_files.messages import named
+from .._before_fit.text_files.read import PARQUET, read_rows, read_table, read_texts
+from .._before_fit.text_files.write import write_rows
 from .._core.pipelines import read_estimator, split_estimator
 from .._core.texts import printable
 from .._core.warn import warn
@@ -59,65 +54,54 @@ _N_NEIGHBORS = 2
 
 def predict(options: argparse.Namespace) -> None:
     """Label lines from standard input, or the texts of a file."""
-    if options.out is not None and options.data is None:
-        msg = "--out takes the answers to the files of --data; pass a file or a pattern, or leave --out out."
-        raise ValueError(msg)
-    _check_kept(options)
-    table, texts = None, None
+    _check_written(options)
+    read = partial(read_rows if options.keep_columns else read_texts, text_column=options.text_column)
+    given: Any = None
     if options.out is None:
-        if options.keep_columns:
-            table, texts = read_rows(options.data, text_column=options.text_column)
-        else:
-            texts = texts_of_file(options)
+        given = read(options.data) if options.keep_columns else texts_of_file(options)
     pipeline = load_model(options.model, verbose=0)
-    for option in ("scores", "explain"):
-        if getattr(options, option):
-            _check_explained(pipeline, option, options.model)
+    _check_explained(pipeline, options)
     classifier = split_estimator(pipeline)[1]
     scores = options.scores or (options.keep_columns and isinstance(classifier, EllipsoidOpenSetClassifier))
     n_neighbors = min(_N_NEIGHBORS if options.explain else int(options.keep_columns), len(_kept_texts(pipeline)))
     if not (scores or options.explain):
         n_neighbors = 0
+    answer = partial(_answer, pipeline, scores=scores, n_neighbors=n_neighbors)
+    size = 1 if options.data is None and sys.stdin.isatty() else _LINES
 
-    def records(lines: Iterable[str], size: int = _LINES) -> Iterator[tuple[int, dict[str, Any]]]:
-        groups = (_answer(pipeline, group, scores=scores, n_neighbors=n_neighbors) for group in _in_groups(lines, size))
-        for row, record in enumerate(chain.from_iterable(groups)):
+    def records(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+        for row, record in enumerate(chain.from_iterable(map(answer, _in_groups(lines, size)))):
             if not options.open_only or record["label"] == classifier.open_label_:
                 yield row, record
 
-    def answers(lines: Iterable[str], size: int = _LINES) -> Iterator[str]:
-        return (_written(record, as_json=options.json) for _, record in records(lines, size))
-
-    def rows(path: Path, table: Table, texts: list[str]) -> Iterator[str] | Iterator[bytes]:
-        example = next(_answer(pipeline, [""], scores=scores, n_neighbors=n_neighbors))
-        return write_rows(path, table, _added(example), ((row, _added(record)) for row, record in records(texts)))
-
-    def answers_of_file(path: Path) -> Iterator[str] | Iterator[bytes]:
-        if options.keep_columns:
-            return rows(path, *read_rows(path, text_column=options.text_column))
-        return answers(read_texts(path, text_column=options.text_column))
+    def answers(path: Path, given: Any) -> Iterator[str] | Iterator[bytes]:
+        if not options.keep_columns:
+            return (_written(record, as_json=options.json) for _, record in records(given))
+        table, texts = given
+        added = ((row, _added(record)) for row, record in records(texts))
+        return write_rows(path, table, _added(next(answer([""]))), added)
 
     if options.out is not None:
-        answer_files(options, answers_of_file)
+        answer_files(options, lambda path: answers(path, read(path)))
         return
     if isinstance(sys.stdout, TextIOWrapper):
         # Whatever the locale says: no character may end the stream.
         sys.stdout.reconfigure(encoding=None if sys.stdout.isatty() else "utf-8", errors="replace")
     written = _on_terminal if sys.stdout.isatty() else str
-    size, lines = _LINES, iter(texts or ())
-    if texts is None:
-        size = 1 if sys.stdin.isatty() else _LINES
-        lines = lines_of_input() if sys.stdin.isatty() else _noted(lines_of_input())
-    for answer in answers(lines, size) if table is None else rows(options.data, table, texts or []):
-        print(written(answer), flush=size == 1)
+    if given is None:
+        given = lines_of_input() if sys.stdin.isatty() else _noted(lines_of_input())
+    for line in answers(options.data, given):
+        print(written(line), flush=size == 1)
 
 
-def _check_kept(options: argparse.Namespace) -> None:
-    """Refuse options that ``--keep-columns`` has no use for."""
-    if not options.keep_columns:
-        return
+def _check_written(options: argparse.Namespace) -> None:
+    """Refuse options that ``--out`` and ``--keep-columns`` have no use for."""
     others = [name for name in ("scores", "explain", "json") if getattr(options, name)]
-    if options.data is None:
+    if options.out is not None and options.data is None:
+        msg = "--out takes the answers to the files of --data; pass a file or a pattern, or leave --out out."
+    elif not options.keep_columns:
+        return
+    elif options.data is None:
         msg = "--keep-columns keeps the columns of the file of --data; pass a file, or leave --keep-columns out."
     elif others:
         msg = f"--keep-columns writes all scores in the format of the file; leave --{others[0]} out."
@@ -231,18 +215,19 @@ def load_model(folder: Path, verbose: int) -> Any:
     return pipeline
 
 
-def _check_explained(pipeline: Any, option: str, folder: Path) -> None:
-    """Refuse a model that the option cannot explain."""
-    classifier = split_estimator(pipeline)[1]
-    has_ellipsoids = isinstance(classifier, EllipsoidOpenSetClassifier)
-    if has_ellipsoids and (option != "explain" or len(_kept_texts(pipeline))):
-        return
-    msg = f"--explain prints training texts, but the model in {str(folder)!r} holds none; train it with --keep-texts."
-    if not has_ellipsoids:
+def _check_explained(pipeline: Any, options: argparse.Namespace) -> None:
+    """Refuse a model whose answers cannot be explained as they are to be."""
+    classifier, folder = split_estimator(pipeline)[1], str(options.model)
+    asked = [name for name in ("scores", "explain") if getattr(options, name)]
+    if asked and not isinstance(classifier, EllipsoidOpenSetClassifier):
         msg = (
-            f"--{option} explains ellipsoids, but the model in {str(folder)!r} ends in a {type(classifier).__name__}; "
-            f"leave --{option} out."
+            f"--{asked[0]} explains ellipsoids, but the model in {folder!r} ends in a {type(classifier).__name__}; "
+            f"leave --{asked[0]} out."
         )
+    elif options.explain and not len(_kept_texts(pipeline)):
+        msg = f"--explain prints training texts, but the model in {folder!r} holds none; train it with --keep-texts."
+    else:
+        return
     raise ValueError(msg)
 
 

@@ -1,12 +1,12 @@
 """The corpus that ships with the package."""
 
 from importlib.resources import files
-from typing import Literal, overload
+from typing import Any
 
 import numpy as np
 from sklearn.utils import Bunch
 
-from ._texts import TextsAndLabels, read_rows, resolve_open_label, resolve_subset, to_object_array
+from ._texts import read_rows, resolve_open_label, resolve_subset
 
 _DATA_MODULE = "skellipsoid.datasets.data"
 _FILENAME = "assistant_intents.tsv"
@@ -50,17 +50,7 @@ The corpus is small and clean. It serves to try things out and to test them; it 
 """
 
 
-@overload
-def load_assistant_intents(
-    *, subset: str = ..., open_label: int | str = ..., return_X_y: Literal[False] = ...
-) -> Bunch: ...
-@overload
-def load_assistant_intents(
-    *, subset: str = ..., open_label: int | str = ..., return_X_y: Literal[True]
-) -> TextsAndLabels: ...
-def load_assistant_intents(
-    *, subset: str = "train", open_label: int | str = -1, return_X_y: bool = False
-) -> Bunch | TextsAndLabels:
+def load_assistant_intents(*, subset: str = "train", open_label: int | str = -1, return_X_y: bool = False) -> Any:
     """Load the corpus of requests to a general assistant that ships with the package.
 
     It has 28 known intents with 40 utterances each, and 336 open utterances, half of them near the known intents
@@ -139,7 +129,7 @@ def load_assistant_intents(
     rows = [row for part in parts for row in rows if row[0] == part]
     splits, labels, texts = zip(*rows, strict=True)
     kinds = [label.removeprefix(_OPEN_PREFIX) if label.startswith(_OPEN_PREFIX) else "" for label in labels]
-    data = to_object_array(texts)
+    data = np.array(texts, dtype=object)
     target = np.array([open_text if kind else label for label, kind in zip(labels, kinds, strict=True)])
     if return_X_y:
         return data, target

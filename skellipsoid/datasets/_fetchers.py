@@ -1,12 +1,12 @@
 """Fetchers of the public data sets that the open-intent literature compares on."""
 
-from typing import Literal, NamedTuple, TypedDict, Unpack, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils import Bunch
 
 from ._cache import PathLike, local_files
-from ._texts import TextsAndLabels, read_rows, resolve_open_label, resolve_subset, to_object_array
+from ._texts import read_rows, resolve_open_label, resolve_subset
 
 
 class _DataSet(NamedTuple):
@@ -61,27 +61,13 @@ StackOverflow question titles
 )
 
 
-class _Options(TypedDict, total=False):
-    subset: str
-    data_home: PathLike | None
-    download_if_missing: bool
-
-
-class _OpenOptions(_Options, total=False):
-    open_label: int | str
-
-
-@overload
-def fetch_banking77(*, return_X_y: Literal[False] = ..., **options: Unpack[_Options]) -> Bunch: ...
-@overload
-def fetch_banking77(*, return_X_y: Literal[True], **options: Unpack[_Options]) -> TextsAndLabels: ...
 def fetch_banking77(
     *,
     subset: str = "train",
     data_home: PathLike | None = None,
     download_if_missing: bool = True,
     return_X_y: bool = False,
-) -> Bunch | TextsAndLabels:
+) -> Any:
     """Load Banking77, downloading it if necessary: 77 fine-grained intents of customers of a bank.
 
     ========  =======  =======
@@ -160,10 +146,6 @@ def fetch_banking77(
     return _fetch(_BANKING77, subset, data_home, download_if_missing, return_X_y)
 
 
-@overload
-def fetch_clinc_oos(*, return_X_y: Literal[False] = ..., **options: Unpack[_OpenOptions]) -> Bunch: ...
-@overload
-def fetch_clinc_oos(*, return_X_y: Literal[True], **options: Unpack[_OpenOptions]) -> TextsAndLabels: ...
 def fetch_clinc_oos(
     *,
     subset: str = "train",
@@ -171,7 +153,7 @@ def fetch_clinc_oos(
     download_if_missing: bool = True,
     open_label: int | str = -1,
     return_X_y: bool = False,
-) -> Bunch | TextsAndLabels:
+) -> Any:
     """Load CLINC150, downloading it if necessary: 150 intents of ten domains, and out-of-scope queries.
 
     ========  =======  =======  ============
@@ -248,17 +230,13 @@ def fetch_clinc_oos(
     return _fetch(_CLINC_OOS, subset, data_home, download_if_missing, return_X_y, open_label)
 
 
-@overload
-def fetch_stackoverflow(*, return_X_y: Literal[False] = ..., **options: Unpack[_Options]) -> Bunch: ...
-@overload
-def fetch_stackoverflow(*, return_X_y: Literal[True], **options: Unpack[_Options]) -> TextsAndLabels: ...
 def fetch_stackoverflow(
     *,
     subset: str = "train",
     data_home: PathLike | None = None,
     download_if_missing: bool = True,
     return_X_y: bool = False,
-) -> Bunch | TextsAndLabels:
+) -> Any:
     """Load StackOverflow titles, downloading them if necessary: question titles on 20 topics of programming.
 
     ========  =======  =======
@@ -339,7 +317,7 @@ def _fetch(
     download_if_missing: bool,
     return_X_y: bool,
     open_label: int | str = -1,
-) -> Bunch | TextsAndLabels:
+) -> Any:
     """Read the rows of ``subset``; the classes are those of the training file."""
     parts = resolve_subset(subset)
     paths = local_files(data_set.folder, data_home, download_if_missing=download_if_missing)
@@ -352,7 +330,7 @@ def _fetch(
     if data_set.open_label is not None:
         open_text = resolve_open_label(open_label, target_names)
         labels = tuple(open_text if label == data_set.open_label else label for label in labels)
-    data, target = to_object_array(texts), np.array(labels)
+    data, target = np.array(texts, dtype=object), np.array(labels)
     if return_X_y:
         return data, target
     return Bunch(

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Literal, TypeAlias, overload
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -186,36 +186,6 @@ class OpenBlobsRule:
         return known + np.log((1 - self.open_share) / n_known), open_ + log_open_share
 
 
-@overload
-def make_open_blobs(
-    n_samples: int = ...,
-    n_features: int = ...,
-    *,
-    n_known: int = ...,
-    open_share: float = ...,
-    class_sep: float = ...,
-    anisotropy: float = ...,
-    open_scale: float = ...,
-    open_label: int = ...,
-    shuffle: bool = ...,
-    random_state: int | np.random.RandomState | None = ...,
-    return_rule: Literal[False] = ...,
-) -> tuple[_Floats, _Ints]: ...
-@overload
-def make_open_blobs(
-    n_samples: int = ...,
-    n_features: int = ...,
-    *,
-    n_known: int = ...,
-    open_share: float = ...,
-    class_sep: float = ...,
-    anisotropy: float = ...,
-    open_scale: float = ...,
-    open_label: int = ...,
-    shuffle: bool = ...,
-    random_state: int | np.random.RandomState | None = ...,
-    return_rule: Literal[True],
-) -> tuple[_Floats, _Ints, OpenBlobsRule]: ...
 def make_open_blobs(
     n_samples: int = 400,
     n_features: int = 2,
@@ -229,7 +199,7 @@ def make_open_blobs(
     shuffle: bool = True,
     random_state: int | np.random.RandomState | None = None,
     return_rule: bool = False,
-) -> tuple[_Floats, _Ints] | tuple[_Floats, _Ints, OpenBlobsRule]:
+) -> tuple[Any, ...]:
     """Generate elongated Gaussian classes in a wide Gaussian cloud of open samples.
 
     Each known class is a Gaussian with its own orientation. Open samples come from one wide round Gaussian that covers
@@ -300,7 +270,16 @@ def make_open_blobs(
     >>> print(f"{(rule.predict(X) == y).mean():.3f}")
     0.917
     """
-    _check_parameters(n_samples, n_features, n_known, open_share, class_sep, anisotropy, open_scale, open_label)
+    for name, count in [("n_samples", n_samples), ("n_features", n_features), ("n_known", n_known)]:
+        check_scalar(count, name, Integral, min_val=1)
+    check_scalar(open_share, "open_share", Real, min_val=0, max_val=1, include_boundaries="left")
+    check_scalar(class_sep, "class_sep", Real, min_val=0)
+    check_scalar(anisotropy, "anisotropy", Real, min_val=1)
+    check_scalar(open_scale, "open_scale", Real, min_val=1, include_boundaries="neither")
+    check_scalar(open_label, "open_label", Integral)
+    if 0 <= open_label < n_known:
+        msg = f"open_label={open_label} is one of the known classes 0 to {n_known - 1}: use another, such as -1."
+        raise ValueError(msg)
     rng = check_random_state(random_state)
     # The distribution is drawn before the samples so that it does not depend on their number.
     centers = _spread_centers(n_known, n_features, class_sep, rng)
@@ -323,29 +302,6 @@ def make_open_blobs(
     if shuffle:
         X, y = shuffle_rows(X, y, random_state=rng)
     return (X, y, rule) if return_rule else (X, y)
-
-
-def _check_parameters(
-    n_samples: int,
-    n_features: int,
-    n_known: int,
-    open_share: float,
-    class_sep: float,
-    anisotropy: float,
-    open_scale: float,
-    open_label: int,
-) -> None:
-    """Raise an error for the first parameter of :func:`make_open_blobs` that is out of its range."""
-    for name, count in [("n_samples", n_samples), ("n_features", n_features), ("n_known", n_known)]:
-        check_scalar(count, name, Integral, min_val=1)
-    check_scalar(open_share, "open_share", Real, min_val=0, max_val=1, include_boundaries="left")
-    check_scalar(class_sep, "class_sep", Real, min_val=0)
-    check_scalar(anisotropy, "anisotropy", Real, min_val=1)
-    check_scalar(open_scale, "open_scale", Real, min_val=1, include_boundaries="neither")
-    check_scalar(open_label, "open_label", Integral)
-    if 0 <= open_label < n_known:
-        msg = f"open_label={open_label} is one of the known classes 0 to {n_known - 1}: use another, such as -1."
-        raise ValueError(msg)
 
 
 def _spread_centers(n_known: int, n_features: int, class_sep: float, rng: np.random.RandomState) -> _Floats:

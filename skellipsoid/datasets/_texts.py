@@ -2,15 +2,8 @@
 
 import csv
 from collections.abc import Iterable, Sequence
-from typing import TypeAlias
-
-import numpy as np
-from numpy.typing import NDArray
 
 SUBSETS = ("train", "dev", "test")
-
-#: Texts (object array) and labels (string array), as ``return_X_y=True`` gives them.
-TextsAndLabels: TypeAlias = tuple[NDArray[np.object_], NDArray[np.str_]]
 
 
 def resolve_subset(subset: str) -> tuple[str, ...]:
@@ -37,8 +30,3 @@ def resolve_open_label(open_label: int | str, target_names: Sequence[str]) -> st
         msg = f"open_label={open_label!r} is one of the {len(target_names)} known classes: use another, such as -1."
         raise ValueError(msg)
     return label
-
-
-def to_object_array(texts: Sequence[str]) -> NDArray[np.object_]:
-    """Return texts as a one-dimensional object array, which masks and index arrays can select from."""
-    return np.array(texts, dtype=object)

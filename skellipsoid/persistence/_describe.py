@@ -18,8 +18,6 @@ from ._kinds import HOLD_FITTED, KINDS, SPLITTERS, rules_of
 
 ARRAYS = "arrays.safetensors"
 BACKBONE = "text_model"
-#: What is not part of the fitted model: how a later fit is routed.
-_LEFT_OUT = {"_metadata_request"}
 
 
 def describe(
@@ -64,7 +62,7 @@ def _describe_part(estimator: Any, folder: str, what: str, *, fitted: bool) -> t
         what = f"{name} of {type(estimator).__name__}"
         if name in parameters:
             described["parameters"][name] = part.encode(value, name, what)
-        elif fitted and name not in _LEFT_OUT:
+        elif fitted and name != "_metadata_request":  # how a later fit is routed is not part of the model
             if name not in rules:
                 msg = f"{what} is no attribute that a fit sets, and load would refuse it; delete it, and save again."
                 raise TypeError(msg)

@@ -9,20 +9,17 @@ import shutil
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from .._core.file_locks import holding
 from .._core.texts import printable
 from .._version import __version__
 
-try:
-    import fcntl
-except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
-
 MANIFEST = "skellipsoid.json"
 CARD = "README.md"
+_LOCK = ".skellipsoid.lock"
 FORMAT, FORMAT_VERSION = "skellipsoid", 6
 #: What ``save`` writes into the manifest, the hash of everything else first.
 _KEYS = {
@@ -195,7 +192,7 @@ def sha256(content: bytes) -> str:
 def to_disk(path: Path, *, below: bool = True) -> None:
     """Flush a file, or a folder with all ``below`` it, so that it outlasts a power failure."""
     for each in [path, *(path.rglob("*") if below else ())]:
-        if each.is_file() or fcntl is not None:  # Windows does not open folders
+        if each.is_file() or os.name != "nt":  # Windows does not open folders
             handle = os.open(each, os.O_RDONLY)
             try:
                 os.fsync(handle)
@@ -220,42 +217,23 @@ def explained_failure(target: Path, n_bytes: int) -> Iterator[None]:
 
 @contextmanager
 def locked(folder: Path) -> Iterator[bool]:
-    """Make a folder and hold it against other saves; says whether it is held, which some file systems cannot do.
-
-    The lock ends with the process that holds it, however that ends.
-    """
-    handle = _locked_handle(folder)
-    try:
-        yield handle is not None
-    finally:
-        if handle is not None and fcntl is not None:
-            fcntl.flock(handle, fcntl.LOCK_UN)  # also for a process that was forked meanwhile
-            os.close(handle)
-
-
-def _locked_handle(folder: Path) -> int | None:
-    folder.mkdir(parents=True, exist_ok=True)
-    handle = None
-    try:
-        if fcntl is not None:
-            handle = os.open(folder, os.O_RDONLY)
-            fcntl.flock(handle, fcntl.LOCK_EX)
-    except OSError:  # on a file system without locks
-        if handle is not None:
-            os.close(handle)
-        return None
-    if handle is None:
-        return None  # type: ignore[unreachable]  # Windows
-    with suppress(FileNotFoundError):
-        if os.path.samestat(os.fstat(handle), folder.stat()):
-            return handle
-    os.close(handle)  # another save failed, and removed the folder before it was held
-    return _locked_handle(folder)
+    """Make a folder and hold it against other saves; says whether it is held, which some file systems cannot do."""
+    with ExitStack() as stack:
+        is_held = False
+        while not is_held:
+            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                is_held = stack.enter_context(holding(folder / _LOCK, waits=True))
+            except FileNotFoundError:  # another save failed, and removed the folder before it was held
+                continue
+            except (OSError, NotImplementedError):  # on a file system without locks
+                break
+        yield is_held
 
 
 def is_unfinished(path: Path) -> bool:
     """Whether a file or folder of a model is nothing alone: parts, or what a save writes before it renames it."""
-    return bool((PARTS if path.is_dir() else _TEMPORARY).fullmatch(path.name))
+    return path.name == _LOCK or bool((PARTS if path.is_dir() else _TEMPORARY).fullmatch(path.name))
 
 
 def remove_replaced(target: Path, parts: str, replaced: str, *, held: bool) -> None:
@@ -264,7 +242,7 @@ def remove_replaced(target: Path, parts: str, replaced: str, *, held: bool) -> N
     ``held``: no other save is running; otherwise only what is replaced, or old, is removed.
     """
     for old in target.iterdir():
-        if old.name == parts or not is_unfinished(old) or not (held or old.name == replaced or _is_stale(old)):
+        if old.name in (parts, _LOCK) or not is_unfinished(old) or not (held or old.name == replaced or _is_stale(old)):
             continue
         if old.is_dir():
             shutil.rmtree(old, ignore_errors=True)

@@ -1,6 +1,5 @@
 """Load a fitted estimator from JSON and files."""
 
-import inspect
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,26 +10,23 @@ import numpy as np
 import safetensors.numpy
 import sklearn
 from safetensors import SafetensorError
-from sklearn.base import BaseEstimator
-from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._after_fit.operating_point import TunedOperatingPointCV
 from .._core.sklearn import validate_params, validate_steps
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._encoders.text_features import TextFeatures
 from .._encoders.torch.backbone import TextBackbone
 from .._encoders.torch.stored_text_model import FILES, StoredTextModel, restore
 from .._torch.devices import resolve_device
+from ._card import parts_of
 from ._describe import ARRAYS, BACKBONE
 from ._folder import Files, read_model, shown
-from ._kinds import HOLD_FITTED, KINDS, SPLITTERS, check_state
+from ._kinds import HOLD_FITTED, KINDS, SPLITTERS, check_state, rules_of
 
 _STRINGS = re.compile(r"[<>=|]?U[0-9]{1,5}|O|T", re.ASCII)
 #: Letters by which a type of strings may be wider than twice the longest of them.
 _SLACK = 256
-_FITTED_NAME = re.compile(r"_?[a-z]\w*", re.ASCII)
 
 
 def load(folder: str | Path) -> Any:
@@ -134,7 +130,8 @@ def _build(model: Any, files: Files, *, fitted: bool = True) -> Any:
 def _build_part(model: dict[str, Any], files: Files, *, fitted: bool) -> Any:
     _check_keys(model, "class", "folder", "parameters", "state")
     cls = KINDS[model["class"]].cls
-    source = _Source.of(model["folder"], files)
+    folder = model["folder"]
+    source = _Source(folder, files, Asked(safetensors.numpy.load(files[f"{folder}/{ARRAYS}"])))
     unknown = sorted(model["parameters"].keys() - set(cls._get_param_names()))  # type: ignore[attr-defined]
     if unknown:
         msg = f"{cls.__name__} has no parameter {unknown[0]!r}"
@@ -149,21 +146,15 @@ def _build_part(model: dict[str, Any], files: Files, *, fitted: bool) -> Any:
         msg = f"a {cls.__name__} that is only a parameter has fitted state"
         raise ValueError(msg)
     for name, value in model["state"].items():
-        _set_state(estimator, name, source.decode(value, fitted=True))
+        if name not in rules_of(estimator):
+            msg = f"{name!r} is no fitted attribute of {cls.__name__}"
+            raise ValueError(msg)
+        setattr(estimator, name, source.decode(value, fitted=True))
     if fitted:
         check_is_fitted(estimator)
         check_state(estimator)
     source.arrays.check_all("array")
     return estimator
-
-
-def _set_state(estimator: Any, name: str, value: Any) -> None:
-    defined = inspect.getattr_static(type(estimator), name, None)
-    own = defined is None or (isinstance(defined, property) and defined.fset is not None)
-    if not _FITTED_NAME.fullmatch(name) or not own or name in estimator.get_params(deep=False):
-        msg = f"{name!r} is no fitted attribute of {type(estimator).__name__}"
-        raise ValueError(msg)
-    setattr(estimator, name, value)
 
 
 @dataclass(frozen=True)
@@ -173,10 +164,6 @@ class _Source:
     folder: str
     files: Files
     arrays: Asked
-
-    @classmethod
-    def of(cls, folder: str, files: Files) -> "_Source":
-        return cls(folder, files, Asked(safetensors.numpy.load(files[f"{folder}/{ARRAYS}"])))
 
     def decode(self, value: Any, *, fitted: bool) -> Any:
         """Make a value from its JSON."""
@@ -195,7 +182,9 @@ class _Source:
             return tuple(self.decode(value["tuple"], fitted=fitted))
         if "array" in value:
             _check_keys(value, "array", optional=("transposed", "flipped"))
-            return self._array(value)
+            array = self.arrays[value["array"]]
+            array = array.T if value.get("transposed") else array
+            return np.flip(array, tuple(value["flipped"])) if value.get("flipped") else array
         if "strings" in value:
             _check_keys(value, "strings", "dtype")
             return _strings(value["strings"], value["dtype"])
@@ -208,12 +197,6 @@ class _Source:
             return _build(value["estimator"], self.files, fitted=fitted)
         _check_keys(value, "text_model", "max_length")
         return self._text_model(value["text_model"], value["max_length"])
-
-    def _array(self, value: dict[str, Any]) -> np.ndarray:
-        array: np.ndarray = self.arrays[value["array"]]
-        if value.get("transposed"):
-            array = array.T
-        return np.flip(array, tuple(value["flipped"])) if value.get("flipped") else array
 
     def _text_model(self, description: Any, max_length: Any) -> TextBackbone:
         if max_length is not None and (type(max_length) is not int or max_length < 2):
@@ -242,52 +225,20 @@ def _check_steps(pipeline: Pipeline) -> None:
     """Raise an error if a step does not accept the output of the step before it."""
     given: int | str | None = None
     before = ""
-    for name, step in pipeline.steps:
-        if step is None or (isinstance(step, str) and step == "passthrough"):
-            continue
-        taken = _takes(step)
-        if before and taken is not None and given is not None and taken != given:
+    for name, part in parts_of(pipeline):
+        taken = "texts" if isinstance(part, TextFeatures) else getattr(part, "n_features_in_", None)
+        if taken is not None and given is not None and taken != given:
             msg = f"the step {name!r} takes {_named(taken)}, but the step {before!r} before it gives {_named(given)}"
             raise ValueError(msg)
-        given, before = _gives(step, given), name
+        before = name
+        if isinstance(part, TextFeatures):
+            given = part._n_features_out
+        # An ellipsoid classifier computes its components when it is asked for them.
+        elif not isinstance(part, EllipsoidOpenSetClassifier) and hasattr(part, "components_"):
+            given = len(part.components_)
+        elif taken is not None:
+            given = taken
 
 
 def _named(columns: int | str) -> str:
     return columns if isinstance(columns, str) else f"{columns} features"
-
-
-def _inside(estimator: Any) -> Any:
-    """Return the fitted estimator inside a wrapper."""
-    while isinstance(estimator, FrozenEstimator | TunedOperatingPointCV):
-        estimator = estimator.estimator if isinstance(estimator, FrozenEstimator) else estimator.estimator_
-    return estimator
-
-
-def _steps(pipeline: Pipeline) -> list[BaseEstimator]:
-    return [step for _, step in pipeline.steps if isinstance(step, BaseEstimator)]
-
-
-def _takes(estimator: Any) -> int | str | None:
-    """Input of an estimator: texts, a number of features, or ``None`` if unknown."""
-    estimator = _inside(estimator)
-    if isinstance(estimator, TextFeatures):
-        return "texts"
-    if isinstance(estimator, Pipeline):
-        found = [taken for step in _steps(estimator) if (taken := _takes(step)) is not None]
-        return found[0] if found else None
-    return getattr(estimator, "n_features_in_", None)
-
-
-def _gives(estimator: Any, given: int | str | None) -> int | str | None:
-    """Output of an estimator for a given input."""
-    estimator = _inside(estimator)
-    if isinstance(estimator, TextFeatures):
-        return estimator._n_features_out
-    if isinstance(estimator, Pipeline):
-        for step in _steps(estimator):
-            given = _gives(step, given)
-        return given
-    # An ellipsoid classifier computes its components when it is asked for them.
-    if not isinstance(estimator, EllipsoidOpenSetClassifier) and hasattr(estimator, "components_"):
-        return len(estimator.components_)
-    return getattr(estimator, "n_features_in_", given)

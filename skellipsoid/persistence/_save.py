@@ -5,8 +5,8 @@ import os
 import platform
 import secrets
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -109,10 +109,18 @@ def save(
     n_bytes = sum(map(len, files.values()))
     card = write_card(estimator, manifest, n_bytes).encode()
     _check_target(target, overwrite)
-    with _held(target, n_bytes) as held:
-        _check_target(target, overwrite)  # another save may have been first
+    is_new = not target.exists()
+    try:
         with explained_failure(target, n_bytes):
-            _write(target, manifest, files, card, held=held)
+            target.mkdir(parents=True, exist_ok=True)
+        with locked(target) as held:
+            _check_target(target, overwrite)  # another save may have been first
+            with explained_failure(target, n_bytes):
+                _write(target, manifest, files, card, held=held)
+    finally:
+        if is_new:
+            with suppress(OSError):  # it is not empty
+                target.rmdir()
 
 
 def _versions() -> dict[str, str | None]:
@@ -173,21 +181,6 @@ def _check_target(target: Path, overwrite: bool) -> None:
     except ValueError as error:
         msg = f"{str(target)!r} holds something other than a saved model, which is left alone; pass another folder."
         raise FileExistsError(msg) from error
-
-
-@contextmanager
-def _held(target: Path, n_bytes: int) -> Iterator[bool]:
-    """Make the folder and hold it against other saves; remove it again if nothing was written."""
-    is_new = not target.exists()
-    with ExitStack() as stack:
-        with explained_failure(target, n_bytes):
-            held = stack.enter_context(locked(target))
-        try:
-            yield held
-        finally:
-            if is_new:
-                with suppress(OSError):  # it is not empty
-                    target.rmdir()
 
 
 def _write(target: Path, manifest: dict[str, Any], files: Files, card: bytes, *, held: bool) -> None:

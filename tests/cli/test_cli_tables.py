@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from skellipsoid._before_fit.text_files import read_table
+from skellipsoid._before_fit.text_files.read import read_table
 from skellipsoid.cli._tables import split_table
 
 ROWS = [("wake me", "alarm"), ("lights öff", "light")]

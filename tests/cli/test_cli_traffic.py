@@ -16,7 +16,7 @@ from skellipsoid import (
     set_operating_point,
 )
 from skellipsoid._after_fit.traffic.held import HeldOutScores
-from skellipsoid._before_fit.text_files import find_table
+from skellipsoid._before_fit.text_files.delimited import find_table
 from skellipsoid.cli import _many_files, main
 from skellipsoid.cli._traffic import describe
 from skellipsoid.datasets import make_open_blobs

@@ -171,7 +171,7 @@ def nested(value, depth):
 
 
 STATE = {
-    "an attribute nobody knows": (0, "state", "foo_", 1, "'foo_' of the SupConTextEncoder is no state"),
+    "an attribute nobody knows": (0, "state", "foo_", 1, "'foo_' is no fitted attribute of SupConTextEncoder"),
     "strings far too wide": (
         1,
         "state",

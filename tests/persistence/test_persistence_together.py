@@ -1,5 +1,6 @@
 """Promise: readers beside a writer, and several saves at once, see one whole model, the old or the new."""
 
+import errno
 import os
 import shutil
 import subprocess
@@ -11,6 +12,7 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+from filelock import FileLock
 from persistence_helpers import MANIFEST, snapshot
 
 from skellipsoid import EllipsoidOpenSetClassifier, load, save
@@ -230,7 +232,10 @@ def test_a_save_waits_for_one_that_replaces_the_same_model(classifier, blobs, tm
 
 @pytest.mark.parametrize("name", ["parts-0123456789abcdef", "README.md.01234567.tmp"])
 def test_without_locks_only_what_is_old_is_removed(classifier, tmp_path, monkeypatch, name):
-    monkeypatch.setattr(_folder, "fcntl", None)
+    def refuse(*_, **__):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(FileLock, "acquire", refuse)
     save(classifier, tmp_path / "model")
     left = tmp_path / "model" / name
     left.mkdir() if name.startswith("parts") else left.touch()

@@ -1,8 +1,6 @@
 """Check of training features and labels."""
 
-from collections import defaultdict
 from collections.abc import Iterator
-from functools import cached_property
 from itertools import chain
 from typing import Any
 
@@ -17,7 +15,8 @@ from ..._core.norms import norms
 from ..._core.validation import LARGEST_VALUE, check_groups, enumerated, read_features, with_nan
 from ..._ellipsoid.math.held_out import FEWEST_OF_CLASS
 from ..._samples.duplicates import equal_rows, find_duplicates, pairwise, pieces
-from .findings import Finding, as_bunch, counted, grouped, listed, named_groups, named_rows
+from ..text_files.messages import numbered
+from .findings import Finding, as_bunch, grouped, listed, named_class, named_groups, named_rows
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -123,7 +122,6 @@ def check_training_features(
     data = _Data(checked, labels, check_groups(groups, len(checked)), cast_open_label(open_label, labels), names)
     found = [
         *_unusable(data),
-        *_zero_rows(data),
         *_conflicting_labels(data),
         *_near_conflicts(data),
         *_few_samples(data),
@@ -148,23 +146,15 @@ class _Data:
         unusable = np.concatenate([self.missing, self.too_large])
         self.numbers = np.delete(np.arange(len(X)), np.concatenate([unusable, self.zero]))
         self.X = X[self.numbers]
-        self.labels, of_rows = np.unique(labels, return_inverse=True)
+        names_of_classes, of_rows = np.unique(labels, return_inverse=True)
+        self.labels: list[Any] = names_of_classes.tolist()
         self.classes = of_rows[self.numbers].astype(np.int64)
         self.groups = None if groups is None else groups[self.numbers]
-
-    @cached_property
-    def equal(self) -> Integers:
-        """Number of each row, the same for equal rows of any label."""
-        return equal_rows(self.X, np.zeros(len(self.X), dtype=np.int64))
-
-    @cached_property
-    def units(self) -> Integers:
-        """Number of each row, the same for duplicates of one label."""
-        return find_duplicates(self.X, self.classes) if len(self.X) else np.empty(0, dtype=np.int64)
-
-    @cached_property
-    def norms(self) -> Floats:
-        return norms(self.X)
+        self.norms = norms(self.X)
+        #: Number of each row, the same for equal rows of any label.
+        self.equal = equal_rows(self.X, np.zeros(len(self.X), dtype=np.int64))
+        #: Number of each row, the same for duplicates of one label.
+        self.units = find_duplicates(self.X, self.classes) if len(self.X) else np.empty(0, dtype=np.int64)
 
     def rows(self, which: NDArray[Any]) -> list[int]:
         """Numbers that rows have in the data given."""
@@ -176,35 +166,21 @@ class _Data:
         parts = np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
         return sorted((part for part in parts if len(part) > 1), key=lambda part: int(part[0]))
 
-    def plain(self, code: int) -> Any:
-        """Label of a class."""
-        return self.labels.tolist()[code]
-
 
 def _unusable(data: _Data) -> Iterator[Finding]:
-    if len(data.missing):
-        rows = data.missing.tolist()
-        message = (
-            f"X has missing values in {named_rows(rows)}; fill them, for instance with SimpleImputer, or drop these "
-            "rows."
-        )
-        yield Finding("missing_values", rows, None, message)
-    if len(data.too_large):
-        rows = data.too_large.tolist()
-        message = (
-            f"X has infinite values, or values beyond {LARGEST_VALUE:.0e}, in {named_rows(rows)}; correct them, or "
-            "drop these rows."
-        )
-        yield Finding("infinite_values", rows, None, message)
-
-
-def _zero_rows(data: _Data) -> Iterator[Finding]:
-    if len(data.zero):
-        rows = data.zero.tolist()
-        message = (
-            f"All features are 0 in {named_rows(rows)}; look whether their files could be read, and drop these rows."
-        )
-        yield Finding("zero_rows", rows, None, message)
+    missing = "X has missing values in {}; fill them, for instance with SimpleImputer, or drop these rows."
+    too_large = (
+        f"X has infinite values, or values beyond {LARGEST_VALUE:.0e}, in {{}}; correct them, or drop these rows."
+    )
+    zero = "All features are 0 in {}; look whether their files could be read, and drop these rows."
+    for kind, numbers, text in (
+        ("missing_values", data.missing, missing),
+        ("infinite_values", data.too_large, too_large),
+        ("zero_rows", data.zero, zero),
+    ):
+        if len(numbers):
+            rows = numbers.tolist()
+            yield Finding(kind, rows, None, text.format(named_rows(rows)))
 
 
 def _conflicting_labels(data: _Data) -> Iterator[Finding]:
@@ -248,14 +224,14 @@ def _by_labels(data: _Data, parts: list[NDArray[np.intp]], kind: str, text: str)
     """Give one finding for each set of labels that rows which belong together have."""
     found = grouped(parts, lambda part: tuple(np.unique(data.classes[part]).tolist()))
     for codes, sets in sorted(found.items()):
-        names = tuple(data.plain(code) for code in codes)
-        numbered = [data.rows(part) for part in sets]
-        message = text.format(listed([repr(name) for name in names]), named_groups(numbered))
-        yield Finding(kind, sorted(chain(*numbered)), names, message)
+        names = tuple(data.labels[code] for code in codes)
+        rows = [data.rows(part) for part in sets]
+        message = text.format(listed([repr(name) for name in names]), named_groups(rows))
+        yield Finding(kind, sorted(chain(*rows)), names, message)
 
 
 def _few_samples(data: _Data) -> Iterator[Finding]:
-    for code, label in enumerate(data.labels.tolist()):
+    for code, label in enumerate(data.labels):
         rows = np.flatnonzero(data.classes == code)
         different = np.unique((data.units if data.groups is None else data.groups)[rows])
         if label == data.open_label or len(different) >= FEWEST_OF_CLASS:
@@ -263,7 +239,7 @@ def _few_samples(data: _Data) -> Iterator[Finding]:
         if not len(rows):
             message = f"The class {label!r} has no row that can be used; add samples of it."
         else:
-            count = counted(different, "different sample" if data.groups is None else "group")
+            count = numbered(len(different), "different sample" if data.groups is None else "group")
             message = (
                 f"The class {label!r} has {count}, in {named_rows(data.rows(rows))}; collect at least "
                 f"{FEWEST_OF_CLASS}, or many new samples will be rejected."
@@ -319,31 +295,21 @@ def _duplicates(data: _Data) -> Iterator[Finding]:
     """Find exact and near duplicates of each label that are not in one given group."""
     # Equal rows that a fit does not hold for copies, as in rounded tables, are none here either.
     copies = np.unique(np.stack([data.equal, data.units]), axis=1, return_inverse=True)[1].ravel()
-    exact = _found_by_class(data, data.together(copies))
-    for code, sets in sorted(exact.items()):
-        message = (
-            f"{_named(data, code)} has equal rows in {named_groups(sets)}; by default a fit counts each of these "
-            "groups as one sample: drop the copies, or pass duplicates='each' to count all."
-        )
-        yield Finding("exact_duplicates", sorted(chain(*sets)), data.plain(code), message)
     is_near = [part for part in data.together(data.units) if np.ptp(data.equal[part]) > 0]
-    for code, sets in sorted(_found_by_class(data, is_near).items()):
-        message = (
-            f"{_named(data, code)} has nearly equal rows in {named_groups(sets)}; drop copies, and pass the "
-            "recordings, videos or persons that such rows come from as groups."
-        )
-        yield Finding("near_duplicates", sorted(chain(*sets)), data.plain(code), message)
-
-
-def _found_by_class(data: _Data, parts: list[NDArray[np.intp]]) -> dict[int, list[list[int]]]:
-    """Row numbers of sets of duplicates by class; without those that a given group holds together."""
-    found: dict[int, list[list[int]]] = defaultdict(list)
-    for part in parts:
-        if data.groups is None or np.ptp(data.groups[part]) > 0:
-            found[int(data.classes[part[0]])].append(data.rows(part))
-    return found
-
-
-def _named(data: _Data, code: int) -> str:
-    label = data.plain(code)
-    return f"The open label {label!r}" if label == data.open_label else f"The class {label!r}"
+    exact = (
+        "{} has equal rows in {}; by default a fit counts each of these groups as one sample: drop the copies, or pass "
+        "duplicates='each' to count all."
+    )
+    near = (
+        "{} has nearly equal rows in {}; drop copies, and pass the recordings, videos or persons that such rows come "
+        "from as groups."
+    )
+    for kind, parts, text in (
+        ("exact_duplicates", data.together(copies), exact),
+        ("near_duplicates", is_near, near),
+    ):
+        apart = [part for part in parts if data.groups is None or np.ptp(data.groups[part]) > 0]
+        for code, own in sorted(grouped(apart, lambda part: int(data.classes[part[0]])).items()):
+            label, sets = data.labels[code], [data.rows(part) for part in own]
+            message = text.format(named_class(label, data.open_label), named_groups(sets))
+            yield Finding(kind, sorted(chain(*sets)), label, message)

@@ -1,7 +1,7 @@
 """Findings of a check, and how their messages name rows."""
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sized
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -57,9 +57,9 @@ def named_groups(groups: list[list[int]], unit: str = "row") -> str:
     return f"{unit}s {', '.join(named)}" + (f" and {n_more} more" if n_more else "")
 
 
-def counted(items: Sized, name: str) -> str:
-    """Give a number of items with their name."""
-    return f"{len(items)} {name}{'s' if len(items) != 1 else ''}"
+def named_class(label: Any, open_label: Any) -> str:
+    """Name a label at the start of a sentence."""
+    return f"The open label {label!r}" if label == open_label else f"The class {label!r}"
 
 
 def listed(names: list[str]) -> str:

@@ -15,8 +15,9 @@ from ..._core.texts import check_texts, is_visible, near_duplicates, normalize_t
 from ..._core.validation import number
 from ..._encoders.supcon import SupConTextEncoder
 from ..._encoders.torch.tokens import Tokenizer
-from ..text_files import looks_like_header
-from .findings import Finding, as_bunch, counted, grouped, listed, named_groups, named_rows
+from ..text_files.messages import numbered
+from ..text_files.names import looks_like_header
+from .findings import Finding, as_bunch, grouped, listed, named_class, named_groups, named_rows
 
 #: Smallest number of different texts of a class; fewer do not determine its shape.
 FEWEST_TEXTS = 5
@@ -197,10 +198,6 @@ class _Data:
         """Name groups of rows for a message."""
         return named_groups([[self._numbers[row] for row in group] for group in groups], self._unit)
 
-    def named(self, label: Any) -> str:
-        """Name a label at the start of a sentence."""
-        return f"The open label {label!r}" if label == self.open_label else f"The class {label!r}"
-
 
 def _open_labels(data: _Data) -> Iterator[Finding]:
     wanted = _folded(data.open_label)
@@ -229,7 +226,7 @@ def _similar_labels(data: _Data) -> Iterator[Finding]:
             continue
         rarer = sorted(set(similar) - {main})
         rows = sorted(chain(*(data.rows_of[label] for label in rarer)))
-        names = listed([f"{label!r} ({counted(data.rows_of[label], 'row')})" for label in (main, *rarer)])
+        names = listed([f"{label!r} ({numbered(len(data.rows_of[label]), 'row')})" for label in (main, *rarer)])
         effect = "only the first is open" if main == data.open_label else f"are trained as {len(similar)} classes"
         message = (
             f"The labels {names} differ only in case, blanks or Unicode form, but {effect}; write {main!r} in "
@@ -257,8 +254,8 @@ def _few_texts(data: _Data) -> Iterator[Finding]:
         texts = {data.plain[row] for row in rows} - {""}
         if label != data.open_label and len(texts) < FEWEST_TEXTS:
             message = (
-                f"The class {label!r} has {counted(texts, 'different text')}, in {data.place(rows)}; collect at least "
-                f"{FEWEST_TEXTS}, or leave the class out."
+                f"The class {label!r} has {numbered(len(texts), 'different text')}, in {data.place(rows)}; collect at "
+                f"least {FEWEST_TEXTS}, or leave the class out."
             )
             yield Finding("few_texts", rows, label, message)
 
@@ -300,26 +297,23 @@ def _duplicates(data: _Data) -> Iterator[Finding]:
     """Find exact and near duplicates of each label."""
     copies = grouped((row for row in data.rows if data.plain[row]), lambda row: (data.label_of(row), data.plain[row]))
     exact: dict[Any, list[list[int]]] = defaultdict(list)
+    near: dict[Any, list[list[int]]] = defaultdict(list)
     for (label, _), rows in copies.items():
         if len(rows) > 1:
             exact[label].append(rows)
-    for label, groups in sorted(exact.items()):
-        message = (
-            f"{data.named(label)} has equal texts in {data.places(groups)}; by default training counts each of these "
-            "groups as one text: drop the copies, or pass duplicates='each' to count all."
-        )
-        yield Finding("exact_duplicates", sorted(chain(*groups)), label, message)
     # Sorted, so that the findings do not depend on the order of the rows.
     distinct = sorted(copies)
-    near: dict[Any, list[list[int]]] = defaultdict(list)
     for numbers in near_duplicates([text for _, text in distinct], number(label for label, _ in distinct)):
         near[distinct[numbers[0]][0]].append(sorted(chain(*(copies[distinct[i]] for i in numbers))))
-    for label, groups in sorted(near.items()):
-        message = (
-            f"{data.named(label)} has nearly equal texts in {data.places(sorted(groups))}; drop those that are copies "
-            "of another."
-        )
-        yield Finding("near_duplicates", sorted(chain(*groups)), label, message)
+    equal_texts = (
+        "{} has equal texts in {}; by default training counts each of these groups as one text: drop the copies, or "
+        "pass duplicates='each' to count all."
+    )
+    alike = "{} has nearly equal texts in {}; drop those that are copies of another."
+    for kind, found, text in (("exact_duplicates", exact, equal_texts), ("near_duplicates", near, alike)):
+        for label, groups in sorted(found.items()):
+            message = text.format(named_class(label, data.open_label), data.places(sorted(groups)))
+            yield Finding(kind, sorted(chain(*groups)), label, message)
 
 
 def _plain_label(label: Any) -> Any:

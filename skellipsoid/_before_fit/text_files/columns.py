@@ -102,7 +102,6 @@ class _Profiles:
     def __init__(self, table: Table) -> None:
         rows = table.rows[:: -(-len(table.rows) // _SAMPLE) or 1]
         self.table = table._replace(rows=rows)
-        self.n_columns = table.n_columns
         self._cells: dict[int, list[str]] = {}
 
     def filled(self, column: int) -> list[str]:
@@ -140,7 +139,7 @@ class _Profiles:
 
 def _guess(profiles: _Profiles, text: int | None, label: int | None) -> tuple[int | None, int | None]:
     """Guess what is not named; ``None`` stays where it is not clear."""
-    if profiles.n_columns == 2:
+    if profiles.table.n_columns == 2:
         return _guess_of_two(profiles, text, label)
     if text is None:
         text = _pick(profiles, {label}, rank_text, profiles.is_textual)
@@ -170,7 +169,7 @@ def _pick(
     profiles: _Profiles, taken: set[int | None], rank: Callable[[str], int], fits: Callable[[int], bool]
 ) -> int | None:
     """Pick the column with the best name; among equals the only one whose cells fit."""
-    free = [column for column in range(profiles.n_columns) if column not in taken]
+    free = [column for column in range(profiles.table.n_columns) if column not in taken]
     ranks = {column: rank(profiles.table.names[column]) if profiles.table.names else 0 for column in free}
     highest = max(ranks.values())
     best = [column for column in free if ranks[column] == highest]

@@ -66,12 +66,8 @@ def find_table(lines: list[str]) -> str | None:
     """
     sample = [line for line in lines if line.strip()][:_SAMPLE]
     for delimiter, name in _DELIMITERS.items():
-        widths: Counter[int] = Counter()
-        with suppress(csv.Error):
-            rows = [row for row in csv.reader(sample, delimiter=delimiter) if row]
-            widths.update(map(len, rows))
-        width, count = max(widths.items(), key=lambda item: item[1], default=(0, 0))
-        if width < 2 or count < _TABLE_SHARE * widths.total():
+        rows, width, share = _divided(sample, delimiter)
+        if not rows or share < _TABLE_SHARE:
             continue
         is_named = len(rows[0]) == width and max(max(rank_text(cell), rank_label(cell)) for cell in rows[0]) == 2
         if len(rows) > 1 and (is_named or (len(rows) >= _FEWEST_ROWS and (width > 2 or delimiter == "\t"))):
@@ -85,19 +81,23 @@ def _find_delimiter(lines: list[str], *, is_csv: bool) -> str:
     first = next((line for line in sample if line.strip()), "")
     if "\t" in first.strip("\r\n") and not is_csv:
         return "\t"
-    fit = {delimiter: _share_divided(sample, delimiter) for delimiter in _DELIMITERS}
+    fit = {delimiter: _divided(sample, delimiter)[2] for delimiter in _DELIMITERS}
     best = max(fit.values())
     if not best:
         return "," if is_csv else "\t"
     return next(delimiter for delimiter, share in fit.items() if share == best)
 
 
-def _share_divided(lines: list[str], delimiter: str) -> float:
-    """Share of the rows that have the most frequent number of cells from two on."""
-    widths: Counter[int] = Counter()
+def _divided(lines: list[str], delimiter: str) -> tuple[list[list[str]], int, float]:
+    """Rows of lines, their most frequent number of cells from two on, and the share of the rows that have it."""
+    rows = []
     with suppress(csv.Error):  # a cell that is too long; the reader says so again
-        widths.update(len(row) for row in csv.reader(lines, delimiter=delimiter) if any(row))
-    return max((count for width, count in widths.items() if width > 1), default=0) / max(1, widths.total())
+        for row in csv.reader(lines, delimiter=delimiter):
+            if any(row):
+                rows.append(row)
+    widths = Counter(len(row) for row in rows if len(row) > 1)
+    width, count = next(iter(widths.most_common(1)), (0, 0))
+    return rows, width, count / max(1, len(rows))
 
 
 def _rows(lines: list[str], delimiter: str, path: Path, skipped: int) -> tuple[_Rows, list[int]]:
@@ -190,7 +190,9 @@ def _names_two(first: list[str], rest: list[list[str]]) -> bool:
     """Tell whether the first row names two columns: it could also be a text of one word and its label."""
     if _occurs_again(first, rest):
         return False
-    if looks_like_header(*first) or (max(map(_n_words, first)) <= _MOST_WORDS and _have_both_names(*first)):
+    if looks_like_header(*first) or (
+        max(len(cell.split()) for cell in first) <= _MOST_WORDS and _have_both_names(*first)
+    ):
         return True
     if any(map(_SPACE.search, first)):
         return False
@@ -201,11 +203,8 @@ def _names_two(first: list[str], rest: list[list[str]]) -> bool:
 
 def _have_both_names(first: str, second: str) -> bool:
     """Whether one cell is like a name of texts and the other like one of labels, such as ``Ticket text, Category``."""
-    return bool((rank_text(first) and rank_label(second)) or (rank_label(first) and rank_text(second)))
-
-
-def _n_words(cell: str) -> int:
-    return len(cell.split())
+    are_short = max(len(cell.split()) for cell in (first, second)) <= _MOST_WORDS
+    return bool(are_short and ((rank_text(first) and rank_label(second)) or (rank_label(first) and rank_text(second))))
 
 
 def _stands_out(rest: list[list[str]], text: int, label: int) -> bool:

@@ -42,6 +42,10 @@ class Table(NamedTuple):
         """Cells of a column as text."""
         return [cell_text(row[column]) for row in self.rows]
 
+    def named_cells(self, name: str) -> list[str]:
+        """Cells of the column of a name as text."""
+        return self.cells(self.names.index(name))
+
 
 def cell_text(value: Any) -> str:
     """Turn a cell into text without blanks around it; a missing value is empty, and 3.0 is ``"3"``."""
