@@ -552,9 +552,12 @@ def report(found):
     draws = len({seed for *_, seed in every})
     print(f"Means of {len(every)} cases ({draws} draw{'s' * (draws > 1)} of the known classes).\n")
     print_means(found, of_all, every)
-    few = cases_of(found, "SetFit, logistic head")
-    print(f"Means of the cases that SetFit has: {'; '.join(map(named, sorted(few)))}.\n")
-    print_means(found, [name for name in (*METHODS, AUTO) if cases_of(found, name) >= few], few)
+    for head in ("logistic", "differentiable"):
+        few = cases_of(found, f"SetFit, {head} head")
+        sizes = sorted({size for _, _, size, _ in few})
+        cases = f"the {len(few)} cases that SetFit has with its {head} head, of {', '.join(map(str, sizes))} texts per class"
+        print(f"Means of {cases}:\n")
+        print_means(found, [name for name in (*METHODS, AUTO) if cases_of(found, name) >= few], few)
     kept = [row for row in found if case_of(row) in every]
     print("F1 by texts per class; the shipped corpus has no more than 24.\n")
     by(kept, of_all, "size", {size: str(size) for size in SIZES})
@@ -578,11 +581,6 @@ def case_of(row):
 
 def cases_of(found, method):
     return {case_of(row) for row in found if row["method"] == method}
-
-
-def named(case):
-    data, ratio, size, _ = case
-    return f"{SETS[data]}, {ratio:.0%} known, {size} texts"
 
 
 def print_means(found, methods, kept):
