@@ -554,9 +554,8 @@ def report(found):
     print_means(found, of_all, every)
     for head in ("logistic", "differentiable"):
         few = cases_of(found, f"SetFit, {head} head")
-        sizes = sorted({size for _, _, size, _ in few})
-        cases = f"the {len(few)} cases that SetFit has with its {head} head, of {', '.join(map(str, sizes))} texts per class"
-        print(f"Means of {cases}:\n")
+        sizes = ", ".join(map(str, sorted({size for _, _, size, _ in few})))
+        print(f"Means of the {len(few)} cases that SetFit has with its {head} head, of {sizes} texts per class:\n")
         print_means(found, [name for name in (*METHODS, AUTO) if cases_of(found, name) >= few], few)
     kept = [row for row in found if case_of(row) in every]
     print("F1 by texts per class; the shipped corpus has no more than 24.\n")

@@ -15,7 +15,8 @@ Words, each with one meaning here; docs/contributing.rst has the letters:
   Outliers and other rows that are never used are *dropped*.
 - *touched*: a class with samples in the set; *degenerate*: a class without spread.
 - *background*: B and μ, from which the means of unknown classes are assumed to be drawn.
-- *frame*: the samples in coordinates where T is the identity, and what is computed in them.
+- *frame*: the samples in coordinates of their span, and what is computed in them. From ``rotated`` on, T is the
+  identity.
 - *shrinkage*: the shares a, b and ρ, in code ``spherical``, ``between`` and ``shared``; the attribute ``shrinkage_`` is
   ρ alone.
 - *shared shape*: Q, the same for all classes; *growth*: the factor of a class's radius by its size.

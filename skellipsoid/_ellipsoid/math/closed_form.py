@@ -1,8 +1,8 @@
 """The default boundaries: shapes from covariances; their shrinkage and the radius scale from leave-one-out validation.
 
 Nothing is trained iteratively. Every known sample is scored by boundaries without its set (itself, its duplicates, its
-group). Synthetic open samples are the same samples, scored by the nearest other class, and samples of synthetic
-classes, each between two known ones.
+group). Two kinds of samples stand in for open ones: the same samples, scored by the nearest other class, and samples of
+synthetic classes, each between two known ones.
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,8 @@ SMALLEST_BETWEEN = 2.0
 #: Largest number of samples that choose the shapes. With half as many, F1 falls by 0.7 on groups and 0.9 on logs; twice
 #: as many gain nothing. (benchmarks/results/constants.rst, for this and the next two.)
 MOST_VALIDATION = 2048
-#: At most this many samples of a set are drawn for the choice of the shapes, and are scored as open. More samples of
+#: At most this many samples of a set are scored as open; and, of more than MOST_VALIDATION samples, as many of a set
+#: are drawn for the choice of the shapes. More samples of
 #: one set say little more: with 2 and with 8, F1 is within 0.1.
 MOST_OF_SET = 4
 #: β with which the radius scale is that of the expected F1: the paper's value.
@@ -110,7 +111,8 @@ def fit_closed_form(
         held_out = validator.with_fresh(held_out, fresh, shapes, shrinkage.shared)
     typical_growth = validator.typical_growth(error)
     scale = given.scale * typical_growth if given else _choose_scale(held_out, beta)
-    # Distances are multiples of the paper's mean radius.
+    # A unit alone: radii and distances are multiplied by radius / distance, and no answer depends on it. With it, radii
+    # are near the mean distance of a sample to its class mean, which the paper begins with.
     radius = float(spheres.radii[~spheres.degenerate].mean())
     radii = radius * scale / distance * validator.growths(error)
     return Boundaries(
@@ -335,7 +337,7 @@ def _mean_share(shares: Sequence[float], count: np.ndarray) -> float:
 
 
 def _mean_distance(held_out: HeldOut) -> float:
-    """Geometric mean over the classes of the mean distance of their held-out samples."""
+    """Geometric mean over the classes of the mean distance of their held-out samples to the class that scores them."""
     known = held_out.known
     weights = np.bincount(known.classes, known.weights, minlength=held_out.n_classes)
     sums = np.bincount(known.classes, known.weights * known.distances, minlength=held_out.n_classes)

@@ -261,8 +261,8 @@ def loss_scale(held_out: HeldOut, beta: float) -> float:
     """Radius scale that minimises the paper's two losses on held-out samples; 1 without open samples.
 
     The sum of two means: the expansion loss (eq. 13) of the known samples, and the contraction loss (eq. 15) of the
-    samples of synthetic classes (of the real open ones where there are no others). Distances are divided by the
-    standard deviation of the known ones, so that the exponential tail ends within their range. The scale never grows
+    samples of synthetic classes and of the real open ones. Distances are divided by the standard deviation of the
+    known ones, so that the exponential tail ends within their range. The scale never grows
     with β, since the slope of the contraction loss does.
     """
     scales = _candidate_scales(held_out)

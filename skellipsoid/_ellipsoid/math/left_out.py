@@ -113,8 +113,8 @@ class LeftOutSets:
     samples : Samples
     degenerate : Tensor of shape (n_classes,)
         Classes without spread: their scatter is in no statistic.
-    offsets : Tensor of shape (n_samples, n_features)
-        Samples less their class means.
+    offsets : Tensor of shape (n_samples, n_axes)
+        Samples less their class means, in the coordinates of their span.
     """
 
     def __init__(self, samples: Samples, degenerate: Tensor, offsets: Tensor) -> None:
