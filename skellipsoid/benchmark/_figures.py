@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..plotting import CriticalDifferenceDisplay, OpenSetConfusionMatrixDisplay
-from ..plotting._canvas import MARKERS, legend_above, require_matplotlib
 from ._store import Record, grouped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+_MARKERS = ("o", "s", "^", "D", "v", "P")
 #: Figures of a record that a picture can show, with their names.
 FIGURES = {
     "f1": "F1",
@@ -111,11 +111,8 @@ def plot_stability(
     if not found:
         msg = f"No result has two values of {parameter!r}; search it, or run methods that differ in it alone."
         raise ValueError(msg)
-    require_matplotlib("plot_stability")
     if ax is None:
-        from matplotlib import pyplot as plt
-
-        ax = plt.subplots(figsize=(6.4, 4.6 + 0.2 * len(found)), layout="constrained")[1]
+        ax = _pyplot("plot_stability").subplots(figsize=(6.4, 4.6 + 0.2 * len(found)), layout="constrained")[1]
     values = sorted({value for points in found.values() for value in points}, key=_order)
     is_number = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
     for turn, (name, points) in enumerate(found.items()):
@@ -123,7 +120,7 @@ def plot_stability(
         x = ordered if is_number else [values.index(value) for value in ordered]
         y = [np.mean(points[value]) for value in ordered]
         spread = [float(np.std(points[value], ddof=1)) if len(points[value]) > 1 else 0.0 for value in ordered]
-        ax.errorbar(x, y, yerr=spread, marker=MARKERS[turn % len(MARKERS)], capsize=2, label=name)
+        ax.errorbar(x, y, yerr=spread, marker=_MARKERS[turn % len(_MARKERS)], capsize=2, label=name)
     if not is_number:
         ax.set_xticks(range(len(values)), [str(value) for value in values])
     elif min(values) > 0 and max(values) >= _LOGARITHMIC * min(values):
@@ -132,7 +129,7 @@ def plot_stability(
             ax.set_xticks(values, [f"{value:g}" for value in values])
             ax.minorticks_off()
     ax.set(xlabel=parameter, ylabel=f"{label}, in percent")
-    legend_above(ax, ncols=2)
+    ax.legend(loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncols=2, frameon=False)
     return ax
 
 
@@ -156,9 +153,7 @@ def plot_confusion(records: Iterable[Record]) -> "Figure":
         If matplotlib is not installed.
     """
     records = _read(records, "f1")
-    require_matplotlib("plot_confusion")
-    from matplotlib import pyplot as plt
-
+    plt = _pyplot("plot_confusion")
     runs = grouped(records, "method", "encoder")
     counts = {name: np.sum([record["coarse"] for record in rows], axis=0) for name, rows in runs.items()}
     columns = min(len(counts), _MOST_COLUMNS)
@@ -171,7 +166,16 @@ def plot_confusion(records: Iterable[Record]) -> "Figure":
         matrix = np.array([coarse[0], [0, 0, 0], [coarse[1][1], 0, coarse[1][2]]])
         OpenSetConfusionMatrixDisplay(matrix).plot(ax=axes, coarse=True, colorbar=False)
         axes.set_title(f"{method}, {encoder}", fontsize=10)
-    return figure
+    return figure  # type: ignore[no-any-return]
+
+
+def _pyplot(caller: str) -> Any:
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        msg = f"{caller} draws with matplotlib, which is not installed: pip install 'skellipsoid[plot]'."
+        raise ImportError(msg) from error
+    return pyplot
 
 
 def _read(records: Iterable[Record], metric: str) -> list[Record]:

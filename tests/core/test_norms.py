@@ -185,7 +185,7 @@ def test_a_plot_does_not_warn_of_the_points_of_its_grid(raw):
     plane = Plane(np.zeros(64), np.eye(64)[:2], np.eye(64)[:2])
     limits = np.array([[90.0, 90.0], [99.0, 99.0]])
     assert messages(lambda: open_region(clf, plane, limits, 10)) == []
-    assert len(messages(lambda: clf.predict(plane.lift(limits.repeat(10, axis=0))))) == 1
+    assert len(messages(lambda: clf.predict(plane.origin + limits.repeat(10, axis=0) @ plane.directions))) == 1
 
 
 # Rows in errors
