@@ -3,12 +3,11 @@
 import json
 import os
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO, Self
 
-from filelock import FileLock, Timeout
-
+from .._core.file_locks import holding
 from .._core.warn import warn
 
 Record = dict[str, Any]
@@ -26,27 +25,20 @@ class ResultsFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path, self._lock = path, FileLock(f"{path}.lock")
+        self.path = path
 
     def __enter__(self) -> Self:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            self._lock.acquire(timeout=0)  # the system takes it away when this process ends, however it ends
-        except Timeout as error:
-            msg = f"Another benchmark is writing {str(self.path)!r}; wait for it, or use another file."
-            raise OSError(msg) from error
-        try:
+        with ExitStack() as stack:
+            if not stack.enter_context(holding(Path(f"{self.path}.lock"), waits=False)):
+                msg = f"Another benchmark is writing {str(self.path)!r}; wait for it, or use another file."
+                raise OSError(msg)
             self._mend()
-        except BaseException:
-            self.__exit__()
-            raise
+            self._held = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        # While it is held: whoever opened it meanwhile notices that it is gone, and tries again.
-        with suppress(OSError):
-            os.unlink(self._lock.lock_file)
-        self._lock.release()
+        self._held.close()
 
     def append(self, record: Record) -> None:
         """Write a line, and wait until it is on the disk."""
