@@ -48,8 +48,7 @@ SMALLEST_BETWEEN = 2.0
 #: as many gain nothing. (benchmarks/results/constants.rst, for this and the next two.)
 MOST_VALIDATION = 2048
 #: At most this many samples of a set are scored as open; and, of more than MOST_VALIDATION samples, as many of a set
-#: are drawn for the choice of the shapes. More samples of
-#: one set say little more: with 2 and with 8, F1 is within 0.1.
+#: are drawn for the choice of the shapes. More samples of one set say little more: with 2 and with 8, F1 is within 0.1.
 MOST_OF_SET = 4
 #: β with which the radius scale is that of the expected F1: the paper's value.
 NEUTRAL_BETA = 0.5

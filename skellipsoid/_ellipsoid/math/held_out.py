@@ -262,8 +262,8 @@ def loss_scale(held_out: HeldOut, beta: float) -> float:
 
     The sum of two means: the expansion loss (eq. 13) of the known samples, and the contraction loss (eq. 15) of the
     samples of synthetic classes and of the real open ones. Distances are divided by the standard deviation of the
-    known ones, so that the exponential tail ends within their range. The scale never grows
-    with β, since the slope of the contraction loss does.
+    known ones, so that the exponential tail ends within their range. The scale never grows with β, since the slope of
+    the contraction loss does.
     """
     scales = _candidate_scales(held_out)
     if not len(scales) or not held_out.open:
