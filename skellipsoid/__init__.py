@@ -94,8 +94,7 @@ _MODULES = ("baselines", "benchmark", "dask", "datasets", "metrics", "model_sele
 
 def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF and name not in _MODULES:
-        msg = f"module {__name__!r} has no attribute {name!r}"
-        raise AttributeError(msg)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     with without_collection():
         module = import_module(f".{_MODULE_OF.get(name, name)}", __name__)
     if name in _MODULES:

@@ -31,41 +31,36 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         If it holds no exported model, one of another format version, or a damaged one.
     """
     if not folder.exists():
-        msg = f"There is no folder {str(folder)!r}; check the path of the exported model."
-        raise FileNotFoundError(msg)
+        raise FileNotFoundError(f"There is no folder {str(folder)!r}; check the path of the exported model.")
     path = folder / MANIFEST
     try:
         with _opened(path) as file:
             content = file.read()
     except OSError as error:
-        msg = (
+        raise ValueError(
             f"{str(folder)!r} is not an exported model: its {MANIFEST} cannot be read ({error.strerror}); pass a "
             "folder that skellipsoid.export_onnx wrote."
-        )
-        raise ValueError(msg) from error
+        ) from error
     try:
         manifest = json.loads(content)
     except (ValueError, RecursionError) as error:
-        msg = f"{str(path)!r} is damaged ({error}); export the model again or take a copy of it."
-        raise ValueError(msg) from error
+        raise ValueError(f"{str(path)!r} is damaged ({error}); export the model again or take a copy of it.") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        msg = f"{str(path)!r} was not written by skellipsoid.export_onnx; pass a folder that it wrote."
-        raise ValueError(msg)
+        raise ValueError(f"{str(path)!r} was not written by skellipsoid.export_onnx; pass a folder that it wrote.")
     version = manifest.get("format_version")
     if type(version) is not int or version != FORMAT_VERSION:
-        msg = (
+        raise ValueError(
             f"The model in {str(folder)!r} has format version {str(version)[:80]}, this skellipsoid-runtime "
             f"({__version__}) reads version {FORMAT_VERSION}; it was exported by skellipsoid "
             f"{str(manifest.get('skellipsoid_version'))[:80]}, install that version of skellipsoid-runtime."
         )
-        raise ValueError(msg)
     first = _FIRST_LINE.match(content)
     if first is None or hashlib.sha256(content[first.end() :]).hexdigest() != first[1].decode():
-        msg = f"{str(path)!r} is damaged (its SHA-256 differs); export the model again or take a copy of it."
-        raise ValueError(msg)
+        raise ValueError(
+            f"{str(path)!r} is damaged (its SHA-256 differs); export the model again or take a copy of it."
+        )
     if unknown := sorted(manifest.keys() ^ _KEYS):
-        msg = f"{str(path)!r} is damaged ({unknown[0]!r} is unknown or missing); do not trust this model."
-        raise ValueError(msg)
+        raise ValueError(f"{str(path)!r} is damaged ({unknown[0]!r} is unknown or missing); do not trust this model.")
     return manifest
 
 
@@ -87,11 +82,13 @@ def checked_path(folder: Path, name: str, manifest: dict[str, Any]) -> Path:
         with _opened(path) as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
-        msg = f"The model in {str(folder)!r} lacks its file {name!r} ({error.strerror}); take a complete copy of it."
-        raise ValueError(msg) from error
+        raise ValueError(
+            f"The model in {str(folder)!r} lacks its file {name!r} ({error.strerror}); take a complete copy of it."
+        ) from error
     if found != manifest["sha256"].get(name):
-        msg = f"The file {name!r} of the model in {str(folder)!r} is damaged (its SHA-256 differs); copy it again."
-        raise ValueError(msg)
+        raise ValueError(
+            f"The file {name!r} of the model in {str(folder)!r} is damaged (its SHA-256 differs); copy it again."
+        )
     return path
 
 

@@ -68,15 +68,15 @@ class OnnxPipeline:
     def __init__(self, folder: str | Path, *, n_threads: int = 1) -> None:
         is_number = isinstance(n_threads, int | np.integer) and not isinstance(n_threads, bool)
         if not is_number or not 1 <= n_threads <= MOST_THREADS:
-            msg = f"n_threads={n_threads!r} is not possible; use a whole number from 1 to {MOST_THREADS}."
-            raise ValueError(msg)
+            raise ValueError(f"n_threads={n_threads!r} is not possible; use a whole number from 1 to {MOST_THREADS}.")
         source = Path(folder)
         manifest = read_manifest(source)
         try:
             text = self._take(manifest)
         except (AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
-            msg = f"The manifest of the model in {str(source)!r} is damaged ({error!r:.200}); do not trust this model."
-            raise ValueError(msg) from error
+            raise ValueError(
+                f"The manifest of the model in {str(source)!r} is damaged ({error!r:.200}); do not trust this model."
+            ) from error
         self._reader = None if text is None else TextReader(read_file(source, TOKENIZER, manifest), text)
         self._training_features = None
         if self._training is not None:
@@ -103,8 +103,7 @@ class OnnxPipeline:
         self._training = manifest["training_texts"]
         self.takes_texts = text is not None
         if self.class_offsets_.shape != self.classes_.shape or min(self._rows_at_once, self.n_features_) < 1:
-            msg = "numbers that do not fit each other"
-            raise ValueError(msg)
+            raise ValueError("numbers that do not fit each other")
         manifest["sha256"].keys()
         return None if text is None else {name: text[name] for name in SETTINGS}
 
@@ -153,11 +152,10 @@ class OnnxPipeline:
             If the model has no held-out scores to compare with.
         """
         if self.held_out_scores_ is None:
-            msg = (
+            raise ValueError(
                 "The exported model has no held-out scores to compare with; export an EllipsoidOpenSetClassifier that "
                 "was fitted with at least two different samples of some class."
             )
-            raise ValueError(msg)
         return self._p_values(self._run(X, "score")["score"])
 
     def answers(self, X: ArrayLike) -> dict[str, NDArray[Any]]:
@@ -201,15 +199,15 @@ class OnnxPipeline:
             If the model keeps no training texts, or fewer than ``n_neighbors``.
         """
         if self._training is None or self._training_features is None:
-            msg = "The exported model keeps no training texts; fit the encoder with keep_texts=True and export again."
-            raise ValueError(msg)
+            raise ValueError(
+                "The exported model keeps no training texts; fit the encoder with keep_texts=True and export again."
+            )
         kept = self._training_features
         if not isinstance(n_neighbors, int | np.integer) or not 0 <= n_neighbors <= len(kept):
-            msg = (
+            raise ValueError(
                 f"n_neighbors={n_neighbors!r} is not possible; use a whole number from 0 to {len(kept)}, the number of "
                 "rows to look in."
             )
-            raise ValueError(msg)
         found = self.answers(X)
         columns = {"neighbor": np.array(self._training["texts"], dtype=object)}
         if (labels := self._training["labels"]) is not None:
@@ -262,27 +260,29 @@ class OnnxPipeline:
     def _check_features(self, X: Any) -> NDArray[Any]:
         features = np.asarray(X)
         if not features.ndim:
-            msg = f"X is a {type(X).__name__}, but must be a table of features; pass an array of two dimensions."
-            raise ValueError(msg)
+            raise ValueError(
+                f"X is a {type(X).__name__}, but must be a table of features; pass an array of two dimensions."
+            )
         if np.ma.is_masked(X):
-            msg = "X has masked values, but features must be numbers; fill them, or drop these rows."
-            raise ValueError(msg)
+            raise ValueError("X has masked values, but features must be numbers; fill them, or drop these rows.")
         if features.ndim != 2 or not len(features):
-            msg = f"X has the shape {features.shape}, but must be a table of at least one row; pass one row per sample."
-            raise ValueError(msg)
+            raise ValueError(
+                f"X has the shape {features.shape}, but must be a table of at least one row; pass one row per sample."
+            )
         if features.shape[1] != self.n_features_:
-            msg = f"X has {features.shape[1]} features, but the model is expecting {self.n_features_}; pass as many."
-            raise ValueError(msg)
+            raise ValueError(
+                f"X has {features.shape[1]} features, but the model is expecting {self.n_features_}; pass as many."
+            )
         try:
             with np.errstate(over="ignore"):
                 features = _numbers(features)
         except (OverflowError, TypeError, ValueError) as error:
-            msg = f"X holds values of type {features.dtype}, but features must be numbers; convert them."
-            raise ValueError(msg) from error
+            raise ValueError(
+                f"X holds values of type {features.dtype}, but features must be numbers; convert them."
+            ) from error
         finite = np.isfinite(features).all(axis=1)
         if not finite.all():
-            msg = f"Row {int(np.argmin(finite))} of X holds NaN or infinity; fill or drop such rows first."
-            raise ValueError(msg)
+            raise ValueError(f"Row {int(np.argmin(finite))} of X holds NaN or infinity; fill or drop such rows first.")
         return features
 
 

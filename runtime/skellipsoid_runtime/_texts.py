@@ -26,34 +26,34 @@ def check_texts(X: Any) -> list[str]:
         One sentence that names what was found and what to pass: those of skellipsoid, which a test compares.
     """
     if isinstance(X, str | bytes):
-        msg = f"X is one {type(X).__name__}, but must be a sequence of strings; pass [text] for a single text."
-        raise ValueError(msg)  # noqa: TRY004 - the contract of all input errors here
+        raise ValueError(  # noqa: TRY004 - the contract of all input errors here
+            f"X is one {type(X).__name__}, but must be a sequence of strings; pass [text] for a single text."
+        )
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape) != 1:
-        msg = f"X has the shape {tuple(shape)}, but texts must be one-dimensional; pass one column, such as X['text']."
-        raise ValueError(msg)
+        raise ValueError(
+            f"X has the shape {tuple(shape)}, but texts must be one-dimensional; pass one column, such as X['text']."
+        )
     if shape is None and not isinstance(X, Sequence):
-        msg = f"X is a {type(X).__name__}, but must be a list, tuple, array or Series of strings; pass list(X)."
-        raise ValueError(msg)
+        raise ValueError(
+            f"X is a {type(X).__name__}, but must be a list, tuple, array or Series of strings; pass list(X)."
+        )
     texts = list(X)
     if not texts:
-        msg = "X is empty, but must hold at least one text; check how the texts were selected."
-        raise ValueError(msg)
+        raise ValueError("X is empty, but must hold at least one text; check how the texts were selected.")
     for position, text in enumerate(texts):
         if not isinstance(text, str):
-            msg = (
+            raise ValueError(  # noqa: TRY004
                 f"X[{position}] is {text!r} of type {type(text).__name__}, but every text must be a str; "
                 "drop or fill missing texts and decode bytes first."
             )
-            raise ValueError(msg)  # noqa: TRY004
         try:
             text.encode()
         except UnicodeEncodeError:
-            msg = (
+            raise ValueError(
                 f"X[{position}] is {text[:80]!r}, which holds half of a character (a lone surrogate) and is no "
                 'valid Unicode; decode it correctly, or replace it with text.encode("utf-8", "replace").decode().'
-            )
-            raise ValueError(msg) from None
+            ) from None
     return [str(text) for text in texts]
 
 

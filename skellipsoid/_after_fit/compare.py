@@ -112,11 +112,10 @@ def _checked_names(rename: Mapping[Any, Any] | None, before: _Answers, after: _A
     for pair in (rename or {}).items():
         for label, model, name in zip(pair, (before, after), ("before", "after"), strict=True):
             if label not in model.classes.tolist():
-                msg = (
+                raise ValueError(
                     f"rename names {label!r}, which is no class of {name}: pass a mapping of classes of before to "
                     "classes of after."
                 )
-                raise ValueError(msg)
     return dict(rename or {})
 
 

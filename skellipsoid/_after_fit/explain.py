@@ -122,8 +122,7 @@ def takes_texts(estimator: Any) -> bool:
 def _check_count(count: Any, name: str, most: int | None = None, what: str = "") -> None:
     if not isinstance(count, int | np.integer) or count < 0 or (most is not None and count > most):
         limit = "0 on" if most is None else f"0 to {most}, the number of {what}"
-        msg = f"{name}={count!r} is not possible; use a whole number from {limit}."
-        raise ValueError(msg)
+        raise ValueError(f"{name}={count!r} is not possible; use a whole number from {limit}.")
 
 
 def _runner_up(
@@ -176,11 +175,10 @@ def _candidates(
         names = np.array(check_texts(reference), dtype=object) if takes_texts else np.arange(len(features))
         return {"neighbor": names}, features
     if not (takes_texts and hasattr(steps[0], "training_texts_")):
-        msg = (
+        raise ValueError(
             f"n_neighbors={n_neighbors} needs rows to look in; pass reference, for instance the training rows, or fit "
             "the encoder with keep_texts=True."
         )
-        raise ValueError(msg)
     encoder, *others = steps
     columns = {"neighbor": encoder.training_texts_}
     if encoder.training_labels_ is not None:

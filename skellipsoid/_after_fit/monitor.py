@@ -200,11 +200,10 @@ class OpenShareMonitor(BaseEstimator):
         check_is_fitted(self)
         _, scores, codes, is_open = self._read(X)
         if fingerprint(self.estimator) != self._fingerprint:
-            msg = (
+            raise ValueError(
                 "The estimator was fitted again since the reference was scored, so that new scores cannot be compared "
                 "with it: call fit with a new reference."
             )
-            raise ValueError(msg)
         n_seen, last = self.n_seen_, len(self.classes_)
         # Of copies: an interruption leaves the old ones.
         capital = _Capital(self._idle.copy(), self._stakes.copy(), self._n_bets.copy())
@@ -288,8 +287,7 @@ class OpenShareMonitor(BaseEstimator):
         }
         for name, is_wrong in problems.items():
             if is_wrong:
-                msg = f"{name} does not fit the samples that it has seen"
-                raise ValueError(msg)
+                raise ValueError(f"{name} does not fit the samples that it has seen")
 
 
 class _Capital(NamedTuple):
@@ -320,11 +318,11 @@ class _Capital(NamedTuple):
 
 def _check_settings(false_alarm_rate: Any, random_state: Any) -> None:
     if not 0 < false_alarm_rate < 1:
-        msg = f"false_alarm_rate={false_alarm_rate!r} is not allowed: pass a number between 0 and 1, such as 0.05."
-        raise ValueError(msg)
+        raise ValueError(
+            f"false_alarm_rate={false_alarm_rate!r} is not allowed: pass a number between 0 and 1, such as 0.05."
+        )
     if isinstance(random_state, bool) or not isinstance(random_state, int | np.integer) or random_state < 0:
-        msg = f"random_state={random_state!r} is not allowed: pass an integer of at least 0."
-        raise ValueError(msg)
+        raise ValueError(f"random_state={random_state!r} is not allowed: pass an integer of at least 0.")
 
 
 def _p_values(

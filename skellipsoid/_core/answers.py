@@ -168,11 +168,10 @@ def read_closed_set_rows(
     )
     n_refused = int(np.sum(problem.predicted == len(problem.classes)))
     if n_refused:
-        msg = (
+        raise ValueError(
             f"y_pred_known holds the open label {problem.open_label!r} in {n_refused} of {len(problem.predicted)} "
             "rows: pass the closed-set answer for every row, as predict_known gives it."
         )
-        raise ValueError(msg)
     return ClosedSetRows(problem, read_scores(score, len(problem.present))[problem.present])
 
 
@@ -198,8 +197,7 @@ def check_offset(offset: float) -> float:
     """Raise one sentence unless an offset is a number; infinite ones accept everything or nothing."""
     value = float(offset)
     if value != value:
-        msg = f"offset={offset!r} is no operating point: pass the lowest score that is accepted."
-        raise ValueError(msg)
+        raise ValueError(f"offset={offset!r} is no operating point: pass the lowest score that is accepted.")
     return value
 
 
@@ -208,15 +206,13 @@ def read_known_classes(labels: ArrayLike, true: LabelArray, open_label: int | st
     classes = read_labels(labels, "labels")
     check_same_kind(true, classes, "y_true", "labels")
     if open_label in classes:
-        msg = (
+        raise ValueError(
             f"labels lists the open label {open_label!r} among the known classes: leave it out of labels, "
             "or pass another open_label."
         )
-        raise ValueError(msg)
     distinct, counts = np.unique(classes, return_counts=True)
     if len(distinct) < len(classes):
-        msg = f"labels lists {distinct[counts > 1][0].item()!r} more than once: name each known class once."
-        raise ValueError(msg)
+        raise ValueError(f"labels lists {distinct[counts > 1][0].item()!r} more than once: name each known class once.")
     return classes
 
 
@@ -237,11 +233,10 @@ def read_labels(values: ArrayLike, name: str) -> LabelArray:
     if labels.dtype.kind == "f":
         fits &= labels >= -limit
     if not fits.all():
-        msg = (
+        raise ValueError(
             f"{name} holds {labels[~fits][0].item()!r}, which is no whole number of 64 bits: pass smaller whole "
             "numbers or strings as labels."
         )
-        raise ValueError(msg)
     return labels.astype(np.int64)
 
 
@@ -251,32 +246,32 @@ def read_scores(score: ArrayLike, n_rows: int) -> NDArray[np.float64]:
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
-        msg = (
+        raise ValueError(
             f"score has shape {array.shape}, but must be one-dimensional: pass one number for each row, as "
             "score_samples gives it."
         )
-        raise ValueError(msg)
     check_same_length(n_rows, array, "score")
     if array.dtype.kind == "O":
         array = np.array(array.tolist())
     if array.dtype.kind not in "buif":
-        msg = f"score is of type {array.dtype}, but must be numbers: pass how known each row looks, not its label."
-        raise ValueError(msg)
+        raise ValueError(
+            f"score is of type {array.dtype}, but must be numbers: pass how known each row looks, not its label."
+        )
     n_missing = int(np.isnan(array).sum())
     if n_missing:
-        msg = (
+        raise ValueError(
             f"score holds NaN in {n_missing} of {n_rows} rows, but every row needs a score: give the rows without one "
             "-inf to have them rank last, or leave them out."
         )
-        raise ValueError(msg)
     return array.astype(np.float64)
 
 
 def check_same_length(n_rows: int, values: NDArray[Any], name: str) -> None:
     """Raise one sentence unless ``values`` has one entry for each true label."""
     if len(values) != n_rows:
-        msg = f"y_true has {n_rows} rows and {name} has {len(values)}: pass one entry of each for every row."
-        raise ValueError(msg)
+        raise ValueError(
+            f"y_true has {n_rows} rows and {name} has {len(values)}: pass one entry of each for every row."
+        )
 
 
 def _positions(values: LabelArray, classes: LabelArray) -> NDArray[np.int64]:

@@ -114,11 +114,10 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         self.open_label_ = cast_open_label(self.open_label, y)
         present = np.flatnonzero(weights > 0)
         if not self._takes_weights and np.ptp(weights[present]) > 0:
-            msg = (
+            raise ValueError(
                 f"sample_weight holds different positive weights, but {type(self).__name__} counts neighbours, which "
                 "have no weights; pass one weight for all rows to keep and 0 for the others, or repeat rows."
             )
-            raise ValueError(msg)
         X, y = X[present], y[present]
         check_squares(X)
         is_open = y == self.open_label_
@@ -178,11 +177,10 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     def _check_classes(self, n_rows: int, n_open: int) -> None:
         if not len(self.classes_):
-            msg = (
+            raise ValueError(
                 f"Every one of the {n_rows} rows has the open label {self.open_label_!r}: y must hold at least "
                 "one known class; pass another open_label if this label is a class of yours."
             )
-            raise ValueError(msg)
         if len(self.classes_) < 2 and n_open:
             warn(
                 f"{n_open} rows with the label {self.open_label_!r} were read as open, which leaves the single "

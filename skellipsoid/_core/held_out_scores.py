@@ -40,8 +40,9 @@ class KeepsHeldOut:
         """
         check_is_fitted(self)
         if "_held_out" not in vars(self):
-            msg = f"{type(self).__name__} has no held_out_: its threshold was given, not chosen by held-out samples."
-            raise AttributeError(msg)
+            raise AttributeError(
+                f"{type(self).__name__} has no held_out_: its threshold was given, not chosen by held-out samples."
+            )
         if self._held_out is None:
             return None
         real = ~synthetic_rows(self._held_out)
@@ -88,19 +89,17 @@ def held_out_rows(classifier: Any, caller: str) -> dict[str, Any]:
     if isinstance(classifier, KeepsHeldOut):
         check_is_fitted(classifier)
     if not hasattr(classifier, "held_out_"):
-        msg = (
+        raise TypeError(
             f"{caller} reads held_out_, which this {name} does not have: pass new samples with their labels, or a "
             "classifier that holds samples and classes out, such as EllipsoidOpenSetClassifier."
         )
-        raise TypeError(msg)
     rows = classifier.held_out_
     if rows is None or not rows.is_open.any():
         what = "sample" if rows is None else "class"
-        msg = (
+        raise ValueError(
             f"The fit of this {name} held out no {what}, so that nothing stands in for open samples: pass new samples "
             "with their labels, some of them open."
         )
-        raise ValueError(msg)
     truth = classifier._possible_answers()[
         np.where(rows.is_open, len(classifier.classes_), classifier._encode(rows.label))
     ]

@@ -44,11 +44,9 @@ def as_labels(y: Any, name: str = "y", *, warn: bool = False) -> NDArray[Any]:
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = column_or_1d(labels, warn=warn)
     if labels.ndim != 1:
-        msg = f"{name} has shape {labels.shape}, but must be one-dimensional: pass one label for each row."
-        raise ValueError(msg)
+        raise ValueError(f"{name} has shape {labels.shape}, but must be one-dimensional: pass one label for each row.")
     if not len(labels):
-        msg = f"{name} is empty: pass at least one label."
-        raise ValueError(msg)
+        raise ValueError(f"{name} is empty: pass at least one label.")
     if labels.dtype.kind in "OT":
         came_as_objects = labels.dtype.kind == "O" and hasattr(given, "__array__")
         labels = _unify(labels.astype(object), name)
@@ -73,8 +71,9 @@ def check_given(y: Any, owner: str, alternative: str = "") -> None:
         Alternative, for the message.
     """
     if y is None:
-        msg = f"{owner} requires y to be passed, but the target y is None: pass one label for each row{alternative}."
-        raise ValueError(msg)
+        raise ValueError(
+            f"{owner} requires y to be passed, but the target y is None: pass one label for each row{alternative}."
+        )
 
 
 def check_same_kind(first: NDArray[Any], second: NDArray[Any], first_name: str, second_name: str) -> None:
@@ -83,11 +82,10 @@ def check_same_kind(first: NDArray[Any], second: NDArray[Any], first_name: str, 
         (one, first_label), (other, second_label) = (
             ("strings" if is_text(labels) else "numbers", labels[:1].tolist()[0]) for labels in (first, second)
         )
-        msg = (
+        raise ValueError(
             f"{first_name} holds {one} such as {first_label!r} and {second_name} holds {other} such as "
             f"{second_label!r}, but {_KINDS}: convert one of them, for instance with astype(str)."
         )
-        raise ValueError(msg)
 
 
 def is_text(labels: NDArray[Any]) -> bool:
@@ -113,17 +111,15 @@ def cast_open_label(open_label: Any, labels: NDArray[Any]) -> Any:
         return str(open_label)
     if not isinstance(open_label, str):
         if not float(open_label).is_integer():
-            msg = (
+            raise ValueError(
                 f"open_label={open_label!r} is no whole number, but the labels are numbers ({labels.dtype}), which "
                 "must be whole; use a whole number that is no class, such as -1."
             )
-            raise ValueError(msg)
         return float(open_label) if labels.dtype.kind == "f" else int(open_label)
-    msg = (
+    raise ValueError(
         f"open_label={open_label!r} is a string, but the labels are numbers ({labels.dtype}); "
         "use a number that is no class, such as -1, or string labels."
     )
-    raise ValueError(msg)
 
 
 def _unify(labels: NDArray[np.object_], name: str) -> NDArray[Any]:
@@ -136,11 +132,10 @@ def _unify(labels: NDArray[np.object_], name: str) -> NDArray[Any]:
             _refuse_kind(name, value, kind.__name__)
     strings, numbers = ([v for kind, v in example.items() if issubclass(kind, str) == text] for text in (True, False))
     if strings and numbers:
-        msg = (
+        raise ValueError(
             f"{name} mixes strings such as {str(strings[0])!r} with numbers such as {numbers[0]!r}, but {_KINDS}: "
             "convert them, for instance with astype(str)."
         )
-        raise ValueError(msg)
     if strings:
         return labels
     found = np.array(values)
@@ -151,24 +146,23 @@ def _unify(labels: NDArray[np.object_], name: str) -> NDArray[Any]:
 
 def _check_missing(rows: NDArray[np.intp], name: str) -> None:
     if len(rows):
-        msg = f"{name} has missing labels in {name_rows(rows)}; drop them."
-        raise ValueError(msg)
+        raise ValueError(f"{name} has missing labels in {name_rows(rows)}; drop them.")
 
 
 def _check_whole(labels: NDArray[np.floating], name: str) -> None:
     _check_missing(np.flatnonzero(np.isnan(labels)), name)
     rows = np.flatnonzero(~(np.isfinite(labels) & (np.trunc(labels) == labels)))
     if len(rows):
-        msg = (
+        raise ValueError(
             f"Unknown label type: {name} holds {labels[rows[0]].item()!r} in row {rows[0]}, which is no whole number, "
             "but labels must be whole numbers or strings: bin continuous values, and pass scores where a score is "
             "taken."
         )
-        raise ValueError(msg)
 
 
 def _refuse_kind(name: str, value: Any, kind: Any) -> None:
     # scikit-learn's own checks search for these words.
     problem = "Complex data not supported" if isinstance(value, complex) else "Unknown label type"
-    msg = f"{problem}: {name} holds {value!s} ({kind}), but {_KINDS}: convert them, for instance with astype(str)."
-    raise ValueError(msg)
+    raise ValueError(
+        f"{problem}: {name} holds {value!s} ({kind}), but {_KINDS}: convert them, for instance with astype(str)."
+    )

@@ -109,11 +109,10 @@ def read_estimator(estimator: Any, X: Any, members: Sequence[str], caller: str, 
         check_is_fitted(classifier)
         missing = [name for name in members if not hasattr(classifier, name)]
     if missing:
-        msg = (
+        raise TypeError(
             f"{caller} reads {missing[0]}, which {type(classifier).__name__} does not have: pass an open-set "
             f"classifier that has it, such as EllipsoidOpenSetClassifier, or a Pipeline that ends in one{remedy}."
         )
-        raise TypeError(msg)
     for transformer in transformers:
         X = transformer.transform(X)
     return classifier, X
@@ -197,8 +196,7 @@ def known_classes(estimator: Any) -> NDArray[Any]:
     """
     classes = getattr(estimator, "classes_", None)
     if classes is None:
-        msg = f"{type(estimator).__name__} has no classes_; an open-set scorer needs a fitted classifier."
-        raise TypeError(msg)
+        raise TypeError(f"{type(estimator).__name__} has no classes_; an open-set scorer needs a fitted classifier.")
     classes = np.asarray(classes)
     return np.asarray(classes[classes != cast_open_label(open_label_of(estimator), classes)])
 
@@ -227,5 +225,6 @@ def _columns(estimator: Any, X: ArrayLike) -> NDArray[np.floating]:
     for name in ("decision_function", "predict_proba"):
         if hasattr(estimator, name):
             return np.asarray(getattr(estimator, name)(X))
-    msg = f"{type(estimator).__name__} has neither score_samples, decision_function nor predict_proba to rank rows by."
-    raise TypeError(msg)
+    raise TypeError(
+        f"{type(estimator).__name__} has neither score_samples, decision_function nor predict_proba to rank rows by."
+    )

@@ -35,8 +35,7 @@ class Rule:
             return
         if not self.accepts(value):
             found = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else repr(value)
-            msg = f"{name} is {found[:80]}, but must be {self.what}"
-            raise ValueError(msg)
+            raise ValueError(f"{name} is {found[:80]}, but must be {self.what}")
         if self.size is not None:
             sizes[self.size] = value
         if self.shape is not None:

@@ -37,37 +37,33 @@ def check_texts(X: Any, name: str = "X") -> list[str]:
         One sentence that names what was found and what to pass.
     """
     if isinstance(X, str | bytes):
-        msg = f"{name} is one {type(X).__name__}, but must be a sequence of strings; pass [text] for a single text."
-        raise ValueError(msg)  # noqa: TRY004 - the contract of all input errors here
+        raise ValueError(  # noqa: TRY004 - the contract of all input errors here
+            f"{name} is one {type(X).__name__}, but must be a sequence of strings; pass [text] for a single text."
+        )
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape) != 1:
-        msg = (
+        raise ValueError(
             f"{name} has the shape {tuple(shape)}, but texts must be one-dimensional; pass one column, such as "
             f"{name}['text']."
         )
-        raise ValueError(msg)
     if shape is None and not isinstance(X, Sequence):
-        msg = (
+        raise ValueError(
             f"{name} is a {type(X).__name__}, but must be a list, tuple, array or Series of strings; pass list({name})."
         )
-        raise ValueError(msg)
     texts = list(X)
     if not texts:
-        msg = f"{name} is empty, but must hold at least one text; check how the texts were selected."
-        raise ValueError(msg)
+        raise ValueError(f"{name} is empty, but must hold at least one text; check how the texts were selected.")
     for position, text in enumerate(texts):
         if not isinstance(text, str):
-            msg = (
+            raise ValueError(  # noqa: TRY004
                 f"{name}[{position}] is {text!r} of type {type(text).__name__}, but every text must be a str; "
                 "drop or fill missing texts and decode bytes first."
             )
-            raise ValueError(msg)  # noqa: TRY004
         if not is_unicode(text):
-            msg = (
+            raise ValueError(
                 f"{name}[{position}] is {text[:80]!r}, which holds half of a character (a lone surrogate) and is no "
                 'valid Unicode; decode it correctly, or replace it with text.encode("utf-8", "replace").decode().'
             )
-            raise ValueError(msg)
     # Plain str: NumPy's subclass is refused by fast tokenisers.
     return [str(text) for text in texts]
 

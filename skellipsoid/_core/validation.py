@@ -36,21 +36,20 @@ def read_features(X: Any) -> Any:
     """
     X = unmasked(X, "X")
     for found in _dates(X):
-        msg = (
+        raise ValueError(
             f"X holds {found}, but features must be numbers; convert dates and times, for instance to days since a "
             "fixed date, and drop or fill missing ones."
         )
-        raise ValueError(msg)
     dtype = getattr(X, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind == "c":  # scikit-learn's own checks search for these words
-        msg = f"Complex data not supported: X is of type {dtype}; pass real and imaginary parts as separate features."
-        raise ValueError(msg)
+        raise ValueError(
+            f"Complex data not supported: X is of type {dtype}; pass real and imaginary parts as separate features."
+        )
     if isinstance(dtype, np.dtype) and dtype.names is not None:
-        msg = (
+        raise ValueError(
             f"X holds records with the fields {', '.join(dtype.names)}, but features must be numbers; convert it with "
             "numpy.lib.recfunctions.structured_to_unstructured(X)."
         )
-        raise ValueError(msg)
     return X
 
 
@@ -68,8 +67,7 @@ def naming_rows(X: Any) -> Iterator[None]:
         if not len(rows):
             raise
         remedy = "fill missing values, for instance with SimpleImputer," if is_missing_value else "correct them,"
-        msg = f"{found.group(1)} in {name_rows(rows)}; {remedy} or drop these rows."
-        raise ValueError(msg) from None
+        raise ValueError(f"{found.group(1)} in {name_rows(rows)}; {remedy} or drop these rows.") from None
 
 
 def unusable_rows(X: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -105,8 +103,7 @@ def unmasked(values: Any, name: str) -> Any:
     """
     rows = masked_rows(values)
     if len(rows):
-        msg = f"{name} has masked values in {name_rows(rows)}; fill them, or drop these rows."
-        raise ValueError(msg)
+        raise ValueError(f"{name} has masked values in {name_rows(rows)}; fill them, or drop these rows.")
     return np.ma.getdata(values) if isinstance(values, np.ma.MaskedArray) else to_numpy(values)
 
 
@@ -147,12 +144,12 @@ def read_weights(sample_weight: ArrayLike | None, n_rows: int) -> NDArray[np.flo
     given = unmasked(sample_weight, "sample_weight")
     dtype = getattr(given, "dtype", None)
     if isinstance(dtype, np.dtype) and dtype.kind in "cmMV":
-        msg = f"sample_weight is of type {dtype}, but must be numbers; pass one finite number for each row."
-        raise ValueError(msg)
+        raise ValueError(f"sample_weight is of type {dtype}, but must be numbers; pass one finite number for each row.")
     weights = check_sample_weight(given, rows, dtype=np.float64, ensure_non_negative=True)
     if not weights.any():
-        msg = f"sample_weight is 0 for all {n_rows} rows, but at least one must be positive; leave it out for 1."
-        raise ValueError(msg)
+        raise ValueError(
+            f"sample_weight is 0 for all {n_rows} rows, but at least one must be positive; leave it out for 1."
+        )
     return np.asarray(weights)
 
 
@@ -171,15 +168,15 @@ def check_groups(groups: ArrayLike | None, n_samples: int) -> NDArray[np.int64] 
     given = to_numpy(groups)
     labels = np.asarray(given, dtype=object if isinstance(given, list | tuple) else None)
     if labels.shape != (n_samples,):
-        msg = f"groups has the shape {labels.shape}, but must hold one group for each of the {n_samples} rows."
-        raise ValueError(msg)
+        raise ValueError(
+            f"groups has the shape {labels.shape}, but must hold one group for each of the {n_samples} rows."
+        )
     missing = np.union1d(masked_rows(given), np.flatnonzero([is_missing(label) for label in labels.tolist()]))
     if len(missing):
-        msg = (
+        raise ValueError(
             f"groups has missing values in {name_rows(missing)}; give each row that belongs to no group a value of its "
             "own."
         )
-        raise ValueError(msg)
     return number(labels.tolist())
 
 
@@ -204,11 +201,10 @@ def check_squares(X: NDArray[Any]) -> None:
     largest = np.abs(X).max(axis=1).astype(np.float64)
     rows = np.flatnonzero(largest > LARGEST_VALUE)
     if len(rows):
-        msg = (
+        raise ValueError(
             f"X has values up to {largest.max():.3g} in {name_rows(rows)}, whose squares overflow, but must stay below "
             f"{LARGEST_VALUE:.0e}; correct or drop these rows, or divide X by a constant."
         )
-        raise ValueError(msg)
 
 
 def name_rows(rows: NDArray[Any], what: str = "row") -> str:

@@ -48,8 +48,7 @@ class FittedAxes(StoredShapes):
         check_is_fitted(self)
         found = np.flatnonzero(self.classes_ == label)
         if not len(found):
-            msg = f"{label!r} is not a known class; the known classes are {enumerated(self.classes_)}."
-            raise ValueError(msg)
+            raise ValueError(f"{label!r} is not a known class; the known classes are {enumerated(self.classes_)}.")
         component = self._component(int(found[0]))
         _, singular, directions = np.linalg.svd(component)
         with np.errstate(divide="ignore"):

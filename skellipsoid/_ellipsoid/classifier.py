@@ -212,14 +212,14 @@ class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses):
             return None
         if X is None or y is None:
             given, missing = ("X_val", "y_val") if y is None else ("y_val", "X_val")
-            msg = f"{given} is given without {missing}: pass the features and the labels of the validation samples."
-            raise ValueError(msg)
+            raise ValueError(
+                f"{given} is given without {missing}: pass the features and the labels of the validation samples."
+            )
         X, y = read_features(X), as_labels(y, "y_val")
         with naming_rows(X):
             X = np.asarray(validate_data(self, X, dtype=(np.float64, np.float32), reset=False))
         if len(X) != len(y):
-            msg = f"X_val has {len(X)} rows, but y_val has {len(y)} labels; pass one label for each row."
-            raise ValueError(msg)
+            raise ValueError(f"X_val has {len(X)} rows, but y_val has {len(y)} labels; pass one label for each row.")
         check_squares(X)
         return X, y
 
@@ -271,11 +271,10 @@ class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses):
         """
         scores = self.score_samples(X)
         if self.held_out_scores_ is None:
-            msg = (
+            raise ValueError(
                 "No known sample was held out of the fit, so that there are no scores to compare with; fit with at "
                 "least two different samples of some class (with a trainer, better three)."
             )
-            raise ValueError(msg)
         as_low = np.searchsorted(self.held_out_scores_, scores, side="right")
         return (1 + as_low) / (len(self.held_out_scores_) + 1)
 

@@ -150,11 +150,10 @@ class EliDecide(BaseEstimator):
         super()._validate_params()
         pair: tuple[Any, ...] = self._range_of_p()
         if len(pair) != 2 or not all(isinstance(n, Integral) for n in pair) or not 2 <= pair[0] <= pair[1]:
-            msg = (
+            raise ValueError(
                 f"n_mix of EliDecide is {self.n_mix!r}, but must be an integer of at least 2, or the smallest and the "
                 "largest of them; pass for instance n_mix=(2, 3)."
             )
-            raise ValueError(msg)
 
     def _range_of_p(self) -> tuple[int, ...]:
         given: Any = self.n_mix

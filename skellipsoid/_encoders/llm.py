@@ -218,11 +218,10 @@ class LLMTextEncoder(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMix
             model.check(reading)
             features = torch.cat(list(model.embed(texts, reading, verbose=self.verbose)))
         if not features.isfinite().all():
-            msg = (
+            raise ValueError(
                 f"The language model {str(self.model)!r} gives features that are not finite in the precision "
                 f"{self.dtype!r}; use dtype='float32' or 'bfloat16'."
             )
-            raise ValueError(msg)
         if self.normalize:
             features = functional.normalize(features, dim=1)
         return np.asarray(features.numpy(), dtype=np.float32)
@@ -242,11 +241,10 @@ class LLMTextEncoder(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMix
 
     def _reading(self) -> Reading:
         if self.prompt is not None and self.prompt.count(TEXT_FIELD) != 1:
-            msg = (
+            raise ValueError(
                 f"prompt={self.prompt!r} holds {TEXT_FIELD} {self.prompt.count(TEXT_FIELD)} times, but must hold it "
                 f"once: it is where the text stands; use for instance 'Message: {TEXT_FIELD}'."
             )
-            raise ValueError(msg)
         return Reading(self.prompt, self.pooling, int(self.layer), self.max_length)
 
     def _load(self, device: torch.device) -> CausalModel:
@@ -274,8 +272,7 @@ class LLMTextEncoder(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMix
             cosine = float(found @ known) / max(float(np.linalg.norm(found) * np.linalg.norm(known)), 1e-30)
             if cosine >= _SAME:
                 return
-        msg = (
+        raise OSError(
             f"The language model in {str(self.model)!r} is not the one that this encoder was fitted with; put that one "
             "back, or fit again."
         )
-        raise OSError(msg)

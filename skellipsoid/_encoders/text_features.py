@@ -132,8 +132,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         check_is_fitted(self)
         target = Path(folder)
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
-            msg = f"{str(target)!r} exists and is not an empty folder; export into a new folder."
-            raise FileExistsError(msg)
+            raise FileExistsError(f"{str(target)!r} exists and is not an empty folder; export into a new folder.")
         target.mkdir(parents=True, exist_ok=True)
         export(
             self._backbone,

@@ -147,8 +147,9 @@ class TrainedTextFeatures(TextFeatures):
         """
         if fit_params:
             taken = "X, y, groups, X_val and y_val"
-            msg = f"{type(self).__name__}.fit_transform takes {taken}, got {sorted(fit_params)}; leave these out."
-            raise TypeError(msg)
+            raise TypeError(
+                f"{type(self).__name__}.fit_transform takes {taken}, got {sorted(fit_params)}; leave these out."
+            )
         texts, training, embeddings = self._fit(X, y, groups, X_val, y_val)
         features = self._embed(texts) if embeddings is None else self._project(embeddings)
         return features if training is None else self._as_fresh(features, training, embeddings)
@@ -170,11 +171,10 @@ class TrainedTextFeatures(TextFeatures):
     ) -> tuple[list[str], TrainingTexts | None, torch.Tensor | None]:
         """Fit; returns the checked texts, the known ones if a layer was trained, and embeddings of a frozen model."""
         if self.finetune == "none" and self.n_components is not None:
-            msg = (
+            raise ValueError(
                 f"n_components={self.n_components} needs a linear layer, but finetune='none' has none; use "
                 "finetune='head' or n_components=None."
             )
-            raise ValueError(msg)
         texts = check_texts(X)
         labels, validation = None, NO_TEXTS
         if self.finetune != "none":

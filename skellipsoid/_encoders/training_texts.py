@@ -55,8 +55,9 @@ def read_classes(
     check_consistent_length(texts, labels)
     known = labels != cast_open_label(open_label, labels)
     if not known.any():
-        msg = f"All {len(texts)} texts have the open label {open_label!r}; y needs at least one known class."
-        raise ValueError(msg)
+        raise ValueError(
+            f"All {len(texts)} texts have the open label {open_label!r}; y needs at least one known class."
+        )
     names, codes = np.unique(labels[known], return_inverse=True)
     classes = np.full(len(texts), -1, dtype=np.int64)
     classes[known] = codes
@@ -78,30 +79,31 @@ def read_validation(
         return NO_TEXTS
     if X_val is None or y_val is None:
         given, missing = ("X_val", "y_val") if y_val is None else ("y_val", "X_val")
-        msg = f"{given} is given without {missing}: pass the validation texts and one label for each of them."
-        raise ValueError(msg)
+        raise ValueError(
+            f"{given} is given without {missing}: pass the validation texts and one label for each of them."
+        )
     if not reads:
-        msg = "X_val is given, but early_stopping=False does not read it; pass early_stopping=True, or leave it out."
-        raise ValueError(msg)
+        raise ValueError(
+            "X_val is given, but early_stopping=False does not read it; pass early_stopping=True, or leave it out."
+        )
     texts, labels = check_texts(X_val, "X_val"), as_labels(y_val, "y_val")
     if len(texts) != len(labels):
-        msg = f"X_val has {len(texts)} texts, but y_val has {len(labels)} labels; pass one label for each text."
-        raise ValueError(msg)
+        raise ValueError(
+            f"X_val has {len(texts)} texts, but y_val has {len(labels)} labels; pass one label for each text."
+        )
     check_same_kind(labels, names, "y_val", "y")
     known = np.flatnonzero(labels != cast_open_label(open_label, labels))
     unknown = np.setdiff1d(labels[known], names)
     if len(unknown):
-        msg = (
+        raise ValueError(
             f"y_val holds {enumerated(unknown)}, but its labels must be among the {len(names)} classes of y; drop "
             f"these texts, or give them the open label {open_label!r}."
         )
-        raise ValueError(msg)
     if not len(known):
-        msg = (
+        raise ValueError(
             f"All {len(texts)} texts of X_val have the open label {open_label!r}, but texts of known classes decide "
             "when to stop; pass some, or leave X_val out."
         )
-        raise ValueError(msg)
     return ValidationTexts([texts[i] for i in known], np.searchsorted(names, labels[known]).astype(np.int64))
 
 

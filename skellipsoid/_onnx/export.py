@@ -118,15 +118,13 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False) -
         raise TypeError(f"quantize={quantize!r} must be True or False.")
     parts = _checked(estimator)
     if quantize and not hasattr(parts.encoder, "training_texts_"):
-        msg = (
+        raise TypeError(
             "quantize=True measures the quantised text model with the training texts, but the estimator keeps none; "
             "fit its text encoder with keep_texts=True, or export with quantize=False."
         )
-        raise TypeError(msg)
     target = Path(folder).resolve()  # the folder itself takes the place of an empty one
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
-        msg = f"{str(target)!r} exists and is not an empty folder; export into a new folder."
-        raise FileExistsError(msg)
+        raise FileExistsError(f"{str(target)!r} exists and is not an empty folder; export into a new folder.")
     _check_packages()
     files, manifest = _described(parts, quantize=bool(quantize))
     manifest["sha256"] = {name: sha256(content) for name, content in files.items()}
@@ -137,8 +135,9 @@ def export_onnx(estimator: Any, folder: str | Path, *, quantize: bool = False) -
 def _check_packages() -> None:
     for name in ("onnx", "onnxscript", "onnxruntime"):
         if importlib.util.find_spec(name) is None:
-            msg = f"export_onnx needs the package {name}, which is not installed: pip install 'skellipsoid[onnx]'."
-            raise ImportError(msg)
+            raise ImportError(
+                f"export_onnx needs the package {name}, which is not installed: pip install 'skellipsoid[onnx]'."
+            )
 
 
 def _checked(estimator: Any) -> _Parts:
@@ -155,15 +154,15 @@ def _checked(estimator: Any) -> _Parts:
         check_is_fitted(classifier)
     if type(classifier) not in CLASSIFIERS:
         allowed = ", ".join(cls.__name__ for cls in CLASSIFIERS)
-        msg = f"A {name} cannot be exported, because it has no closed form that a graph can hold; use one of {allowed}."
-        raise TypeError(msg)
+        raise TypeError(
+            f"A {name} cannot be exported, because it has no closed form that a graph can hold; use one of {allowed}."
+        )
     check_is_fitted(classifier)
     if getattr(classifier, "logit_estimator_", None) is not None:
-        msg = (
+        raise TypeError(
             f"The {name} takes its logits from a {type(classifier.logit_estimator_).__name__}, which cannot be "
             "exported; use estimator=None."
         )
-        raise TypeError(msg)
     # A class of a user's may compute other features.
     is_own = bool(steps) and type(steps[0]).__module__.startswith(f"{__package__.partition('.')[0]}.")
     encoder = steps[0] if is_own and isinstance(steps[0], TextFeatures) else None
@@ -171,11 +170,10 @@ def _checked(estimator: Any) -> _Parts:
     for step in others:
         if type(step) not in STEPS:
             allowed = ", ".join(cls.__name__ for cls in STEPS)
-            msg = (
+            raise TypeError(
                 f"A {type(step).__name__} cannot be exported; before the classifier there may be a text encoder of "
                 f"this package, and {allowed}."
             )
-            raise TypeError(msg)
         check_is_fitted(step)
     if encoder is not None:
         check_is_fitted(encoder)
@@ -188,15 +186,13 @@ def _check_text_model(encoder: TextFeatures) -> None:
     found = type(transformer).__name__
     if found not in TEXT_MODELS:
         allowed = ", ".join(name.removesuffix("Model") for name in TEXT_MODELS)
-        msg = f"The text model is a {found}, which cannot be exported; use one of {allowed}."
-        raise TypeError(msg)
+        raise TypeError(f"The text model is a {found}, which cannot be exported; use one of {allowed}.")
     dtypes = {parameter.dtype for parameter in transformer.parameters()}
     if dtypes != {torch.float32}:
-        msg = (
+        raise TypeError(
             f"The text model has weights of {', '.join(sorted(map(str, dtypes)))}, but only torch.float32 can be "
             "exported; convert it with .float()."
         )
-        raise TypeError(msg)
 
 
 class _Graph(nn.Module):
@@ -261,11 +257,10 @@ def _traced(graph: _Graph, n_features: int) -> bytes:
         )
     model: Any = program.model_proto  # type: ignore[union-attr]
     if (n_bytes := model.ByteSize()) > _MOST_BYTES:
-        msg = (
+        raise TypeError(
             f"The graph takes {n_bytes / 1e9:.1f} GB, but a file of ONNX holds 2 GB; use a smaller text model, or a "
             "classifier with fewer features."
         )
-        raise TypeError(msg)
     onnx.checker.check_model(model, full_check=True)
     return bytes(model.SerializeToString())
 
@@ -347,11 +342,10 @@ def _verify(content: bytes, backbone: TextBackbone, graph: _Graph) -> None:
     scores = _scored(graph, expected)
     difference = max(np.abs(features - expected).max(), (np.abs(score - scores) / (1 + np.abs(scores))).max())
     if not difference <= _TOLERANCE:
-        msg = (
+        raise TypeError(
             f"The graph of this text model differs from the model itself by {difference:.2g}; export a model with "
             "another text model, and report this one."
         )
-        raise TypeError(msg)
 
 
 def _recalibrated(
@@ -382,8 +376,7 @@ def _labels(values: NDArray[Any]) -> dict[str, Any]:
     kind = values.dtype.kind
     name = kind if kind in "OT" else values.dtype.str
     if kind not in "iufUOTb" or not all(isinstance(value, str | int | float) for value in values.tolist()):
-        msg = f"Labels of the type {values.dtype} cannot be exported; fit with strings or numbers."
-        raise TypeError(msg)
+        raise TypeError(f"Labels of the type {values.dtype} cannot be exported; fit with strings or numbers.")
     return {"values": values.tolist(), "dtype": name}
 
 

@@ -135,8 +135,9 @@ class FileCache:
     def _run(self, statement: str, values: Any) -> list[Any]:
         with self._lock:
             if self._connection is None:
-                msg = f"The cache {str(self._path)!r} was closed while answers came; call predict again to go on."
-                raise OSError(msg)
+                raise OSError(
+                    f"The cache {str(self._path)!r} was closed while answers came; call predict again to go on."
+                )
             try:
                 return self._connection.execute(statement, values).fetchall()
             except sqlite3.Error as error:
@@ -147,8 +148,7 @@ class FileCache:
         owner = connection.execute("PRAGMA application_id").fetchone()[0]
         n_tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
         if owner != _APPLICATION and (owner or n_tables):
-            msg = "it belongs to another program"
-            raise OSError(msg)
+            raise OSError("it belongs to another program")
         connection.execute("CREATE TABLE IF NOT EXISTS checked (key BLOB PRIMARY KEY, entry BLOB) WITHOUT ROWID")
         self._take_over(connection)
         connection.execute(f"PRAGMA application_id = {_APPLICATION}")

@@ -246,13 +246,13 @@ class PromptOpenSetClassifier(ClassifierMixin, BaseEstimator):
         check_given(y, type(self).__name__)
         texts, labels = check_texts(X), as_labels(y, warn=True)
         if len(texts) != len(labels):
-            msg = f"X has {len(texts)} texts, but y has {len(labels)} labels; pass one label for each text."
-            raise ValueError(msg)
+            raise ValueError(f"X has {len(texts)} texts, but y has {len(labels)} labels; pass one label for each text.")
         open_label = cast_open_label(self.open_label, labels)
         classes = np.unique(labels[labels != open_label])
         if not len(classes):
-            msg = f"All {len(texts)} texts have the open label {open_label!r}; y needs at least one known class."
-            raise ValueError(msg)
+            raise ValueError(
+                f"All {len(texts)} texts have the open label {open_label!r}; y needs at least one known class."
+            )
         Vocabulary(classes, self.open_word)
         check_settings(self._settings(), self.instruction)
         examples: Examples | None = None
@@ -348,8 +348,7 @@ class PromptOpenSetClassifier(ClassifierMixin, BaseEstimator):
         texts, truth = check_texts(X), as_labels(y)
         check_same_kind(truth, self.classes_, "y", "classes_")
         if len(texts) != len(truth):
-            msg = f"X has {len(texts)} texts, but y has {len(truth)} labels; pass one label for each text."
-            raise ValueError(msg)
+            raise ValueError(f"X has {len(texts)} texts, but y has {len(truth)} labels; pass one label for each text.")
         codes = [
             np.where(np.isin(part, self.classes_), part, self.open_label_) for part in (truth, self.predict(texts))
         ]

@@ -42,8 +42,7 @@ def make_examples(
             first.setdefault((normalize_text(text), label), row)  # a copy says nothing more
     rows = list(first.values())
     if not rows:
-        msg = f"All {len(texts)} texts are empty, so there are no examples; pass texts, or n_examples=0."
-        raise ValueError(msg)
+        raise ValueError(f"All {len(texts)} texts are empty, so there are no examples; pass texts, or n_examples=0.")
     fitted = SupConTextEncoder(finetune="none") if encoder is None else clone(encoder)
     chosen, said = [texts[row] for row in rows], labels[rows]
     if hasattr(fitted, "fit_transform"):

@@ -76,8 +76,9 @@ class Server:
         try:
             import openai
         except ImportError as error:
-            msg = "PromptOpenSetClassifier asks a server by the package openai: pip install 'skellipsoid[llm]'."
-            raise ImportError(msg) from error
+            raise ImportError(
+                "PromptOpenSetClassifier asks a server by the package openai: pip install 'skellipsoid[llm]'."
+            ) from error
         self._openai, self._settings, self._vocabulary, self._stop = openai, settings, vocabulary, stop
         self._key = _read_key(settings.api_key_env)
         self._client = openai.OpenAI(

@@ -50,23 +50,23 @@ def check_settings(settings: Settings, instruction: str | None) -> None:
     """
     check_secrets(settings.base_url, settings.model, settings.api_key_env, settings.request_options)
     if origin_of(settings.base_url) is None:
-        msg = (
+        raise ValueError(
             f"base_url={settings.base_url!r} is no address of a server; it begins with http:// or https:// and often "
             "ends in /v1, such as http://localhost:8000/v1."
         )
-        raise ValueError(msg)
     unknown = sorted(_OURS & {*(settings.request_options or {})})
     if unknown:
-        msg = f"request_options holds {unknown[0]!r}, which the classifier sets itself; leave it out."
-        raise ValueError(msg)
+        raise ValueError(f"request_options holds {unknown[0]!r}, which the classifier sets itself; leave it out.")
     try:
         options = json.dumps(settings.request_options, allow_nan=False, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as error:
-        msg = f"request_options cannot be sent as JSON ({error}); use numbers, strings, lists and dictionaries of them."
-        raise ValueError(msg) from error
+        raise ValueError(
+            f"request_options cannot be sent as JSON ({error}); use numbers, strings, lists and dictionaries of them."
+        ) from error
     if not is_unicode(options + settings.model + (instruction or "")):
-        msg = "request_options, model or instruction holds half of a character (a lone surrogate); replace it."
-        raise ValueError(msg)
+        raise ValueError(
+            "request_options, model or instruction holds half of a character (a lone surrogate); replace it."
+        )
 
 
 def check_secrets(base_url: Any, model: Any, api_key_env: Any, request_options: Any) -> None:
@@ -77,33 +77,30 @@ def check_secrets(base_url: Any, model: Any, api_key_env: Any, request_options: 
     ValueError
     """
     if isinstance(api_key_env, str) and not _VARIABLE.fullmatch(api_key_env):
-        msg = (
+        raise ValueError(
             "api_key_env is no name of an environment variable in capital letters, such as OPENAI_API_KEY; put the key "
             "into a variable, and pass the name of the variable, never the key."
         )
-        raise ValueError(msg)
     try:
         parts = urlsplit(base_url)
         has_more = bool(parts.username or parts.password or parts.query or parts.fragment)
     except (ValueError, TypeError, AttributeError):
         has_more = False
     if has_more:
-        msg = (
+        raise ValueError(
             "base_url holds a user name, a password or a query, which would be shown and stored with the estimator; "
             "pass the address alone, and a key by api_key_env."
         )
-        raise ValueError(msg)
     key = os.environ.get(api_key_env, "").strip() if isinstance(api_key_env, str) else ""
     for name, value in {"base_url": base_url, "model": model, "request_options": request_options}.items():
         for field, found in _fields(name, value):
             if _is_secret(field, found, key):
                 where = "" if field == name or _is_secret("", field, key) else f" in the field {field!r}"
-                msg = (
+                raise ValueError(
                     f"{name} holds something{where} in which a key or a password would be shown, pickled and saved "
                     "with the estimator; leave it out, put it into an environment variable, and pass the name of the "
                     "variable as api_key_env."
                 )
-                raise ValueError(msg)
 
 
 def origin_of(url: str) -> str | None:

@@ -44,17 +44,15 @@ class Vocabulary:
         for label in self.labels:
             _check_speakable(label, "the label")
             if _folded(label) == _folded(open_word):
-                msg = (
+                raise ValueError(
                     f"The label {label!r} is what the language model is told to answer for open; pass another "
                     "open_word, or rename the class."
                 )
-                raise ValueError(msg)
             if rows.setdefault(_shown(label), label) != label:
-                msg = (
+                raise ValueError(
                     f"The labels {rows[_shown(label)]!r} and {label!r} look the same to a language model; rename one "
                     "of them."
                 )
-                raise ValueError(msg)
         words = [*self.labels, open_word]
         self._exact = {_shown(word): row for row, word in enumerate(words)}
         folded = [_folded(word) for word in words]
@@ -149,8 +147,7 @@ def _check_speakable(word: str, what: str) -> None:
     elif any(unicodedata.category(letter) in ("Cc", "Zl", "Zp", "Cs") for letter in word):
         problem = "holds a line break, a control character or half of a character"
     if problem:
-        msg = f"A language model cannot say {what} {word!r}, which {problem}; use a name on one line."
-        raise ValueError(msg)
+        raise ValueError(f"A language model cannot say {what} {word!r}, which {problem}; use a name on one line.")
 
 
 def _shown(word: str) -> str:

@@ -46,10 +46,9 @@ def resolve_device(device: str | torch.device, *, fallback: bool = False) -> tor
     except (RuntimeError, AssertionError, TypeError, NotImplementedError, ImportError) as error:
         if fallback and isinstance(device, str | torch.device) and _is_known_type(device):
             return torch.device("cpu")
-        msg = (
+        raise ValueError(
             f"device={device!r} is not available on this machine; use 'auto', 'cpu' or a device that torch lists here."
-        )
-        raise ValueError(msg) from error
+        ) from error
     return resolved
 
 
@@ -108,8 +107,7 @@ def explain_out_of_memory(what: str, remedies: str) -> Iterator[None]:
         is_told = any(words in str(error) for words in ("not enough memory", "can't allocate memory"))
         if not (is_told or isinstance(error, MemoryError | torch.OutOfMemoryError)):
             raise
-        msg = f"Not enough memory for {what}; {remedies}."
-        raise MemoryError(msg) from error
+        raise MemoryError(f"Not enough memory for {what}; {remedies}.") from error
 
 
 def chunk_bytes(device: torch.device) -> int:

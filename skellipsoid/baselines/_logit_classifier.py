@@ -80,11 +80,10 @@ class LogitClassifier(ThresholdedClassifier):
 
     def _fit_boundaries(self, X: NDArray[Any], classes: Integers, real_open: NDArray[Any], gathered: Gathered) -> None:
         if self.threshold == "auto" and not self._can_refit() and not len(real_open):
-            msg = (
+            raise ValueError(
                 "threshold='auto' fits without some of the classes, which a FrozenEstimator cannot; pass the estimator "
                 f"itself, rows labelled {self.open_label_!r}, or another threshold."
             )
-            raise ValueError(msg)
         super()._fit_boundaries(X, classes, real_open, gathered)
 
     def _fit_scores(self, X: Floats, classes: Integers, gathered: Gathered) -> None:
@@ -134,11 +133,10 @@ class LogitClassifier(ThresholdedClassifier):
         self.logit_estimator_ = estimator.fit(X, self.classes_[classes], **weighted)
         found = np.asarray(self.logit_estimator_.classes_)
         if found.tolist() != self.classes_.tolist():
-            msg = (
+            raise ValueError(
                 f"estimator knows the classes {found.tolist()}, but y holds {self.classes_.tolist()}: fit it on the "
                 "same classes."
             )
-            raise ValueError(msg)
         self.coef_ = self.intercept_ = None
 
     def _logits(self, X: Floats) -> Floats:
@@ -153,11 +151,10 @@ class LogitClassifier(ThresholdedClassifier):
         if logits.ndim == 1:  # two classes
             logits = self._pair(logits).T
         if logits.shape[1] != len(self.classes_):
-            msg = (
+            raise ValueError(
                 f"decision_function of {type(self.logit_estimator_).__name__} has {logits.shape[1]} columns for "
                 f"{len(self.classes_)} classes; it must have one for each (decision_function_shape='ovr')."
             )
-            raise ValueError(msg)
         return logits
 
     def _score(self, X: Floats) -> Scored:

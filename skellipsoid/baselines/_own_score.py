@@ -101,7 +101,6 @@ class ScoreOpenSetClassifier(ThresholdedClassifier):
         wanted = (len(X), len(self.classes_))
         if by_class.shape != wanted or np.isnan(by_class).any():
             found = "holds NaN" if by_class.shape == wanted else f"has the shape {by_class.shape}"
-            msg = f"class_scores of {type(self).__name__} {found}; return numbers of the shape {wanted}."
-            raise ValueError(msg)
+            raise ValueError(f"class_scores of {type(self).__name__} {found}; return numbers of the shape {wanted}.")
         assigned = by_class.argmax(axis=1)
         return Scored(assigned, by_class[np.arange(len(X)), assigned], by_class)

@@ -77,15 +77,15 @@ def load_data(spec: DataSpec, data_home: str | None) -> DataSet:
     part = np.repeat(list(parts), [len(found[1]) for found in parts.values()])
     labels = labels.astype(np.str_)
     if spec.open_label not in (OPEN, *labels):
-        msg = (
+        raise ValueError(
             f"No row of the data set {spec.name!r} has the open label {spec.open_label!r}; correct it, or leave "
             "it out if no row is open."
         )
-        raise ValueError(msg)
     labels = np.where(labels == spec.open_label, OPEN, labels)
     if not (labels[part == "train"] != OPEN).any():
-        msg = f"The data set {spec.name!r} has no training row of a class; every label is {spec.open_label!r}."
-        raise ValueError(msg)
+        raise ValueError(
+            f"The data set {spec.name!r} has no training row of a class; every label is {spec.open_label!r}."
+        )
     sha256 = content_key(rows.tolist() if rows.ndim == 1 else rows, labels, part)
     return DataSet(rows, labels, part, sha256)
 
@@ -114,21 +114,19 @@ def _parts_of(path: Path) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
             if files:
                 found[part] = read_table(files[0])[:2]
             elif part != "dev":
-                msg = (
+                raise FileNotFoundError(
                     f"The folder {str(path)!r} has no {part}.tsv; a data set needs train.tsv and test.tsv, dev.tsv is "
                     "optional."
                 )
-                raise FileNotFoundError(msg)
         return found
     arrays = _arrays_of(path)
     parts = [part for part in PARTS if part != "dev" or "X_dev" in arrays]
     missing = [name for part in parts for name in (f"X_{part}", f"y_{part}") if name not in arrays]
     if missing:
-        msg = (
+        raise ValueError(
             f"{str(path)!r} holds the arrays {sorted(arrays)}, but {missing[0]} is missing; save X_train, y_train, "
             "X_test, y_test, and X_dev, y_dev where there are development samples."
         )
-        raise ValueError(msg)
     found = {part: (arrays[f"X_{part}"], arrays[f"y_{part}"]) for part in parts}
     _check_arrays(path, found)
     return found
@@ -140,18 +138,16 @@ def _arrays_of(path: Path) -> dict[str, NDArray[Any]]:
             stored = np.load(file, allow_pickle=False)
             names = stored.files
         except (*_DAMAGED, AttributeError) as error:  # a .npy file has no arrays inside
-            msg = f"{str(path)!r} is not a .npz file of arrays; write it with numpy.savez."
-            raise ValueError(msg) from error
+            raise ValueError(f"{str(path)!r} is not a .npz file of arrays; write it with numpy.savez.") from error
         arrays = {}
         for name in names:
             try:
                 arrays[name] = stored[name]
             except _DAMAGED as error:
-                msg = (
+                raise ValueError(
                     f"The array {name} of {str(path)!r} holds Python objects or is damaged; save texts and labels as "
                     "arrays of str, for instance y.astype(str)."
-                )
-                raise ValueError(msg) from error
+                ) from error
     return arrays
 
 

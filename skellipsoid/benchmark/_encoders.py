@@ -258,15 +258,15 @@ def _checked(encoder: Any, found: Any, n_texts: int) -> NDArray[Any]:
     """Check features of an own encoder."""
     name = type(encoder).__name__
     if issparse(found):
-        msg = f"The encoder {name} gives a sparse matrix; let it end in TruncatedSVD, or in another dense transformer."
-        raise TypeError(msg)
+        raise TypeError(
+            f"The encoder {name} gives a sparse matrix; let it end in TruncatedSVD, or in another dense transformer."
+        )
     array = np.asarray(found)
     if array.ndim != 2 or len(array) != n_texts or array.dtype.kind not in "iuf":
-        msg = (
+        raise ValueError(
             f"The encoder {name} gives {array.dtype} of shape {array.shape} for {n_texts} texts, but must give numbers "
             "of shape (n_texts, n_features)."
         )
-        raise ValueError(msg)
     return array
 
 
@@ -302,8 +302,7 @@ def model_identity(name: str) -> str:
         TextBackbone.load(name)  # puts it into the hub's cache
         folder = _model_folder(name)
     if folder is None:
-        msg = f"The files of the text model {name!r} are not found; pass the path of its folder."
-        raise OSError(msg)
+        raise OSError(f"The files of the text model {name!r} are not found; pass the path of its folder.")
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     stats = [(path.relative_to(folder).as_posix(), path.stat()) for path in files]
     return _hash_files(str(folder), tuple((name, stat.st_size, stat.st_mtime_ns) for name, stat in stats))

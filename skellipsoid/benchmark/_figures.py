@@ -109,8 +109,9 @@ def plot_stability(
         found, label = _compared(records, parameter, metric), f"{FIGURES[metric]} of test samples"
     found = {name: points for name, points in found.items() if len(points) > 1}
     if not found:
-        msg = f"No result has two values of {parameter!r}; search it, or run methods that differ in it alone."
-        raise ValueError(msg)
+        raise ValueError(
+            f"No result has two values of {parameter!r}; search it, or run methods that differ in it alone."
+        )
     if ax is None:
         ax = _pyplot("plot_stability").subplots(figsize=(6.4, 4.6 + 0.2 * len(found)), layout="constrained")[1]
     values = sorted({value for points in found.values() for value in points}, key=_order)
@@ -173,19 +174,18 @@ def _pyplot(caller: str) -> Any:
     try:
         from matplotlib import pyplot
     except ImportError as error:
-        msg = f"{caller} draws with matplotlib, which is not installed: pip install 'skellipsoid[plot]'."
-        raise ImportError(msg) from error
+        raise ImportError(
+            f"{caller} draws with matplotlib, which is not installed: pip install 'skellipsoid[plot]'."
+        ) from error
     return pyplot
 
 
 def _read(records: Iterable[Record], metric: str) -> list[Record]:
     if metric not in FIGURES:
-        msg = f"metric={metric!r} is not a figure of a result; use {', '.join(FIGURES)}."
-        raise ValueError(msg)
+        raise ValueError(f"metric={metric!r} is not a figure of a result; use {', '.join(FIGURES)}.")
     found = list(records)
     if not found:
-        msg = "There is no result to draw; run the benchmark first, or choose others."
-        raise ValueError(msg)
+        raise ValueError("There is no result to draw; run the benchmark first, or choose others.")
     return found
 
 

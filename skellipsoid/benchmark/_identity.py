@@ -72,11 +72,10 @@ def by_value(thing: Any) -> Any:
     try:
         return {"object": path_of(type(thing)), "hash": joblib.hash(thing, hash_name="sha1")}
     except Exception as error:  # whatever the object's own pickling raises
-        msg = (
+        raise ValueError(
             f"A value of the type {type(thing).__name__} cannot be stored ({error}), so that no result can be "
             "recognized by it; use a value, an array, an estimator or a function."
-        )
-        raise ValueError(msg) from error
+        ) from error
 
 
 def content_key(*things: Any) -> str:

@@ -54,22 +54,21 @@ def read_answers(estimator: Any, X: NDArray[Any], predicted: Any, classes: NDArr
     """
     name, open_label = type(estimator).__name__, str(open_label_of(estimator))
     if not hasattr(estimator, "classes_"):
-        msg = f"{name} has no classes_ after fit; a method must be a classifier."
-        raise TypeError(msg)
+        raise TypeError(f"{name} has no classes_ after fit; a method must be a classifier.")
     labels = np.asarray(estimator.classes_).astype(np.str_).tolist()
     strange = [label for label in labels if label not in {*classes.tolist(), open_label}]
     if strange:
-        msg = f"classes_ of {name} holds {strange[0]!r}, which is no label of y; keep the labels that fit is given."
-        raise ValueError(msg)
+        raise ValueError(
+            f"classes_ of {name} holds {strange[0]!r}, which is no label of y; keep the labels that fit is given."
+        )
     given = _one_for_each(f"predict of {name}", predicted, len(X)).astype(np.str_)
     is_open = given == open_label
     wrong = ~(is_open | np.isin(given, classes))
     if wrong.any():
-        msg = (
+        raise ValueError(
             f"{name} answers {str(given[wrong][0])!r} to {wrong.sum()} of {len(given)} test samples, which is neither "
             f"a class nor its open label {open_label!r}; let predict answer {open_label!r}, or set open_label_ in fit."
         )
-        raise ValueError(msg)
     score = nearest = None
     if hasattr(estimator, "score_samples") or any(hasattr(estimator, member) for member in _COLUMNS):
         score = _one_for_each(f"The score of {name}", knownness(estimator, X), len(X)).astype(np.float64)
@@ -83,8 +82,7 @@ def read_answers(estimator: Any, X: NDArray[Any], predicted: Any, classes: NDArr
 def _one_for_each(what: str, values: Any, n_samples: int) -> NDArray[Any]:
     found = np.asarray(values)
     if found.shape != (n_samples,):
-        msg = f"{what} has the shape {found.shape}, but needs one entry for each of {n_samples} samples."
-        raise ValueError(msg)
+        raise ValueError(f"{what} has the shape {found.shape}, but needs one entry for each of {n_samples} samples.")
     return found
 
 

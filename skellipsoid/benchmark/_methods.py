@@ -80,26 +80,26 @@ def make_method(
     elif isinstance(estimator, str):
         if ":" not in estimator:
             listed = ", ".join(_SHORT)
-            msg = f"{estimator!r} is not a method; use {listed}, or module:Class for an estimator of your own."
-            raise ValueError(msg)
+            raise ValueError(
+                f"{estimator!r} is not a method; use {listed}, or module:Class for an estimator of your own."
+            )
         kind = import_class(estimator, "method", "classifier", ("fit", "predict", "get_params"))
         try:
             estimator = kind()
         except TypeError as error:
-            msg = (
+            raise ValueError(
                 f"The method {label!r} cannot be made without arguments ({error}); give every parameter of it a "
                 "default, or pass an estimator in Python."
-            )
-            raise ValueError(msg) from error
+            ) from error
     allowed = sorted(estimator.get_params())
     for parameter in (*params, *search):
         if parameter not in allowed:
-            msg = f"The method {label!r} has no parameter {parameter!r}; its parameters are {', '.join(allowed)}."
-            raise ValueError(msg)
+            raise ValueError(
+                f"The method {label!r} has no parameter {parameter!r}; its parameters are {', '.join(allowed)}."
+            )
     for parameter, values in search.items():
         if not isinstance(values, list | tuple) or not values:
-            msg = f"search of {label!r} has {parameter} = {values!r}, but needs a list of values to try."
-            raise ValueError(msg)
+            raise ValueError(f"search of {label!r} has {parameter} = {values!r}, but needs a list of values to try.")
     estimator = clone(estimator).set_params(**params)
     if hasattr(estimator, "_parameter_constraints"):
         for given in ({}, *({parameter: value} for parameter, values in search.items() for value in values)):
@@ -112,8 +112,7 @@ def check_params(what: str, estimator: Any) -> None:
     try:
         validate_params(estimator)
     except InvalidParameterError as error:
-        msg = f"{what} cannot be used: {error}"
-        raise ValueError(msg) from error
+        raise ValueError(f"{what} cannot be used: {error}") from error
 
 
 def short_names() -> list[str]:
@@ -143,12 +142,12 @@ def import_class(path: str, what: str, kind: str, members: Sequence[str]) -> Any
     try:
         found = getattr(import_module(module), name)
     except (ImportError, AttributeError) as error:
-        msg = f"The {what} {path!r} cannot be imported ({error}); check the name, and that Python finds the module."
-        raise ValueError(msg) from error
+        raise ValueError(
+            f"The {what} {path!r} cannot be imported ({error}); check the name, and that Python finds the module."
+        ) from error
     if not all(hasattr(found, member) for member in members):
         listed = f"{', '.join(members[:-1])} and {members[-1]}"
-        msg = f"{path!r} is not a {kind} of scikit-learn's kind; it needs {listed}."
-        raise ValueError(msg)
+        raise ValueError(f"{path!r} is not a {kind} of scikit-learn's kind; it needs {listed}.")
     return found
 
 

@@ -55,8 +55,7 @@ def make_plan(plan: str | PathLike[str] | None, **given: Any) -> Plan:
     settings = {**_DEFAULTS, **read, **chosen}
     n_splits = settings["n_splits"]
     if isinstance(n_splits, bool) or not isinstance(n_splits, int) or n_splits < 2:
-        msg = f"n_splits is {n_splits!r}, but must be a whole number from 2 on."
-        raise ValueError(msg)
+        raise ValueError(f"n_splits is {n_splits!r}, but must be a whole number from 2 on.")
     made = Plan(
         _each("data", settings, _data),
         _each("ratios", settings, _ratio),
@@ -79,18 +78,14 @@ def _read(plan: str | PathLike[str] | None) -> dict[str, Any]:
     try:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        msg = f"The plan {str(path)!r} cannot be read ({error.strerror}); pass a TOML file."
-        raise OSError(msg) from error
+        raise OSError(f"The plan {str(path)!r} cannot be read ({error.strerror}); pass a TOML file.") from error
     except UnicodeDecodeError as error:
-        msg = f"The plan {str(path)!r} is not UTF-8; save it as UTF-8."
-        raise ValueError(msg) from error
+        raise ValueError(f"The plan {str(path)!r} is not UTF-8; save it as UTF-8.") from error
     except tomllib.TOMLDecodeError as error:
-        msg = f"The plan {str(path)!r} is not valid TOML ({error})."
-        raise ValueError(msg) from error
+        raise ValueError(f"The plan {str(path)!r} is not valid TOML ({error}).") from error
     unknown = sorted({*settings} - {*_DEFAULTS})
     if unknown:
-        msg = f"The plan {str(path)!r} sets {unknown[0]!r}, which is unknown; use {', '.join(_DEFAULTS)}."
-        raise ValueError(msg)
+        raise ValueError(f"The plan {str(path)!r} sets {unknown[0]!r}, which is unknown; use {', '.join(_DEFAULTS)}.")
     home = path.parent
     if "data_home" in settings:
         settings["data_home"] = str(home / settings["data_home"])
@@ -128,14 +123,12 @@ def _each(name: str, settings: Mapping[str, Any], make: Callable[[Any], Any]) ->
     """Read the entries of a list, each with a name of its own."""
     values = settings[name]
     if isinstance(values, str) or not isinstance(values, Sequence) or not len(values):
-        msg = f"{name} is {values!r}, but must be a list of at least one."
-        raise ValueError(msg)
+        raise ValueError(f"{name} is {values!r}, but must be a list of at least one.")
     made = [make(value) for value in values]
     names = [getattr(each, "name", each) for each in made]
     twice = [each for each in names if names.count(each) > 1]
     if twice:
-        msg = f"{name} names {twice[0]!r} twice; give each a name of its own."
-        raise ValueError(msg)
+        raise ValueError(f"{name} names {twice[0]!r} twice; give each a name of its own.")
     return made
 
 
@@ -144,11 +137,10 @@ def _check_named(plan: Plan) -> None:
     names = [encoder.name for encoder in plan.encoders]
     for method in plan.methods:
         if method.encoder is not None and method.encoder not in names:
-            msg = (
+            raise ValueError(
                 f"The method {method.name!r} is run with the encoder {method.encoder!r} alone, but encoders has "
                 f"{', '.join(names)}; name one of these, or add it."
             )
-            raise ValueError(msg)
 
 
 def _data(entry: Any) -> DataSpec:
@@ -159,15 +151,13 @@ def _data(entry: Any) -> DataSpec:
     if path is None:
         if fields.get("name") in NAMED:
             return DataSpec(fields["name"])
-        msg = f"data has {entry!r}, which names no data set; use {', '.join(NAMED)}, or give a path."
-        raise ValueError(msg)
+        raise ValueError(f"data has {entry!r}, which names no data set; use {', '.join(NAMED)}, or give a path.")
     found = Path(path)
     if not (found.is_dir() or (found.is_file() and found.suffix == ".npz")):
-        msg = (
+        raise ValueError(
             f"data has {str(path)!r}, which is not a data set; use {', '.join(NAMED)}, a folder with train.tsv and "
             "test.tsv, or a .npz file of features."
         )
-        raise ValueError(msg)
     return DataSpec(
         str(fields.get("name", found.resolve().stem)), str(found.resolve()), str(fields.get("open_label", OPEN))
     )
@@ -175,15 +165,13 @@ def _data(entry: Any) -> DataSpec:
 
 def _ratio(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
-        msg = f"ratios has {value!r}, but the share of known classes must be above 0 and at most 1."
-        raise ValueError(msg)
+        raise ValueError(f"ratios has {value!r}, but the share of known classes must be above 0 and at most 1.")
     return float(value)
 
 
 def _seed(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**32:
-        msg = f"seeds has {value!r}, but a seed must be a whole number from 0 to {2**32 - 1}."
-        raise ValueError(msg)
+        raise ValueError(f"seeds has {value!r}, but a seed must be a whole number from 0 to {2**32 - 1}.")
     return value
 
 
@@ -209,15 +197,13 @@ def _encoder(entry: Any) -> EncoderSpec:
         name = fields.pop("name", None)
         params = {"finetune": "head", **fields}
         if name is None:
-            msg = f"encoders has {dict(entry)!r} without a name; give it one for the tables."
-            raise ValueError(msg)
+            raise ValueError(f"encoders has {dict(entry)!r} without a name; give it one for the tables.")
     if params["finetune"] not in _FINETUNE:
-        msg = (
+        raise ValueError(
             f"encoders has {params['finetune']!r}; use {', '.join(_FINETUNE)}, each with :MODEL if you like, "
             f"{', '.join(encoder_names())}, {TEXTS} for the texts themselves, a folder of sentence-transformers, or "
             "module:Class."
         )
-        raise ValueError(msg)
     estimator = SupConTextEncoder(**params)
     check_params(f"The encoder {name!r}", estimator)
     return EncoderSpec(str(name), estimator)
@@ -231,8 +217,9 @@ def _own_encoder(name: str | None, estimator: Any, params: Mapping[str, Any]) ->
         estimator = f"skellipsoid.baselines:{estimator}" if estimator in encoder_names() else estimator
         estimator = import_class(estimator, "encoder", "transformer", members)()
     elif not all(hasattr(estimator, member) for member in members):
-        msg = f"encoders has {estimator!r}, which is not a transformer; it needs fit, transform and get_params."
-        raise ValueError(msg)
+        raise ValueError(
+            f"encoders has {estimator!r}, which is not a transformer; it needs fit, transform and get_params."
+        )
     return EncoderSpec(name or label, clone(estimator).set_params(**params), is_own=True)
 
 
@@ -241,8 +228,7 @@ def _method(entry: Any) -> MethodSpec:
         return make_method(None, entry, {}, {})
     fields = _fields("methods", entry, "estimator", ("name", "estimator", "params", "search", "encoder"))
     if "estimator" not in fields:
-        msg = f"methods has {entry!r} without an estimator; name a method or module:Class."
-        raise ValueError(msg)
+        raise ValueError(f"methods has {entry!r} without an estimator; name a method or module:Class.")
     return make_method(
         fields.get("name"),
         fields["estimator"],
@@ -256,11 +242,11 @@ def _fields(what: str, entry: Any, alone: str, allowed: Sequence[str]) -> dict[s
     """Read an entry that is a table, or a single value that stands for its field ``alone``."""
     if not isinstance(entry, Mapping):
         if not isinstance(entry, str | PathLike):
-            msg = f"{what} has {entry!r}; use a name or a table of {', '.join(allowed)}."
-            raise ValueError(msg)  # noqa: TRY004 - one kind of error for every plan
+            raise ValueError(  # noqa: TRY004 - one kind of error for every plan
+                f"{what} has {entry!r}; use a name or a table of {', '.join(allowed)}."
+            )
         return {alone: entry}
     unknown = sorted({*entry} - {*allowed})
     if unknown:
-        msg = f"{what} has a table with {unknown[0]!r}, which is unknown; use {', '.join(allowed)}."
-        raise ValueError(msg)
+        raise ValueError(f"{what} has a table with {unknown[0]!r}, which is unknown; use {', '.join(allowed)}.")
     return dict(entry)

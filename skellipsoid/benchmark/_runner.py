@@ -137,8 +137,7 @@ def run(
     >>> print(make_table(records).to_markdown())  # doctest: +SKIP
     """
     if n_jobs < 1:
-        msg = f"n_jobs={n_jobs!r} must be a number of processes from 1 on."
-        raise ValueError(msg)
+        raise ValueError(f"n_jobs={n_jobs!r} must be a number of processes from 1 on.")
     resolve_device(device)
     made = make_plan(
         plan,
@@ -208,8 +207,9 @@ def _run_missing(todo: list[list[Run]], file: ResultsFile, done: dict[Name, Reco
             if verbose > 1:
                 tqdm.write(f"{describe(*run.name)}: {said}")
     if problems:
-        msg = f"{len(problems)} of {n_todo} runs failed, start again to try them anew; the first is {problems[0]}"
-        raise BenchmarkError(msg)
+        raise BenchmarkError(
+            f"{len(problems)} of {n_todo} runs failed, start again to try them anew; the first is {problems[0]}"
+        )
 
 
 def _wanted(plan: Plan, cache: str, device: str, predictions: str | None) -> Iterator[Run]:
@@ -235,11 +235,10 @@ def _todo(wanted: list[Run], done: Mapping[Name, Record], again: set[Name]) -> l
     for run in wanted:
         record = done.get(run.name)
         if record is not None and record["spec"] != run.spec():
-            msg = (
+            raise ValueError(
                 f"The results hold {describe(*run.name)}, but of other data, parameters or text model; give "
                 "what changed another name, or use another file."
             )
-            raise ValueError(msg)
         if record is None or run.name in again:
             cases.setdefault(run.task, []).append(run)
     return list(cases.values())
@@ -290,8 +289,9 @@ def _in_processes(todo: list[list[Run]], n_jobs: int) -> Iterator[Outcome]:
     except BaseException as error:
         executor.shutdown(kill_workers=True)
         if isinstance(error, BrokenExecutor):
-            msg = "A process of the benchmark ended, most likely for want of memory; start again with fewer n_jobs."
-            raise BenchmarkError(msg) from error
+            raise BenchmarkError(
+                "A process of the benchmark ended, most likely for want of memory; start again with fewer n_jobs."
+            ) from error
         raise
     executor.shutdown()
 

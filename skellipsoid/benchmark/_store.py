@@ -31,8 +31,7 @@ class ResultsFile:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
             if not stack.enter_context(holding(Path(f"{self.path}.lock"), waits=False)):
-                msg = f"Another benchmark is writing {str(self.path)!r}; wait for it, or use another file."
-                raise OSError(msg)
+                raise OSError(f"Another benchmark is writing {str(self.path)!r}; wait for it, or use another file.")
             self._mend()
             self._held = stack.pop_all()
         return self
@@ -102,19 +101,20 @@ def read_results(*paths: str | os.PathLike[str]) -> list[Record]:
         try:
             *lines, rest = path.read_bytes().split(b"\n")
         except OSError as error:
-            msg = f"{str(path)!r} cannot be read ({error.strerror}); pass a file that bench run wrote."
-            raise OSError(msg) from error
+            raise OSError(
+                f"{str(path)!r} cannot be read ({error.strerror}); pass a file that bench run wrote."
+            ) from error
         for number, line in enumerate(lines, start=1):
             if not _is_record(line):
-                msg = f"Line {number} of {str(path)!r} is not a result of a benchmark; delete it or use another file."
-                raise ValueError(msg)
+                raise ValueError(
+                    f"Line {number} of {str(path)!r} is not a result of a benchmark; delete it or use another file."
+                )
             records.append(json.loads(line))
         if rest:
             _say_torn(path)
     for name, found in grouped(records, *NAMES).items():
         if len(found) > 1:
-            msg = f"There are two results of {describe(*name)}; pass files that hold each run once."
-            raise ValueError(msg)
+            raise ValueError(f"There are two results of {describe(*name)}; pass files that hold each run once.")
     return records
 
 

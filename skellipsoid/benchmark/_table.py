@@ -143,14 +143,12 @@ def make_table(records: Iterable[Record], *, reference: str | None = None) -> Be
     """
     records = list(records)
     if not records:
-        msg = "There is no result to make a table of; run the benchmark first, or choose others."
-        raise ValueError(msg)
+        raise ValueError("There is no result to make a table of; run the benchmark first, or choose others.")
     methods = list(dict.fromkeys(record["method"] for record in records))
     if reference is None:
         reference = "ellipsoid" if "ellipsoid" in methods else methods[0]
     if reference not in methods:
-        msg = f"reference={reference!r} has no result; the methods are {', '.join(methods)}."
-        raise ValueError(msg)
+        raise ValueError(f"reference={reference!r} has no result; the methods are {', '.join(methods)}.")
     return BenchmarkTable(records, reference)
 
 

@@ -51,8 +51,9 @@ def _table(options: argparse.Namespace) -> None:
 
 def _plot(options: argparse.Namespace) -> None:
     if (options.kind == "stability") != (options.parameter is not None):
-        msg = "--parameter goes with bench plot stability, which needs it; name the parameter there and nowhere else."
-        raise ValueError(msg)
+        raise ValueError(
+            "--parameter goes with bench plot stability, which needs it; name the parameter there and nowhere else."
+        )
     _save(options.save, options, _chosen(options))
     print(f"The picture is in {options.save}")
 

@@ -33,8 +33,9 @@ def add(options: argparse.Namespace) -> None:
     classifier = split_estimator(model)[1]
     texts, labels = _read_groups(options, classifier) or read_labelled(options, classifier)
     if not len(texts):
-        msg = f"{str(options.data)!r} has no row with both a text and a label; fill in the labels of the texts to add."
-        raise ValueError(msg)
+        raise ValueError(
+            f"{str(options.data)!r} has no row with both a text and a label; fill in the labels of the texts to add."
+        )
     if not options.yes:
         _check_alike(classifier, labels)
     is_known, is_open = np.isin(labels, classifier.classes_), labels == classifier.open_label_
@@ -80,11 +81,10 @@ def _read_groups(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[
     n_labelled, n_meant, n_groups = int(is_labelled.sum()), sum(group in meant for group in numbers), len(meant)
     labelled = f"{n_labelled} of the {numbered(n_meant, 'text')} of {numbered(n_groups, 'group')}"
     if n_labelled < n_meant and not options.yes:
-        msg = (
+        raise ValueError(
             f"{str(options.data)!r} gives a label to {labelled} alone; label whole groups in the file of groups of "
             "traffic --save, or pass --yes to add these texts alone."
         )
-        raise ValueError(msg)
     rest = f"{numbered(len(set(numbers)) - n_groups, 'group')} of {numbered(len(numbers) - n_meant, 'text')}"
     print(f"A label is given to {labelled}; without one: {rest}")
     return np.array(texts, dtype=object)[is_labelled], np.array(labels, dtype=str)[is_labelled]
@@ -97,14 +97,14 @@ def _labels_of_groups(path: Path, groups: Table, kept: set[str], present: set[st
         other = found.setdefault(group, label)
         if label and other and label != other:
             both = printable(f"{other!r} and {label!r}")
-            msg = f"In {str(path)!r} group {printable(group)} has the labels {both}; give each group one label."
-            raise ValueError(msg)
+            raise ValueError(
+                f"In {str(path)!r} group {printable(group)} has the labels {both}; give each group one label."
+            )
         if label and group not in present:
-            msg = (
+            raise ValueError(
                 f"In {str(path)!r} group {printable(group)} is labelled, but has no text in the file of members; write "
                 "the numbers of the column group as traffic --save did."
             )
-            raise ValueError(msg)
         found[group] = other or label
     return found
 
@@ -113,26 +113,23 @@ def _read_members(path: Path, groups: Table) -> Table:
     """Members of the groups of a file, from the file beside it."""
     missing = [name for name in ("members", "run") if name not in groups.names]
     if missing:
-        msg = (
+        raise ValueError(
             f"{str(path)!r} lacks the {named('column', missing)}, which tells where the texts of the groups are; copy "
             "the labels into the file of traffic --save as it was."
         )
-        raise ValueError(msg)
     names, runs = set(groups.named_cells("members")), set(groups.named_cells("run"))
     other = path.with_name(Path(min(names)).name or members_path(path).name)
     if not other.exists():
-        msg = (
+        raise FileNotFoundError(
             f"The texts of the groups in {str(path)!r} are in {other.name!r}, which is not beside it; copy it there, "
             "or group the log again with traffic --save."
         )
-        raise FileNotFoundError(msg)
     members = read_file(other, ["group", "text"])
     if not set(MEMBER_COLUMNS) <= set(members.names) or set(members.named_cells("run")) != runs:
-        msg = (
+        raise ValueError(
             f"{str(other)!r} holds other groups than {str(path)!r}: both must be of one run of traffic --save; group "
             "the log again, and label these groups."
         )
-        raise ValueError(msg)
     return members
 
 
@@ -145,8 +142,7 @@ def _check_alike(classifier: Any, labels: NDArray[Any]) -> None:
     pairs += [(first, printable(repr(second))) for first, second in combinations(new, 2) if _are_alike(first, second)]
     if pairs:
         alike = named("label", [f"{printable(repr(first))} beside {second}" for first, second in pairs])
-        msg = f"Nearly equal names: {alike}; write them alike, or pass --yes if they are different classes."
-        raise ValueError(msg)
+        raise ValueError(f"Nearly equal names: {alike}; write them alike, or pass --yes if they are different classes.")
 
 
 def _are_alike(first: str, second: str) -> bool:

@@ -13,8 +13,7 @@ def compare(options: argparse.Namespace) -> None:
     before, after = (load_model(folder, verbose=0) for folder in (options.before, options.after))
     texts = with_content(given)
     if not texts:
-        msg = "There are no texts to compare: give lines on standard input, or a file with --data."
-        raise ValueError(msg)
+        raise ValueError("There are no texts to compare: give lines on standard input, or a file with --data.")
     found = compare_models(before, after, texts)
     print(found)
     if options.save is not None:

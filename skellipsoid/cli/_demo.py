@@ -102,8 +102,9 @@ def summarize(truth: NDArray[Any], predicted: NDArray[Any], open_label: str) -> 
 def _check_no_columns(options: argparse.Namespace) -> None:
     for option in ("text_column", "label_column"):
         if getattr(options, option) is not None:
-            msg = f"--{option.replace('_', '-')} names a column of the file of --data; pass --data, or leave it out."
-            raise ValueError(msg)
+            raise ValueError(
+                f"--{option.replace('_', '-')} names a column of the file of --data; pass --data, or leave it out."
+            )
 
 
 def _shipped() -> Split:

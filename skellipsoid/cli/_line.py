@@ -43,11 +43,10 @@ def _set_rate(classifier: Any, rate: float) -> None:
     """Reject a share of known texts, by those that the fit held out."""
     scores = getattr(classifier, "held_out_scores_", None)
     if scores is None:
-        msg = (
+        raise ValueError(
             f"--rejection-rate {rate} is a share of texts that the training held out, but this model has none; pass "
             "--data with a log, or train it with more texts of each intent."
         )
-        raise ValueError(msg)
     for shortage in describe_shortages([Shortage("--rejection-rate", rate, len(scores))]):
         warn(shortage)
     set_operating_point(classifier)

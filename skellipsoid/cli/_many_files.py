@@ -64,16 +64,16 @@ def _files(data: Path) -> list[Path]:
     files = [data] if data.exists() else [Path(name) for name in sorted(glob(str(data), recursive=True))]
     files = [path for path in files if path.is_file()]
     if not files:
-        msg = f"--data {str(data)!r} names no file; pass a file or a pattern in quotes, such as 'part-*.parquet'."
-        raise ValueError(msg)
+        raise ValueError(
+            f"--data {str(data)!r} names no file; pass a file or a pattern in quotes, such as 'part-*.parquet'."
+        )
     names: dict[str, Path] = {}
     for path in files:
         if names.setdefault(path.name, path) != path:
-            msg = (
+            raise ValueError(
                 f"{str(names[path.name])!r} and {str(path)!r} have the same name, but the answers to both would be in "
                 "one file; answer each folder with an --out of its own."
             )
-            raise ValueError(msg)
     return files
 
 
@@ -114,11 +114,10 @@ def _has_answers(target: Path, source: Path, records: dict[str, list[dict[str, s
     found = _digest(target)
     sources = [record.get("source_sha256") for record in records[target.name] if record.get("sha256") == found]
     if not sources:
-        msg = (
+        raise ValueError(
             f"{str(target)!r} is not as predict wrote it ({target.stat().st_size} bytes; it was cut off or edited); "
             "remove it to have its texts answered again, or move it elsewhere."
         )
-        raise ValueError(msg)
     return _digest(source) in sources
 
 
@@ -141,8 +140,9 @@ def _check_request(folder: Path, request: dict[str, Any]) -> None:
     path = folder / _REQUEST
     if not path.exists():
         if any(not entry.name.startswith(".") for entry in folder.iterdir()):
-            msg = f"--out {str(folder)!r} is not empty, and holds no answers of predict --out; choose a new folder."
-            raise ValueError(msg)
+            raise ValueError(
+                f"--out {str(folder)!r} is not empty, and holds no answers of predict --out; choose a new folder."
+            )
         write_file(path, [json.dumps(request)])
         return
     try:
@@ -155,8 +155,7 @@ def _check_request(folder: Path, request: dict[str, Any]) -> None:
             if isinstance(before, dict) and before.get("model_sha256") != request["model_sha256"]
             else "other options"
         )
-        msg = f"--out {str(folder)!r} holds answers of {what}; choose a new folder, or remove that one."
-        raise ValueError(msg)
+        raise ValueError(f"--out {str(folder)!r} holds answers of {what}; choose a new folder, or remove that one.")
 
 
 def write_file(target: Path, lines: Iterable[str] | Iterable[bytes], source: str | None = None) -> None:

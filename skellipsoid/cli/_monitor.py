@@ -28,8 +28,9 @@ def monitor(options: argparse.Namespace) -> bool:
     with locked(path.absolute().parent):  # two calls at once would lose a log
         if not path.exists():
             if not texts:
-                msg = "There is no text to be the reference; pass a stretch of the log with several hundred."
-                raise ValueError(msg)
+                raise ValueError(
+                    "There is no text to be the reference; pass a stretch of the log with several hundred."
+                )
             _write(path, watching := OpenShareMonitor(model).fit(texts), log)
             print(f"These {watching.n_reference_} texts are the reference; it is in {path}.")
             return False
@@ -86,12 +87,12 @@ def _read(path: Path, model: Any) -> tuple[OpenShareMonitor, str]:
         if is_same:
             check_state(watching)
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        msg = f"{str(path)!r} is no state of monitor, or it is damaged; remove it, or pass another --state."
-        raise ValueError(msg) from error
+        raise ValueError(
+            f"{str(path)!r} is no state of monitor, or it is damaged; remove it, or pass another --state."
+        ) from error
     if not is_same:
-        msg = (
+        raise ValueError(
             f"The state in {str(path)!r} is of another model, or of another fit of this one, so that scores cannot be "
             "compared; remove it to begin with a new reference, or pass another --state."
         )
-        raise ValueError(msg)
     return watching, last

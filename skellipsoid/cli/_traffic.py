@@ -28,8 +28,7 @@ def traffic(options: argparse.Namespace) -> None:
         _check_unlabelled(options.save)
     texts = with_content(texts_of_file(options))
     if not texts:
-        msg = "There is no text to read; pass a log with one message a line, or a file with --data."
-        raise ValueError(msg)
+        raise ValueError("There is no text to read; pass a log with one message a line, or a file with --data.")
     pipeline = load_model(options.model, verbose=int(not options.quiet))
     if options.save is None:
         classifier, features = read_estimator(pipeline, texts, MEMBERS, "traffic")
@@ -77,8 +76,9 @@ def _check_unlabelled(path: Path) -> None:
             n_labels = sum(map(bool, read_labels(table.named_cells("label"))))
             if n_labels:
                 held = numbered(n_labels, "label")
-                msg = f"{str(name)!r} holds {held}, which --save would overwrite; pass another file to it."
-                raise FileExistsError(msg)
+                raise FileExistsError(
+                    f"{str(name)!r} holds {held}, which --save would overwrite; pass another file to it."
+                )
 
 
 def _described_groups(groups: DiscoveredClasses, path: Path) -> str:

@@ -70,8 +70,9 @@ def check_folder(folder: Path | None, *, overwrite: bool) -> None:
     """Refuse a folder that the model cannot be written to, before hours of training."""
     if folder is None:
         if overwrite:
-            msg = "--overwrite replaces the model in the folder of --save; name the folder, or leave --overwrite out."
-            raise ValueError(msg)
+            raise ValueError(
+                "--overwrite replaces the model in the folder of --save; name the folder, or leave --overwrite out."
+            )
         return
     if os.path.lexists(folder):
         _check_replaced(folder, overwrite=overwrite)
@@ -82,20 +83,21 @@ def check_folder(folder: Path | None, *, overwrite: bool) -> None:
         with tempfile.TemporaryDirectory(dir=place):
             pass
     except OSError as error:
-        msg = f"--save {str(folder)!r} cannot be written ({error.strerror}); pass another folder."
-        raise OSError(msg) from error
+        raise OSError(f"--save {str(folder)!r} cannot be written ({error.strerror}); pass another folder.") from error
 
 
 def _check_replaced(folder: Path, *, overwrite: bool) -> None:
     """Refuse what exists, unless it is a saved model that may be replaced."""
     if not overwrite:
-        msg = f"{str(folder)!r} exists; pass --overwrite to replace a model that was saved there, or another folder."
-        raise FileExistsError(msg)
+        raise FileExistsError(
+            f"{str(folder)!r} exists; pass --overwrite to replace a model that was saved there, or another folder."
+        )
     try:
         read_manifest(folder)
     except (OSError, ValueError) as error:
-        msg = f"{str(folder)!r} holds no saved model, and --overwrite replaces nothing else; pass another folder."
-        raise FileExistsError(msg) from error
+        raise FileExistsError(
+            f"{str(folder)!r} holds no saved model, and --overwrite replaces nothing else; pass another folder."
+        ) from error
 
 
 def _check_text_model(name: str | None) -> None:
@@ -118,8 +120,7 @@ def read(options: argparse.Namespace) -> tuple[tuple[NDArray[np.object_], NDArra
             if len(labels)
             else "no row with both a text and a label"
         )
-        msg = f"{str(options.data)!r} holds {found}; give it texts of at least one intent."
-        raise ValueError(msg)
+        raise ValueError(f"{str(options.data)!r} holds {found}; give it texts of at least one intent.")
     counts = _check_texts(given, options)
     n_open = int((labels == options.open_label).sum())
     if n_open and not options.quiet:
@@ -203,11 +204,10 @@ def fit(
     copies = duplicate_groups(texts, np.zeros(len(texts)))
     held_out = validation_rows(codes, _TUNING_SHARE, np.random.default_rng(options.seed), copies)
     if not (held_out & is_known).any():
-        msg = (
+        raise ValueError(
             f"--rejection-rate {options.rejection_rate} needs texts to hold out, but every intent has a single text; "
             "gather more, or leave it out."
         )
-        raise ValueError(msg)
     pipeline = fit_with_features(texts, labels, options)[0]
     scores, how = pipeline["clf"].held_out_scores_, "that were left out one at a time"
     if scores is None or pipeline["enc"].finetune_ != "none":
@@ -254,11 +254,10 @@ def keep(pipeline: Pipeline, options: argparse.Namespace, facts: dict[str, Any])
         save(pipeline, folder, overwrite=options.overwrite, provenance=facts)
     except (FileExistsError, NotADirectoryError) as error:  # made by another program during the training
         beside = _save_beside(pipeline, folder if folder.name else folder.absolute(), facts)
-        msg = (
+        raise FileExistsError(
             f"{str(folder)!r} appeared during the training and is left alone; the model is in {str(beside)!r} instead, "
             "use it there or move it."
-        )
-        raise FileExistsError(msg) from error
+        ) from error
     print(f"\nThe model is in {folder}; label lines with: skellipsoid predict --model {folder}")
 
 

@@ -125,8 +125,7 @@ def _on_terminal(line: Any) -> str:
 def texts_of_file(options: argparse.Namespace) -> list[str] | None:
     """Texts of ``--data``; ``None`` if they come from standard input."""
     if options.text_column is not None and options.data is None:
-        msg = "--text-column names a column of the file of --data; pass a file, or leave --text-column out."
-        raise ValueError(msg)
+        raise ValueError("--text-column names a column of the file of --data; pass a file, or leave --text-column out.")
     return None if options.data is None else read_texts(options.data, text_column=options.text_column)
 
 
@@ -145,8 +144,7 @@ def with_content(given: list[str] | None) -> list[str]:
     """
     texts = list(lines_of_input()) if given is None else given
     if given is None and (table := find_table(texts)):
-        msg = f"The input is {table}, not a text on each line; {_REMEDY}."
-        raise ValueError(msg)
+        raise ValueError(f"The input is {table}, not a text on each line; {_REMEDY}.")
     return [text for text in texts if text.strip()]
 
 
@@ -168,8 +166,9 @@ def evaluate(options: argparse.Namespace) -> None:
     classifier = split_estimator(pipeline)[1]
     texts, labels = read_labelled(options, classifier)
     if not len(texts):
-        msg = f"{str(options.data)!r} holds no row with both a text and a label; give it texts and their labels."
-        raise ValueError(msg)
+        raise ValueError(
+            f"{str(options.data)!r} holds no row with both a text and a label; give it texts and their labels."
+        )
     known = {str(label): label for label in classifier.classes_.tolist()}
     truth = np.array([known.get(label, classifier.open_label_) for label in labels.tolist()])
     others = Counter(label for label in labels.tolist() if label not in known)
@@ -206,8 +205,9 @@ def load_model(folder: Path, verbose: int) -> Any:
         pipeline = load(folder)
     encoders = [step for step in split_estimator(pipeline)[0] if isinstance(step, TextFeatures)]
     if not encoders or not hasattr(pipeline, "predict"):
-        msg = f"The model in {str(folder)!r} does not take texts; save a Pipeline of encoder and classifier."
-        raise ValueError(msg)
+        raise ValueError(
+            f"The model in {str(folder)!r} does not take texts; save a Pipeline of encoder and classifier."
+        )
     for encoder in encoders:
         encoder.set_params(verbose=verbose)
     with explained(f"The model in {str(folder)!r}"):
@@ -258,11 +258,10 @@ def explained(what: str, *sentences: type[Exception]) -> Iterator[None]:
             raise
         first = str(error).partition("\n")[0].partition(". ")[0]  # transformers and torch write paragraphs
         reason = f"{type(error).__name__}: {first.strip(' .:!')}"
-        msg = (
+        raise ValueError(
             f"{what} cannot be used ({reason}); take a complete copy of it, make it again, or load it in Python to see "
             "where it fails."
-        )
-        raise ValueError(msg) from error
+        ) from error
 
 
 def _note_damaged(number: int) -> None:

@@ -9,16 +9,14 @@ _LARGEST_SEED = 2**32 - 1
 def seed(text: str) -> int:
     """Read a seed."""
     if not (text.isascii() and text.isdigit()) or int(text) > _LARGEST_SEED:
-        msg = f"{text!r} is not a seed; use a whole number from 0 to {_LARGEST_SEED}"
-        raise ArgumentTypeError(msg)
+        raise ArgumentTypeError(f"{text!r} is not a seed; use a whole number from 0 to {_LARGEST_SEED}")
     return int(text)
 
 
 def n_processes(text: str) -> int:
     """Read a number of processes."""
     if not (text.isascii() and text.isdigit()) or int(text) < 1:
-        msg = f"{text!r} is not a number of processes; use a whole number from 1 on"
-        raise ArgumentTypeError(msg)
+        raise ArgumentTypeError(f"{text!r} is not a number of processes; use a whole number from 1 on")
     return int(text)
 
 
@@ -29,8 +27,7 @@ def share(text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value < 1:
-        msg = f"{text!r} is not a share; use a number from 0 to below 1, such as 0.05"
-        raise ArgumentTypeError(msg)
+        raise ArgumentTypeError(f"{text!r} is not a share; use a number from 0 to below 1, such as 0.05")
     return value
 
 
@@ -43,14 +40,12 @@ def plot_file(text: str) -> Path:
     """Read the name of a file for a picture, in a folder that exists."""
     path = _with_suffix(text, (".pdf", ".png", ".svg"))
     if not path.parent.is_dir():
-        msg = f"there is no folder {str(path.parent)!r} for {text!r}; create it, or use another"
-        raise ArgumentTypeError(msg)
+        raise ArgumentTypeError(f"there is no folder {str(path.parent)!r} for {text!r}; create it, or use another")
     return path
 
 
 def _with_suffix(text: str, suffixes: tuple[str, ...]) -> Path:
     path = Path(text)
     if path.suffix.lower() not in suffixes:
-        msg = f"{text!r} names no format; use a name that ends in {', '.join(suffixes)}"
-        raise ArgumentTypeError(msg)
+        raise ArgumentTypeError(f"{text!r} names no format; use a name that ends in {', '.join(suffixes)}")
     return path

@@ -135,27 +135,24 @@ def fit(
 
 def _check_parameters(classifier: Any, samples_per_class: Any) -> None:
     if not isinstance(classifier, EllipsoidOpenSetClassifier):
-        msg = (
+        raise TypeError(
             f"classifier is a {type(classifier).__name__}, but must be an EllipsoidOpenSetClassifier; features of a "
             "Pipeline's encoder come from skellipsoid.dask.transform."
         )
-        raise TypeError(msg)
     validate_params(classifier)
     needed = {"trainer": None, "duplicates": "off", "outliers": "keep", "keep_samples": False}
     for name, value in needed.items():
         if getattr(classifier, name) != value:
-            msg = (
+            raise ValueError(
                 f"{name}={getattr(classifier, name)!r} needs all samples in one memory; set {name}={value!r} (drop "
                 "copies and outliers before, for instance with drop_duplicates), or fit the classifier itself to a "
                 "part of the data."
             )
-            raise ValueError(msg)
     if not isinstance(samples_per_class, Integral) or samples_per_class < FEWEST_OF_CLASS:
-        msg = (
+        raise ValueError(
             f"samples_per_class={samples_per_class!r}, but must be a whole number of at least {FEWEST_OF_CLASS}, "
             "or left-out samples say too little."
         )
-        raise ValueError(msg)
 
 
 def _divided(X: Any, y: Any, groups: Any) -> dict[str, list[Any]]:
@@ -173,20 +170,17 @@ def _divided(X: Any, y: Any, groups: Any) -> dict[str, list[Any]]:
         kind = kind_of(collection, name, "the classifier's fit(X, y)")
         if kind == "bag" or (kind == "dataframe" and name != "X"):
             ending = ", or a dataframe." if name == "X" else ""
-            msg = f"{name} is a Dask {kind}, but must be an array or a series{ending}"
-            raise TypeError(msg)
+            raise TypeError(f"{name} is a Dask {kind}, but must be an array or a series{ending}")
         if kind == "array" and hasattr(X, "chunks") and not np.isnan(sum(X.chunks[0] + collection.chunks[0])):
             if len(collection) != len(X):
-                msg = f"{name} has {len(collection)} rows, but X has {len(X)}; pass one for each row."
-                raise ValueError(msg)
+                raise ValueError(f"{name} has {len(collection)} rows, but X has {len(X)}; pass one for each row.")
             collection = collection.rechunk({0: X.chunks[0]})
         parts[name] = delayed_parts(collection)
         if len(parts[name]) != len(parts["X"]):
-            msg = (
+            raise ValueError(
                 f"{name} has {len(parts[name])} partitions, but X has {len(parts['X'])}; take both from the same "
                 "collection, or repartition one of them."
             )
-            raise ValueError(msg)
     return parts
 
 
@@ -208,11 +202,10 @@ def _fit_drawn(fitted: EllipsoidOpenSetClassifier, found: Reduced, limits: Keys,
     moments, n_classes = found.moments, len(fitted.classes_)
     if moments is None or moments.total < found.rows.shape[1]:
         total = 0 if moments is None else moments.total
-        msg = (
+        raise ValueError(
             f"X has {total} samples of known classes with {found.rows.shape[1]} features, but at least as many samples "
             "as features are needed here; fit the classifier itself to data this small."
         )
-        raise ValueError(msg)
     fitted.n_features_in_ = found.rows.shape[1]
     fitted.offset_, fitted.class_offsets_ = 0.0, np.zeros(n_classes)
     fitted._norm_range = usual_norms(found.rows, found.codes)

@@ -17,8 +17,7 @@ def require_dask(caller: str) -> None:
         import_module("dask.array")
         import_module("dask.dataframe")
     except ImportError as error:
-        msg = f"{caller} needs Dask ({error}); install it with pip install 'skellipsoid[dask]'."
-        raise ImportError(msg) from error
+        raise ImportError(f"{caller} needs Dask ({error}); install it with pip install 'skellipsoid[dask]'.") from error
 
 
 def kind_of(collection: Any, name: str, instead: str) -> Kind:
@@ -37,11 +36,10 @@ def kind_of(collection: Any, name: str, instead: str) -> Kind:
     for of_kind, kind in kinds.items():
         if isinstance(collection, of_kind):
             return kind
-    msg = (
+    raise TypeError(
         f"{name} is a {type(collection).__name__}, but must be a Dask array, dataframe, series or bag; for data in "
         f"memory use {instead}."
     )
-    raise TypeError(msg)
 
 
 @contextmanager
@@ -50,8 +48,7 @@ def naming_partition(number: int) -> Iterator[None]:
     try:
         yield
     except (ValueError, TypeError) as error:
-        msg = f"Partition {number}: {error}"
-        raise type(error)(msg) from error
+        raise type(error)(f"Partition {number}: {error}") from error
 
 
 def samples_of(part: Any) -> Any:
@@ -64,11 +61,10 @@ def samples_of(part: Any) -> Any:
     rows = [np.asarray(() if value is None else value) for value in values]
     wrong = [i for i, row in enumerate(rows) if row.shape != rows[0].shape]
     if wrong:
-        msg = (
+        raise ValueError(
             f"row {wrong[0]} holds a vector of the shape {rows[wrong[0]].shape}, but row 0 one of {rows[0].shape}; "
             "all must be alike."
         )
-        raise ValueError(msg)
     return np.stack(rows)
 
 

@@ -36,8 +36,7 @@ def joined_labels(parts: Sequence[LabelCounts]) -> tuple[NDArray[Any], Integers]
     """Different labels of all partitions, and how many samples have each."""
     filled = [(number, part) for number, part in enumerate(parts) if part.n_rows]
     if not filled:
-        msg = "X has no rows in any of its partitions; pass at least one sample."
-        raise ValueError(msg)
+        raise ValueError("X has no rows in any of its partitions; pass at least one sample.")
     first, start = filled[0]
     for number, part in filled:
         check_same_kind(part.labels, start.labels, f"Partition {number} of y", f"partition {first}")
@@ -71,18 +70,16 @@ def keyed_part(coder: Coder, y: Any, groups: Any, number: int, start: int) -> Ke
         _check_rows("groups", len(groups), len(y))
         missing = np.flatnonzero([is_missing(group) for group in np.asarray(groups).tolist()])
         if len(missing):
-            msg = (
+            raise ValueError(
                 f"groups has missing values in {name_rows(missing)}; give each row that belongs to no group a value of "
                 "its own."
             )
-            raise ValueError(msg)
     return Keyed(coder.codes(y), group_keys(groups))
 
 
 def _check_rows(name: str, n_rows: int, n_labels: int) -> None:
     if n_rows != n_labels:
-        msg = f"{name} has {n_rows} rows, but y has {n_labels}; pass one for each label."
-        raise ValueError(msg)
+        raise ValueError(f"{name} has {n_rows} rows, but y has {n_labels}; pass one for each label.")
 
 
 @dataclass(frozen=True)
@@ -136,11 +133,10 @@ def merge_reduced(parts: list[Reduced]) -> Reduced:
     first = filled[0]
     for part in filled:
         if part.rows.shape[1] != first.rows.shape[1]:
-            msg = (
+            raise ValueError(
                 f"Partition {part.number}: X has {part.rows.shape[1]} features, but partition {first.number} has "
                 f"{first.rows.shape[1]}; all must have the same."
             )
-            raise ValueError(msg)
     moments = [part.moments for part in filled if part.moments is not None]
     return Reduced(
         ClassMoments.merged(moments) if moments else None,

@@ -204,11 +204,10 @@ def _by_sample(method: str, model: Any, X: Any) -> Any:
     estimator, task = _shipped(model)
     classifier = split_estimator(estimator)[1]
     if not hasattr(estimator, method) and not hasattr(classifier, method):
-        msg = (
+        raise TypeError(
             f"{type(classifier).__name__} has no {method}; pass a classifier that has it, such as "
             "EllipsoidOpenSetClassifier, or a Pipeline that ends in one."
         )
-        raise TypeError(msg)
     check_is_fitted(classifier)
     dtype = np.dtype(np.float64)
     if method == "predict":

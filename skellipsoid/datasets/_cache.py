@@ -48,8 +48,7 @@ def local_files(folder: str, data_home: PathLike | None, *, download_if_missing:
     for name in names.values():
         problem = _problem(home, name)
         if problem and not download_if_missing:
-            msg = f"{problem} and download_if_missing is False: {_where_to_put(home, folder)}."
-            raise OSError(msg)
+            raise OSError(f"{problem} and download_if_missing is False: {_where_to_put(home, folder)}.")
         if problem:
             _download(home, name, problem)
     return {part: home / name for part, name in names.items()}
@@ -74,11 +73,10 @@ def _download(home: Path, name: str, problem: str) -> None:
     try:
         import pooch
     except ImportError as error:
-        msg = (
+        raise ImportError(
             f"{problem}, and downloading it needs pooch: pip install 'skellipsoid[datasets]', "
             f"or {_where_to_put(home, path.parent.name)}."
-        )
-        raise ImportError(msg) from error
+        ) from error
 
     if path.exists():
         warn(f"{problem}; downloading it again.")  # at the caller of fetch_*
@@ -90,11 +88,10 @@ def _download(home: Path, name: str, problem: str) -> None:
     try:
         cache.fetch(name, downloader=downloader)
     except (OSError, ValueError) as error:  # no network, no such address, no right to write; a wrong SHA-256
-        msg = (
+        raise OSError(
             f"{problem}, and it could not be downloaded from {_BASE_URL}{name} ({error}): "
             f"try again, or {_where_to_put(home, path.parent.name)}."
-        )
-        raise OSError(msg) from error
+        ) from error
 
 
 def _where_to_put(home: Path, folder: str) -> str:

@@ -164,11 +164,10 @@ class OpenBlobsRule:
         center = np.linalg.solve(matrix, precision @ mean)
         peak = self.class_log_ratios(center[np.newaxis])[0, label]
         if peak <= 0:
-            msg = (
+            raise ValueError(
                 f"Class {label} is nowhere more probable than open at open_share={self.open_share}: it has no "
                 "ellipsoid; lower open_share."
             )
-            raise ValueError(msg)
         # Twice the log ratio falls from its peak by (x - center)ᵀ matrix (x - center).
         return center, matrix / (2 * peak)
 
@@ -177,8 +176,7 @@ class OpenBlobsRule:
         X = np.asarray(check_array(X, dtype=np.float64))
         n_known, n_features = self.centers.shape
         if X.shape[1] != n_features:
-            msg = f"X has {X.shape[1]} features, but this distribution has {n_features}: pass as many."
-            raise ValueError(msg)
+            raise ValueError(f"X has {X.shape[1]} features, but this distribution has {n_features}: pass as many.")
         # Both lack the factor (2π)^(-n_features/2), which cancels wherever they are compared.
         known = np.column_stack([_log_normal(X, c, s) for c, s in zip(self.centers, self.covariances, strict=True)])
         open_ = -0.5 * ((X**2).sum(axis=1) / self.open_variance + n_features * np.log(self.open_variance))
@@ -278,8 +276,9 @@ def make_open_blobs(
     check_scalar(open_scale, "open_scale", Real, min_val=1, include_boundaries="neither")
     check_scalar(open_label, "open_label", Integral)
     if 0 <= open_label < n_known:
-        msg = f"open_label={open_label} is one of the known classes 0 to {n_known - 1}: use another, such as -1."
-        raise ValueError(msg)
+        raise ValueError(
+            f"open_label={open_label} is one of the known classes 0 to {n_known - 1}: use another, such as -1."
+        )
     rng = check_random_state(random_state)
     # The distribution is drawn before the samples so that it does not depend on their number.
     centers = _spread_centers(n_known, n_features, class_sep, rng)

@@ -11,8 +11,7 @@ def resolve_subset(subset: str) -> tuple[str, ...]:
     if subset == "all":
         return SUBSETS
     if subset not in SUBSETS:
-        msg = f"subset={subset!r} names no part of the data: use 'train', 'dev', 'test' or 'all'."
-        raise ValueError(msg)
+        raise ValueError(f"subset={subset!r} names no part of the data: use 'train', 'dev', 'test' or 'all'.")
     return (subset,)
 
 
@@ -27,6 +26,7 @@ def resolve_open_label(open_label: int | str, target_names: Sequence[str]) -> st
     """Return the open label as a string, which must not be the name of a known class."""
     label = str(open_label)
     if label in target_names:
-        msg = f"open_label={open_label!r} is one of the {len(target_names)} known classes: use another, such as -1."
-        raise ValueError(msg)
+        raise ValueError(
+            f"open_label={open_label!r} is one of the {len(target_names)} known classes: use another, such as -1."
+        )
     return label

@@ -126,8 +126,9 @@ def bootstrap_interval(
         check_same_length(len(rows[0]), values, "predictions" if len(rows) == 2 else f"array {k} of the predictions")
     check_confidence_level(confidence_level)
     if n_resamples < 2:
-        msg = f"n_resamples={n_resamples!r} is too few for an interval: draw at least twice, better 1000 times."
-        raise ValueError(msg)
+        raise ValueError(
+            f"n_resamples={n_resamples!r} is too few for an interval: draw at least twice, better 1000 times."
+        )
     samples, kept = _split_strata(len(rows[0]), stratify)
 
     def metric_of(*drawn: NDArray[np.intp]) -> float:
@@ -136,8 +137,7 @@ def bootstrap_interval(
 
     estimate = float(metric(*rows))
     if np.isnan(estimate):
-        msg = "The metric is NaN on all rows, so that it has no interval: pass rows on which it is defined."
-        raise ValueError(msg)
+        raise ValueError("The metric is NaN on all rows, so that it has no interval: pass rows on which it is defined.")
     # A generator of its own unless one is passed: the global random state is never touched.
     is_old = isinstance(random_state, np.random.RandomState)
     with catch_warnings():
@@ -180,11 +180,10 @@ def _split_strata(n_rows: int, stratify: ArrayLike | None) -> tuple[list[NDArray
         strata = np.split(np.argsort(codes, kind="stable"), np.bincount(codes).cumsum()[:-1])
     samples = [rows for rows in strata if len(rows) > 1]
     if not samples:
-        msg = (
+        raise ValueError(
             f"There is nothing to draw from {n_rows} rows in {len(strata)} strata: pass at least two rows, and a "
             "stratify that at least two of them share."
         )
-        raise ValueError(msg)
     kept = [rows for rows in strata if len(rows) == 1]
     return samples, np.concatenate([np.empty(0, dtype=np.intp), *kept])
 
@@ -194,15 +193,13 @@ def _read_interval(result: Any, method: str) -> tuple[float, float]:
     drawn = result.bootstrap_distribution
     n_undefined = int(np.isnan(drawn).sum())
     if n_undefined:
-        msg = (
+        raise ValueError(
             f"The metric is NaN on {n_undefined} of {len(drawn)} resamples, which miss a class or open: pass "
             "stratify=y_true, so that every resample has all of them."
         )
-        raise ValueError(msg)
     if drawn.min() == drawn.max():
         return float(drawn[0]), float(drawn[0])
     low, high = result.confidence_interval
     if np.isnan(low) or np.isnan(high):
-        msg = f"method={method!r} finds no interval for these rows: pass method='percentile'."
-        raise ValueError(msg)
+        raise ValueError(f"method={method!r} finds no interval for these rows: pass method='percentile'.")
     return float(low), float(high)

@@ -94,8 +94,7 @@ def check_zero_division(zero_division: ZeroDivision) -> None:
     """Raise one sentence unless ``zero_division`` is one of the four values that are allowed."""
     # NaN is the one value that is not itself.
     if zero_division not in ("warn", 0, 1) and zero_division == zero_division:
-        msg = f"zero_division={zero_division!r} is not allowed: pass 'warn', 0, 1 or nan."
-        raise ValueError(msg)
+        raise ValueError(f"zero_division={zero_division!r} is not allowed: pass 'warn', 0, 1 or nan.")
 
 
 def fill_undefined(

@@ -55,15 +55,13 @@ def openness(n_train_classes: int, n_test_classes: int, *, n_target_classes: int
     """
     target = n_train_classes if n_target_classes is None else n_target_classes
     if not 1 <= target <= n_train_classes <= n_test_classes:
-        msg = (
+        raise ValueError(
             f"n_target_classes={target}, n_train_classes={n_train_classes} and n_test_classes={n_test_classes} must "
             "rise in this order from 1 on: the test classes include the training classes, and these the targets."
         )
-        raise ValueError(msg)
     if 2 * n_train_classes > n_test_classes + target:
-        msg = (
+        raise ValueError(
             f"The openness of {n_train_classes} training, {n_test_classes} test and {target} target classes would be "
             "negative: leave n_target_classes out, which counts every training class as a target."
         )
-        raise ValueError(msg)
     return 1.0 - sqrt(2 * n_train_classes / (n_test_classes + target))

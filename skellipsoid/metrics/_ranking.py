@@ -144,8 +144,7 @@ def open_set_aupr(
     0.8333
     """
     if positive not in ("known", "open"):
-        msg = f"positive={positive!r} is not allowed: pass 'known' or 'open'."
-        raise ValueError(msg)
+        raise ValueError(f"positive={positive!r} is not allowed: pass 'known' or 'open'.")
     scored = read_scored_rows(y_true, score, open_label=open_label, labels=labels, sample_weight=sample_weight)
     if not has_both(scored.is_known, "AUPR"):
         return float("nan")
@@ -213,8 +212,7 @@ def fpr_at_tpr(
     (0.5, 0.0)
     """
     if not 0 < tpr <= 1:
-        msg = f"tpr={tpr!r} is not in (0, 1]: pass the share of known rows to accept, such as 0.95."
-        raise ValueError(msg)
+        raise ValueError(f"tpr={tpr!r} is not in (0, 1]: pass the share of known rows to accept, such as 0.95.")
     scored = read_scored_rows(y_true, score, open_label=open_label, labels=labels, sample_weight=sample_weight)
     if not has_both(scored.is_known, "FPR at a given TPR"):
         return float("nan")

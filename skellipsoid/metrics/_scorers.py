@@ -59,11 +59,10 @@ class _OpenSetScorer:
             If metadata routing is not enabled.
         """
         if not get_config()["enable_metadata_routing"]:
-            msg = (
+            raise RuntimeError(
                 "set_score_request acts under metadata routing alone; enable it with "
                 "sklearn.set_config(enable_metadata_routing=True)."
             )
-            raise RuntimeError(msg)
         scorer = copy(self)
         scorer.weight_request = sample_weight
         return scorer
@@ -144,8 +143,7 @@ def make_open_set_scorer(
     (3,)
     """
     if response not in ("predict", "score", "known_and_score"):
-        msg = f"response={response!r} is unknown; use 'predict', 'score' or 'known_and_score'."
-        raise ValueError(msg)
+        raise ValueError(f"response={response!r} is unknown; use 'predict', 'score' or 'known_and_score'.")
     return _OpenSetScorer(metric, response, 1 if greater_is_better else -1, parameters)
 
 

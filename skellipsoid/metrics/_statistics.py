@@ -99,11 +99,10 @@ def paired_test(scores_a: ArrayLike, scores_b: ArrayLike, *, confidence_level: f
     """
     a, b = _read_finite(scores_a, "scores_a"), _read_finite(scores_b, "scores_b")
     if len(a) != len(b) or len(a) < 2:
-        msg = (
+        raise ValueError(
             f"scores_a has {len(a)} scores and scores_b has {len(b)}, but both need one for each of at least two "
             "seeds: pass the same seeds in the same order."
         )
-        raise ValueError(msg)
     check_confidence_level(confidence_level)
     difference = a - b
     rounding = float(_ROUNDING * max(np.abs(a).max(), np.abs(b).max()))
@@ -171,8 +170,7 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     values = _read_finite(p_values, "p_values")
     if ((values < 0) | (values > 1)).any():
         outside = values[(values < 0) | (values > 1)][0].item()
-        msg = f"p_values holds {outside!r}, which is not in [0, 1]: pass p-values, not statistics."
-        raise ValueError(msg)
+        raise ValueError(f"p_values holds {outside!r}, which is not in [0, 1]: pass p-values, not statistics.")
     order = np.argsort(values)
     adjusted = np.empty_like(values)
     adjusted[order] = np.maximum.accumulate(np.arange(len(values), 0, -1) * values[order])
@@ -182,18 +180,17 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
 def check_confidence_level(confidence_level: float) -> None:
     """Raise one sentence unless the level is strictly between 0 and 1."""
     if not 0 < confidence_level < 1:
-        msg = f"confidence_level={confidence_level!r} is not in (0, 1): pass a share such as 0.95."
-        raise ValueError(msg)
+        raise ValueError(f"confidence_level={confidence_level!r} is not in (0, 1): pass a share such as 0.95.")
 
 
 def _read_finite(values: ArrayLike, name: str) -> NDArray[np.float64]:
     array = np.asarray(unmasked(values, name), dtype=np.float64)
     if array.ndim != 1 or not len(array):
-        msg = f"{name} has shape {array.shape}, but must be one-dimensional and not empty: pass a list of numbers."
-        raise ValueError(msg)
+        raise ValueError(
+            f"{name} has shape {array.shape}, but must be one-dimensional and not empty: pass a list of numbers."
+        )
     if not np.isfinite(array).all():
-        msg = f"{name} holds {array[~np.isfinite(array)][0].item()!r}: pass finite numbers only."
-        raise ValueError(msg)
+        raise ValueError(f"{name} holds {array[~np.isfinite(array)][0].item()!r}: pass finite numbers only.")
     return array
 
 

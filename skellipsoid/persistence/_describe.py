@@ -64,8 +64,9 @@ def _describe_part(estimator: Any, folder: str, what: str, *, fitted: bool) -> t
             described["parameters"][name] = part.encode(value, name, what)
         elif fitted and name != "_metadata_request":  # how a later fit is routed is not part of the model
             if name not in rules:
-                msg = f"{what} is no attribute that a fit sets, and load would refuse it; delete it, and save again."
-                raise TypeError(msg)
+                raise TypeError(
+                    f"{what} is no attribute that a fit sets, and load would refuse it; delete it, and save again."
+                )
             if name == "_kept" and not estimator.keep_samples:  # set to False since the fit
                 value = None
             described["state"][name] = replace(part, fitted=True).encode(value, name, what)
@@ -76,8 +77,7 @@ def _describe_part(estimator: Any, folder: str, what: str, *, fitted: bool) -> t
 def _check_kind(estimator: Any, what: str) -> None:
     kind = KINDS.get(type(estimator).__name__)
     if reason := getattr(type(estimator), "_not_saved", ""):
-        msg = f"{what} is a {type(estimator).__name__}, which cannot be saved: {reason}."
-        raise TypeError(msg)
+        raise TypeError(f"{what} is a {type(estimator).__name__}, which cannot be saved: {reason}.")
     if kind is None or kind.cls is not type(estimator):
         others = ", ".join(name for name, kind in KINDS.items() if kind.cls.__module__.startswith("sklearn."))
         msg = (
@@ -130,10 +130,9 @@ class _Part:
             described, files = describe(value, f"{self.folder}/{name}", what, fitted=self.fitted)
             self.files.update(files)
             return {"estimator": described}
-        msg = (
+        raise TypeError(
             f"{what} is {value!r}, which cannot be saved; set it to a number, a string or None (a seed, for instance)."
         )
-        raise TypeError(msg)
 
     def _encode_array(self, value: np.ndarray, name: str) -> dict[str, Any]:
         """Note an array; its layout in memory is kept, since matrix products round differently in another."""

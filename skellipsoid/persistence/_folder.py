@@ -60,48 +60,43 @@ def read_model(source: Path) -> tuple[dict[str, Any], Files]:
             manifest, content = read_manifest(source)
             if content == before:
                 raise
-    msg = f"The model in {str(source)!r} was replaced {_MOST_TRIES} times while it was read; load it again later."
-    raise ValueError(msg)
+    raise ValueError(
+        f"The model in {str(source)!r} was replaced {_MOST_TRIES} times while it was read; load it again later."
+    )
 
 
 def read_manifest(source: Path) -> tuple[dict[str, Any], bytes]:
     """Read the manifest of a folder, checked as far as to know that ``save`` wrote it; and its bytes."""
     path = source / MANIFEST
     if not source.exists():
-        msg = f"There is no folder {str(source)!r}; check the path of the saved model."
-        raise FileNotFoundError(msg)
+        raise FileNotFoundError(f"There is no folder {str(source)!r}; check the path of the saved model.")
     try:
         content = read_file(path)
         manifest = json.loads(content, object_pairs_hook=_without_repetition)
     except (FileNotFoundError, NotADirectoryError) as error:
-        msg = (
+        raise ValueError(
             f"{str(source)!r} is not a saved model: it holds no {MANIFEST}; pass a folder that skellipsoid.save wrote."
-        )
-        raise ValueError(msg) from error
+        ) from error
     except OSError as error:
-        msg = f"{str(path)!r} cannot be read ({error.strerror}); take a copy of the model that consists of files."
-        raise ValueError(msg) from error
+        raise ValueError(
+            f"{str(path)!r} cannot be read ({error.strerror}); take a copy of the model that consists of files."
+        ) from error
     except (ValueError, RecursionError) as error:
-        msg = f"{str(path)!r} is damaged ({error}); save the model again or take a copy of it."
-        raise ValueError(msg) from error
+        raise ValueError(f"{str(path)!r} is damaged ({error}); save the model again or take a copy of it.") from error
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
-        msg = f"{str(path)!r} was not written by skellipsoid.save; pass a folder that it wrote."
-        raise ValueError(msg)
+        raise ValueError(f"{str(path)!r} was not written by skellipsoid.save; pass a folder that it wrote.")
     version = manifest.get("format_version")
     if version != FORMAT_VERSION or type(version) is not int:
-        msg = (
+        raise ValueError(
             f"The model in {str(source)!r} has format version {shown(version)}, this skellipsoid ({__version__}) reads "
             f"version {FORMAT_VERSION}; it was written by skellipsoid {shown(manifest.get('skellipsoid_version'))}, "
             "install that."
         )
-        raise ValueError(msg)
     first = _FIRST_LINE.match(content)
     if first is None or sha256(content[first.end() :]) != first[1].decode():
-        msg = f"{str(path)!r} is damaged (its SHA-256 differs); save the model again or take a copy of it."
-        raise ValueError(msg)
+        raise ValueError(f"{str(path)!r} is damaged (its SHA-256 differs); save the model again or take a copy of it.")
     if unknown := sorted(manifest.keys() ^ _KEYS):
-        msg = f"{str(path)!r} is damaged ({unknown[0]!r} is unknown or missing); do not trust this model."
-        raise ValueError(msg)
+        raise ValueError(f"{str(path)!r} is damaged ({unknown[0]!r} is unknown or missing); do not trust this model.")
     return manifest, content
 
 
@@ -120,8 +115,7 @@ def manifest_bytes(manifest: dict[str, Any]) -> bytes:
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        msg = f"a name stands twice among {sorted(found)[:3]}"
-        raise ValueError(msg)
+        raise ValueError(f"a name stands twice among {sorted(found)[:3]}")
     return found
 
 
@@ -129,23 +123,23 @@ def _read_parts(source: Path, manifest: dict[str, Any]) -> Files:
     """Read and check every file that the manifest names."""
     parts, expected = manifest["parts"], manifest["sha256"]
     if not (isinstance(parts, str) and PARTS.fullmatch(parts) and isinstance(expected, dict)):
-        msg = f"{str(source / MANIFEST)!r} is damaged; save the model again or take a copy of it."
-        raise ValueError(msg)
+        raise ValueError(f"{str(source / MANIFEST)!r} is damaged; save the model again or take a copy of it.")
     files: Files = {}
     for name, digest in expected.items():
         if not _FILE.fullmatch(name) or {".", ".."} & {*name.split("/")}:
-            msg = f"{str(source / MANIFEST)!r} names a file that save never writes ({name!r}); do not trust this model."
-            raise ValueError(msg)
+            raise ValueError(
+                f"{str(source / MANIFEST)!r} names a file that save never writes ({name!r}); do not trust this model."
+            )
         try:
             files[name] = read_file(source / parts / name, below=source)
         except OSError as error:
-            msg = (
+            raise ValueError(
                 f"The model in {str(source)!r} lacks its file {name!r} ({error.strerror}); take a complete copy of it."
-            )
-            raise ValueError(msg) from error
+            ) from error
         if sha256(files[name]) != digest:
-            msg = f"The file {name!r} of the model in {str(source)!r} is damaged (its SHA-256 differs); copy it again."
-            raise ValueError(msg)
+            raise ValueError(
+                f"The file {name!r} of the model in {str(source)!r} is damaged (its SHA-256 differs); copy it again."
+            )
     return files
 
 

@@ -58,15 +58,13 @@ _SHARED = {
 
 def _check_frozen(frozen: FrozenEstimator, sizes: Sizes) -> None:
     if vars(frozen).keys() != {"estimator"}:
-        msg = f"it holds {sorted(vars(frozen).keys() - {'estimator'})}"
-        raise ValueError(msg)
+        raise ValueError(f"it holds {sorted(vars(frozen).keys() - {'estimator'})}")
 
 
 def _check_scaler(scaler: StandardScaler, sizes: Sizes) -> None:
     for parameter, name in (("with_mean", "mean_"), ("with_std", "scale_")):
         if getattr(scaler, parameter) and getattr(scaler, name) is None:
-            msg = f"{name} is null, but must be an array with {parameter}=True"
-            raise ValueError(msg)
+            raise ValueError(f"{name} is null, but must be an array with {parameter}=True")
 
 
 _SVD = {
@@ -139,8 +137,7 @@ def check_state(estimator: Any) -> None:
             if attribute == "classes_":
                 sizes["n_classes + 1"] = sizes["n_classes"] + 1
         elif rule.required:
-            msg = f"{attribute} {name} is missing"
-            raise ValueError(msg)
+            raise ValueError(f"{attribute} {name} is missing")
     try:
         if "open_label_" in rules:
             check_open_label(estimator)
@@ -148,5 +145,4 @@ def check_state(estimator: Any) -> None:
         if kind.check is not None:
             kind.check(estimator, sizes)
     except ValueError as error:
-        msg = f"{error} ({type(estimator).__name__})"
-        raise ValueError(msg) from error
+        raise ValueError(f"{error} ({type(estimator).__name__})") from error

@@ -92,15 +92,13 @@ class Asked(dict[str, Any]):
     def check_all(self, what: str) -> None:
         """Raise an error if there is an item that nobody asked for."""
         if left := sorted(self.keys() - self._asked):
-            msg = f"nothing in it needs the {what} {left[0]!r}"
-            raise ValueError(msg)
+            raise ValueError(f"nothing in it needs the {what} {left[0]!r}")
 
 
 def _check_keys(described: dict[str, Any], *required: str, optional: tuple[str, ...] = ()) -> None:
     """Raise an error if a description has other entries than these."""
     for name in sorted(described.keys() - {*required, *optional}):
-        msg = f"it has the entry {name!r}, which save never writes"
-        raise ValueError(msg)
+        raise ValueError(f"it has the entry {name!r}, which save never writes")
     for name in required:
         described[name]
 
@@ -116,8 +114,7 @@ def _build(model: Any, files: Files, *, fitted: bool = True) -> Any:
         skipped = inside == {"class": "passthrough"}
         steps.append((step["name"], "passthrough" if skipped else _build(inside, files, fitted=fitted)))
     if not steps:
-        msg = "a Pipeline has no steps"
-        raise ValueError(msg)
+        raise ValueError("a Pipeline has no steps")
     options = {} if model["transform_input"] is None else {"transform_input": model["transform_input"]}
     pipeline = Pipeline(steps, verbose=model["verbose"], **options)
     validate_params(pipeline)
@@ -134,8 +131,7 @@ def _build_part(model: dict[str, Any], files: Files, *, fitted: bool) -> Any:
     source = _Source(folder, files, Asked(safetensors.numpy.load(files[f"{folder}/{ARRAYS}"])))
     unknown = sorted(model["parameters"].keys() - set(cls._get_param_names()))  # type: ignore[attr-defined]
     if unknown:
-        msg = f"{cls.__name__} has no parameter {unknown[0]!r}"
-        raise ValueError(msg)
+        raise ValueError(f"{cls.__name__} has no parameter {unknown[0]!r}")
     holds_fitted = issubclass(cls, HOLD_FITTED)
     estimator = cls(**{k: source.decode(v, fitted=holds_fitted) for k, v in model["parameters"].items()})
     if hasattr(cls, "_parameter_constraints"):
@@ -143,12 +139,10 @@ def _build_part(model: dict[str, Any], files: Files, *, fitted: bool) -> Any:
     if hasattr(estimator, "device"):
         resolve_device(estimator.device, fallback=True)
     if model["state"] and not fitted:
-        msg = f"a {cls.__name__} that is only a parameter has fitted state"
-        raise ValueError(msg)
+        raise ValueError(f"a {cls.__name__} that is only a parameter has fitted state")
     for name, value in model["state"].items():
         if name not in rules_of(estimator):
-            msg = f"{name!r} is no fitted attribute of {cls.__name__}"
-            raise ValueError(msg)
+            raise ValueError(f"{name!r} is no fitted attribute of {cls.__name__}")
         setattr(estimator, name, source.decode(value, fitted=True))
     if fitted:
         check_is_fitted(estimator)
@@ -170,8 +164,7 @@ class _Source:
         if isinstance(value, list):
             return [self.decode(item, fitted=fitted) for item in value]
         if isinstance(value, int) and abs(value) >= 2**63:
-            msg = f"it holds the integer {str(value)[:20]}…, which has more than 64 bits"
-            raise ValueError(msg)
+            raise ValueError(f"it holds the integer {str(value)[:20]}…, which has more than 64 bits")
         if not isinstance(value, dict):
             return value
         if "mapping" in value:
@@ -200,24 +193,22 @@ class _Source:
 
     def _text_model(self, description: Any, max_length: Any) -> TextBackbone:
         if max_length is not None and (type(max_length) is not int or max_length < 2):
-            msg = f"max_length of the text model is {max_length!r}, but must be an integer of at least 2, or null"
-            raise ValueError(msg)
+            raise ValueError(
+                f"max_length of the text model is {max_length!r}, but must be an integer of at least 2, or null"
+            )
         files = {name: self.files[f"{self.folder}/{BACKBONE}/{name}"] for name in FILES}
         return TextBackbone(restore(StoredTextModel(description, files)), max_length)
 
 
 def _strings(strings: Any, dtype: Any) -> np.ndarray:
     if not (isinstance(dtype, str) and _STRINGS.fullmatch(dtype)):
-        msg = f"{str(dtype)[:80]!r} is no type of strings"
-        raise ValueError(msg)
+        raise ValueError(f"{str(dtype)[:80]!r} is no type of strings")
     longest = max((len(text) for text in np.array(strings, dtype=object).flat if isinstance(text, str)), default=0)
     if dtype not in ("O", "T") and int(dtype.partition("U")[2]) > 2 * longest + _SLACK:
-        msg = f"{dtype!r} is far wider than the longest string, which has {longest} letters"
-        raise ValueError(msg)
+        raise ValueError(f"{dtype!r} is far wider than the longest string, which has {longest} letters")
     array = np.array(strings, dtype=np.dtypes.StringDType() if dtype == "T" else dtype)
     if array.dtype.kind not in "OUT" or array.tolist() != strings or not all(isinstance(s, str) for s in array.flat):
-        msg = f"{str(strings)[:80]} are no strings of type {dtype!r}"
-        raise ValueError(msg)
+        raise ValueError(f"{str(strings)[:80]} are no strings of type {dtype!r}")
     return array
 
 
@@ -228,8 +219,9 @@ def _check_steps(pipeline: Pipeline) -> None:
     for name, part in parts_of(pipeline):
         taken = "texts" if isinstance(part, TextFeatures) else getattr(part, "n_features_in_", None)
         if taken is not None and given is not None and taken != given:
-            msg = f"the step {name!r} takes {_named(taken)}, but the step {before!r} before it gives {_named(given)}"
-            raise ValueError(msg)
+            raise ValueError(
+                f"the step {name!r} takes {_named(taken)}, but the step {before!r} before it gives {_named(given)}"
+            )
         before = name
         if isinstance(part, TextFeatures):
             given = part._n_features_out

@@ -142,8 +142,9 @@ def _recorded(estimator: Any) -> dict[str, Any]:
 def _checked(provenance: Any) -> dict[str, Any]:
     if provenance is not None and not isinstance(provenance, Mapping):
         kind = type(provenance).__name__
-        msg = f"provenance is {provenance!r} of type {kind}, but must be a mapping; pass a dict of names and facts."
-        raise TypeError(msg)
+        raise TypeError(
+            f"provenance is {provenance!r} of type {kind}, but must be a mapping; pass a dict of names and facts."
+        )
     checked: dict[str, Any] = _plain(provenance or {}, "provenance")
     return checked
 
@@ -159,14 +160,12 @@ def _plain(value: Any, what: str) -> Any:
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
-                msg = f"{what} has the key {key!r}, but its keys must be strings; convert them."
-                raise TypeError(msg)
+                raise TypeError(f"{what} has the key {key!r}, but its keys must be strings; convert them.")
         return {key: _plain(item, f"{what}[{key!r}]") for key, item in value.items()}
-    msg = (
+    raise TypeError(
         f"{what} is {value!r} of type {type(value).__name__}, but must be what JSON can hold: strings, finite numbers, "
         "Booleans, None, lists or mappings of them; convert it, for instance with str."
     )
-    raise TypeError(msg)
 
 
 def _check_target(target: Path, overwrite: bool) -> None:
@@ -174,13 +173,15 @@ def _check_target(target: Path, overwrite: bool) -> None:
     if not target.exists() or (target.is_dir() and all(is_unfinished(path) for path in target.iterdir())):
         return
     if not overwrite:
-        msg = f"{str(target)!r} exists; pass overwrite=True to replace a model that was saved there, or another folder."
-        raise FileExistsError(msg)
+        raise FileExistsError(
+            f"{str(target)!r} exists; pass overwrite=True to replace a model that was saved there, or another folder."
+        )
     try:
         read_manifest(target)
     except ValueError as error:
-        msg = f"{str(target)!r} holds something other than a saved model, which is left alone; pass another folder."
-        raise FileExistsError(msg) from error
+        raise FileExistsError(
+            f"{str(target)!r} holds something other than a saved model, which is left alone; pass another folder."
+        ) from error
 
 
 def _write(target: Path, manifest: dict[str, Any], files: Files, card: bytes, *, held: bool) -> None:

@@ -34,8 +34,7 @@ _POINTS_PER_INCH = 72
 def require_matplotlib(what: str) -> None:
     """Raise an error that names the extra unless matplotlib is installed."""
     if find_spec("matplotlib") is None:
-        msg = f"{what} draws with matplotlib, which is not installed: pip install 'skellipsoid[plot]'."
-        raise ImportError(msg)
+        raise ImportError(f"{what} draws with matplotlib, which is not installed: pip install 'skellipsoid[plot]'.")
 
 
 def make_axes(

@@ -163,8 +163,7 @@ class ComparisonDisplay:
             If ``n_pairs`` is less than 1.
         """
         if n_pairs < 1:
-            msg = f"n_pairs={n_pairs!r} is not allowed: pass how many pairs of answers to draw, at least 1."
-            raise ValueError(msg)
+            raise ValueError(f"n_pairs={n_pairs!r} is not allowed: pass how many pairs of answers to draw, at least 1.")
         pairs = list(zip(*self.result.pairs.values(), strict=True))
         shown, places = pairs[:n_pairs], np.arange(min(n_pairs, len(pairs)))
         self.ax_, self.figure_ = make_axes(self, ax, figsize=(8.5, _MARGIN + _LINE * max(2, len(shown))))

@@ -185,11 +185,10 @@ class OpenSetConfusionMatrixDisplay:
         n_labels = len(problem.classes) + 1
         odd = np.flatnonzero(problem.predicted == n_labels)
         if len(odd):
-            msg = (
+            raise ValueError(
                 f"y_pred holds {np.asarray(y_pred)[odd[0]]!s} in row {odd[0]}, which is neither among labels nor the "
                 f"open label {problem.open_label!r}: add it to labels."
             )
-            raise ValueError(msg)
         cells = n_labels * problem.true + problem.predicted
         matrix = np.bincount(cells, minlength=n_labels**2).reshape(n_labels, n_labels)
         if display_labels is None:
@@ -280,11 +279,10 @@ class OpenSetConfusionMatrixDisplay:
         if self.display_labels is None:
             return [*range(n_labels - 1), "open"]
         if len(self.display_labels) != n_labels:
-            msg = (
+            raise ValueError(
                 f"display_labels has {len(self.display_labels)} names for a matrix of {n_labels}: pass one for each "
                 "known class and, last, one for open."
             )
-            raise ValueError(msg)
         return list(self.display_labels)
 
     def _draw_image(
@@ -356,8 +354,7 @@ def _normalize(counts: NDArray[np.int64], normalize: str | None) -> NDArray[Any]
         return counts
     axes: dict[str, int | None] = {"true": 1, "pred": 0, "all": None}
     if normalize not in axes:
-        msg = f"normalize={normalize!r} is not allowed: pass 'true', 'pred', 'all' or None."
-        raise ValueError(msg)
+        raise ValueError(f"normalize={normalize!r} is not allowed: pass 'true', 'pred', 'all' or None.")
     whole = counts.sum(axis=axes[normalize], keepdims=True)
     return np.asarray(np.divide(counts, whole, out=np.full(counts.shape, np.nan), where=whole > 0))
 

@@ -247,8 +247,7 @@ class CoverageDisplay:
             If ``x`` is neither.
         """
         if x not in _ACROSS:
-            msg = f"x={x!r} is not allowed: pass 'offset' or 'coverage'."
-            raise ValueError(msg)
+            raise ValueError(f"x={x!r} is not allowed: pass 'offset' or 'coverage'.")
         self.ax_, self.figure_ = make_axes(self, ax)
         across = self.offsets if x == "offset" else self.coverage
         draw_curves(self, across, _CURVES, form=".3f", told="coverage", line_kw=line_kw)

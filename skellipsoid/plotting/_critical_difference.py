@@ -228,20 +228,18 @@ class CriticalDifferenceDisplay:
 def _check_scores(scores: ArrayLike, names: Any, alpha: float) -> NDArray[np.float64]:
     table = np.asarray(unmasked(scores, "scores"), dtype=np.float64)
     if table.ndim != 2 or table.shape[0] < 2 or table.shape[1] < 3:
-        msg = (
+        raise ValueError(
             f"scores has the shape {table.shape}, but must be (n_cases, n_models) with at least two cases and three "
             "models; compare two models with metrics.paired_test."
         )
-        raise ValueError(msg)
     if not np.isfinite(table).all():
-        msg = f"scores holds {table[~np.isfinite(table)][0].item()!r}; pass the cases that every model has a score for."
-        raise ValueError(msg)
+        raise ValueError(
+            f"scores holds {table[~np.isfinite(table)][0].item()!r}; pass the cases that every model has a score for."
+        )
     if len(names) != table.shape[1]:
-        msg = f"names has {len(names)} names for {table.shape[1]} models; pass one for each."
-        raise ValueError(msg)
+        raise ValueError(f"names has {len(names)} names for {table.shape[1]} models; pass one for each.")
     if not 0 < alpha < 1:
-        msg = f"alpha={alpha!r} is not in (0, 1); pass a level such as 0.05."
-        raise ValueError(msg)
+        raise ValueError(f"alpha={alpha!r} is not in (0, 1); pass a level such as 0.05.")
     return table
 
 

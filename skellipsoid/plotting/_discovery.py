@@ -164,8 +164,7 @@ class DiscoveryDisplay:
             If ``n_groups`` is less than 1.
         """
         if n_groups < 1:
-            msg = f"n_groups={n_groups!r} is not allowed: pass how many groups to draw, at least 1."
-            raise ValueError(msg)
+            raise ValueError(f"n_groups={n_groups!r} is not allowed: pass how many groups to draw, at least 1.")
         result = self.result
         shown = np.arange(min(n_groups, result.n_groups))
         self.ax_, self.figure_ = make_axes(self, ax, figsize=(8.5, _MARGIN + _LINE * max(2, len(shown))))

@@ -157,11 +157,10 @@ class ScoreHistogramDisplay:
         is_known, scores, _ = read_scored_rows(y_true, score, open_label=open_label, labels=labels)
         infinite = scores[np.isinf(scores)]
         if len(infinite):
-            msg = (
+            raise ValueError(
                 f"score holds {infinite[0]} in {len(infinite)} of {len(scores)} rows, but a histogram needs finite "
                 "scores: leave those rows out."
             )
-            raise ValueError(msg)
         display = cls(scores[is_known], scores[~is_known], offset=check_offset(offset))
         return display.plot(ax=ax, **plot_options)
 
@@ -245,8 +244,9 @@ def _share(rows: NDArray[np.bool_]) -> str:
 def _edges(scores: NDArray[np.float64], offset: float, bins: int) -> NDArray[np.float64]:
     """Edges of equal bins that hold all scores, the offset among them where it can be."""
     if bins < 1:
-        msg = f"bins={bins!r} is not allowed: pass how many bins the range of the scores is long, at least 1."
-        raise ValueError(msg)
+        raise ValueError(
+            f"bins={bins!r} is not allowed: pass how many bins the range of the scores is long, at least 1."
+        )
     low, high = float(scores.min()), float(scores.max())
     step = (high - low) / bins or 1.0
     # From far away the offset is no edge of a bin that holds scores, and adding it would only lose digits.

@@ -65,16 +65,14 @@ def read_rows(
     require_matplotlib(f"{display.__name__}.from_predictions")
     rows = read_closed_set_rows(y_true, y_pred_known, score, **options)
     if rows.is_known.all():
-        msg = (
+        raise ValueError(
             f"None of the {len(rows.score)} rows of y is open, but this picture sets known against open rows: add rows "
             f"with the open label {rows.problem.open_label!r}, or pass the known classes as labels if y names the "
             "classes of open rows."
         )
-        raise ValueError(msg)
     if not rows.is_known.any():
-        msg = (
+        raise ValueError(
             f"All of the {len(rows.score)} rows of y are open, but this picture sets known against open rows: add rows "
             "of known classes."
         )
-        raise ValueError(msg)
     return rows, None if offset is None else check_offset(offset)

@@ -101,8 +101,9 @@ class MonitorDisplay:
         require_matplotlib(f"{cls.__name__}.from_monitor")
         check_is_fitted(monitor)
         if not len(monitor.history_):
-            msg = "The monitor has had no update, so there is nothing to draw: call update with new samples first."
-            raise ValueError(msg)
+            raise ValueError(
+                "The monitor has had no update, so there is nothing to draw: call update with new samples first."
+            )
         n_seen, n_open, evidence = monitor.history_.T
         return cls(
             n_seen=n_seen,

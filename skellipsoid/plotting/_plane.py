@@ -53,15 +53,13 @@ def choose_plane(classifier: Any, features: Any, label: Any, axes: Any) -> tuple
     """
     n_features = classifier.centroids_.shape[1]
     if n_features < 2:
-        msg = "X has 1 feature, but the picture has two dimensions: pass features of at least two."
-        raise ValueError(msg)
+        raise ValueError("X has 1 feature, but the picture has two dimensions: pass features of at least two.")
     if label is None:
         if n_features > 2:
-            msg = (
+            raise ValueError(
                 f"X has {n_features} features, but the picture has two dimensions: pass label=, one of the known "
                 f"classes such as {classifier.classes_[:1].tolist()[0]!r}, to draw the plane along its axes."
             )
-            raise ValueError(msg)
         first, second = getattr(classifier, "feature_names_in_", ("feature 0", "feature 1"))
         return Plane(np.zeros(2), np.eye(2), np.eye(2)), (shorten(first), shorten(second))
     directions, lengths = classifier.ellipsoid_axes(label)  # which also checks the label
@@ -154,11 +152,10 @@ def choose_axes(axes: Any, directions: _Floats, lengths: _Floats, offsets: _Floa
         first, second = (int(i) + len(lengths) * (i < 0) for i in axes)
         if first != second and all(0 <= i < len(lengths) for i in (first, second)):
             return (first, second), shares
-    msg = (
+    raise ValueError(
         f"axes={axes!r} is not allowed: pass 'shared', 'contributing', 'longest', or two different axes from 0 (the "
         f"longest) to {len(lengths) - 1}."
     )
-    raise ValueError(msg)
 
 
 def cut_ellipsoids(classifier: Any, plane: Plane) -> _Floats:
@@ -226,8 +223,9 @@ def open_region(classifier: Any, plane: Plane, limits: _Floats, resolution: int)
         Points along each side, in the middle of their cells.
     """
     if resolution < 1:
-        msg = f"grid_resolution={resolution!r} is not allowed: pass how many points the grid has along each side."
-        raise ValueError(msg)
+        raise ValueError(
+            f"grid_resolution={resolution!r} is not allowed: pass how many points the grid has along each side."
+        )
     steps = (np.arange(resolution) + 0.5) / resolution
     across, up = (limits[0] + steps[:, np.newaxis] * (limits[1] - limits[0])).T
     points = np.stack(np.meshgrid(across, up), axis=-1).reshape(-1, 2)

@@ -148,8 +148,9 @@ class TradeOffDisplay:
         """
         if (X is None) != (y is None):
             given, missing = ("X", "y") if y is None else ("y", "X")
-            msg = f"{given} is given without {missing}: pass both, or none to take the held-out training samples."
-            raise ValueError(msg)
+            raise ValueError(
+                f"{given} is given without {missing}: pass both, or none to take the held-out training samples."
+            )
         if X is None or y is None:
             require_matplotlib(f"{cls.__name__}.from_estimator")
             rows = held_out_rows(split_estimator(estimator)[1], f"{cls.__name__}.from_estimator")
@@ -250,8 +251,7 @@ class TradeOffDisplay:
             If ``x`` is neither.
         """
         if x not in _ACROSS:
-            msg = f"x={x!r} is not allowed: pass 'known_rejected' or 'offset'."
-            raise ValueError(msg)
+            raise ValueError(f"x={x!r} is not allowed: pass 'known_rejected' or 'offset'.")
         self.ax_, self.figure_ = make_axes(self, ax)
         from matplotlib.ticker import PercentFormatter
 

@@ -125,11 +125,10 @@ class ChangesClasses(FitsKeptSamples):
         kept, codes = self._kept_samples(), self._codes_of(np.atleast_1d(np.asarray(labels)))
         stay = np.delete(np.arange(len(self.classes_)), codes)
         if not len(stay):
-            msg = (
+            raise ValueError(
                 f"All {len(self.classes_)} known classes would be removed, but at least one must remain: add the new "
                 "classes first, or fit a new classifier."
             )
-            raise ValueError(msg)
         gone = np.isin(kept.classes, codes)
         names = self.classes_[np.sort(codes)]
         places = np.full(len(self.classes_), -1)
@@ -160,13 +159,11 @@ class ChangesClasses(FitsKeptSamples):
         """
         kept, changed = self._kept_samples(), self
         if not isinstance(merged, Mapping) or not merged:
-            msg = f"merge_classes takes a mapping of a new label to known classes, but got {merged!r}."
-            raise ValueError(msg)
+            raise ValueError(f"merge_classes takes a mapping of a new label to known classes, but got {merged!r}.")
         parts = [label for labels in merged.values() for label in np.atleast_1d(np.asarray(labels)).tolist()]
         twice = sorted({label for label in parts if parts.count(label) > 1}, key=str)
         if twice:
-            msg = f"{enumerated(np.array(twice))} is listed more than once; list each class once."
-            raise ValueError(msg)
+            raise ValueError(f"{enumerated(np.array(twice))} is listed more than once; list each class once.")
         for new, labels in merged.items():
             changed = changed._merged(kept, new, np.atleast_1d(np.asarray(labels)))
             kept = changed._kept_samples()
@@ -191,11 +188,10 @@ class ChangesClasses(FitsKeptSamples):
     def _kept_samples(self) -> KeptSamples:
         check_is_fitted(self)
         if self._kept is None:
-            msg = (
+            raise ValueError(
                 f"This {type(self).__name__} has not kept its training samples, so its classes cannot change: fit it "
                 "again with keep_samples=True, the default."
             )
-            raise ValueError(msg)
         return KeptSamples(**self._kept)
 
     def _codes_of(self, labels: NDArray[Any]) -> NDArray[np.int64]:
@@ -204,31 +200,32 @@ class ChangesClasses(FitsKeptSamples):
         check_same_kind(labels, self.classes_, "labels", "classes_")
         unknown = np.setdiff1d(labels, self.classes_)
         if len(unknown):
-            msg = f"{enumerated(unknown)} is not a known class; the known classes are {enumerated(self.classes_)}."
-            raise ValueError(msg)
+            raise ValueError(
+                f"{enumerated(unknown)} is not a known class; the known classes are {enumerated(self.classes_)}."
+            )
         return np.searchsorted(self.classes_, np.unique(labels))
 
     def _with_samples(self, X: Any, y: Any, groups: ArrayLike | None, what: str) -> Self:
         kept = self._kept_samples()
         X, y = self._validate_scored_data(X), as_labels(y, "y")
         if len(X) != len(y):
-            msg = f"X has {len(X)} rows, but y has {len(y)} labels; pass one label for each row."
-            raise ValueError(msg)
+            raise ValueError(f"X has {len(X)} rows, but y has {len(y)} labels; pass one label for each row.")
         check_squares(X)
         check_same_kind(y, self.classes_, "y", "classes_")
         is_open = y == self.open_label_
         is_known = np.isin(y, self.classes_)
         if is_open.all():
-            msg = f"Every row has the open label {self.open_label_!r}: y must hold at least one sample of a class."
-            raise ValueError(msg)
+            raise ValueError(
+                f"Every row has the open label {self.open_label_!r}: y must hold at least one sample of a class."
+            )
         if what == "add" and is_known.any():
             named = enumerated(np.unique(y[is_known]))
-            msg = f"{named} is a known class already; add more samples of known classes with update_classes."
-            raise ValueError(msg)
+            raise ValueError(
+                f"{named} is a known class already; add more samples of known classes with update_classes."
+            )
         if what == "update" and not (is_known | is_open).all():
             named = enumerated(np.unique(y[~is_known & ~is_open]))
-            msg = f"{named} is not a known class; add new classes with add_classes."
-            raise ValueError(msg)
+            raise ValueError(f"{named} is not a known class; add new classes with add_classes.")
         numbers = check_groups(groups, len(X))
         classes = np.unique(np.append(self.classes_, y[~is_open]))
         old = np.searchsorted(classes, self.classes_)
@@ -272,8 +269,9 @@ class ChangesClasses(FitsKeptSamples):
         check_same_kind(new, self.classes_, "the new label", "classes_")
         if new[0] == self.open_label_ or np.isin(new, stay)[0]:
             what = "the open label" if new[0] == self.open_label_ else "a class that stays"
-            msg = f"The new label {new.tolist()[0]!r} is {what}; choose another one, or list this class too."
-            raise ValueError(msg)
+            raise ValueError(
+                f"The new label {new.tolist()[0]!r} is {what}; choose another one, or list this class too."
+            )
         classes = np.unique(np.append(stay, new))
         place = int(np.searchsorted(classes, new)[0])
         places = np.searchsorted(classes, self.classes_).clip(0, len(classes) - 1)

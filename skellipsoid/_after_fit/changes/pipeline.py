@@ -128,10 +128,9 @@ def _changed(estimator: Any, method: str, *arguments: Any, refresh: bool) -> Any
         changed.steps = [*steps, (name, _changed(last, method, *arguments, refresh=refresh))]
         return changed
     if not isinstance(estimator, ChangesClasses):
-        msg = (
+        raise TypeError(
             f"The classes of {type(estimator).__name__} cannot change after a fit: fit a new one on all samples, which "
             "takes about as long as a change, or use an EllipsoidOpenSetClassifier, or a Pipeline that ends in one."
         )
-        raise TypeError(msg)
     changed = getattr(estimator, method)(*arguments)
     return changed.refresh() if refresh else changed

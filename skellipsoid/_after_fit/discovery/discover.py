@@ -177,11 +177,10 @@ def read_traffic(estimator: Any, X: Any, caller: str, texts: Any = None, members
     """Check an estimator and traffic; texts are embedded once. ``members`` are what else the caller reads."""
     transformers, last = split_estimator(estimator)
     if not isinstance(last, EllipsoidOpenSetClassifier):
-        msg = (
+        raise TypeError(
             f"{caller} needs the covariances of an EllipsoidOpenSetClassifier, but {type(last).__name__} was "
             "given; pass one, or a Pipeline that ends in one."
         )
-        raise TypeError(msg)
     # A table with named columns yields their names.
     if texts is None and len(getattr(X, "shape", (0,))) == 1 and all(isinstance(row, str) for row in X):
         texts = X
@@ -197,8 +196,7 @@ def read_traffic(estimator: Any, X: Any, caller: str, texts: Any = None, members
     check_squares(rows)
     given = None if texts is None else np.array(check_texts(texts), dtype=object)
     if given is not None and len(given) != len(rows):
-        msg = f"X has {len(rows)} rows, but texts has {len(given)}; pass one text for each row."
-        raise ValueError(msg)
+        raise ValueError(f"X has {len(rows)} rows, but texts has {len(given)}; pass one text for each row.")
     return Traffic(classifier, features, [*spaces, Space(rows, classifier)], given)
 
 
@@ -266,5 +264,4 @@ def _names(words: list[list[str]]) -> list[str]:
 
 def _check_count(count: Any, name: str, least: int) -> None:
     if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < least:
-        msg = f"{name}={count!r} is not possible; use a whole number from {least}."
-        raise ValueError(msg)
+        raise ValueError(f"{name}={count!r} is not possible; use a whole number from {least}.")

@@ -25,29 +25,28 @@ def check_share_options(
     given = [name for name, value in {"open_share": open_share, **costs}.items() if value is not None]
     for name, cost in costs.items():
         if cost is not None and not (isinstance(cost, int | float | np.number) and 0 < cost < np.inf):
-            msg = f"{name}={cost!r} is not a cost; use a positive number."
-            raise ValueError(msg)
+            raise ValueError(f"{name}={cost!r} is not a cost; use a positive number.")
     if has_rate:
         if given:
-            msg = f"{given[0]} and a rate are both given; set one of them and leave the other None."
-            raise ValueError(msg)
+            raise ValueError(f"{given[0]} and a rate are both given; set one of them and leave the other None.")
         if not has_X:
-            msg = "A rate is a share of samples, but there are none; pass X."
-            raise ValueError(msg)
+            raise ValueError("A rate is a share of samples, but there are none; pass X.")
         return
     if has_y:
-        msg = "y is given without a rate that refers to it; set rejection_rate, or pass X alone as unlabelled traffic."
-        raise ValueError(msg)
+        raise ValueError(
+            "y is given without a rate that refers to it; set rejection_rate, or pass X alone as unlabelled traffic."
+        )
     is_number = isinstance(open_share, int | float | np.number) and not isinstance(open_share, bool)
     if open_share is not None and open_share != "auto" and not (is_number and 0 <= open_share <= 1):
-        msg = f"open_share={open_share!r} is not a share; use a number from 0 to 1, or 'auto' with unlabelled X."
-        raise ValueError(msg)
+        raise ValueError(
+            f"open_share={open_share!r} is not a share; use a number from 0 to 1, or 'auto' with unlabelled X."
+        )
     if has_X and is_number:
-        msg = f"open_share={open_share!r} says how much of X is open; leave X out, or pass open_share='auto'."
-        raise ValueError(msg)
+        raise ValueError(
+            f"open_share={open_share!r} says how much of X is open; leave X out, or pass open_share='auto'."
+        )
     if given and not has_X and not is_number:
-        msg = f"{given[0]} needs the open share; pass unlabelled traffic as X, or open_share as a number."
-        raise ValueError(msg)
+        raise ValueError(f"{given[0]} needs the open share; pass unlabelled traffic as X, or open_share as a number.")
 
 
 class Line(NamedTuple):

@@ -28,25 +28,26 @@ def check_rates(
     """Raise an error unless rates are shares, of known classes, and not both of the first two are given."""
     if confidence is not None:
         if not (isinstance(confidence, int | float | np.number) and 0 < confidence < 1):
-            msg = f"confidence={confidence!r} is not possible; use a number between 0 and 1, such as 0.95."
-            raise ValueError(msg)
+            raise ValueError(f"confidence={confidence!r} is not possible; use a number between 0 and 1, such as 0.95.")
         if rejection_rate is None and open_acceptance_rate is None and not class_rejection_rates:
-            msg = f"confidence={confidence!r} is given without a rate that it is about; set one, or leave it out."
-            raise ValueError(msg)
+            raise ValueError(
+                f"confidence={confidence!r} is given without a rate that it is about; set one, or leave it out."
+            )
     if rejection_rate is not None and open_acceptance_rate is not None:
-        msg = "rejection_rate and open_acceptance_rate are both given; set one of them and leave the other None."
-        raise ValueError(msg)
+        raise ValueError(
+            "rejection_rate and open_acceptance_rate are both given; set one of them and leave the other None."
+        )
     rates = {"rejection_rate": rejection_rate, "open_acceptance_rate": open_acceptance_rate}
     for label, class_rate in class_rejection_rates.items():
         if label not in classes:
             known = enumerated(np.array(classes))
-            msg = f"class_rejection_rates has the key {label!r}, which is no known class; use some of {known}."
-            raise ValueError(msg)
+            raise ValueError(
+                f"class_rejection_rates has the key {label!r}, which is no known class; use some of {known}."
+            )
         rates[name_class_rate(label)] = class_rate
     for name, rate in rates.items():
         if rate is not None and not (isinstance(rate, int | float | np.number) and 0 <= rate <= 1):
-            msg = f"{name}={rate!r} is not a share; use a number from 0 to 1."
-            raise ValueError(msg)
+            raise ValueError(f"{name}={rate!r} is not a share; use a number from 0 to 1.")
 
 
 def name_class_rate(label: Any) -> str:
@@ -80,8 +81,7 @@ def fewest_rows(rate: float, confidence: float | None = None) -> int:
 def select(scores: NDArray[np.floating], rows: NDArray[np.bool_], name: str, kind: str) -> NDArray[np.floating]:
     """Scores of the samples that a rate refers to; an error if there are none."""
     if not rows.any():
-        msg = f"{name} is a share of {kind}, but there are none; pass at least one such row."
-        raise ValueError(msg)
+        raise ValueError(f"{name} is a share of {kind}, but there are none; pass at least one such row.")
     return scores[rows]
 
 
@@ -178,11 +178,10 @@ class Fold:
     def best_offset(self) -> float:
         """Offset with the best F1; of equal ones the nearest to 0."""
         if self.is_known.all():
-            msg = (
+            raise ValueError(
                 "A fold holds no open row, so that its F1 only falls with rejection; use a splitter that leaves "
                 "classes out, such as OpenSetKFold, or set rejection_rate."
             )
-            raise ValueError(msg)
         found = np.quantile(self.scores, np.linspace(0, 1, _N_OFFSETS), method="closest_observation")
         offsets = np.unique(np.append(found.astype(float), 0.0))
         f1 = np.array([self.f1(offset) for offset in offsets])

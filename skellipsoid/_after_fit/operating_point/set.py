@@ -144,8 +144,9 @@ def set_operating_point(
     class_rates = {} if class_rejection_rates is None else dict(class_rejection_rates)
     check_rates(rejection_rate, open_acceptance_rate, class_rates, classifier.classes_.tolist(), confidence)
     if y is None and class_rates and open_acceptance_rate is not None:
-        msg = "class_rejection_rates are shares of known rows and open_acceptance_rate is one of open rows; pass y."
-        raise ValueError(msg)
+        raise ValueError(
+            "class_rejection_rates are shares of known rows and open_acceptance_rate is one of open rows; pass y."
+        )
     has_rate = bool(class_rates) or rejection_rate is not None or open_acceptance_rate is not None
     check_share_options(open_share, cost_open, cost_reject, has_X=X is not None, has_y=y is not None, has_rate=has_rate)
     offset, class_offsets = 0.0, np.zeros(len(classifier.classes_))
@@ -232,9 +233,8 @@ def open_set_classifier(estimator: Any) -> BaseOpenSetClassifier:
     """Return the last step of an estimator; an error unless it has an operating point."""
     classifier = split_estimator(estimator)[1]
     if not isinstance(classifier, BaseOpenSetClassifier):
-        msg = (
+        raise TypeError(
             f"{type(classifier).__name__} has no operating point to set; pass an open-set classifier of this package "
             "or a Pipeline that ends in one."
         )
-        raise TypeError(msg)
     return classifier

@@ -333,8 +333,9 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Raise an error for what no rule of ``_state`` says."""
         inner = self.estimator_
         if not hasattr(inner, "score_samples") or list(getattr(inner, "classes_", [])) != list(self.classes_):
-            msg = f"estimator_ is a {type(inner).__name__}, but must be an open-set classifier of the same classes_"
-            raise ValueError(msg)
+            raise ValueError(
+                f"estimator_ is a {type(inner).__name__}, but must be an open-set classifier of the same classes_"
+            )
 
 
 def _warn_of_shortage(shortage: Shortage) -> None:

@@ -45,26 +45,23 @@ class HeldOutScores(NamedTuple):
         """
         name = type(classifier).__name__
         if not isinstance(classifier, KeepsHeldOut) or not hasattr(classifier, "held_out_"):
-            msg = (
+            raise TypeError(
                 f"{caller} reads held_out_, which this {name} does not have: pass an EllipsoidOpenSetClassifier, or a "
                 "MahalanobisClassifier with threshold='auto'."
             )
-            raise TypeError(msg)
         if not classifier._scores_as_new:
-            msg = (
+            raise TypeError(
                 f"{caller} compares new scores with held-out ones, which are on another scale for a {name}: pass an "
                 "EllipsoidOpenSetClassifier, or a MahalanobisClassifier with threshold='auto'."
             )
-            raise TypeError(msg)
         kept = classifier._held_out
         if kept is None or not (kept["is_open"] & ~synthetic_rows(kept)).any():
             what = "sample" if kept is None else "class"
-            msg = (
+            raise ValueError(
                 f"{caller} compares with held-out samples and classes, but the fit of this {name} held out no {what}; "
                 "fit with at least two classes of several different samples (with a trainer, a share of them is held "
                 "out)."
             )
-            raise ValueError(msg)
         nearest, classes = kept["nearest"].astype(np.int64), kept["classes"].astype(np.int64)
         is_synthetic, columns = synthetic_rows(kept), (kept["scores"], nearest, classes, kept["weights"])
         known, opened = ~kept["is_open"], kept["is_open"] & ~is_synthetic

@@ -108,8 +108,7 @@ def _read_share(share: Any) -> float:
     if share is None:
         return USUAL_SHARE
     if isinstance(share, bool) or not (isinstance(share, int | float | np.number) and 0 <= share <= 1):
-        msg = f"open_share={share!r} is not a share; use a number from 0 to 1, 'auto' or None."
-        raise ValueError(msg)
+        raise ValueError(f"open_share={share!r} is not a share; use a number from 0 to 1, 'auto' or None.")
     return float(share)
 
 

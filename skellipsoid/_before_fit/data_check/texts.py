@@ -145,11 +145,10 @@ def _find_encoder(estimator: Any) -> SupConTextEncoder:
             return step
     if hasattr(estimator, "estimator"):  # of a search that is not fitted
         return _find_encoder(estimator.estimator)
-    msg = (
+    raise TypeError(
         f"encoder is a {type(estimator).__name__} without a SupConTextEncoder; pass a SupConTextEncoder or a Pipeline "
         "that holds one."
     )
-    raise TypeError(msg)
 
 
 class _Data:

@@ -51,11 +51,13 @@ def choose_columns(table: Table, path: Path, text: str | None, label: str | None
         for wanted, option in ((text, "--text-column"), (label, "--label-column"))
     ]
     if named[0] is not None and named[0] == named[1]:
-        msg = f"--text-column and --label-column both name column {table.titled(named[0])}; name two columns."
-        raise ValueError(msg)
+        raise ValueError(
+            f"--text-column and --label-column both name column {table.titled(named[0])}; name two columns."
+        )
     if table.n_columns < 2:
-        msg = f"{str(path)!r} has one column, {_shown(table, 0)}, but a text and a label are needed; add a column."
-        raise ValueError(msg)
+        raise ValueError(
+            f"{str(path)!r} has one column, {_shown(table, 0)}, but a text and a label are needed; add a column."
+        )
     found_text, found_label = _guess(_Profiles(table), *named)
     if found_text is None or found_label is None:
         raise ValueError(_unclear(table, path, found_text, found_label))
@@ -72,11 +74,10 @@ def choose_text_column(table: Table, path: Path, text: str | None) -> tuple[int,
     profiles = _Profiles(table)
     found = _pick(profiles, set(), rank_text, profiles.is_textual)
     if found is None:
-        msg = (
+        raise ValueError(
             f"It is not clear which column of {str(path)!r} holds the texts; choose with --text-column from "
             f"{_listed(table)}."
         )
-        raise ValueError(msg)
     return found, True
 
 
@@ -88,12 +89,14 @@ def _find(table: Table, path: Path, wanted: str, option: str) -> int:
             return found[0]
         if found:
             numbers = " and ".join(str(i + 1) for i in found)
-            msg = f"{option} {wanted!r} is the name of columns {numbers} of {str(path)!r}; pass the number of one."
-            raise ValueError(msg)
+            raise ValueError(
+                f"{option} {wanted!r} is the name of columns {numbers} of {str(path)!r}; pass the number of one."
+            )
     if wanted.isascii() and wanted.isdigit() and 1 <= int(wanted) <= table.n_columns:
         return int(wanted) - 1
-    msg = f"{option} {wanted!r} is no column of {str(path)!r}; pass the name or number of one: {_listed(table)}."
-    raise ValueError(msg)
+    raise ValueError(
+        f"{option} {wanted!r} is no column of {str(path)!r}; pass the name or number of one: {_listed(table)}."
+    )
 
 
 class _Profiles:

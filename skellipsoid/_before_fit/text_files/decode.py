@@ -40,8 +40,7 @@ def decode_file(path: Path) -> list[str]:
     content = read_bytes(path)
     for magic, sentence in _MAGIC.items():
         if content.startswith(magic):
-            msg = f"{str(path)!r} {sentence}."
-            raise ValueError(msg)
+            raise ValueError(f"{str(path)!r} {sentence}.")
     if content.startswith(_UTF_16):
         return _decode_utf_16(content, path)
     _check_no_zero(content, path)
@@ -67,8 +66,9 @@ def _check_no_zero(content: bytes, path: Path) -> None:
     before, zero, _ = content.partition(b"\0")
     if zero:
         number = len((before + b".").splitlines())
-        msg = f"Line {number} of {str(path)!r} holds a zero byte, which no text does; remove it, or save it as UTF-8."
-        raise ValueError(msg)
+        raise ValueError(
+            f"Line {number} of {str(path)!r} holds a zero byte, which no text does; remove it, or save it as UTF-8."
+        )
 
 
 def read_bytes(path: Path) -> bytes:
@@ -76,8 +76,7 @@ def read_bytes(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        msg = f"{str(path)!r} cannot be read ({error.strerror}); pass a file of texts and labels."
-        raise OSError(msg) from error
+        raise OSError(f"{str(path)!r} cannot be read ({error.strerror}); pass a file of texts and labels.") from error
 
 
 def decode_lines(lines: Iterable[bytes], on_damaged: Callable[[int], object], name: str) -> Iterator[str]:
@@ -92,8 +91,7 @@ def decode_lines(lines: Iterable[bytes], on_damaged: Callable[[int], object], na
     """
     for number, line in enumerate(lines, start=1):
         if number == 1 and line.startswith(_UTF_16):
-            msg = f"{name} is UTF-16 text, but must be UTF-8; save it as UTF-8."
-            raise ValueError(msg)
+            raise ValueError(f"{name} is UTF-16 text, but must be UTF-8; save it as UTF-8.")
         content = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
         try:
             decoded = content.decode()
@@ -107,8 +105,9 @@ def _decode_utf_16(content: bytes, path: Path) -> list[str]:
     try:
         text = content.decode("utf-16")
     except UnicodeDecodeError as error:
-        msg = f"{str(path)!r} begins as UTF-16 text, but is damaged at byte {error.start}; save it as UTF-8."
-        raise ValueError(msg) from error
+        raise ValueError(
+            f"{str(path)!r} begins as UTF-16 text, but is damaged at byte {error.start}; save it as UTF-8."
+        ) from error
     encoded = text.encode()
     _check_no_zero(encoded, path)
     return [line.decode() for line in encoded.splitlines(keepends=True)]

@@ -135,8 +135,9 @@ def _parsed(lines: list[str], delimiter: str, path: Path, skipped: int, *, quote
         try:
             row = next(reader, None)
         except csv.Error as error:
-            msg = f"Line {number} of {str(path)!r} cannot be read ({error}); correct its quotes or shorten it."
-            raise ValueError(msg) from error
+            raise ValueError(
+                f"Line {number} of {str(path)!r} cannot be read ({error}); correct its quotes or shorten it."
+            ) from error
         if row is None:
             return rows, [number for number in empty if rows and number < rows[-1][0]]  # not the end of the file
         cells = [cell.strip() for cell in row]
@@ -147,12 +148,11 @@ def _parsed(lines: list[str], delimiter: str, path: Path, skipped: int, *, quote
         if len(cells) != width:
             line = delimiter.join(row)
             shown = line if len(line) <= _MOST_LETTERS else f"{line[:_MOST_LETTERS]}…"
-            msg = (
+            raise ValueError(
                 f"Line {number} of {str(path)!r} is {shown!r} with {numbered(len(cells), 'field')}, but "
                 f"{_needed(rows, delimiter)}"
                 f"{_remedy(len(cells) - width, delimiter, quoted=quoted) if rows else ''}."
             )
-            raise ValueError(msg)
         rows.append((number, row))
 
 

@@ -165,11 +165,10 @@ def _say_guess(table: Table, path: Path, columns: Columns) -> None:
 def _check_scalars(table: Table, path: Path, column: int) -> None:
     for number, row in zip(table.numbers, table.rows, strict=True):
         if not is_scalar(row[column]):
-            msg = (
+            raise ValueError(
                 f"Column {table.titled(column)} of {str(path)!r} holds a {type(row[column]).__name__} in {table.unit} "
                 f"{number}, but a text or a label is needed; choose another column."
             )
-            raise ValueError(msg)
 
 
 def _say_missing(table: Table, path: Path, cells: list[str], what: str, remedy: str) -> None:

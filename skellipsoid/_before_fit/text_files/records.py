@@ -31,8 +31,9 @@ def _array(lines: list[str], path: Path) -> list[tuple[int, dict[str, Any]]]:
     try:
         records = json.loads("".join(lines))
     except (ValueError, RecursionError) as error:
-        msg = f"{str(path)!r} is no JSON array ({error}); pass an array of objects, or one object on each line."
-        raise ValueError(msg) from error
+        raise ValueError(
+            f"{str(path)!r} is no JSON array ({error}); pass an array of objects, or one object on each line."
+        ) from error
     return [(i, _checked(record, f"Record {i}", path)) for i, record in enumerate(records, start=1)]
 
 
@@ -44,11 +45,10 @@ def _objects(lines: list[str], path: Path) -> list[tuple[int, dict[str, Any]]]:
         try:
             record = json.loads(line)
         except (ValueError, RecursionError) as error:
-            msg = (
+            raise ValueError(
                 f"Line {number} of {str(path)!r} is no JSON object ({error}); write one object on each line, or an "
                 "array of objects."
-            )
-            raise ValueError(msg) from error
+            ) from error
         found.append((number, _checked(record, f"Line {number}", path)))
     return found
 
@@ -56,8 +56,9 @@ def _objects(lines: list[str], path: Path) -> list[tuple[int, dict[str, Any]]]:
 def _checked(record: Any, place: str, path: Path) -> dict[str, Any]:
     if not isinstance(record, dict):
         kind = {list: "an array", str: "a string", type(None): "null"}.get(type(record), "a number")
-        msg = f"{place} of {str(path)!r} is {kind}, but must be a JSON object with a text and a label; correct it."
-        raise ValueError(msg)  # noqa: TRY004 - the file is wrong, not an argument
+        raise ValueError(  # noqa: TRY004 - the file is wrong, not an argument
+            f"{place} of {str(path)!r} is {kind}, but must be a JSON object with a text and a label; correct it."
+        )
     return record
 
 
@@ -88,7 +89,9 @@ def _frame(path: Path, content: bytes) -> Any:
             continue
         except Exception as error:
             reason = str(error).partition("\n")[0].strip(" .")
-            msg = f"{str(path)!r} cannot be read as parquet ({reason}); take a complete copy of it, or save it as CSV."
-            raise ValueError(msg) from error
-    msg = f"{str(path)!r} is parquet, which needs pandas with pyarrow, or polars; install one, or save the file as CSV."
-    raise ImportError(msg)
+            raise ValueError(
+                f"{str(path)!r} cannot be read as parquet ({reason}); take a complete copy of it, or save it as CSV."
+            ) from error
+    raise ImportError(
+        f"{str(path)!r} is parquet, which needs pandas with pyarrow, or polars; install one, or save the file as CSV."
+    )

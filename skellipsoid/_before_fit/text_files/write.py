@@ -35,8 +35,9 @@ def write_rows(
     """
     taken = [name for name in example if name in table.names]
     if taken:
-        msg = f"{str(path)!r} has a column {taken[0]!r} already, which the answers need; rename it in the file."
-        raise ValueError(msg)
+        raise ValueError(
+            f"{str(path)!r} has a column {taken[0]!r} already, which the answers need; rename it in the file."
+        )
     if path.suffix.lower() in PARQUET:
         return _parquet(path, example, answered)
     return _delimited(path, table, example, answered) if table.delimiter else _json(table, answered)
@@ -72,8 +73,9 @@ def _parquet(path: Path, example: dict[str, Any], answered: Answered) -> Iterato
     try:
         arrow, parquet = importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
     except ImportError as error:
-        msg = f"{str(path)!r} is parquet, which is written with pyarrow; install it, or save the file as CSV."
-        raise ImportError(msg) from error
+        raise ImportError(
+            f"{str(path)!r} is parquet, which is written with pyarrow; install it, or save the file as CSV."
+        ) from error
     found = list(answered)
     # pandas would make numbers with gaps floats.
     rows = arrow.array([row for row, _ in found], arrow.int64())

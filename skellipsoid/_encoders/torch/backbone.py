@@ -78,8 +78,9 @@ class TextBackbone:
         config: Any = backbone.transformer.config
         positions = getattr(config, "max_position_embeddings", None)
         if max_length and positions and max_length > positions:
-            msg = f"max_length={max_length}, but the text model {name!r} has {positions} positions; use at most that."
-            raise ValueError(msg)
+            raise ValueError(
+                f"max_length={max_length}, but the text model {name!r} has {positions} positions; use at most that."
+            )
         return backbone
 
     @property
@@ -90,8 +91,7 @@ class TextBackbone:
                 if self._model is None and self._stored is not None:  # no other thread has built it meanwhile
                     self._model, self._stored = restore(self._stored), None
         if self._model is None:
-            msg = "A text model that is built has lost its plain data and its weights."
-            raise RuntimeError(msg)
+            raise RuntimeError("A text model that is built has lost its plain data and its weights.")
         return self._model
 
     @property
@@ -162,8 +162,9 @@ class TextBackbone:
         if pooling == "mean":
             return token_means(vectors, mask)
         if not len(self.model.after):
-            msg = f"pooling={pooling!r}, but the text model was loaded for pooling='mean'; fit the encoder again."
-            raise ValueError(msg)
+            raise ValueError(
+                f"pooling={pooling!r}, but the text model was loaded for pooling='mean'; fit the encoder again."
+            )
         features = {"token_embeddings": vectors, "attention_mask": mask}
         for module in self.model.after:
             features = module(features)
@@ -296,8 +297,7 @@ def find_model(name: str) -> TextModel:
     """
     found = _find(name)
     if not hasattr(found[0], "auto_model"):
-        msg = f"{name!r} is not a transformer model ({type(found[0]).__name__}); use a transformer model."
-        raise ValueError(msg)
+        raise ValueError(f"{name!r} is not a transformer model ({type(found[0]).__name__}); use a transformer model.")
     return TextModel.of(found).float()
 
 
@@ -307,8 +307,9 @@ def _find(name: str) -> Any:
             return load_folder(name)
         except (OSError, ValueError, KeyError, SafetensorError, UnpicklingError) as error:
             reason = " ".join(str(error).split()).partition(". ")[0]  # the libraries write paragraphs
-            msg = f"The folder {name!r} holds no text model that can be loaded ({reason}); pass another folder."
-            raise OSError(msg) from error
+            raise OSError(
+                f"The folder {name!r} holds no text model that can be loaded ({reason}); pass another folder."
+            ) from error
     packaged = packaged_model(name)
     if packaged is not None:
         return load_folder(str(packaged))
@@ -370,8 +371,7 @@ def packaged_model(name: str) -> Path | None:
     stat = weights.stat() if weights.is_file() else None
     if stat is None or _sha256(str(weights), stat.st_size, stat.st_mtime_ns) != _PACKAGED_SHA256:
         what = "is missing, or its SHA-256 differs"
-        msg = f"{weights} is not the published model {name!r} ({what}); reinstall the package {_PACKAGE}."
-        raise OSError(msg)
+        raise OSError(f"{weights} is not the published model {name!r} ({what}); reinstall the package {_PACKAGE}.")
     return folder
 
 

@@ -110,24 +110,21 @@ class CausalModel:
             room for a text.
         """
         if not -self.n_layers - 1 <= reading.layer <= self.n_layers:
-            msg = (
+            raise ValueError(
                 f"layer={reading.layer}, but the language model {self.name!r} has {self.n_layers} layers; use 0 (the "
                 f"word vectors) to {self.n_layers}, or -1 (the last one) to {-self.n_layers - 1}."
             )
-            raise ValueError(msg)
         if reading.max_length and self.longest and reading.max_length > self.longest:
-            msg = (
+            raise ValueError(
                 f"max_length={reading.max_length}, but the language model {self.name!r} has {self.longest} positions; "
                 "use at most that."
             )
-            raise ValueError(msg)
         n_prompt, limit = len(self._ids(_within(reading.prompt, ""))), self._limit(reading)
         if limit is not None and n_prompt >= limit:
-            msg = (
+            raise ValueError(
                 f"prompt has {n_prompt} tokens, but a text with its prompt may have {limit}; use a shorter prompt, or "
                 "a larger max_length."
             )
-            raise ValueError(msg)
 
     def tokenize(self, texts: Sequence[str], reading: Reading) -> list[list[int]]:
         """Token ids of each text within the prompt; of a text that is too long the end is cut, never the prompt."""
@@ -203,8 +200,9 @@ def _locate(name: str) -> tuple[str, str | None]:
         if (path / "config.json").exists() or not files:
             return name, None
         if len(files) > 1:
-            msg = f"The folder {name!r} holds {len(files)} GGUF files; pass one of them, such as {path / files[0]}."
-            raise OSError(msg)
+            raise OSError(
+                f"The folder {name!r} holds {len(files)} GGUF files; pass one of them, such as {path / files[0]}."
+            )
         return name, files[0]
     if path.suffix.lower() != ".gguf":
         return name, None
@@ -212,19 +210,17 @@ def _locate(name: str) -> tuple[str, str | None]:
         return str(path.parent), path.name
     repository, _, file = name.rpartition("/")
     if repository.count("/") != 1 or repository.startswith((".", "/")):  # owner/repository/file.gguf
-        msg = f"There is no file {name!r}; check the path, or pass owner/repository/file.gguf of the hub."
-        raise OSError(msg)
+        raise OSError(f"There is no file {name!r}; check the path, or pass owner/repository/file.gguf of the hub.")
     return repository, file
 
 
 def _check_gguf(name: str) -> None:
     missing = [package for package in ("gguf", "accelerate") if importlib.util.find_spec(package) is None]
     if missing:
-        msg = (
+        raise ImportError(
             f"{name!r} is a GGUF file, which transformers reads with the package {missing[0]}, but it is not "
             "installed; run pip install 'skellipsoid[llm]', or pass a folder of safetensors."
         )
-        raise ImportError(msg)
 
 
 def _load(folder: str, file: str | None, dtype: torch.dtype, **options: Any) -> tuple[Any, Any]:
@@ -240,12 +236,10 @@ def _load(folder: str, file: str | None, dtype: torch.dtype, **options: Any) -> 
             folder, dtype=dtype, weights_only=True, output_loading_info=True, **given
         )
     if getattr(model.config, "is_encoder_decoder", False):
-        msg = f"it is an encoder-decoder ({type(model).__name__}), but a causal language model is needed"
-        raise ValueError(msg)
+        raise ValueError(f"it is an encoder-decoder ({type(model).__name__}), but a causal language model is needed")
     wrong = sorted({*report["missing_keys"], *map(str, report["mismatched_keys"])})
     if wrong:
-        msg = f"its weights lack {wrong[0]!r}"
-        raise ValueError(msg)
+        raise ValueError(f"its weights lack {wrong[0]!r}")
     return model, tokenizer
 
 

@@ -88,8 +88,9 @@ def layer_list(transformer: nn.Module) -> nn.ModuleList:
     for module in transformer.modules():
         if isinstance(module, nn.ModuleList) and len(module) == n_layers:
             return module
-    msg = f"{type(transformer).__name__} has no list of {n_layers} layers; use a text model like BERT or MiniLM."
-    raise ValueError(msg)
+    raise ValueError(
+        f"{type(transformer).__name__} has no list of {n_layers} layers; use a text model like BERT or MiniLM."
+    )
 
 
 class _AllDecided(Exception):

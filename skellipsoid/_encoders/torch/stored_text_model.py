@@ -122,20 +122,19 @@ def store(model: TextModel) -> StoredTextModel:
     """
     transformer, tokenizer = model.transformer, model.tokenizer
     if type(transformer).__name__ not in CLASSES:
-        msg = f"The text model is a {type(transformer).__name__}, which cannot be saved; {_USE_ANOTHER}."
-        raise TypeError(msg)
+        raise TypeError(f"The text model is a {type(transformer).__name__}, which cannot be saved; {_USE_ANOTHER}.")
     if not tokenizer.is_fast:
-        msg = (
+        raise TypeError(
             f"The text model has a {type(tokenizer).__name__}, which runs Python code of its own and cannot be saved; "
             "use a text model whose folder holds a tokenizer.json."
         )
-        raise TypeError(msg)
     declared = _declared_settings(type(transformer.config))
     config = {name: value for name, value in transformer.config.to_dict().items() if name in declared}
     for name, value in config.items():
         if not _is_plain(value):
-            msg = f"The text model's setting {name!r} is {value!r}, which cannot be saved; use another text model."
-            raise TypeError(msg)
+            raise TypeError(
+                f"The text model's setting {name!r} is {value!r}, which cannot be saved; use another text model."
+            )
     kept: dict[str, Any] = {name: str(token) for name, token in tokenizer.special_tokens_map.items() if name in _TOKENS}
     kept["truncation_side"] = tokenizer.truncation_side
     kept["split_special_tokens"] = bool(getattr(tokenizer, "split_special_tokens", False))
@@ -158,8 +157,9 @@ def store(model: TextModel) -> StoredTextModel:
     try:
         check_rules(rules)
     except ValueError as error:
-        msg = f"The text model's tokenizer cannot be saved, because {error}; use another text model."
-        raise TypeError(msg) from error
+        raise TypeError(
+            f"The text model's tokenizer cannot be saved, because {error}; use another text model."
+        ) from error
     return StoredTextModel(
         description, {WEIGHTS: safetensors.torch.save(weights), TOKENIZER: json.dumps(rules).encode()}
     )
@@ -181,8 +181,9 @@ def restore(stored: StoredTextModel) -> TextModel:
             weights = safetensors.torch.load(stored.files[WEIGHTS])
         for name, tensor in weights.items():
             if not name.startswith(("transformer.", "after.")) or tensor.dtype != torch.float32:
-                msg = f"the text model has {name[:80]!r} of {tensor.dtype} among its weights, which save never writes"
-                raise ValueError(msg)
+                raise ValueError(
+                    f"the text model has {name[:80]!r} of {tensor.dtype} among its weights, which save never writes"
+                )
         transformer = _transformer(description, _below("transformer.", weights))
         with _explained("its modules"):
             after = [_module(**module) for module in description["modules"]]
@@ -218,57 +219,57 @@ def check_description(description: Any) -> dict[str, Any]:
     """
     found = _mapping(description, "its description", _KEYS)
     if missing := sorted(_KEYS - found.keys()):
-        msg = f"the text model has no {missing[0]!r}"
-        raise ValueError(msg)
+        raise ValueError(f"the text model has no {missing[0]!r}")
     if not (isinstance(found["class"], str) and found["class"] in CLASSES):
-        msg = f"the text model asks for the class {str(found['class'])[:80]!r}; {_USE_ANOTHER}"
-        raise ValueError(msg)
+        raise ValueError(f"the text model asks for the class {str(found['class'])[:80]!r}; {_USE_ANOTHER}")
     for name, value in _mapping(found["config"], "its configuration").items():
         if _is_never(name):
-            msg = f"the text model's configuration has {name!r}, which save never writes; do not trust this model"
-            raise ValueError(msg)
+            raise ValueError(
+                f"the text model's configuration has {name!r}, which save never writes; do not trust this model"
+            )
         if not _is_plain(value):
-            msg = f"the text model's configuration has {str(value)[:80]!r} as {name!r}, which is no plain setting"
-            raise ValueError(msg)
+            raise ValueError(
+                f"the text model's configuration has {str(value)[:80]!r} as {name!r}, which is no plain setting"
+            )
     for name, value in _mapping(found["tokenizer"], "its tokenizer", _TOKENIZER_SETTINGS).items():
         if type(value) is not (bool if name == "split_special_tokens" else str):
-            msg = f"the text model's tokenizer has {str(value)[:80]!r} as {name!r}, which is no string"
-            raise ValueError(msg)
+            raise ValueError(f"the text model's tokenizer has {str(value)[:80]!r} as {name!r}, which is no string")
     if not isinstance(found["modules"], list):
-        msg = "the text model's modules are no list"
-        raise ValueError(msg)
+        raise ValueError("the text model's modules are no list")
     for module in found["modules"]:
         _check_module(module)
     limit, lowers = found["limit"], found["lowers"]
     if not (limit is None or (type(limit) is int and 1 <= limit < _NO_LIMIT)) or type(lowers) is not bool:
-        msg = f"the text model's limit is {limit!r} and its lower case {lowers!r}; they must be a number and a Boolean"
-        raise ValueError(msg)
+        raise ValueError(
+            f"the text model's limit is {limit!r} and its lower case {lowers!r}; they must be a number and a Boolean"
+        )
     return found
 
 
 def _mapping(value: Any, what: str, allowed: set[str] | None = None) -> dict[str, Any]:
     if not isinstance(value, dict):
-        msg = f"{what} is {str(value)[:80]!r}, but must be a mapping"
-        raise ValueError(msg)
+        raise ValueError(f"{what} is {str(value)[:80]!r}, but must be a mapping")
     unknown = sorted(value.keys() - allowed) if allowed is not None else []
     if unknown:
-        msg = f"{what} has {unknown[0][:80]!r}, which save never writes; do not trust this model"
-        raise ValueError(msg)
+        raise ValueError(f"{what} has {unknown[0][:80]!r}, which save never writes; do not trust this model")
     return value
 
 
 def _check_module(module: Any) -> None:
     found = _mapping(module, "a module of the text model", {"name", "settings"})
     if found.get("name") not in _MODULES:
-        msg = f"the text model asks for the module {str(found.get('name'))[:80]!r}; allowed are {', '.join(_MODULES)}"
-        raise ValueError(msg)
+        raise ValueError(
+            f"the text model asks for the module {str(found.get('name'))[:80]!r}; allowed are {', '.join(_MODULES)}"
+        )
     for name, value in _mapping(found.get("settings"), "a module of the text model").items():
         if name == "activation_function" and value not in _ACTIVATIONS:
-            msg = f"the text model asks for the activation {str(value)[:80]!r}; allowed are {', '.join(_ACTIVATIONS)}"
-            raise ValueError(msg)
+            raise ValueError(
+                f"the text model asks for the activation {str(value)[:80]!r}; allowed are {', '.join(_ACTIVATIONS)}"
+            )
         if _is_never(name) or not _is_plain(value):
-            msg = f"a module of the text model has {str(value)[:80]!r} as {name!r}, which is no plain setting"
-            raise ValueError(msg)
+            raise ValueError(
+                f"a module of the text model has {str(value)[:80]!r} as {name!r}, which is no plain setting"
+            )
 
 
 def _is_never(name: Any) -> bool:
@@ -300,15 +301,14 @@ def _transformer(description: Mapping[str, Any], weights: dict[str, Tensor]) -> 
 
     kind: Any = getattr(transformers, description["class"], None)
     if kind is None:
-        msg = f"this version of transformers has no {description['class']}"
-        raise ValueError(msg)
+        raise ValueError(f"this version of transformers has no {description['class']}")
     settings = dict(description["config"])
     if (found := settings.pop("model_type", None)) != kind.config_class.model_type:
-        msg = f"the text model is a {description['class']}, but its type is {found!r}"
-        raise ValueError(msg)
+        raise ValueError(f"the text model is a {description['class']}, but its type is {found!r}")
     if unknown := sorted(settings.keys() - _declared_settings(kind.config_class)):
-        msg = f"the text model's configuration has {unknown[0]!r}, which a {description['class']} does not have"
-        raise ValueError(msg)
+        raise ValueError(
+            f"the text model's configuration has {unknown[0]!r}, which a {description['class']} does not have"
+        )
     with _explained("its configuration"):
         config = kind.config_class(**settings)
     _check_sizes(kind, config, weights)
@@ -325,8 +325,7 @@ def _transformer(description: Mapping[str, Any], weights: dict[str, Tensor]) -> 
         )
     wrong = sorted({*report["missing_keys"], *report["unexpected_keys"], *map(str, report["mismatched_keys"])})
     if wrong:
-        msg = f"the text model's weights do not fit its configuration ({wrong[0]})"
-        raise ValueError(msg)
+        raise ValueError(f"the text model's weights do not fit its configuration ({wrong[0]})")
     return model
 
 
@@ -334,48 +333,42 @@ def _check_sizes(kind: Any, config: Any, weights: Mapping[str, Tensor]) -> None:
     """Raise an error if a configuration asks for other layers than there are weights, before memory is taken."""
     for name, value in config.to_dict().items():
         if _LAYERS.fullmatch(name) and isinstance(value, int) and value > len(weights):
-            msg = f"the text model has {value} layers ({name}), but {len(weights)} weights"
-            raise ValueError(msg)
+            raise ValueError(f"the text model has {value} layers ({name}), but {len(weights)} weights")
     positions = getattr(config, "max_position_embeddings", None) or 0
     if not isinstance(positions, int) or positions > _MOST_POSITIONS:
-        msg = f"the text model has {str(positions)[:80]} positions; at most {_MOST_POSITIONS} are allowed"
-        raise ValueError(msg)
+        raise ValueError(f"the text model has {str(positions)[:80]} positions; at most {_MOST_POSITIONS} are allowed")
     windows = getattr(config, "attention_window", None)
     if max([windows] if isinstance(windows, int) else windows or [0]) > _LONGEST_WINDOW:
-        msg = f"the text model's attention_window is {str(windows)[:80]}; at most {_LONGEST_WINDOW} is allowed"
-        raise ValueError(msg)
+        raise ValueError(
+            f"the text model's attention_window is {str(windows)[:80]}; at most {_LONGEST_WINDOW} is allowed"
+        )
     with _explained("its configuration"), torch.device("meta"):
         shapes = {name: tensor.shape for name, tensor in kind(config).state_dict().items()}
     for name, tensor in weights.items():
         if shapes.get(name) != tensor.shape or not np.isfinite(tensor.numpy()).all():
-            msg = f"the text model's weights do not fit its configuration ({name})"
-            raise ValueError(msg)
+            raise ValueError(f"the text model's weights do not fit its configuration ({name})")
 
 
 def _check_answers(model: TextModel) -> None:
     """Raise an error if a model cannot embed short texts."""
     config, n_rows = model.transformer.config, model.transformer.get_input_embeddings().num_embeddings
     if max(model.tokenizer.get_vocab().values(), default=0) >= n_rows:
-        msg = f"the text model's tokenizer has {len(model.tokenizer)} tokens, but its transformer {n_rows}"
-        raise ValueError(msg)
+        raise ValueError(f"the text model's tokenizer has {len(model.tokenizer)} tokens, but its transformer {n_rows}")
     positions = getattr(config, "max_position_embeddings", None) or 0
     # Models of relative positions read longer texts.
     has_table = any(re.search(r"position_embeddings|wpe", name) for name, _ in model.transformer.named_parameters())
     if has_table and model.limit is not None and positions < model.limit:
-        msg = f"the text model's limit is {model.limit} tokens, but it has {positions} positions"
-        raise ValueError(msg)
+        raise ValueError(f"the text model's limit is {model.limit} tokens, but it has {positions} positions")
     with _explained("its parts"), torch.inference_mode():
         for text in _PROBES:
             ids = torch.tensor(encode(model.tokenizer, [text]), dtype=torch.long)
             if ids.numel() > _MOST_PROBE_TOKENS:
-                msg = f"the tokenizer makes {ids.numel()} tokens of a text of {len(text)} letters"
-                raise ValueError(msg)
+                raise ValueError(f"the tokenizer makes {ids.numel()} tokens of a text of {len(text)} letters")
             if (
                 ids.numel()
                 and not model.transformer(input_ids=ids, attention_mask=ids.new_ones(ids.shape))[0].isfinite().all()
             ):
-                msg = "an answer is not finite"
-                raise ValueError(msg)
+                raise ValueError("an answer is not finite")
 
 
 def _described(module: nn.Module) -> dict[str, Any]:
@@ -387,12 +380,12 @@ def _described(module: nn.Module) -> dict[str, Any]:
         settings["activation_function"] = type(module.activation_function).__name__
     try:
         if not type(module).__module__.startswith("sentence_transformers."):
-            msg = f"its module {type(module).__name__} is not of sentence-transformers"
-            raise ValueError(msg)  # noqa: TRY301
+            raise ValueError(f"its module {type(module).__name__} is not of sentence-transformers")  # noqa: TRY301
         _check_module(described)
     except ValueError as error:
-        msg = f"The text model cannot be saved: {error}; use pooling='mean', or another text model."
-        raise TypeError(msg) from error
+        raise TypeError(
+            f"The text model cannot be saved: {error}; use pooling='mean', or another text model."
+        ) from error
     return described
 
 
@@ -419,5 +412,4 @@ def _explained(what: str) -> Iterator[None]:
         raise
     except BaseException as error:  # a panic of the tokenizer's library is no Exception
         reason = " ".join(str(error).split())[:200] or type(error).__name__
-        msg = f"the text model cannot be built, because {what} cannot be used ({reason})"
-        raise ValueError(msg) from error
+        raise ValueError(f"the text model cannot be built, because {what} cannot be used ({reason})") from error

@@ -58,27 +58,23 @@ def check_rules(rules: Any) -> None:
     """
     for name in ("truncation", "padding"):
         if rules.get(name) is not None:
-            msg = f"it has {name}, which save never writes"
-            raise ValueError(msg)
+            raise ValueError(f"it has {name}, which save never writes")
     added = rules.get("added_tokens") or []
     if len(added) > _MOST_ADDED:
-        msg = f"it adds {len(added)} tokens; at most {_MOST_ADDED} are allowed"
-        raise ValueError(msg)
+        raise ValueError(f"it adds {len(added)} tokens; at most {_MOST_ADDED} are allowed")
     if len(json.dumps(rules.get("post_processor"))) > _LONGEST_POST_PROCESSOR:
-        msg = f"its post_processor has more than {_LONGEST_POST_PROCESSOR} letters"
-        raise ValueError(msg)
+        raise ValueError(f"its post_processor has more than {_LONGEST_POST_PROCESSOR} letters")
     _check_strings(rules)
     for name, inside in (("normalizer", "normalizers"), ("pre_tokenizer", "pretokenizers")):
         if (found := len(list(_steps(rules.get(name), inside)))) > _MOST_RULES:
-            msg = f"its {name} has {found} rules; at most {_MOST_RULES} are allowed"
-            raise ValueError(msg)
+            raise ValueError(f"its {name} has {found} rules; at most {_MOST_RULES} are allowed")
     n_letters = _possible_growth(rules.get("normalizer")) * sum(len(token["content"]) for token in added)
     if n_letters > _MOST_ADDED_LETTERS:
-        msg = f"the tokens that it adds could have {n_letters:.0f} letters; at most {_MOST_ADDED_LETTERS} are allowed"
-        raise ValueError(msg)
+        raise ValueError(
+            f"the tokens that it adds could have {n_letters:.0f} letters; at most {_MOST_ADDED_LETTERS} are allowed"
+        )
     if rules["model"].get("max_input_chars_per_word", 0) > _LONGEST_WORD:
-        msg = f"it looks for parts of words of more than {_LONGEST_WORD} letters"
-        raise ValueError(msg)
+        raise ValueError(f"it looks for parts of words of more than {_LONGEST_WORD} letters")
 
 
 def encode(tokenizer: Any, texts: Sequence[str], longest: int | None = None) -> list[list[int]]:
@@ -119,11 +115,10 @@ def _check_lengths(normalizer: Any, texts: Sequence[str]) -> None:
     for text in texts:
         n_letters = len(normalizer.normalize_str(text))
         if n_letters > _MOST_GROWTH * (len(text) + _LONGEST_RULE):
-            msg = (
+            raise ValueError(
                 f"The text model's tokenizer makes {n_letters} letters of a text of {len(text)}, more than "
                 f"{_MOST_GROWTH} times as many; use another text model."
             )
-            raise ValueError(msg)
 
 
 @contextmanager
@@ -136,8 +131,9 @@ def _no_panic() -> Iterator[None]:
         if type(error).__name__ != "PanicException":
             raise
         reason = " ".join(str(error).split())[:200]
-        msg = f"The text model's tokenizer cannot read a text ({reason}); use another text model."
-        raise ValueError(msg) from error
+        raise ValueError(
+            f"The text model's tokenizer cannot read a text ({reason}); use another text model."
+        ) from error
 
 
 def _steps(rule: Any, inside: str) -> Iterator[dict[str, Any]]:
@@ -160,8 +156,7 @@ def _check_strings(rules: Any, name: str = "") -> None:
         for rule in rules:
             _check_strings(rule)
     elif isinstance(rules, str) and len(rules) > _LONGEST_RULE:
-        msg = f"one of its rules has {len(rules)} letters; at most {_LONGEST_RULE} are allowed"
-        raise ValueError(msg)
+        raise ValueError(f"one of its rules has {len(rules)} letters; at most {_LONGEST_RULE} are allowed")
 
 
 def _possible_growth(normalizer: Any) -> float:
@@ -169,8 +164,7 @@ def _possible_growth(normalizer: Any) -> float:
     growths: list[float] = []
     for rule in _steps(normalizer, "normalizers"):
         if rule["type"] not in _GROWTH:
-            msg = f"its normalizer is {str(rule['type'])[:80]!r}; allowed are {', '.join(_GROWTH)}"
-            raise ValueError(msg)
+            raise ValueError(f"its normalizer is {str(rule['type'])[:80]!r}; allowed are {', '.join(_GROWTH)}")
         growths.append(_GROWTH[rule["type"]])
         if rule["type"] == "Replace":
             pattern, n_letters = rule["pattern"], len(rule["content"])
@@ -179,8 +173,9 @@ def _possible_growth(normalizer: Any) -> float:
         elif rule["type"] == "Precompiled" and rule["precompiled_charsmap"] is not None:
             growths.append(_longest_replacement(rule["precompiled_charsmap"]))
     if (growth := math.prod(growths)) > _MOST_POSSIBLE_GROWTH:
-        msg = f"its normalizer could make a text {growth:.0f} times as long; at most {_MOST_POSSIBLE_GROWTH} is allowed"
-        raise ValueError(msg)
+        raise ValueError(
+            f"its normalizer could make a text {growth:.0f} times as long; at most {_MOST_POSSIBLE_GROWTH} is allowed"
+        )
     return growth
 
 
@@ -189,8 +184,7 @@ def _longest_replacement(charsmap: str) -> int:
     content = base64.b64decode(charsmap, validate=True)
     n_bytes = int.from_bytes(content[:4], "little")
     if len(content) < 4 or n_bytes % 4 or n_bytes > len(content) - 4:
-        msg = f"its precompiled_charsmap names {n_bytes} bytes, but has {len(content)}"
-        raise ValueError(msg)
+        raise ValueError(f"its precompiled_charsmap names {n_bytes} bytes, but has {len(content)}")
     return max(len(text) for text in content[4 + n_bytes :].decode(errors="replace").split("\0")) or 1
 
 
@@ -220,8 +214,7 @@ def _shortest_match(pattern: Any) -> int:
         or n_choices > _MOST_CHOICES
         or not all(map(_is_usual, alternatives))
     ):
-        msg = f"its pattern {str(pattern)[:80]!r} is none of the usual form, and could take too long"
-        raise ValueError(msg)
+        raise ValueError(f"its pattern {str(pattern)[:80]!r} is none of the usual form, and could take too long")
     return min(sum(map(_least, each)) for each in alternatives)
 
 

@@ -44,8 +44,9 @@ class Tokenizer(NamedTuple):
         try:
             return cls._of_folder(folder, max_length)
         except (OSError, ValueError, KeyError) as error:
-            msg = f"The folder {str(folder)!r} holds no tokenizer that can be loaded ({error}); pass another folder."
-            raise OSError(msg) from error
+            raise OSError(
+                f"The folder {str(folder)!r} holds no tokenizer that can be loaded ({error}); pass another folder."
+            ) from error
 
     @classmethod
     def of_backbone(cls, backbone: TextBackbone) -> "Tokenizer":
