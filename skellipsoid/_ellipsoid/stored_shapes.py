@@ -36,7 +36,7 @@ from .._torch.devices import resolve_device, row_chunks
 from .math.boundaries import Boundaries, Chosen, Metric, Scorer, Shapes, Shrinkage
 from .math.geometry import Factors
 
-#: Only of the closed form. ``_radius_scale`` and ``_mean_error`` are ``Chosen.scale`` and ``Chosen.error``.
+#: Only of the closed form. ``_radius_scale`` and ``_mean_error`` are ``Chosen.scale_of_large`` and ``Chosen.error``.
 _MOMENTS = {
     "_class_counts": optional(floats("n_classes")),
     "_class_freedoms": optional(floats("n_classes")),
@@ -166,7 +166,7 @@ class StoredShapes(KeepsHeldOut, BoundaryOpenSetClassifier):
         self.shrinkage_: float | None = None
         if (moments := fitted.moments) and (chosen := fitted.chosen):  # of the closed form
             self.spherical_share_, self.between_share_, self.shrinkage_ = chosen.shrinkage
-            self._radius_scale, self._mean_error = chosen.scale, chosen.error
+            self._radius_scale, self._mean_error = chosen.scale_of_large, chosen.error
             self._class_counts, self._class_freedoms = _array(moments.counts), _array(moments.freedoms)
             self._axis_scatters, self._between = _array(moments.scatters), _array(moments.variances_of_means)
             self._stretches, self._off_variance = _array(moments.stretches), moments.variance_off_span

@@ -11,7 +11,7 @@ from scipy.linalg import eigh
 
 from skellipsoid._ellipsoid.math import class_sizes, closed_form, left_out
 from skellipsoid._ellipsoid.math.boundaries import Shrinkage
-from skellipsoid._ellipsoid.math.closed_form import _choose_shares, _Validator, fit_closed_form
+from skellipsoid._ellipsoid.math.closed_form import _choose_shares, _TableMaker, fit_closed_form
 from skellipsoid._ellipsoid.math.covariance import LeftOutShapes
 from skellipsoid._ellipsoid.math.frames import (
     _entropies,
@@ -71,17 +71,17 @@ class Fit:
         degenerate = class_spheres(self.samples).degenerate
         self.frame = rotated(principal_frame(self.samples, degenerate), weights.spherical)
         real_open = torch.empty(0, found.rows.shape[1], dtype=dtype)
-        self.validator = _Validator(self.frame, real_open)
+        self.maker = _TableMaker(self.frame, real_open)
         self.shapes = LeftOutShapes(self.frame, weights.between)
         self.rows = torch.nonzero(~degenerate[self.samples.classes]).flatten()
-        self.known = self.validator.known(self.rows)
+        self.known = self.maker.known(self.rows)
 
     def validate(self, synthetic=None):
         """Distances without the samples' sets, before classes of unlike sizes are made comparable."""
         samples = [*self.known, synthetic] if synthetic else self.known
-        found = self.validator.validate(self.shapes, samples, [self.weights.shared])[0]
-        sizes = torch.cat([self.validator._sizes(part) for part in samples]).numpy()
-        growths = class_sizes.growths(found.mean_error, sizes, self.validator.typical_size)
+        found = self.maker.tables(self.shapes, samples, [self.weights.shared])[0]
+        sizes = torch.cat([self.maker._sizes(part) for part in samples]).numpy()
+        growths = class_sizes.growths(found.mean_error, sizes, self.maker.typical_size)
         return replace(found, distances=found.distances * growths)
 
     def norms(self, rows):
@@ -481,7 +481,7 @@ def test_single_precision_is_enough():
 def test_samples_of_synthetic_classes_lie_between_classes_and_are_scored_without_their_source():
     found = groups_of_four_sizes()
     fit = found.fit(WEIGHTS[0])
-    synthetic = fit.validator.synthetic(fit.known[0].sources, 0.6, np.random.default_rng(0))
+    synthetic = fit.maker.synthetic(fit.known[0].sources, 0.6, np.random.default_rng(0))
     means, classes = fit.frame.means, fit.samples.classes[synthetic.sources]
     weights = fit.samples.weights
     totals = torch.zeros(5, dtype=torch.float64).index_add_(0, fit.samples.classes, weights)
@@ -557,7 +557,7 @@ def test_the_shares_are_the_mean_of_those_with_the_best_f1_of_left_out_samples(n
     for between in (smallest, 0.4, 0.6):
         for shared in SHARED_SHARES:
             fit = found.fit(Shrinkage(0.3, between, shared))
-            validation = fit.validator.validate(fit.shapes, fit.known, [shared])[0]
+            validation = fit.maker.tables(fit.shapes, fit.known, [shared])[0]
             scores[between, shared] = best_scale(validation)[1]
     best = max(scores.values())
     assert sorted(scores.values())[-2] < best
@@ -567,7 +567,7 @@ def test_the_shares_are_the_mean_of_those_with_the_best_f1_of_left_out_samples(n
     pairs = np.array(list(scores))
     odds = np.exp(np.average(np.log(pairs / (1 - pairs)), axis=0, weights=weights))
     fit = found.fit(Shrinkage(0.3, 0.5, 0.5))
-    np.testing.assert_allclose(_choose_shares(fit.validator, fit.known), odds / (1 + odds))
+    np.testing.assert_allclose(_choose_shares(fit.maker, fit.known), odds / (1 + odds))
 
 
 def test_few_samples_of_a_set_are_open_samples(monkeypatch):
@@ -589,7 +589,7 @@ def test_equally_good_shares_leave_the_likeliest():
     rows[1000:] += 1e4
     found = table(rows, np.repeat([0, 1], 1000))
     fit = found.fit(Shrinkage(0.3, None, 0.5))
-    between, shared = _choose_shares(fit.validator, fit.known)
+    between, shared = _choose_shares(fit.maker, fit.known)
     assert between is None
     assert shared == pytest.approx(0.1)
 

@@ -102,7 +102,7 @@ class Chosen(NamedTuple):
     """What a fit chooses by held-out samples; with it given, boundaries follow from the samples alone."""
 
     shrinkage: Shrinkage
-    scale: float  # radius of a class of very many samples, in the metric Σ_k⁻¹
+    scale_of_large: float  # radius scale of a class of very many samples
     error: float  # e: the radius of n samples is √(1 + e / n) times as large
 
 

@@ -94,26 +94,26 @@ def fit_closed_form(
         frame = rotated(frame, shrinkage.spherical)
         if not has_background(frame):
             shrinkage = shrinkage._replace(between=None)
-        validator = _Validator(frame, real_open, error)
+        maker = _TableMaker(frame, real_open, error)
     else:
-        subset = _validation_subset(samples, scored, rng)
+        subset = _subset_for_shapes(samples, scored, rng)
         frame = choose_frame(frame, subset)
-        validator = _Validator(frame, real_open)
-        shrinkage = Shrinkage(frame.spherical, *_choose_shares(validator, validator.known(subset)))
+        maker = _TableMaker(frame, real_open)
+        shrinkage = Shrinkage(frame.spherical, *_choose_shares(maker, maker.known(subset)))
     shapes = LeftOutShapes(frame, shrinkage.between)
-    parts = validator.known(scored)
-    if not given and (synthetic := validator.synthetic(parts[-1].sources, alpha, rng)):
+    parts = maker.known(scored)
+    if not given and (synthetic := maker.synthetic(parts[-1].sources, alpha, rng)):
         parts.append(synthetic)
-    held_out = validator.validate(shapes, parts, [shrinkage.shared])[0]
+    held_out = maker.tables(shapes, parts, [shrinkage.shared])[0]
     distance, error = _mean_distance(held_out), held_out.mean_error
     if fresh is not None and len(fresh):
-        held_out = validator.with_fresh(held_out, fresh, shapes, shrinkage.shared)
-    typical_growth = validator.typical_growth(error)
-    scale = given.scale * typical_growth if given else _choose_scale(held_out, beta)
+        held_out = maker.with_fresh(held_out, fresh, shapes, shrinkage.shared)
+    typical_growth = maker.typical_growth(error)
+    scale = given.scale_of_large * typical_growth if given else _choose_scale(held_out, beta)
     # A unit alone: radii and distances are multiplied by radius / distance, and no answer depends on it. With it, radii
     # are near the mean distance of a sample to its class mean, which the paper begins with.
     radius = float(spheres.radii[~spheres.degenerate].mean())
-    radii = radius * scale / distance * validator.growths(error)
+    radii = radius * scale / distance * maker.growths(error)
     return Boundaries(
         origin=frame.origin,
         centroids=frame.means @ frame.back,
@@ -132,7 +132,7 @@ def _choose_scale(held_out: HeldOut, beta: float) -> float:
     return scale * loss_scale(held_out, beta) / loss_scale(held_out, NEUTRAL_BETA)
 
 
-def _validation_subset(samples: Samples, scored: Tensor, rng: np.random.Generator) -> Tensor:
+def _subset_for_shapes(samples: Samples, scored: Tensor, rng: np.random.Generator) -> Tensor:
     """Draw the samples that choose the shapes, if there are many."""
     if len(scored) <= MOST_VALIDATION:
         return scored
@@ -163,8 +163,8 @@ def _fit_degenerate(spheres: Spheres) -> Boundaries:
     )
 
 
-class _Validator:
-    """Validation samples of the closed form: which class scores each of them, and at what distance.
+class _TableMaker:
+    """Makes the tables of held-out samples: which class scores each of them, and at what distance.
 
     Parameters
     ----------
@@ -226,29 +226,29 @@ class _Validator:
         assigned = euclidean(positions, self.frame.means).argmin(1)
         return HeldOutSamples(SYNTHETIC, sources, assigned, positions)
 
-    def validate(
+    def tables(
         self, shapes: LeftOutShapes, samples: Sequence[HeldOutSamples], shares: Sequence[float]
     ) -> list[HeldOut]:
-        """Give the distances of all validation samples, known ones first, for each share ρ."""
-        distances, tables, sizes = [], [], []
+        """Make the table of the held-out samples, known ones first, for each share ρ."""
+        distances, of_kinds, sizes = [], [], []
         for part in samples:
             without_class = part.kind == OF_OTHER_CLASS
             of_kind = LeftOutShapes(self.frame, shapes.between, without_class=True) if without_class else shapes
             found = of_kind.distances(part, shares)
-            tables.append(self._held_out(part, found[0]))
+            of_kinds.append(self._held_out(part, found[0]))
             distances.append(found.cpu().numpy())
             sizes.append(self._sizes(part).cpu().numpy())
-        validations = []
+        tables = []
         for i, share in enumerate(shares):
-            error = self._mean_error(samples[0].sources, tables[0], distances[0][i], sizes[0])
+            error = self._mean_error(samples[0].sources, of_kinds[0], distances[0][i], sizes[0])
             parts = [
                 replace(table, distances=of_part[i] / class_sizes.growths(error, of_samples, self.typical_size))
-                for table, of_part, of_samples in zip(tables, distances, sizes, strict=True)
+                for table, of_part, of_samples in zip(of_kinds, distances, sizes, strict=True)
             ]
             if len(self.real_open):
                 parts.append(HeldOut.of(len(self.frame.means), REAL, *self._new(self.real_open, shapes, share, error)))
-            validations.append(HeldOut.joined(parts, error))
-        return validations
+            tables.append(HeldOut.joined(parts, error))
+        return tables
 
     def with_fresh(self, held_out: HeldOut, fresh: Samples, shapes: LeftOutShapes, share: float) -> HeldOut:
         """Scale the distances of held-out samples to those of validation samples, and append the latter."""
@@ -294,14 +294,14 @@ class _Validator:
         return class_sizes.mean_error(*(column[known.assigned == known.classes] for column in columns))
 
 
-def _choose_shares(validator: _Validator, known: Sequence[HeldOutSamples]) -> tuple[float | None, float]:
+def _choose_shares(maker: _TableMaker, known: Sequence[HeldOutSamples]) -> tuple[float | None, float]:
     """Average all candidates of b and ρ, weighted by exp(F1 / standard error) at their best radius scale.
 
     Samples of synthetic classes are not used here: they deviate from their class as known samples do, and say nothing
     about other directions. If several candidates have the best F1 (because classes lie far apart, or there is only one)
     those of them with the largest likelihood are averaged.
     """
-    frame, classes = validator.frame, validator.samples.classes
+    frame, classes = maker.frame, maker.samples.classes
     smallest, *others = BETWEEN_SHARES
     candidates = (min(smallest, SMALLEST_BETWEEN / len(frame.means)), *others) if has_background(frame) else (None,)
     pairs = list(product(candidates, SHARED_SHARES))
@@ -309,7 +309,7 @@ def _choose_shares(validator: _Validator, known: Sequence[HeldOutSamples]) -> tu
     n_independent = 1.0
     for i, between in enumerate(candidates):
         shapes = LeftOutShapes(frame, between)
-        for j, held_out in enumerate(validator.validate(shapes, known, SHARED_SHARES)):
+        for j, held_out in enumerate(maker.tables(shapes, known, SHARED_SHARES)):
             scores[i, j], n_independent = best_scale(held_out)[1], held_out.n_independent
     scores = np.minimum(scores.ravel(), 1.0)  # weighted shares may round to more than 1
     # The standard error of the best F1, as of a share of samples; with 0 alone the best ones count.
@@ -319,7 +319,7 @@ def _choose_shares(validator: _Validator, known: Sequence[HeldOutSamples]) -> tu
         if candidates != (None,):
             shapes = LeftOutShapes(frame, None)
         own = known[0]._replace(assigned=classes[known[0].sources])
-        likelihoods = shapes.log_likelihoods(own, SHARED_SHARES, validator.samples.counted_weights[own.sources])
+        likelihoods = shapes.log_likelihoods(own, SHARED_SHARES, maker.samples.counted_weights[own.sources])
         of_pair = np.tile(likelihoods.cpu().numpy(), len(candidates))
         count[tied & (of_pair < of_pair[tied].max())] = 0
     shared = _mean_share([share for _, share in pairs], count)

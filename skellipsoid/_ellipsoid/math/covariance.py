@@ -342,7 +342,7 @@ class LeftOutShapes:
     def _changes(self, chunk: Chunk) -> _Changes:
         """Change T, B, μ and Q, by the letters and steps of docs/contributing.rst, *Without a set: the algebra*.
 
-        Q' = ι (H + r H M⁻¹ H), where H = I − κ VᵀV, and M⁻¹ is D⁻¹ − (YD⁻¹)ᵀ Φ YD⁻¹ with a diagonal D.
+        Q' = ι (H + ψ H M⁻¹ H), where H = I − κ VᵀV, and M⁻¹ is D⁻¹ − (YD⁻¹)ᵀ Φ YD⁻¹ with a diagonal D.
         """
         frame, background, left_out = self.frame, self.background, chunk.sets.left_out(self.frame.offsets)
         rows, pooled, n_touched, size = left_out.rows, frame.pooled, left_out.moves.shape[1], left_out.rows.shape[1]
@@ -365,11 +365,13 @@ class LeftOutShapes:
         mixed = -pooled * (rows @ solved.transpose(1, 2))
         onto_columns = torch.cat([mixed, identity(gains.shape[1], gains).expand(len(mixed), -1, -1)], dim=1)
         matrix = -(onto_columns @ inner @ onto_columns.transpose(1, 2))
-        matrix[:, :size, :size] += pooled**2 * (rows @ (rows * inverse.unsqueeze(1)).transpose(1, 2))
-        matrix[:, :size, size + n_touched :] += lost
-        matrix[:, size + n_touched :, :size] += lost
+        # The rows of U are V, and of Y D⁻¹ those of the touched classes and V D⁻¹.
+        of_v, of_v_solved = slice(size), slice(size + n_touched, None)
+        matrix[:, of_v, of_v] += pooled**2 * (rows @ (rows * inverse.unsqueeze(1)).transpose(1, 2))
+        matrix[:, of_v, of_v_solved] += lost
+        matrix[:, of_v_solved, of_v] += lost
         matrix *= ratio.view(-1, 1, 1)
-        matrix[:, :size, :size] += lost
+        matrix[:, of_v, of_v] += lost
         factor = ((1 + ratio.unsqueeze(1) * inverse) / (1 + background.inverse)).mean(1)
         columns, matrix = torch.cat([rows, solved], dim=1), matrix / factor.view(-1, 1, 1)
         return _Changes(left_out, columns, matrix, inflation * factor, mean, inverse, solved, inner, ratio)
