@@ -82,7 +82,8 @@ sphinx_gallery_conf = {
         ]
     ),
     "doc_module": "skellipsoid",
-    "reset_modules": ("matplotlib", "seaborn", "gallery.large_letters"),
+    "reset_modules": ("matplotlib", "seaborn", "gallery.large_letters", "gallery.warnings_are_errors"),
+    "reset_modules_order": "both",
     "backreferences_dir": "generated/backreferences",
     "download_all_examples": False,
     "remove_config_comments": True,

@@ -1,4 +1,4 @@
-"""Promise: the code that the documentation shows was run: the guide, its console blocks, the examples."""
+"""Promise: the code of the guide was run, its console blocks too. The build of the documentation runs the examples."""
 
 import doctest
 import os
@@ -24,7 +24,6 @@ PAGES = {
     if not MADE_BY_SPHINX & {*path.relative_to(DOCS).parts} and path.name != "sg_execution_times.rst"
 }
 MARKDOWN = [*ROOT.glob("*.md"), *(ROOT / "benchmarks").glob("*.md")]
-EXAMPLES = sorted((ROOT / "examples").glob("plot_*.py"))
 #: Pages whose console blocks are run.
 CONSOLE_PAGES = ["guide/command_line.rst", "guide/month.rst", "guide/benchmark_runner.rst", "guide/own_method.rst"]
 #: Pages whose Python blocks are slow.
@@ -154,16 +153,6 @@ def test_numbers_of_an_output_may_differ_a_little():
     assert is_close(page, "99 of 280 texts (36 %) and -0.031")
     for other in ["102 of 280 texts (36 %) -0.036", "97 of 280 lines (35 %) -0.036", "97 of 280 texts (35 %) 0.036"]:
         assert not is_close(page, other)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_examples_run_without_a_warning(example, tmp_path):
-    done = run([sys.executable, str(example)], cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    warnings = [line for line in done.stderr.splitlines() if "Warning" in line]
-    # Without a screen, matplotlib says at each plt.show() that it cannot show.
-    assert [line for line in warnings if "FigureCanvasAgg is non-interactive" not in line] == []
 
 
 @pytest.mark.parametrize(

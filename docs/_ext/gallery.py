@@ -1,4 +1,9 @@
-"""How the pictures of the gallery look; an example that is run alone has matplotlib's own defaults."""
+"""How the examples of the gallery run and look; one that is run alone has matplotlib's own defaults."""
+
+import contextlib
+import warnings
+
+_example = contextlib.ExitStack()
 
 
 def large_letters(gallery_conf, fname):
@@ -6,3 +11,10 @@ def large_letters(gallery_conf, fname):
     from matplotlib import pyplot as plt
 
     plt.rcParams.update({"font.size": 14, "axes.labelsize": 12, "legend.fontsize": 12})
+
+
+def warnings_are_errors(gallery_conf, fname, when):
+    """Let a warning of an example end the build; those between the examples stay what they are."""
+    _example.close()
+    if when == "before":
+        _example.enter_context(warnings.catch_warnings(action="error"))
