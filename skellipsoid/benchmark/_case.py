@@ -1,7 +1,6 @@
 """One run: features of a case, what is searched, the fit, the figures. Test samples are read once, at the end."""
 
 import csv
-import os
 import re
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -13,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.model_selection import ParameterGrid
 
+from .._core.files import replacing
 from .._core.pipelines import duplicate_groups
 from .._torch.devices import resolve_device
 from ..metrics import open_set_f1_score
@@ -155,12 +155,10 @@ def _save_predictions(run: Run, answers: Answers, labels: NDArray[np.str_], trut
     path = Path(run.task.predictions, f"{readable}_{content_key(*run.name)[:8]}.csv")
     path.parent.mkdir(parents=True, exist_ok=True)
     scores = [""] * len(truth) if answers.score is None else [repr(score) for score in answers.score.tolist()]
-    part = path.with_suffix(f".{os.getpid()}.part")
-    with part.open("w", encoding="utf-8", newline="") as file:
+    with replacing(path) as part, part.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["label", "truth", "score", "answer"])
         writer.writerows(zip(labels.tolist(), truth.tolist(), scores, answers.predicted.tolist(), strict=True))
-    part.replace(path)
     return path.name
 
 

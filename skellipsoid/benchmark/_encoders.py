@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import time
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +17,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import normalize
 from sklearn.utils.validation import has_fit_parameter
 
+from .._core.files import replacing
 from .._encoders.supcon import SupConTextEncoder
 from .._encoders.text_features import TextFeatures
 from .._encoders.torch.backbone import TextBackbone, packaged_model
@@ -189,10 +189,8 @@ def _kept_arrays(folder: Path, key: str, make: Callable[[], _Arrays], names: Seq
         path.unlink()  # damaged by something else than a kill
     arrays = make()
     folder.mkdir(parents=True, exist_ok=True)
-    part = folder / f"{key}.{os.getpid()}.part"
-    with part.open("wb") as target:
+    with replacing(path) as part, part.open("wb") as target:
         np.savez(target, **arrays)  # type: ignore[arg-type]
-    part.replace(path)
     return arrays
 
 

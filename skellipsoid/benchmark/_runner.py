@@ -21,7 +21,7 @@ from ._data import load_data
 from ._encoders import takes_dev
 from ._identity import code_of, is_other_code
 from ._plan import Plan, make_plan
-from ._store import Record, ResultsFile, describe, name_of, read_results
+from ._store import Record, append_result, describe, name_of, read_results, replace_result, writing
 
 #: Where embeddings and features of trained encoders are kept.
 CACHE = Path("~", ".cache", "skellipsoid", "benchmark")
@@ -152,12 +152,12 @@ def run(
     folder = Path(CACHE if cache is None else cache).expanduser().absolute()
     predictions = None if save_predictions is None else str(Path(save_predictions).expanduser().absolute())
     try:
-        with ResultsFile(Path(results)) as file:
+        with writing(Path(results)):
             done = {name_of(record): record for record in read_results(results)}
             wanted = list(_wanted(made, str(folder), device, predictions))
             stale = _stale(wanted, done, rerun=rerun)
             todo = _todo(wanted, done, stale if rerun else set())
-            _run_missing(todo, file, done, n_jobs, verbose)
+            _run_missing(todo, Path(results), done, n_jobs, verbose)
             return [done[each.name] for each in wanted]
     finally:
         forget()
@@ -189,7 +189,7 @@ def _stale(wanted: list[Run], done: Mapping[Name, Record], *, rerun: bool) -> se
     return set(stale)
 
 
-def _run_missing(todo: list[list[Run]], file: ResultsFile, done: dict[Name, Record], n_jobs: int, verbose: int) -> None:
+def _run_missing(todo: list[list[Run]], file: Path, done: dict[Name, Record], n_jobs: int, verbose: int) -> None:
     """Run everything, write each result, and say at the end what failed."""
     n_todo = sum(map(len, todo))
     problems = []
@@ -201,8 +201,8 @@ def _run_missing(todo: list[list[Run]], file: ResultsFile, done: dict[Name, Reco
                 problems.append(f"{describe(*run.name)}: {found}")
             else:
                 said = f"F1 {found['f1']:.2f}, accuracy {found['accuracy']:.2f} ({found['fit_seconds']:.1f} s)"
-                write = file.replace if run.name in done else file.append
-                write(found)
+                write = replace_result if run.name in done else append_result
+                write(file, found)
                 done[run.name] = found
             if verbose > 1:
                 tqdm.write(f"{describe(*run.name)}: {said}")

@@ -183,17 +183,6 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def to_disk(path: Path, *, below: bool = True) -> None:
-    """Flush a file, or a folder with all ``below`` it, so that it outlasts a power failure."""
-    for each in [path, *(path.rglob("*") if below else ())]:
-        if each.is_file() or os.name != "nt":  # Windows does not open folders
-            handle = os.open(each, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
-
-
 @contextmanager
 def explained_failure(target: Path, n_bytes: int) -> Iterator[None]:
     """Name the folder and the needed space if it cannot be written."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from .._core.files import to_disk
 from .._core.warn import warn
 from .._version import __version__
 from ._card import parts_of, write_card
@@ -31,7 +32,6 @@ from ._folder import (
     read_manifest,
     remove_replaced,
     sha256,
-    to_disk,
     write_files,
 )
 

@@ -2,7 +2,6 @@
 
 import csv
 import os
-import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
@@ -11,6 +10,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..._core.files import replacing
 
 #: Typical texts in the file of groups.
 _N_EXAMPLES = 3
@@ -159,16 +160,10 @@ def members_path(path: Path) -> Path:
 
 
 def _write(path: Path, names: tuple[str, ...], lines: Iterable[list[Any]]) -> None:
-    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    try:
-        with open(handle, "w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, delimiter="\t", lineterminator="\n")
-            writer.writerow(names)
-            writer.writerows(lines)
-        Path(partial).replace(path)
-    except BaseException:
-        Path(partial).unlink(missing_ok=True)
-        raise
+    with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows(lines)
 
 
 def _one_line(text: str) -> str:
