@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.answers import read_label_problem
-from ._canvas import FAINT, HATCH, INK, axes_size, make_axes, require_matplotlib, shorten, styled
+from .._core.pictures import require_matplotlib
+from ._canvas import FAINT, HATCH, INK, axes_size, make_axes, shorten, styled
 from ._inputs import read_answers
 
 if TYPE_CHECKING:
