@@ -30,13 +30,6 @@ _RANKING = (
     "known ones are; the less, the better. *OSCR*: a known sample gets the right class and a higher score than an open "
     "one."
 )
-_RANKING_COLUMNS = {
-    "AUROC": "auroc",
-    "AUPR known": "aupr_known",
-    "AUPR open": "aupr_open",
-    "FPR at 95 %": "fpr95",
-    "OSCR": "oscr",
-}
 _STATISTICS = (
     "The same tests as the paper reports them, and as they should be read. *t* and *p*: paired t-test over all cases, "
     "without a correction for the number of methods. Seeds share test samples, so this p is too small. *p over cells*: "
@@ -104,7 +97,7 @@ _SPECIAL = str.maketrans(
     | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
     | {"α": r"$\alpha$", "β": r"$\beta$", "≤": r"$\leq$", "≥": r"$\geq$", "−": "$-$", "×": r"$\times$"}
 )
-#: Columns of the summaries after the method, and what each writes.
+#: Columns of two tables after the method, and what each writes of a summary.
 _SUMMARY_COLUMNS: dict[str, Callable[[Summary], str]] = {
     "F1": lambda row: _with_spread(row.f1, row.f1_std),
     "ACC": lambda row: _with_spread(row.accuracy, row.accuracy_std),
@@ -119,6 +112,14 @@ _SUMMARY_COLUMNS: dict[str, Callable[[Summary], str]] = {
     "Memory, MiB": lambda row: _optional(row.memory_mb, ".0f"),
     "Cases": lambda row: str(row.n_cases),
 }
+_RANKING_COLUMNS: dict[str, Callable[[Summary], str]] = {
+    "AUROC": lambda row: _optional(row.auroc, ".2f"),
+    "AUPR known": lambda row: _optional(row.aupr_known, ".2f"),
+    "AUPR open": lambda row: _optional(row.aupr_open, ".2f"),
+    "FPR at 95 %": lambda row: _optional(row.fpr95, ".2f"),
+    "OSCR": lambda row: _optional(row.oscr, ".2f"),
+    "Cases": lambda row: str(row.n_cases),
+}
 MARKDOWN = Style(_escaper("|"), "**{}**", "<u>{}</u>")
 RST = Style(_escaper("\\*`|_"), "**{}**", "*{}*", ("bold", "italic"), "**{}**", _simple_table)
 _LATEX = Style(lambda text: text.translate(_SPECIAL), r"\textbf{{{}}}", r"\underline{{{}}}", plus_minus=r"$\pm$")
@@ -128,7 +129,7 @@ def to_text(table: Table, style: Style) -> str:
     """Write all tables, without section headings, so that any page can include them."""
     sections = (
         (_SUMMARY, ["Method", *_SUMMARY_COLUMNS], _summary_lines),
-        (_RANKING, ["Method", *_RANKING_COLUMNS, "Cases"], _ranking_lines),
+        (_RANKING, ["Method", *_RANKING_COLUMNS], _ranking_lines),
         (_COMPARISONS.format(table.reference, table.reference), _COMPARISON_HEADING, _comparison_lines),
         (_STATISTICS, _STATISTICS_HEADING, _statistics_lines),
         (_CELLS.format(*style.legend), ["Data", "Method", *map(_heading, table.columns)], _cell_lines),
@@ -171,15 +172,7 @@ def _ranking_lines(table: Table, encoder: str, style: Style) -> list[list[str]]:
     rows = _summaries(table, encoder)
     if any(row.auroc is not None and row.fpr95 is None for row in rows):
         return []
-    return [
-        [
-            style.escape(row.method),
-            *(_optional(getattr(row, name), ".2f") for name in _RANKING_COLUMNS.values()),
-            str(row.n_cases),
-        ]
-        for row in rows
-        if row.fpr95 is not None
-    ]
+    return _lines_of([row for row in rows if row.fpr95 is not None], style, _RANKING_COLUMNS)
 
 
 def _statistics_lines(table: Table, encoder: str, style: Style) -> list[list[str]]:
@@ -200,8 +193,11 @@ def _statistics_lines(table: Table, encoder: str, style: Style) -> list[list[str
 
 
 def _summary_lines(table: Table, encoder: str, style: Style) -> list[list[str]]:
-    rows = _summaries(table, encoder)
-    return [[style.escape(row.method), *(write(row) for write in _SUMMARY_COLUMNS.values())] for row in rows]
+    return _lines_of(_summaries(table, encoder), style, _SUMMARY_COLUMNS)
+
+
+def _lines_of(rows: list[Summary], style: Style, columns: dict[str, Callable[[Summary], str]]) -> list[list[str]]:
+    return [[style.escape(row.method), *(write(row) for write in columns.values())] for row in rows]
 
 
 def _comparison_lines(table: Table, encoder: str, style: Style) -> list[list[str]]:

@@ -248,7 +248,7 @@ def _execute(todo: list[list[Run]], n_jobs: int, verbose: int) -> Iterator[Outco
     """Run everything, and give each outcome as soon as it is there."""
     possible = []
     for runs in todo:
-        if problem := _problem_of(_embed, runs[0].task, verbose):
+        if problem := _attempt(_embed, runs[0].task, verbose):
             yield from ((run, problem) for run in runs)
         else:
             possible.append(runs)
@@ -257,7 +257,7 @@ def _execute(todo: list[list[Run]], n_jobs: int, verbose: int) -> Iterator[Outco
         return
     for runs in possible:
         for run in runs:
-            yield run, _attempt(run)
+            yield run, _attempt(run_method, run)
 
 
 def _in_processes(todo: list[list[Run]], n_jobs: int) -> Iterator[Outcome]:
@@ -274,10 +274,10 @@ def _in_processes(todo: list[list[Run]], n_jobs: int) -> Iterator[Outcome]:
             while len(running) < n_jobs and (ready or cases):
                 if ready:
                     run = ready.popleft()
-                    running[executor.submit(_attempt, run)] = run
+                    running[executor.submit(_attempt, run_method, run)] = run
                 else:
                     runs = cases.popleft()
-                    running[executor.submit(_problem_of, case_features, runs[0].task)] = runs
+                    running[executor.submit(_attempt, _make_features, runs[0].task)] = runs
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 ended, result = running.pop(future), future.result()
                 if isinstance(ended, Run):
@@ -312,17 +312,13 @@ def _embed(task: Task, verbose: int) -> None:
     task.source(verbose).prepare()
 
 
-def _attempt(run: Run) -> Record | str:
+def _make_features(task: Task) -> None:
+    case_features(task)  # they stay on the disk, and in this process
+
+
+def _attempt(work: Callable[..., Any], *arguments: Any) -> Any:
+    """Do some work, and give what it gives; if it fails, what went wrong."""
     try:
-        return run_method(run)
+        return work(*arguments)
     except Exception as error:  # whatever a user's estimator raises: the other runs go on
         return f"{type(error).__name__}: {error}"
-
-
-def _problem_of(work: Callable[..., Any], *arguments: Any) -> str | None:
-    """Do some work, and say what went wrong."""
-    try:
-        work(*arguments)
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return None

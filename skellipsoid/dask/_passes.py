@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from .._core.labels import as_labels, check_same_kind
-from .._core.validation import check_squares, is_missing, name_rows, naming_rows, read_features
+from .._core.validation import check_groups, check_squares, naming_rows, read_features
 from .._samples.moments import ClassMoments
 from ._draw import Integers, Keyed, Keys, group_keys, priorities
 from ._parts import naming_partition, samples_of
@@ -68,12 +68,7 @@ def keyed_part(coder: Coder, y: Any, groups: Any, number: int, start: int) -> Ke
         return Keyed(coder.codes(y), np.arange(start, start + len(y), dtype=np.uint64))
     with naming_partition(number):
         _check_rows("groups", len(groups), len(y))
-        missing = np.flatnonzero([is_missing(group) for group in np.asarray(groups).tolist()])
-        if len(missing):
-            raise ValueError(
-                f"groups has missing values in {name_rows(missing)}; give each row that belongs to no group a value of "
-                "its own."
-            )
+        check_groups(groups, len(y))  # its numbers hold in this partition alone
     return Keyed(coder.codes(y), group_keys(groups))
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import beta
 
 from ..._core.validation import enumerated
+from ..._core.warn import warn
 from ...metrics import open_set_f1_score
 
 #: Number of candidate offsets for the best F1 of a fold.
@@ -141,16 +142,14 @@ _RESULTS = {
 }
 
 
-def describe_shortages(shortages: list[Shortage]) -> list[str]:
-    """Warnings about the rates that need more samples: one for known samples, one for open ones."""
-    found = []
+def warn_of_shortages(shortages: list[Shortage]) -> None:
+    """Warn of the rates that need more samples: once for known samples, once for open ones."""
     for kind, result in _RESULTS.items():
         names = dict.fromkeys(str(shortage) for shortage in shortages if shortage.is_real and shortage.kind == kind)
         if names:
-            found.append(
+            warn(
                 f"There are too few rows for {'; '.join(names)}: {result}; pass more rows or a rate that they can keep."
             )
-    return found
 
 
 @dataclass(frozen=True)

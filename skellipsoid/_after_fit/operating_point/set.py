@@ -19,11 +19,11 @@ from .offsets import (
     Shortage,
     acceptance_offset,
     check_rates,
-    describe_shortages,
     difference,
     name_class_rate,
     rejection_offset,
     select,
+    warn_of_shortages,
 )
 
 
@@ -153,8 +153,7 @@ def set_operating_point(
     if has_rate:
         rows = _GivenRows(estimator, X, y, confidence)
         offset, class_offsets = rows.offsets(rejection_rate, open_acceptance_rate, class_rates)
-        for shortage in describe_shortages(rows.shortages):
-            warn(shortage)
+        warn_of_shortages(rows.shortages)
     elif X is not None or open_share is not None:
         held = HeldOutScores.of(classifier, "set_operating_point")
         if X is None:
