@@ -5,13 +5,13 @@ import json
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from warnings import warn
 
 import numpy as np
 
 from .._after_fit.monitor import OpenShareMonitor
 from .._core.pipelines import fingerprint, less_class_offsets, split_estimator
 from .._core.texts import printable
+from .._core.warn import warn
 from ..persistence._folder import locked
 from ..persistence._kinds import check_state
 from ._many_files import write_file
@@ -36,7 +36,7 @@ def monitor(options: argparse.Namespace) -> bool:
             return False
         watching, last = _read(path, model)
         if texts and log == last:
-            warn("This log was given at the last call already, and is not counted again.", stacklevel=2)
+            warn("This log was given at the last call already, and is not counted again.")
         elif texts:
             _write(path, watching.update(texts), log)
     print(_described(watching, path))

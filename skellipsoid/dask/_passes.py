@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
+from .._core.base import BaseOpenSetClassifier
 from .._core.labels import as_labels, check_same_kind
 from .._core.validation import check_groups, check_squares, naming_rows, read_features
 from .._samples.moments import ClassMoments
@@ -45,31 +46,17 @@ def joined_labels(parts: Sequence[LabelCounts]) -> tuple[NDArray[Any], Integers]
     return labels, counts.astype(np.int64)
 
 
-@dataclass(frozen=True)
-class Coder:
-    """Numbers of the classes; that of the open label is the number of classes."""
-
-    classes: NDArray[Any]
-    open_label: Any
-
-    def codes(self, y: Any) -> Integers:
-        """Give each label its number."""
-        labels = as_labels(y)
-        found = np.searchsorted(self.classes, labels).astype(np.int64)
-        found[labels == self.open_label] = len(self.classes)
-        return found
-
-
-def keyed_part(coder: Coder, y: Any, groups: Any, number: int, start: int) -> Keyed:
+def keyed_part(classifier: BaseOpenSetClassifier, y: Any, groups: Any, number: int, start: int) -> Keyed:
     """Give each sample of a partition its class and its key: its group, or else its number in all data."""
     if not len(y):
         return Keyed(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64))
+    codes = classifier._encode(as_labels(y))
     if groups is None:
-        return Keyed(coder.codes(y), np.arange(start, start + len(y), dtype=np.uint64))
+        return Keyed(codes, np.arange(start, start + len(y), dtype=np.uint64))
     with naming_partition(number):
         _check_rows("groups", len(groups), len(y))
         check_groups(groups, len(y))  # its numbers hold in this partition alone
-    return Keyed(coder.codes(y), group_keys(groups))
+    return Keyed(codes, group_keys(groups))
 
 
 def _check_rows(name: str, n_rows: int, n_labels: int) -> None:

@@ -105,13 +105,10 @@ class _Profiles:
     def __init__(self, table: Table) -> None:
         rows = table.rows[:: -(-len(table.rows) // _SAMPLE) or 1]
         self.table = table._replace(rows=rows)
-        self._cells: dict[int, list[str]] = {}
 
     def filled(self, column: int) -> list[str]:
         """Cells of a column that are not empty."""
-        if column not in self._cells:
-            self._cells[column] = [cell for cell in self.table.cells(column) if cell]
-        return self._cells[column]
+        return [cell for cell in self.table.cells(column) if cell]
 
     def is_textual(self, column: int) -> bool:
         """Whether most cells have several words and are different."""
