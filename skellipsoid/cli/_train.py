@@ -25,7 +25,7 @@ from .._samples.folds import validation_rows
 from ..persistence import save
 from ..persistence._folder import read_manifest
 from ._options import OPEN_LABEL
-from ._tables import Split, split_table
+from ._split import Split, split_table
 from ._trade_off import MEMBERS, held_out_trade_off, tested_trade_off
 from ._use import explained, report
 
