@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -22,15 +22,11 @@ _CPU = Path("/proc/cpuinfo")
 _MEBIBYTE = 2**20
 
 
-class Cost(NamedTuple):
-    """Seconds, and the memory beyond what the process held before, in MiB; ``None`` where it cannot be measured."""
+def measured(work: Callable[[], Any], device: torch.device) -> tuple[Any, float, float | None]:
+    """Do some work, and say what it cost: seconds, and memory beyond what the process held before, in MiB.
 
-    seconds: float
-    memory: float | None
-
-
-def measured(work: Callable[[], Any], device: torch.device) -> tuple[Any, Cost]:
-    """Do some work, and say what it cost; on CUDA the memory is that of the device."""
+    On CUDA the memory is that of the device. It is ``None`` where it cannot be measured.
+    """
     gc.collect(1)  # not the oldest generation: all of torch is in it, and going through it takes a quarter of a second
     if device.type == "cuda":
         torch.cuda.synchronize(device)
@@ -44,7 +40,7 @@ def measured(work: Callable[[], Any], device: torch.device) -> tuple[Any, Cost]:
         torch.cuda.synchronize(device)
     seconds = time.perf_counter() - start
     peak = torch.cuda.max_memory_allocated(device) / _MEBIBYTE if device.type == "cuda" else _status("VmHWM")
-    return result, Cost(seconds, None if before is None or peak is None else round(max(peak - before, 0.0), 1))
+    return result, seconds, None if before is None or peak is None else round(max(peak - before, 0.0), 1)
 
 
 @lru_cache(maxsize=1)

@@ -115,7 +115,7 @@ def fit(
     fitted.classes_ = labels[~is_open]
     fitted._check_classes(int(counts.sum()), int(counts[is_open].sum()))
     # Second pass: the draw. Class K are the open samples.
-    starts = np.cumsum([0, *(part.n_rows for part in found)])
+    starts = np.cumsum([0, *(part.counts.sum() for part in found)])
     coder = delayed(fitted, traverse=False)  # it knows the classes
     ungrouped = [None] * len(parts["y"])
     rows = enumerate(zip(parts["y"], parts.get("groups", ungrouped), starts[:-1].tolist(), strict=True))

@@ -21,21 +21,20 @@ class LabelCounts(NamedTuple):
 
     labels: NDArray[Any]
     counts: Integers
-    n_rows: int
 
 
 def count_labels(y: Any, number: int) -> LabelCounts:
     """Count the labels of a partition."""
     if not len(y):
-        return LabelCounts(np.empty(0), np.empty(0, dtype=np.int64), 0)
+        return LabelCounts(np.empty(0), np.empty(0, dtype=np.int64))
     with naming_partition(number):
         labels, counts = np.unique(as_labels(y), return_counts=True)
-    return LabelCounts(labels, counts, len(y))
+    return LabelCounts(labels, counts)
 
 
 def joined_labels(parts: Sequence[LabelCounts]) -> tuple[NDArray[Any], Integers]:
     """Different labels of all partitions, and how many samples have each."""
-    filled = [(number, part) for number, part in enumerate(parts) if part.n_rows]
+    filled = [(number, part) for number, part in enumerate(parts) if len(part.labels)]
     if not filled:
         raise ValueError("X has no rows in any of its partitions; pass at least one sample.")
     first, start = filled[0]

@@ -76,14 +76,13 @@ def read_table(
     table = read_file(path, text_column, label_column)
     if not table.n_columns or not table.rows:
         return LabelledTexts(np.array([], dtype=object), np.array([], dtype=str), np.array([], dtype=int), table.unit)
-    columns = choose_columns(table, path, text_column, label_column)
-    if columns.is_guess:
-        remedy = "--text-column and --label-column choose others"
-        _say_guess(table, path, remedy, texts=columns.text, labels=columns.label)
-    for column in columns[:2]:
+    text_at, label_at, is_guess = choose_columns(table, path, text_column, label_column)
+    if is_guess:
+        _say_guess(table, path, "--text-column and --label-column choose others", texts=text_at, labels=label_at)
+    for column in (text_at, label_at):
         _check_scalars(table, path, column)
-    texts = [text if is_visible(text) else "" for text in table.cells(columns.text)]
-    written = table.cells(columns.label)
+    texts = [text if is_visible(text) else "" for text in table.cells(text_at)]
+    written = table.cells(label_at)
     labels = read_labels(written, kept)
     present = [bool(text and label) for text, label in zip(texts, labels, strict=True)]
     markers = sorted({mark for mark, label in zip(written, labels, strict=True) if is_visible(mark) and not label})
