@@ -52,6 +52,10 @@ class Task(NamedTuple):
         """Load the rows, once in each process."""
         return load_data(self.data, self.data_home)
 
+    def draw(self) -> Case:
+        """Draw the known classes."""
+        return draw_case(self.load(), self.ratio, self.seed)
+
     def source(self, verbose: int = 0) -> FeatureSource:
         """Make the source of features."""
         return FeatureSource(self.load(), self.encoder, Path(self.cache), self.device, verbose)
@@ -90,14 +94,14 @@ class Run(NamedTuple):
 
 def forget() -> None:
     """Keep nothing in memory: files may change between two benchmarks of one process."""
-    for kept in (load_data, _case, case_features):
-        kept.cache_clear()
+    load_data.cache_clear()
+    case_features.cache_clear()
 
 
 def run_method(run: Run) -> Record:
     """Run one method on one case."""
     task, method, started = run.task, run.method, datetime.now(UTC).isoformat(timespec="seconds")
-    data, case = task.load(), _case(task)
+    data, case = task.load(), task.draw()
     labels = data.labels[case.train]
     found = _search(task, method) if method.search else None
     estimator = method.build(task.seed, task.device, found["chosen"] if found else {})
@@ -162,15 +166,10 @@ def _save_predictions(run: Run, answers: Answers, labels: NDArray[np.str_], trut
     return path.name
 
 
-@lru_cache(maxsize=2)
-def _case(task: Task) -> Case:
-    return draw_case(task.load(), task.ratio, task.seed)
-
-
 @lru_cache(maxsize=1)
 def case_features(task: Task) -> Features:
     """Features of the training and the test samples, kept for the next method."""
-    case = _case(task)
+    case = task.draw()
     dev = case.dev if task.needs_dev and len(case.dev) else None
     return task.source().features(case.train, case.test, task.seed, dev)
 
@@ -189,7 +188,7 @@ def _encoder_params(task: Task) -> dict[str, Any] | None:
 
 def _search(task: Task, method: MethodSpec) -> dict[str, Any]:
     """Choose parameters on train and dev samples: folds leave whole classes out, of the encoder's training too."""
-    data, case, source = task.load(), _case(task), task.source()
+    data, case, source = task.load(), task.draw(), task.source()
     rows = np.concatenate([case.train, case.dev])
     labels = data.labels[rows]
     groups = duplicate_groups(data.rows[rows], np.zeros(len(rows)))

@@ -7,7 +7,6 @@ import platform
 import sys
 import time
 from collections.abc import Callable
-from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -43,14 +42,12 @@ def measured(work: Callable[[], Any], device: torch.device) -> tuple[Any, float,
     return result, seconds, None if before is None or peak is None else round(max(peak - before, 0.0), 1)
 
 
-@lru_cache(maxsize=1)
 def versions() -> dict[str, str]:
     """Versions of this package and of what it computes with."""
     ours = {"skellipsoid": __version__, "python": platform.python_version(), "platform": sys.platform}
     return {**ours, **{name: version(name) for name in _PACKAGES}}
 
 
-@lru_cache(maxsize=1)
 def processor() -> str:
     """Model of the CPU."""
     named = next((line.partition(":")[2].strip() for line in _lines(_CPU) if line.startswith("model name")), "")
