@@ -5,7 +5,7 @@ all runs that have no result yet. ``make_table`` makes tables of the results, wi
 ``plot_`` functions draw them. The command ``skellipsoid bench`` does the same.
 """
 
-from ._cell import Cell
+from ._cells import Cell
 from ._methods import short_names
 from ._paper import PaperFigure, paper_figures
 from ._pictures import plot_confusion, plot_ranks, plot_stability
