@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from .._after_fit.monitor import OpenShareMonitor
+from .._core.files import replacing
 from .._core.pipelines import fingerprint, less_class_offsets, split_estimator
 from .._core.texts import printable
 from .._core.warn import warn
 from ..persistence._folder import locked
 from ..persistence._kinds import check_state
-from ._many_files import write_file
 from ._use import load_model, texts_of_file, with_content
 
 
@@ -69,7 +69,9 @@ def _write(path: Path, watching: OpenShareMonitor, log: str) -> None:
         if isinstance(value, np.ndarray):
             value = {"dtype": value.dtype.str, "shape": value.shape, "values": value.ravel().tolist()}
         state[name] = value
-    write_file(path, [json.dumps({"format": "skellipsoid monitor", "last_log_sha256": log, "state": state})])
+    written = json.dumps({"format": "skellipsoid monitor", "last_log_sha256": log, "state": state})
+    with replacing(path) as partial:
+        partial.write_text(f"{written}\n", encoding="utf-8")
 
 
 def _read(path: Path, model: Any) -> tuple[OpenShareMonitor, str]:
