@@ -1,10 +1,12 @@
 """Files that are there whole or not at all, also after a power failure."""
 
+import csv
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 
 @contextmanager
@@ -18,8 +20,20 @@ def replacing(path: Path) -> Iterator[Path]:
         yield partial
         to_disk(partial)
         partial.replace(path)
+    except OSError as error:
+        if error.filename == str(partial):  # a name that nobody knows
+            error.filename = str(path)
+        raise
     finally:
         partial.unlink(missing_ok=True)
+
+
+def write_table(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]], delimiter: str = "\t") -> None:
+    """Write a table of text, the names of its columns first."""
+    with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows(rows)
 
 
 def to_disk(path: Path, *, below: bool = True) -> None:

@@ -1,6 +1,5 @@
 """One run: features of a case, what is searched, the fit, the figures. Test samples are read once, at the end."""
 
-import csv
 import re
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -12,7 +11,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.model_selection import ParameterGrid
 
-from .._core.files import replacing
+from .._core.files import write_table
 from .._core.pipelines import duplicate_groups
 from .._torch.devices import resolve_device
 from ..metrics import open_set_f1_score
@@ -159,10 +158,8 @@ def _save_predictions(run: Run, answers: Answers, labels: NDArray[np.str_], trut
     path = Path(run.task.predictions, f"{readable}_{content_key(*run.name)[:8]}.csv")
     path.parent.mkdir(parents=True, exist_ok=True)
     scores = [""] * len(truth) if answers.score is None else [repr(score) for score in answers.score.tolist()]
-    with replacing(path) as part, part.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["label", "truth", "score", "answer"])
-        writer.writerows(zip(labels.tolist(), truth.tolist(), scores, answers.predicted.tolist(), strict=True))
+    rows = zip(labels.tolist(), truth.tolist(), scores, answers.predicted.tolist(), strict=True)
+    write_table(path, ["label", "truth", "score", "answer"], rows, delimiter=",")
     return path.name
 
 
