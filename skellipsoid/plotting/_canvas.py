@@ -29,8 +29,6 @@ INK, FAINT = "#222222", "#707070"
 ACCEPTED = "#DCE8F2"
 HATCH = "#DCDCDC"
 
-_POINTS_PER_INCH = 72
-
 
 def make_axes(
     display: object, ax: "Axes | None", *, figsize: tuple[float, float] | None = None
@@ -161,13 +159,6 @@ def styled(defaults: dict[str, Any], chosen: dict[str, Any] | None, artist: Any)
     from matplotlib.cbook import normalize_kwargs
 
     return defaults | normalize_kwargs(chosen or {}, artist)
-
-
-def axes_size(ax: "Axes") -> tuple[float, float]:
-    """Width and height of axes in points, which fonts are measured in."""
-    box = ax.get_window_extent()
-    scale = _POINTS_PER_INCH / ax.figure.dpi
-    return box.width * scale, box.height * scale
 
 
 def shorten(name: Any, most: int = 30) -> str:
