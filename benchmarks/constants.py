@@ -18,7 +18,7 @@ from sklearn.datasets import load_digits, load_iris
 from sklearn.preprocessing import normalize
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, set_operating_point
-from skellipsoid._after_fit.operating_point import of_share as _of_share
+from skellipsoid._after_fit.operating_point import of_share
 from skellipsoid._ellipsoid.math import class_sizes, closed_form, covariance, frames, held_out, mixtures
 from skellipsoid._samples import duplicates, samples
 from skellipsoid.metrics import open_set_f1_score
@@ -47,7 +47,7 @@ CONSTANTS = [
     (duplicates, "MOST_ROWS", (512, 4096)),
 ]
 #: The same of ``set_operating_point`` with the true share of open rows.
-OF_SHARE = [(_of_share, "ERROR", (0.3, 3.0)), (_of_share, "SMALLEST_SHARE", (0.001,))]
+OF_SHARE = [(of_share, "ERROR", (0.3, 3.0)), (of_share, "SMALLEST_SHARE", (0.001,))]
 KINDS = ("text", "few", "unlike", "log", "groups", "table")
 
 

@@ -35,7 +35,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import normalize
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, discover_classes
-from skellipsoid._after_fit.discovery import likelihood as _likelihood
+from skellipsoid._after_fit.discovery import likelihood
 from skellipsoid.datasets import load_assistant_intents
 
 RESULTS = Path(__file__).parent / "results" / "discovery.jsonl"
@@ -273,7 +273,7 @@ def judge(method, groups, y, judged, seconds):
 def choose(classifier, X, y):
     """Figures of each candidate of the settings."""
     for settings in SETTINGS:
-        _likelihood.INFLATION, _likelihood.TRAFFIC_SHARE, _likelihood.MOST_EVIDENCE = settings
+        likelihood.INFLATION, likelihood.TRAFFIC_SHARE, likelihood.MOST_EVIDENCE = settings
         yield {"settings": settings} | next(judge_methods(classifier, X, y))
 
 

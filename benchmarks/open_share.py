@@ -26,9 +26,8 @@ from sklearn.preprocessing import normalize
 from traffic import print_table
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
+from skellipsoid._after_fit import traffic
 from skellipsoid._after_fit.operating_point.of_share import line_of_share
-from skellipsoid._after_fit.traffic import mixture as _mixture
-from skellipsoid._after_fit.traffic import share as _share
 from skellipsoid._after_fit.traffic.held import HeldOutScores
 from skellipsoid._after_fit.traffic.mixture import known_above
 from skellipsoid._after_fit.traffic.share import open_share_of, score
@@ -156,10 +155,10 @@ def streams(place):
 
 def low_of(held, p, copies, level):
     """Lower limit at a level, for each tilt."""
-    with patched(_share, LEVEL=level, TILT_ERROR=1e-12):
-        seen = (1 - _share.resample(held, p, copies).storey) * (1 - level)
+    with patched(traffic.share, LEVEL=level, TILT_ERROR=1e-12):
+        seen = (1 - traffic.share.resample(held, p, copies).storey) * (1 - level)
     tilts = np.random.default_rng(0).normal(size=len(seen))  # as in ``resample``
-    return [np.quantile(1 - seen / known_above(tilt * tilts, level), 1 - _share.CERTAINTY) for tilt in TILTS]
+    return [np.quantile(1 - seen / known_above(tilt * tilts, level), 1 - traffic.share.CERTAINTY) for tilt in TILTS]
 
 
 class patched:
@@ -178,8 +177,8 @@ class patched:
 
 def mixture(p, n_independent, held, tilt, log_sharpness):
     """Share by the mixture with other priors."""
-    with patched(_mixture, TILT_ERROR=tilt, LOG_SHARPNESS_ERROR=log_sharpness):
-        return _mixture.fit_mixture(p, n_independent, held.open_shares(), 0.5).share
+    with patched(traffic.mixture, TILT_ERROR=tilt, LOG_SHARPNESS_ERROR=log_sharpness):
+        return traffic.mixture.fit_mixture(p, n_independent, held.open_shares(), 0.5).share
 
 
 def line(held, dev, n_classes):
@@ -227,7 +226,7 @@ def shares_of(case):
     """Shares by each way of estimating them, with each choice of constants: {way: {constants: (n_streams,)}}."""
     ways = {name: dict(zip(LEVELS, case[name].T, strict=True)) for name in ("storey", "corrected")}
     ways["mixture"] = dict(zip(PRIORS, case["mixture"].T, strict=True))
-    storey = ways["storey"][_share.LEVEL]  # the level is that of ``low``
+    storey = ways["storey"][traffic.share.LEVEL]  # the level is that of ``low``
     ways["combination"] = {prior: (1 - mixed) * mixed + mixed * storey for prior, mixed in ways["mixture"].items()}
     return ways
 

@@ -160,11 +160,10 @@ class OpenShareMonitor(BaseEstimator):
         classes, scores, codes, is_open = self._read(X)
         self._fingerprint = fingerprint(self.estimator)
         if len(scores) < _SMALL_REFERENCE:
-            msg = (
+            warn(
                 f"The reference has {len(scores)} samples, so that a change will be noticed late: pass several hundred "
                 "samples of traffic."
             )
-            warn(msg)
         self.classes_ = classes
         self.reference_open_share_ = float(is_open.mean())
         self.n_reference_ = len(scores)
@@ -236,10 +235,6 @@ class OpenShareMonitor(BaseEstimator):
         check_is_fitted(self)
         named = zip(self.classes_.tolist(), self._class_alarm_at.tolist(), strict=True)
         return {label: n_seen for label, n_seen in named if n_seen >= 0}
-
-    @class_alarm_at_.setter
-    def class_alarm_at_(self, stored: NDArray[np.int64]) -> None:  # folders of earlier versions have this name
-        self._class_alarm_at = stored
 
     @property
     def n_seen_(self) -> int:

@@ -18,12 +18,13 @@ from torch.nn import functional
 
 from .._after_fit.operating_point import TunedOperatingPointCV
 from .._core.base import BoundaryOpenSetClassifier
+from .._core.files import to_disk
 from .._core.pipelines import split_estimator
 from .._encoders.text_features import TextFeatures
 from .._encoders.torch.backbone import ACTIVATIONS, TextBackbone
 from .._encoders.torch.stored_text_model import TOKENIZER
 from .._version import __version__
-from ..persistence._folder import Files, explained_failure, manifest_bytes, sha256, to_disk, write_files
+from ..persistence._folder import Files, explained_failure, manifest_bytes, sha256, write_files
 from .heads import CLASSIFIERS, STEPS, Head, Step, head_of, step_of
 from .quantize import answers_of, grown, growth_of, quantized, quiet_onnx, with_affine
 

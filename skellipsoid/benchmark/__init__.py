@@ -5,10 +5,10 @@ all runs that have no result yet. ``make_table`` makes tables of the results, wi
 ``plot_`` functions draw them. The command ``skellipsoid bench`` does the same.
 """
 
-from ._cell import Cell
-from ._figures import plot_confusion, plot_ranks, plot_stability
+from ._cells import Cell
 from ._methods import short_names
 from ._paper import PaperFigure, paper_figures
+from ._pictures import plot_confusion, plot_ranks, plot_stability
 from ._runner import BenchmarkError, run
 from ._store import read_results
 from ._summary import Comparison, Summary

@@ -1,7 +1,5 @@
 """One run: features of a case, what is searched, the fit, the figures. Test samples are read once, at the end."""
 
-import csv
-import os
 import re
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -13,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from sklearn.model_selection import ParameterGrid
 
+from .._core.files import write_table
 from .._core.pipelines import duplicate_groups
 from .._torch.devices import resolve_device
 from ..metrics import open_set_f1_score
@@ -52,6 +51,10 @@ class Task(NamedTuple):
         """Load the rows, once in each process."""
         return load_data(self.data, self.data_home)
 
+    def draw(self) -> Case:
+        """Draw the known classes."""
+        return draw_case(self.load(), self.ratio, self.seed)
+
     def source(self, verbose: int = 0) -> FeatureSource:
         """Make the source of features."""
         return FeatureSource(self.load(), self.encoder, Path(self.cache), self.device, verbose)
@@ -90,14 +93,14 @@ class Run(NamedTuple):
 
 def forget() -> None:
     """Keep nothing in memory: files may change between two benchmarks of one process."""
-    for kept in (load_data, _case, case_features):
-        kept.cache_clear()
+    load_data.cache_clear()
+    case_features.cache_clear()
 
 
 def run_method(run: Run) -> Record:
     """Run one method on one case."""
     task, method, started = run.task, run.method, datetime.now(UTC).isoformat(timespec="seconds")
-    data, case = task.load(), _case(task)
+    data, case = task.load(), task.draw()
     labels = data.labels[case.train]
     found = _search(task, method) if method.search else None
     estimator = method.build(task.seed, task.device, found["chosen"] if found else {})
@@ -105,9 +108,9 @@ def run_method(run: Run) -> Record:
     features, device = case_features(task), resolve_device(task.device)
     watched = {} if features.dev is None else {"X_val": features.dev, "y_val": data.labels[case.dev]}
     watched = watched if takes_dev(estimator) else {}
-    estimator, fit_cost = measured(lambda: estimator.fit(features.train, labels, **watched), device)
-    predicted, predict_cost = measured(lambda: estimator.predict(features.other), device)
-    memory = [cost.memory for cost in (fit_cost, predict_cost) if cost.memory is not None]
+    estimator, fit_seconds, fit_memory = measured(lambda: estimator.fit(features.train, labels, **watched), device)
+    predicted, predict_seconds, predict_memory = measured(lambda: estimator.predict(features.other), device)
+    memory = [each for each in (fit_memory, predict_memory) if each is not None]
     classes = np.unique(labels)
     answers = read_answers(estimator, features.other, predicted, classes)
     return {
@@ -118,8 +121,8 @@ def run_method(run: Run) -> Record:
         "n_train": len(case.train),
         "n_test": len(case.test),
         "n_open": int((case.truth == OPEN).sum()),
-        "fit_seconds": round(fit_cost.seconds, 4),
-        "predict_seconds": round(predict_cost.seconds, 4),
+        "fit_seconds": round(fit_seconds, 4),
+        "predict_seconds": round(predict_seconds, 4),
         "encode_seconds": round(features.seconds, 2),
         **_training_of(estimator, features),
         "peak_memory_mb": max(memory, default=None),
@@ -155,24 +158,15 @@ def _save_predictions(run: Run, answers: Answers, labels: NDArray[np.str_], trut
     path = Path(run.task.predictions, f"{readable}_{content_key(*run.name)[:8]}.csv")
     path.parent.mkdir(parents=True, exist_ok=True)
     scores = [""] * len(truth) if answers.score is None else [repr(score) for score in answers.score.tolist()]
-    part = path.with_suffix(f".{os.getpid()}.part")
-    with part.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["label", "truth", "score", "answer"])
-        writer.writerows(zip(labels.tolist(), truth.tolist(), scores, answers.predicted.tolist(), strict=True))
-    part.replace(path)
+    rows = zip(labels.tolist(), truth.tolist(), scores, answers.predicted.tolist(), strict=True)
+    write_table(path, ["label", "truth", "score", "answer"], rows, delimiter=",")
     return path.name
-
-
-@lru_cache(maxsize=2)
-def _case(task: Task) -> Case:
-    return draw_case(task.load(), task.ratio, task.seed)
 
 
 @lru_cache(maxsize=1)
 def case_features(task: Task) -> Features:
     """Features of the training and the test samples, kept for the next method."""
-    case = _case(task)
+    case = task.draw()
     dev = case.dev if task.needs_dev and len(case.dev) else None
     return task.source().features(case.train, case.test, task.seed, dev)
 
@@ -191,7 +185,7 @@ def _encoder_params(task: Task) -> dict[str, Any] | None:
 
 def _search(task: Task, method: MethodSpec) -> dict[str, Any]:
     """Choose parameters on train and dev samples: folds leave whole classes out, of the encoder's training too."""
-    data, case, source = task.load(), _case(task), task.source()
+    data, case, source = task.load(), task.draw(), task.source()
     rows = np.concatenate([case.train, case.dev])
     labels = data.labels[rows]
     groups = duplicate_groups(data.rows[rows], np.zeros(len(rows)))

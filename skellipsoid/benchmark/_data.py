@@ -20,7 +20,7 @@ from ._identity import content_key
 OPEN = "-1"
 PARTS = ("train", "dev", "test")
 #: What a damaged .npz file raises: RuntimeError is a password, NotImplementedError an unknown compression.
-_DAMAGED = (ValueError, EOFError, OSError, BadZipFile, zlib.error, RuntimeError)
+DAMAGED = (ValueError, EOFError, OSError, BadZipFile, zlib.error, RuntimeError)
 _FETCHERS: dict[str, Callable[..., Any]] = {
     "banking": datasets.fetch_banking77,
     "oos": datasets.fetch_clinc_oos,
@@ -137,13 +137,13 @@ def _arrays_of(path: Path) -> dict[str, NDArray[Any]]:
         try:
             stored = np.load(file, allow_pickle=False)
             names = stored.files
-        except (*_DAMAGED, AttributeError) as error:  # a .npy file has no arrays inside
+        except (*DAMAGED, AttributeError) as error:  # a .npy file has no arrays inside
             raise ValueError(f"{str(path)!r} is not a .npz file of arrays; write it with numpy.savez.") from error
         arrays = {}
         for name in names:
             try:
                 arrays[name] = stored[name]
-            except _DAMAGED as error:
+            except DAMAGED as error:
                 raise ValueError(
                     f"The array {name} of {str(path)!r} holds Python objects or is damaged; save texts and labels as "
                     "arrays of str, for instance y.astype(str)."

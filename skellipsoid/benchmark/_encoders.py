@@ -2,9 +2,7 @@
 
 import hashlib
 import json
-import os
 import time
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from numbers import Integral
@@ -18,12 +16,13 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import normalize
 from sklearn.utils.validation import has_fit_parameter
 
+from .._core.files import replacing
 from .._encoders.supcon import SupConTextEncoder
 from .._encoders.text_features import TextFeatures
 from .._encoders.torch.backbone import TextBackbone, packaged_model
 from .._torch.devices import resolve_device
 from .._version import __version__
-from ._data import DataSet
+from ._data import DAMAGED, DataSet
 from ._identity import by_value, code_of, content_key
 from ._methods import seeded
 
@@ -185,14 +184,12 @@ def _kept_arrays(folder: Path, key: str, make: Callable[[], _Arrays], names: Seq
                 return {name: stored[name] for name in stored.files}
     except FileNotFoundError:
         pass
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile):
+    except DAMAGED:
         path.unlink()  # damaged by something else than a kill
     arrays = make()
     folder.mkdir(parents=True, exist_ok=True)
-    part = folder / f"{key}.{os.getpid()}.part"
-    with part.open("wb") as target:
+    with replacing(path) as part, part.open("wb") as target:
         np.savez(target, **arrays)  # type: ignore[arg-type]
-    part.replace(path)
     return arrays
 
 

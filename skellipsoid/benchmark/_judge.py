@@ -5,17 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import metrics
 from .._core.pipelines import closed_set_answer, knownness, open_label_of
-from ..metrics import (
-    fpr_at_tpr,
-    known_f1_score,
-    open_f1_score,
-    open_set_accuracy,
-    open_set_aupr,
-    open_set_auroc,
-    open_set_f1_score,
-    oscr_score,
-)
 from ._data import OPEN
 
 #: Members that rank the classes for each sample, so that a closed-set answer follows.
@@ -90,24 +81,24 @@ def judge(answers: Answers, truth: NDArray[np.str_], classes: NDArray[np.str_]) 
     """Figures of answers; those of scores are ``None`` without a score, or if no test sample is open."""
     labels: dict[str, Any] = {"labels": classes, "open_label": OPEN}
     predicted, score, nearest = answers
-    f1 = _percent(open_set_f1_score(truth, predicted, zero_division=0, **labels))
+    f1 = _percent(metrics.open_set_f1_score(truth, predicted, zero_division=0, **labels))
     figures = {
         "f1": f1,
-        "accuracy": _percent(open_set_accuracy(truth, predicted, **labels)),
-        "f1_known": _percent(known_f1_score(truth, predicted, zero_division=0, **labels)),
-        "f1_open": _percent(open_f1_score(truth, predicted, zero_division=0, **labels)),
+        "accuracy": _percent(metrics.open_set_accuracy(truth, predicted, **labels)),
+        "f1_known": _percent(metrics.known_f1_score(truth, predicted, zero_division=0, **labels)),
+        "f1_open": _percent(metrics.open_f1_score(truth, predicted, zero_division=0, **labels)),
         **dict.fromkeys(("auroc", "aupr_known", "aupr_open", "fpr95", "oscr", "oracle_f1")),
         "coarse": coarse_confusion(truth, predicted),
     }
     if score is None:
         return figures
     if len({*(truth == OPEN)}) == 2:
-        figures["auroc"] = _percent(open_set_auroc(truth, score, **labels))
-        figures["aupr_known"] = _percent(open_set_aupr(truth, score, **labels))
-        figures["aupr_open"] = _percent(open_set_aupr(truth, score, positive="open", **labels))
-        figures["fpr95"] = _percent(fpr_at_tpr(truth, score, **labels))
+        figures["auroc"] = _percent(metrics.open_set_auroc(truth, score, **labels))
+        figures["aupr_known"] = _percent(metrics.open_set_aupr(truth, score, **labels))
+        figures["aupr_open"] = _percent(metrics.open_set_aupr(truth, score, positive="open", **labels))
+        figures["fpr95"] = _percent(metrics.fpr_at_tpr(truth, score, **labels))
         if nearest is not None:
-            figures["oscr"] = _percent(oscr_score(truth, nearest, score, **labels))
+            figures["oscr"] = _percent(metrics.oscr_score(truth, nearest, score, **labels))
     if nearest is not None:
         figures["oracle_f1"] = max(f1, _percent(oracle_f1(truth, nearest, score, classes)))
     return figures

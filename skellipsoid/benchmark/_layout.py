@@ -4,10 +4,10 @@ import csv
 import io
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from ._cell import METRICS, Cell, Column
-from ._summary import COMPARED, Comparison, Summary
+from ._cells import Cell, Column, TableNumbers
+from ._summary import COMPARED, METRICS, Summary
 
 _DATA_NAMES = {"banking": "Banking", "oos": "OOS", "stackoverflow": "StackOverflow"}
 _CELLS = (
@@ -30,13 +30,6 @@ _RANKING = (
     "known ones are; the less, the better. *OSCR*: a known sample gets the right class and a higher score than an open "
     "one."
 )
-_RANKING_COLUMNS = {
-    "AUROC": "auroc",
-    "AUPR known": "aupr_known",
-    "AUPR open": "aupr_open",
-    "FPR at 95 %": "fpr95",
-    "OSCR": "oscr",
-}
 _STATISTICS = (
     "The same tests as the paper reports them, and as they should be read. *t* and *p*: paired t-test over all cases, "
     "without a correction for the number of methods. Seeds share test samples, so this p is too small. *p over cells*: "
@@ -53,23 +46,6 @@ _COMPARISON_HEADING = ("Method", "F1", "ACC", "F1, other at best threshold")
 def _pipes(heading: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     rows = [heading, ["---"] * len(heading), *lines]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
-
-
-class Table(Protocol):
-    """What a layout reads of a ``BenchmarkTable``."""
-
-    encoders: list[str]
-    reference: str
-    cells: dict[tuple[str, str, str, float | None, str], Cell]
-    summaries: list[Summary]
-    comparisons: list[Comparison]
-
-    @property
-    def columns(self) -> list[Column]:
-        """Ratios with their metrics."""
-
-    def rows(self, encoder: str) -> list[tuple[str, str, list[Cell | None]]]:
-        """Give data set, method and cells of each row."""
 
 
 class Style(NamedTuple):
@@ -104,7 +80,7 @@ _SPECIAL = str.maketrans(
     | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}"}
     | {"α": r"$\alpha$", "β": r"$\beta$", "≤": r"$\leq$", "≥": r"$\geq$", "−": "$-$", "×": r"$\times$"}
 )
-#: Columns of the summaries after the method, and what each writes.
+#: Columns of two tables after the method, and what each writes of a summary.
 _SUMMARY_COLUMNS: dict[str, Callable[[Summary], str]] = {
     "F1": lambda row: _with_spread(row.f1, row.f1_std),
     "ACC": lambda row: _with_spread(row.accuracy, row.accuracy_std),
@@ -119,16 +95,24 @@ _SUMMARY_COLUMNS: dict[str, Callable[[Summary], str]] = {
     "Memory, MiB": lambda row: _optional(row.memory_mb, ".0f"),
     "Cases": lambda row: str(row.n_cases),
 }
+_RANKING_COLUMNS: dict[str, Callable[[Summary], str]] = {
+    "AUROC": lambda row: _optional(row.auroc, ".2f"),
+    "AUPR known": lambda row: _optional(row.aupr_known, ".2f"),
+    "AUPR open": lambda row: _optional(row.aupr_open, ".2f"),
+    "FPR at 95 %": lambda row: _optional(row.fpr95, ".2f"),
+    "OSCR": lambda row: _optional(row.oscr, ".2f"),
+    "Cases": lambda row: str(row.n_cases),
+}
 MARKDOWN = Style(_escaper("|"), "**{}**", "<u>{}</u>")
 RST = Style(_escaper("\\*`|_"), "**{}**", "*{}*", ("bold", "italic"), "**{}**", _simple_table)
 _LATEX = Style(lambda text: text.translate(_SPECIAL), r"\textbf{{{}}}", r"\underline{{{}}}", plus_minus=r"$\pm$")
 
 
-def to_text(table: Table, style: Style) -> str:
+def to_text(table: TableNumbers, style: Style) -> str:
     """Write all tables, without section headings, so that any page can include them."""
     sections = (
         (_SUMMARY, ["Method", *_SUMMARY_COLUMNS], _summary_lines),
-        (_RANKING, ["Method", *_RANKING_COLUMNS, "Cases"], _ranking_lines),
+        (_RANKING, ["Method", *_RANKING_COLUMNS], _ranking_lines),
         (_COMPARISONS.format(table.reference, table.reference), _COMPARISON_HEADING, _comparison_lines),
         (_STATISTICS, _STATISTICS_HEADING, _statistics_lines),
         (_CELLS.format(*style.legend), ["Data", "Method", *map(_heading, table.columns)], _cell_lines),
@@ -142,7 +126,7 @@ def to_text(table: Table, style: Style) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _cell_lines(table: Table, encoder: str, style: Style) -> list[list[str]]:
+def _cell_lines(table: TableNumbers, encoder: str, style: Style) -> list[list[str]]:
     most_seeds = max(cell.n_seeds for cell in table.cells.values())
     return [
         [
@@ -162,27 +146,19 @@ def _marked(cell: Cell, most_seeds: int, style: Style) -> str:
     return {1: style.best, 2: style.second}.get(cell.rank, "{}").format(number) + missing + paper
 
 
-def _summaries(table: Table, encoder: str) -> list[Summary]:
+def _summaries(table: TableNumbers, encoder: str) -> list[Summary]:
     return [row for row in table.summaries if row.encoder == encoder]
 
 
-def _ranking_lines(table: Table, encoder: str, style: Style) -> list[list[str]]:
+def _ranking_lines(table: TableNumbers, encoder: str, style: Style) -> list[list[str]]:
     """Write nothing as long as results of an earlier version are among them, which have the AUROC alone."""
     rows = _summaries(table, encoder)
     if any(row.auroc is not None and row.fpr95 is None for row in rows):
         return []
-    return [
-        [
-            style.escape(row.method),
-            *(_optional(getattr(row, name), ".2f") for name in _RANKING_COLUMNS.values()),
-            str(row.n_cases),
-        ]
-        for row in rows
-        if row.fpr95 is not None
-    ]
+    return _lines_of([row for row in rows if row.fpr95 is not None], style, _RANKING_COLUMNS)
 
 
-def _statistics_lines(table: Table, encoder: str, style: Style) -> list[list[str]]:
+def _statistics_lines(table: TableNumbers, encoder: str, style: Style) -> list[list[str]]:
     """Write nothing where each cell has one seed: there both readings are the same."""
     tests = {(test.method, test.metric): test for test in table.comparisons if test.encoder == encoder}
     rows = {row.method: row for row in _summaries(table, encoder) if row.f1_variance is not None}
@@ -199,12 +175,15 @@ def _statistics_lines(table: Table, encoder: str, style: Style) -> list[list[str
     return lines
 
 
-def _summary_lines(table: Table, encoder: str, style: Style) -> list[list[str]]:
-    rows = _summaries(table, encoder)
-    return [[style.escape(row.method), *(write(row) for write in _SUMMARY_COLUMNS.values())] for row in rows]
+def _summary_lines(table: TableNumbers, encoder: str, style: Style) -> list[list[str]]:
+    return _lines_of(_summaries(table, encoder), style, _SUMMARY_COLUMNS)
 
 
-def _comparison_lines(table: Table, encoder: str, style: Style) -> list[list[str]]:
+def _lines_of(rows: list[Summary], style: Style, columns: dict[str, Callable[[Summary], str]]) -> list[list[str]]:
+    return [[style.escape(row.method), *(write(row) for write in columns.values())] for row in rows]
+
+
+def _comparison_lines(table: TableNumbers, encoder: str, style: Style) -> list[list[str]]:
     found = {(test.method, test.metric): test for test in table.comparisons if test.encoder == encoder}
     lines = []
     for method in dict.fromkeys(method for method, _ in found):
@@ -226,7 +205,7 @@ def _optional(value: float | None, form: str, without: str = "") -> str:
     return without if value is None else format(value, form)
 
 
-def to_csv(table: Table) -> str:
+def to_csv(table: TableNumbers) -> str:
     """Write the cells as comma-separated values, each number in a column of its own."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
@@ -241,12 +220,12 @@ def to_csv(table: Table) -> str:
     return stream.getvalue()
 
 
-def to_latex(table: Table) -> str:
+def to_latex(table: TableNumbers) -> str:
     """Write one ``table*`` for each encoder, with the packages ``booktabs`` and ``multirow``."""
     return "\n".join(_latex(table, encoder) for encoder in table.encoders)
 
 
-def _latex(table: Table, encoder: str) -> str:
+def _latex(table: TableNumbers, encoder: str) -> str:
     columns, width = table.columns, len(METRICS)
     groups = [columns[i][0] for i in range(0, len(columns), width)]
     tops = ["Average" if ratio is None else rf"KCR={ratio:.0%}".replace("%", r"\%") for ratio in groups]

@@ -7,10 +7,9 @@ import platform
 import sys
 import time
 from collections.abc import Callable
-from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
@@ -22,15 +21,11 @@ _CPU = Path("/proc/cpuinfo")
 _MEBIBYTE = 2**20
 
 
-class Cost(NamedTuple):
-    """Seconds, and the memory beyond what the process held before, in MiB; ``None`` where it cannot be measured."""
+def measured(work: Callable[[], Any], device: torch.device) -> tuple[Any, float, float | None]:
+    """Do some work, and say what it cost: seconds, and memory beyond what the process held before, in MiB.
 
-    seconds: float
-    memory: float | None
-
-
-def measured(work: Callable[[], Any], device: torch.device) -> tuple[Any, Cost]:
-    """Do some work, and say what it cost; on CUDA the memory is that of the device."""
+    On CUDA the memory is that of the device. It is ``None`` where it cannot be measured.
+    """
     gc.collect(1)  # not the oldest generation: all of torch is in it, and going through it takes a quarter of a second
     if device.type == "cuda":
         torch.cuda.synchronize(device)
@@ -44,17 +39,15 @@ def measured(work: Callable[[], Any], device: torch.device) -> tuple[Any, Cost]:
         torch.cuda.synchronize(device)
     seconds = time.perf_counter() - start
     peak = torch.cuda.max_memory_allocated(device) / _MEBIBYTE if device.type == "cuda" else _status("VmHWM")
-    return result, Cost(seconds, None if before is None or peak is None else round(max(peak - before, 0.0), 1))
+    return result, seconds, None if before is None or peak is None else round(max(peak - before, 0.0), 1)
 
 
-@lru_cache(maxsize=1)
 def versions() -> dict[str, str]:
     """Versions of this package and of what it computes with."""
     ours = {"skellipsoid": __version__, "python": platform.python_version(), "platform": sys.platform}
     return {**ours, **{name: version(name) for name in _PACKAGES}}
 
 
-@lru_cache(maxsize=1)
 def processor() -> str:
     """Model of the CPU."""
     named = next((line.partition(":")[2].strip() for line in _lines(_CPU) if line.startswith("model name")), "")

@@ -21,7 +21,7 @@ from ._data import load_data
 from ._encoders import takes_dev
 from ._identity import code_of, is_other_code
 from ._plan import Plan, make_plan
-from ._store import Record, ResultsFile, describe, name_of, read_results
+from ._store import Record, append_result, describe, name_of, read_results, replace_result, writing
 
 #: Where embeddings and features of trained encoders are kept.
 CACHE = Path("~", ".cache", "skellipsoid", "benchmark")
@@ -152,12 +152,12 @@ def run(
     folder = Path(CACHE if cache is None else cache).expanduser().absolute()
     predictions = None if save_predictions is None else str(Path(save_predictions).expanduser().absolute())
     try:
-        with ResultsFile(Path(results)) as file:
+        with writing(Path(results)):
             done = {name_of(record): record for record in read_results(results)}
             wanted = list(_wanted(made, str(folder), device, predictions))
             stale = _stale(wanted, done, rerun=rerun)
             todo = _todo(wanted, done, stale if rerun else set())
-            _run_missing(todo, file, done, n_jobs, verbose)
+            _run_missing(todo, Path(results), done, n_jobs, verbose)
             return [done[each.name] for each in wanted]
     finally:
         forget()
@@ -189,7 +189,7 @@ def _stale(wanted: list[Run], done: Mapping[Name, Record], *, rerun: bool) -> se
     return set(stale)
 
 
-def _run_missing(todo: list[list[Run]], file: ResultsFile, done: dict[Name, Record], n_jobs: int, verbose: int) -> None:
+def _run_missing(todo: list[list[Run]], file: Path, done: dict[Name, Record], n_jobs: int, verbose: int) -> None:
     """Run everything, write each result, and say at the end what failed."""
     n_todo = sum(map(len, todo))
     problems = []
@@ -201,8 +201,8 @@ def _run_missing(todo: list[list[Run]], file: ResultsFile, done: dict[Name, Reco
                 problems.append(f"{describe(*run.name)}: {found}")
             else:
                 said = f"F1 {found['f1']:.2f}, accuracy {found['accuracy']:.2f} ({found['fit_seconds']:.1f} s)"
-                write = file.replace if run.name in done else file.append
-                write(found)
+                write = replace_result if run.name in done else append_result
+                write(file, found)
                 done[run.name] = found
             if verbose > 1:
                 tqdm.write(f"{describe(*run.name)}: {said}")
@@ -248,7 +248,7 @@ def _execute(todo: list[list[Run]], n_jobs: int, verbose: int) -> Iterator[Outco
     """Run everything, and give each outcome as soon as it is there."""
     possible = []
     for runs in todo:
-        if problem := _problem_of(_embed, runs[0].task, verbose):
+        if problem := _attempt(_embed, runs[0].task, verbose):
             yield from ((run, problem) for run in runs)
         else:
             possible.append(runs)
@@ -257,7 +257,7 @@ def _execute(todo: list[list[Run]], n_jobs: int, verbose: int) -> Iterator[Outco
         return
     for runs in possible:
         for run in runs:
-            yield run, _attempt(run)
+            yield run, _attempt(run_method, run)
 
 
 def _in_processes(todo: list[list[Run]], n_jobs: int) -> Iterator[Outcome]:
@@ -274,10 +274,10 @@ def _in_processes(todo: list[list[Run]], n_jobs: int) -> Iterator[Outcome]:
             while len(running) < n_jobs and (ready or cases):
                 if ready:
                     run = ready.popleft()
-                    running[executor.submit(_attempt, run)] = run
+                    running[executor.submit(_attempt, run_method, run)] = run
                 else:
                     runs = cases.popleft()
-                    running[executor.submit(_problem_of, case_features, runs[0].task)] = runs
+                    running[executor.submit(_attempt, _make_features, runs[0].task)] = runs
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 ended, result = running.pop(future), future.result()
                 if isinstance(ended, Run):
@@ -312,17 +312,13 @@ def _embed(task: Task, verbose: int) -> None:
     task.source(verbose).prepare()
 
 
-def _attempt(run: Run) -> Record | str:
+def _make_features(task: Task) -> None:
+    case_features(task)  # they stay on the disk, and in this process
+
+
+def _attempt(work: Callable[..., Any], *arguments: Any) -> Any:
+    """Do some work, and give what it gives; if it fails, what went wrong."""
     try:
-        return run_method(run)
+        return work(*arguments)
     except Exception as error:  # whatever a user's estimator raises: the other runs go on
         return f"{type(error).__name__}: {error}"
-
-
-def _problem_of(work: Callable[..., Any], *arguments: Any) -> str | None:
-    """Do some work, and say what went wrong."""
-    try:
-        work(*arguments)
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return None

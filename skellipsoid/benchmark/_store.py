@@ -2,12 +2,13 @@
 
 import json
 import os
-from collections.abc import Iterable
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any
 
 from .._core.file_locks import holding
+from .._core.files import replacing, to_disk
 from .._core.warn import warn
 
 Record = dict[str, Any]
@@ -15,60 +16,45 @@ Record = dict[str, Any]
 NAMES = ("data", "ratio", "seed", "encoder", "method")
 
 
-class ResultsFile:
-    """A file of results that one process at a time writes.
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Hold a file of results, which is made if it is not there, and mend what a kill left of its last line."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with holding(Path(f"{path}.lock"), waits=False) as is_held:
+        if not is_held:
+            raise OSError(f"Another benchmark is writing {str(path)!r}; wait for it, or use another file.")
+        _mend(path)
+        yield
 
-    Parameters
-    ----------
-    path : Path
-        Made if it is not there.
-    """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+def append_result(path: Path, record: Record) -> None:
+    """Write a line, and wait until it is on the disk."""
+    with path.open("ab") as file:
+        file.write(_line(record))
+    to_disk(path)
 
-    def __enter__(self) -> Self:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with ExitStack() as stack:
-            if not stack.enter_context(holding(Path(f"{self.path}.lock"), waits=False)):
-                raise OSError(f"Another benchmark is writing {str(self.path)!r}; wait for it, or use another file.")
-            self._mend()
-            self._held = stack.pop_all()
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self._held.close()
+def replace_result(path: Path, record: Record) -> None:
+    """Put a result in the place of the one of the same run; a kill leaves the file as it was, or as it will be."""
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines = [_line(record) if name_of(json.loads(line)) == name_of(record) else line for line in lines]
+    with replacing(path) as part:
+        part.write_bytes(b"".join(lines))
 
-    def append(self, record: Record) -> None:
-        """Write a line, and wait until it is on the disk."""
-        with self.path.open("ab") as file:
-            _write(file, _line(record))
 
-    def replace(self, record: Record) -> None:
-        """Put a result in the place of the one of the same run; a kill leaves the file as it was, or as it will be."""
-        lines = self.path.read_bytes().splitlines(keepends=True)
-        lines = [_line(record) if name_of(json.loads(line)) == name_of(record) else line for line in lines]
-        part = self.path.with_name(f"{self.path.name}.{os.getpid()}.part")
-        try:
-            with part.open("wb") as file:
-                _write(file, b"".join(lines))
-            part.replace(self.path)
-        finally:
-            part.unlink(missing_ok=True)
-
-    def _mend(self) -> None:
-        """Cut off a last line that was not written to its end; a line that lacks its line break alone is whole."""
-        with self.path.open("ab+") as file:
-            file.seek(0)
-            content = file.read()
-            start = content.rfind(b"\n") + 1
-            if start == len(content):
-                return
-            if _is_record(content[start:]):
-                file.write(b"\n")
-            else:
-                _say_torn(self.path)
-                file.truncate(start)
+def _mend(path: Path) -> None:
+    """Cut off a last line that was not written to its end; a line that lacks its line break alone is whole."""
+    with path.open("ab+") as file:
+        file.seek(0)
+        content = file.read()
+        start = content.rfind(b"\n") + 1
+        if start == len(content):
+            return
+        if _is_record(content[start:]):
+            file.write(b"\n")
+        else:
+            _say_torn(path)
+            file.truncate(start)
 
 
 def read_results(*paths: str | os.PathLike[str]) -> list[Record]:
@@ -120,13 +106,6 @@ def read_results(*paths: str | os.PathLike[str]) -> list[Record]:
 
 def _line(record: Record) -> bytes:
     return json.dumps(record, ensure_ascii=False).encode() + b"\n"
-
-
-def _write(file: BinaryIO, content: bytes) -> None:
-    """Write everything, and wait until it is on the disk."""
-    file.write(content)
-    file.flush()
-    os.fsync(file.fileno())
 
 
 def _say_torn(path: Path) -> None:

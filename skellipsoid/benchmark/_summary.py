@@ -6,10 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..metrics import PairedTest, holm, paired_test
-from ._cell import METRICS
 from ._paper import paper_figures
 from ._store import Record, grouped
 
+#: Figures of the table, with their headings.
+METRICS = {"f1": "F1", "accuracy": "ACC"}
 #: The paper's own method, with which the cells of every method are compared.
 _PAPER_METHOD = "EliDecide"
 #: What is compared: the reference's figure, and that of the other method.

@@ -3,9 +3,9 @@
 import argparse
 import os
 import sys
-from pathlib import Path
 from typing import Any
 
+from .._core.pictures import require_matplotlib, save_picture
 from ..benchmark import BenchmarkError, make_table, plot_confusion, plot_ranks, plot_stability, read_results, run
 
 #: Options that choose results, and the key of a result that each compares.
@@ -54,7 +54,9 @@ def _plot(options: argparse.Namespace) -> None:
         raise ValueError(
             "--parameter goes with bench plot stability, which needs it; name the parameter there and nowhere else."
         )
-    _save(options.save, options, _chosen(options))
+    records = _chosen(options)
+    require_matplotlib("bench plot")
+    save_picture(options.save, lambda: _draw(options, records))
     print(f"The picture is in {options.save}")
 
 
@@ -67,20 +69,10 @@ def _chosen(options: argparse.Namespace) -> list[dict[str, Any]]:
     return records
 
 
-def _save(path: Path, options: argparse.Namespace, records: Any) -> None:
-    from ..plotting._canvas import require_matplotlib
-
-    require_matplotlib("bench plot")
-    import matplotlib
-
-    matplotlib.use("Agg")  # a file needs no screen
-    from matplotlib import pyplot as plt
-
+def _draw(options: argparse.Namespace, records: list[dict[str, Any]]) -> Any:
+    """Draw the figure of the kind that is asked for."""
     if options.kind == "ranks":
-        figure: Any = plot_ranks(records, metric=options.metric).figure_
-    elif options.kind == "stability":
-        figure = plot_stability(records, options.parameter, metric=options.metric).figure
-    else:
-        figure = plot_confusion(records)
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+        return plot_ranks(records, metric=options.metric).figure_
+    if options.kind == "stability":
+        return plot_stability(records, options.parameter, metric=options.metric).figure
+    return plot_confusion(records)

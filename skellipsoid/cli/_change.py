@@ -64,7 +64,7 @@ def _read_groups(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[
     """
     if options.text_column is not None or options.label_column is not None:
         return None
-    groups = read_file(options.data, ["group", "label"])
+    groups = read_file(options.data, "group", "label")
     kept = {str(label) for label in [*classifier.classes_, classifier.open_label_]}
     if set(MEMBER_COLUMNS) <= set(groups.names):
         members, of_group = groups, {}
@@ -124,7 +124,7 @@ def _read_members(path: Path, groups: Table) -> Table:
             f"The texts of the groups in {str(path)!r} are in {other.name!r}, which is not beside it; copy it there, "
             "or group the log again with traffic --save."
         )
-    members = read_file(other, ["group", "text"])
+    members = read_file(other, "group", "text")
     if not set(MEMBER_COLUMNS) <= set(members.names) or set(members.named_cells("run")) != runs:
         raise ValueError(
             f"{str(other)!r} holds other groups than {str(path)!r}: both must be of one run of traffic --save; group "

@@ -1,9 +1,9 @@
 """The command ``compare``: which answers change from one model to the next."""
 
 import argparse
-import csv
 
 from .._after_fit.compare import compare as compare_models
+from .._core.files import write_table
 from ._use import load_model, texts_of_file, with_content
 
 
@@ -17,10 +17,9 @@ def compare(options: argparse.Namespace) -> None:
     found = compare_models(before, after, texts)
     print(found)
     if options.save is not None:
-        with options.save.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, delimiter="\t", lineterminator="\n")
-            writer.writerow(["before", "after", "margin_before", "margin_after", "text"])
-            columns = [found.changed[name].tolist() for name in ("before", "after", "margin_before", "margin_after")]
-            for *values, text in zip(*columns, found.changed.text, strict=True):
-                writer.writerow([*values[:2], *(f"{value:.4f}" for value in values[2:]), " ".join(text.split())])
+        names = ["before", "after", "margin_before", "margin_after", "text"]
+        columns = [found.changed[name].tolist() for name in names]
+        margins = [[f"{margin:.4f}" for margin in column] for column in columns[2:4]]
+        texts = [" ".join(text.split()) for text in columns[4]]
+        write_table(options.save, names, zip(*columns[:2], *margins, texts, strict=True))
         print(f"\nThe changed answers are in {options.save}")

@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 
 from .._after_fit.operating_point import set_operating_point
-from .._after_fit.operating_point.offsets import Shortage, describe_shortages, rejection_offset
+from .._after_fit.operating_point.offsets import Shortage, rejection_offset, warn_of_shortages
 from .._after_fit.operating_point.set import open_set_classifier
 from .._after_fit.traffic.share import MEMBERS, score
 from .._core.answers import read_closed_set_rows, trade_off_at
 from .._core.held_out_scores import held_out_rows
 from .._core.pipelines import read_estimator
-from .._core.warn import warn
 from ..persistence import save
 from ..persistence._folder import read_manifest
 from ._use import load_model, texts_of_file, with_content
@@ -47,8 +46,7 @@ def _set_rate(classifier: Any, rate: float) -> None:
             f"--rejection-rate {rate} is a share of texts that the training held out, but this model has none; pass "
             "--data with a log, or train it with more texts of each intent."
         )
-    for shortage in describe_shortages([Shortage("--rejection-rate", rate, len(scores))]):
-        warn(shortage)
+    warn_of_shortages([Shortage("--rejection-rate", rate, len(scores))])
     set_operating_point(classifier)
     classifier.offset_ = rejection_offset(scores, rate)
 

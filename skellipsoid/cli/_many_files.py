@@ -2,9 +2,7 @@
 
 import argparse
 import json
-import os
 import re
-import secrets
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from glob import glob
@@ -13,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from .._before_fit.text_files.messages import numbered
+from .._core.files import replacing, to_disk
 from .._torch.progress import progress_bar
 from ..persistence._folder import MANIFEST, locked
 
 #: What was asked of the run whose answers a folder holds, and which answers belong to which content of a file.
 _REQUEST, _ANSWERED = "predict.json", "predict.answered"
-#: A file that is being written.
+#: A file that is being written, as ``replacing`` names it.
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}\.tmp")
 
 
@@ -46,7 +45,7 @@ def answer_files(options: argparse.Namespace, answers: Callable[[Path], Iterable
             progress.update(len(files) - len(waiting))
             for path in waiting:
                 source = _digest(path)
-                write_file(_target(folder, path, options), answers(path), source)
+                _write_answers(_target(folder, path, options), answers(path), source)
                 progress.update()
     done = len(files) - len(waiting)
     there = f"; {done} had their answers already" if done else ""
@@ -143,7 +142,8 @@ def _check_request(folder: Path, request: dict[str, Any]) -> None:
             raise ValueError(
                 f"--out {str(folder)!r} is not empty, and holds no answers of predict --out; choose a new folder."
             )
-        write_file(path, [json.dumps(request)])
+        with replacing(path) as partial:
+            partial.write_text(f"{json.dumps(request)}\n", encoding="utf-8")
         return
     try:
         before = json.loads(path.read_text(encoding="utf-8"))
@@ -158,24 +158,16 @@ def _check_request(folder: Path, request: dict[str, Any]) -> None:
         raise ValueError(f"--out {str(folder)!r} holds answers of {what}; choose a new folder, or remove that one.")
 
 
-def write_file(target: Path, lines: Iterable[str] | Iterable[bytes], source: str | None = None) -> None:
-    """Write a file at once: until it is complete it has another name. Before, record what it answers."""
-    partial, written = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp"), sha256()
-    try:
+def _write_answers(target: Path, lines: Iterable[str] | Iterable[bytes], source: str) -> None:
+    """Write a file at once, after a record of the content that it answers."""
+    written, journal = sha256(), target.parent / _ANSWERED
+    with replacing(target) as partial:
         with partial.open("xb") as file:
             for line in lines:
                 content = line if isinstance(line, bytes) else f"{line}\n".encode(errors="replace")
                 written.update(content)
                 file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        if source is not None:
-            record = {"file": target.name, "sha256": written.hexdigest(), "source_sha256": source}
-            with (target.parent / _ANSWERED).open("a", encoding="utf-8") as journal:
-                journal.write(f"\n{json.dumps(record)}")  # the line before may be cut off
-                journal.flush()
-                os.fsync(journal.fileno())
-        partial.replace(target)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
+        record = {"file": target.name, "sha256": written.hexdigest(), "source_sha256": source}
+        with journal.open("a", encoding="utf-8") as records:
+            records.write(f"\n{json.dumps(record)}")  # the line before may be cut off
+        to_disk(journal)

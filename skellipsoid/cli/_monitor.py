@@ -5,16 +5,16 @@ import json
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from warnings import warn
 
 import numpy as np
 
 from .._after_fit.monitor import OpenShareMonitor
+from .._core.files import replacing
 from .._core.pipelines import fingerprint, less_class_offsets, split_estimator
 from .._core.texts import printable
+from .._core.warn import warn
 from ..persistence._folder import locked
 from ..persistence._kinds import check_state
-from ._many_files import write_file
 from ._use import load_model, texts_of_file, with_content
 
 
@@ -36,7 +36,7 @@ def monitor(options: argparse.Namespace) -> bool:
             return False
         watching, last = _read(path, model)
         if texts and log == last:
-            warn("This log was given at the last call already, and is not counted again.", stacklevel=2)
+            warn("This log was given at the last call already, and is not counted again.")
         elif texts:
             _write(path, watching.update(texts), log)
     print(_described(watching, path))
@@ -69,7 +69,9 @@ def _write(path: Path, watching: OpenShareMonitor, log: str) -> None:
         if isinstance(value, np.ndarray):
             value = {"dtype": value.dtype.str, "shape": value.shape, "values": value.ravel().tolist()}
         state[name] = value
-    write_file(path, [json.dumps({"format": "skellipsoid monitor", "last_log_sha256": log, "state": state})])
+    written = json.dumps({"format": "skellipsoid monitor", "last_log_sha256": log, "state": state})
+    with replacing(path) as partial:
+        partial.write_text(f"{written}\n", encoding="utf-8")
 
 
 def _read(path: Path, model: Any) -> tuple[OpenShareMonitor, str]:

@@ -9,6 +9,9 @@ from ._values import plot_file, seed, share
 
 #: The open label of a file whose owner says nothing else.
 OPEN_LABEL = "-1"
+#: What a file of ``--data`` and a folder of ``--model`` can be, for the help.
+_TABLE = "CSV or tab-separated text, JSON lines or parquet, with a column of texts and one of labels"
+_MODEL = "a folder that train --save or skellipsoid.save wrote"
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -259,7 +262,3 @@ def _add_compare(commands: Commands) -> None:
     compare.add_argument(
         "--save", type=Path, metavar="FILE.tsv", help="write the changed answers with margins and texts to a file"
     )
-
-
-_TABLE = "CSV or tab-separated text, JSON lines or parquet, with a column of texts and one of labels"
-_MODEL = "a folder that train --save or skellipsoid.save wrote"

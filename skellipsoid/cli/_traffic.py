@@ -71,7 +71,7 @@ def describe(classifier: Any, held: HeldOutScores, scores: Floats, assigned: Int
 def _check_unlabelled(path: Path) -> None:
     """Refuse to overwrite groups that somebody has labelled."""
     for name in (path, members_path(path)):
-        table = read_file(name, ["label"]) if name.exists() else None
+        table = read_file(name, "label") if name.exists() else None
         if table is not None and "label" in table.names:
             n_labels = sum(map(bool, read_labels(table.named_cells("label"))))
             if n_labels:

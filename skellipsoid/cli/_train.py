@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from .._after_fit.operating_point.offsets import Shortage, describe_shortages, rejection_offset
+from .._after_fit.operating_point.offsets import Shortage, rejection_offset, warn_of_shortages
 from .._before_fit.data_check.texts import find_problems
 from .._before_fit.text_files.read import LabelledTexts, read_table
 from .._core.pipelines import duplicate_groups, read_estimator
@@ -25,7 +25,7 @@ from .._samples.folds import validation_rows
 from ..persistence import save
 from ..persistence._folder import read_manifest
 from ._options import OPEN_LABEL
-from ._tables import Split, split_table
+from ._split import Split, split_table
 from ._trade_off import MEMBERS, held_out_trade_off, tested_trade_off
 from ._use import explained, report
 
@@ -215,8 +215,7 @@ def fit(
             simplefilter("ignore", UserWarning)  # it is trained on a part of the same texts
             first = fit_with_features(texts[~held_out], labels[~held_out], options)[0]
         scores, how = first.score_samples(texts[held_out & is_known]), "that a first model was trained without"
-    for shortage in describe_shortages([Shortage("--rejection-rate", options.rejection_rate, len(scores))]):
-        warn(shortage)
+    warn_of_shortages([Shortage("--rejection-rate", options.rejection_rate, len(scores))])
     offset = pipeline["clf"].offset_ = rejection_offset(scores, options.rejection_rate)
     rejected = np.mean(scores < offset)
     if says:

@@ -23,6 +23,7 @@ from .._before_fit.text_files.delimited import find_table
 from .._before_fit.text_files.messages import named
 from .._before_fit.text_files.read import PARQUET, read_rows, read_table, read_texts
 from .._before_fit.text_files.write import write_rows
+from .._core.pictures import require_matplotlib, save_picture
 from .._core.pipelines import read_estimator, split_estimator
 from .._core.texts import printable
 from .._core.warn import warn
@@ -159,8 +160,6 @@ def _noted(lines: Iterator[str]) -> Iterator[str]:
 def evaluate(options: argparse.Namespace) -> None:
     """Report on the texts of a file, and draw the confusion matrix."""
     if options.plot is not None:
-        from ..plotting._canvas import require_matplotlib
-
         require_matplotlib("--plot")
     pipeline = load_model(options.model, verbose=int(not options.quiet))
     classifier = split_estimator(pipeline)[1]
@@ -180,7 +179,7 @@ def evaluate(options: argparse.Namespace) -> None:
     if not options.quiet and (table := tested_trade_off(classifier, features, truth, advice)):
         print(f"\n{table}")
     if options.plot is not None:
-        _plot(options.plot, classifier, truth, predicted)
+        save_picture(options.plot, lambda: _draw(classifier, truth, predicted))
         print(f"\nThe confusion matrix is in {options.plot}")
 
 
@@ -314,17 +313,11 @@ def _describe(n_texts: int, others: Counter[str]) -> str:
     )
 
 
-def _plot(path: Path, classifier: Any, truth: NDArray[Any], predicted: NDArray[Any]) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")  # a file needs no screen
-    from matplotlib import pyplot as plt
-
+def _draw(classifier: Any, truth: NDArray[Any], predicted: NDArray[Any]) -> Any:
+    """Draw the confusion matrix."""
     from ..plotting import OpenSetConfusionMatrixDisplay
 
     display = OpenSetConfusionMatrixDisplay.from_predictions(
         truth, predicted, open_label=classifier.open_label_, labels=classifier.classes_
     )
-    figure = display.figure_.figure
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    return display.figure_.figure

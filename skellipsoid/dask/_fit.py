@@ -23,7 +23,7 @@ from .._samples.samples import Gathered, Samples, usable_scale
 from .._torch.devices import resolve_device, resolve_seed
 from ._draw import Draw, Keys, priorities
 from ._parts import delayed_parts, kind_of, require_dask
-from ._passes import Coder, DrawRule, Reduced, count_labels, joined_labels, keyed_part, merge_reduced, reduced_part
+from ._passes import DrawRule, Reduced, count_labels, joined_labels, keyed_part, merge_reduced, reduced_part
 
 #: Results of partitions that one task merges.
 _MERGED_AT_ONCE = 4
@@ -115,11 +115,11 @@ def fit(
     fitted.classes_ = labels[~is_open]
     fitted._check_classes(int(counts.sum()), int(counts[is_open].sum()))
     # Second pass: the draw. Class K are the open samples.
-    starts = np.cumsum([0, *(part.n_rows for part in found)])
-    code = delayed(Coder(fitted.classes_, fitted.open_label_), traverse=False)
+    starts = np.cumsum([0, *(part.counts.sum() for part in found)])
+    coder = delayed(fitted, traverse=False)  # it knows the classes
     ungrouped = [None] * len(parts["y"])
     rows = enumerate(zip(parts["y"], parts.get("groups", ungrouped), starts[:-1].tolist(), strict=True))
-    keyed = [delayed(keyed_part)(code, part, group, number, start) for number, (part, group, start) in rows]
+    keyed = [delayed(keyed_part)(coder, part, group, number, start) for number, (part, group, start) in rows]
     draws = [delayed(Draw.of)(part, samples_per_class, seed) for part in keyed]
     draw: Draw = _merged(draws, Draw.merged, samples_per_class, seed)
     of_class = np.append(counts[~is_open], counts[is_open].sum()).astype(np.int64)

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import check_array
 
+from .._core.base import BaseOpenSetClassifier
 from .._core.labels import as_labels, check_same_kind
-from .._core.validation import check_squares, is_missing, name_rows, naming_rows, read_features
+from .._core.validation import check_groups, check_squares, naming_rows, read_features
 from .._samples.moments import ClassMoments
 from ._draw import Integers, Keyed, Keys, group_keys, priorities
 from ._parts import naming_partition, samples_of
@@ -20,21 +21,20 @@ class LabelCounts(NamedTuple):
 
     labels: NDArray[Any]
     counts: Integers
-    n_rows: int
 
 
 def count_labels(y: Any, number: int) -> LabelCounts:
     """Count the labels of a partition."""
     if not len(y):
-        return LabelCounts(np.empty(0), np.empty(0, dtype=np.int64), 0)
+        return LabelCounts(np.empty(0), np.empty(0, dtype=np.int64))
     with naming_partition(number):
         labels, counts = np.unique(as_labels(y), return_counts=True)
-    return LabelCounts(labels, counts, len(y))
+    return LabelCounts(labels, counts)
 
 
 def joined_labels(parts: Sequence[LabelCounts]) -> tuple[NDArray[Any], Integers]:
     """Different labels of all partitions, and how many samples have each."""
-    filled = [(number, part) for number, part in enumerate(parts) if part.n_rows]
+    filled = [(number, part) for number, part in enumerate(parts) if len(part.labels)]
     if not filled:
         raise ValueError("X has no rows in any of its partitions; pass at least one sample.")
     first, start = filled[0]
@@ -45,36 +45,17 @@ def joined_labels(parts: Sequence[LabelCounts]) -> tuple[NDArray[Any], Integers]
     return labels, counts.astype(np.int64)
 
 
-@dataclass(frozen=True)
-class Coder:
-    """Numbers of the classes; that of the open label is the number of classes."""
-
-    classes: NDArray[Any]
-    open_label: Any
-
-    def codes(self, y: Any) -> Integers:
-        """Give each label its number."""
-        labels = as_labels(y)
-        found = np.searchsorted(self.classes, labels).astype(np.int64)
-        found[labels == self.open_label] = len(self.classes)
-        return found
-
-
-def keyed_part(coder: Coder, y: Any, groups: Any, number: int, start: int) -> Keyed:
+def keyed_part(classifier: BaseOpenSetClassifier, y: Any, groups: Any, number: int, start: int) -> Keyed:
     """Give each sample of a partition its class and its key: its group, or else its number in all data."""
     if not len(y):
         return Keyed(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64))
+    codes = classifier._encode(as_labels(y))
     if groups is None:
-        return Keyed(coder.codes(y), np.arange(start, start + len(y), dtype=np.uint64))
+        return Keyed(codes, np.arange(start, start + len(y), dtype=np.uint64))
     with naming_partition(number):
         _check_rows("groups", len(groups), len(y))
-        missing = np.flatnonzero([is_missing(group) for group in np.asarray(groups).tolist()])
-        if len(missing):
-            raise ValueError(
-                f"groups has missing values in {name_rows(missing)}; give each row that belongs to no group a value of "
-                "its own."
-            )
-    return Keyed(coder.codes(y), group_keys(groups))
+        check_groups(groups, len(y))  # its numbers hold in this partition alone
+    return Keyed(codes, group_keys(groups))
 
 
 def _check_rows(name: str, n_rows: int, n_labels: int) -> None:

@@ -1,6 +1,6 @@
 """The open-set report: all metrics of labels."""
 
-from typing import Any, Literal, TypedDict, Unpack, overload
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,22 +21,6 @@ _COLUMNS = ("precision", "recall", "f1-score")
 _WIDTH = 9
 
 
-class _Options(TypedDict, total=False):
-    open_label: Any
-    labels: ArrayLike | None
-    zero_division: ZeroDivision
-    sample_weight: ArrayLike | None
-    digits: int
-
-
-@overload
-def open_set_report(
-    y_true: ArrayLike, y_pred: ArrayLike, *, output_dict: Literal[False] = ..., **options: Unpack[_Options]
-) -> str: ...
-@overload
-def open_set_report(
-    y_true: ArrayLike, y_pred: ArrayLike, *, output_dict: Literal[True], **options: Unpack[_Options]
-) -> dict[str, Any]: ...
 def open_set_report(
     y_true: ArrayLike,
     y_pred: ArrayLike,
@@ -47,7 +31,7 @@ def open_set_report(
     sample_weight: ArrayLike | None = None,
     output_dict: bool = False,
     digits: int = 2,
-) -> str | dict[str, Any]:
+) -> Any:
     """Report precision, recall and F1 of each known class and of open, and the metrics of the literature.
 
     The counterpart of :func:`sklearn.metrics.classification_report`, as text or as a dictionary.

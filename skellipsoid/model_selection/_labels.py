@@ -38,11 +38,10 @@ class Labels:
         """Number of samples of each class, of shape (n_classes,)."""
         return np.bincount(self.codes[self.codes != OPEN], minlength=len(self.classes))
 
-    def names(self, which: Indices | Mask, limit: int = 5) -> str:
-        """Classes as a text for an error, at most ``limit`` of them."""
+    def names(self, which: Indices | Mask) -> str:
+        """Classes as a text for an error, at most five of them."""
         found = self.classes[which].tolist()
-        more = f" and {len(found) - limit} more" if len(found) > limit else ""
-        return ", ".join(repr(name) for name in found[:limit]) + more
+        return ", ".join(map(repr, found[:5])) + (f" and {len(found) - 5} more" if len(found) > 5 else "")
 
 
 def read_labels(X: Any, y: ArrayLike | None, open_label: Any, owner: str) -> Labels:

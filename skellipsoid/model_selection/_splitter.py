@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.model_selection import BaseCrossValidator
 
+from .._core.validation import check_groups
 from ._labels import Indices, Labels, Mask, read_labels
 
 
@@ -60,8 +61,8 @@ class OpenSetSplitter(BaseCrossValidator):
         Raises
         ------
         ValueError
-            If ``y`` or a label in it is missing, if labels are continuous or mix numbers and strings, if the lengths
-            differ, or if classes or groups are too few or too small for this splitter.
+            If ``y``, a label in it or a group is missing, if labels are continuous or mix numbers and strings, if the
+            lengths differ, or if classes or groups are too few or too small for this splitter.
         """
         labels = read_labels(X, y, self.open_label, type(self).__name__)
         for train, test in self._split_rows(labels, _read_groups(groups, len(labels.codes))):
@@ -87,4 +88,5 @@ def _read_groups(groups: ArrayLike | None, n_samples: int) -> Indices | None:
         raise ValueError(
             f"groups has the shape {values.shape} and y has {n_samples} rows: pass one group for each row."
         )
+    check_groups(groups, n_samples)  # NumPy would make one group of missing ones
     return np.unique(values, return_inverse=True)[1]

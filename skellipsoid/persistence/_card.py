@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -43,8 +44,7 @@ def write_card(estimator: Any, manifest: dict[str, Any], n_bytes: int) -> str:
         _usage(parts, classifier),
         *([] if classifier is None else [_classes(classifier), _operating_point(classifier)]),
         *_changes(classifier),
-        *_training_texts(parts),
-        *_training_samples(parts),
+        *_training_data(parts),
         _parameters(parts),
         *_provenance(manifest["provenance"]),
         _bullets("Versions", {name: version for name, version in manifest["versions"].items() if version}),
@@ -128,24 +128,21 @@ def _operating_point(classifier: Any) -> str:
     return "## Operating point\n\n" + text
 
 
-def _training_texts(parts: list[tuple[str, Any]]) -> list[str]:
-    """Say that the model holds training texts, if it does."""
-    counts = [len(part.training_texts_) for _, part in parts if hasattr(part, "training_texts_")]
-    return [
-        f"## Training texts\n\nThis folder holds {count} training texts, in `skellipsoid.json`. Whoever has the folder "
-        "can read them. Train without `keep_texts` to leave them out."
-        for count in counts
-    ]
-
-
-def _training_samples(parts: list[tuple[str, Any]]) -> list[str]:
-    """Say that the model holds training samples, if it does."""
-    counts = [len(part._kept["rows"]) for _, part in parts if getattr(part, "keep_samples", False) and part._kept]
-    return [
-        f"## Training samples\n\nThis folder holds the features of {count} training samples, with which classes can be "
-        "added. Whoever has the folder can read them. Save the model with `keep_samples=False` to leave them out."
-        for count in counts
-    ]
+def _training_data(parts: list[tuple[str, Any]]) -> Iterator[str]:
+    """Say that the model holds training texts or samples, if it does."""
+    for _, part in parts:
+        if hasattr(part, "training_texts_"):
+            yield (
+                f"## Training texts\n\nThis folder holds {len(part.training_texts_)} training texts, in "
+                "`skellipsoid.json`. Whoever has the folder can read them. Train without `keep_texts` to leave them "
+                "out."
+            )
+        if getattr(part, "keep_samples", False) and part._kept:
+            yield (
+                f"## Training samples\n\nThis folder holds the features of {len(part._kept['rows'])} training samples, "
+                "with which classes can be added. Whoever has the folder can read them. Save the model with "
+                "`keep_samples=False` to leave them out."
+            )
 
 
 def _parameters(parts: list[tuple[str, Any]]) -> str:

@@ -1,20 +1,23 @@
-"""The folder of a saved model: its manifest, its files, and the leftovers of interrupted saves."""
+"""The folder of a saved model: its manifest and its files read and written, and the leftovers of interrupted saves."""
 
 import errno
 import hashlib
 import json
 import os
 import re
+import secrets
 import shutil
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from .._core.file_locks import holding
+from .._core.files import to_disk
 from .._core.texts import printable
+from .._core.warn import warn
 from .._version import __version__
 
 MANIFEST = "skellipsoid.json"
@@ -183,17 +186,6 @@ def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def to_disk(path: Path, *, below: bool = True) -> None:
-    """Flush a file, or a folder with all ``below`` it, so that it outlasts a power failure."""
-    for each in [path, *(path.rglob("*") if below else ())]:
-        if each.is_file() or os.name != "nt":  # Windows does not open folders
-            handle = os.open(each, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
-
-
 @contextmanager
 def explained_failure(target: Path, n_bytes: int) -> Iterator[None]:
     """Name the folder and the needed space if it cannot be written."""
@@ -225,18 +217,78 @@ def locked(folder: Path) -> Iterator[bool]:
         yield is_held
 
 
-def is_unfinished(path: Path) -> bool:
+def check_target(target: Path, overwrite: bool) -> None:
+    """Refuse a folder that must not be touched: only what ``save`` wrote is replaced."""
+    if not target.exists() or (target.is_dir() and all(_is_unfinished(path) for path in target.iterdir())):
+        return
+    if not overwrite:
+        raise FileExistsError(
+            f"{str(target)!r} exists; pass overwrite=True to replace a model that was saved there, or another folder."
+        )
+    try:
+        read_manifest(target)
+    except ValueError as error:
+        raise FileExistsError(
+            f"{str(target)!r} holds something other than a saved model, which is left alone; pass another folder."
+        ) from error
+
+
+def write_model(target: Path, manifest: dict[str, Any], files: Files, card: bytes, *, held: bool) -> None:
+    """Write the new parts beside the old ones, if there are any; then replace the manifest, which names them."""
+    parts, path, old = manifest["parts"], target / CARD, _present(target)
+    own = old.get("readme_sha256")
+    present = sha256(path.read_bytes()) if path.is_file() and not path.is_symlink() else None
+    # A card that save did not write, or that was changed since, is the user's.
+    writes_card = isinstance(own, list) and present in own if present else not os.path.lexists(path)
+    suffix = f"{secrets.token_hex(4)}.tmp"
+    new_manifest, new_card = target / f"{MANIFEST}.{suffix}", target / f"{CARD}.{suffix}"
+    try:
+        write_files(files, target / parts)
+        if writes_card:
+            new_card.write_bytes(card)
+            to_disk(new_card)
+        # The present card too: killed before it is replaced, the next save knows it.
+        hashes = [sha256(card), present] if present else [sha256(card)]
+        new_manifest.write_bytes(manifest_bytes(manifest | {"readme_sha256": hashes if writes_card else []}))
+        to_disk(target / parts)
+        to_disk(new_manifest)
+        new_manifest.replace(target / MANIFEST)
+    except BaseException:
+        if _present(target).get("parts") != parts:
+            shutil.rmtree(target / parts, ignore_errors=True)
+        new_manifest.unlink(missing_ok=True)
+        new_card.unlink(missing_ok=True)
+        raise
+    with suppress(OSError):  # the new manifest is there in any case
+        to_disk(target, below=False)
+    if writes_card:
+        try:
+            new_card.replace(path)
+        except OSError as error:
+            new_card.unlink(missing_ok=True)
+            warn(f"The model is saved, but its model card {str(path)!r} cannot be written ({error}).")
+    with suppress(OSError):  # leftovers harm nothing, and the next save removes them
+        _remove_replaced(target, parts, str(old.get("parts")), held=held)
+
+
+def _present(target: Path) -> dict[str, Any]:
+    """Read the manifest of the model in a folder, empty without one."""
+    return read_manifest(target)[0] if os.path.lexists(target / MANIFEST) else {}
+
+
+def _is_unfinished(path: Path) -> bool:
     """Whether a file or folder of a model is nothing alone: parts, or what a save writes before it renames it."""
     return path.name == _LOCK or bool((PARTS if path.is_dir() else _TEMPORARY).fullmatch(path.name))
 
 
-def remove_replaced(target: Path, parts: str, replaced: str, *, held: bool) -> None:
+def _remove_replaced(target: Path, parts: str, replaced: str, *, held: bool) -> None:
     """Remove every folder of parts but one, and the leftovers of interrupted saves.
 
     ``held``: no other save is running; otherwise only what is replaced, or old, is removed.
     """
     for old in target.iterdir():
-        if old.name in (parts, _LOCK) or not is_unfinished(old) or not (held or old.name == replaced or _is_stale(old)):
+        is_nobodys = held or old.name == replaced or _is_stale(old)
+        if old.name in (parts, _LOCK) or not _is_unfinished(old) or not is_nobodys:
             continue
         if old.is_dir():
             shutil.rmtree(old, ignore_errors=True)

@@ -1,10 +1,8 @@
 """Save a fitted estimator to a folder, completely or not at all."""
 
 import math
-import os
 import platform
 import secrets
-import shutil
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -14,26 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from .._core.warn import warn
 from .._version import __version__
 from ._card import parts_of, write_card
 from ._describe import describe
-from ._folder import (
-    CARD,
-    FORMAT,
-    FORMAT_VERSION,
-    MANIFEST,
-    Files,
-    explained_failure,
-    is_unfinished,
-    locked,
-    manifest_bytes,
-    read_manifest,
-    remove_replaced,
-    sha256,
-    to_disk,
-    write_files,
-)
+from ._folder import FORMAT, FORMAT_VERSION, check_target, explained_failure, locked, sha256, write_model
 
 
 def save(
@@ -108,15 +90,15 @@ def save(
     }
     n_bytes = sum(map(len, files.values()))
     card = write_card(estimator, manifest, n_bytes).encode()
-    _check_target(target, overwrite)
+    check_target(target, overwrite)
     is_new = not target.exists()
     try:
         with explained_failure(target, n_bytes):
             target.mkdir(parents=True, exist_ok=True)
         with locked(target) as held:
-            _check_target(target, overwrite)  # another save may have been first
+            check_target(target, overwrite)  # another save may have been first
             with explained_failure(target, n_bytes):
-                _write(target, manifest, files, card, held=held)
+                write_model(target, manifest, files, card, held=held)
     finally:
         if is_new:
             with suppress(OSError):  # it is not empty
@@ -166,62 +148,3 @@ def _plain(value: Any, what: str) -> Any:
         f"{what} is {value!r} of type {type(value).__name__}, but must be what JSON can hold: strings, finite numbers, "
         "Booleans, None, lists or mappings of them; convert it, for instance with str."
     )
-
-
-def _check_target(target: Path, overwrite: bool) -> None:
-    """Refuse a folder that must not be touched: only what ``save`` wrote is replaced."""
-    if not target.exists() or (target.is_dir() and all(is_unfinished(path) for path in target.iterdir())):
-        return
-    if not overwrite:
-        raise FileExistsError(
-            f"{str(target)!r} exists; pass overwrite=True to replace a model that was saved there, or another folder."
-        )
-    try:
-        read_manifest(target)
-    except ValueError as error:
-        raise FileExistsError(
-            f"{str(target)!r} holds something other than a saved model, which is left alone; pass another folder."
-        ) from error
-
-
-def _write(target: Path, manifest: dict[str, Any], files: Files, card: bytes, *, held: bool) -> None:
-    """Write the new parts beside the old ones, if there are any; then replace the manifest, which names them."""
-    parts, path, old = manifest["parts"], target / CARD, _present(target)
-    own = old.get("readme_sha256")
-    present = sha256(path.read_bytes()) if path.is_file() and not path.is_symlink() else None
-    # A card that save did not write, or that was changed since, is the user's.
-    writes_card = isinstance(own, list) and present in own if present else not os.path.lexists(path)
-    suffix = f"{secrets.token_hex(4)}.tmp"
-    new_manifest, new_card = target / f"{MANIFEST}.{suffix}", target / f"{CARD}.{suffix}"
-    try:
-        write_files(files, target / parts)
-        if writes_card:
-            new_card.write_bytes(card)
-            to_disk(new_card)
-        # The present card too: killed before it is replaced, the next save knows it.
-        hashes = [sha256(card), present] if present else [sha256(card)]
-        new_manifest.write_bytes(manifest_bytes(manifest | {"readme_sha256": hashes if writes_card else []}))
-        to_disk(target / parts)
-        to_disk(new_manifest)
-        new_manifest.replace(target / MANIFEST)
-    except BaseException:
-        if _present(target).get("parts") != parts:
-            shutil.rmtree(target / parts, ignore_errors=True)
-        new_manifest.unlink(missing_ok=True)
-        new_card.unlink(missing_ok=True)
-        raise
-    with suppress(OSError):  # the new manifest is there in any case
-        to_disk(target, below=False)
-    if writes_card:
-        try:
-            new_card.replace(path)
-        except OSError as error:
-            new_card.unlink(missing_ok=True)
-            warn(f"The model is saved, but its model card {str(path)!r} cannot be written ({error}).")
-    with suppress(OSError):  # leftovers harm nothing, and the next save removes them
-        remove_replaced(target, parts, str(old.get("parts")), held=held)
-
-
-def _present(target: Path) -> dict[str, Any]:
-    """Read the manifest of the model in a folder, empty without one."""
-    return read_manifest(target)[0] if os.path.lexists(target / MANIFEST) else {}

@@ -1,14 +1,15 @@
-"""Shared code of the displays: the lazy import of matplotlib, axes, colours, short names.
+"""Shared code of the displays: axes, colours, legends, short names.
 
 No function here touches pyplot when axes are given, and none changes ``rcParams``.
 """
 
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from .._core.pictures import require_matplotlib
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -27,14 +28,6 @@ KNOWN_COLOUR, OPEN_COLOUR = "#0072B2", "#D55E00"
 INK, FAINT = "#222222", "#707070"
 ACCEPTED = "#DCE8F2"
 HATCH = "#DCDCDC"
-
-_POINTS_PER_INCH = 72
-
-
-def require_matplotlib(what: str) -> None:
-    """Raise an error that names the extra unless matplotlib is installed."""
-    if find_spec("matplotlib") is None:
-        raise ImportError(f"{what} draws with matplotlib, which is not installed: pip install 'skellipsoid[plot]'.")
 
 
 def make_axes(
@@ -60,8 +53,7 @@ def make_axes(
 
 def legend_above(ax: "Axes", *, ncols: int = 1, handles: "Sequence[Artist] | None" = None) -> None:
     """Draw the legend above the axes, where it covers nothing; of these lines, or of all that the axes have."""
-    given = {} if handles is None else {"handles": handles}
-    ax.legend(loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncols=ncols, frameon=False, **given)
+    ax.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncols=ncols, frameon=False)
 
 
 def draw_curves(
@@ -167,13 +159,6 @@ def styled(defaults: dict[str, Any], chosen: dict[str, Any] | None, artist: Any)
     from matplotlib.cbook import normalize_kwargs
 
     return defaults | normalize_kwargs(chosen or {}, artist)
-
-
-def axes_size(ax: "Axes") -> tuple[float, float]:
-    """Width and height of axes in points, which fonts are measured in."""
-    box = ax.get_window_extent()
-    scale = _POINTS_PER_INCH / ax.figure.dpi
-    return box.width * scale, box.height * scale
 
 
 def shorten(name: Any, most: int = 30) -> str:

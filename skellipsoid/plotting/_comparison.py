@@ -7,17 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._after_fit.compare import Comparison, compare
-from ._canvas import (
-    COLOURS,
-    KNOWN_COLOUR,
-    OPEN_COLOUR,
-    legend_above,
-    make_axes,
-    name_bars,
-    require_matplotlib,
-    shorten,
-    styled,
-)
+from .._core.pictures import require_matplotlib
+from ._canvas import COLOURS, KNOWN_COLOUR, OPEN_COLOUR, legend_above, make_axes, name_bars, shorten, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.answers import read_label_problem
-from ._canvas import FAINT, HATCH, INK, axes_size, make_axes, require_matplotlib, shorten, styled
+from .._core.pictures import require_matplotlib
+from ._canvas import FAINT, HATCH, INK, make_axes, shorten, styled
 from ._inputs import read_answers
 
 if TYPE_CHECKING:
@@ -332,7 +333,8 @@ class OpenSetConfusionMatrixDisplay:
             self._set_ticks(shown, size, 1)
             # How large the axes are depends on the room that the names take from them.
             self.figure_.figure.draw_without_rendering()
-            pitch = min(axes_size(self.ax_)) / n_labels
+            box = self.ax_.get_window_extent()
+            pitch = min(box.width, box.height) / n_labels * 72 / self.ax_.figure.dpi  # in points, as fonts
             if pitch >= _LINE * size:
                 break
         else:

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from .._core.pictures import require_matplotlib
 from .._core.validation import unmasked
-from ._canvas import FAINT, INK, make_axes, require_matplotlib, shorten, styled
+from ._canvas import FAINT, INK, make_axes, shorten, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,17 +5,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from .._after_fit.discovery import DiscoveredClasses, discover_classes
-from ._canvas import (
-    FAINT,
-    KNOWN_COLOUR,
-    OPEN_COLOUR,
-    legend_above,
-    make_axes,
-    name_bars,
-    require_matplotlib,
-    shorten,
-    styled,
-)
+from .._core.pictures import require_matplotlib
+from ._canvas import FAINT, KNOWN_COLOUR, OPEN_COLOUR, legend_above, make_axes, name_bars, shorten, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

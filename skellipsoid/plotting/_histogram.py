@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._core.answers import check_offset, read_scored_rows
-from ._canvas import INK, KNOWN_COLOUR, OPEN_COLOUR, legend_above, make_axes, require_matplotlib, styled
+from .._core.pictures import require_matplotlib
+from ._canvas import INK, KNOWN_COLOUR, OPEN_COLOUR, legend_above, make_axes, styled
 from ._inputs import read_answers
 
 if TYPE_CHECKING:

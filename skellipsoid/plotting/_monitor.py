@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .._after_fit.monitor import OpenShareMonitor
-from ._canvas import FAINT, INK, KNOWN_COLOUR, OPEN_COLOUR, legend_above, make_axes, require_matplotlib, styled
+from .._core.pictures import require_matplotlib
+from ._canvas import FAINT, INK, KNOWN_COLOUR, OPEN_COLOUR, legend_above, make_axes, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

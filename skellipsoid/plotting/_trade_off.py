@@ -8,17 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._core.answers import trade_off_at
 from .._core.held_out_scores import held_out_rows
+from .._core.pictures import require_matplotlib
 from .._core.pipelines import split_estimator
-from ._canvas import (
-    COLOURS,
-    KNOWN_COLOUR,
-    LINE_STYLES,
-    OPEN_COLOUR,
-    draw_curves,
-    legend_above,
-    make_axes,
-    require_matplotlib,
-)
+from ._canvas import COLOURS, KNOWN_COLOUR, LINE_STYLES, OPEN_COLOUR, draw_curves, legend_above, make_axes
 from ._inputs import read_answers, read_rows
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from contextlib import nullcontext
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
-from skellipsoid.benchmark import BenchmarkError, _store, read_results, run
-from skellipsoid.benchmark._store import ResultsFile
+from skellipsoid.benchmark import BenchmarkError, read_results, run
+from skellipsoid.benchmark._store import append_result, replace_result, writing
 
 #: A user's estimator that says in a file when it is fitted, and takes its time.
 SLOW = """
@@ -124,19 +124,19 @@ def test_a_torn_last_line_is_cut_off_and_a_whole_one_is_kept(position, tmp_path,
     said = r"^The last line of '.*r\.jsonl' was not written to its end; it is left out, and its run counts as not done"
     with pytest.warns(UserWarning, match=said):
         assert read_results(path) == [first]  # as a table reads a file that is being written
-    with pytest.warns(UserWarning, match=said) if position else nullcontext(), ResultsFile(path) as file:
+    with pytest.warns(UserWarning, match=said) if position else nullcontext(), writing(path):
         whole = [first, last] if position is None else [first]
         assert read_results(path) == whole
-        file.append(make_record(seed=2))
+        append_result(path, make_record(seed=2))
     assert read_results(path) == [*whole, make_record(seed=2)]
 
 
 def test_a_file_of_nothing_but_a_torn_line_is_empty(tmp_path):
     path = tmp_path / "new" / "r.jsonl"
-    with ResultsFile(path):
+    with writing(path):
         assert path.read_bytes() == b""
     path.write_bytes(b'{"data": "ba')
-    with pytest.warns(UserWarning, match="was not written to its end"), ResultsFile(path):
+    with pytest.warns(UserWarning, match="was not written to its end"), writing(path):
         assert path.read_bytes() == b""
 
 
@@ -164,29 +164,28 @@ def test_the_same_run_twice_is_refused(tmp_path, make_record):
 
 def test_two_benchmarks_do_not_write_one_file(tmp_path, blobs_file):
     path = tmp_path / "r.jsonl"
-    with ResultsFile(path), pytest.raises(OSError, match=r"^Another benchmark is writing '.*r.jsonl'; wait for it, or"):
+    with writing(path), pytest.raises(OSError, match=r"^Another benchmark is writing '.*r.jsonl'; wait for it, or"):
         run(path, data=[blobs_file])
-    with ResultsFile(path):  # the lock went with its owner
+    with writing(path):  # the lock went with its owner
         pass
 
 
 def test_a_line_is_on_the_disk_before_the_next_run(tmp_path, make_record, monkeypatch):
-    synced = []
-    monkeypatch.setattr(_store.os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_size))
-    with ResultsFile(tmp_path / "r.jsonl") as file:
-        file.append(make_record())
-        file.append(make_record(seed=1))
+    synced, path = [], tmp_path / "r.jsonl"
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synced.append(os.fstat(descriptor).st_size))
+    append_result(path, make_record())
+    append_result(path, make_record(seed=1))
     assert synced == [len(json.dumps(make_record())) + 1, len(json.dumps([make_record(), make_record(seed=1)])) - 2]
 
 
 def test_a_result_is_replaced_whole_and_the_file_stays_locked(tmp_path, make_record):
     path = tmp_path / "r.jsonl"
-    with ResultsFile(path) as file:
+    with writing(path):
         for seed in range(3):
-            file.append(make_record(seed=seed))
-        file.replace(make_record(seed=1, f1=70.0))
-        file.append(make_record(seed=3))
-        with pytest.raises(OSError, match="Another benchmark is writing"), ResultsFile(path):
+            append_result(path, make_record(seed=seed))
+        replace_result(path, make_record(seed=1, f1=70.0))
+        append_result(path, make_record(seed=3))
+        with pytest.raises(OSError, match="Another benchmark is writing"), writing(path):
             pass
     assert [(record["seed"], record["f1"]) for record in read_results(path)] == [(0, 50), (1, 70), (2, 50), (3, 50)]
     assert list(tmp_path.iterdir()) == [path]

@@ -223,7 +223,7 @@ def test_kept_features_are_those_of_the_encoder(finetune, text_plan, intents_fol
     made = make_plan(None, data=text_plan["data"], encoders=[{"name": "e", **params}])
     task = Task(made.data[0], None, 0.5, 0, made.encoders[0], 5, str(text_plan["cache"]), "cpu")
     features = _case.case_features(task)
-    case, data = _case._case(task), task.load()
+    case, data = task.draw(), task.load()
     encoder = SupConTextEncoder(random_state=0, **params)
     train = encoder.fit_transform(data.rows[case.train], data.labels[case.train])
     np.testing.assert_allclose(features.train, train, atol=2e-5)
@@ -480,7 +480,7 @@ def test_pipelines_and_folders_of_sentence_transformers_are_encoders(text_plan, 
     assert len(records[1]["encoder_params"]["model_sha256"]) == 64
     made = make_plan(None, data=text_plan["data"], encoders=[str(folder)])
     task = Task(made.data[0], None, 0.5, 0, made.encoders[0], 5, str(text_plan["cache"]), "cpu")
-    texts = task.load().rows[_case._case(task).test].tolist()
+    texts = task.load().rows[task.draw().test].tolist()
     wanted = SentenceTransformer(str(folder), device="cpu").encode(texts, show_progress_bar=False)
     np.testing.assert_allclose(_case.case_features(task).other, wanted, atol=1e-5)
     text_plan["encoders"] = [TfidfVectorizer()]

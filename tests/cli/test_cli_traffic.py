@@ -1,6 +1,7 @@
 """The command that reads a log without labels."""
 
 import json
+import os
 import re
 import shutil
 
@@ -17,7 +18,7 @@ from skellipsoid import (
 )
 from skellipsoid._after_fit.traffic.held import HeldOutScores
 from skellipsoid._before_fit.text_files.delimited import find_table
-from skellipsoid.cli import _many_files, main
+from skellipsoid.cli import main
 from skellipsoid.cli._traffic import describe
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.persistence._folder import read_manifest
@@ -287,7 +288,7 @@ def test_an_interrupted_monitor_loses_nothing(folder, log, texts, tmp_path, caps
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(_many_files.os, "fsync", interrupt)
+        patch.setattr(os, "fsync", interrupt)
         assert watch(folder, day, "--state", state) == 130
     assert state.read_bytes() == before
     assert [*state.parent.iterdir()] == [state]

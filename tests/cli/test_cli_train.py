@@ -356,15 +356,13 @@ def test_a_damaged_text_model_is_one_sentence(tiny_model, table, tmp_path, capsy
 _TERMINATED = """
 import sys, time
 from skellipsoid.cli import main
-from skellipsoid.persistence import _save
-
-original = _save.to_disk
+from skellipsoid.persistence import _folder
 
 def slowly(path, **_):
     print("saving", flush=True)
     time.sleep(60)
 
-_save.to_disk = slowly
+_folder.to_disk = slowly
 sys.exit(main(sys.argv[1:]))
 """
 

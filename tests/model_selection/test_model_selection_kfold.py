@@ -217,6 +217,10 @@ class TestGroups:
             list(OpenSetKFold(2).split(y, y, y // 3))
         with pytest.raises(ValueError, match=r"groups has the shape \(3,\) and y has 24 rows"):
             list(OpenSetKFold(4).split(y, y, [1, 2, 3]))
+        for missing in (np.nan, None):
+            groups = [missing, *range(22), missing]
+            with pytest.raises(ValueError, match=r"^groups has missing values in rows 0, 23; give each row"):
+                list(OpenSetKFold(4).split(y, y, groups))
         z = np.repeat([-1, 0, 1], 6)
         with pytest.raises(ValueError, match="Groups hold all rows of the classes 1 in one test part"):
             list(RealOpenKFold(3).split(z, z, np.where(z == 1, 9, np.arange(18))))

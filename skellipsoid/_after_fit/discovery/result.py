@@ -1,9 +1,6 @@
 """What was discovered: groups of open samples, as tables and as files."""
 
-import csv
 import os
-import tempfile
-from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -11,6 +8,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ..._core.files import write_table
 
 #: Typical texts in the file of groups.
 _N_EXAMPLES = 3
@@ -142,7 +141,7 @@ class DiscoveredClasses:
         lines = [(int(self.labels[row]), shown[row], f"{self.scores[row]:.4f}") for row in rows.tolist()]
         run = f"r{sha256(repr(lines).encode('utf-8', 'surrogatepass')).hexdigest()[:8]}"
         other = members_path(path)
-        _write(other, MEMBER_COLUMNS, ([group, names[group], "", *line, run] for group, *line in lines))
+        write_table(other, MEMBER_COLUMNS, ([group, names[group], "", *line, run] for group, *line in lines))
         groups = []
         for group in range(self.n_groups):
             examples = [shown[row] for row in rows[self.labels[rows] == group][:_N_EXAMPLES].tolist()]
@@ -150,25 +149,12 @@ class DiscoveredClasses:
             part_of = _one_line(str(self.nearest_class[group])) if self.is_part[group] else ""
             examples += [""] * (_N_EXAMPLES - len(examples))
             groups.append([group, names[group], "", *counts, part_of, *examples, other.name, run])
-        _write(path, GROUP_COLUMNS, groups)
+        write_table(path, GROUP_COLUMNS, groups)
 
 
 def members_path(path: Path) -> Path:
     """Name the file of members beside a file of groups."""
     return path.with_name(f"{path.stem}-members.tsv")
-
-
-def _write(path: Path, names: tuple[str, ...], lines: Iterable[list[Any]]) -> None:
-    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    try:
-        with open(handle, "w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, delimiter="\t", lineterminator="\n")
-            writer.writerow(names)
-            writer.writerows(lines)
-        Path(partial).replace(path)
-    except BaseException:
-        Path(partial).unlink(missing_ok=True)
-        raise
 
 
 def _one_line(text: str) -> str:

@@ -6,10 +6,14 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.stats import beta
+from sklearn.utils import check_consistent_length
 
+from ..._core.labels import as_labels, check_same_kind
+from ..._core.pipelines import read_estimator
 from ..._core.validation import enumerated
+from ..._core.warn import warn
 from ...metrics import open_set_f1_score
 
 #: Number of candidate offsets for the best F1 of a fold.
@@ -141,16 +145,64 @@ _RESULTS = {
 }
 
 
-def describe_shortages(shortages: list[Shortage]) -> list[str]:
-    """Warnings about the rates that need more samples: one for known samples, one for open ones."""
-    found = []
+def warn_of_shortages(shortages: list[Shortage]) -> None:
+    """Warn of the rates that need more samples: once for known samples, once for open ones."""
     for kind, result in _RESULTS.items():
         names = dict.fromkeys(str(shortage) for shortage in shortages if shortage.is_real and shortage.kind == kind)
         if names:
-            found.append(
+            warn(
                 f"There are too few rows for {'; '.join(names)}: {result}; pass more rows or a rate that they can keep."
             )
-    return found
+
+
+class GivenRows:
+    """Scores of the given samples, and the rate that each of them counts for."""
+
+    def __init__(self, estimator: Any, X: ArrayLike | None, y: ArrayLike | None, confidence: float | None) -> None:
+        members = ("score_samples", "predict_known")
+        classifier, features = read_estimator(estimator, X, members, "set_operating_point")
+        self.classes = classifier.classes_.tolist()
+        self.scores = np.asarray(classifier.score_samples(features))
+        self.assigned = classifier._encode(classifier.predict_known(features))
+        # Without labels, known samples are of the class that they are assigned to, and open samples are all samples.
+        self.true, self.is_open = self.assigned, np.ones(len(self.scores), dtype=bool)
+        if y is not None:
+            labels = as_labels(y)
+            check_consistent_length(self.scores, labels)
+            check_same_kind(labels, classifier.classes_, "y", "classes_")
+            self.true = classifier._encode(labels)
+            self.is_open = self.true == len(self.classes)
+        self.confidence, self.shortages = confidence, list[Shortage]()
+
+    def offsets(
+        self, rejection_rate: float | None, open_acceptance_rate: float | None, class_rates: dict[Any, float]
+    ) -> tuple[float, NDArray[np.float64]]:
+        """Offset, and what is added to it for each class."""
+        codes = {self.classes.index(label): label for label in class_rates}
+        others = ~np.isin(self.assigned, [*codes])
+        kind = "rows assigned to a class without a rate of its own" if codes else "rows"
+        offset, class_offsets = 0.0, np.zeros(len(self.classes))
+        if open_acceptance_rate is not None:
+            name, rate = "open_acceptance_rate", float(open_acceptance_rate)
+            scores = select(self.scores, others & self.is_open, name, f"open {kind}")
+            self.shortages.append(Shortage(name, rate, len(scores), "open", self.confidence))
+            offset = acceptance_offset(scores, rate, self.confidence)
+        elif rejection_rate is not None:
+            known = others & (self.true < len(self.classes))
+            offset = self._rejection_offset("rejection_rate", float(rejection_rate), known, f"known {kind}")
+        if codes and np.isinf(offset):  # an infinite offset stays infinite
+            offset, class_offsets[:] = 0.0, offset
+        for code, label in codes.items():
+            rows = (self.assigned == code) & (self.true == code)
+            name, kind = name_class_rate(label), f"known rows assigned to the class {label!r}"
+            least = self._rejection_offset(name, float(class_rates[label]), rows, kind)
+            class_offsets[code] = difference(least, offset)
+        return offset, class_offsets
+
+    def _rejection_offset(self, name: str, rate: float, rows: NDArray[np.bool_], kind: str) -> float:
+        scores = select(self.scores, rows, name, kind)
+        self.shortages.append(Shortage(name, rate, len(scores), confidence=self.confidence))
+        return rejection_offset(scores, rate, self.confidence)
 
 
 @dataclass(frozen=True)

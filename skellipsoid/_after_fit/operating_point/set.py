@@ -1,30 +1,19 @@
-"""The operating point from given samples."""
+"""The operating point of a fitted classifier: by a rate and samples, by the share of open samples, or as fitted."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.utils import check_consistent_length
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from ..._core.base import BaseOpenSetClassifier
-from ..._core.labels import as_labels, check_same_kind
 from ..._core.pipelines import read_estimator, split_estimator
 from ..._core.warn import warn
 from ..traffic.held import HeldOutScores
 from ..traffic.share import MEMBERS, open_share_of, score
 from .of_share import check_share_options, line_of_share, offset_of_cost
-from .offsets import (
-    Shortage,
-    acceptance_offset,
-    check_rates,
-    describe_shortages,
-    difference,
-    name_class_rate,
-    rejection_offset,
-    select,
-)
+from .offsets import GivenRows, check_rates, warn_of_shortages
 
 
 def set_operating_point(
@@ -151,10 +140,9 @@ def set_operating_point(
     check_share_options(open_share, cost_open, cost_reject, has_X=X is not None, has_y=y is not None, has_rate=has_rate)
     offset, class_offsets = 0.0, np.zeros(len(classifier.classes_))
     if has_rate:
-        rows = _GivenRows(estimator, X, y, confidence)
+        rows = GivenRows(estimator, X, y, confidence)
         offset, class_offsets = rows.offsets(rejection_rate, open_acceptance_rate, class_rates)
-        for shortage in describe_shortages(rows.shortages):
-            warn(shortage)
+        warn_of_shortages(rows.shortages)
     elif X is not None or open_share is not None:
         held = HeldOutScores.of(classifier, "set_operating_point")
         if X is None:
@@ -177,56 +165,6 @@ def set_operating_point(
             offset = 0.0 if stays else line.offset
     classifier.offset_, classifier.class_offsets_ = offset, class_offsets
     return estimator
-
-
-class _GivenRows:
-    """Scores of the given samples, and the rate that each of them counts for."""
-
-    def __init__(self, estimator: Any, X: ArrayLike | None, y: ArrayLike | None, confidence: float | None) -> None:
-        members = ("score_samples", "predict_known")
-        classifier, features = read_estimator(estimator, X, members, "set_operating_point")
-        self.classes = classifier.classes_.tolist()
-        self.scores = np.asarray(classifier.score_samples(features))
-        self.assigned = classifier._encode(classifier.predict_known(features))
-        # Without labels, known samples are of the class that they are assigned to, and open samples are all samples.
-        self.true, self.is_open = self.assigned, np.ones(len(self.scores), dtype=bool)
-        if y is not None:
-            labels = as_labels(y)
-            check_consistent_length(self.scores, labels)
-            check_same_kind(labels, classifier.classes_, "y", "classes_")
-            self.true = classifier._encode(labels)
-            self.is_open = self.true == len(self.classes)
-        self.confidence, self.shortages = confidence, list[Shortage]()
-
-    def offsets(
-        self, rejection_rate: float | None, open_acceptance_rate: float | None, class_rates: dict[Any, float]
-    ) -> tuple[float, NDArray[np.float64]]:
-        """Offset, and what is added to it for each class."""
-        codes = {self.classes.index(label): label for label in class_rates}
-        others = ~np.isin(self.assigned, [*codes])
-        kind = "rows assigned to a class without a rate of its own" if codes else "rows"
-        offset, class_offsets = 0.0, np.zeros(len(self.classes))
-        if open_acceptance_rate is not None:
-            name, rate = "open_acceptance_rate", float(open_acceptance_rate)
-            scores = select(self.scores, others & self.is_open, name, f"open {kind}")
-            self.shortages.append(Shortage(name, rate, len(scores), "open", self.confidence))
-            offset = acceptance_offset(scores, rate, self.confidence)
-        elif rejection_rate is not None:
-            known = others & (self.true < len(self.classes))
-            offset = self._rejection_offset("rejection_rate", float(rejection_rate), known, f"known {kind}")
-        if codes and np.isinf(offset):  # an infinite offset stays infinite
-            offset, class_offsets[:] = 0.0, offset
-        for code, label in codes.items():
-            rows = (self.assigned == code) & (self.true == code)
-            name, kind = name_class_rate(label), f"known rows assigned to the class {label!r}"
-            least = self._rejection_offset(name, float(class_rates[label]), rows, kind)
-            class_offsets[code] = difference(least, offset)
-        return offset, class_offsets
-
-    def _rejection_offset(self, name: str, rate: float, rows: NDArray[np.bool_], kind: str) -> float:
-        scores = select(self.scores, rows, name, kind)
-        self.shortages.append(Shortage(name, rate, len(scores), confidence=self.confidence))
-        return rejection_offset(scores, rate, self.confidence)
 
 
 def open_set_classifier(estimator: Any) -> BaseOpenSetClassifier:

@@ -18,7 +18,7 @@ from ..._core.sklearn import HasMethods, Interval, fit_context, take_rows
 from ..._core.state_rules import CLASSES, ESTIMATOR, LABEL, N_FEATURES, Rule, Sizes, optional
 from ..._core.warn import warn
 from ...model_selection import OpenSetKFold
-from .offsets import Fold, Shortage, acceptance_offset, check_rates, describe_shortages, rejection_offset, select
+from .offsets import Fold, Shortage, acceptance_offset, check_rates, rejection_offset, select, warn_of_shortages
 from .set import open_set_classifier
 
 
@@ -207,13 +207,13 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if self.open_acceptance_rate is not None:
             rate, name = self.open_acceptance_rate, "open_acceptance_rate"
             opened = [select(fold.scores, ~fold.is_known, name, "open rows in each fold") for fold in folds]
-            _warn_of_shortage(Shortage(name, float(rate), min(map(len, opened)), "open"))
+            warn_of_shortages([Shortage(name, float(rate), min(map(len, opened)), "open")])
             return np.array([acceptance_offset(scores, rate) for scores in opened])
         if self.rejection_rate is None:
             return np.array([fold.best_offset() for fold in folds])
         rate, name = float(self.rejection_rate), "rejection_rate"
         known = [select(fold.scores, fold.is_known, name, "known rows in each fold") for fold in folds]
-        _warn_of_shortage(Shortage(name, rate, min(map(len, known))))
+        warn_of_shortages([Shortage(name, rate, min(map(len, known)))])
         return np.array([rejection_offset(scores, rate) for scores in known])
 
     @property
@@ -336,11 +336,6 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             raise ValueError(
                 f"estimator_ is a {type(inner).__name__}, but must be an open-set classifier of the same classes_"
             )
-
-
-def _warn_of_shortage(shortage: Shortage) -> None:
-    for message in describe_shortages([shortage]):
-        warn(message)
 
 
 def _score_fold(estimator: Any, X: Any, labels: NDArray[Any], groups: Any, train: Any, test: Any) -> Fold:

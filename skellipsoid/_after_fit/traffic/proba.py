@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import softmax
+from scipy.special import expit, logit, softmax
 from sklearn.linear_model import LogisticRegression
 
 from ..._core.pipelines import read_estimator
@@ -123,7 +123,7 @@ def _probability_of_open(held: HeldOutScores, scores: Floats, share: float) -> F
         scores,
     )
     share = float(np.clip(share, SMALLEST_SHARE, LARGEST_SHARE))
-    return np.asarray(1 / (1 + np.exp(-np.clip(log_odds + np.log(share / (1 - share)), -500, 500))))
+    return np.asarray(expit(log_odds + logit(share)))
 
 
 def _class_probabilities(held: HeldOutScores, scores: Floats, assigned: NDArray[np.int64], columns: Floats) -> Floats:
@@ -140,7 +140,7 @@ def _class_probabilities(held: HeldOutScores, scores: Floats, assigned: NDArray[
         np.append(held.weights, [held.weights.mean()] * 2),
         scores,
     )
-    of_assigned = 1 / (1 + np.exp(-np.clip(log_odds, -500, 500)))
+    of_assigned = expit(log_odds)
     deviation = max(float(held.known.std()), 1e-12)
     others = columns / deviation
     others[rows, assigned] = -np.inf

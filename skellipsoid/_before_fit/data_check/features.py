@@ -156,15 +156,14 @@ class _Data:
         #: Number of each row, the same for duplicates of one label.
         self.units = find_duplicates(self.X, self.classes) if len(self.X) else np.empty(0, dtype=np.int64)
 
-    def rows(self, which: NDArray[Any]) -> list[int]:
+    def rows(self, which: list[int] | NDArray[Any]) -> list[int]:
         """Numbers that rows have in the data given."""
         return [int(number) for number in self.numbers[which]]
 
-    def together(self, numbers: Integers) -> list[NDArray[np.intp]]:
+    def together(self, numbers: Integers) -> list[list[int]]:
         """Give sets of two or more rows with the same number, in the order of their first row."""
-        order = np.argsort(numbers, kind="stable")
-        parts = np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
-        return sorted((part for part in parts if len(part) > 1), key=lambda part: int(part[0]))
+        parts = grouped(range(len(numbers)), numbers.tolist().__getitem__)
+        return [part for part in parts.values() if len(part) > 1]
 
 
 def _unusable(data: _Data) -> Iterator[Finding]:
@@ -220,7 +219,7 @@ def _near_pairs(data: _Data) -> Iterator[Integers]:
         yield np.stack([first[block[one]], first[block[other]]], axis=1)
 
 
-def _by_labels(data: _Data, parts: list[NDArray[np.intp]], kind: str, text: str) -> Iterator[Finding]:
+def _by_labels(data: _Data, parts: list[list[int]], kind: str, text: str) -> Iterator[Finding]:
     """Give one finding for each set of labels that rows which belong together have."""
     found = grouped(parts, lambda part: tuple(np.unique(data.classes[part]).tolist()))
     for codes, sets in sorted(found.items()):

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 from .messages import shortened
 from .names import rank_label, rank_text
@@ -22,16 +21,8 @@ _PLAIN = ["text", "label"]
 _WORD = re.compile(r"[^\W\d_]{2,}")
 
 
-class Columns(NamedTuple):
-    """Numbers of the two columns, from 0, and whether they were guessed."""
-
-    text: int
-    label: int
-    is_guess: bool
-
-
-def choose_columns(table: Table, path: Path, text: str | None, label: str | None) -> Columns:
-    """Choose the columns of texts and labels.
+def choose_columns(table: Table, path: Path, text: str | None, label: str | None) -> tuple[int, int, bool]:
+    """Choose the columns of texts and labels, numbered from 0, and say whether they were guessed.
 
     Parameters
     ----------
@@ -62,11 +53,11 @@ def choose_columns(table: Table, path: Path, text: str | None, label: str | None
     if found_text is None or found_label is None:
         raise ValueError(_unclear(table, path, found_text, found_label))
     is_plain = table.n_columns == 2 and found_text == 0 and [name.lower() for name in table.names] in ([], _PLAIN)
-    return Columns(found_text, found_label, is_guess=None in named and not is_plain)
+    return found_text, found_label, None in named and not is_plain
 
 
 def choose_text_column(table: Table, path: Path, text: str | None) -> tuple[int, bool]:
-    """Choose the column of texts of a table without labels, and say whether it was guessed; else as above."""
+    """Choose the column of texts of a table without labels; else as above."""
     if text is not None:
         return _find(table, path, text, "--text-column"), False
     if table.n_columns == 1:
@@ -105,13 +96,10 @@ class _Profiles:
     def __init__(self, table: Table) -> None:
         rows = table.rows[:: -(-len(table.rows) // _SAMPLE) or 1]
         self.table = table._replace(rows=rows)
-        self._cells: dict[int, list[str]] = {}
 
     def filled(self, column: int) -> list[str]:
         """Cells of a column that are not empty."""
-        if column not in self._cells:
-            self._cells[column] = [cell for cell in self.table.cells(column) if cell]
-        return self._cells[column]
+        return [cell for cell in self.table.cells(column) if cell]
 
     def is_textual(self, column: int) -> bool:
         """Whether most cells have several words and are different."""

@@ -190,9 +190,7 @@ def _names_two(first: list[str], rest: list[list[str]]) -> bool:
     """Tell whether the first row names two columns: it could also be a text of one word and its label."""
     if _occurs_again(first, rest):
         return False
-    if looks_like_header(*first) or (
-        max(len(cell.split()) for cell in first) <= _MOST_WORDS and _have_both_names(*first)
-    ):
+    if looks_like_header(*first) or _have_both_names(*first):
         return True
     if any(map(_SPACE.search, first)):
         return False

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ..._core.texts import is_visible
 from ..._core.warn import warn
-from .columns import Columns, choose_columns, choose_text_column
+from .columns import choose_columns, choose_text_column
 from .decode import decode_file
 from .delimited import read_delimited
 from .messages import named, say_empty
@@ -73,16 +73,16 @@ def read_table(
     UserWarning
         If columns were guessed, if rows are left out, or if the encoding is not UTF-8.
     """
-    table = read_file(path, [name for name in (text_column, label_column) if name is not None and not _is_number(name)])
+    table = read_file(path, text_column, label_column)
     if not table.n_columns or not table.rows:
         return LabelledTexts(np.array([], dtype=object), np.array([], dtype=str), np.array([], dtype=int), table.unit)
-    columns = choose_columns(table, path, text_column, label_column)
-    if columns.is_guess:
-        _say_guess(table, path, columns)
-    for column in columns[:2]:
+    text_at, label_at, is_guess = choose_columns(table, path, text_column, label_column)
+    if is_guess:
+        _say_guess(table, path, "--text-column and --label-column choose others", texts=text_at, labels=label_at)
+    for column in (text_at, label_at):
         _check_scalars(table, path, column)
-    texts = [text if is_visible(text) else "" for text in table.cells(columns.text)]
-    written = table.cells(columns.label)
+    texts = [text if is_visible(text) else "" for text in table.cells(text_at)]
+    written = table.cells(label_at)
     labels = read_labels(written, kept)
     present = [bool(text and label) for text, label in zip(texts, labels, strict=True)]
     markers = sorted({mark for mark, label in zip(written, labels, strict=True) if is_visible(mark) and not label})
@@ -121,15 +121,12 @@ def read_rows(path: Path, *, text_column: str | None = None) -> tuple[Table, lis
             say_empty([i + 1 for i in sorted(set(range(max(filled, default=0))) - set(filled))], path)
             texts = [lines[i] for i in filled]
             return Table([], [[text] for text in texts], [i + 1 for i in filled], "line", delimiter="\t"), texts
-    table = read_file(path, [text_column] if text_column is not None and not _is_number(text_column) else [])
+    table = read_file(path, text_column)
     if not table.n_columns or not table.rows:
         return table, []
     column, is_guess = choose_text_column(table, path, text_column)
     if is_guess:
-        header = f"line {table.header} is the header, " if table.header else ""
-        warn(
-            f"{str(path)!r}: {header}texts from column {table.titled(column)} (guessed; --text-column chooses another)."
-        )
+        _say_guess(table, path, "--text-column chooses another", texts=column)
     _check_scalars(table, path, column)
     return table, table.cells(column)
 
@@ -142,24 +139,21 @@ def read_labels(cells: list[str], kept: Collection[str] = ()) -> list[str]:
     return labels
 
 
-def read_file(path: Path, wanted: list[str]) -> Table:
-    """Read all columns of a file; a first line that holds a ``wanted`` name is its header."""
+def read_file(path: Path, *wanted: str | None) -> Table:
+    """Read all columns of a file; a first line that holds a ``wanted`` name, which is no number, is its header."""
     kind = path.suffix.lower()
     if kind in _JSON:
         return read_json(path)
-    return read_parquet(path) if kind in PARQUET else read_delimited(decode_file(path), path, wanted)
+    if kind in PARQUET:
+        return read_parquet(path)
+    names = [name for name in wanted if name is not None and not (name.isascii() and name.isdigit() and int(name) > 0)]
+    return read_delimited(decode_file(path), path, names)
 
 
-def _is_number(name: str) -> bool:
-    return name.isascii() and name.isdigit() and int(name) > 0
-
-
-def _say_guess(table: Table, path: Path, columns: Columns) -> None:
+def _say_guess(table: Table, path: Path, remedy: str, **columns: int) -> None:
     header = f"line {table.header} is the header, " if table.header else ""
-    warn(
-        f"{str(path)!r}: {header}texts from column {table.titled(columns.text)}, labels from column "
-        f"{table.titled(columns.label)} (guessed; --text-column and --label-column choose others)."
-    )
+    guessed = ", ".join(f"{what} from column {table.titled(column)}" for what, column in columns.items())
+    warn(f"{str(path)!r}: {header}{guessed} (guessed; {remedy}).")
 
 
 def _check_scalars(table: Table, path: Path, column: int) -> None:

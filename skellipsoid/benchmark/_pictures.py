@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._core.pictures import require_matplotlib
 from ..plotting import CriticalDifferenceDisplay, OpenSetConfusionMatrixDisplay
 from ._store import Record, grouped
 
@@ -113,7 +114,10 @@ def plot_stability(
             f"No result has two values of {parameter!r}; search it, or run methods that differ in it alone."
         )
     if ax is None:
-        ax = _pyplot("plot_stability").subplots(figsize=(6.4, 4.6 + 0.2 * len(found)), layout="constrained")[1]
+        require_matplotlib("plot_stability")
+        from matplotlib import pyplot as plt
+
+        ax = plt.subplots(figsize=(6.4, 4.6 + 0.2 * len(found)), layout="constrained")[1]
     values = sorted({value for points in found.values() for value in points}, key=_order)
     is_number = all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
     for turn, (name, points) in enumerate(found.items()):
@@ -154,7 +158,9 @@ def plot_confusion(records: Iterable[Record]) -> "Figure":
         If matplotlib is not installed.
     """
     records = _read(records, "f1")
-    plt = _pyplot("plot_confusion")
+    require_matplotlib("plot_confusion")
+    from matplotlib import pyplot as plt
+
     runs = grouped(records, "method", "encoder")
     counts = {name: np.sum([record["coarse"] for record in rows], axis=0) for name, rows in runs.items()}
     columns = min(len(counts), _MOST_COLUMNS)
@@ -167,17 +173,7 @@ def plot_confusion(records: Iterable[Record]) -> "Figure":
         matrix = np.array([coarse[0], [0, 0, 0], [coarse[1][1], 0, coarse[1][2]]])
         OpenSetConfusionMatrixDisplay(matrix).plot(ax=axes, coarse=True, colorbar=False)
         axes.set_title(f"{method}, {encoder}", fontsize=10)
-    return figure  # type: ignore[no-any-return]
-
-
-def _pyplot(caller: str) -> Any:
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ImportError(
-            f"{caller} draws with matplotlib, which is not installed: pip install 'skellipsoid[plot]'."
-        ) from error
-    return pyplot
+    return figure
 
 
 def _read(records: Iterable[Record], metric: str) -> list[Record]:

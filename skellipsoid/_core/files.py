@@ -1,0 +1,47 @@
+"""Files that are there whole or not at all, also after a power failure."""
+
+import csv
+import os
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give the name under which a file is to be written; once it is complete, it takes the place of ``path``.
+
+    If the writing fails, ``path`` stays as it was. A killed process leaves ``.NAME.XXXXXXXX.tmp`` beside it.
+    """
+    partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        yield partial
+        to_disk(partial)
+        partial.replace(path)
+    except OSError as error:
+        if error.filename == str(partial):  # a name that nobody knows
+            error.filename = str(path)
+        raise
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def write_table(path: Path, names: Sequence[str], rows: Iterable[Sequence[Any]], delimiter: str = "\t") -> None:
+    """Write a table of text, the names of its columns first."""
+    with replacing(path) as partial, partial.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, delimiter=delimiter, lineterminator="\n")
+        writer.writerow(names)
+        writer.writerows(rows)
+
+
+def to_disk(path: Path, *, below: bool = True) -> None:
+    """Flush a file, or a folder with all ``below`` it, so that it outlasts a power failure."""
+    for each in [path, *(path.rglob("*") if below else ())]:
+        if each.is_file() or os.name != "nt":  # Windows does not open folders
+            handle = os.open(each, os.O_RDWR if each.is_file() else os.O_RDONLY)  # Windows flushes what it may write
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)

@@ -1,0 +1,24 @@
+"""Pictures are drawn with matplotlib, which is an extra: its lazy import, and pictures in files."""
+
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+
+def require_matplotlib(what: str) -> None:
+    """Raise an error that names the extra unless matplotlib is installed."""
+    if find_spec("matplotlib") is None:
+        raise ImportError(f"{what} draws with matplotlib, which is not installed: pip install 'skellipsoid[plot]'.")
+
+
+def save_picture(path: Path, draw: Callable[[], Any]) -> None:
+    """Write the figure that ``draw`` makes to a file, which needs no screen."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure = draw()
+    figure.savefig(path, dpi=150)
+    plt.close(figure)
