@@ -83,14 +83,7 @@ def make_method(
             raise ValueError(
                 f"{estimator!r} is not a method; use {listed}, or module:Class for an estimator of your own."
             )
-        kind = import_class(estimator, "method", "classifier", ("fit", "predict", "get_params"))
-        try:
-            estimator = kind()
-        except TypeError as error:
-            raise ValueError(
-                f"The method {label!r} cannot be made without arguments ({error}); give every parameter of it a "
-                "default, or pass an estimator in Python."
-            ) from error
+        estimator = make_own(estimator, "method", "classifier", ("fit", "predict", "get_params"))
     allowed = sorted(estimator.get_params())
     for parameter in (*params, *search):
         if parameter not in allowed:
@@ -136,8 +129,8 @@ def encoder_names() -> list[str]:
     return [name for name, found in _BASELINES.items() if hasattr(found, "transform")]
 
 
-def import_class(path: str, what: str, kind: str, members: Sequence[str]) -> Any:
-    """Import ``module:Class``, which must have some members."""
+def make_own(path: str, what: str, kind: str, members: Sequence[str]) -> Any:
+    """Make an estimator of ``module:Class``, which must have some members."""
     module, _, name = path.partition(":")
     try:
         found = getattr(import_module(module), name)
@@ -148,7 +141,13 @@ def import_class(path: str, what: str, kind: str, members: Sequence[str]) -> Any
     if not all(hasattr(found, member) for member in members):
         listed = f"{', '.join(members[:-1])} and {members[-1]}"
         raise ValueError(f"{path!r} is not a {kind} of scikit-learn's kind; it needs {listed}.")
-    return found
+    try:
+        return found()
+    except TypeError as error:
+        raise ValueError(
+            f"The {what} {name!r} cannot be made without arguments ({error}); give every parameter of it a "
+            "default, or pass an estimator in Python."
+        ) from error
 
 
 def _ends(name: str, last: str) -> bool:

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from .._encoders.supcon import SupConTextEncoder
 from ._data import NAMED, OPEN, DataSpec
 from ._encoders import TEXTS, EncoderSpec, SentenceModel, Texts
-from ._methods import MethodSpec, check_params, encoder_names, import_class, make_method
+from ._methods import MethodSpec, check_params, encoder_names, make_method, make_own
 
 _FINETUNE = ("none", "head", "full")
 _DEFAULTS: dict[str, Any] = {
@@ -215,7 +215,7 @@ def _own_encoder(name: str | None, estimator: Any, params: Mapping[str, Any]) ->
     members = ("fit", "transform", "get_params")
     if isinstance(estimator, str):
         estimator = f"skellipsoid.baselines:{estimator}" if estimator in encoder_names() else estimator
-        estimator = import_class(estimator, "encoder", "transformer", members)()
+        estimator = make_own(estimator, "encoder", "transformer", members)
     elif not all(hasattr(estimator, member) for member in members):
         raise ValueError(
             f"encoders has {estimator!r}, which is not a transformer; it needs fit, transform and get_params."

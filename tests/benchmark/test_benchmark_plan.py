@@ -289,8 +289,17 @@ class NeedsAnArgument:
         self.k = k
 
     def fit(self): ...
+    def transform(self): ...
     def predict(self): ...
     def get_params(self): ...
+
+
+def test_an_encoder_that_needs_an_argument():
+    encoder = f"{__name__}:NeedsAnArgument"
+    with pytest.raises(
+        ValueError, match=r"^The encoder 'NeedsAnArgument' cannot be made without arguments \(.*'k'\); giv"
+    ):
+        make_plan(None, encoders=[encoder])
 
 
 @pytest.mark.parametrize(
