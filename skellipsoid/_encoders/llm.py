@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from torch.nn import functional
 
 from .._core.sklearn import Interval, StrOptions, fit_context
+from .._core.text_estimators import TakesTexts
 from .._core.texts import check_texts
 from .._core.validation import unfit
 from .._torch.devices import PROCESS_STATE, explain_out_of_memory, resolve_device
-from .text_features import TakesTexts
 from .torch.causal import TEXT_FIELD, CausalModel, Reading
 
 _REMEDIES = "use a smaller model, a smaller max_length, dtype='bfloat16', or device='cpu'"

@@ -26,14 +26,13 @@ from .._core.state_rules import (
     or_none,
     refuse,
 )
+from .._core.text_estimators import TakesTexts
 from .._core.texts import check_texts
 from .._torch.devices import explain_out_of_memory, resolve_device
 from .torch.backbone import ACTIVATIONS, TextBackbone, export
 
 #: What to do if the memory does not suffice.
 REMEDIES = "reduce batch_size or max_length, use a smaller text model, or device='cpu'"
-
-
 #: Why a training ended.
 STOP_REASONS = ("max_iter", "n_iter_no_change", "none")
 #: Only with ``keep_texts``.
@@ -42,18 +41,6 @@ _KEPT_TEXTS = {
     "training_labels_": optional(or_none(Rule("an array of labels", is_array("biufO"), ("n_texts",)))),
     "training_features_": optional(floats("n_texts", "n_outputs")),
 }
-
-
-class TakesTexts:
-    """An estimator whose samples are texts."""
-
-    def __sklearn_tags__(self) -> Any:
-        """Tags: texts as input."""
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        tags.input_tags.one_d_array = True
-        return tags
 
 
 class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -73,7 +60,6 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     _embedding_covariance: NDArray[np.float32]
     _backbone: TextBackbone
     _width: int
-    _takes_texts: ClassVar[bool] = True
     #: Function after the linear layer.
     _activation: ClassVar[str] = "identity"
     #: Fitted attributes, and what each must be to be loaded.

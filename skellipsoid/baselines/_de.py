@@ -7,17 +7,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.metrics import accuracy_score
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.labels import as_labels, cast_open_label, check_same_kind
+from .._core.labels import as_labels, cast_open_label
 from .._core.shared_docs import shared_docs
 from .._core.sklearn import Interval, StrOptions, fit_context
 from .._core.state_rules import CLASSES, LABEL, N_ITER, NUMBERS, TEXT, Rule, Sizes, floats, integers, or_none, refuse
+from .._core.text_estimators import TextOpenSetClassifier
 from .._core.texts import check_texts, hash_table
 from .._core.validation import check_groups, unfit
-from .._encoders.text_features import REMEDIES, STOP_REASONS, TakesTexts
+from .._encoders.text_features import REMEDIES, STOP_REASONS
 from .._encoders.torch.backbone import TextBackbone
 from .._encoders.torch.contrastive import train_projection
 from .._encoders.torch.layers import LayerHeads, LayerRows, layer_list, visit_layers
@@ -36,7 +36,7 @@ _PIECE = 64
 
 @shared_docs
 @dataclass(kw_only=True, eq=False, repr=False)
-class DEClassifier(PublishedTraining, TakesTexts, ClassifierMixin, BaseEstimator):
+class DEClassifier(PublishedTraining, TextOpenSetClassifier):
     """Open-set classifier of texts by a dynamic ensemble (DE): the layers of a text model vote.
 
     It takes texts, and tunes a text model [1]_. Behind each layer l of the model is a head: the mean of the token
@@ -173,7 +173,6 @@ class DEClassifier(PublishedTraining, TakesTexts, ClassifierMixin, BaseEstimator
     contamination: str | float = "auto"
     learning_rate: float = 2e-5
 
-    _takes_texts: ClassVar[bool] = True
     # What the training reads.
     _settings: ClassVar[type[EnsembleSettings]] = EnsembleSettings
     finetune_: ClassVar[str] = "full"
@@ -286,10 +285,7 @@ class DEClassifier(PublishedTraining, TakesTexts, ClassifierMixin, BaseEstimator
         -------
         labels : ndarray of shape (n_samples,)
         """
-        answers = self._vote(X, with_open=True)[0]
-        classes = self.classes_.astype(np.int64) if self.classes_.dtype.kind in "bu" else self.classes_
-        labels: NDArray[Any] = np.append(classes, self.open_label_)[answers]
-        return labels
+        return np.asarray(self._possible_answers()[self._vote(X, with_open=True)[0]])
 
     def predict_known(self, X: ArrayLike) -> NDArray[Any]:
         """Label each text with a known class, never open: the vote without outlier factors.
@@ -333,24 +329,6 @@ class DEClassifier(PublishedTraining, TakesTexts, ClassifierMixin, BaseEstimator
             1 if the last layer decides all texts.
         """
         return float(len(self.weight_) / self.exit_layers(X).mean())
-
-    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Accuracy of ``predict``, with every label outside ``classes_`` read as open.
-
-        Parameters
-        ----------
-        X : sequence of str of shape (n_samples,)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        accuracy : float
-        """
-        answers, truth = self.predict(X), as_labels(y)
-        check_same_kind(truth, self.classes_, "y", "classes_")
-        truth = np.where(np.isin(truth, self.classes_), truth, self.open_label_)
-        return float(accuracy_score(truth, answers, sample_weight=sample_weight))
 
     def __sklearn_is_fitted__(self) -> bool:
         """Tell ``check_is_fitted`` without building the text model."""
