@@ -197,7 +197,7 @@ class TrainedTextFeatures(TextFeatures):
         self.n_iter_ = history.n_iter
         self.loss_curve_ = history.losses
         self.validation_scores_ = history.scores or None
-        self.stop_reason_ = "n_iter_no_change" if history.stopped_early else "max_iter" if history.n_iter else "none"
+        self.stop_reason_ = history.stop_reason
         return texts, training, embeddings
 
     def get_metadata_routing(self) -> Any:

@@ -192,7 +192,7 @@ class LearnedBallClassifier(CentroidBallClassifier):
 
     @abstractmethod
     def _draw(self, rows: Floats, classes: Integers, device: torch.device, rng: np.random.Generator) -> Draw:
-        """Give what draws the distances of an epoch, in units of ``_unit``."""
+        """Give what draws the entries that are dropped in an epoch, and gives the distances in units of ``_unit``."""
 
     @property
     def _unit(self) -> float:
@@ -304,23 +304,15 @@ class ADBClassifier(LearnedBallClassifier):
     """
 
     def _draw(self, rows: Floats, classes: Integers, device: torch.device, rng: np.random.Generator) -> Draw:
-        return _Dropout(rows, self.centroids_[classes], self._unit, self.dropout, device, rng)
+        scaled = torch.from_numpy(rows / self._unit).to(device)
+        offsets = torch.from_numpy((rows - self.centroids_[classes]) / self._unit).to(device)
 
-
-class _Dropout:
-    """Distances of rows to the centroids of their classes, in units of the scale, with entries of the rows set to 0."""
-
-    def __init__(
-        self, rows: Floats, centroids: Floats, scale: float, rate: float, device: torch.device, rng: np.random.Generator
-    ) -> None:
-        self.rows, self.rate, self.rng = torch.from_numpy(rows / scale).to(device), rate, rng
-        self.offsets = torch.from_numpy((rows - centroids) / scale).to(device)
-
-    def __call__(self) -> tuple[Tensor, None]:
-        """Draw the entries, and give the distances."""
-        offsets = self.offsets
-        if self.rate > 0:
-            kept = torch.from_numpy(self.rng.random(self.rows.shape) >= self.rate).to(offsets.device)
+        def draw() -> tuple[Tensor, None]:
+            if not self.dropout:
+                return torch.linalg.vector_norm(offsets, dim=1), None
+            kept = torch.from_numpy(rng.random(rows.shape) >= self.dropout).to(device)
             # x̃ − c = (x − c) + (x̃ − x)
-            offsets = offsets + self.rows * (kept / (1 - self.rate) - 1)
-        return torch.linalg.vector_norm(offsets, dim=1), None
+            dropped = offsets + scaled * (kept / (1 - self.dropout) - 1)
+            return torch.linalg.vector_norm(dropped, dim=1), None
+
+        return draw

@@ -146,43 +146,23 @@ class CLABClassifier(LearnedBallClassifier):
         return RadiusSettings(self.learning_rate, batch_size, self.max_iter, self.expand, self.shrink, self.eta)
 
     def _draw(self, rows: Floats, classes: Integers, device: torch.device, rng: np.random.Generator) -> Draw:
-        return _Negatives(self, rows / self._unit, classes, self.centroids_ / self._unit, device, rng)
+        rows, own, n_classes = rows / self._unit, self.centroids_[classes] / self._unit, len(self.centroids_)
+        by_class, counts = np.argsort(classes, kind="stable"), np.bincount(classes)
+        starts = np.cumsum(counts) - counts
 
+        def lengths(offsets: Floats) -> Tensor:
+            return torch.from_numpy(np.linalg.norm(offsets, axis=1)).to(device)
 
-class _Negatives:
-    """Distances of rows to the centroids of their classes, and of a row of another class for each to the same.
+        def draw() -> tuple[Tensor, Tensor | None]:
+            dropped = rows
+            if self.dropout > 0:
+                dropped = rows * ((rng.random(rows.shape) >= self.dropout) / (1 - self.dropout))
+                dropped = unit_rows(dropped) if self.normalize else dropped
+            if not self.eta or n_classes == 1:
+                return lengths(dropped - own), None
+            # For each row another class, then one of its rows.
+            others = (classes + rng.integers(1, n_classes, size=len(rows))) % n_classes
+            negatives = by_class[starts[others] + rng.integers(counts[others])]
+            return lengths(dropped - own), lengths(dropped[negatives] - own)
 
-    Entries of all rows are set to 0 at random, before the rows are normalised.
-    """
-
-    def __init__(
-        self,
-        settings: CLABClassifier,
-        rows: Floats,
-        classes: Integers,
-        centroids: Floats,
-        device: torch.device,
-        rng: np.random.Generator,
-    ) -> None:
-        self.settings, self.rows, self.classes, self.centroids = settings, rows, classes, centroids
-        self.device, self.rng = device, rng
-        self.has_negatives = settings.eta > 0 and len(centroids) > 1
-        self.order = np.argsort(classes, kind="stable")
-        self.counts = np.bincount(classes, minlength=len(centroids))
-
-    def __call__(self) -> tuple[Tensor, Tensor | None]:
-        """Draw the entries, another class for each row, then one of its rows."""
-        rows, own, rate = self.rows, self.centroids[self.classes], self.settings.dropout
-        if rate > 0:
-            rows = rows * ((self.rng.random(rows.shape) >= rate) / (1 - rate))
-            if self.settings.normalize:
-                rows = unit_rows(rows)
-        if not self.has_negatives:
-            return self._lengths(rows - own), None
-        others = (self.classes + self.rng.integers(1, len(self.counts), size=len(rows))) % len(self.counts)
-        starts = np.cumsum(self.counts) - self.counts
-        drawn = self.order[starts[others] + self.rng.integers(self.counts[others])]
-        return self._lengths(rows - own), self._lengths(rows[drawn] - own)
-
-    def _lengths(self, offsets: Floats) -> Tensor:
-        return torch.from_numpy(np.linalg.norm(offsets, axis=1)).to(self.device)
+        return draw

@@ -374,7 +374,7 @@ class DEClassifier(PublishedTraining, TextOpenSetClassifier):
         self.class_weight_, self.class_bias_ = arrays["class_weight"], arrays["class_bias"]
         self.n_iter_, self.loss_curve_ = history.n_iter, history.losses
         self.validation_scores_ = history.scores or None
-        self.stop_reason_ = "n_iter_no_change" if history.stopped_early else "max_iter"
+        self.stop_reason_ = history.stop_reason
 
     def _vote(self, X: ArrayLike, *, with_open: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Answers (the number of classes stands for open) and exit layers of texts; equal texts are run once."""

@@ -278,7 +278,6 @@ class _Trainer:
             n_iter_no_change=self.settings.n_iter_no_change if with_score else self.settings.max_iter,
             tol=self.settings.tol,
             score=self._score if with_score else None,
-            loss_breaks_ties=False,
             keep_best=keep_best if with_score else None,
             label="encoder",
             verbose=self.settings.verbose if self.shards.rank == 0 else 0,

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from ..._encoders.torch.objectives import Learner, Objective, Stage, TrainingSettings
 from ..._torch.devices import on_device
-from .granular_balls import Limits, granular_balls
+from .granular_balls import granular_balls
 from .literature_losses import (
     distance_aware_logits,
     granular_ball_loss,
@@ -234,8 +234,8 @@ class GranularBallObjective(CrossEntropyObjective):
         with torch.no_grad():
             features = learner.plain(learner.training)
         rows, classes = features.double().cpu().numpy(), learner.codes[learner.training]
-        limits = Limits(chosen.split_purity, chosen.split_size)
-        balls = granular_balls(rows, classes, np.ones(len(rows)), limits, learner.rng)
+        weights = np.ones(len(rows))
+        balls = granular_balls(rows, classes, weights, chosen.split_purity, chosen.split_size, learner.rng)
         kept = [ball for ball in balls if ball.is_pure(chosen.min_purity)]
         centers = [features[on_device(ball.rows, features.device)].mean(0) for ball in kept]
         labels = torch.tensor([ball.label for ball in kept], dtype=torch.long, device=learner.device)
