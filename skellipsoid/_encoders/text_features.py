@@ -30,6 +30,7 @@ from .._core.text_estimators import TakesTexts
 from .._core.texts import check_texts
 from .._torch.devices import explain_out_of_memory, resolve_device
 from .torch.backbone import ACTIVATIONS, TextBackbone, export
+from .torch.objectives import TrainingSettings
 
 #: What to do if the memory does not suffice.
 REMEDIES = "reduce batch_size or max_length, use a smaller text model, or device='cpu'"
@@ -60,8 +61,8 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     _embedding_covariance: NDArray[np.float32]
     _backbone: TextBackbone
     _width: int
-    #: Function after the linear layer.
-    _activation: ClassVar[str] = "identity"
+    #: What the training reads of the encoder.
+    _settings: ClassVar[type[TrainingSettings]]
     #: Fitted attributes, and what each must be to be loaded.
     _state: ClassVar[dict[str, Rule]] = {
         "finetune_": Rule("'none', 'head' or 'full'", lambda value: str(value) in ("none", "head", "full")),
@@ -127,7 +128,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             self.weight_,
             self.bias_,
             normalize=self.normalize,
-            activation=self._activation,
+            activation=self._settings.activation,
         )
 
     def __sklearn_tags__(self) -> Any:
@@ -165,7 +166,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         features = embeddings
         if self.weight_ is not None:
             features = functional.linear(features, torch.from_numpy(self.weight_), torch.from_numpy(self.bias_))
-            features = ACTIVATIONS[self._activation]()(features)
+            features = ACTIVATIONS[self._settings.activation]()(features)
         if self.normalize:
             features = functional.normalize(features, dim=1)
         return np.asarray(features.numpy(), dtype=np.float32)

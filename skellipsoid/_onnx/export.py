@@ -220,7 +220,7 @@ class _Graph(nn.Module):
         ids, mask = inputs
         vectors = self.backbone._forward(ids, mask, self.encoder.pooling)
         if self.linear:
-            vectors = ACTIVATIONS[self.encoder._activation]()(functional.linear(vectors, *self.linear))
+            vectors = ACTIVATIONS[self.encoder._settings.activation]()(functional.linear(vectors, *self.linear))
         return functional.normalize(vectors, dim=1) if self.encoder.normalize else vectors
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:

@@ -69,11 +69,6 @@ class LiteratureTextEncoder(PublishedTraining, TrainedTextFeatures):
         "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
     }
 
-    @property
-    def _activation(self) -> str:  # type: ignore[override]
-        """Function after the linear layer."""
-        return self._settings.activation
-
 
 @shared_docs
 class CrossEntropyTextEncoder(LiteratureTextEncoder):

@@ -380,9 +380,11 @@ def test_out_of_fold_features_are_those_of_other_heads_turned_onto_the_final_one
 
     # A final head whose features are turned far away from those of the others.
     final = shown(rows.numpy().astype(float)) @ np.linalg.qr(rng.normal(size=(8, 8)))[0]
-    found = contrastive.cross_fit(rows, classes, 4, torch.from_numpy(final.astype(np.float32)), chosen, 0).numpy()
+    of_final, everything = torch.from_numpy(final.astype(np.float32)), np.arange(len(classes))
+    given = np.ones(len(classes), dtype=bool), everything, (rows[:0], classes[:0])
+    found = contrastive.cross_fit(rows, classes, 4, of_final, chosen, 0, *given).numpy()
     expected = final.copy()
-    folds = fold_numbers(classes, np.arange(len(classes)), 3, np.random.default_rng(0))
+    folds = fold_numbers(classes, everything, 3, np.random.default_rng(0))
     assert set(folds) == {0, 1, 2}
     for fold in range(3):
         rest = folds != fold
@@ -435,7 +437,7 @@ def test_trained_texts_are_spread_as_fresh_ones():
     spread = np.where(trained, 0.5, 0.8)[:, np.newaxis]
     features = torch.from_numpy((means[classes] + spread * rng.normal(size=(400, 16))).astype(np.float32))
     held = torch.from_numpy(np.flatnonzero(~trained))
-    found = contrastive.spread_as_fresh(features, classes, trained, features[held], classes[held])
+    found = contrastive.spread_as_fresh(features, classes, trained, features[held], classes[held], trained)
     np.testing.assert_array_equal(found[held], features[held])
     offsets = [found[classes == k][:70] - found[classes == k][:70].mean(0) for k in range(5)]
     # 50 fresh texts: 5/7 of the way, in logarithms.
@@ -448,16 +450,17 @@ def test_trained_texts_are_spread_as_fresh_ones():
 def test_without_fresh_texts_or_without_a_spread_nothing_moves():
     features, classes = torch.randn(6, 3, generator=torch.Generator().manual_seed(0)), np.arange(6)
     everything, nothing = np.ones(6, dtype=bool), features[:0]
-    same = contrastive.spread_as_fresh(features, classes, everything, nothing, classes[:0])
+    same = contrastive.spread_as_fresh(features, classes, everything, nothing, classes[:0], everything)
     assert torch.equal(same, features)
     # Classes of one text each have no distance of their own.
-    assert torch.equal(contrastive.spread_as_fresh(features, classes, everything, features + 1, classes), features)
+    same = contrastive.spread_as_fresh(features, classes, everything, features + 1, classes, everything)
+    assert torch.equal(same, features)
     # Nor have equal texts.
     same = features[:1].repeat(6, 1)
     halves = np.repeat([0, 1], 3)
-    assert torch.equal(contrastive.spread_as_fresh(same, halves, everything, features, halves), same)
+    assert torch.equal(contrastive.spread_as_fresh(same, halves, everything, features, halves, everything), same)
     # A fresh text of a class that was not trained on says nothing.
     first = np.arange(6) < 3
     equal = np.zeros(6, dtype=np.int64)
-    moved = contrastive.spread_as_fresh(features, np.where(first, 0, 1), first, features[3:], equal[3:] + 1)
+    moved = contrastive.spread_as_fresh(features, np.where(first, 0, 1), first, features[3:], equal[3:] + 1, first)
     assert torch.equal(moved, features)

@@ -302,17 +302,15 @@ def find_model(name: str) -> TextModel:
 
 
 def _find(name: str) -> Any:
-    if Path(name).is_dir():
+    folder = folder_of(name)
+    if folder is not None:
         try:
-            return load_folder(name)
+            return load_folder(str(folder))
         except (OSError, ValueError, KeyError, SafetensorError, UnpicklingError) as error:
             reason = " ".join(str(error).split()).partition(". ")[0]  # the libraries write paragraphs
             raise OSError(
-                f"The folder {name!r} holds no text model that can be loaded ({reason}); pass another folder."
+                f"The folder {str(folder)!r} holds no text model that can be loaded ({reason}); pass another folder."
             ) from error
-    packaged = packaged_model(name)
-    if packaged is not None:
-        return load_folder(str(packaged))
     try:
         return load_folder(name, local_files_only=True)
     except (OSError, ValueError) as not_cached:
@@ -322,6 +320,16 @@ def _find(name: str) -> Any:
         return load_folder(name)
     except (OSError, ValueError) as error:
         raise not_found(name) from error
+
+
+def folder_of(name: str) -> Path | None:
+    """Folder of a model that needs no hub: the name itself, or one in an installed package."""
+    return Path(name) if Path(name).is_dir() else packaged_model(name)
+
+
+def hub_names(name: str) -> list[str]:
+    """Give the names of a model on the hub, in their order; a bare name may be one of sentence-transformers' own."""
+    return [name] if "/" in name else [f"sentence-transformers/{name}", name]
 
 
 def not_found(name: str) -> OSError:

@@ -117,9 +117,9 @@ def cross_fit(
     final: Tensor,
     settings: ContrastiveSettings,
     seed: int,
-    trains: np.ndarray | None = None,
-    blocks: np.ndarray | None = None,
-    validation: tuple[Tensor, np.ndarray] | None = None,
+    trains: np.ndarray,
+    blocks: np.ndarray,
+    validation: tuple[Tensor, np.ndarray],
 ) -> Tensor:
     """Features of training samples that are distributed as those of new samples, (n_texts, n_components).
 
@@ -139,19 +139,17 @@ def cross_fit(
         The final head's features, on the device of ``embeddings``.
     settings : ContrastiveSettings
     seed : int
-    trains : ndarray of shape (n_texts,), optional
-        Boolean: samples that heads are trained on; all without it.
-    blocks : ndarray of shape (n_texts,), optional
+    trains : ndarray of shape (n_texts,)
+        Boolean: samples that heads are trained on.
+    blocks : ndarray of shape (n_texts,)
         Samples with the same number are in the same fold.
-    validation : tuple of (Tensor, ndarray), optional
-        Embeddings and classes of the validation samples of every head, with early stopping.
+    validation : tuple of (Tensor, ndarray)
+        Embeddings and classes of the validation samples of every head, with early stopping; there may be none.
     """
-    trains = np.ones(len(classes), dtype=bool) if trains is None else trains
-    blocks = np.arange(len(classes)) if blocks is None else blocks
     folds = fold_numbers(classes, blocks, CROSS_FIT_FOLDS, np.random.default_rng(seed))
     features = final.clone()
     width, n_components = embeddings.shape[1], final.shape[1]
-    watched, watched_classes = (embeddings[:0], classes[:0]) if validation is None else validation
+    watched, watched_classes = validation
     share = min(CROSS_FIT_MOST, CROSS_FIT_HALF / (CROSS_FIT_HALF + trains.sum() / n_classes))
     for fold in range(CROSS_FIT_FOLDS):
         learns = trains & (folds != fold)
@@ -186,7 +184,7 @@ def spread_as_fresh(
     trained: np.ndarray,
     fresh: Tensor,
     fresh_classes: np.ndarray,
-    counted: np.ndarray | None = None,
+    counted: np.ndarray,
 ) -> Tensor:
     """Features of texts that were trained on, spread about their class mean as those of fresh texts are.
 
@@ -201,10 +199,10 @@ def spread_as_fresh(
         Boolean: texts that were trained on.
     fresh : Tensor of shape (n_fresh, n_components)
     fresh_classes : ndarray of shape (n_fresh,)
-    counted : ndarray of shape (n_texts,), optional
+    counted : ndarray of shape (n_texts,)
         Boolean: of several copies of a text, those that count.
     """
-    counts_too = trained if counted is None else trained & counted
+    counts_too = trained & counted
     rows = torch.from_numpy(np.flatnonzero(counts_too)).to(features.device)
     known, own = features[rows].double(), torch.from_numpy(classes[counts_too]).to(features.device)
     of_fresh = torch.from_numpy(fresh_classes).to(features.device)
