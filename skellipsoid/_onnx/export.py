@@ -1,12 +1,11 @@
 """Write a fitted classifier or Pipeline as one ONNX graph, completely or not at all."""
 
 import importlib.util
-import shutil
 from contextlib import suppress
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -389,18 +388,16 @@ def _npy(array: NDArray[Any]) -> bytes:
 def _write(target: Path, files: Files) -> None:
     """Write files into a folder beside the target, which then takes its place."""
     made = [folder for folder in target.parents if not folder.exists()]  # the innermost first
-    beside = None
     with explained_failure(target, sum(map(len, files.values()))):
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            beside = Path(mkdtemp(prefix=f".{target.name}-", dir=target.parent))
-            beside.chmod(0o755)
-            write_files(files, beside)
-            to_disk(beside)
-            beside.replace(target)
+            with TemporaryDirectory(prefix=f".{target.name}-", dir=target.parent) as beside:
+                model = Path(beside, "model")
+                model.mkdir()
+                write_files(files, model)
+                to_disk(model)
+                model.replace(target)
         except BaseException:
-            if beside is not None:
-                shutil.rmtree(beside, ignore_errors=True)
             for folder in made:
                 with suppress(OSError):  # another process has written into it
                     folder.rmdir()

@@ -300,7 +300,7 @@ class PromptOpenSetClassifier(TextOpenSetClassifier):
         )
         with opened as cache:
             answers = ask_all(
-                list({request.key: request for request in requests.values()}.values()),
+                list(requests.values()),
                 cache,
                 lambda stop: Server(settings, vocabulary, stop),
                 self.constraint,

@@ -71,14 +71,6 @@ class CentroidBallClassifier(BoundaryOpenSetClassifier):
         """Where rows lie for the balls, in double precision."""
         return X.astype(np.float64, copy=False)
 
-    def _own_distances(self, rows: Floats, classes: Integers) -> Floats:
-        """Distance of each row to the centroid of its class, to the last digit as a new row's."""
-        distances = np.empty(len(rows))
-        for k, centroid in enumerate(self.centroids_):
-            own = classes == k
-            distances[own] = cdist(rows[own], centroid[np.newaxis])[:, 0]
-        return distances
-
     def _score_assigned(self, X: NDArray[Any]) -> tuple[Integers, NDArray[np.floating]]:
         distances = cdist(self._coordinates(X), self.centroids_)
         assigned = distances.argmin(axis=1)
@@ -156,14 +148,14 @@ class BallClassifier(CentroidBallClassifier):
     }
 
     def _find_radii(self, rows: Floats, classes: Integers, weights: Floats) -> Floats:
-        distances = self._own_distances(rows, classes)
         radii = np.empty(len(self.classes_))
-        for k in range(len(radii)):
+        for k, centroid in enumerate(self.centroids_):
             own = classes == k
-            order = np.argsort(distances[own], kind="stable")
+            distances = cdist(rows[own], centroid[np.newaxis])[:, 0]  # to the last digit as a new row's
+            order = np.argsort(distances, kind="stable")
             covered = np.cumsum(weights[own][order])
             n_covered = int((covered <= self.coverage * covered[-1] * (1 + _ROUNDING)).sum())
-            radii[k] = distances[own][order[max(n_covered, 1) - 1]]
+            radii[k] = distances[order[max(n_covered, 1) - 1]]
         return radii
 
 

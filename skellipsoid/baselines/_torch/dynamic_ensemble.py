@@ -43,7 +43,8 @@ class EnsembleObjective(Objective):
         chosen, classes = self.settings, self.learner.classes_of(batch)
         share = 1 / (1 + chosen.adversarial_steps)
         seed = int(torch.randint(2**31 - 1, ()).item())
-        perturbations = Perturbations(chosen.adversarial_norm, chosen.adversarial_rate, seed)
+        generator = torch.Generator(self.learner.device).manual_seed(seed)
+        perturbations = Perturbations(chosen.adversarial_norm, chosen.adversarial_rate, generator)
         torch.manual_seed(seed)
         yield share * self._loss(self.rows.dropped(batch), classes)
         for _ in range(chosen.adversarial_steps):
@@ -70,14 +71,13 @@ class Perturbations:
         ε, the largest length of the change of a text.
     rate : float
         Length of a step.
-    seed : int
-        Of the first changes. They have a generator of their own, so that drawing them leaves the dropout as it is.
+    generator : torch.Generator
+        Of the first changes: one of their own, so that drawing them leaves the dropout as it is.
     """
 
-    def __init__(self, norm: float, rate: float, seed: int) -> None:
-        self.norm, self.rate, self.seed = norm, rate, seed
+    def __init__(self, norm: float, rate: float, generator: torch.Generator) -> None:
+        self.norm, self.rate, self.generator = norm, rate, generator
         self._changes: list[Tensor] = []
-        self._generator: torch.Generator | None = None
 
     def next_pass(self) -> Callable[[Tensor, Tensor], Tensor]:
         """Give what changes the embeddings of one pass, text by text in the same order."""
@@ -86,7 +86,7 @@ class Perturbations:
         def changed(embeddings: Tensor, mask: Tensor) -> Tensor:
             number = next(numbers)
             if number == len(self._changes):
-                self._changes.append(self._start(embeddings, mask))
+                self._changes.append(start_perturbation(embeddings, mask, self.norm, self.generator))
             self._changes[number] = self._changes[number].detach().requires_grad_()
             return embeddings + self._changes[number]
 
@@ -95,11 +95,6 @@ class Perturbations:
     def ascend(self) -> None:
         """Move the changes against the model, along the gradients of the last pass."""
         self._changes = [ascend(change, self.rate, self.norm) for change in self._changes]
-
-    def _start(self, embeddings: Tensor, mask: Tensor) -> Tensor:
-        if self._generator is None:
-            self._generator = torch.Generator(embeddings.device).manual_seed(self.seed)
-        return start_perturbation(embeddings, mask, self.norm, self._generator)
 
 
 def start_perturbation(embeddings: Tensor, mask: Tensor, norm: float, generator: torch.Generator) -> Tensor:
