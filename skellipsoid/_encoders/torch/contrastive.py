@@ -103,8 +103,12 @@ def train_projection(
     # A head is trained in seconds: each process of a group trains it alone.
     shares = settings.shares_batches and isinstance(rows, TokenRows)
     shards = Shards.of_group() if shares else Shards()
+    rng, held = np.random.default_rng(seed), np.arange(len(classes)) >= len(classes) - n_validation
+    if settings.holds_out(tunes=isinstance(rows, TokenRows)) and not n_validation:
+        held = validation_rows(classes, settings.validation_fraction, rng, blocks)
+    learner = Learner(rows, projection, classes, n_classes, np.flatnonzero(~held), settings, rng, shards)
     with seeded_torch(seed, device), torch.enable_grad():
-        trainer = _Trainer(rows, classes, n_classes, projection, settings, seed, blocks, n_validation, shards)
+        trainer = _Trainer(learner, np.flatnonzero(held))
         if shards.rank:
             torch.manual_seed(seed + shards.rank)  # all begin with the same weights, but each has dropout of its own
         return trainer.run()
@@ -226,28 +230,21 @@ def spread_as_fresh(
 
 
 class _Trainer:
-    def __init__(
-        self,
-        rows: Rows,
-        classes: np.ndarray,
-        n_classes: int,
-        projection: nn.Linear | LayerHeads,
-        settings: TrainingSettings,
-        seed: int,
-        blocks: np.ndarray | None,
-        n_validation: int,
-        shards: Shards,
-    ) -> None:
-        self.settings, self.shards, self.rng = settings, shards, np.random.default_rng(seed)
-        held = np.arange(len(classes)) >= len(classes) - n_validation
-        if settings.holds_out(tunes=isinstance(rows, TokenRows)) and not n_validation:
-            held = validation_rows(classes, settings.validation_fraction, self.rng, blocks)
-        self.training, self.held_out = np.flatnonzero(~held), np.flatnonzero(held)
-        self.learner = Learner(rows, projection, classes, n_classes, self.training, settings, self.rng, shards)
-        self.modules: list[nn.Module] = [projection, *rows.modules_to_keep()]
-        self.objective = settings.objective(self.learner)
+    """Optimisers, epochs and validation of a training.
+
+    Parameters
+    ----------
+    learner : Learner
+    held_out : ndarray
+        Numbers of the validation texts.
+    """
+
+    def __init__(self, learner: Learner, held_out: np.ndarray) -> None:
+        self.learner, self.held_out, self.settings = learner, held_out, learner.settings
+        self.modules: list[nn.Module] = [learner.projection, *learner.rows.modules_to_keep()]
+        self.objective = self.settings.objective(learner)
         #: Parameters that the features depend on.
-        self.of_features = [*projection.parameters(), *rows.parameters()]
+        self.of_features = [*learner.projection.parameters(), *learner.rows.parameters()]
         self.parameters = [*self.of_features, *self.objective.parameters()]
         self.stages = [(stage, *self._optimizer(stage)) for stage in self.objective.stages()]
 
@@ -259,7 +256,7 @@ class _Trainer:
             weight_decay=self.settings.weight_decay,
             fused=True,
         )
-        n_steps = 1 if stage.whole else -(-len(self.training) // self.settings.batch_size)
+        n_steps = 1 if stage.whole else -(-len(self.learner.training) // self.settings.batch_size)
         return optimizer, _warmup_then_cosine(optimizer, self.settings.max_iter * n_steps)
 
     def run(self) -> History:
@@ -278,7 +275,7 @@ class _Trainer:
             score=self._score if with_score else None,
             keep_best=keep_best if with_score else None,
             label="encoder",
-            verbose=self.settings.verbose if self.shards.rank == 0 else 0,
+            verbose=self.settings.verbose if self.learner.shards.rank == 0 else 0,
         )
         for module, state in zip(self.modules, best, strict=False):
             module.load_state_dict(state)
@@ -290,11 +287,12 @@ class _Trainer:
         self.objective.start_epoch()
         losses: list[Tensor] = []
         shares: list[float] = []
-        n_rows = len(self.training)
+        training = self.learner.training
+        n_rows = len(training)
         for stage, optimizer, schedule in self.stages:
             batches = [np.arange(n_rows)] if stage.whole else None
-            for batch in batches or shuffled_batches(n_rows, self.settings.batch_size, self.rng):
-                losses += self._step(stage, self.training[batch], optimizer)
+            for batch in batches or shuffled_batches(n_rows, self.settings.batch_size, self.learner.rng):
+                losses += self._step(stage, training[batch], optimizer)
                 shares += [len(batch) / n_rows] * (len(losses) - len(shares))
                 schedule.step()
         # Read at the end of the epoch: at each read the host waits for the device.
@@ -307,7 +305,7 @@ class _Trainer:
         for loss in stage.losses(batch):
             loss.backward()  # type: ignore[no-untyped-call]
             parts.append(loss.detach())
-        self.shards.sum_gradients(self.of_features)
+        self.learner.shards.sum_gradients(self.of_features)
         if self.settings.max_grad_norm is not None:
             nn.utils.clip_grad_norm_(self.parameters, self.settings.max_grad_norm)
         optimizer.step()
