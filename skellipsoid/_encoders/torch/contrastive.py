@@ -42,9 +42,7 @@ class ContrastiveSettings(TrainingSettings):
     temperature: float
     cross_fit: bool
     shares_batches: ClassVar[bool] = True
-
-    def objective(self, learner: Learner) -> Objective:
-        return SupConObjective(learner, self.loss, self.temperature)
+    objective: ClassVar[type[Objective]] = SupConObjective
 
     def holds_out(self, *, tunes: bool) -> bool:
         return self.early_stopping or (tunes and self.cross_fit)

@@ -14,27 +14,11 @@ from .literature import FEATURE_DROPOUT
 from .literature_losses import layer_losses
 
 
-@dataclass(frozen=True)
-class EnsembleSettings(TrainingSettings):
-    """Parameters of ``DEClassifier``, by the same names."""
-
-    redundancy: float
-    adversarial_steps: int
-    adversarial_norm: float
-    adversarial_rate: float
-    activation: ClassVar[str] = "tanh"
-    max_grad_norm: ClassVar[float | None] = 0.25
-
-    def objective(self, learner: Learner) -> Objective:
-        return EnsembleObjective(learner, self)
-
-
 class EnsembleObjective(Objective):
     """The losses of all layers, on the texts and on word embeddings that are changed against them."""
 
-    def __init__(self, learner: Learner, settings: EnsembleSettings) -> None:
+    def __init__(self, learner: Learner) -> None:
         super().__init__(learner)
-        self.settings = settings
         # They have layers.
         self.rows: Any = learner.rows
         self.heads: Any = learner.projection
@@ -60,6 +44,19 @@ class EnsembleObjective(Objective):
     def _loss(self, means: Tensor, classes: Tensor) -> Tensor:
         features = nn.functional.dropout(torch.tanh(self.heads(means)), FEATURE_DROPOUT)
         return layer_losses(self.heads.logits(features), classes, self.settings.redundancy)
+
+
+@dataclass(frozen=True)
+class EnsembleSettings(TrainingSettings):
+    """Parameters of ``DEClassifier``, by the same names."""
+
+    redundancy: float
+    adversarial_steps: int
+    adversarial_norm: float
+    adversarial_rate: float
+    activation: ClassVar[str] = "tanh"
+    max_grad_norm: ClassVar[float | None] = 0.25
+    objective: ClassVar[type[Objective]] = EnsembleObjective
 
 
 class Perturbations:
