@@ -14,9 +14,9 @@ from torch.nn import functional
 from .._core.state_rules import (
     CLASSES,
     COUNT,
-    N_ITER,
     NUMBERS,
     TEXT,
+    TRAINED,
     Rule,
     Sizes,
     floats,
@@ -71,8 +71,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         "bias_": or_none(floats("n_components")),
         "_width": replace(COUNT, size="width"),
         "groups_": optional(integers("n_samples")),
-        "n_iter_": N_ITER,
-        "loss_curve_": NUMBERS,
+        **TRAINED,
         "validation_scores_": or_none(NUMBERS),
         "stop_reason_": optional(
             Rule("'max_iter', 'n_iter_no_change' or 'none'", lambda value: str(value) in STOP_REASONS)

@@ -69,7 +69,7 @@ class CLABClassifier(LearnedBallClassifier):
         Device of torch: ``"auto"`` is CUDA if it is available, else the CPU.
 
     random_state : int, RandomState instance or None, default=None
-        Determines the initial θ, the batches and the negatives.
+        Determines the initial θ, the batches, the dropout and the negatives.
 
     Attributes
     ----------

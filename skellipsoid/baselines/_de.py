@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._core.labels import as_labels, cast_open_label
 from .._core.shared_docs import shared_docs
 from .._core.sklearn import Interval, StrOptions, fit_context
-from .._core.state_rules import CLASSES, LABEL, N_ITER, NUMBERS, TEXT, Rule, Sizes, floats, integers, or_none, refuse
+from .._core.state_rules import CLASSES, LABEL, NUMBERS, TEXT, TRAINED, Rule, Sizes, floats, integers, or_none, refuse
 from .._core.text_estimators import TextOpenSetClassifier
 from .._core.texts import check_texts, hash_table
 from .._core.validation import check_groups, unfit
@@ -189,8 +189,7 @@ class DEClassifier(PublishedTraining, TextOpenSetClassifier):
             lambda value: isinstance(value, list) and all(isinstance(item, LOFOpenSetClassifier) for item in value),
         ),
         "groups_": integers("n_samples"),
-        "n_iter_": N_ITER,
-        "loss_curve_": NUMBERS,
+        **TRAINED,
         "validation_scores_": or_none(NUMBERS),
         "stop_reason_": Rule("a reason", lambda value: str(value) in STOP_REASONS),
         "training_data_sha256_": TEXT,

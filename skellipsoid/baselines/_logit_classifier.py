@@ -31,9 +31,6 @@ class LogitClassifier(ThresholdedClassifier):
     """Template: one logit for each class, linear or of a user's classifier. A member writes ``_from_logits``."""
 
     estimator: Any = field(default=None, kw_only=False)
-    threshold: str | float = "quantile"
-    duplicates: str = "once"
-    open_label: int | str = -1
 
     #: What the logits mean: one softmax, or a sigmoid for each class.
     _loss: ClassVar[str] = "softmax"

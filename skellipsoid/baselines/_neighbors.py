@@ -92,9 +92,6 @@ class KNNOpenSetClassifier(ThresholdedClassifier):
 
     n_neighbors: int = 10
     normalize: bool = True
-    threshold: str | float = "quantile"
-    duplicates: str = "once"
-    open_label: int | str = -1
 
     _takes_weights = False
     _state: ClassVar[dict[str, Rule]] = {

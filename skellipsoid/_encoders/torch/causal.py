@@ -21,6 +21,7 @@ from tqdm.std import tqdm
 from ..._torch.devices import kept_torch_state
 from ..._torch.progress import quiet_libraries
 from .backbone import hub_is_reachable, in_pieces, in_windows, token_means
+from .stored_text_model import NO_LIMIT
 from .token_table import TokenTable
 
 #: Where the text stands in a prompt.
@@ -30,8 +31,6 @@ _UNLOADABLE = (
     *(OSError, ValueError, LookupError, TypeError, AttributeError, RuntimeError, ImportError),
     *(SafetensorError, UnpicklingError),
 )
-#: A limit of positions above this stands for none.
-_NO_LIMIT = 2**31
 
 
 class Reading(NamedTuple):
@@ -93,7 +92,7 @@ class CausalModel:
     def longest(self) -> int | None:
         """Largest number of tokens of a text by the model's positions; ``None`` if it has no limit."""
         limit = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
-        return int(limit) if limit and 0 < limit < _NO_LIMIT else None
+        return int(limit) if limit and 0 < limit < NO_LIMIT else None
 
     def to(self, device: torch.device) -> "CausalModel":
         """Move the model."""
