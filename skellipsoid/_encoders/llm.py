@@ -216,7 +216,7 @@ class LLMTextEncoder(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMix
         with explain_out_of_memory(f"reading {len(texts)} texts with {str(self.model)!r}", _REMEDIES):
             model = self._loaded(device).to(device)
             model.check(reading)
-            features = torch.cat(list(model.embed(texts, reading, verbose=self.verbose)))
+            features = model.embed(texts, reading, verbose=self.verbose)
         if not features.isfinite().all():
             raise ValueError(
                 f"The language model {str(self.model)!r} gives features that are not finite in the precision "
@@ -263,7 +263,7 @@ class LLMTextEncoder(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMix
         return self._model
 
     def _probed(self, model: CausalModel) -> NDArray[np.float32]:
-        vector: NDArray[np.float32] = next(model.embed([_PROBE], Reading()))[0].numpy()
+        vector: NDArray[np.float32] = model.embed([_PROBE], Reading())[0].numpy()
         return vector
 
     def _check_same(self, model: CausalModel) -> None:

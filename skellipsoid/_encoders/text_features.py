@@ -148,7 +148,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """Pooled vectors of the text model, on the CPU, before W; equal texts are embedded once."""
         backbone = self._backbone.to(resolve_device(self.device, fallback=True))
         distinct = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        vectors = torch.cat([part.cpu() for part in backbone.embed(list(distinct), self.pooling, verbose=self.verbose)])
+        vectors = backbone.embed(list(distinct), self.pooling, verbose=self.verbose)
         return vectors if len(distinct) == len(texts) else vectors[[distinct[text] for text in texts]]
 
     def _embed(self, texts: list[str]) -> NDArray[np.float32]:

@@ -159,54 +159,9 @@ class BallClassifier(CentroidBallClassifier):
         return radii
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class LearnedBallClassifier(CentroidBallClassifier):
-    """Template: balls of learned radius. A member writes ``_draw``."""
-
-    learning_rate: float = 0.05
-    max_iter: int = 100
-    dropout: float = 0.1
-    duplicates: str = "once"
-    open_label: int | str = -1
-    device: str | torch.device = "auto"
-    random_state: int | np.random.RandomState | None = None
-
-    _state: ClassVar[dict[str, Rule]] = {**CentroidBallClassifier._state, **TRAINED}
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "dropout": [Interval(Real, 0, 1, closed="left")],
-        "duplicates": [StrOptions({"once", "each", "off"})],
-        "open_label": [Real, str],
-        "device": [str, torch.device],
-        "random_state": ["random_state"],
-    }
-
-    @abstractmethod
-    def _draw(self, rows: Floats, classes: Integers, device: torch.device, rng: np.random.Generator) -> Draw:
-        """Give what draws the entries that are dropped in an epoch, and gives the distances in units of ``_unit``."""
-
-    @property
-    def _unit(self) -> float:
-        """What radii are learned in units of."""
-        return self.scale_
-
-    def _radius_settings(self, batch_size: int) -> RadiusSettings:
-        return RadiusSettings(self.learning_rate, batch_size, self.max_iter)
-
-    def _find_radii(self, rows: Floats, classes: Integers, weights: Floats) -> Floats:
-        device = resolve_device(self.device)
-        rng = np.random.default_rng(resolve_seed(self.random_state))
-        draw = self._draw(rows, classes, device, rng)
-        settings = self._radius_settings(auto_batch_size(len(rows)))
-        of_rows = torch.from_numpy(classes).to(device), torch.from_numpy(weights).to(device)
-        radii, history = learn_radii(draw, *of_rows, len(self.classes_), settings, rng)
-        self.n_iter_, self.loss_curve_ = history.n_iter, history.losses
-        return np.asarray(radii.cpu().numpy() * self._unit)
-
-
 @shared_docs
-class ADBClassifier(LearnedBallClassifier):
+@dataclass(kw_only=True, eq=False, repr=False)
+class ADBClassifier(CentroidBallClassifier):
     r"""Open-set classifier with a ball of learned radius around each class (ADB).
 
     The boundary stage of ADB (adaptive decision boundary) [1]_. With the distance d_i of a sample to the mean of its
@@ -295,7 +250,45 @@ class ADBClassifier(LearnedBallClassifier):
     ['left', 'right', '-1']
     """
 
+    learning_rate: float = 0.05
+    max_iter: int = 100
+    dropout: float = 0.1
+    duplicates: str = "once"
+    open_label: int | str = -1
+    device: str | torch.device = "auto"
+    random_state: int | np.random.RandomState | None = None
+
+    _state: ClassVar[dict[str, Rule]] = {**CentroidBallClassifier._state, **TRAINED}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "dropout": [Interval(Real, 0, 1, closed="left")],
+        "duplicates": [StrOptions({"once", "each", "off"})],
+        "open_label": [Real, str],
+        "device": [str, torch.device],
+        "random_state": ["random_state"],
+    }
+
+    @property
+    def _unit(self) -> float:
+        """What radii are learned in units of."""
+        return self.scale_
+
+    def _radius_settings(self, batch_size: int) -> RadiusSettings:
+        return RadiusSettings(self.learning_rate, batch_size, self.max_iter)
+
+    def _find_radii(self, rows: Floats, classes: Integers, weights: Floats) -> Floats:
+        device = resolve_device(self.device)
+        rng = np.random.default_rng(resolve_seed(self.random_state))
+        draw = self._draw(rows, classes, device, rng)
+        settings = self._radius_settings(auto_batch_size(len(rows)))
+        of_rows = torch.from_numpy(classes).to(device), torch.from_numpy(weights).to(device)
+        radii, history = learn_radii(draw, *of_rows, len(self.classes_), settings, rng)
+        self.n_iter_, self.loss_curve_ = history.n_iter, history.losses
+        return np.asarray(radii.cpu().numpy() * self._unit)
+
     def _draw(self, rows: Floats, classes: Integers, device: torch.device, rng: np.random.Generator) -> Draw:
+        """Give what draws the entries that are dropped in an epoch, and gives the distances in units of ``_unit``."""
         scaled = torch.from_numpy(rows / self._unit).to(device)
         offsets = torch.from_numpy((rows - self.centroids_[classes]) / self._unit).to(device)
 

@@ -12,14 +12,14 @@ from torch import Tensor
 from .._core.shared_docs import shared_docs
 from .._core.sklearn import Interval
 from .._samples.samples import unit_rows
-from ._balls import LearnedBallClassifier
+from ._balls import ADBClassifier
 from ._threshold import Floats, Integers
 from ._torch.radii import Draw, RadiusSettings
 
 
 @shared_docs
 @dataclass(kw_only=True, eq=False, repr=False)
-class CLABClassifier(LearnedBallClassifier):
+class CLABClassifier(ADBClassifier):
     r"""Open-set classifier with a ball around each class that shrinks and expands (CLAB's boundary).
 
     Like ADB, CLAB [1]_ learns the radius of a class from the distances :math:`d_i` of its samples to its mean. In
@@ -127,7 +127,7 @@ class CLABClassifier(LearnedBallClassifier):
     normalize: bool = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LearnedBallClassifier._parameter_constraints,
+        **ADBClassifier._parameter_constraints,
         "expand": [Interval(Real, 0, None, closed="left")],
         "shrink": [Interval(Real, 0, None, closed="left")],
         "eta": [Interval(Real, 0, 1, closed="left")],

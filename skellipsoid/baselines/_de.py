@@ -258,7 +258,7 @@ class DEClassifier(PublishedTraining, TextOpenSetClassifier):
         with explain_out_of_memory(f"training of {self.model_name!r} on {len(texts)} texts", REMEDIES):
             holds_out, near = self.early_stopping and not validation.texts, None
             if holds_out and self.duplicates != "off":
-                near = torch.cat([part.cpu() for part in backbone.embed(texts, "mean", verbose=self.verbose)])
+                near = backbone.embed(texts, "mean", verbose=self.verbose)
             training = find_training_texts(texts, classes, given, near, self.duplicates, holds_out=holds_out)
             training = training._replace(validation=validation, seed=resolve_seed(self.random_state))
             heads, history, features = self._train(backbone, texts, training, len(names), n_layers, device)
@@ -284,7 +284,8 @@ class DEClassifier(PublishedTraining, TextOpenSetClassifier):
         -------
         labels : ndarray of shape (n_samples,)
         """
-        return np.asarray(self._possible_answers()[self._vote(X, with_open=True)[0]])
+        answers, _ = self._vote(X, with_open=True)
+        return np.asarray(self._possible_answers()[answers])
 
     def predict_known(self, X: ArrayLike) -> NDArray[Any]:
         """Label each text with a known class, never open: the vote without outlier factors.

@@ -10,7 +10,7 @@ import json
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from pickle import UnpicklingError
@@ -148,8 +148,8 @@ class TextBackbone:
         """Embed texts of a table, (n_rows, width of the pooled vector)."""
         return in_pieces(table, rows, lambda ids, mask: self._forward(ids, mask, pooling), progress)
 
-    def embed(self, texts: Sequence[str], pooling: str, *, verbose: int | bool = 0) -> Iterator[Tensor]:
-        """Embed texts without dropout or gradients, one window of texts after the other."""
+    def embed(self, texts: Sequence[str], pooling: str, *, verbose: int | bool = 0) -> Tensor:
+        """Embed texts without dropout or gradients, (n_texts, width of the pooled vector) on the CPU."""
         self.model.eval()
 
         def pooled(tokens: list[tuple[int, ...]], progress: tqdm) -> Tensor:
@@ -196,8 +196,9 @@ def in_windows(
     embed: Callable[[list[tuple[int, ...]], tqdm], Tensor],
     label: str,
     verbose: int | bool,
-) -> Iterator[Tensor]:
-    """Embed texts without gradients in single precision, one window of texts after the other."""
+) -> Tensor:
+    """Embed texts without gradients, (n_texts, width) in single precision on the CPU, one window after the other."""
+    found = []
     with progress_bar(len(texts), label, "text", verbose and len(texts) > 1) as progress:
         for start in range(0, len(texts), WINDOW):
             with torch.inference_mode():
@@ -209,7 +210,8 @@ def in_windows(
                 if len(distinct) < len(rows):
                     vectors = vectors[on_device(rows, vectors.device)]
                 progress.update(len(rows) - len(distinct))
-            yield vectors
+                found.append(vectors.cpu())
+    return torch.cat(found)
 
 
 def in_pieces(

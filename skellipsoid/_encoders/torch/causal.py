@@ -138,8 +138,8 @@ class CausalModel:
                     found[row] = self._shortened(texts[row], reading.prompt, ids, limit, n_prompt)
         return [ids or [self._nothing] for ids in found]
 
-    def embed(self, texts: Sequence[str], reading: Reading, *, verbose: int | bool = 0) -> Iterator[Tensor]:
-        """Embed texts, (n_texts, width) in single precision on the CPU, one window of texts after the other."""
+    def embed(self, texts: Sequence[str], reading: Reading, *, verbose: int | bool = 0) -> Tensor:
+        """Embed texts, (n_texts, width) in single precision on the CPU."""
 
         def pooled(ids: Tensor, mask: Tensor) -> Tensor:
             return self._pooled(ids, mask, reading)
@@ -149,8 +149,7 @@ class CausalModel:
             table = TokenTable(tokens, self.model.device, padding=0, longest=0)
             return in_pieces(table, np.arange(len(tokens)), pooled, progress)
 
-        for vectors in in_windows(texts, lambda window: self.tokenize(window, reading), read, "reading", verbose):
-            yield vectors.cpu()
+        return in_windows(texts, lambda window: self.tokenize(window, reading), read, "reading", verbose)
 
     def _pooled(self, ids: Tensor, mask: Tensor, reading: Reading) -> Tensor:
         is_last = reading.layer in (-1, self.n_layers)
