@@ -10,7 +10,6 @@ import torch
 
 from .._core.shared_docs import shared_docs
 from .._core.sklearn import Interval, StrOptions
-from .._encoders.torch.objectives import TrainingSettings
 from .._encoders.training import TrainedTextFeatures
 from ._torch.literature import CrossEntropySettings
 
@@ -121,4 +120,4 @@ class CrossEntropyTextEncoder(LiteratureTextEncoder):
     (1, 384)
     """
 
-    _settings: ClassVar[type[TrainingSettings]] = CrossEntropySettings
+    _settings = CrossEntropySettings

@@ -174,7 +174,7 @@ class DEClassifier(PublishedTraining, TextOpenSetClassifier):
     learning_rate: float = 2e-5
 
     # What the training reads.
-    _settings: ClassVar[type[EnsembleSettings]] = EnsembleSettings
+    _settings = EnsembleSettings
     finetune_: ClassVar[str] = "full"
 
     _state: ClassVar[dict[str, Rule]] = {

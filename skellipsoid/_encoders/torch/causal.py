@@ -77,11 +77,18 @@ class CausalModel:
                 return cls(*_load(folder, file, dtype, local_files_only=True), name)
             except _UNLOADABLE as not_cached:
                 if not hub_is_reachable():
-                    raise _not_found(name) from not_cached
+                    raise OSError(
+                        f"The language model {name!r} is no folder and no GGUF file here, not in the hub's cache, and "
+                        "could not be fetched from the hub; check the name, pass the path of a folder or of a GGUF "
+                        "file, or connect to the network once."
+                    ) from not_cached
         try:
             return cls(*_load(folder, file, dtype), name)
         except _UNLOADABLE as error:
-            raise _unloadable(name, error) from error
+            reason = " ".join(str(error).split()).partition(". ")[0][:300] or type(error).__name__
+            raise OSError(
+                f"{name!r} holds no language model that can be loaded ({reason}); pass another one."
+            ) from error
 
     @property
     def n_layers(self) -> int:
@@ -256,16 +263,3 @@ def _quiet_gguf(file: str | None) -> Iterator[None]:
         yield
     finally:
         module.tqdm = shown
-
-
-def _unloadable(name: str, error: BaseException) -> OSError:
-    reason = " ".join(str(error).split()).partition(". ")[0][:300] or type(error).__name__
-    return OSError(f"{name!r} holds no language model that can be loaded ({reason}); pass another one.")
-
-
-def _not_found(name: str) -> OSError:
-    return OSError(
-        f"The language model {name!r} is no folder and no GGUF file here, not in the hub's cache, and could not be "
-        "fetched from the hub; check the name, pass the path of a folder or of a GGUF file, or connect to the network "
-        "once."
-    )
