@@ -1,6 +1,6 @@
 """What estimators of texts have in common."""
 
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,8 +14,6 @@ from .texts import check_texts
 
 class TakesTexts:
     """An estimator whose samples are texts."""
-
-    _takes_texts: ClassVar[bool] = True
 
     def __sklearn_tags__(self) -> Any:
         """Tags: texts as input."""
