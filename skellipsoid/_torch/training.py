@@ -44,7 +44,7 @@ def run_epochs(
     tol: float,
     score: Callable[[], float] | None = None,
     keep_best: Callable[[], object] | None = None,
-    label: str = "",
+    label: str,
     verbose: int | bool = 0,
 ) -> History:
     """Run epochs with early stopping.
