@@ -48,7 +48,7 @@ class TrainedTextFeatures(TextFeatures):
 
     n_components: int | None
     early_stopping: bool
-    cross_fit: bool = False
+    cross_fit: bool
     duplicates: str
     keep_texts: bool
     max_length: int | None

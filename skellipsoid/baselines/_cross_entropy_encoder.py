@@ -38,6 +38,7 @@ class PublishedTraining:
     normalize = False
     weight_decay = 0.01
     tol = 0.0
+    cross_fit = False
     _auto: ClassVar[Mapping[str, Mapping[str, float]]] = RATES
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

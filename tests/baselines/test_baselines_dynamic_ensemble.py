@@ -31,6 +31,7 @@ def settings(**changed):
         "validation_fraction": 0.25,
         "n_iter_no_change": 5,
         "tol": 0.0,
+        "cross_fit": False,
         "verbose": 0,
         "redundancy": 0.1,
         "adversarial_steps": 2,

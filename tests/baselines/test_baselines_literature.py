@@ -48,6 +48,7 @@ def settings(kind, **changed):
         "validation_fraction": 0.25,
         "n_iter_no_change": 5,
         "tol": 0.0,
+        "cross_fit": False,
         "verbose": 0,
     }
     return kind(**defaults | OWN[kind] | changed)

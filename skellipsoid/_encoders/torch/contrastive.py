@@ -40,12 +40,8 @@ class ContrastiveSettings(TrainingSettings):
 
     loss: str
     temperature: float
-    cross_fit: bool
     shares_batches: ClassVar[bool] = True
     objective: ClassVar[type[Objective]] = SupConObjective
-
-    def holds_out(self, *, tunes: bool) -> bool:
-        return self.early_stopping or (tunes and self.cross_fit)
 
 
 def start_projection(width: int, n_components: int, seed: int) -> nn.Linear:
@@ -76,10 +72,11 @@ def train_projection(
 ) -> History:
     """Train the linear layer, and the parameters of ``rows``, in place.
 
-    A share of each class's blocks may be held out (``TrainingSettings.holds_out``). With early stopping the weights of
-    the epoch with the best accuracy on these validation texts are kept. The classifier of the objective answers, or
-    without one the nearest class mean of the training texts, without dropout. Of epochs with the same accuracy the
-    first is kept, as in the authors' code: later ones fit the training texts more closely, with no gain on the others.
+    A share of each class's blocks is held out for early stopping, or to spread the features of a whole text model
+    (``cross_fit``). With early stopping the weights of the epoch with the best accuracy on these validation texts are
+    kept. The classifier of the objective answers, or without one the nearest class mean of the training texts, without
+    dropout. Of epochs with the same accuracy the first is kept, as in the authors' code: later ones fit the training
+    texts more closely, with no gain on the others.
 
     Parameters
     ----------
@@ -102,7 +99,8 @@ def train_projection(
     shares = settings.shares_batches and isinstance(rows, TokenRows)
     shards = Shards.of_group() if shares else Shards()
     rng, held = np.random.default_rng(seed), np.arange(len(classes)) >= len(classes) - n_validation
-    if settings.holds_out(tunes=isinstance(rows, TokenRows)) and not n_validation:
+    holds_out = settings.early_stopping or (settings.cross_fit and isinstance(rows, TokenRows))
+    if holds_out and not n_validation:
         held = validation_rows(classes, settings.validation_fraction, rng, blocks)
     learner = Learner(rows, projection, classes, n_classes, np.flatnonzero(~held), settings, rng, shards)
     with seeded_torch(seed, device), torch.enable_grad():

@@ -42,6 +42,7 @@ class TrainingSettings:
     validation_fraction: float
     n_iter_no_change: int
     tol: float
+    cross_fit: bool
     verbose: int | bool
     #: Function after the linear layer, of ``ACTIVATIONS``.
     activation: ClassVar[str] = "identity"
@@ -51,10 +52,6 @@ class TrainingSettings:
     shares_batches: ClassVar[bool] = False
     #: What is minimised.
     objective: "ClassVar[type[Objective]]"
-
-    def holds_out(self, *, tunes: bool) -> bool:
-        """Whether texts are held out of the training; ``tunes``: of a whole text model."""
-        return self.early_stopping
 
 
 @dataclass
