@@ -292,7 +292,8 @@ def _described(parts: _Parts, *, quantize: bool) -> tuple[Files, dict[str, Any]]
                 "texts": encoder.training_texts_.tolist(),
                 "labels": None if labels is None else _labels(labels),
             }
-            files[TRAINING_FEATURES] = _npy(kept)
+            np.save(content := BytesIO(), kept)
+            files[TRAINING_FEATURES] = content.getvalue()
     manifest = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -390,12 +391,6 @@ def _labels(values: NDArray[Any]) -> dict[str, Any]:
     if kind not in "iufUOTb" or not all(isinstance(value, str | int | float) for value in values.tolist()):
         raise TypeError(f"Labels of the type {values.dtype} cannot be exported; fit with strings or numbers.")
     return {"values": values.tolist(), "dtype": name}
-
-
-def _npy(array: NDArray[Any]) -> bytes:
-    content = BytesIO()
-    np.save(content, array)
-    return content.getvalue()
 
 
 def _write(target: Path, files: Files) -> None:
