@@ -149,7 +149,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         backbone = self._backbone.to(resolve_device(self.device, fallback=True))
         distinct = {text: row for row, text in enumerate(dict.fromkeys(texts))}
         vectors = backbone.embed(list(distinct), self.pooling, verbose=self.verbose)
-        return vectors if len(distinct) == len(texts) else vectors[[distinct[text] for text in texts]]
+        return vectors[[distinct[text] for text in texts]]
 
     def _embed(self, texts: list[str]) -> NDArray[np.float32]:
         with explain_out_of_memory(f"embedding {len(texts)} texts with {self.model_name!r}", REMEDIES):

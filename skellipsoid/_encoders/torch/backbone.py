@@ -206,11 +206,9 @@ def in_windows(
                 # Texts with the same tokens are embedded once, so that their vectors are exactly equal.
                 distinct: dict[tuple[int, ...], int] = {}
                 rows = np.array([distinct.setdefault(tuple(tokens), len(distinct)) for tokens in window])
-                vectors = embed(list(distinct), progress).float()
-                if len(distinct) < len(rows):
-                    vectors = vectors[on_device(rows, vectors.device)]
+                vectors = embed(list(distinct), progress).float().cpu()
+                found.append(vectors[torch.from_numpy(rows)])
                 progress.update(len(rows) - len(distinct))
-                found.append(vectors.cpu())
     return torch.cat(found)
 
 
