@@ -226,10 +226,6 @@ class LLMTextEncoder(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMix
             features = functional.normalize(features, dim=1)
         return np.asarray(features.numpy(), dtype=np.float32)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        """Tell ``check_is_fitted`` without loading the model."""
-        return hasattr(self, "n_layers_")
-
     def __getstate__(self) -> dict[str, Any]:
         """Pickle everything but the language model."""
         state: dict[str, Any] = super().__getstate__()

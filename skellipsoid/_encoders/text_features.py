@@ -137,7 +137,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Tell ``check_is_fitted`` without building the text model."""
+        """Whether a fit has ended: one that was interrupted leaves some attributes."""
         return hasattr(self, "n_iter_")
 
     @property

@@ -331,7 +331,7 @@ class DEClassifier(PublishedTraining, TextOpenSetClassifier):
         return float(len(self.weight_) / self.exit_layers(X).mean())
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Tell ``check_is_fitted`` without building the text model."""
+        """Whether a fit has ended: one that was interrupted leaves some attributes."""
         return hasattr(self, "outlier_factors_")
 
     def _check_state(self, sizes: Sizes) -> None:
