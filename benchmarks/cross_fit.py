@@ -82,7 +82,8 @@ def run_case(train, dev, ratio, size, seed):
     blocks, most = find_duplicates(normalize(X), codes), contrastive.CROSS_FIT_MOST
     contrastive.CROSS_FIT_MOST, half = 1.0, contrastive.CROSS_FIT_HALF
     contrastive.CROSS_FIT_HALF = 1e12  # nothing but out-of-fold features
-    unseen = contrastive.cross_fit(embeddings, codes, len(classes), final, settings, seed, None, blocks)
+    trains, nothing = np.ones(len(codes), dtype=bool), (embeddings[:0], codes[:0])
+    unseen = contrastive.cross_fit(embeddings, codes, len(classes), final, settings, seed, trains, blocks, nothing)
     crossed = time.perf_counter() - start
     contrastive.CROSS_FIT_MOST, contrastive.CROSS_FIT_HALF = most, half
     used = min(most, half / (half + len(y) / len(classes)))

@@ -60,8 +60,9 @@ def tuning(texts, classes):
     for n_texts in (64, len(texts)):
         rows = contrastive.TokenRows(model, texts[:n_texts], "mean")
         start = contrastive.start_projection(model.width, model.width, 0)
-        given = rows, classes[:n_texts], 1 + classes.max(), start, settings, 0, None, 0, contrastive.Shards()
-        trainer = contrastive._Trainer(*given)
+        rng, everything = np.random.default_rng(0), np.arange(n_texts)
+        given = rows, start, classes[:n_texts], 1 + classes.max(), everything, settings, rng
+        trainer = contrastive._Trainer(contrastive.Learner(*given), everything[:0])
         ((stage, optimizer, _),) = trainer.stages
         trainer._step(stage, np.arange(64), optimizer)
         passes.clear()

@@ -99,7 +99,7 @@ def compare(case):
     X, y, held, X_dev, y_dev = (case[name] for name in ("features", "y", "held", "features_dev", "y_dev"))
     codes = np.unique(y, return_inverse=True)[1]
     fresh = torch.from_numpy(X[held])
-    spread = spread_as_fresh(torch.from_numpy(X), codes, ~held, fresh, codes[held])
+    spread = spread_as_fresh(torch.from_numpy(X), codes, ~held, fresh, codes[held], ~held)
     spread = torch.nn.functional.normalize(spread, dim=1).numpy()
     half = np.random.default_rng(0).random(len(y_dev)) < 0.5
     validates, rest = half & np.isin(y_dev, y), ~half

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from ._ellipsoid.elidecide import EliDecide
     from ._encoders.llm import LLMTextEncoder
     from ._encoders.supcon import SupConTextEncoder
-    from ._onnx import export_onnx
-    from ._prompt import PromptOpenSetClassifier
+    from ._onnx.export import export_onnx
+    from ._prompt.classifier import PromptOpenSetClassifier
     from .baselines._own_score import ScoreOpenSetClassifier
     from .persistence import load, save
 
@@ -69,7 +69,7 @@ _MODULE_OF = {
     "EllipsoidOpenSetClassifier": "_ellipsoid.classifier",
     "LLMTextEncoder": "_encoders.llm",
     "OpenShareMonitor": "_after_fit.monitor",
-    "PromptOpenSetClassifier": "_prompt",
+    "PromptOpenSetClassifier": "_prompt.classifier",
     "ScoreOpenSetClassifier": "baselines._own_score",
     "SupConTextEncoder": "_encoders.supcon",
     "TunedOperatingPointCV": "_after_fit.operating_point",
@@ -80,7 +80,7 @@ _MODULE_OF = {
     "discover_classes": "_after_fit.discovery",
     "estimate_open_share": "_after_fit.traffic",
     "explain": "_after_fit.explain",
-    "export_onnx": "_onnx",
+    "export_onnx": "_onnx.export",
     "load": "persistence",
     "merge_classes": "_after_fit.changes",
     "predict_open_proba": "_after_fit.traffic",

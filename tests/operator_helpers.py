@@ -3,11 +3,13 @@
 import sys
 from collections import Counter
 
+import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from skellipsoid._encoders.torch.contrastive import _Trainer
-from skellipsoid._torch.shards import Shards
+from skellipsoid._encoders.torch.objectives import Learner
+from skellipsoid._samples.folds import validation_rows
 
 #: Operators that read a value of a tensor on the host: on CUDA the host waits for the device.
 _READS = {
@@ -46,7 +48,11 @@ class Operators(TorchDispatchMode):
 
 def trainer_of(rows, classes, projection, settings):
     """What ``train_projection`` runs, for four classes."""
-    return _Trainer(rows, classes, 4, projection, settings, 0, None, 0, Shards())
+    rng, held = np.random.default_rng(0), np.zeros(len(classes), dtype=bool)
+    if settings.early_stopping:
+        held = validation_rows(classes, settings.validation_fraction, rng)
+    learner = Learner(rows, projection, classes, 4, np.flatnonzero(~held), settings, rng)
+    return _Trainer(learner, np.flatnonzero(held))
 
 
 class HostCopies:

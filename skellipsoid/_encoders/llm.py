@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from torch.nn import functional
 
 from .._core.sklearn import Interval, StrOptions, fit_context
+from .._core.text_estimators import TakesTexts
 from .._core.texts import check_texts
 from .._core.validation import unfit
 from .._torch.devices import PROCESS_STATE, explain_out_of_memory, resolve_device
-from .text_features import TakesTexts
 from .torch.causal import TEXT_FIELD, CausalModel, Reading
 
 _REMEDIES = "use a smaller model, a smaller max_length, dtype='bfloat16', or device='cpu'"
@@ -216,7 +216,7 @@ class LLMTextEncoder(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMix
         with explain_out_of_memory(f"reading {len(texts)} texts with {str(self.model)!r}", _REMEDIES):
             model = self._loaded(device).to(device)
             model.check(reading)
-            features = torch.cat(list(model.embed(texts, reading, verbose=self.verbose)))
+            features = model.embed(texts, reading, verbose=self.verbose)
         if not features.isfinite().all():
             raise ValueError(
                 f"The language model {str(self.model)!r} gives features that are not finite in the precision "
@@ -225,10 +225,6 @@ class LLMTextEncoder(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMix
         if self.normalize:
             features = functional.normalize(features, dim=1)
         return np.asarray(features.numpy(), dtype=np.float32)
-
-    def __sklearn_is_fitted__(self) -> bool:
-        """Tell ``check_is_fitted`` without loading the model."""
-        return hasattr(self, "n_layers_")
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle everything but the language model."""
@@ -263,7 +259,7 @@ class LLMTextEncoder(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMix
         return self._model
 
     def _probed(self, model: CausalModel) -> NDArray[np.float32]:
-        vector: NDArray[np.float32] = next(model.embed([_PROBE], Reading()))[0].numpy()
+        vector: NDArray[np.float32] = model.embed([_PROBE], Reading())[0].numpy()
         return vector
 
     def _check_same(self, model: CausalModel) -> None:

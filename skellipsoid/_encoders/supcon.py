@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._core.sklearn import Interval, StrOptions
 from .._torch.devices import resolve_device
-from .torch.contrastive import cross_fit, spread_as_fresh
+from .torch.contrastive import ContrastiveSettings, cross_fit, spread_as_fresh
 from .torch.objectives import shown
 from .training import TrainedTextFeatures, read_settings
 from .training_texts import TrainingTexts
@@ -232,6 +232,8 @@ class SupConTextEncoder(TrainedTextFeatures):
     random_state: int | np.random.RandomState | None = None
     verbose: int | bool = 0
 
+    _settings = ContrastiveSettings
+    _without_labels = ", or finetune='none'"
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **TrainedTextFeatures._parameter_constraints,
         "finetune": [StrOptions({"auto", "head", "full", "none"})],

@@ -14,9 +14,9 @@ from torch.nn import functional
 from .._core.state_rules import (
     CLASSES,
     COUNT,
-    N_ITER,
     NUMBERS,
     TEXT,
+    TRAINED,
     Rule,
     Sizes,
     floats,
@@ -26,14 +26,14 @@ from .._core.state_rules import (
     or_none,
     refuse,
 )
+from .._core.text_estimators import TakesTexts
 from .._core.texts import check_texts
 from .._torch.devices import explain_out_of_memory, resolve_device
 from .torch.backbone import ACTIVATIONS, TextBackbone, export
+from .torch.objectives import TrainingSettings
 
 #: What to do if the memory does not suffice.
 REMEDIES = "reduce batch_size or max_length, use a smaller text model, or device='cpu'"
-
-
 #: Why a training ended.
 STOP_REASONS = ("max_iter", "n_iter_no_change", "none")
 #: Only with ``keep_texts``.
@@ -42,18 +42,6 @@ _KEPT_TEXTS = {
     "training_labels_": optional(or_none(Rule("an array of labels", is_array("biufO"), ("n_texts",)))),
     "training_features_": optional(floats("n_texts", "n_outputs")),
 }
-
-
-class TakesTexts:
-    """An estimator whose samples are texts."""
-
-    def __sklearn_tags__(self) -> Any:
-        """Tags: texts as input."""
-        tags = super().__sklearn_tags__()  # type: ignore[misc]
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        tags.input_tags.one_d_array = True
-        return tags
 
 
 class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -73,9 +61,8 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     _embedding_covariance: NDArray[np.float32]
     _backbone: TextBackbone
     _width: int
-    _takes_texts: ClassVar[bool] = True
-    #: Function after the linear layer.
-    _activation: ClassVar[str] = "identity"
+    #: What the training reads of the encoder.
+    _settings: ClassVar[type[TrainingSettings]]
     #: Fitted attributes, and what each must be to be loaded.
     _state: ClassVar[dict[str, Rule]] = {
         "finetune_": Rule("'none', 'head' or 'full'", lambda value: str(value) in ("none", "head", "full")),
@@ -84,8 +71,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         "bias_": or_none(floats("n_components")),
         "_width": replace(COUNT, size="width"),
         "groups_": optional(integers("n_samples")),
-        "n_iter_": N_ITER,
-        "loss_curve_": NUMBERS,
+        **TRAINED,
         "validation_scores_": or_none(NUMBERS),
         "stop_reason_": optional(
             Rule("'max_iter', 'n_iter_no_change' or 'none'", lambda value: str(value) in STOP_REASONS)
@@ -141,7 +127,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
             self.weight_,
             self.bias_,
             normalize=self.normalize,
-            activation=self._activation,
+            activation=self._settings.activation,
         )
 
     def __sklearn_tags__(self) -> Any:
@@ -151,7 +137,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         return tags
 
     def __sklearn_is_fitted__(self) -> bool:
-        """Tell ``check_is_fitted`` without building the text model."""
+        """Whether a fit has ended: one that was interrupted leaves some attributes."""
         return hasattr(self, "n_iter_")
 
     @property
@@ -162,8 +148,8 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         """Pooled vectors of the text model, on the CPU, before W; equal texts are embedded once."""
         backbone = self._backbone.to(resolve_device(self.device, fallback=True))
         distinct = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        vectors = torch.cat([part.cpu() for part in backbone.embed(list(distinct), self.pooling, verbose=self.verbose)])
-        return vectors if len(distinct) == len(texts) else vectors[[distinct[text] for text in texts]]
+        vectors = backbone.embed(list(distinct), self.pooling, verbose=self.verbose)
+        return vectors[[distinct[text] for text in texts]]
 
     def _embed(self, texts: list[str]) -> NDArray[np.float32]:
         with explain_out_of_memory(f"embedding {len(texts)} texts with {self.model_name!r}", REMEDIES):
@@ -179,7 +165,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         features = embeddings
         if self.weight_ is not None:
             features = functional.linear(features, torch.from_numpy(self.weight_), torch.from_numpy(self.bias_))
-            features = ACTIVATIONS[self._activation]()(features)
+            features = ACTIVATIONS[self._settings.activation]()(features)
         if self.normalize:
             features = functional.normalize(features, dim=1)
         return np.asarray(features.numpy(), dtype=np.float32)

@@ -20,8 +20,7 @@ from .._torch.shards import Shards
 from .._torch.training import History
 from .text_features import REMEDIES, TextFeatures
 from .torch.backbone import TextBackbone
-from .torch.contrastive import ContrastiveSettings, start_projection, train_projection
-from .torch.objectives import TrainingSettings
+from .torch.contrastive import start_projection, train_projection
 from .torch.rows import FrozenRows, Rows, TokenRows
 from .training_texts import (
     NO_TEXTS,
@@ -49,15 +48,16 @@ class TrainedTextFeatures(TextFeatures):
 
     n_components: int | None
     early_stopping: bool
-    cross_fit: bool = False
+    cross_fit: bool
     duplicates: str
     keep_texts: bool
     max_length: int | None
     open_label: int | str
     random_state: int | np.random.RandomState | None
-    #: What the training reads of the encoder, and its values for ``"auto"`` by what is trained.
-    _settings: ClassVar[type[TrainingSettings]] = ContrastiveSettings
+    #: Values for ``"auto"``, by what is trained.
     _auto: ClassVar[Mapping[str, Mapping[str, float]]] = AUTO
+    #: End of the error for missing labels: what needs none.
+    _without_labels: ClassVar[str] = ""
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "model_name": [str, Path],
         "early_stopping": ["boolean"],
@@ -197,7 +197,7 @@ class TrainedTextFeatures(TextFeatures):
         self.n_iter_ = history.n_iter
         self.loss_curve_ = history.losses
         self.validation_scores_ = history.scores or None
-        self.stop_reason_ = "n_iter_no_change" if history.stopped_early else "max_iter" if history.n_iter else "none"
+        self.stop_reason_ = history.stop_reason
         return texts, training, embeddings
 
     def get_metadata_routing(self) -> Any:
@@ -219,9 +219,8 @@ class TrainedTextFeatures(TextFeatures):
 
     def _check_labels(self, texts: list[str], y: ArrayLike | None) -> tuple[NDArray[Any], NDArray[np.int64]]:
         """Give the classes, and the class index of each text, −1 for open texts."""
-        names, classes = read_classes(
-            texts, y, self.open_label, f"{type(self).__name__} with finetune={self.finetune!r}"
-        )
+        who = f"{type(self).__name__} with finetune={self.finetune!r}"
+        names, classes = read_classes(texts, y, self.open_label, who, self._without_labels)
         if len(names) < 2 and (self.finetune != "auto" or self.n_components is not None):
             warn(
                 f"y has the single known class {names.tolist()[0]!r}, which training cannot separate from another; "

@@ -41,16 +41,16 @@ class TrainingTexts(NamedTuple):
 
 
 def read_classes(
-    texts: list[str], y: ArrayLike | None, open_label: Any, who: str
+    texts: list[str], y: ArrayLike | None, open_label: Any, who: str, remedy: str = ""
 ) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Give the classes, and the class index of each text, −1 for open texts.
+    """Give the classes, and the class index of each text, −1 for open texts; ``who`` needs them.
 
     Raises
     ------
     ValueError
         If labels are missing, if there is not one for each text, or if every text is open.
     """
-    check_given(y, who, ", or finetune='none'" if who.startswith("SupCon") else "")
+    check_given(y, who, remedy)
     labels = as_labels(y)
     check_consistent_length(texts, labels)
     known = labels != cast_open_label(open_label, labels)

@@ -272,12 +272,9 @@ def _doc(classifier: DOCClassifier, given: Callable[[Any], Tensor]) -> Score:
     return score
 
 
-def _softmax(classifier: SoftmaxOpenSetClassifier, given: Callable[[Any], Tensor]) -> Score:
-    def score(logits: Tensor) -> Scores:
-        labels, by_class = logits.argmax(1), torch.softmax(logits, dim=1)
-        return labels, _pick(by_class, labels), by_class
-
-    return score
+def _softmax(logits: Tensor) -> Scores:
+    labels, by_class = logits.argmax(1), torch.softmax(logits, dim=1)
+    return labels, _pick(by_class, labels), by_class
 
 
 def _openmax(classifier: OpenMaxClassifier, given: Callable[[Any], Tensor]) -> Score:
@@ -310,7 +307,7 @@ _FROM_LOGITS: dict[type, Callable[[Any, Callable[[Any], Tensor]], Score]] = {
     EnergyClassifier: _energy,
     OpenMaxClassifier: _openmax,
     MaxLogitClassifier: lambda classifier, given: lambda logits: _best(_centred(logits)),
-    SoftmaxOpenSetClassifier: _softmax,
+    SoftmaxOpenSetClassifier: lambda classifier, given: _softmax,
 }
 _HEADS: dict[type, Callable[[Any, torch.dtype], Head]] = {
     EllipsoidOpenSetClassifier: _ellipsoids,

@@ -5,7 +5,3 @@ In the order of the data: ``words`` (labels as a model can say them, the message
 ask, without secrets), ``server`` (one request: format of answers, retries, errors), ``asking`` (all requests of a
 call), ``classifier``.
 """
-
-from .classifier import PromptOpenSetClassifier
-
-__all__ = ["PromptOpenSetClassifier"]

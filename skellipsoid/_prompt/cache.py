@@ -7,10 +7,9 @@ import threading
 from collections.abc import Iterable, Iterator, MutableMapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from .._core.file_locks import holding
-from .._core.warn import warn
 
 #: We raise this number when a request of the same key means something else.
 _FORMAT = 1
@@ -48,12 +47,6 @@ class MemoryCache:
 
     def __init__(self, answers: MutableMapping[bytes, Answer]) -> None:
         self._answers = answers
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        return
 
     def get(self, keys: Iterable[bytes]) -> dict[bytes, Answer]:
         """Answers to those requests that have one."""
@@ -94,12 +87,6 @@ class FileCache:
         except (sqlite3.Error, OSError) as error:
             self.close()
             raise self._unusable(error) from error
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the file."""
@@ -150,23 +137,8 @@ class FileCache:
         if owner != _APPLICATION and (owner or n_tables):
             raise OSError("it belongs to another program")
         connection.execute("CREATE TABLE IF NOT EXISTS checked (key BLOB PRIMARY KEY, entry BLOB) WITHOUT ROWID")
-        self._take_over(connection)
         connection.execute(f"PRAGMA application_id = {_APPLICATION}")
         connection.execute("COMMIT")
-
-    def _take_over(self, connection: sqlite3.Connection) -> None:
-        """Give a checksum to the answers of a file that was made before there were any."""
-        if not connection.execute("SELECT count(*) FROM sqlite_master WHERE name = 'answers'").fetchone()[0]:
-            return
-        rows = connection.execute("SELECT * FROM answers").fetchall()
-        whole = [(key, Answer(*values)) for key, *values in rows if [*map(type, values)] == [str, int, int, int]]
-        entries = [(key, _pack(key, answer)) for key, answer in whole]
-        connection.executemany("INSERT OR IGNORE INTO checked VALUES (?, ?)", entries)
-        connection.execute("DROP TABLE answers")
-        warn(
-            f"The cache {str(self._path)!r} has no checksums, because an earlier version made it; its {len(whole)} "
-            "answers are taken over as they are; delete the file if you doubt them."
-        )
 
     def _unusable(self, error: BaseException) -> OSError:
         return OSError(

@@ -1,6 +1,8 @@
 """The classifier that asks a language model for the label."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, closing, nullcontext
+from dataclasses import dataclass, field
 from functools import partial
 from numbers import Integral, Real
 from pathlib import Path
@@ -8,12 +10,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.labels import as_labels, cast_open_label, check_given, check_same_kind
+from .._core.labels import as_labels, cast_open_label, check_given
 from .._core.sklearn import HasMethods, Interval, StrOptions, fit_context, validate_params
+from .._core.text_estimators import TextOpenSetClassifier
 from .._core.texts import check_texts, is_visible
 from .._core.validation import name_rows, unfit
 from .._core.warn import warn
@@ -29,7 +30,8 @@ _MOST_SHOWN = 10
 _LONGEST_SHOWN = 200
 
 
-class PromptOpenSetClassifier(ClassifierMixin, BaseEstimator):
+@dataclass(kw_only=True, eq=False, repr=False)
+class PromptOpenSetClassifier(TextOpenSetClassifier):
     """Open-set classifier that asks a language model for the label of a text.
 
     The model runs behind any server that speaks OpenAI's protocol for chats: llama.cpp, vLLM, Ollama, a company. It is
@@ -152,6 +154,22 @@ class PromptOpenSetClassifier(ClassifierMixin, BaseEstimator):
     array(['alarm', '-1'], dtype='<U5')
     """
 
+    model: str = field(default="default", kw_only=False)
+    base_url: str = "http://localhost:8000/v1"
+    api_key_env: str | None = None
+    n_examples: int = 0
+    encoder: Any = None
+    instruction: str | None = None
+    open_word: str = "none of these"
+    constraint: str = "auto"
+    request_options: dict[str, Any] | None = None
+    n_concurrent: int = 4
+    max_retries: int = 5
+    timeout: float = 60.0
+    cache: str | Path | None = None
+    open_label: int | str = -1
+    verbose: int | bool = 0
+
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "model": [str],
         "base_url": [str],
@@ -174,41 +192,6 @@ class PromptOpenSetClassifier(ClassifierMixin, BaseEstimator):
         "it sends texts to the address in base_url, and a model that is loaded must not do that by itself; fit it "
         "again where it is used, which takes no request"
     )
-
-    def __init__(
-        self,
-        model: str = "default",
-        *,
-        base_url: str = "http://localhost:8000/v1",
-        api_key_env: str | None = None,
-        n_examples: int = 0,
-        encoder: Any = None,
-        instruction: str | None = None,
-        open_word: str = "none of these",
-        constraint: str = "auto",
-        request_options: dict[str, Any] | None = None,
-        n_concurrent: int = 4,
-        max_retries: int = 5,
-        timeout: float = 60.0,
-        cache: str | Path | None = None,
-        open_label: int | str = -1,
-        verbose: int | bool = 0,
-    ) -> None:
-        self.model = model
-        self.base_url = base_url
-        self.api_key_env = api_key_env
-        self.n_examples = n_examples
-        self.encoder = encoder
-        self.instruction = instruction
-        self.open_word = open_word
-        self.constraint = constraint
-        self.request_options = request_options
-        self.n_concurrent = n_concurrent
-        self.max_retries = max_retries
-        self.timeout = timeout
-        self.cache = cache
-        self.open_label = open_label
-        self.verbose = verbose
 
     @fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: ArrayLike, y: ArrayLike | None = None) -> Self:
@@ -297,7 +280,7 @@ class PromptOpenSetClassifier(ClassifierMixin, BaseEstimator):
         Warns
         -----
         UserWarning
-            If texts are empty, or if the cache was made before answers had checksums.
+            If texts are empty.
         """
         check_is_fitted(self)
         texts = check_texts(X)
@@ -312,9 +295,12 @@ class PromptOpenSetClassifier(ClassifierMixin, BaseEstimator):
                 rows.setdefault(text, row)
         requests = self._requests(rows, vocabulary, settings)
         kept = "in memory" if self.cache is None else f"in the cache {str(self.cache)!r}"
-        with MemoryCache(self._memory) if self.cache is None else FileCache(Path(self.cache)) as cache:
+        opened: AbstractContextManager[FileCache | MemoryCache] = (
+            nullcontext(MemoryCache(self._memory)) if self.cache is None else closing(FileCache(Path(self.cache)))
+        )
+        with opened as cache:
             answers = ask_all(
-                list({request.key: request for request in requests.values()}.values()),
+                list(requests.values()),
                 cache,
                 lambda stop: Server(settings, vocabulary, stop),
                 self.constraint,
@@ -323,44 +309,6 @@ class PromptOpenSetClassifier(ClassifierMixin, BaseEstimator):
                 self.verbose,
             )
         return self._read(texts, empty, requests, answers, vocabulary)
-
-    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Accuracy of ``predict``, with every label outside ``classes_`` read as open.
-
-        Parameters
-        ----------
-        X : sequence of str of shape (n_samples,)
-        y : array-like of shape (n_samples,)
-            True labels.
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        accuracy : float
-
-        Raises
-        ------
-        ValueError
-            If ``y`` holds numbers and ``classes_`` strings or the reverse, if labels are missing, or if the lengths
-            differ.
-        """
-        check_is_fitted(self)
-        texts, truth = check_texts(X), as_labels(y)
-        check_same_kind(truth, self.classes_, "y", "classes_")
-        if len(texts) != len(truth):
-            raise ValueError(f"X has {len(texts)} texts, but y has {len(truth)} labels; pass one label for each text.")
-        codes = [
-            np.where(np.isin(part, self.classes_), part, self.open_label_) for part in (truth, self.predict(texts))
-        ]
-        return float(accuracy_score(*codes, sample_weight=sample_weight))
-
-    def __sklearn_tags__(self) -> Any:
-        """Tags: texts as input."""
-        tags = super().__sklearn_tags__()
-        tags.input_tags.string = True
-        tags.input_tags.two_d_array = False
-        tags.input_tags.one_d_array = True
-        return tags
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle everything but answers in memory; a secret is refused, also before a fit could refuse it."""
@@ -421,5 +369,4 @@ class PromptOpenSetClassifier(ClassifierMixin, BaseEstimator):
             **{name: sum(getattr(answers.by_key[key], name) for key in asked) for name in Answer._fields[1:]},
             "constraint": answers.constraint,
         }
-        classes = self.classes_.astype(np.int64) if self.classes_.dtype.kind in "bu" else self.classes_
-        return np.asarray(np.append(classes, self.open_label_)[codes])
+        return np.asarray(self._possible_answers()[codes])

@@ -40,11 +40,12 @@ def resolve_device(device: str | torch.device, *, fallback: bool = False) -> tor
     """
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    resolved = None
     try:
         resolved = torch.device(device)
         _check_values(resolved)
     except (RuntimeError, AssertionError, TypeError, NotImplementedError, ImportError) as error:
-        if fallback and isinstance(device, str | torch.device) and _is_known_type(device):
+        if fallback and resolved is not None:
             return torch.device("cpu")
         raise ValueError(
             f"device={device!r} is not available on this machine; use 'auto', 'cpu' or a device that torch lists here."
@@ -56,14 +57,6 @@ def resolve_device(device: str | torch.device, *, fallback: bool = False) -> tor
 def _check_values(device: torch.device) -> None:
     """Raise an error unless the device exists and has values, which "meta" has not; asked once, since it waits."""
     torch.empty(1, device=device).item()
-
-
-def _is_known_type(device: str | torch.device) -> bool:
-    try:
-        torch.device(device)
-    except RuntimeError:
-        return False
-    return True
 
 
 def resolve_seed(random_state: int | np.random.RandomState | None) -> int:

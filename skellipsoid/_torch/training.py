@@ -19,7 +19,6 @@ class History:
 
     losses: list[float] = field(default_factory=list)
     scores: list[float] = field(default_factory=list)
-    best_epoch: int = 0
     stopped_early: bool = False
     #: Positions of samples that were held out.
     held_out: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
@@ -29,6 +28,13 @@ class History:
         """Number of epochs."""
         return len(self.losses)
 
+    @property
+    def stop_reason(self) -> str:
+        """Why training ended; ``"none"`` without an epoch."""
+        if self.stopped_early:
+            return "n_iter_no_change"
+        return "max_iter" if self.losses else "none"
+
 
 def run_epochs(
     run_epoch: Callable[[], float],
@@ -37,9 +43,8 @@ def run_epochs(
     n_iter_no_change: int,
     tol: float,
     score: Callable[[], float] | None = None,
-    loss_breaks_ties: bool = True,
     keep_best: Callable[[], object] | None = None,
-    label: str = "",
+    label: str,
     verbose: int | bool = 0,
 ) -> History:
     """Run epochs with early stopping.
@@ -57,37 +62,36 @@ def run_epochs(
     tol : float
     score : callable, optional
         Score of the validation samples, higher is better; called after each epoch.
-    loss_breaks_ties : bool
-        Whether an epoch with an equal score and a smaller loss is better.
     keep_best : callable, optional
-        Called when the score is the best so far, to copy the model.
+        Called when the score (or without one the loss) is the best so far, to copy the model. Of equally good epochs
+        the first is the best.
     label : str
         Label of the progress bar.
     verbose : int or bool
         Whether to show a progress bar, if standard error is a terminal or a notebook.
     """
     history = History()
-    best, bar_to_beat, waited = (-np.inf, -np.inf), (-np.inf, -np.inf), 0
+    best, bar_to_beat, waited = -np.inf, -np.inf, 0
     with progress_bar(max_iter, label, "epoch", verbose) as progress:
-        for epoch in range(max_iter):
+        for _ in range(max_iter):
             loss = run_epoch()
             history.losses.append(loss)
-            signal = (0.0, -loss)
+            quality = -loss
             if score is not None:
-                history.scores.append(score())
-                signal = (history.scores[-1], -loss if loss_breaks_ties else 0.0)
-            if signal > best:
-                best, history.best_epoch = signal, epoch
+                quality = score()
+                history.scores.append(quality)
+            if quality > best:
+                best = quality
                 if keep_best is not None:
                     keep_best()
-            if signal[0] > bar_to_beat[0] + tol or (signal[0] == bar_to_beat[0] and signal[1] > bar_to_beat[1] + tol):
-                bar_to_beat, waited = signal, 0
+            if quality > bar_to_beat + tol:
+                bar_to_beat, waited = quality, 0
             else:
                 waited += 1
             progress.set_postfix(_shown(history), refresh=False)
             progress.update()
             if waited >= n_iter_no_change:
-                history.stopped_early = epoch + 1 < max_iter
+                history.stopped_early = history.n_iter < max_iter
                 progress.total = progress.n  # a bar of 100 %
                 progress.refresh()
                 break

@@ -71,14 +71,6 @@ class CentroidBallClassifier(BoundaryOpenSetClassifier):
         """Where rows lie for the balls, in double precision."""
         return X.astype(np.float64, copy=False)
 
-    def _own_distances(self, rows: Floats, classes: Integers) -> Floats:
-        """Distance of each row to the centroid of its class, to the last digit as a new row's."""
-        distances = np.empty(len(rows))
-        for k, centroid in enumerate(self.centroids_):
-            own = classes == k
-            distances[own] = cdist(rows[own], centroid[np.newaxis])[:, 0]
-        return distances
-
     def _score_assigned(self, X: NDArray[Any]) -> tuple[Integers, NDArray[np.floating]]:
         distances = cdist(self._coordinates(X), self.centroids_)
         assigned = distances.argmin(axis=1)
@@ -156,65 +148,20 @@ class BallClassifier(CentroidBallClassifier):
     }
 
     def _find_radii(self, rows: Floats, classes: Integers, weights: Floats) -> Floats:
-        distances = self._own_distances(rows, classes)
         radii = np.empty(len(self.classes_))
-        for k in range(len(radii)):
+        for k, centroid in enumerate(self.centroids_):
             own = classes == k
-            order = np.argsort(distances[own], kind="stable")
+            distances = cdist(rows[own], centroid[np.newaxis])[:, 0]  # to the last digit as a new row's
+            order = np.argsort(distances, kind="stable")
             covered = np.cumsum(weights[own][order])
             n_covered = int((covered <= self.coverage * covered[-1] * (1 + _ROUNDING)).sum())
-            radii[k] = distances[own][order[max(n_covered, 1) - 1]]
+            radii[k] = distances[order[max(n_covered, 1) - 1]]
         return radii
 
 
-@dataclass(kw_only=True, eq=False, repr=False)
-class LearnedBallClassifier(CentroidBallClassifier):
-    """Template: balls of learned radius. A member writes ``_draw``."""
-
-    learning_rate: float = 0.05
-    max_iter: int = 100
-    dropout: float = 0.1
-    duplicates: str = "once"
-    open_label: int | str = -1
-    device: str | torch.device = "auto"
-    random_state: int | np.random.RandomState | None = None
-
-    _state: ClassVar[dict[str, Rule]] = {**CentroidBallClassifier._state, **TRAINED}
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "learning_rate": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "dropout": [Interval(Real, 0, 1, closed="left")],
-        "duplicates": [StrOptions({"once", "each", "off"})],
-        "open_label": [Real, str],
-        "device": [str, torch.device],
-        "random_state": ["random_state"],
-    }
-
-    @abstractmethod
-    def _draw(self, rows: Floats, classes: Integers, device: torch.device, rng: np.random.Generator) -> Draw:
-        """Give what draws the distances of an epoch, in units of ``_unit``."""
-
-    @property
-    def _unit(self) -> float:
-        """What radii are learned in units of."""
-        return self.scale_
-
-    def _radius_settings(self, batch_size: int) -> RadiusSettings:
-        return RadiusSettings(self.learning_rate, batch_size, self.max_iter)
-
-    def _find_radii(self, rows: Floats, classes: Integers, weights: Floats) -> Floats:
-        device = resolve_device(self.device)
-        rng = np.random.default_rng(resolve_seed(self.random_state))
-        draw = self._draw(rows, classes, device, rng)
-        settings = self._radius_settings(auto_batch_size(len(rows)))
-        of_rows = torch.from_numpy(classes).to(device), torch.from_numpy(weights).to(device)
-        radii, history = learn_radii(draw, *of_rows, len(self.classes_), settings, rng)
-        self.n_iter_, self.loss_curve_ = history.n_iter, history.losses
-        return np.asarray(radii.cpu().numpy() * self._unit)
-
-
 @shared_docs
-class ADBClassifier(LearnedBallClassifier):
+@dataclass(kw_only=True, eq=False, repr=False)
+class ADBClassifier(CentroidBallClassifier):
     r"""Open-set classifier with a ball of learned radius around each class (ADB).
 
     The boundary stage of ADB (adaptive decision boundary) [1]_. With the distance d_i of a sample to the mean of its
@@ -303,24 +250,54 @@ class ADBClassifier(LearnedBallClassifier):
     ['left', 'right', '-1']
     """
 
+    learning_rate: float = 0.05
+    max_iter: int = 100
+    dropout: float = 0.1
+    duplicates: str = "once"
+    open_label: int | str = -1
+    device: str | torch.device = "auto"
+    random_state: int | np.random.RandomState | None = None
+
+    _state: ClassVar[dict[str, Rule]] = {**CentroidBallClassifier._state, **TRAINED}
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "learning_rate": [Interval(Real, 0, None, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "dropout": [Interval(Real, 0, 1, closed="left")],
+        "duplicates": [StrOptions({"once", "each", "off"})],
+        "open_label": [Real, str],
+        "device": [str, torch.device],
+        "random_state": ["random_state"],
+    }
+
+    @property
+    def _unit(self) -> float:
+        """What radii are learned in units of."""
+        return self.scale_
+
+    def _radius_settings(self, batch_size: int) -> RadiusSettings:
+        return RadiusSettings(self.learning_rate, batch_size, self.max_iter)
+
+    def _find_radii(self, rows: Floats, classes: Integers, weights: Floats) -> Floats:
+        device = resolve_device(self.device)
+        rng = np.random.default_rng(resolve_seed(self.random_state))
+        draw = self._draw(rows, classes, device, rng)
+        settings = self._radius_settings(auto_batch_size(len(rows)))
+        of_rows = torch.from_numpy(classes).to(device), torch.from_numpy(weights).to(device)
+        radii, history = learn_radii(draw, *of_rows, len(self.classes_), settings, rng)
+        self.n_iter_, self.loss_curve_ = history.n_iter, history.losses
+        return np.asarray(radii.cpu().numpy() * self._unit)
+
     def _draw(self, rows: Floats, classes: Integers, device: torch.device, rng: np.random.Generator) -> Draw:
-        return _Dropout(rows, self.centroids_[classes], self._unit, self.dropout, device, rng)
+        """Give what draws the entries that are dropped in an epoch, and gives the distances in units of ``_unit``."""
+        scaled = torch.from_numpy(rows / self._unit).to(device)
+        offsets = torch.from_numpy((rows - self.centroids_[classes]) / self._unit).to(device)
 
-
-class _Dropout:
-    """Distances of rows to the centroids of their classes, in units of the scale, with entries of the rows set to 0."""
-
-    def __init__(
-        self, rows: Floats, centroids: Floats, scale: float, rate: float, device: torch.device, rng: np.random.Generator
-    ) -> None:
-        self.rows, self.rate, self.rng = torch.from_numpy(rows / scale).to(device), rate, rng
-        self.offsets = torch.from_numpy((rows - centroids) / scale).to(device)
-
-    def __call__(self) -> tuple[Tensor, None]:
-        """Draw the entries, and give the distances."""
-        offsets = self.offsets
-        if self.rate > 0:
-            kept = torch.from_numpy(self.rng.random(self.rows.shape) >= self.rate).to(offsets.device)
+        def draw() -> tuple[Tensor, None]:
+            if not self.dropout:
+                return torch.linalg.vector_norm(offsets, dim=1), None
+            kept = torch.from_numpy(rng.random(rows.shape) >= self.dropout).to(device)
             # x̃ − c = (x − c) + (x̃ − x)
-            offsets = offsets + self.rows * (kept / (1 - self.rate) - 1)
-        return torch.linalg.vector_norm(offsets, dim=1), None
+            dropped = offsets + scaled * (kept / (1 - self.dropout) - 1)
+            return torch.linalg.vector_norm(dropped, dim=1), None
+
+        return draw

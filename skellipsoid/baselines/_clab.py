@@ -12,14 +12,14 @@ from torch import Tensor
 from .._core.shared_docs import shared_docs
 from .._core.sklearn import Interval
 from .._samples.samples import unit_rows
-from ._balls import LearnedBallClassifier
+from ._balls import ADBClassifier
 from ._threshold import Floats, Integers
 from ._torch.radii import Draw, RadiusSettings
 
 
 @shared_docs
 @dataclass(kw_only=True, eq=False, repr=False)
-class CLABClassifier(LearnedBallClassifier):
+class CLABClassifier(ADBClassifier):
     r"""Open-set classifier with a ball around each class that shrinks and expands (CLAB's boundary).
 
     Like ADB, CLAB [1]_ learns the radius of a class from the distances :math:`d_i` of its samples to its mean. In
@@ -69,7 +69,7 @@ class CLABClassifier(LearnedBallClassifier):
         Device of torch: ``"auto"`` is CUDA if it is available, else the CPU.
 
     random_state : int, RandomState instance or None, default=None
-        Determines the initial θ, the batches and the negatives.
+        Determines the initial θ, the batches, the dropout and the negatives.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class CLABClassifier(LearnedBallClassifier):
     normalize: bool = True
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **LearnedBallClassifier._parameter_constraints,
+        **ADBClassifier._parameter_constraints,
         "expand": [Interval(Real, 0, None, closed="left")],
         "shrink": [Interval(Real, 0, None, closed="left")],
         "eta": [Interval(Real, 0, 1, closed="left")],
@@ -146,43 +146,23 @@ class CLABClassifier(LearnedBallClassifier):
         return RadiusSettings(self.learning_rate, batch_size, self.max_iter, self.expand, self.shrink, self.eta)
 
     def _draw(self, rows: Floats, classes: Integers, device: torch.device, rng: np.random.Generator) -> Draw:
-        return _Negatives(self, rows / self._unit, classes, self.centroids_ / self._unit, device, rng)
+        rows, own, n_classes = rows / self._unit, self.centroids_[classes] / self._unit, len(self.centroids_)
+        by_class, counts = np.argsort(classes, kind="stable"), np.bincount(classes)
+        starts = np.cumsum(counts) - counts
 
+        def lengths(offsets: Floats) -> Tensor:
+            return torch.from_numpy(np.linalg.norm(offsets, axis=1)).to(device)
 
-class _Negatives:
-    """Distances of rows to the centroids of their classes, and of a row of another class for each to the same.
+        def draw() -> tuple[Tensor, Tensor | None]:
+            dropped = rows
+            if self.dropout > 0:
+                dropped = rows * ((rng.random(rows.shape) >= self.dropout) / (1 - self.dropout))
+                dropped = unit_rows(dropped) if self.normalize else dropped
+            if not self.eta or n_classes == 1:
+                return lengths(dropped - own), None
+            # For each row another class, then one of its rows.
+            others = (classes + rng.integers(1, n_classes, size=len(rows))) % n_classes
+            negatives = by_class[starts[others] + rng.integers(counts[others])]
+            return lengths(dropped - own), lengths(dropped[negatives] - own)
 
-    Entries of all rows are set to 0 at random, before the rows are normalised.
-    """
-
-    def __init__(
-        self,
-        settings: CLABClassifier,
-        rows: Floats,
-        classes: Integers,
-        centroids: Floats,
-        device: torch.device,
-        rng: np.random.Generator,
-    ) -> None:
-        self.settings, self.rows, self.classes, self.centroids = settings, rows, classes, centroids
-        self.device, self.rng = device, rng
-        self.has_negatives = settings.eta > 0 and len(centroids) > 1
-        self.order = np.argsort(classes, kind="stable")
-        self.counts = np.bincount(classes, minlength=len(centroids))
-
-    def __call__(self) -> tuple[Tensor, Tensor | None]:
-        """Draw the entries, another class for each row, then one of its rows."""
-        rows, own, rate = self.rows, self.centroids[self.classes], self.settings.dropout
-        if rate > 0:
-            rows = rows * ((self.rng.random(rows.shape) >= rate) / (1 - rate))
-            if self.settings.normalize:
-                rows = unit_rows(rows)
-        if not self.has_negatives:
-            return self._lengths(rows - own), None
-        others = (self.classes + self.rng.integers(1, len(self.counts), size=len(rows))) % len(self.counts)
-        starts = np.cumsum(self.counts) - self.counts
-        drawn = self.order[starts[others] + self.rng.integers(self.counts[others])]
-        return self._lengths(rows - own), self._lengths(rows[drawn] - own)
-
-    def _lengths(self, offsets: Floats) -> Tensor:
-        return torch.from_numpy(np.linalg.norm(offsets, axis=1)).to(self.device)
+        return draw

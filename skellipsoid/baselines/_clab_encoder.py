@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 from .._core.shared_docs import shared_docs
 from .._core.sklearn import Interval
-from .._encoders.torch.objectives import TrainingSettings
 from ._cross_entropy_encoder import LiteratureTextEncoder
 from ._torch.literature import KCenterSettings
 
@@ -81,7 +80,7 @@ class CLABTextEncoder(LiteratureTextEncoder):
     n_positives: int = 5
     n_negatives: int = 1
 
-    _settings: ClassVar[type[TrainingSettings]] = KCenterSettings
+    _settings = KCenterSettings
     normalize = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LiteratureTextEncoder._parameter_constraints,

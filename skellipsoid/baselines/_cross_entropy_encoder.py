@@ -10,7 +10,6 @@ import torch
 
 from .._core.shared_docs import shared_docs
 from .._core.sklearn import Interval, StrOptions
-from .._encoders.torch.objectives import TrainingSettings
 from .._encoders.training import TrainedTextFeatures
 from ._torch.literature import CrossEntropySettings
 
@@ -39,6 +38,7 @@ class PublishedTraining:
     normalize = False
     weight_decay = 0.01
     tol = 0.0
+    cross_fit = False
     _auto: ClassVar[Mapping[str, Mapping[str, float]]] = RATES
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -68,11 +68,6 @@ class LiteratureTextEncoder(PublishedTraining, TrainedTextFeatures):
         "finetune": [StrOptions({"full", "head"})],
         "learning_rate": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"})],
     }
-
-    @property
-    def _activation(self) -> str:  # type: ignore[override]
-        """Function after the linear layer."""
-        return self._settings.activation
 
 
 @shared_docs
@@ -126,4 +121,4 @@ class CrossEntropyTextEncoder(LiteratureTextEncoder):
     (1, 384)
     """
 
-    _settings: ClassVar[type[TrainingSettings]] = CrossEntropySettings
+    _settings = CrossEntropySettings

@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 from .._core.shared_docs import shared_docs
 from .._core.sklearn import Interval
-from .._encoders.torch.objectives import TrainingSettings
 from ._cross_entropy_encoder import LiteratureTextEncoder
 from ._torch.literature import DistanceAwareSettings
 
@@ -68,7 +67,7 @@ class DAADBTextEncoder(LiteratureTextEncoder):
 
     scale: float = 4.0
 
-    _settings: ClassVar[type[TrainingSettings]] = DistanceAwareSettings
+    _settings = DistanceAwareSettings
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LiteratureTextEncoder._parameter_constraints,
         "scale": [Interval(Real, 0, None, closed="neither")],

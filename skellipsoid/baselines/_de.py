@@ -7,17 +7,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.metrics import accuracy_score
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from .._core.labels import as_labels, cast_open_label, check_same_kind
+from .._core.labels import as_labels, cast_open_label
 from .._core.shared_docs import shared_docs
 from .._core.sklearn import Interval, StrOptions, fit_context
-from .._core.state_rules import CLASSES, LABEL, N_ITER, NUMBERS, TEXT, Rule, Sizes, floats, integers, or_none, refuse
+from .._core.state_rules import CLASSES, LABEL, NUMBERS, TEXT, TRAINED, Rule, Sizes, floats, integers, or_none, refuse
+from .._core.text_estimators import TextOpenSetClassifier
 from .._core.texts import check_texts, hash_table
 from .._core.validation import check_groups, unfit
-from .._encoders.text_features import REMEDIES, STOP_REASONS, TakesTexts
+from .._encoders.text_features import REMEDIES, STOP_REASONS
 from .._encoders.torch.backbone import TextBackbone
 from .._encoders.torch.contrastive import train_projection
 from .._encoders.torch.layers import LayerHeads, LayerRows, layer_list, visit_layers
@@ -36,7 +36,7 @@ _PIECE = 64
 
 @shared_docs
 @dataclass(kw_only=True, eq=False, repr=False)
-class DEClassifier(PublishedTraining, TakesTexts, ClassifierMixin, BaseEstimator):
+class DEClassifier(PublishedTraining, TextOpenSetClassifier):
     """Open-set classifier of texts by a dynamic ensemble (DE): the layers of a text model vote.
 
     It takes texts, and tunes a text model [1]_. Behind each layer l of the model is a head: the mean of the token
@@ -173,9 +173,8 @@ class DEClassifier(PublishedTraining, TakesTexts, ClassifierMixin, BaseEstimator
     contamination: str | float = "auto"
     learning_rate: float = 2e-5
 
-    _takes_texts: ClassVar[bool] = True
     # What the training reads.
-    _settings: ClassVar[type[EnsembleSettings]] = EnsembleSettings
+    _settings = EnsembleSettings
     finetune_: ClassVar[str] = "full"
 
     _state: ClassVar[dict[str, Rule]] = {
@@ -190,8 +189,7 @@ class DEClassifier(PublishedTraining, TakesTexts, ClassifierMixin, BaseEstimator
             lambda value: isinstance(value, list) and all(isinstance(item, LOFOpenSetClassifier) for item in value),
         ),
         "groups_": integers("n_samples"),
-        "n_iter_": N_ITER,
-        "loss_curve_": NUMBERS,
+        **TRAINED,
         "validation_scores_": or_none(NUMBERS),
         "stop_reason_": Rule("a reason", lambda value: str(value) in STOP_REASONS),
         "training_data_sha256_": TEXT,
@@ -260,7 +258,7 @@ class DEClassifier(PublishedTraining, TakesTexts, ClassifierMixin, BaseEstimator
         with explain_out_of_memory(f"training of {self.model_name!r} on {len(texts)} texts", REMEDIES):
             holds_out, near = self.early_stopping and not validation.texts, None
             if holds_out and self.duplicates != "off":
-                near = torch.cat([part.cpu() for part in backbone.embed(texts, "mean", verbose=self.verbose)])
+                near = backbone.embed(texts, "mean", verbose=self.verbose)
             training = find_training_texts(texts, classes, given, near, self.duplicates, holds_out=holds_out)
             training = training._replace(validation=validation, seed=resolve_seed(self.random_state))
             heads, history, features = self._train(backbone, texts, training, len(names), n_layers, device)
@@ -286,10 +284,8 @@ class DEClassifier(PublishedTraining, TakesTexts, ClassifierMixin, BaseEstimator
         -------
         labels : ndarray of shape (n_samples,)
         """
-        answers = self._vote(X, with_open=True)[0]
-        classes = self.classes_.astype(np.int64) if self.classes_.dtype.kind in "bu" else self.classes_
-        labels: NDArray[Any] = np.append(classes, self.open_label_)[answers]
-        return labels
+        answers, _ = self._vote(X, with_open=True)
+        return np.asarray(self._possible_answers()[answers])
 
     def predict_known(self, X: ArrayLike) -> NDArray[Any]:
         """Label each text with a known class, never open: the vote without outlier factors.
@@ -334,26 +330,8 @@ class DEClassifier(PublishedTraining, TakesTexts, ClassifierMixin, BaseEstimator
         """
         return float(len(self.weight_) / self.exit_layers(X).mean())
 
-    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
-        """Accuracy of ``predict``, with every label outside ``classes_`` read as open.
-
-        Parameters
-        ----------
-        X : sequence of str of shape (n_samples,)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), default=None
-
-        Returns
-        -------
-        accuracy : float
-        """
-        answers, truth = self.predict(X), as_labels(y)
-        check_same_kind(truth, self.classes_, "y", "classes_")
-        truth = np.where(np.isin(truth, self.classes_), truth, self.open_label_)
-        return float(accuracy_score(truth, answers, sample_weight=sample_weight))
-
     def __sklearn_is_fitted__(self) -> bool:
-        """Tell ``check_is_fitted`` without building the text model."""
+        """Whether a fit has ended: one that was interrupted leaves some attributes."""
         return hasattr(self, "outlier_factors_")
 
     def _check_state(self, sizes: Sizes) -> None:
@@ -396,7 +374,7 @@ class DEClassifier(PublishedTraining, TakesTexts, ClassifierMixin, BaseEstimator
         self.class_weight_, self.class_bias_ = arrays["class_weight"], arrays["class_bias"]
         self.n_iter_, self.loss_curve_ = history.n_iter, history.losses
         self.validation_scores_ = history.scores or None
-        self.stop_reason_ = "n_iter_no_change" if history.stopped_early else "max_iter"
+        self.stop_reason_ = history.stop_reason
 
     def _vote(self, X: ArrayLike, *, with_open: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Answers (the number of classes stands for open) and exit layers of texts; equal texts are run once."""

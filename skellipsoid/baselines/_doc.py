@@ -67,7 +67,7 @@ class DOCClassifier(LogitClassifier):
     Notes
     -----
     {logistic_regression}
-    There is one for each class (:class:`~sklearn.multiclass.OneVsRestClassifier`).
+    There is one for each class, against all others.
 
     The publication probably rejects a sample if p_k is below t_k for every class (its text was not available to the
     authors of this package). The public codes and this class use the threshold of the most probable class only. A

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 from .._core.shared_docs import shared_docs
 from .._core.sklearn import Interval
-from .._encoders.torch.objectives import TrainingSettings
 from ._cross_entropy_encoder import RATES, LiteratureTextEncoder
 from ._torch.literature import KNNContrastiveSettings
 
@@ -91,7 +90,7 @@ class KNNCLTextEncoder(LiteratureTextEncoder):
     n_positives: int = 3
     queue_size: int = 7500
 
-    _settings: ClassVar[type[TrainingSettings]] = KNNContrastiveSettings
+    _settings = KNNContrastiveSettings
     _auto: ClassVar[Mapping[str, Mapping[str, float]]] = {**RATES, "full": {"learning_rate": 1e-5}}
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LiteratureTextEncoder._parameter_constraints,

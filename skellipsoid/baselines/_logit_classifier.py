@@ -7,11 +7,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import logit
-from sklearn import config_context
 from sklearn.base import clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
@@ -33,9 +31,6 @@ class LogitClassifier(ThresholdedClassifier):
     """Template: one logit for each class, linear or of a user's classifier. A member writes ``_from_logits``."""
 
     estimator: Any = field(default=None, kw_only=False)
-    threshold: str | float = "quantile"
-    duplicates: str = "once"
-    open_label: int | str = -1
 
     #: What the logits mean: one softmax, or a sigmoid for each class.
     _loss: ClassVar[str] = "softmax"
@@ -107,16 +102,14 @@ class LogitClassifier(ThresholdedClassifier):
         if len(self.classes_) == 1:  # scikit-learn needs two
             certain = 0.0 if self._loss == "softmax" else logit(1 - _SMALLEST_PROBABILITY)
             return np.zeros((1, rows.shape[1])), np.full(1, certain)
-        if self._loss == "softmax":
-            model = LogisticRegression(**_LOGISTIC).fit(rows, classes, weights)
-            coef, intercept = model.coef_, model.intercept_
-        else:
-            with config_context(enable_metadata_routing=True):  # OneVsRestClassifier passes weights on in no other way
-                one = LogisticRegression(**_LOGISTIC).set_fit_request(sample_weight=True)
-                models = OneVsRestClassifier(one).fit(rows, classes, sample_weight=weights).estimators_
-            coef = np.concatenate([model.coef_ for model in models])
-            intercept = np.concatenate([model.intercept_ for model in models])
-        if len(self.classes_) == 2:
+        is_pair = len(self.classes_) == 2
+        targets = [classes]
+        if self._loss == "sigmoid" and not is_pair:
+            targets = [classes == k for k in range(len(self.classes_))]
+        models = [LogisticRegression(**_LOGISTIC).fit(rows, target, weights) for target in targets]
+        coef = np.concatenate([model.coef_ for model in models])
+        intercept = np.concatenate([model.intercept_ for model in models])
+        if is_pair:
             return self._pair(coef[0]), self._pair(intercept[0])
         return coef, intercept
 

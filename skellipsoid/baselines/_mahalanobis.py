@@ -92,9 +92,6 @@ class MahalanobisClassifier(ThresholdedClassifier):
     covariance: str = "shared"
     shrinkage: str | float = "auto"
     pooling: float = 0.5
-    threshold: str | float = "quantile"
-    duplicates: str = "once"
-    open_label: int | str = -1
 
     _state: ClassVar[dict[str, Rule]] = {
         **THRESHOLDED,

@@ -18,7 +18,7 @@ from .._samples.samples import Gathered, find_scale
 from .._torch.devices import resolve_seed
 from ._covariance import class_means
 from ._threshold import Floats, Integers
-from ._torch.granular_balls import ROUNDING, Ball, Limits, granular_balls
+from ._torch.granular_balls import ROUNDING, Ball, granular_balls
 
 #: A ball of equal rows has this radius, as a share of the scale: margins stay finite.
 _SMALLEST_RADIUS = 1e-6
@@ -163,7 +163,7 @@ class MOGBClassifier(BoundaryOpenSetClassifier):
 
     def _balls(self, X: Floats, classes: Integers, weights: Floats, rng: np.random.Generator) -> list[Ball]:
         if self.split_purity > 0:
-            return list(granular_balls(X, classes, weights, Limits(self.split_purity, self.split_size), rng))
+            return list(granular_balls(X, classes, weights, self.split_purity, self.split_size, rng))
         members = [np.flatnonzero(classes == k) for k in range(len(self.classes_))]
         return [Ball(rows, k, 1.0, float(weights[rows].sum())) for k, rows in enumerate(members)]
 

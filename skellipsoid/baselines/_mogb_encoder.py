@@ -6,7 +6,6 @@ from typing import Any, ClassVar
 
 from .._core.shared_docs import shared_docs
 from .._core.sklearn import Interval
-from .._encoders.torch.objectives import TrainingSettings
 from ._cross_entropy_encoder import LiteratureTextEncoder
 from ._torch.literature import GranularBallSettings
 
@@ -87,7 +86,7 @@ class MOGBTextEncoder(LiteratureTextEncoder):
     split_size: int = 5
     min_purity: float = 1.0
 
-    _settings: ClassVar[type[TrainingSettings]] = GranularBallSettings
+    _settings = GranularBallSettings
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **LiteratureTextEncoder._parameter_constraints,
         "ball_learning_rate": [Interval(Real, 0, None, closed="neither")],

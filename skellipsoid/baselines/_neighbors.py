@@ -92,9 +92,6 @@ class KNNOpenSetClassifier(ThresholdedClassifier):
 
     n_neighbors: int = 10
     normalize: bool = True
-    threshold: str | float = "quantile"
-    duplicates: str = "once"
-    open_label: int | str = -1
 
     _takes_weights = False
     _state: ClassVar[dict[str, Rule]] = {
@@ -138,9 +135,7 @@ def nearest(rows: Floats, X: Floats | None, n_neighbors: int) -> tuple[Floats, I
 
     Distances are taken row by row: by a matrix product, differences of nearly equal rows would be rounding.
     """
-    # Beyond about 15 features a tree searches everything.
-    how = "brute" if rows.shape[1] > 15 else "auto"
-    search = NearestNeighbors(n_neighbors=int(n_neighbors), algorithm=how).fit(rows)
+    search = NearestNeighbors(n_neighbors=int(n_neighbors)).fit(rows)
     _, neighbors = search.kneighbors(X)
     points = rows if X is None else X
     distances = np.linalg.norm(points[:, np.newaxis] - rows[neighbors], axis=2)

@@ -1,7 +1,7 @@
 """Base of a method of one's own: a score for each class, and the threshold that the package chooses."""
 
 from abc import abstractmethod
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 
 
 @shared_docs
+@dataclass(kw_only=True, eq=False, repr=False)
 class ScoreOpenSetClassifier(ThresholdedClassifier):
     """Base class of an open-set classifier by a score of your own.
 
@@ -20,7 +21,7 @@ class ScoreOpenSetClassifier(ThresholdedClassifier):
     the threshold, and has all other methods of an open-set classifier.
 
     The parameters are those that the subclass's ``__init__`` names. ``threshold`` must be one of them. ``duplicates``
-    and ``open_label`` have their default otherwise.
+    and ``open_label`` have their default otherwise. A subclass without an ``__init__`` has all three.
 
     Read more in the :ref:`User Guide <own_method>`.
 
@@ -62,8 +63,6 @@ class ScoreOpenSetClassifier(ThresholdedClassifier):
     """
 
     threshold: str | float = "auto"
-    duplicates: str = "once"
-    open_label: Any = -1
 
     @abstractmethod
     def fit_scores(self, X: Floats, classes: Integers, sample_weight: Floats) -> None:

@@ -96,9 +96,6 @@ class PLDAClassifier(ThresholdedClassifier):
     """
 
     shrinkage: str | float = "auto"
-    threshold: str | float = "quantile"
-    duplicates: str = "once"
-    open_label: int | str = -1
 
     _state: ClassVar[dict[str, Rule]] = {
         **THRESHOLDED,

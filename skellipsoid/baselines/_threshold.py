@@ -1,6 +1,7 @@
 """Thresholds of scores: given, or read off rows that were left out of a fit."""
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from numbers import Real
 from typing import Any, ClassVar, NamedTuple
 
@@ -42,14 +43,17 @@ class Scored(NamedTuple):
     by_class: Floats  # (n_samples, n_classes) in whose largest entry the assigned class is, up to ties
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
     """Template: a score of how known a sample is, less a threshold.
 
     A member writes ``_fit_scores``, ``_score``, and ``_paper_threshold`` if a publication gives one.
     """
 
-    threshold: str | float
-    threshold_: float
+    threshold: str | float = "quantile"
+    duplicates: str = "once"
+    open_label: int | str = -1
+
     #: That of ``threshold="paper"``.
     _paper_threshold: ClassVar[float]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -13,6 +13,7 @@ from sklearn.model_selection import ParameterGrid
 
 from .._core.files import write_table
 from .._core.pipelines import duplicate_groups
+from .._core.text_estimators import TakesTexts
 from .._torch.devices import resolve_device
 from ..metrics import open_set_f1_score
 from ..model_selection import OpenSetKFold
@@ -145,7 +146,7 @@ def run_method(run: Run) -> Record:
 def _training_of(estimator: Any, features: Features) -> dict[str, Any]:
     """Epochs of the text model's training, and why it ended; a method that takes texts trains one itself."""
     epochs, stop = features.epochs, features.stop
-    if getattr(estimator, "_takes_texts", False):
+    if isinstance(estimator, TakesTexts):
         epochs, stop = getattr(estimator, "n_iter_", None), getattr(estimator, "stop_reason_", None)
     return {"encoder_epochs": epochs, "encoder_stop": stop}
 

@@ -19,7 +19,7 @@ from sklearn.utils.validation import has_fit_parameter
 from .._core.files import replacing
 from .._encoders.supcon import SupConTextEncoder
 from .._encoders.text_features import TextFeatures
-from .._encoders.torch.backbone import TextBackbone, packaged_model
+from .._encoders.torch.backbone import TextBackbone, folder_of, hub_names
 from .._torch.devices import resolve_device
 from .._version import __version__
 from ._data import DAMAGED, DataSet
@@ -306,15 +306,12 @@ def model_identity(name: str) -> str:
 
 
 def _model_folder(name: str) -> Path | None:
-    if Path(name).is_dir():
-        return Path(name)
-    packaged = packaged_model(name)
-    if packaged is not None:
-        return packaged
+    if (folder := folder_of(name)) is not None:
+        return folder
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import LocalEntryNotFoundError
 
-    for full_name in (name, f"sentence-transformers/{name}"):
+    for full_name in hub_names(name):
         try:
             return Path(snapshot_download(full_name, local_files_only=True))
         except (LocalEntryNotFoundError, ValueError):

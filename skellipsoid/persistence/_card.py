@@ -12,6 +12,7 @@ from sklearn.pipeline import Pipeline
 from .._after_fit.monitor import OpenShareMonitor
 from .._after_fit.operating_point import TunedOperatingPointCV
 from .._core.base import BaseOpenSetClassifier
+from .._core.text_estimators import TakesTexts
 from .._encoders.text_features import TextFeatures
 
 #: Classes that are named at most.
@@ -54,7 +55,7 @@ def write_card(estimator: Any, manifest: dict[str, Any], n_bytes: int) -> str:
 
 def _summary(parts: list[tuple[str, Any]], classifier: Any, manifest: dict[str, Any], n_bytes: int) -> str:
     of_texts = any(isinstance(part, TextFeatures) for _, part in parts)
-    answers_texts = any(_takes_texts(part) and hasattr(part, "predict") for _, part in parts)
+    answers_texts = any(isinstance(part, TakesTexts) and hasattr(part, "predict") for _, part in parts)
     what = "Text encoder" if classifier is None else "Open-set text classifier" if of_texts else "Open-set classifier"
     if classifier is None and not of_texts:
         what = "Open-set text classifier" if answers_texts else "Transformer"
@@ -69,10 +70,6 @@ def _summary(parts: list[tuple[str, Any]], classifier: Any, manifest: dict[str, 
     steps = [f"{_code(type(part).__name__)}{_sizes(part)}" for _, part in parts]
     lines.append("In the order of the data:\n\n" + "\n".join(f"{i}. {step}" for i, step in enumerate(steps, start=1)))
     return "\n\n".join(lines)
-
-
-def _takes_texts(part: Any) -> bool:
-    return bool(getattr(part, "_takes_texts", False))
 
 
 def _sizes(part: Any) -> str:
@@ -90,7 +87,7 @@ def _sizes(part: Any) -> str:
 
 
 def _usage(parts: list[tuple[str, Any]], classifier: Any) -> str:
-    texts = bool(parts) and _takes_texts(parts[0][1])
+    texts = bool(parts) and isinstance(parts[0][1], TakesTexts)
     method = "predict" if parts and hasattr(parts[-1][1], "predict") else "transform"
     argument = '["a text", "another text"]' if texts else "X"
     return (

@@ -31,6 +31,7 @@ def settings(**changed):
         "validation_fraction": 0.25,
         "n_iter_no_change": 5,
         "tol": 0.0,
+        "cross_fit": False,
         "verbose": 0,
         "redundancy": 0.1,
         "adversarial_steps": 2,
@@ -250,7 +251,7 @@ def test_texts_that_come_in_pieces_are_changed_as_if_they_came_at_once(backbone,
 
 
 def test_the_pieces_of_a_pass_meet_their_own_changes():
-    changes = Perturbations(4.0, 0.15, seed=0)
+    changes = Perturbations(4.0, 0.15, torch.Generator().manual_seed(0))
     masks = [torch.ones(2, 3, dtype=torch.long), torch.ones(1, 5, dtype=torch.long)]
     start = torch.get_rng_state()
     passes = []

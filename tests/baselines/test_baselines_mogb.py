@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from skellipsoid.baselines import BallClassifier, CLABClassifier, MOGBClassifier
-from skellipsoid.baselines._mogb import Limits, granular_balls
+from skellipsoid.baselines._mogb import granular_balls
 
 LINE = np.array([[0.0], [1.0], [2.0], [10.0], [11.0], [12.0]])
 TWO = [0, 0, 0, 1, 1, 1]
@@ -43,7 +43,7 @@ def test_classes_without_a_ball_are_named_and_never_answered():
 def test_leaves_are_a_partition_of_the_rows():
     X, y = mixed()
     for purity, size in ((1.0, 1), (0.9, 5), (0.5, 20)):
-        balls = list(granular_balls(X, y, np.ones(200), Limits(purity, size), np.random.default_rng(0)))
+        balls = list(granular_balls(X, y, np.ones(200), purity, size, np.random.default_rng(0)))
         assert sorted(np.concatenate([ball.rows for ball in balls]).tolist()) == list(range(200))
         for ball in balls:
             shares = np.bincount(y[ball.rows], minlength=3) / len(ball.rows)
@@ -53,9 +53,7 @@ def test_leaves_are_a_partition_of_the_rows():
 
 
 def test_equal_rows_of_two_classes_are_not_split_for_ever():
-    balls = list(
-        granular_balls(np.zeros((9, 2)), np.arange(9) % 2, np.ones(9), Limits(1.0, 1), np.random.default_rng(0))
-    )
+    balls = list(granular_balls(np.zeros((9, 2)), np.arange(9) % 2, np.ones(9), 1.0, 1, np.random.default_rng(0)))
     assert len(balls) == 1
     assert balls[0].purity == pytest.approx(5 / 9)
 

@@ -16,12 +16,7 @@ GUIDE = Path(__file__).parents[2] / "docs" / "guide"
 
 
 class Nearest(ScoreOpenSetClassifier):
-    """Minus the distance to the weighted class mean."""
-
-    def __init__(self, *, threshold="auto", duplicates="once", open_label=-1):
-        self.threshold = threshold
-        self.duplicates = duplicates
-        self.open_label = open_label
+    """Minus the distance to the weighted class mean; it has the parameters of its base."""
 
     def fit_scores(self, X, classes, sample_weight):
         self.means_ = [

@@ -13,7 +13,7 @@ import time
 import traceback
 import tracemalloc
 import warnings
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import joblib
 import numpy as np
@@ -109,7 +109,7 @@ def test_another_process_is_not_awaited_for_ever(serve, tmp_path, short_waits):
     server = serve()
     cache = tmp_path / "answers.sqlite"
     clf = fitted(server, cache=cache, timeout=0.1, max_retries=1)
-    with FileCache(cache) as other:
+    with closing(FileCache(cache)) as other:
         request = clf._requests({"wake": 0}, Vocabulary(clf.classes_, clf.open_word), clf._settings())["wake"]
         with other.claim(request.key) as is_free:
             assert is_free
@@ -166,28 +166,6 @@ def test_a_damaged_answer_is_asked_again(serve, tmp_path, entry):
         clf = fitted(server, cache=cache)
         assert clf.predict(NEW).tolist() == ANSWERS
         assert clf.last_call_["n_requests"] == n_asked
-
-
-def test_a_cache_without_checksums_is_taken_over_with_a_warning(serve, tmp_path):
-    server = serve()
-    cache = tmp_path / "answers.sqlite"
-    fitted(server, cache=cache).predict(NEW)
-    with sqlite3.connect(cache) as connection:  # as the first version wrote it
-        rows = [(key, *json.loads(entry[32:])) for key, entry in connection.execute("SELECT * FROM checked")]
-        connection.execute("DROP TABLE checked")
-        connection.execute(
-            "CREATE TABLE answers (key BLOB PRIMARY KEY, answer TEXT NOT NULL, prompt_tokens INTEGER, "
-            "completion_tokens INTEGER, cached_tokens INTEGER) WITHOUT ROWID"
-        )
-        connection.executemany("INSERT INTO answers VALUES (?, ?, ?, ?, ?)", [*rows[:-1], (*rows[-1][:-1], None)])
-    connection.close()
-    with pytest.warns(
-        UserWarning, match=r"The cache '.*' has no checksums, .* its 4 answers are taken over as they are"
-    ):
-        assert fitted(server, cache=cache).predict(NEW).tolist() == ANSWERS
-    assert len(server.requests) == 6  # one of the five was damaged
-    assert fitted(server, cache=cache).predict(NEW).tolist() == ANSWERS
-    assert len(server.requests) == 6
 
 
 def test_the_key_is_sent_and_kept_nowhere(serve, tmp_path, monkeypatch):

@@ -130,7 +130,6 @@ class BoundaryTrainer:
             n_iter_no_change=self.settings.n_iter_no_change,
             tol=0.0,
             score=score,
-            loss_breaks_ties=False,
             keep_best=keep_best,
             label="ellipsoids",
             verbose=self.settings.verbose if self.shards.rank == 0 else 0,

@@ -10,7 +10,7 @@ import json
 import os
 import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from pickle import UnpicklingError
@@ -148,8 +148,8 @@ class TextBackbone:
         """Embed texts of a table, (n_rows, width of the pooled vector)."""
         return in_pieces(table, rows, lambda ids, mask: self._forward(ids, mask, pooling), progress)
 
-    def embed(self, texts: Sequence[str], pooling: str, *, verbose: int | bool = 0) -> Iterator[Tensor]:
-        """Embed texts without dropout or gradients, one window of texts after the other."""
+    def embed(self, texts: Sequence[str], pooling: str, *, verbose: int | bool = 0) -> Tensor:
+        """Embed texts without dropout or gradients, (n_texts, width of the pooled vector) on the CPU."""
         self.model.eval()
 
         def pooled(tokens: list[tuple[int, ...]], progress: tqdm) -> Tensor:
@@ -196,8 +196,9 @@ def in_windows(
     embed: Callable[[list[tuple[int, ...]], tqdm], Tensor],
     label: str,
     verbose: int | bool,
-) -> Iterator[Tensor]:
-    """Embed texts without gradients in single precision, one window of texts after the other."""
+) -> Tensor:
+    """Embed texts without gradients, (n_texts, width) in single precision on the CPU, one window after the other."""
+    found = []
     with progress_bar(len(texts), label, "text", verbose and len(texts) > 1) as progress:
         for start in range(0, len(texts), WINDOW):
             with torch.inference_mode():
@@ -205,11 +206,10 @@ def in_windows(
                 # Texts with the same tokens are embedded once, so that their vectors are exactly equal.
                 distinct: dict[tuple[int, ...], int] = {}
                 rows = np.array([distinct.setdefault(tuple(tokens), len(distinct)) for tokens in window])
-                vectors = embed(list(distinct), progress).float()
-                if len(distinct) < len(rows):
-                    vectors = vectors[on_device(rows, vectors.device)]
+                vectors = embed(list(distinct), progress).float().cpu()
+                found.append(vectors[torch.from_numpy(rows)])
                 progress.update(len(rows) - len(distinct))
-            yield vectors
+    return torch.cat(found)
 
 
 def in_pieces(
@@ -302,17 +302,15 @@ def find_model(name: str) -> TextModel:
 
 
 def _find(name: str) -> Any:
-    if Path(name).is_dir():
+    folder = folder_of(name)
+    if folder is not None:
         try:
-            return load_folder(name)
+            return load_folder(str(folder))
         except (OSError, ValueError, KeyError, SafetensorError, UnpicklingError) as error:
             reason = " ".join(str(error).split()).partition(". ")[0]  # the libraries write paragraphs
             raise OSError(
-                f"The folder {name!r} holds no text model that can be loaded ({reason}); pass another folder."
+                f"The folder {str(folder)!r} holds no text model that can be loaded ({reason}); pass another folder."
             ) from error
-    packaged = packaged_model(name)
-    if packaged is not None:
-        return load_folder(str(packaged))
     try:
         return load_folder(name, local_files_only=True)
     except (OSError, ValueError) as not_cached:
@@ -322,6 +320,16 @@ def _find(name: str) -> Any:
         return load_folder(name)
     except (OSError, ValueError) as error:
         raise not_found(name) from error
+
+
+def folder_of(name: str) -> Path | None:
+    """Folder of a model that needs no hub: the name itself, or one in an installed package."""
+    return Path(name) if Path(name).is_dir() else packaged_model(name)
+
+
+def hub_names(name: str) -> list[str]:
+    """Give the names of a model on the hub, in their order; a bare name may be one of sentence-transformers' own."""
+    return [name] if "/" in name else [f"sentence-transformers/{name}", name]
 
 
 def not_found(name: str) -> OSError:

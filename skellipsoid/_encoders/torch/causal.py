@@ -21,6 +21,7 @@ from tqdm.std import tqdm
 from ..._torch.devices import kept_torch_state
 from ..._torch.progress import quiet_libraries
 from .backbone import hub_is_reachable, in_pieces, in_windows, token_means
+from .stored_text_model import NO_LIMIT
 from .token_table import TokenTable
 
 #: Where the text stands in a prompt.
@@ -30,8 +31,6 @@ _UNLOADABLE = (
     *(OSError, ValueError, LookupError, TypeError, AttributeError, RuntimeError, ImportError),
     *(SafetensorError, UnpicklingError),
 )
-#: A limit of positions above this stands for none.
-_NO_LIMIT = 2**31
 
 
 class Reading(NamedTuple):
@@ -78,11 +77,18 @@ class CausalModel:
                 return cls(*_load(folder, file, dtype, local_files_only=True), name)
             except _UNLOADABLE as not_cached:
                 if not hub_is_reachable():
-                    raise _not_found(name) from not_cached
+                    raise OSError(
+                        f"The language model {name!r} is no folder and no GGUF file here, not in the hub's cache, and "
+                        "could not be fetched from the hub; check the name, pass the path of a folder or of a GGUF "
+                        "file, or connect to the network once."
+                    ) from not_cached
         try:
             return cls(*_load(folder, file, dtype), name)
         except _UNLOADABLE as error:
-            raise _unloadable(name, error) from error
+            reason = " ".join(str(error).split()).partition(". ")[0][:300] or type(error).__name__
+            raise OSError(
+                f"{name!r} holds no language model that can be loaded ({reason}); pass another one."
+            ) from error
 
     @property
     def n_layers(self) -> int:
@@ -93,7 +99,7 @@ class CausalModel:
     def longest(self) -> int | None:
         """Largest number of tokens of a text by the model's positions; ``None`` if it has no limit."""
         limit = getattr(self.model.config.get_text_config(), "max_position_embeddings", None)
-        return int(limit) if limit and 0 < limit < _NO_LIMIT else None
+        return int(limit) if limit and 0 < limit < NO_LIMIT else None
 
     def to(self, device: torch.device) -> "CausalModel":
         """Move the model."""
@@ -139,8 +145,8 @@ class CausalModel:
                     found[row] = self._shortened(texts[row], reading.prompt, ids, limit, n_prompt)
         return [ids or [self._nothing] for ids in found]
 
-    def embed(self, texts: Sequence[str], reading: Reading, *, verbose: int | bool = 0) -> Iterator[Tensor]:
-        """Embed texts, (n_texts, width) in single precision on the CPU, one window of texts after the other."""
+    def embed(self, texts: Sequence[str], reading: Reading, *, verbose: int | bool = 0) -> Tensor:
+        """Embed texts, (n_texts, width) in single precision on the CPU."""
 
         def pooled(ids: Tensor, mask: Tensor) -> Tensor:
             return self._pooled(ids, mask, reading)
@@ -150,8 +156,7 @@ class CausalModel:
             table = TokenTable(tokens, self.model.device, padding=0, longest=0)
             return in_pieces(table, np.arange(len(tokens)), pooled, progress)
 
-        for vectors in in_windows(texts, lambda window: self.tokenize(window, reading), read, "reading", verbose):
-            yield vectors.cpu()
+        return in_windows(texts, lambda window: self.tokenize(window, reading), read, "reading", verbose)
 
     def _pooled(self, ids: Tensor, mask: Tensor, reading: Reading) -> Tensor:
         is_last = reading.layer in (-1, self.n_layers)
@@ -258,16 +263,3 @@ def _quiet_gguf(file: str | None) -> Iterator[None]:
         yield
     finally:
         module.tqdm = shown
-
-
-def _unloadable(name: str, error: BaseException) -> OSError:
-    reason = " ".join(str(error).split()).partition(". ")[0][:300] or type(error).__name__
-    return OSError(f"{name!r} holds no language model that can be loaded ({reason}); pass another one.")
-
-
-def _not_found(name: str) -> OSError:
-    return OSError(
-        f"The language model {name!r} is no folder and no GGUF file here, not in the hub's cache, and could not be "
-        "fetched from the hub; check the name, pass the path of a folder or of a GGUF file, or connect to the network "
-        "once."
-    )

@@ -40,14 +40,8 @@ class ContrastiveSettings(TrainingSettings):
 
     loss: str
     temperature: float
-    cross_fit: bool
     shares_batches: ClassVar[bool] = True
-
-    def objective(self, learner: Learner) -> Objective:
-        return SupConObjective(learner, self.loss, self.temperature)
-
-    def holds_out(self, *, tunes: bool) -> bool:
-        return self.early_stopping or (tunes and self.cross_fit)
+    objective: ClassVar[type[Objective]] = SupConObjective
 
 
 def start_projection(width: int, n_components: int, seed: int) -> nn.Linear:
@@ -78,10 +72,11 @@ def train_projection(
 ) -> History:
     """Train the linear layer, and the parameters of ``rows``, in place.
 
-    A share of each class's blocks may be held out (``TrainingSettings.holds_out``). With early stopping the weights of
-    the epoch with the best accuracy on these validation texts are kept. The classifier of the objective answers, or
-    without one the nearest class mean of the training texts, without dropout. Of epochs with the same accuracy the
-    first is kept, as in the authors' code: later ones fit the training texts more closely, with no gain on the others.
+    A share of each class's blocks is held out for early stopping, or to spread the features of a whole text model
+    (``cross_fit``). With early stopping the weights of the epoch with the best accuracy on these validation texts are
+    kept. The classifier of the objective answers, or without one the nearest class mean of the training texts, without
+    dropout. Of epochs with the same accuracy the first is kept, as in the authors' code: later ones fit the training
+    texts more closely, with no gain on the others.
 
     Parameters
     ----------
@@ -103,8 +98,13 @@ def train_projection(
     # A head is trained in seconds: each process of a group trains it alone.
     shares = settings.shares_batches and isinstance(rows, TokenRows)
     shards = Shards.of_group() if shares else Shards()
+    rng, held = np.random.default_rng(seed), np.arange(len(classes)) >= len(classes) - n_validation
+    holds_out = settings.early_stopping or (settings.cross_fit and isinstance(rows, TokenRows))
+    if holds_out and not n_validation:
+        held = validation_rows(classes, settings.validation_fraction, rng, blocks)
+    learner = Learner(rows, projection, classes, n_classes, np.flatnonzero(~held), settings, rng, shards)
     with seeded_torch(seed, device), torch.enable_grad():
-        trainer = _Trainer(rows, classes, n_classes, projection, settings, seed, blocks, n_validation, shards)
+        trainer = _Trainer(learner, np.flatnonzero(held))
         if shards.rank:
             torch.manual_seed(seed + shards.rank)  # all begin with the same weights, but each has dropout of its own
         return trainer.run()
@@ -117,9 +117,9 @@ def cross_fit(
     final: Tensor,
     settings: ContrastiveSettings,
     seed: int,
-    trains: np.ndarray | None = None,
-    blocks: np.ndarray | None = None,
-    validation: tuple[Tensor, np.ndarray] | None = None,
+    trains: np.ndarray,
+    blocks: np.ndarray,
+    validation: tuple[Tensor, np.ndarray],
 ) -> Tensor:
     """Features of training samples that are distributed as those of new samples, (n_texts, n_components).
 
@@ -139,19 +139,17 @@ def cross_fit(
         The final head's features, on the device of ``embeddings``.
     settings : ContrastiveSettings
     seed : int
-    trains : ndarray of shape (n_texts,), optional
-        Boolean: samples that heads are trained on; all without it.
-    blocks : ndarray of shape (n_texts,), optional
+    trains : ndarray of shape (n_texts,)
+        Boolean: samples that heads are trained on.
+    blocks : ndarray of shape (n_texts,)
         Samples with the same number are in the same fold.
-    validation : tuple of (Tensor, ndarray), optional
-        Embeddings and classes of the validation samples of every head, with early stopping.
+    validation : tuple of (Tensor, ndarray)
+        Embeddings and classes of the validation samples of every head, with early stopping; there may be none.
     """
-    trains = np.ones(len(classes), dtype=bool) if trains is None else trains
-    blocks = np.arange(len(classes)) if blocks is None else blocks
     folds = fold_numbers(classes, blocks, CROSS_FIT_FOLDS, np.random.default_rng(seed))
     features = final.clone()
     width, n_components = embeddings.shape[1], final.shape[1]
-    watched, watched_classes = (embeddings[:0], classes[:0]) if validation is None else validation
+    watched, watched_classes = validation
     share = min(CROSS_FIT_MOST, CROSS_FIT_HALF / (CROSS_FIT_HALF + trains.sum() / n_classes))
     for fold in range(CROSS_FIT_FOLDS):
         learns = trains & (folds != fold)
@@ -186,7 +184,7 @@ def spread_as_fresh(
     trained: np.ndarray,
     fresh: Tensor,
     fresh_classes: np.ndarray,
-    counted: np.ndarray | None = None,
+    counted: np.ndarray,
 ) -> Tensor:
     """Features of texts that were trained on, spread about their class mean as those of fresh texts are.
 
@@ -201,10 +199,10 @@ def spread_as_fresh(
         Boolean: texts that were trained on.
     fresh : Tensor of shape (n_fresh, n_components)
     fresh_classes : ndarray of shape (n_fresh,)
-    counted : ndarray of shape (n_texts,), optional
+    counted : ndarray of shape (n_texts,)
         Boolean: of several copies of a text, those that count.
     """
-    counts_too = trained if counted is None else trained & counted
+    counts_too = trained & counted
     rows = torch.from_numpy(np.flatnonzero(counts_too)).to(features.device)
     known, own = features[rows].double(), torch.from_numpy(classes[counts_too]).to(features.device)
     of_fresh = torch.from_numpy(fresh_classes).to(features.device)
@@ -228,28 +226,21 @@ def spread_as_fresh(
 
 
 class _Trainer:
-    def __init__(
-        self,
-        rows: Rows,
-        classes: np.ndarray,
-        n_classes: int,
-        projection: nn.Linear | LayerHeads,
-        settings: TrainingSettings,
-        seed: int,
-        blocks: np.ndarray | None,
-        n_validation: int,
-        shards: Shards,
-    ) -> None:
-        self.settings, self.shards, self.rng = settings, shards, np.random.default_rng(seed)
-        held = np.arange(len(classes)) >= len(classes) - n_validation
-        if settings.holds_out(tunes=isinstance(rows, TokenRows)) and not n_validation:
-            held = validation_rows(classes, settings.validation_fraction, self.rng, blocks)
-        self.training, self.held_out = np.flatnonzero(~held), np.flatnonzero(held)
-        self.learner = Learner(rows, projection, classes, n_classes, self.training, settings, self.rng, shards)
-        self.modules: list[nn.Module] = [projection, *rows.modules_to_keep()]
-        self.objective = settings.objective(self.learner)
+    """Optimisers, epochs and validation of a training.
+
+    Parameters
+    ----------
+    learner : Learner
+    held_out : ndarray
+        Numbers of the validation texts.
+    """
+
+    def __init__(self, learner: Learner, held_out: np.ndarray) -> None:
+        self.learner, self.held_out, self.settings = learner, held_out, learner.settings
+        self.modules: list[nn.Module] = [learner.projection, *learner.rows.modules_to_keep()]
+        self.objective = self.settings.objective(learner)
         #: Parameters that the features depend on.
-        self.of_features = [*projection.parameters(), *rows.parameters()]
+        self.of_features = [*learner.projection.parameters(), *learner.rows.parameters()]
         self.parameters = [*self.of_features, *self.objective.parameters()]
         self.stages = [(stage, *self._optimizer(stage)) for stage in self.objective.stages()]
 
@@ -261,7 +252,7 @@ class _Trainer:
             weight_decay=self.settings.weight_decay,
             fused=True,
         )
-        n_steps = 1 if stage.whole else -(-len(self.training) // self.settings.batch_size)
+        n_steps = 1 if stage.whole else -(-len(self.learner.training) // self.settings.batch_size)
         return optimizer, _warmup_then_cosine(optimizer, self.settings.max_iter * n_steps)
 
     def run(self) -> History:
@@ -278,10 +269,9 @@ class _Trainer:
             n_iter_no_change=self.settings.n_iter_no_change if with_score else self.settings.max_iter,
             tol=self.settings.tol,
             score=self._score if with_score else None,
-            loss_breaks_ties=False,
             keep_best=keep_best if with_score else None,
             label="encoder",
-            verbose=self.settings.verbose if self.shards.rank == 0 else 0,
+            verbose=self.settings.verbose if self.learner.shards.rank == 0 else 0,
         )
         for module, state in zip(self.modules, best, strict=False):
             module.load_state_dict(state)
@@ -293,11 +283,12 @@ class _Trainer:
         self.objective.start_epoch()
         losses: list[Tensor] = []
         shares: list[float] = []
-        n_rows = len(self.training)
+        training = self.learner.training
+        n_rows = len(training)
         for stage, optimizer, schedule in self.stages:
             batches = [np.arange(n_rows)] if stage.whole else None
-            for batch in batches or shuffled_batches(n_rows, self.settings.batch_size, self.rng):
-                losses += self._step(stage, self.training[batch], optimizer)
+            for batch in batches or shuffled_batches(n_rows, self.settings.batch_size, self.learner.rng):
+                losses += self._step(stage, training[batch], optimizer)
                 shares += [len(batch) / n_rows] * (len(losses) - len(shares))
                 schedule.step()
         # Read at the end of the epoch: at each read the host waits for the device.
@@ -310,7 +301,7 @@ class _Trainer:
         for loss in stage.losses(batch):
             loss.backward()  # type: ignore[no-untyped-call]
             parts.append(loss.detach())
-        self.shards.sum_gradients(self.of_features)
+        self.learner.shards.sum_gradients(self.of_features)
         if self.settings.max_grad_norm is not None:
             nn.utils.clip_grad_norm_(self.parameters, self.settings.max_grad_norm)
         optimizer.step()

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -42,6 +42,7 @@ class TrainingSettings:
     validation_fraction: float
     n_iter_no_change: int
     tol: float
+    cross_fit: bool
     verbose: int | bool
     #: Function after the linear layer, of ``ACTIVATIONS``.
     activation: ClassVar[str] = "identity"
@@ -49,14 +50,8 @@ class TrainingSettings:
     max_grad_norm: ClassVar[float | None] = None
     #: Whether the processes of a group share each batch; if not, all train on all of it alike.
     shares_batches: ClassVar[bool] = False
-
-    def objective(self, learner: "Learner") -> "Objective":
-        """Make what is minimised."""
-        raise NotImplementedError
-
-    def holds_out(self, *, tunes: bool) -> bool:
-        """Whether texts are held out of the training; ``tunes``: of a whole text model."""
-        return self.early_stopping
+    #: What is minimised.
+    objective: "ClassVar[type[Objective]]"
 
 
 @dataclass
@@ -107,6 +102,7 @@ class Objective:
 
     def __init__(self, learner: Learner) -> None:
         self.learner = learner
+        self.settings: Any = learner.settings  # those of its own
 
     def parameters(self) -> list[nn.Parameter]:
         """Give the trained parameters that the features do not need."""
@@ -131,14 +127,13 @@ class Objective:
 class SupConObjective(Objective):
     """The supervised contrastive loss of two dropout views of every text, or the cross-entropy of both."""
 
-    def __init__(self, learner: Learner, loss: str, temperature: float) -> None:
+    def __init__(self, learner: Learner) -> None:
         super().__init__(learner)
-        self.loss, self.temperature = loss, temperature
         # The softmax loss needs class weights, which are dropped after training.
         self.class_weights = nn.Linear(learner.width, learner.n_classes).to(learner.device)
 
     def parameters(self) -> list[nn.Parameter]:
-        return list(self.class_weights.parameters()) if self.loss == "softmax" else []
+        return list(self.class_weights.parameters()) if self.settings.loss == "softmax" else []
 
     def losses(self, batch: np.ndarray) -> Iterator[Tensor]:
         learner, shards = self.learner, self.learner.shards
@@ -146,10 +141,11 @@ class SupConObjective(Objective):
         views = learner.rows.views(own) if len(own) else projection.weight.new_zeros(0, projection.weight.shape[1])
         features = shards.gathered(projection(views), batch, n_views=2)
         classes = learner.classes_of(shards.order(batch, n_views=2))
-        if self.loss == "softmax":
-            yield functional.cross_entropy(self.class_weights(shown(features, learner.settings)), classes)
+        if self.settings.loss == "softmax":
+            yield functional.cross_entropy(self.class_weights(shown(features, self.settings)), classes)
         else:
-            yield supervised_contrastive_loss(functional.normalize(features, dim=1), classes, self.temperature)
+            directions = functional.normalize(features, dim=1)
+            yield supervised_contrastive_loss(directions, classes, self.settings.temperature)
 
 
 def shown(features: Tensor, settings: TrainingSettings, dropout: float = 0.0) -> Tensor:

@@ -56,8 +56,8 @@ _TOKENIZER_SETTINGS = {*_TOKENS, "truncation_side", "split_special_tokens"}
 _LAYERS = re.compile(r"n_layers?|num_\w*layers|num_hidden_groups|inner_group_num")
 #: The largest number of positions; some models compute a table of them.
 _MOST_POSITIONS = 2**20
-#: A limit of tokens above this stands for none.
-_NO_LIMIT = 2**31
+#: A limit of tokens, or of positions, above this stands for none.
+NO_LIMIT = 2**31
 #: The largest window of attention: Longformer lengthens every text to a multiple of it. Usual is 512.
 _LONGEST_WINDOW = 2048
 #: Short texts that a model must embed before it is given out: of words, of unknown characters, of nothing.
@@ -101,7 +101,7 @@ class TextModel(nn.Module):
         lowers = bool(getattr(first, "do_lower_case", False))
         limit = model.max_seq_length
         return cls(
-            first.auto_model, model.tokenizer, after, limit if limit and limit < _NO_LIMIT else None, lowers=lowers
+            first.auto_model, model.tokenizer, after, limit if limit and limit < NO_LIMIT else None, lowers=lowers
         )
 
 
@@ -239,7 +239,7 @@ def check_description(description: Any) -> dict[str, Any]:
     for module in found["modules"]:
         _check_module(module)
     limit, lowers = found["limit"], found["lowers"]
-    if not (limit is None or (type(limit) is int and 1 <= limit < _NO_LIMIT)) or type(lowers) is not bool:
+    if not (limit is None or (type(limit) is int and 1 <= limit < NO_LIMIT)) or type(lowers) is not bool:
         raise ValueError(
             f"the text model's limit is {limit!r} and its lower case {lowers!r}; they must be a number and a Boolean"
         )

@@ -40,10 +40,6 @@ class TokenTable:
         self.lengths = np.maximum(np.minimum(-(-lengths // step) * step, longest), lengths)
         self.device = device
 
-    def __len__(self) -> int:
-        """Return the number of texts."""
-        return len(self.lengths)
-
     def padded(self, rows: Tensor, longest: int) -> tuple[Tensor, Tensor]:
         """Token ids of texts in one tensor, and 1 where there is one, each (n_rows, longest)."""
         starts, lengths = self._places[:, rows].unsqueeze(2)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .backbone import WINDOW, TextBackbone, hub_is_reachable, not_found, packaged_model
+from .backbone import WINDOW, TextBackbone, folder_of, hub_is_reachable, hub_names, not_found
 from .tokenizer_rules import encode
 
 #: Files of a text model that are not its weights.
@@ -40,7 +40,7 @@ class Tokenizer(NamedTuple):
         OSError
             If the model is not found.
         """
-        folder = Path(name) if Path(name).is_dir() else packaged_model(name) or _hub_folder(name, local=local)
+        folder = folder_of(name) or _hub_folder(name, local=local)
         try:
             return cls._of_folder(folder, max_length)
         except (OSError, ValueError, KeyError) as error:
@@ -86,12 +86,10 @@ def _hub_folder(name: str, *, local: bool) -> Path:
     """Folder in the hub's cache, with all files but the weights."""
     from huggingface_hub import snapshot_download
 
-    # A bare name may be one of sentence-transformers' own.
-    candidates = [name] if "/" in name else [f"sentence-transformers/{name}", name]
     for in_cache in (True, False):
         if not in_cache and (local or not hub_is_reachable()):
             break
-        for candidate in candidates:
+        for candidate in hub_names(name):
             with suppress(OSError, ValueError):
                 return Path(
                     snapshot_download(candidate, local_files_only=in_cache, allow_patterns=list(_WITHOUT_WEIGHTS))

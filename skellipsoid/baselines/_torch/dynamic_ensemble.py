@@ -14,27 +14,11 @@ from .literature import FEATURE_DROPOUT
 from .literature_losses import layer_losses
 
 
-@dataclass(frozen=True)
-class EnsembleSettings(TrainingSettings):
-    """Parameters of ``DEClassifier``, by the same names."""
-
-    redundancy: float
-    adversarial_steps: int
-    adversarial_norm: float
-    adversarial_rate: float
-    activation: ClassVar[str] = "tanh"
-    max_grad_norm: ClassVar[float | None] = 0.25
-
-    def objective(self, learner: Learner) -> Objective:
-        return EnsembleObjective(learner, self)
-
-
 class EnsembleObjective(Objective):
     """The losses of all layers, on the texts and on word embeddings that are changed against them."""
 
-    def __init__(self, learner: Learner, settings: EnsembleSettings) -> None:
+    def __init__(self, learner: Learner) -> None:
         super().__init__(learner)
-        self.settings = settings
         # They have layers.
         self.rows: Any = learner.rows
         self.heads: Any = learner.projection
@@ -43,7 +27,8 @@ class EnsembleObjective(Objective):
         chosen, classes = self.settings, self.learner.classes_of(batch)
         share = 1 / (1 + chosen.adversarial_steps)
         seed = int(torch.randint(2**31 - 1, ()).item())
-        perturbations = Perturbations(chosen.adversarial_norm, chosen.adversarial_rate, seed)
+        generator = torch.Generator(self.learner.device).manual_seed(seed)
+        perturbations = Perturbations(chosen.adversarial_norm, chosen.adversarial_rate, generator)
         torch.manual_seed(seed)
         yield share * self._loss(self.rows.dropped(batch), classes)
         for _ in range(chosen.adversarial_steps):
@@ -61,6 +46,19 @@ class EnsembleObjective(Objective):
         return layer_losses(self.heads.logits(features), classes, self.settings.redundancy)
 
 
+@dataclass(frozen=True)
+class EnsembleSettings(TrainingSettings):
+    """Parameters of ``DEClassifier``, by the same names."""
+
+    redundancy: float
+    adversarial_steps: int
+    adversarial_norm: float
+    adversarial_rate: float
+    activation: ClassVar[str] = "tanh"
+    max_grad_norm: ClassVar[float | None] = 0.25
+    objective: ClassVar[type[Objective]] = EnsembleObjective
+
+
 class Perturbations:
     """Changes of the word embeddings of a batch; the texts come a few at a time, the same ones in each pass.
 
@@ -70,14 +68,13 @@ class Perturbations:
         ε, the largest length of the change of a text.
     rate : float
         Length of a step.
-    seed : int
-        Of the first changes. They have a generator of their own, so that drawing them leaves the dropout as it is.
+    generator : torch.Generator
+        Of the first changes: one of their own, so that drawing them leaves the dropout as it is.
     """
 
-    def __init__(self, norm: float, rate: float, seed: int) -> None:
-        self.norm, self.rate, self.seed = norm, rate, seed
+    def __init__(self, norm: float, rate: float, generator: torch.Generator) -> None:
+        self.norm, self.rate, self.generator = norm, rate, generator
         self._changes: list[Tensor] = []
-        self._generator: torch.Generator | None = None
 
     def next_pass(self) -> Callable[[Tensor, Tensor], Tensor]:
         """Give what changes the embeddings of one pass, text by text in the same order."""
@@ -86,7 +83,7 @@ class Perturbations:
         def changed(embeddings: Tensor, mask: Tensor) -> Tensor:
             number = next(numbers)
             if number == len(self._changes):
-                self._changes.append(self._start(embeddings, mask))
+                self._changes.append(start_perturbation(embeddings, mask, self.norm, self.generator))
             self._changes[number] = self._changes[number].detach().requires_grad_()
             return embeddings + self._changes[number]
 
@@ -95,11 +92,6 @@ class Perturbations:
     def ascend(self) -> None:
         """Move the changes against the model, along the gradients of the last pass."""
         self._changes = [ascend(change, self.rate, self.norm) for change in self._changes]
-
-    def _start(self, embeddings: Tensor, mask: Tensor) -> Tensor:
-        if self._generator is None:
-            self._generator = torch.Generator(embeddings.device).manual_seed(self.seed)
-        return start_perturbation(embeddings, mask, self.norm, self._generator)
 
 
 def start_perturbation(embeddings: Tensor, mask: Tensor, norm: float, generator: torch.Generator) -> Tensor:

@@ -27,17 +27,12 @@ class Ball(NamedTuple):
         return self.purity >= least * (1 - ROUNDING)
 
 
-class Limits(NamedTuple):
-    """When a ball is split."""
-
-    purity: float
-    weight: float
-
-
 def granular_balls(
-    X: Floats, classes: Integers, weights: Floats, limits: Limits, rng: np.random.Generator
+    X: Floats, classes: Integers, weights: Floats, purity: float, size: float, rng: np.random.Generator
 ) -> Iterator[Ball]:
     """Split the ball of all rows until every one is pure or small; the balls' rows are a partition of all rows.
+
+    A ball with less than ``purity`` is split if it weighs more than ``size``.
 
     A ball is split by one seed for each of its classes, a random row of the class, or the seed that the ball itself
     came from for that seed's class; each row goes to the nearest seed.
@@ -48,7 +43,7 @@ def granular_balls(
         shares = np.bincount(classes[rows], weights[rows])
         ball = Ball(rows, int(shares.argmax()), float(shares.max() / shares.sum()), float(shares.sum()))
         parts = []
-        if ball.purity < limits.purity * (1 - ROUNDING) and ball.weight > limits.weight * (1 + ROUNDING):
+        if not ball.is_pure(purity) and ball.weight > size * (1 + ROUNDING):
             seeds = [
                 seed if seed >= 0 and classes[seed] == k else int(rng.choice(rows[classes[rows] == k]))
                 for k in np.flatnonzero(shares)

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from ..._encoders.torch.objectives import Learner, Objective, Stage, TrainingSettings
 from ..._torch.devices import on_device
-from .granular_balls import Limits, granular_balls
+from .granular_balls import granular_balls
 from .literature_losses import (
     distance_aware_logits,
     granular_ball_loss,
@@ -24,70 +24,6 @@ from .literature_losses import (
 FEATURE_DROPOUT = 0.1
 #: Share of KNNCL's momentum encoder that a step keeps: as in the authors' code.
 MOMENTUM = 0.999
-
-
-@dataclass(frozen=True)
-class CrossEntropySettings(TrainingSettings):
-    """Parameters of ``CrossEntropyTextEncoder``, by the same names."""
-
-    activation: ClassVar[str] = "relu"
-
-    def objective(self, learner: Learner) -> Objective:
-        return CrossEntropyObjective(learner)
-
-
-@dataclass(frozen=True)
-class DistanceAwareSettings(TrainingSettings):
-    """Parameters of ``DAADBTextEncoder``, by the same names."""
-
-    scale: float
-    activation: ClassVar[str] = "relu"
-
-    def objective(self, learner: Learner) -> Objective:
-        return DistanceAwareObjective(learner, self.scale)
-
-
-@dataclass(frozen=True)
-class KNNContrastiveSettings(TrainingSettings):
-    """Parameters of ``KNNCLTextEncoder``, by the same names."""
-
-    contrastive_weight: float
-    temperature: float
-    n_neighbors: int
-    n_positives: int
-    queue_size: int
-    activation: ClassVar[str] = "tanh"
-    max_grad_norm: ClassVar[float | None] = 0.25
-
-    def objective(self, learner: Learner) -> Objective:
-        return KNNContrastiveObjective(learner, self)
-
-
-@dataclass(frozen=True)
-class KCenterSettings(TrainingSettings):
-    """Parameters of ``CLABTextEncoder``, by the same names."""
-
-    contrastive_weight: float
-    n_positives: int
-    n_negatives: int
-    activation: ClassVar[str] = "relu"
-
-    def objective(self, learner: Learner) -> Objective:
-        return KCenterObjective(learner, self)
-
-
-@dataclass(frozen=True)
-class GranularBallSettings(TrainingSettings):
-    """Parameters of ``MOGBTextEncoder``, by the same names."""
-
-    ball_learning_rate: float
-    split_purity: float
-    split_size: int
-    min_purity: float
-    activation: ClassVar[str] = "relu"
-
-    def objective(self, learner: Learner) -> Objective:
-        return GranularBallObjective(learner, self)
 
 
 class CrossEntropyObjective(Objective):
@@ -105,16 +41,14 @@ class CrossEntropyObjective(Objective):
         yield functional.cross_entropy(logits, self.learner.classes_of(batch))
 
     def logits(self, features: Tensor) -> Tensor:
-        logits: Tensor = self.classifier(features)
-        return logits
+        return functional.linear(features, self.classifier.weight, self.classifier.bias)
 
 
 class DistanceAwareObjective(CrossEntropyObjective):
     """Cross-entropy of DA-ADB's distance-aware logits; the class means are those at the start of the epoch."""
 
-    def __init__(self, learner: Learner, scale: float) -> None:
+    def __init__(self, learner: Learner) -> None:
         super().__init__(learner)
-        self.scale = scale
         self.classifier = nn.Linear(learner.width, learner.n_classes, bias=False).to(learner.device)
         self.present = on_device(np.unique(learner.codes[learner.training]), learner.device)
         self.start_epoch()
@@ -125,15 +59,14 @@ class DistanceAwareObjective(CrossEntropyObjective):
         self.means = means[self.present]
 
     def logits(self, features: Tensor) -> Tensor:
-        return distance_aware_logits(features, self.means, self.classifier.weight, self.scale)
+        return distance_aware_logits(features, self.means, self.classifier.weight, self.settings.scale)
 
 
 class KCenterObjective(CrossEntropyObjective):
     """CLAB: K-centre contrastive loss of groups, and cross-entropy of the cosines with class weights."""
 
-    def __init__(self, learner: Learner, settings: KCenterSettings) -> None:
+    def __init__(self, learner: Learner) -> None:
         super().__init__(learner)
-        self.settings = settings
         self.classifier = nn.Linear(learner.width, learner.n_classes, bias=False).to(learner.device)
         self.sampler = ClassSampler(learner)
 
@@ -160,9 +93,9 @@ class KCenterObjective(CrossEntropyObjective):
 class KNNContrastiveObjective(Objective):
     """KNNCL: a momentum encoder fills a queue of keys; contrastive loss and cross-entropy each have a head."""
 
-    def __init__(self, learner: Learner, settings: KNNContrastiveSettings) -> None:
+    def __init__(self, learner: Learner) -> None:
         super().__init__(learner)
-        self.settings, self.sampler = settings, ClassSampler(learner)
+        self.sampler = ClassSampler(learner)
         self.classifier = _head(learner.width, learner.n_classes).to(learner.device)
         self.contrast = _head(learner.width, learner.width).to(learner.device)
         self.rows = learner.rows.copy()
@@ -211,10 +144,6 @@ class KNNContrastiveObjective(Objective):
 class GranularBallObjective(CrossEntropyObjective):
     """MOGB: an epoch of cross-entropy, then one step on the granular-ball loss of all training texts."""
 
-    def __init__(self, learner: Learner, settings: GranularBallSettings) -> None:
-        super().__init__(learner)
-        self.settings = settings
-
     def stages(self) -> list[Stage]:
         return [Stage(self.losses), Stage(self.ball_losses, self.settings.ball_learning_rate, whole=True)]
 
@@ -234,12 +163,66 @@ class GranularBallObjective(CrossEntropyObjective):
         with torch.no_grad():
             features = learner.plain(learner.training)
         rows, classes = features.double().cpu().numpy(), learner.codes[learner.training]
-        limits = Limits(chosen.split_purity, chosen.split_size)
-        balls = granular_balls(rows, classes, np.ones(len(rows)), limits, learner.rng)
+        weights = np.ones(len(rows))
+        balls = granular_balls(rows, classes, weights, chosen.split_purity, chosen.split_size, learner.rng)
         kept = [ball for ball in balls if ball.is_pure(chosen.min_purity)]
         centers = [features[on_device(ball.rows, features.device)].mean(0) for ball in kept]
         labels = torch.tensor([ball.label for ball in kept], dtype=torch.long, device=learner.device)
         return torch.stack(centers) if kept else features[:0], labels
+
+
+@dataclass(frozen=True)
+class CrossEntropySettings(TrainingSettings):
+    """Parameters of ``CrossEntropyTextEncoder``, by the same names."""
+
+    activation: ClassVar[str] = "relu"
+    objective: ClassVar[type[Objective]] = CrossEntropyObjective
+
+
+@dataclass(frozen=True)
+class DistanceAwareSettings(TrainingSettings):
+    """Parameters of ``DAADBTextEncoder``, by the same names."""
+
+    scale: float
+    activation: ClassVar[str] = "relu"
+    objective: ClassVar[type[Objective]] = DistanceAwareObjective
+
+
+@dataclass(frozen=True)
+class KNNContrastiveSettings(TrainingSettings):
+    """Parameters of ``KNNCLTextEncoder``, by the same names."""
+
+    contrastive_weight: float
+    temperature: float
+    n_neighbors: int
+    n_positives: int
+    queue_size: int
+    activation: ClassVar[str] = "tanh"
+    max_grad_norm: ClassVar[float | None] = 0.25
+    objective: ClassVar[type[Objective]] = KNNContrastiveObjective
+
+
+@dataclass(frozen=True)
+class KCenterSettings(TrainingSettings):
+    """Parameters of ``CLABTextEncoder``, by the same names."""
+
+    contrastive_weight: float
+    n_positives: int
+    n_negatives: int
+    activation: ClassVar[str] = "relu"
+    objective: ClassVar[type[Objective]] = KCenterObjective
+
+
+@dataclass(frozen=True)
+class GranularBallSettings(TrainingSettings):
+    """Parameters of ``MOGBTextEncoder``, by the same names."""
+
+    ball_learning_rate: float
+    split_purity: float
+    split_size: int
+    min_purity: float
+    activation: ClassVar[str] = "relu"
+    objective: ClassVar[type[Objective]] = GranularBallObjective
 
 
 class ClassSampler:

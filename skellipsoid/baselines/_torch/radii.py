@@ -58,6 +58,7 @@ def learn_radii(
 ) -> tuple[Tensor, History]:
     """Learn the radii of all classes, (n_classes,), from the distances that ``draw`` gives in each epoch.
 
+    Each batch of rows is one step of Adam on θ.
     The loss is a sum over classes, so that each class keeps the radius with which its own rows had the smallest loss.
 
     Parameters
@@ -70,51 +71,30 @@ def learn_radii(
     settings : RadiusSettings
     rng : Generator
     """
-    start = torch.from_numpy(rng.normal(size=n_classes)).to(weights.device)
-    trainer = _RadiusTrainer(start, draw, classes, weights, settings, rng)
-    history = run_epochs(
-        trainer.run_epoch, max_iter=settings.max_iter, n_iter_no_change=N_ITER_NO_CHANGE, tol=TOL, label="radii"
-    )
-    return trainer.best_radii, history
+    theta = torch.from_numpy(rng.normal(size=n_classes)).to(weights.device)
+    optimizer = torch.optim.Adam([theta], lr=settings.learning_rate)
+    weights = weights / weights.mean()
+    best_radii, best_losses = softplus(theta), torch.full_like(theta, torch.inf)
 
-
-class _RadiusTrainer:
-    """One epoch: batches of rows, one Adam step on θ for each."""
-
-    def __init__(
-        self,
-        theta: Tensor,
-        draw: Draw,
-        classes: Tensor,
-        weights: Tensor,
-        settings: RadiusSettings,
-        rng: np.random.Generator,
-    ) -> None:
-        self.theta, self.draw, self.classes, self.settings, self.rng = theta, draw, classes, settings, rng
-        self.weights = weights / weights.mean()
-        self.class_weights = weights.new_zeros(len(theta)).index_add_(0, classes, self.weights)
-        self.best_radii = softplus(theta)
-        self.best_losses = torch.full_like(theta, torch.inf)
-        theta.grad = torch.zeros_like(theta)
-        self.optimizer = torch.optim.Adam([theta], lr=settings.learning_rate)
-
-    def run_epoch(self) -> float:
+    def run_epoch() -> float:
         """Train one epoch; returns the mean loss per row at its end."""
-        distances, negatives = self.draw()
-        for rows in shuffled_batches(len(distances), self.settings.batch_size, self.rng):
+        nonlocal best_radii, best_losses
+        distances, negatives = draw()
+        for rows in shuffled_batches(len(distances), settings.batch_size, rng):
             batch = torch.from_numpy(rows).to(distances.device)
-            self._step(batch, distances[batch], None if negatives is None else negatives[batch])
-        radii = softplus(self.theta)
-        losses = radius_loss(distances, negatives, radii[self.classes], self.settings) * self.weights
-        sums = torch.zeros_like(radii).index_add_(0, self.classes, losses)
-        better = sums < self.best_losses
-        self.best_radii = torch.where(better, radii, self.best_radii)
-        self.best_losses = torch.where(better, sums, self.best_losses)
+            own, others = classes[batch], None if negatives is None else negatives[batch]
+            slopes = radius_slope(distances[batch], others, softplus(theta)[own], settings) * weights[batch]
+            gradient = torch.zeros_like(theta).index_add_(0, own, slopes)
+            theta.grad = gradient * torch.sigmoid(theta) / len(batch)
+            optimizer.step()
+        radii = softplus(theta)
+        losses = radius_loss(distances, negatives, radii[classes], settings) * weights
+        sums = torch.zeros_like(radii).index_add_(0, classes, losses)
+        better = sums < best_losses
+        best_radii, best_losses = torch.where(better, radii, best_radii), torch.where(better, sums, best_losses)
         return float(sums.sum() / len(distances))
 
-    def _step(self, batch: Tensor, distances: Tensor, negatives: Tensor | None) -> None:
-        classes = self.classes[batch]
-        slopes = radius_slope(distances, negatives, softplus(self.theta)[classes], self.settings) * self.weights[batch]
-        gradient = torch.zeros_like(self.theta).index_add_(0, classes, slopes)
-        self.theta.grad = gradient * torch.sigmoid(self.theta) / len(batch)
-        self.optimizer.step()
+    history = run_epochs(
+        run_epoch, max_iter=settings.max_iter, n_iter_no_change=N_ITER_NO_CHANGE, tol=TOL, label="radii"
+    )
+    return best_radii, history

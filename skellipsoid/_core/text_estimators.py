@@ -1,0 +1,65 @@
+"""What estimators of texts have in common."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import check_is_fitted
+
+from .labels import as_labels, check_same_kind
+from .texts import check_texts
+
+
+class TakesTexts:
+    """An estimator whose samples are texts."""
+
+    def __sklearn_tags__(self) -> Any:
+        """Tags: texts as input."""
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
+        tags.input_tags.string = True
+        tags.input_tags.two_d_array = False
+        tags.input_tags.one_d_array = True
+        return tags
+
+
+class TextOpenSetClassifier(TakesTexts, ClassifierMixin, BaseEstimator):
+    """Template of an open-set classifier of texts. A member writes ``fit`` and ``predict``."""
+
+    classes_: NDArray[Any]
+    open_label_: Any
+
+    def score(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Accuracy of ``predict``, with every label outside ``classes_`` read as open.
+
+        Parameters
+        ----------
+        X : sequence of str of shape (n_samples,)
+        y : array-like of shape (n_samples,)
+            True labels.
+        sample_weight : array-like of shape (n_samples,), default=None
+
+        Returns
+        -------
+        accuracy : float
+
+        Raises
+        ------
+        ValueError
+            If ``y`` holds numbers and ``classes_`` strings or the reverse, if labels are missing, or if the lengths
+            differ.
+        """
+        check_is_fitted(self)
+        texts, truth = check_texts(X), as_labels(y)
+        check_same_kind(truth, self.classes_, "y", "classes_")
+        if len(texts) != len(truth):
+            raise ValueError(f"X has {len(texts)} texts, but y has {len(truth)} labels; pass one label for each text.")
+        answers: NDArray[Any] = self.predict(texts)
+        codes = [np.where(np.isin(part, self.classes_), part, self.open_label_) for part in (truth, answers)]
+        return float(accuracy_score(*codes, sample_weight=sample_weight))
+
+    def _possible_answers(self) -> NDArray[Any]:
+        """All classes and the open label in one array of a common type."""
+        classes = self.classes_.astype(np.int64) if self.classes_.dtype.kind in "bu" else self.classes_
+        return np.append(classes, self.open_label_)
