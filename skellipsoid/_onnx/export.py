@@ -25,7 +25,7 @@ from .._encoders.torch.stored_text_model import TOKENIZER
 from .._version import __version__
 from ..persistence._folder import Files, explained_failure, manifest_bytes, sha256, write_files
 from .heads import CLASSIFIERS, STEPS, Head, Step, head_of, step_of
-from .quantize import answers_of, grown, growth_of, quantized, quiet_onnx
+from .quantize import answers_of, grown, growth_of, quantized, quiet_onnx, with_affine
 
 #: The names that skellipsoid_runtime reads; a test compares both.
 MANIFEST = "skellipsoid_onnx.json"
@@ -206,8 +206,6 @@ class _Graph(nn.Module):
         self.head: Head = head_of(classifier, self.dtype)
         self.open_code = len(classifier.classes_)
         self.least = torch.from_numpy(classifier.offset_ + classifier.class_offsets_).to(self.dtype)
-        #: Factor of the scores, what is added to them, and whether to the margins too: for a quantised text model.
-        self.change: tuple[Tensor, Tensor, bool] | None = None
         self.encoder: TextFeatures | None = encoder
         self.backbone = backbone
         if encoder is not None and backbone is not None:
@@ -232,10 +230,6 @@ class _Graph(nn.Module):
             rows = step(rows)
         nearest, score, margins = self.head.score(rows)
         score, margins = score.to(self.dtype), margins.to(self.dtype)
-        if self.change is not None:
-            factor, shift, of_margins = self.change
-            score = score * factor + shift
-            margins = margins * factor + shift if of_margins else margins
         label = torch.where(score < self.least[nearest], torch.full_like(nearest, self.open_code), nearest)
         return label, nearest, score, margins, rows
 
@@ -285,8 +279,7 @@ def _described(parts: _Parts, *, quantize: bool) -> tuple[Files, dict[str, Any]]
         _verify(files[GRAPH], backbone, graph)
         kept = _seen(graph, encoder.training_features_) if hasattr(encoder, "training_texts_") else None
         if quantize:
-            kept, held_out = _recalibrated(files[GRAPH], backbone, graph, parts, held_out)
-            files[GRAPH] = _quantized(_traced(graph, n_features), backbone, encoder)
+            files[GRAPH], kept, held_out = _recalibrated(files[GRAPH], backbone, graph, parts, held_out)
         if kept is not None:
             labels = encoder.training_labels_
             training = {
@@ -356,20 +349,15 @@ def _verify(content: bytes, backbone: TextBackbone, graph: _Graph) -> None:
         )
 
 
-def _quantized(content: bytes, backbone: TextBackbone, encoder: TextFeatures) -> bytes:
-    return quantized(content, "text_model.transformer", backbone, encoder.training_texts_.tolist())
-
-
 def _recalibrated(
     content: bytes, backbone: TextBackbone, graph: _Graph, parts: _Parts, held_out: NDArray[np.float64] | None
-) -> tuple[NDArray[np.floating], NDArray[np.float64] | None]:
-    """Let a graph change its scores as a quantised text model does on average.
-
-    Gives what the classifier sees of the training texts by the quantised model, and held-out scores.
-    """
+) -> tuple[bytes, NDArray[np.float32], NDArray[np.float64] | None]:
+    """Quantise the text model of a graph; gives it with what the classifier sees of the training texts, and scores."""
     encoder: Any = parts.encoder
+    texts = encoder.training_texts_.tolist()
+    content = quantized(content, "text_model.transformer", backbone, texts)
     before = _scored(graph, _seen(graph, encoder.training_features_))
-    after, features = answers_of(_quantized(content, backbone, encoder), backbone, encoder.training_texts_.tolist())
+    after, features = answers_of(content, backbone, texts)
     known = np.ones(len(after), dtype=bool)
     if encoder.training_labels_ is not None:
         known = np.isin(encoder.training_labels_, parts.classifier.classes_)
@@ -377,12 +365,11 @@ def _recalibrated(
         known[:] = True
     before, after = before[known], after[known]
     if not isinstance(parts.classifier, BoundaryOpenSetClassifier):
-        graph.change = torch.tensor(1.0), torch.tensor(-float(np.median(after - before))), False
-        return features, held_out
+        return with_affine(content, ["score"], 1, -float(np.median(after - before))), features, held_out
     growth = growth_of(before, after)
     factor = (1 + growth) ** -0.5  # margins are 1 − distance / radius
-    graph.change = torch.tensor(factor), torch.tensor(1 - factor), True
-    return features, None if held_out is None else grown(held_out, growth)
+    content = with_affine(content, ["score", "margins"], factor, 1 - factor)
+    return content, features, None if held_out is None else grown(held_out, growth)
 
 
 def _labels(values: NDArray[Any]) -> dict[str, Any]:

@@ -134,3 +134,29 @@ def growth_of(before: Floats, after: Floats) -> float:
 def grown(margins: Floats, growth: float) -> NDArray[np.float64]:
     """Margins after the squared distances, and the squared radii, have grown."""
     return np.asarray(1 - np.sqrt(np.maximum(np.square(1 - margins) + growth, 0) / (1 + growth)))
+
+
+def with_affine(content: bytes, outputs: list[str], factor: float, shift: float) -> bytes:
+    """Multiply outputs of a graph by a number and add another; what is compared with a limit is the new number."""
+    import onnx
+
+    model: Any = onnx.load_from_string(content)
+    graph = model.graph
+    for name, value in (("factor", factor), ("shift", shift)):
+        graph.initializer.append(onnx.numpy_helper.from_array(np.array(value, dtype=np.float32), f"quantized_{name}"))
+    nodes = []
+    for node in graph.node:
+        nodes.append(node)
+        if node.op_type != "Less":  # or a score that is taken from the margins would change twice
+            for place, name in enumerate(node.input):
+                node.input[place] = f"{name}_before" if name in outputs else name
+        for place, name in enumerate(node.output):
+            if name in outputs:
+                node.output[place] = f"{name}_before"
+                scaled = f"{name}_scaled"
+                nodes.append(onnx.helper.make_node("Mul", [node.output[place], "quantized_factor"], [scaled]))
+                nodes.append(onnx.helper.make_node("Add", [scaled, "quantized_shift"], [name]))
+    del graph.node[:]
+    graph.node.extend(nodes)
+    onnx.checker.check_model(model, full_check=True)
+    return bytes(model.SerializeToString())
