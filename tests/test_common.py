@@ -595,7 +595,7 @@ def no_numbers():
     X = blobs()[0]
     dates = np.datetime64("2024-01-01", "s") + (1e6 * X).astype("timedelta64[s]")
     missing = dates.copy()
-    missing[3, 1] = np.datetime64("NaT")
+    missing[3, 1] = np.datetime64("NaT", "s")
     masked = np.ma.array(X, mask=np.arange(X.size).reshape(X.shape) == 13)
     table = pd.DataFrame(X, columns=list("abcd"))
     column = pd.Series(dates[:, 3])

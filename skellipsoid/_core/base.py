@@ -168,11 +168,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             return np.empty(0, dtype=np.int64)
         known = np.flatnonzero(codes < len(self.classes_))
         rows = known[outlying_rows(X[known].astype(np.float64), codes[known])]
-        if len(rows):
-            warn(
-                f"X has outlying rows, more than {OUTLYING:.0f} times as far from the middle of their class as its "
-                f"typical row: {name_rows(numbers[rows])}. They are left out of the fit; correct or drop them."
-            )
+        warn_of_outliers(numbers[rows])
         return rows
 
     def _check_classes(self, n_rows: int, n_open: int) -> None:
@@ -373,9 +369,18 @@ class BoundaryOpenSetClassifier(BaseOpenSetClassifier):
         if degenerate.any():
             result = "their boundaries take the typical size of the other classes"
             if degenerate.all():
-                result = "no other class tells how large their boundaries should be, nor does X_val"
+                result = "no other class tells how large their boundaries should be, nor do X_val or open samples"
             warn(
                 "Classes without spread, whose training samples are all equal or duplicates of one: "
                 f"{enumerated(self.classes_[degenerate])}; "
                 f"{result}; add different samples of them."
             )
+
+
+def warn_of_outliers(numbers: NDArray[np.int64]) -> None:
+    """Warn of the rows that are dropped, if there are any."""
+    if len(numbers):
+        warn(
+            f"X has outlying rows, more than {OUTLYING:.0f} times as far from the middle of their class as its typical "
+            f"row: {name_rows(numbers)}. They are left out; correct or drop them."
+        )

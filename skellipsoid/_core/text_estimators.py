@@ -55,7 +55,7 @@ class TextOpenSetClassifier(TakesTexts, ClassifierMixin, BaseEstimator):
         check_same_kind(truth, self.classes_, "y", "classes_")
         if len(texts) != len(truth):
             raise ValueError(f"X has {len(texts)} texts, but y has {len(truth)} labels; pass one label for each text.")
-        answers: NDArray[Any] = self.predict(texts)  # type: ignore[attr-defined]
+        answers: NDArray[Any] = self.predict(texts)
         codes = [np.where(np.isin(part, self.classes_), part, self.open_label_) for part in (truth, answers)]
         return float(accuracy_score(*codes, sample_weight=sample_weight))
 

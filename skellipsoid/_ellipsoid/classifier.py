@@ -63,7 +63,8 @@ class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses):
     within_covariance_ : ndarray of shape (n_features, n_features) or None
         T, whose metric defines the nearest mean; ``None`` if it is Euclidean. Computed at each access.
     spherical_share_, between_share_, shrinkage_ : float or None
-        Shrinkage of the covariances: a, b and ρ of the guide; ``None`` with a trainer.
+        Shrinkage of the covariances: a, b and ρ of the guide; ``None`` with a trainer, or if no class has a spread. b
+        is also ``None`` with fewer than four classes or equal means.
     scale_ : float
         Divisor of the features: the root mean squared distance of the known samples to their mean.
     offset_, class_offsets_ : float, ndarray of shape (n_classes,)
@@ -249,8 +250,8 @@ class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses):
         -----
         The guarantee holds on average over training sets, under two conditions. New known samples must have the
         distribution of the training samples, with the same proportions of the classes. And no parameter may be chosen
-        with the held-out samples. The second condition is not met exactly, because the shares a, b and ρ (or the epoch)
-        are chosen with them. The radius scale is too, but it does not change the order of the scores, so it does not
+        with the held-out samples. The second condition is not met exactly, because a, b, ρ and e (or the epoch) are
+        chosen with them. The radius scale is too, but it does not change the order of the scores, so it does not
         change p. If an encoder was trained on the samples, they lie closer to their class mean than new samples, and
         more than the share ε of new samples is rejected: pass ``X_val`` to ``fit``, or the features of
         ``fit_transform`` of a :class:`SupConTextEncoder`, which corrects this.

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from sklearn.base import BaseEstimator
 
 from .._core.sklearn import Interval, StrOptions
-from .math.settings import TrainingSettings
+from .paper.settings import TrainingSettings
 
 
 class EliDecide(BaseEstimator):

@@ -197,7 +197,7 @@ class FitsKeptSamples(StoredShapes):
         chosen_by: "FitsKeptSamples | None" = None,
         same: Mapping[int, int] = MappingProxyType({}),
     ) -> None:
-        """Fit to samples; if an earlier fit kept them, with its shares and its size where it has some.
+        """Fit to samples; if an earlier fit kept them, with its shares and radius scale where it has some.
 
         With a trainer, ``same`` classes, by their new and their old numbers, keep their matrices.
         """
@@ -260,7 +260,7 @@ class FitsKeptSamples(StoredShapes):
         if is_copy.any():
             warn(
                 f"{is_copy.sum()} of {len(rows)} known samples of X_val are duplicates of training samples, which do "
-                "not show how far out new samples lie; they are left out. Pass samples that are not in X."
+                "not show how far out new samples lie; they are dropped. Pass samples that are not in X."
             )
         return units[len(kept) :], is_copy
 
@@ -273,12 +273,12 @@ class FitsKeptSamples(StoredShapes):
         if not few.any():
             return
         if 2 * few.sum() > len(few):
-            result = "new samples may be rejected, and open samples accepted, much more often than left-out ones"
+            result = "new samples may be rejected, and open samples accepted, much more often than held-out ones"
         else:
             result = "many of their new samples will be rejected"
         warn(
             f"{few.sum()} of {len(few)} classes have fewer than {FEWEST_OF_CLASS} different samples, or groups of "
-            f"them ({enumerated(self.classes_[few])}; the smallest has {counts[few].min()}). Too few left-out samples "
+            f"them ({enumerated(self.classes_[few])}; the smallest has {counts[few].min()}). Too few held-out samples "
             f"judge their boundaries, so {result}; collect at least {FEWEST_OF_CLASS} of each class, or set the "
             "operating point on new samples."
         )

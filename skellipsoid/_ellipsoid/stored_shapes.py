@@ -53,7 +53,7 @@ class _Prepared(NamedTuple):
     """A fitted classifier on a device, in one precision."""
 
     arrays: tuple[Any, ...]  # that the tensors were made of
-    values: NDArray[np.float64]  # radii, scale, and unit off the span
+    values: NDArray[np.float64]  # radii, scale, and factor off the span
     scorer: Scorer
     mean: Tensor  # (n_features,)
     rest: Tensor | None  # (n_features,) what the mean loses in single precision
@@ -179,7 +179,7 @@ class StoredShapes(KeepsHeldOut, BoundaryOpenSetClassifier):
         self.validation_scores_ = fitted.scores or None
 
     def _chosen(self) -> Chosen | None:
-        """Shares and size of the fit; ``None`` if no class has a spread, so that nothing was chosen."""
+        """Shares, radius scale and e of the fit; ``None`` if no class has a spread, so that nothing was chosen."""
         if self.spherical_share_ is None or self.shrinkage_ is None:
             return None
         shrinkage = Shrinkage(self.spherical_share_, self.between_share_, self.shrinkage_)

@@ -111,7 +111,9 @@ class Samples:
         return self.where(chosen[self.classes])
 
     def where(self, kept: Tensor) -> "Samples":
-        """Select samples that are ``kept``, (n_samples,) Boolean."""
+        """Select samples that are ``kept``, (n_samples,) Boolean; not of samples that stand for others."""
+        if self.moments is not None:
+            raise ValueError("Samples with the moments of others cannot be selected.")
         mask = kept.cpu().numpy()
         return Samples(
             self.rows[kept],
@@ -196,7 +198,10 @@ class Gathered(NamedTuple):
     places: Integers  # (n_samples,) distinct sample that each given sample equals
 
     def where(self, kept: NDArray[np.bool_]) -> "Gathered":
-        """Select samples, (n_distinct,) Boolean; the mean weight of a unit of them is 1."""
+        """Select samples, (n_distinct,) Boolean; the mean weight of a unit of them is 1.
+
+        ``found`` and ``places`` stay those of all samples.
+        """
         weights = normalized(self.weights[kept], self.units[kept])
         return self._replace(
             rows=self.rows[kept],

@@ -196,8 +196,13 @@ class TestEqualToAFit:
     def test_from_three_classes_to_five_and_back(self):
         X, y = digits()
         old = classifier().fit(X[y < 3], y[y < 3])
-        more = old.add_classes(X[(y > 2) & (y < 5)], y[(y > 2) & (y < 5)])
+        with pytest.warns(
+            UserWarning, match=r"^3 classes are too few for a covariance .* the 5 of now .*; call refresh"
+        ):
+            more = old.add_classes(X[(y > 2) & (y < 5)], y[(y > 2) & (y < 5)])
         back = more.remove_classes([3, 4])
+        assert more.between_share_ is None
+        assert more.refresh().between_share_ > 0
         np.testing.assert_allclose(back.score_samples(X[::5]), old.score_samples(X[::5]), rtol=1e-5)
 
     def test_refresh_is_a_fit(self):

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from skellipsoid._ellipsoid.math.settings import TrainingSettings
 from skellipsoid._ellipsoid.paper.fit import start_ellipsoids
+from skellipsoid._ellipsoid.paper.settings import TrainingSettings
 from skellipsoid._ellipsoid.paper.training import BoundaryTrainer
 from skellipsoid._samples.samples import Samples
 

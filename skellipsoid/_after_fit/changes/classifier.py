@@ -10,12 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
+from ..._core.base import warn_of_outliers
 from ..._core.labels import as_labels, check_same_kind
 from ..._core.norms import usual_norms
-from ..._core.validation import check_groups, check_squares, enumerated, name_rows
+from ..._core.validation import check_groups, check_squares, enumerated
 from ..._core.warn import warn
 from ..._ellipsoid.kept_samples import FitsKeptSamples, KeptSamples
-from ..._samples.samples import OUTLYING, outlying_rows
+from ..._ellipsoid.math.covariance import FEWEST_CLASSES_OF_BACKGROUND
+from ..._samples.samples import outlying_rows
 
 #: Fitted attributes that do not depend on the samples.
 _CARRIED = ("n_features_in_", "feature_names_in_", "open_label_", "scale_", "_norm_range")
@@ -253,11 +255,7 @@ class ChangesClasses(FitsKeptSamples):
         together = np.concatenate([kept.rows, rows[numbers]]).astype(np.float64)
         found = outlying_rows(together, np.concatenate([kept.classes, codes[numbers]]))
         outlying = numbers[found[found >= len(kept)] - len(kept)]
-        if len(outlying):
-            warn(
-                f"X has outlying rows, more than {OUTLYING:.0f} times as far from the middle of their class as its "
-                f"typical row: {name_rows(outlying)}. They are left out; correct or drop them."
-            )
+        warn_of_outliers(outlying)
         used = is_known.copy()
         used[outlying] = False
         return used
@@ -319,6 +317,12 @@ class ChangesClasses(FitsKeptSamples):
         kept = replace(kept, groups=changed._check_single_groups(kept.groups, kept.units, kept.classes))
         changed._mean, changed.groups_ = kept.mean, kept.groups
         changed._fit_kept(kept, None if anew else self, same)
+        few, many = len(self.classes_), len(classes)
+        if not anew and self._chosen() is not None and few < FEWEST_CLASSES_OF_BACKGROUND <= many:
+            warn(
+                f"{few} classes are too few for a covariance between classes, so the {many} of now are fitted without it, "
+                "too; call refresh, which uses it."
+            )
         changed.changes_ = [*self.changes_, change]
         return changed
 

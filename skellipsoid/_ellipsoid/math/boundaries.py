@@ -14,12 +14,12 @@ from .held_out import HeldOut
 class Metric:
     """Coordinates in which the shape that all classes share is the identity, and the metric that assigns classes.
 
-    With fewer training samples than features there is one more coordinate: the distance from the span of the samples.
+    Where the samples do not span all features there is one more coordinate: the distance from their span.
     """
 
     axes: Tensor | None  # (n_features, n_axes); None are the features themselves
     products: Tensor | None  # (n_axes, n_axes) of the axes, inverted, where they do not span all features
-    off_span: float  # unit of the additional coordinate
+    off_span: float  # factor of the additional coordinate
     directions: (
         Tensor  # (n_classes, n_coordinates) the closeness of a sample z to a class is directions @ z + constants
     )

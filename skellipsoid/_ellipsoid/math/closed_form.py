@@ -79,7 +79,7 @@ def fit_closed_form(
         As of ``EllipsoidOpenSetClassifier``.
     seed : int
     given : Chosen, optional
-        Shares and size of an earlier fit. Nothing is chosen then.
+        Shares, radius scale and e of an earlier fit. Nothing is chosen then.
     fresh : Samples, optional
         Known validation samples. They have no part in means and shapes, and say how far out new samples lie.
     """
@@ -102,16 +102,17 @@ def fit_closed_form(
         shrinkage = Shrinkage(frame.spherical, *_choose_shares(maker, maker.known(subset)))
     shapes = LeftOutShapes(frame, shrinkage.between)
     parts = maker.known(scored)
+    # The sources of the open rows: a few of each set.
     if not given and (synthetic := maker.synthetic(parts[-1].sources, alpha, rng)):
         parts.append(synthetic)
     held_out = maker.tables(shapes, parts, [shrinkage.shared])[0]
     distance, error = _mean_distance(held_out), held_out.mean_error
-    if fresh is not None and len(fresh):
+    if fresh is not None:
         held_out = maker.with_fresh(held_out, fresh, shapes, shrinkage.shared)
     typical_growth = maker.typical_growth(error)
     scale = given.scale_of_large * typical_growth if given else _choose_scale(held_out, beta)
-    # A unit alone: radii and distances are multiplied by radius / distance, and no answer depends on it. With it, radii
-    # are near the mean distance of a sample to its class mean, which the paper begins with.
+    # A common factor alone: radii and distances are multiplied by radius / distance, and no answer depends on it. With
+    # it, radii are near the mean distance of a sample to its class mean, which the paper begins with.
     radius = float(spheres.radii[~spheres.degenerate].mean())
     radii = radius * scale / distance * maker.growths(error)
     return Boundaries(

@@ -174,7 +174,7 @@ class _Changes(NamedTuple):
     inverse: Tensor  # (n_sets, n_axes) D⁻¹, where B⁻¹ is proportional to D⁻¹ − (Y D⁻¹)ᵀ Φ Y D⁻¹
     solved: Tensor  # (n_sets, n_touched + size, n_axes) Y D⁻¹
     inner: Tensor  # (n_sets, n_touched + size, n_touched + size) Φ
-    ratio: Tensor  # (n_sets,) by which T is larger, relative to B
+    ratio: Tensor  # (n_sets,) ψ = ι (K′ − 1) / (K − 1), by which T is larger, relative to B
 
     def shift(self, numbers: Tensor, means: Tensor, pooled: float) -> Tensor:
         """T B⁻¹ (c_k − μ): how far centres are from class means, (n_pairs, n_axes)."""
@@ -251,7 +251,7 @@ class LeftOutShapes:
         self.class_axes = principal_axes(frame, self.stretches)
 
     def distances(self, samples: HeldOutSamples, shares: Sequence[float]) -> Tensor:
-        """‖A_k (z − m_k)‖ for each share ρ, (n_shares, n_rows)."""
+        """‖Σ_k^(−1/2) (z − m_k)‖ for each share ρ, (n_shares, n_rows)."""
         return self._scores(samples, shares)[0].clamp_min(0).sqrt()
 
     def log_likelihoods(self, samples: HeldOutSamples, shares: Sequence[float], weights: Tensor) -> Tensor:
@@ -380,7 +380,7 @@ class LeftOutShapes:
         """Give Y, μ, G, and the number of classes that remain.
 
         The rows of Y are the deviations c − μ of the touched classes, and V. B₀ gains YᵀGY: the scatter of the class
-        means that remain, about their own mean, less that of all class means, both divided by n − 1.
+        means that remain, about their own mean, less that of all class means, both divided by K − 1.
         """
         frame, sets, size = self.frame, chunk.sets, left_out.rows.shape[1]
         is_touched = (sets.touched >= 0).double()

@@ -1,7 +1,7 @@
-"""The shapes that all classes share: the covariance T within classes, and the covariance B of the class means.
+"""The covariances that all classes share: T within classes, and B₀ of the class means.
 
 One eigenproblem of the within-class scatter and one singular value decomposition of the class means give coordinates in
-which T is the identity and B is diagonal.
+which T is the identity and B₀ is diagonal.
 """
 
 from dataclasses import dataclass, replace

@@ -50,7 +50,7 @@ def class_weights(samples: Samples) -> Tensor:
 
 
 class Spheres(NamedTuple):
-    """The sphere of each class: what the paper's training begins with, and a unit for the radii of the closed form."""
+    """The sphere of each class: what the paper's training begins with, and a common factor of the closed form's."""
 
     centroids: Tensor  # (n_classes, n_features)
     radii: Tensor  # (n_classes,)

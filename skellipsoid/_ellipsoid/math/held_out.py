@@ -40,7 +40,7 @@ BOUNDARY_TOLERANCE = 1e-5
 #: samples are rejected at rates that differ by 5 to 24 points, and up to 70 % of open samples are accepted
 #: (benchmarks/few_samples.py --wide).
 FEWEST_OF_CLASS = 10
-#: Largest number of candidates of a size, for speed alone; the size is an average of them. With 100 and 2,000, F1 is
+#: Largest number of candidates of a radius scale, for speed alone; it is an average of them. With 100 and 2,000, F1 is
 #: within 0.1 (benchmarks/results/constants.rst).
 N_CANDIDATES = 500
 
@@ -53,7 +53,9 @@ class HeldOut:
     """
 
     kinds: NDArray[np.int64]  # KNOWN, OF_OTHER_CLASS, SYNTHETIC or REAL
-    distances: NDArray[np.float64]  # ‖A_k (z − m_k)‖ / Δ_k, or a baseline's score times −1: accepted if ≤ s
+    # ‖Σ_k^(−1/2) (z − m_k)‖ / g_k in closed form, ‖A_k (z − m_k)‖ / Δ_k of a trainer, or a baseline's score times −1:
+    # accepted if ≤ s. ``kept`` divides by s.
+    distances: NDArray[np.float64]
     assigned: NDArray[np.int64]  # class k that scores
     classes: NDArray[np.int64]  # own class; the number of classes without one
     weights: NDArray[np.float64]
@@ -261,9 +263,9 @@ def loss_scale(held_out: HeldOut, beta: float) -> float:
     """Radius scale that minimises the paper's two losses on held-out samples; 1 without open samples.
 
     The sum of two means: the expansion loss (eq. 13) of the known samples, and the contraction loss (eq. 15) of the
-    samples of synthetic classes and of the real open ones. Distances are divided by the standard deviation of the
-    known ones, so that the exponential tail ends within their range. The scale never grows with β, since the slope of
-    the contraction loss does.
+    samples of synthetic classes (without these, of held-out ones) and of the real open ones. Distances are divided
+    by the standard deviation of the known ones, so that the exponential tail ends within their range. The scale
+    never grows with β, since the slope of the contraction loss does.
     """
     scales = _candidate_scales(held_out)
     if not len(scales) or not held_out.open:

@@ -40,9 +40,10 @@ def draw_mixtures(
 ) -> Mixture | None:
     """Draw ``n_mixtures`` pseudo-open samples from samples with the given classes.
 
-    The first sample is drawn uniformly, each further one uniformly among the samples whose class is not yet in the
-    mixture. Gumbel noise on the classes' log counts does that for all mixtures at once. With ``uniform_labels`` the
-    classes are drawn uniformly, and then one sample of each. With fewer than ``n_mix`` classes, all of them are mixed.
+    The first sample is drawn by weight, each further one by weight among the samples whose class is not yet in the
+    mixture. Gumbel noise on the logarithms of the classes' weights does that for all mixtures at once. With
+    ``uniform_labels`` the classes are drawn uniformly, and then one sample of each. With fewer than ``n_mix``
+    classes, all of them are mixed.
 
     Parameters
     ----------

@@ -17,7 +17,7 @@ from ..math.boundaries import Boundaries, Metric, Shapes
 from ..math.geometry import Factors, assigned_norms, class_spheres, nearest_centroid, nearest_other
 from ..math.held_out import BOUNDARY_TOLERANCE, KNOWN, OF_OTHER_CLASS, REAL, SYNTHETIC, HeldOut, best_scale, expected_f1
 from ..math.mixtures import draw_synthetic_classes, n_synthetic
-from ..math.settings import TrainingSettings
+from .settings import TrainingSettings
 from .training import BoundaryTrainer, Ellipsoids
 
 #: The released code answers open on the boundary itself, r = Δ. So radii are smaller by four units of single precision.

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from ..._torch.devices import on_device
 from ..math.mixtures import draw_mixtures
-from ..math.settings import TrainingSettings
+from .settings import TrainingSettings
 
 
 def draw_negatives(

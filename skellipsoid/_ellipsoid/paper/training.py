@@ -14,8 +14,8 @@ from ..._torch.losses import contraction_loss, expansion_loss, inside_loss, othe
 from ..._torch.shards import ALONE, Shards
 from ..._torch.training import History, run_epochs, shuffled_batches
 from ..math.held_out import HeldOut
-from ..math.settings import TrainingSettings
 from .pseudo_open import draw_negatives, draw_others
+from .settings import TrainingSettings
 
 #: Classes whose loss is computed together on a CPU. A step of 112 classes with 384 features takes 1.2 times as long
 #: with all at once, and 1.4 times with one at a time.
