@@ -62,7 +62,8 @@ class ChangesClasses(FitsKeptSamples):
         Warns
         -----
         UserWarning
-            If outliers are dropped, or if a new class has no spread.
+            If outliers are dropped, if a new class has no spread, or if this classifier has fewer than four classes and
+            the new one has more: the new one is without a covariance between classes, which :meth:`refresh` chooses.
 
         Examples
         --------
@@ -320,8 +321,8 @@ class ChangesClasses(FitsKeptSamples):
         few, many = len(self.classes_), len(classes)
         if not anew and self._chosen() is not None and few < FEWEST_CLASSES_OF_BACKGROUND <= many:
             warn(
-                f"{few} classes are too few for a covariance between classes, so the {many} of now are fitted without it, "
-                "too; call refresh, which uses it."
+                f"{few} classes are too few for a covariance between classes, so the {many} of now have none; "
+                "call refresh, which uses it."
             )
         changed.changes_ = [*self.changes_, change]
         return changed
