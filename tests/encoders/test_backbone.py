@@ -20,7 +20,8 @@ from hypothesis import strategies as st
 from operator_helpers import Operators
 
 from skellipsoid._encoders.torch import backbone as engine
-from skellipsoid._encoders.torch.backbone import TextBackbone, find_model, packaged_model
+from skellipsoid._encoders.torch.backbone import TextBackbone
+from skellipsoid._encoders.torch.find_model import find_model, packaged_model
 from skellipsoid._encoders.torch.stored_text_model import TextModel
 from skellipsoid._encoders.torch.token_table import LENGTH_STEP, TokenTable, length_sorted_pieces
 
@@ -497,7 +498,7 @@ def test_bars_that_the_environment_decides_bring_no_warning(tiny_model, fresh_py
     monkeypatch.setenv("HF_HUB_DISABLE_PROGRESS_BARS", bars)
     done = fresh_python(
         "import sys, warnings; warnings.simplefilter('error')\n"
-        "from skellipsoid._encoders.torch.backbone import find_model; find_model(sys.argv[1])",
+        "from skellipsoid._encoders.torch.find_model import find_model; find_model(sys.argv[1])",
         tiny_model,
     )
     assert done.returncode == 0, done.stderr

