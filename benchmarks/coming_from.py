@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from skellipsoid import SupConTextEncoder
-from skellipsoid._encoders.torch.find_model import packaged_model
+from skellipsoid._encoders.torch.model_lookup import packaged_model
 from skellipsoid.datasets import load_assistant_intents
 
 FOLDER = str(packaged_model("sentence-transformers/all-MiniLM-L6-v2"))

@@ -14,7 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier, LocalOutlierFactor
 from sklearn.svm import OneClassSVM
 
 from skellipsoid import EllipsoidOpenSetClassifier
-from skellipsoid._encoders.torch.find_model import packaged_model
+from skellipsoid._encoders.torch.model_lookup import packaged_model
 
 #: Training texts of each class, for each of which ``SHARES`` has a share.
 SIZES = (5, 10, 24, 50, 100)

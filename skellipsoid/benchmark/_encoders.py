@@ -20,7 +20,7 @@ from .._core.files import replacing
 from .._encoders.supcon import SupConTextEncoder
 from .._encoders.text_features import TextFeatures
 from .._encoders.torch.backbone import TextBackbone
-from .._encoders.torch.find_model import folder_of, hub_names
+from .._encoders.torch.model_lookup import folder_of, hub_names
 from .._torch.devices import resolve_device
 from .._version import __version__
 from ._data import DAMAGED, DataSet

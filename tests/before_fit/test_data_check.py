@@ -438,7 +438,7 @@ def test_without_an_encoder_the_default_model_tells_the_limit(minilm, texts, lab
 
 
 def test_without_the_default_model_lengths_are_not_checked(monkeypatch, tmp_path, texts, labels):
-    monkeypatch.setattr("skellipsoid._encoders.torch.find_model.packaged_model", lambda name: None)
+    monkeypatch.setattr("skellipsoid._encoders.torch.model_lookup.packaged_model", lambda name: None)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     long, y = [*texts, "snow " * 999, ""], [*labels, "weather", "alarm"]
     assert check_training_texts(long, y).kind.tolist() == ["empty_texts"]

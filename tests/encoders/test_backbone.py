@@ -20,8 +20,9 @@ from hypothesis import strategies as st
 from operator_helpers import Operators
 
 from skellipsoid._encoders.torch import backbone as engine
+from skellipsoid._encoders.torch import model_lookup
 from skellipsoid._encoders.torch.backbone import TextBackbone
-from skellipsoid._encoders.torch.find_model import find_model, packaged_model
+from skellipsoid._encoders.torch.model_lookup import find_model, packaged_model
 from skellipsoid._encoders.torch.stored_text_model import TextModel
 from skellipsoid._encoders.torch.token_table import LENGTH_STEP, TokenTable, length_sorted_pieces
 
@@ -302,9 +303,9 @@ def test_a_model_that_is_nowhere_is_refused_at_once_with_remedies(name, monkeypa
 
 
 def test_the_default_model_that_is_not_installed_names_the_extra(monkeypatch):
-    monkeypatch.setattr(engine, "_PACKAGE", "no_such_package")
+    monkeypatch.setattr(model_lookup, "_PACKAGE", "no_such_package")
     # An empty cache, or the default model of this machine's user would be found.
-    monkeypatch.setattr(engine, "load_folder", _found_nowhere)
+    monkeypatch.setattr(model_lookup, "load_folder", _found_nowhere)
     for name in ["all-MiniLM-L6-v2", "sentence-transformers/all-MiniLM-L6-v2"]:
         with pytest.raises(OSError, match=r"pip install 'skellipsoid\[offline\]'"):
             find_model(name)
@@ -498,7 +499,7 @@ def test_bars_that_the_environment_decides_bring_no_warning(tiny_model, fresh_py
     monkeypatch.setenv("HF_HUB_DISABLE_PROGRESS_BARS", bars)
     done = fresh_python(
         "import sys, warnings; warnings.simplefilter('error')\n"
-        "from skellipsoid._encoders.torch.find_model import find_model; find_model(sys.argv[1])",
+        "from skellipsoid._encoders.torch.model_lookup import find_model; find_model(sys.argv[1])",
         tiny_model,
     )
     assert done.returncode == 0, done.stderr

@@ -344,7 +344,7 @@ def test_a_folder_that_holds_anything_is_left_alone(blobs, tmp_path):
     assert sorted(path.name for path in (tmp_path / "empty").iterdir()) == ["model.onnx", "skellipsoid_onnx.json"]
 
 
-@pytest.mark.parametrize("function", ["to_disk", "mkdtemp"])
+@pytest.mark.parametrize("function", ["to_disk", "TemporaryDirectory"])
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()], ids=repr)
 def test_a_failure_while_writing_leaves_nothing(function, error, blobs, tmp_path, monkeypatch):
     classifier = baselines.BallClassifier().fit(*blobs[:2])

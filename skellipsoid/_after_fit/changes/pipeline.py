@@ -1,5 +1,6 @@
 """Functions that change the classes of a Pipeline: its transformers stay, its classifier changes."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any
@@ -132,5 +133,8 @@ def _changed(estimator: Any, method: str, *arguments: Any, refresh: bool) -> Any
             f"The classes of {type(estimator).__name__} cannot change after a fit: fit a new one on all samples, which "
             "takes about as long as a change, or use an EllipsoidOpenSetClassifier, or a Pipeline that ends in one."
         )
-    changed = getattr(estimator, method)(*arguments)
+    with warnings.catch_warnings():
+        if refresh:
+            warnings.filterwarnings("ignore", message=".*; call refresh", category=UserWarning)
+        changed = getattr(estimator, method)(*arguments)
     return changed.refresh() if refresh else changed

@@ -1,4 +1,4 @@
-"""A text model: tokenise, embed without padding, export it. ``find_model`` is where it comes from."""
+"""A text model: tokenise, embed without padding, export it. ``model_lookup`` says where it comes from."""
 
 import copy
 import json
@@ -14,7 +14,7 @@ from tqdm.std import tqdm
 
 from ..._torch.devices import PROCESS_STATE, kept_torch_state, on_device
 from ..._torch.progress import progress_bar, quiet_libraries
-from .find_model import find_model
+from .model_lookup import find_model
 from .stored_text_model import StoredTextModel, TextModel, restore, restore_tokenizer, store
 from .token_table import PIECE_TOKENS, TokenTable, length_sorted_pieces
 from .tokenizer_rules import encode

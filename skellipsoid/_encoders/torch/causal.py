@@ -21,7 +21,7 @@ from tqdm.std import tqdm
 from ..._torch.devices import kept_torch_state
 from ..._torch.progress import quiet_libraries
 from .backbone import in_pieces, in_windows, token_means
-from .find_model import hub_is_reachable
+from .model_lookup import hub_is_reachable
 from .stored_text_model import NO_LIMIT
 from .token_table import TokenTable
 
