@@ -24,6 +24,7 @@ from skellipsoid import SupConTextEncoder
 from skellipsoid._encoders import training
 from skellipsoid._encoders.torch import backbone as engine
 from skellipsoid._encoders.torch.backbone import TextBackbone
+from skellipsoid._encoders.torch.model_lookup import packaged_model
 
 MODES = ["head", "full", "none"]
 
@@ -95,7 +96,7 @@ def test_the_real_models_features_are_those_of_sentence_transformers(minilm):
     from sentence_transformers import SentenceTransformer
 
     texts = ["where is my parcel", "wake me up", "could you please turn the lights down a little in the hall?"]
-    model = SentenceTransformer(str(engine.packaged_model(minilm)), device="cpu")
+    model = SentenceTransformer(str(packaged_model(minilm)), device="cpu")
     for pooling in ["mean", "model"]:
         features = SupConTextEncoder(finetune="none", pooling=pooling).fit(texts).transform(texts)
         np.testing.assert_allclose(features, model.encode(texts), atol=1e-5)
