@@ -79,6 +79,11 @@ OPEN_REQUESTS = [
 ]
 
 
+def pytest_collection_modifyitems(items):
+    """Begin with the console blocks of whole pages, which take longest: so no process waits for another at the end."""
+    items.sort(key=lambda item: "console_blocks" not in item.name)
+
+
 @pytest.fixture(scope="session")
 def build_model():
     """Build a random text model, a BERT by default: ``build_model(folder, **config)``; gives the folder."""
