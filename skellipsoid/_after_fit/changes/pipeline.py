@@ -133,8 +133,10 @@ def _changed(estimator: Any, method: str, *arguments: Any, refresh: bool) -> Any
             f"The classes of {type(estimator).__name__} cannot change after a fit: fit a new one on all samples, which "
             "takes about as long as a change, or use an EllipsoidOpenSetClassifier, or a Pipeline that ends in one."
         )
+    change = getattr(estimator, method)
+    if not refresh:
+        return change(*arguments)
     with warnings.catch_warnings():
-        if refresh:
-            warnings.filterwarnings("ignore", message=".*; call refresh", category=UserWarning)
-        changed = getattr(estimator, method)(*arguments)
-    return changed.refresh() if refresh else changed
+        warnings.filterwarnings("ignore", message=".*; call refresh", category=UserWarning)  # that is what follows
+        changed = change(*arguments)
+    return changed.refresh()
