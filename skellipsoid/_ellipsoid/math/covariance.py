@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ..._torch.devices import eigh_of_many
+from ..._torch.threads import map_parts
 from .boundaries import Metric, Moments, Shapes
 from .frames import Frame, identity
 from .geometry import Factors
@@ -310,13 +311,17 @@ class LeftOutShapes:
         found = frame.means.new_zeros(2, len(shares), n_rows + 1)  # the last place is not used
         candidates = frame.means.new_tensor(shares)
         held_out = frame.samples.classes[samples.sources] if self.without_class else None
-        for chunk in frame.sets.chunks(samples.sources, samples.assigned, 4 * frame.n_axes, held_out):
+
+        def score(chunk: Chunk) -> None:
             pairs = self._pairs(samples, chunk, self._changes(chunk))
             places = torch.searchsorted(own.classes, chunk.labels)
             squares, volumes = pairs.scores(own, places, candidates, typical, with_volumes=with_volumes)
             found[0][:, chunk.positions] = squares
             if volumes is not None:
                 found[1][:, chunk.positions] = volumes.unsqueeze(2).expand_as(squares)
+
+        chunks = frame.sets.chunks(samples.sources, samples.assigned, 4 * frame.n_axes, held_out)
+        map_parts(score, chunks, 16 * n_rows * frame.n_axes, found.device)
         return found[:, :, :n_rows]
 
     def _pairs(self, samples: HeldOutSamples, chunk: Chunk, changes: _Changes) -> _Pairs:

@@ -1,6 +1,7 @@
 """Training of features: a linear layer on frozen embeddings, or the whole text model, with the same loop."""
 
 import copy
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -13,6 +14,7 @@ from ..._samples.folds import fold_numbers, validation_rows
 from ..._samples.samples import fresh_share
 from ..._torch.devices import seeded_torch
 from ..._torch.shards import Shards
+from ..._torch.threads import one_thread_each
 from ..._torch.training import History, run_epochs, shuffled_batches
 from .layers import LayerHeads
 from .objectives import Learner, Objective, Stage, SupConObjective, TrainingSettings, nearest_mean, shown
@@ -103,7 +105,9 @@ def train_projection(
     if holds_out and not n_validation:
         held = validation_rows(classes, settings.validation_fraction, rng, blocks)
     learner = Learner(rows, projection, classes, n_classes, np.flatnonzero(~held), settings, rng, shards)
-    with seeded_torch(seed, device), torch.enable_grad():
+    # The steps of a head are small.
+    threads = one_thread_each() if isinstance(rows, FrozenRows) else nullcontext()
+    with seeded_torch(seed, device), torch.enable_grad(), threads:
         trainer = _Trainer(learner, np.flatnonzero(held))
         if shards.rank:
             torch.manual_seed(seed + shards.rank)  # all begin with the same weights, but each has dropout of its own
