@@ -19,9 +19,6 @@ from typing import Any
 from .._torch.imports import without_collection
 from ._options import build_parser
 
-#: How long a thread of torch waits actively for the others. By default it is so long that one busy program beside it
-#: makes a training on two cores 2.2 times as long; with this 1.3 times, and it is as fast alone (benchmarks/TRIED.md).
-_SPIN_COUNT = ("GOMP_SPINCOUNT", "3000")
 #: Exit status of an alarm.
 _ALARM = 3
 #: Modules of the commands that are not named as they are.
@@ -95,8 +92,6 @@ def _tidy_termination() -> Iterator[None]:
 
 def _run(options: argparse.Namespace) -> int:
     name = options.command.replace("-", "_")
-    if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault(*_SPIN_COUNT)  # is read when torch is imported
     with without_collection():
         command = getattr(import_module(f"._{_MODULE_OF.get(name, name)}", __name__), name)
     return _ALARM if command(options) else 0  # of all commands monitor alone gives an answer

@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from scipy.linalg import orthogonal_procrustes
 from torch import Tensor, nn
 
 from ..._samples.folds import fold_numbers, validation_rows
@@ -177,8 +176,8 @@ def cross_fit(
             overlap = unseen[rest].T @ final[rest]
             overlap.diagonal().add_(IDENTITY_WEIGHT * len(rest) / n_components)
             # The rotation nearest to the overlap of two feature matrices rotates one onto the other.
-            turn = orthogonal_procrustes(np.eye(n_components, dtype=np.float32), overlap.cpu().numpy())[0]
-            features[out] += share * (unseen[out] @ torch.from_numpy(turn).to(unseen.device) - final[out])
+            left, _, right = torch.linalg.svd(overlap)
+            features[out] += share * (unseen[out] @ (left @ right) - final[out])
     return shown(features, settings)
 
 
