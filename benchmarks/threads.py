@@ -56,11 +56,9 @@ def main():
                     done = subprocess.run(command, env=os.environ | one, check=True, capture_output=True, text=True)
                     found.append([float(value) for value in done.stdout.split()])
                 (fit, predict), (fit_by_one, predict_by_one) = found
-                print(
-                    f"{size[0]:7} {size[1]:9} {size[2]:8} {n_busy:5} {fit:9.2f} {fit_by_one:5.2f} {fit / fit_by_one:6.2f}"
-                    f" {predict:12.3f} {predict_by_one:5.3f} {predict / predict_by_one:6.2f}",
-                    flush=True,
-                )
+                sizes = "{:7} {:9} {:8} {:5}".format(*size, n_busy)
+                print(f"{sizes} {fit:9.2f} {fit_by_one:5.2f} {fit / fit_by_one:6.2f}", end="")
+                print(f" {predict:12.3f} {predict_by_one:5.3f} {predict / predict_by_one:6.2f}", flush=True)
         finally:
             for other in others:
                 other.kill()
