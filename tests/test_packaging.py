@@ -28,3 +28,10 @@ def test_both_distributions_have_the_same_licence_and_lowest_versions():
     for name in ("license", "authors", "requires-python"):
         assert runtime[name] == package[name]
     assert [line for line in runtime["dependencies"] if line.startswith("numpy")] == package["dependencies"][:1]
+
+
+def test_the_tools_have_one_version_everywhere():
+    pinned = set(re.findall(r"^([a-z-]+==[\d.]+)$", text_of("constraints.txt"), re.M))
+    used = set(re.findall(r"\[(\S+==\S+)\]", text_of(".pre-commit-config.yaml")))
+    assert used
+    assert used <= pinned
