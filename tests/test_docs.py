@@ -23,7 +23,7 @@ PAGES = {
     for path in sorted(DOCS.rglob("*.rst"))
     if not MADE_BY_SPHINX & {*path.relative_to(DOCS).parts} and path.name != "sg_execution_times.rst"
 }
-MARKDOWN = [*ROOT.glob("*.md"), *(ROOT / "benchmarks").glob("*.md")]
+MARKDOWN = [*ROOT.glob("*.md"), *ROOT.glob("packages/*/*.md")]
 #: Pages whose console blocks are run.
 CONSOLE_PAGES = ["guide/command_line.rst", "guide/month.rst", "guide/benchmark_runner.rst", "guide/own_method.rst"]
 #: Pages whose Python blocks are slow.
@@ -176,7 +176,8 @@ skellipsoid() {{ python -m skellipsoid "$@"; }}
 def run(command, cwd):
     # One thread: the tests may share the processor with each other.
     environment = os.environ | {"HF_HUB_OFFLINE": "1", "MPLBACKEND": "Agg", "OMP_NUM_THREADS": "1"}
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "runtime"), os.environ.get("PYTHONPATH")]))
+    paths = [*map(str, ROOT.glob("packages/*")), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment["PYTHONPATH"] = os.pathsep.join(paths)
     return subprocess.run(
         command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )

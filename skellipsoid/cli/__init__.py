@@ -20,7 +20,7 @@ from .._torch.imports import without_collection
 from ._options import build_parser
 
 #: How long a thread of torch waits actively for the others. By default it is so long that one busy program beside it
-#: makes a training on two cores 2.2 times as long; with this 1.3 times, and it is as fast alone (benchmarks/TRIED.md).
+#: makes a training on two cores 2.2 times as long; with this 1.3 times, and it is as fast alone (TRIED.md).
 _SPIN_COUNT = ("GOMP_SPINCOUNT", "3000")
 #: Exit status of an alarm.
 _ALARM = 3

@@ -12,7 +12,7 @@ DATA = ROOT.parent / "shared" / "data"
 @pytest.mark.slow
 @pytest.mark.skipif(not DATA.is_dir(), reason="the folder ../shared/data with Banking77 is not beside the repository")
 def test_ten_hidden_intents_of_banking77_are_found_labelled_and_added(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    monkeypatch.syspath_prepend(str(ROOT / "packages" / "skellipsoid-bench" / "studies"))
     modules = set(sys.modules)
     import loop
 

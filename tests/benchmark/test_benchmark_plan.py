@@ -12,7 +12,7 @@ from skellipsoid.benchmark._encoders import takes_dev
 from skellipsoid.benchmark._identity import changed_params
 from skellipsoid.benchmark._plan import make_plan
 
-BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+PLANS = Path(__file__).parents[2] / "packages" / "skellipsoid-bench" / "plans"
 PLAN = """
 data = ["mine", "banking", { name = "again", path = "mine", open_label = "oos" }]
 ratios = [0.5, 1]
@@ -200,7 +200,7 @@ def test_a_method_that_names_an_encoder_that_is_not_there_is_refused():
 
 
 def test_the_plan_of_the_literature_can_be_run():
-    plan = make_plan(Path(__file__).parents[2] / "benchmarks" / "literature.toml")
+    plan = make_plan(PLANS / "literature.toml")
     encoders = {encoder.name for encoder in plan.encoders}
     assert {method.encoder for method in plan.methods} == encoders
 
@@ -337,7 +337,7 @@ def test_a_plan_that_cannot_be_read_is_named(tmp_path):
         make_plan(tmp_path / "text.toml")
 
 
-@pytest.mark.parametrize("path", sorted(BENCHMARKS.glob("*.toml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(PLANS.glob("*.toml")), ids=lambda path: path.stem)
 def test_the_plans_of_the_repository_can_be_run(path):
     plan = make_plan(path)
     assert plan.methods
@@ -346,7 +346,7 @@ def test_the_plans_of_the_repository_can_be_run(path):
 
 
 def test_the_repository_has_plans():
-    assert {path.stem for path in BENCHMARKS.glob("*.toml")} == {
+    assert {path.stem for path in PLANS.glob("*.toml")} == {
         "ablations",
         "encoder_ablations",
         "full",
