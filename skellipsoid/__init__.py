@@ -7,7 +7,7 @@ from ._torch.imports import without_collection
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import baselines, benchmark, dask, datasets, metrics, model_selection, plotting
+    from . import baselines, dask, datasets, metrics, model_selection, plotting
     from ._after_fit.changes import add_classes, merge_classes, remove_classes, update_classes
     from ._after_fit.compare import Comparison, compare
     from ._after_fit.discovery import DiscoveredClasses, discover_classes
@@ -39,7 +39,6 @@ __all__ = [
     "__version__",
     "add_classes",
     "baselines",
-    "benchmark",
     "check_training_features",
     "check_training_texts",
     "compare",
@@ -89,7 +88,7 @@ _MODULE_OF = {
     "set_operating_point": "_after_fit.operating_point",
     "update_classes": "_after_fit.changes",
 }
-_MODULES = ("baselines", "benchmark", "dask", "datasets", "metrics", "model_selection", "persistence", "plotting")
+_MODULES = ("baselines", "dask", "datasets", "metrics", "model_selection", "persistence", "plotting")
 
 
 def __getattr__(name: str) -> Any:

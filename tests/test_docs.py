@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import skellipsoid
-from skellipsoid import benchmark, datasets, metrics, model_selection
+import skellipsoid_bench
+from skellipsoid import datasets, metrics, model_selection
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -157,7 +158,7 @@ def test_numbers_of_an_output_may_differ_a_little():
 
 @pytest.mark.parametrize(
     "module",
-    [skellipsoid, benchmark, skellipsoid.dask, datasets, metrics, model_selection],
+    [skellipsoid, skellipsoid_bench, skellipsoid.dask, datasets, metrics, model_selection],
     ids=lambda module: module.__name__,
 )
 def test_api_page_lists_every_public_name(module):
@@ -170,6 +171,7 @@ SHELL = f"""
 set -o pipefail
 python() {{ {shlex.quote(sys.executable)} "$@"; }}
 skellipsoid() {{ python -m skellipsoid "$@"; }}
+skellipsoid-bench() {{ python -m skellipsoid_bench "$@"; }}
 """
 
 

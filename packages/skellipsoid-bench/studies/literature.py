@@ -11,7 +11,7 @@ epochs do not move a text model at the published rate; it is what a CPU does in 
     python studies/literature.py --data-home ../../../shared/data     # half an hour on one core; resumes
     python studies/literature.py --report > results/literature.rst
 
-``--pipelines`` prints what ``skellipsoid bench run --plan literature.toml`` has measured, beside the paper's Table 1.
+``--pipelines`` prints what ``skellipsoid-bench run --plan literature.toml`` has measured, beside the paper's Table 1.
 """
 
 import argparse
@@ -27,10 +27,10 @@ from sklearn.metrics import roc_auc_score
 
 from skellipsoid import SupConTextEncoder, baselines, datasets
 from skellipsoid._encoders.torch.backbone import ACTIVATIONS
-from skellipsoid.benchmark import paper_figures
-from skellipsoid.benchmark._data import DataSpec, load_data
-from skellipsoid.benchmark._encoders import EncoderSpec, FeatureSource
-from skellipsoid.benchmark._runner import CACHE
+from skellipsoid_bench import paper_figures
+from skellipsoid_bench._data import DataSpec, load_data
+from skellipsoid_bench._encoders import EncoderSpec, FeatureSource
+from skellipsoid_bench._runner import CACHE
 
 NAMES_OF_DATA = {"banking": "Banking77", "oos": "CLINC150", "stackoverflow": "StackOverflow"}
 RESULTS = Path(__file__).parents[1] / "results" / "literature_starts.jsonl"

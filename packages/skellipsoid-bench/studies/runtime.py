@@ -162,6 +162,7 @@ def installed(names):
 def int8(folder, options):
     """F1 and texts per second of the graph in 8-bit integers, beside that in single precision."""
     import onnx
+
     from skellipsoid_runtime import OnnxPipeline
 
     rows = []

@@ -22,8 +22,8 @@ from duplicates import table
 from features import embedded
 
 from skellipsoid import EllipsoidOpenSetClassifier
-from skellipsoid.benchmark._encoders import _LookedUp
 from skellipsoid.metrics import open_set_auroc, open_set_f1_score
+from skellipsoid_bench._encoders import _LookedUp
 
 RESULTS = Path(__file__).parents[1] / "results" / "texts_per_class.jsonl"
 SETS = {

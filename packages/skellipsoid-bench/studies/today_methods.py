@@ -95,7 +95,7 @@ class Ours:
         self.finetune, self.seed = finetune, seed
 
     def fit(self, texts, y):
-        from skellipsoid.benchmark._encoders import _LookedUp
+        from skellipsoid_bench._encoders import _LookedUp
 
         self.vectors = dict(zip(texts.words, texts.vectors, strict=True))
         self.encoder = _LookedUp.using(self.vectors)(finetune=self.finetune, random_state=self.seed)

@@ -1,0 +1,7 @@
+"""Kinds of arrays."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
