@@ -1,6 +1,7 @@
 """One run: features of a case, what is searched, the fit, the figures. Test samples are read once, at the end."""
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from pathlib import Path
@@ -20,12 +21,14 @@ from skellipsoid.model_selection import OpenSetKFold
 
 from ._data import OPEN, Case, DataSet, DataSpec, draw_case, load_data
 from ._encoders import EncoderSpec, Features, FeatureSource, SentenceModel, takes_dev
-from ._identity import by_value, changed_params, content_key, path_of
+from ._identity import answers_of, by_value, content_key, has_settings, name_of_class
 from ._judge import Answers, judge, read_answers
 from ._measure import measured, processor, versions
 from ._methods import MethodSpec
 from ._store import NAMES, Record
 
+#: Parameters of an encoder that a run sets.
+_OF_THE_RUN = ("device", "open_label", "random_state", "verbose")
 #: What stands for the encoder where the rows are features already.
 NO_ENCODER = "features"
 
@@ -67,7 +70,6 @@ class Run(NamedTuple):
 
     task: Task
     method: MethodSpec
-    code: dict[str, Any]  # that of the method, and of an encoder of one's own
 
     @property
     def name(self) -> tuple[str, float, int, str, str]:
@@ -75,22 +77,37 @@ class Run(NamedTuple):
         task = self.task
         return task.data.name, task.ratio, task.seed, task.encoder_name, self.method.name
 
-    def spec(self) -> str:
-        """SHA-256 of what the plan says: data, text model, and the parameters that are not the defaults.
+    def is_of(self, record: Record) -> bool:
+        """Whether a result is of this data, text model, encoder and method, each with these parameters."""
+        task, method = self.task, self.method
+        searched = by_value(list(ParameterGrid(dict(method.search)))) if method.search else None
+        stored = record["search"] and [score["params"] for score in record["search"]["scores"]]
+        return (
+            record["data_sha256"] == task.load().sha256
+            and record["estimator"] == method.path
+            and has_settings(method.estimator, record["params"])
+            and searched == stored
+            and (not stored or record["search"]["n_splits"] == min(task.n_splits, record["n_classes"]))
+            and self._has_encoder(record["encoder_params"])
+        )
 
-        Another version of the package has the same one, so that a benchmark goes on after an upgrade.
-        """
-        task, method, encoder = self.task, self.method, self.task.encoder
-        told: Any = None
-        if encoder is not None and not encoder.is_own:
-            params = changed_params(encoder.estimator)
-            params.pop("model_name", None)  # the files say it
-            told = [params, task.source().model]
-        elif encoder is not None:
-            is_model = isinstance(encoder.estimator, SentenceModel)
-            told = task.source().model if is_model else by_value(encoder.estimator)
-        search = [dict(method.search), task.n_splits] if method.search else None
-        return content_key(task.load().sha256, told, method.path, method.changed, search)
+    def _has_encoder(self, stored: Mapping[str, Any] | None) -> bool:
+        encoder, now = self.task.encoder, _encoder_params(self.task)
+        if encoder is None or now is None or stored is None:
+            return encoder is None and stored is None
+        if any(now.get(name) != stored.get(name) for name in ("estimator", "model_sha256")):
+            return False
+        if isinstance(encoder.estimator, SentenceModel):
+            return True
+        # The files say which text model it is, and the run sets the others.
+        unread = () if encoder.is_own else ("model_name", *_OF_THE_RUN)
+        given = {name: getattr(encoder.estimator, name) for name in unread}
+        return has_settings(encoder.estimator, {**stored, **given})
+
+    @property
+    def answers(self) -> dict[str, int]:
+        """Versions of the answers of method and encoder, where they are not 1."""
+        return answers_of(self.method.estimator, self.task.encoder and self.task.encoder.estimator)
 
 
 def forget() -> None:
@@ -117,7 +134,6 @@ def run_method(run: Run) -> Record:
     answers = read_answers(estimator, features.other, predicted, classes)
     return {
         **dict(zip(NAMES, run.name, strict=True)),
-        "spec": run.spec(),
         **judge(answers, case.truth, classes),
         "n_classes": len(classes),
         "n_train": len(case.train),
@@ -140,7 +156,7 @@ def run_method(run: Run) -> Record:
         "data_sha256": data.sha256,
         "started": started,
         "versions": versions(),
-        "code": run.code,
+        **({"answers_version": run.answers} if run.answers else {}),
     }
 
 
@@ -179,9 +195,8 @@ def _encoder_params(task: Task) -> dict[str, Any] | None:
         return None
     estimator, model = task.encoder.estimator, {"model_sha256": task.source().model}
     if not task.encoder.is_own:
-        ours = ("device", "open_label", "random_state", "verbose")
-        return {**{name: value for name, value in estimator.get_params().items() if name not in ours}, **model}
-    found = {"estimator": path_of(type(estimator)), **by_value(estimator.get_params(deep=False))}
+        return {**{name: value for name, value in estimator.get_params().items() if name not in _OF_THE_RUN}, **model}
+    found = {"estimator": name_of_class(type(estimator)), **by_value(estimator.get_params(deep=False))}
     return {**found, **model} if isinstance(estimator, SentenceModel) else found
 
 

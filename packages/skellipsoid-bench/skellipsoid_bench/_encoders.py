@@ -25,7 +25,7 @@ from skellipsoid._encoders.torch.model_lookup import folder_of, hub_names
 from skellipsoid._torch.devices import resolve_device
 
 from ._data import DAMAGED, DataSet
-from ._identity import by_value, code_of, content_key
+from ._identity import answers_of, by_value, content_key
 from ._methods import seeded
 
 #: We raise this number when the same parameters give other features. Then features kept from before are not used.
@@ -246,11 +246,11 @@ def takes_dev(estimator: Any) -> bool:
 
 
 def own_identity(encoder: Any) -> Any:
-    """Everything that the features of an own encoder depend on: parameters, source code, files of a text model."""
+    """Everything that the features of an own encoder depend on: parameters, ``answers_version``, text model."""
     if isinstance(encoder, SentenceModel):
         return model_identity(encoder.folder)
     files = [model_identity(str(encoder.model_name))] if isinstance(encoder, TextFeatures) else []
-    return [by_value(encoder), code_of(encoder)["sha256"], *files]
+    return [by_value(encoder), answers_of(encoder), *files]
 
 
 def _checked(encoder: Any, found: Any, n_texts: int) -> NDArray[Any]:

@@ -12,7 +12,7 @@ from skellipsoid._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from skellipsoid._ellipsoid.elidecide import EliDecide
 
 from . import literature
-from ._identity import by_value, changed_params, path_of
+from ._identity import by_value, name_of_class
 
 _METHODS = {name: getattr(module, name) for module in (baselines, literature) for name in module.__all__}
 #: Methods with a short name.
@@ -34,19 +34,14 @@ class MethodSpec(NamedTuple):
 
     @property
     def path(self) -> str:
-        """Where its class is, ``module:Class``."""
-        return path_of(type(self.estimator))
+        """Its class, ``module:Class``, or the name alone of those that have a short name."""
+        return name_of_class(type(self.estimator))
 
     @property
     def params(self) -> dict[str, Any]:
         """Its parameters by value, as JSON holds them."""
         found: dict[str, Any] = by_value(self.estimator.get_params(deep=False))
         return found
-
-    @property
-    def changed(self) -> dict[str, Any]:
-        """Those of its parameters that are not the defaults of its class, by value."""
-        return changed_params(self.estimator)
 
     def build(self, seed: int, device: str, params: Mapping[str, Any]) -> Any:
         """Make an estimator to fit; its seed and its device are those of the run unless the plan says otherwise."""

@@ -65,11 +65,8 @@ def paper_figures() -> tuple[PaperFigure, ...]:
 
 
 def paper_row(estimator: str) -> str | None:
-    """Name the paper's row of an estimator of this package, given as ``module:Class``; ``None`` if it has none."""
-    module, _, kind = estimator.partition(":")
-    if module.split(".")[0] != "skellipsoid":
-        return None
-    name = kind.lower()
+    """Name the paper's row of a class as results name it; ``None`` if it has none, as every user's ``module:Class``."""
+    name = estimator.lower()
     for ending in _ENDINGS:
         name = name.removesuffix(ending)
     return _ROWS.get(name)

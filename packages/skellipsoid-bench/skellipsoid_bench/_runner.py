@@ -20,7 +20,6 @@ from skellipsoid._torch.progress import progress_bar
 from ._case import Run, Task, case_features, forget, run_method
 from ._data import load_data
 from ._encoders import takes_dev
-from ._identity import code_of, is_other_code
 from ._plan import Plan, make_plan
 from ._store import Record, append_result, describe, name_of, read_results, replace_result, writing
 
@@ -104,8 +103,8 @@ def run(
     device : str, default="auto"
         Device of torch.
     rerun : bool, default=False
-        Whether to run anew what was run by other code of a method. Each new result replaces the old one. ``False``: a
-        warning names the methods.
+        Whether to run anew the results of another ``answers_version`` of a method (:ref:`own_method`). Each new result
+        replaces the old one. ``False``: a warning names the methods.
     save_predictions : str or path-like, default=None
         Folder for one CSV file per run, with label, score and answer of each test sample. ``None``: none is written.
     verbose : int, default=0
@@ -165,22 +164,13 @@ def run(
 
 
 def _stale(wanted: list[Run], done: Mapping[Name, Record], *, rerun: bool) -> set[Name]:
-    """Find the results of other code, and say once what is true of results that count nevertheless."""
+    """Find the results of other answers, and say once what is true of results that count nevertheless."""
     there = [(run, done[run.name]) for run in wanted if run.name in done]
-    stale = {
-        run.name: run.method.name
-        for run, record in there
-        if record.get("code") and is_other_code(record["code"], run.code)
-    }
+    stale = {run.name: run.method.name for run, record in there if record.get("answers_version", {}) != run.answers}
     if stale and not rerun:
         warn(
-            f"Results of other code than that of today: {len(stale)}, of {', '.join(dict.fromkeys(stale.values()))}; "
-            "pass rerun=True (--rerun) to run them anew."
-        )
-    if n_unknown := sum("code" not in record for _, record in there):
-        warn(
-            f"Results that do not say which code they are of, since an earlier version wrote them: {n_unknown}; they "
-            "count as done."
+            f"Results of another answers_version than that of today: {len(stale)}, of "
+            f"{', '.join(dict.fromkeys(stale.values()))}; pass rerun=True (--rerun) to run them anew."
         )
     if n_missing := sum(run.task.predictions is not None and not record.get("predictions") for run, record in there):
         warn(
@@ -215,8 +205,6 @@ def _run_missing(todo: list[list[Run]], file: Path, done: dict[Name, Record], n_
 
 def _wanted(plan: Plan, cache: str, device: str, predictions: str | None) -> Iterator[Run]:
     """Every run of the plan: all methods of a case after each other, all cases of a seed before the next seed."""
-    codes = {method.name: code_of(method.estimator) for method in plan.methods}
-    own = {encoder.name: code_of(encoder.estimator)["sha256"] for encoder in plan.encoders if encoder.is_own}
     for seed, data, ratio, encoder in product(plan.seeds, plan.data, plan.ratios, plan.encoders):
         used = encoder if load_data(data, plan.data_home).is_text else None
         if used is None and encoder is not plan.encoders[0]:
@@ -225,9 +213,7 @@ def _wanted(plan: Plan, cache: str, device: str, predictions: str | None) -> Ite
         methods = [method for method in plan.methods if method.encoder in (None, name)]
         needs_dev = any(takes_dev(spec.estimator) for spec in [*methods, *([] if used is None else [used])])
         task = Task(data, plan.data_home, ratio, seed, used, plan.n_splits, cache, device, predictions, needs_dev)
-        of_encoder = {"encoder": own[used.name]} if used is not None and own.get(used.name) else {}
-        for method in methods:
-            yield Run(task, method, {**codes[method.name], **of_encoder})
+        yield from (Run(task, method) for method in methods)
 
 
 def _todo(wanted: list[Run], done: Mapping[Name, Record], again: set[Name]) -> list[list[Run]]:
@@ -235,7 +221,7 @@ def _todo(wanted: list[Run], done: Mapping[Name, Record], again: set[Name]) -> l
     cases: dict[Task, list[Run]] = {}
     for run in wanted:
         record = done.get(run.name)
-        if record is not None and record["spec"] != run.spec():
+        if record is not None and not run.is_of(record):
             raise ValueError(
                 f"The results hold {describe(*run.name)}, but of other data, parameters or text model; give "
                 "what changed another name, or use another file."

@@ -135,4 +135,4 @@ def _is_record(line: bytes) -> bool:
         record = json.loads(line)
     except ValueError:
         return False
-    return isinstance(record, dict) and {*NAMES, "spec"} <= {*record}
+    return isinstance(record, dict) and {*NAMES, "estimator", "params"} <= {*record}

@@ -54,7 +54,7 @@ def test_a_plan_names_everything_relative_to_itself(folder, intents_folder):
     assert changed_params(plan.encoders[3].estimator) == {"model_name": tiny, "loss": "softmax"}
     assert [method.name for method in plan.methods] == ["ellipsoid", "searched"]
     assert plan.methods[1].path == "sklearn.linear_model._logistic:LogisticRegression"
-    assert plan.methods[1].changed == {"max_iter": 500}
+    assert changed_params(plan.methods[1].estimator) == {"max_iter": 500}
     assert plan.methods[1].search == {"C": [0.1, 1.0]}
     assert plan.data_home == str(folder / "texts")
 
@@ -65,7 +65,7 @@ def test_entries_of_a_plan_are_chosen_by_name(folder):
     assert plan.data == [everything.data[2]]
     chosen = [(spec.name, changed_params(spec.estimator)) for spec in plan.encoders]
     assert chosen == [(spec.name, changed_params(spec.estimator)) for spec in everything.encoders[3::-3]]
-    assert [(spec.name, spec.changed, spec.search) for spec in plan.methods] == [
+    assert [(spec.name, changed_params(spec.estimator), spec.search) for spec in plan.methods] == [
         ("searched", {"max_iter": 500}, {"C": [0.1, 1.0]})
     ]
 
@@ -179,7 +179,7 @@ def test_every_baseline_has_a_short_name():
     assert short_names() == ["ellipsoid", "paper", *names]
     plan = make_plan(None, methods=names)
     assert [method.name for method in plan.methods] == names
-    assert all(method.changed == {} for method in plan.methods)
+    assert all(changed_params(method.estimator) == {} for method in plan.methods)
 
 
 def test_every_text_encoder_has_a_short_name():

@@ -1,10 +1,8 @@
 """A benchmark that is killed, at any moment, goes on where it was: nothing is lost and nothing is run twice."""
 
-import importlib
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -12,9 +10,13 @@ import time
 from contextlib import nullcontext
 
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from skellipsoid_bench import BenchmarkError, read_results, run
+from skellipsoid_bench._identity import answers_of
 from skellipsoid_bench._store import append_result, replace_result, writing
 
 #: A user's estimator that says in a file when it is fitted, and takes its time.
@@ -37,7 +39,7 @@ def start(tmp_path, blobs_file, fresh_environment):
     """Start the command on thirty seeds: ``start(*more)``; gives the process."""
     (tmp_path / "mine.py").write_text(SLOW, encoding="utf-8")
     environment = {**fresh_environment(), "FITS": str(tmp_path / "fits.txt")}
-    command = [sys.executable, "-m", "skellipsoid", "bench", "run", "--quiet", "--results", "r.jsonl"]
+    command = [sys.executable, "-m", "skellipsoid_bench", "run", "--quiet", "--results", "r.jsonl"]
     command += ["--data", str(blobs_file), "--ratios", "0.5", "--methods", "mine:Slow", "--cache", "cache"]
 
     def begin(*more):
@@ -157,7 +159,7 @@ def test_the_same_run_twice_is_refused(tmp_path, make_record):
     with pytest.raises(ValueError, match=r"^There are two results of banking 25% known, seed 0, head, ellipsoid; pass"):
         read_results(path, path)
     with pytest.raises(
-        OSError, match=r"none\.jsonl' cannot be read \(No such file or directory\); pass a file that bench"
+        OSError, match=r"none\.jsonl' cannot be read \(No such file or directory\); pass a file that skell"
     ):
         read_results(tmp_path / "none.jsonl")
 
@@ -192,71 +194,67 @@ def test_a_result_is_replaced_whole_and_the_file_stays_locked(tmp_path, make_rec
 
 
 #: A user's module, and the one beside it that it takes a number from.
-OWN = """
-from sklearn.naive_bayes import GaussianNB
-from own_part import half
-
 class Own(GaussianNB):
-    def predict(self, X):
-        return super().predict(X)
-"""
-PART = "def half():\n    return 0.5\n"
+    """A method of a user."""
 
 
 @pytest.fixture
-def own_method(tmp_path, monkeypatch):
-    """Write the user's modules and import them anew: ``own_method(own, part)`` gives the class."""
-    monkeypatch.syspath_prepend(tmp_path)
+def changed_answers(monkeypatch):
+    """Let the method answer otherwise, and say so: ``changed_answers(answer)``."""
 
-    def write(own=OWN, part=PART):
-        (tmp_path / "own_method.py").write_text(own, encoding="utf-8")
-        (tmp_path / "own_part.py").write_text(part, encoding="utf-8")
-        for name in ("own_method", "own_part"):
-            sys.modules.pop(name, None)
-        shutil.rmtree(tmp_path / "__pycache__", ignore_errors=True)
-        importlib.invalidate_caches()
-        return importlib.import_module("own_method").Own()
+    def change(answer):
+        monkeypatch.setattr(Own, "answers_version", 2, raising=False)
+        monkeypatch.setattr(Own, "predict", answer, raising=False)
 
-    yield write
-    for name in ("own_method", "own_part"):
-        sys.modules.pop(name, None)
+    return change
 
 
-@pytest.mark.parametrize("where", ["own", "part"])
-def test_results_of_other_code_are_said_and_replaced_on_request(where, own_method, tmp_path, blobs_file):
-    path, plan = tmp_path / "r.jsonl", {"data": [blobs_file], "ratios": [0.5], "seeds": [0, 1]}
-    first = run(path, **plan, methods=[own_method()])
-    assert len(first[0]["code"]["sha256"]) == 64
-    same = own_method(OWN.replace("class Own", "# a comment\nclass Own"), '"""A docstring."""\n' + PART)
-    assert run(path, **plan, methods=[same]) == first
-    changed = {"own": OWN.replace("super().predict(X)", "super().predict(0 * X)")} if where == "own" else {}
-    changed |= {"part": PART.replace("0.5", "0.25")} if where == "part" else {}
-    other = own_method(**changed)
-    with pytest.warns(UserWarning, match=r"^Results of other code than that of today: 2, of Own; pass rerun=True"):
-        assert run(path, **plan, methods=[other]) == first
-    second = run(path, **plan, methods=[other], rerun=True)
-    assert (second[0]["f1"] < first[0]["f1"]) == (where == "own")
-    assert read_results(path) == second
-    assert run(path, **plan, methods=[other], rerun=True) == second
+def nearly_constant(method, X):
+    return GaussianNB.predict(method, 0 * X)
 
 
-def test_a_rerun_that_fails_keeps_the_old_result(own_method, tmp_path, blobs_file):
-    path, plan = tmp_path / "r.jsonl", {"data": [blobs_file], "ratios": [0.5], "seeds": [0]}
-    first = run(path, **plan, methods=[own_method()])
-    broken = own_method(OWN.replace("return super().predict(X)", "raise ValueError('no')"))
-    with pytest.raises(BenchmarkError, match="Own: ValueError: no"):
-        run(path, **plan, methods=[broken], rerun=True)
-    with pytest.warns(UserWarning, match="^Results of other code than that of today: 1, of Own"):
-        assert run(path, **plan, methods=[broken]) == first
-
-
-def test_results_without_their_code_count_and_it_is_said(tmp_path, blobs_file):
-    path, plan = tmp_path / "r.jsonl", {"data": [blobs_file], "ratios": [0.5], "seeds": [0], "methods": [GaussianNB()]}
-    (first,) = run(path, **plan)
-    old = {name: value for name, value in first.items() if name not in ("code", "cpu", "threads", "fpr95")}
-    path.write_text(json.dumps(old) + "\n", encoding="utf-8")
-    said = (
-        r"^Results that do not say which code they are of, since an earlier version wrote them: 1; they count as done"
-    )
+def test_results_of_other_answers_are_said_and_replaced_on_request(changed_answers, tmp_path, blobs_file):
+    path, plan = tmp_path / "r.jsonl", {"data": [blobs_file], "ratios": [0.5], "seeds": [0, 1], "methods": [Own()]}
+    first = run(path, **plan)
+    assert "answers_version" not in first[0]
+    assert run(path, **plan, rerun=True) == first
+    changed_answers(nearly_constant)
+    said = r"^Results of another answers_version than that of today: 2, of Own; pass rerun=True"
     with pytest.warns(UserWarning, match=said):
-        assert run(path, **plan, rerun=True) == [old]
+        assert run(path, **plan) == first
+    second = run(path, **plan, rerun=True)
+    assert second[0]["f1"] < first[0]["f1"]
+    assert list(second[0]["answers_version"].values()) == [2]
+    assert read_results(path) == second
+    assert run(path, **plan) == second
+    assert run(path, **plan, rerun=True) == second
+
+
+def test_a_method_inside_another_and_an_encoder_have_versions_too(changed_answers):
+    changed_answers(nearly_constant)
+    inside = make_pipeline(StandardScaler(), Own())
+    assert [*answers_of(inside).values()] == [*answers_of(GaussianNB(), CalibratedClassifierCV(Own())).values()] == [2]
+    assert answers_of(GaussianNB(), None) == {}
+
+
+def test_a_rerun_that_fails_keeps_the_old_result(changed_answers, tmp_path, blobs_file):
+    def fail(method, X):
+        raise ValueError("no")
+
+    path, plan = tmp_path / "r.jsonl", {"data": [blobs_file], "ratios": [0.5], "seeds": [0], "methods": [Own()]}
+    first = run(path, **plan)
+    changed_answers(fail)
+    with pytest.raises(BenchmarkError, match="Own: ValueError: no"):
+        run(path, **plan, rerun=True)
+    with pytest.warns(UserWarning, match="^Results of another answers_version than that of today: 1, of Own"):
+        assert run(path, **plan) == first
+
+
+def test_a_parameter_that_is_newer_than_a_result_must_have_its_default(tmp_path, blobs_file):
+    path, plan = tmp_path / "r.jsonl", {"data": [blobs_file], "ratios": [0.5], "seeds": [0]}
+    (first,) = run(path, **plan, methods=[GaussianNB()])
+    del first["params"]["var_smoothing"]
+    path.write_text(json.dumps(first) + "\n", encoding="utf-8")
+    assert run(path, **plan, methods=[GaussianNB()]) == [first]
+    with pytest.raises(ValueError, match="but of other data, parameters or text model"):
+        run(path, **plan, methods=[GaussianNB(var_smoothing=0.5)])

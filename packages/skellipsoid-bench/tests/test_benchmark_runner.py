@@ -259,7 +259,7 @@ def test_a_record_says_what_ran_and_what_it_took(text_plan, tmp_path):
     (record,) = run(tmp_path / "r.jsonl", **text_plan, methods=[{"name": "mine", "estimator": "paper"}])
     assert (record["data"], record["ratio"], record["seed"]) == ("intents", 0.5, 0)
     assert (record["encoder"], record["method"]) == ("head", "mine")
-    assert record["estimator"] == "skellipsoid._ellipsoid:EllipsoidOpenSetClassifier"
+    assert record["estimator"] == "EllipsoidOpenSetClassifier"
     params = record["params"]
     assert [params[name] for name in ("alpha", "beta", "duplicates", "outliers")] == [0.6, 0.5, "off", "keep"]
     assert "EliDecide" in str(params["trainer"])
@@ -540,6 +540,8 @@ def test_parameters_are_told_apart_by_value(blobs_plan, tmp_path):
     assert run(path, **blobs_plan, methods=[Holder(make_function(2))]) == first
     with pytest.raises(ValueError, match="but of other data, parameters or text model"):
         run(path, **blobs_plan, methods=[Holder(make_function(3))])
+    with pytest.raises(ValueError, match=r"^A value of the type function cannot be stored"):
+        run(path, **blobs_plan, methods=[Holder(lambda: 1)])
     with pytest.raises(ValueError, match=r"^A value of the type Opaque cannot be stored \(not today\), so that no"):
         run(path, **blobs_plan, methods=[Holder(Opaque())])
 
@@ -644,7 +646,7 @@ def test_a_method_is_run_with_the_encoder_that_it_names(text_plan, tiny_model, t
     assert pairs == [("ours", "CLAB"), ("ours", "BallClassifier"), ("stopped", "ADB"), ("stopped", "BallClassifier")]
     assert (records[0]["encoder_epochs"], records[0]["encoder_stop"]) == (3, "max_iter")
     assert records[2]["encoder_stop"] in ("max_iter", "n_iter_no_change")
-    assert records[0]["encoder_params"]["estimator"] == "skellipsoid.baselines._clab_encoder:CLABTextEncoder"
+    assert records[0]["encoder_params"]["estimator"] == "CLABTextEncoder"
     # Once trained they are there.
     again = run(tmp_path / "other.jsonl", **text_plan, methods=methods[:1])
     assert [record["encoder_epochs"] for record in again] == [3]

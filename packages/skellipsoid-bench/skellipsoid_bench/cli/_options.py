@@ -60,7 +60,7 @@ def _add_run(steps: Commands) -> None:
     run.add_argument("--data-home", metavar="FOLDER", help="folder of the public data sets")
     run.add_argument("--cache", metavar="FOLDER", help="folder of embeddings (default: ~/.cache/skellipsoid/benchmark)")
     run.add_argument("--jobs", type=_n_processes, default=1, metavar="NUMBER", help="processes (default: 1)")
-    run.add_argument("--rerun", action="store_true", help="run anew what was run by other code of a method")
+    run.add_argument("--rerun", action="store_true", help="run anew the results of another answers_version of a method")
     run.add_argument("--save-predictions", metavar="FOLDER", help="one CSV file per run: label, score, answer")
     run.add_argument("--device", default="auto", help="where torch computes: auto, cpu, cuda (default: auto)")
 
