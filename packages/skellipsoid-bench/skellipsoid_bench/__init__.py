@@ -7,10 +7,12 @@ all runs that have no result yet. ``make_table`` makes tables of the results, wi
 
 from . import literature
 from ._cells import Cell
+from ._critical_difference import CriticalDifferenceDisplay
 from ._methods import short_names
 from ._paper import PaperFigure, paper_figures
 from ._pictures import plot_confusion, plot_ranks, plot_stability
 from ._runner import BenchmarkError, run
+from ._statistics import PairedTest, holm, paired_test
 from ._store import read_results
 from ._summary import Comparison, Summary
 from ._table import BenchmarkTable, make_table
@@ -21,11 +23,15 @@ __all__ = [
     "BenchmarkTable",
     "Cell",
     "Comparison",
+    "CriticalDifferenceDisplay",
+    "PairedTest",
     "PaperFigure",
     "Summary",
     "__version__",
+    "holm",
     "literature",
     "make_table",
+    "paired_test",
     "paper_figures",
     "plot_confusion",
     "plot_ranks",

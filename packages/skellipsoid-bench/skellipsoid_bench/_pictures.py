@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from skellipsoid._core.pictures import require_matplotlib
-from skellipsoid.plotting import CriticalDifferenceDisplay, OpenSetConfusionMatrixDisplay
+from skellipsoid.plotting import OpenSetConfusionMatrixDisplay
 
+from ._critical_difference import CriticalDifferenceDisplay
 from ._store import Record, grouped
 
 if TYPE_CHECKING:

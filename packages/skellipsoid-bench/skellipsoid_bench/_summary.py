@@ -5,9 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from skellipsoid.metrics import PairedTest, holm, paired_test
-
 from ._paper import paper_figures
+from ._statistics import PairedTest, holm, paired_test
 from ._store import Record, grouped
 
 #: Figures of the table, with their headings.

@@ -91,7 +91,7 @@ def make_table(records: Iterable[Record], *, reference: str | None = None) -> Be
 
     See Also
     --------
-    skellipsoid.metrics.paired_test : The test. It assumes independent cases, but the seeds share test samples.
+    paired_test : The test. It assumes independent cases, but the seeds share test samples.
 
     Examples
     --------

@@ -19,7 +19,8 @@ from sklearn.preprocessing import normalize
 from skellipsoid import EllipsoidOpenSetClassifier
 from skellipsoid._ellipsoid.math.mixtures import draw_synthetic_classes
 from skellipsoid._torch.losses import contraction_loss, expansion_loss
-from skellipsoid.metrics import open_set_auroc, open_set_f1_score, paired_test
+from skellipsoid.metrics import open_set_auroc, open_set_f1_score
+from skellipsoid_bench import paired_test
 
 N_STEPS, EVERY, RATE = 60, 5, 0.02
 BETA, ALPHA = 0.5, 0.6

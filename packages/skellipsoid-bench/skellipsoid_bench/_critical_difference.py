@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from .._core.pictures import require_matplotlib
-from .._core.validation import unmasked
-from ._canvas import FAINT, INK, make_axes, shorten, styled
+from skellipsoid._core.pictures import require_matplotlib
+from skellipsoid.plotting._canvas import FAINT, INK, make_axes, shorten, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -53,7 +52,7 @@ class CriticalDifferenceDisplay:
 
     See Also
     --------
-    skellipsoid.metrics.paired_test : Two models.
+    paired_test : Two models.
 
     Notes
     -----
@@ -73,7 +72,7 @@ class CriticalDifferenceDisplay:
     Examples
     --------
     >>> import matplotlib.pyplot as plt
-    >>> from skellipsoid.plotting import CriticalDifferenceDisplay
+    >>> from skellipsoid_bench import CriticalDifferenceDisplay
     >>> scores = [[0.80, 0.70, 0.60], [0.90, 0.80, 0.70], [0.70, 0.75, 0.60], [0.85, 0.80, 0.65]]
     >>> display = CriticalDifferenceDisplay.from_scores(scores, ["ellipsoid", "ball", "softmax"])
     >>> display.mean_ranks.tolist()
@@ -227,11 +226,11 @@ class CriticalDifferenceDisplay:
 
 
 def _check_scores(scores: ArrayLike, names: Any, alpha: float) -> NDArray[np.float64]:
-    table = np.asarray(unmasked(scores, "scores"), dtype=np.float64)
+    table = np.ma.filled(np.ma.asarray(scores, dtype=np.float64), np.nan)
     if table.ndim != 2 or table.shape[0] < 2 or table.shape[1] < 3:
         raise ValueError(
             f"scores has the shape {table.shape}, but must be (n_cases, n_models) with at least two cases and three "
-            "models; compare two models with metrics.paired_test."
+            "models; compare two models with paired_test."
         )
     if not np.isfinite(table).all():
         raise ValueError(

@@ -7,7 +7,7 @@ import pytest
 from matplotlib import pyplot as plt
 from scipy.stats import friedmanchisquare
 
-from skellipsoid.plotting import CriticalDifferenceDisplay
+from skellipsoid_bench import CriticalDifferenceDisplay
 
 #: Mean ranks of C4.5 with and without two options on 14 data sets: Demšar (2006).
 DEMSAR = np.array([3.143, 2.000, 2.893, 1.964])
@@ -93,7 +93,7 @@ def test_models_that_all_differ_are_no_group():
             np.ones((5, 2)),
             "ab",
             0.05,
-            r"^scores has the shape \(5, 2\), but must be .*; compare two models with metrics",
+            r"^scores has the shape \(5, 2\), but must be .*; compare two models with paired",
         ),
         (np.ones((1, 3)), "abc", 0.05, r"^scores has the shape \(1, 3\)"),
         (
@@ -102,7 +102,7 @@ def test_models_that_all_differ_are_no_group():
             0.05,
             r"^scores holds nan; pass the cases that every model has a score for\.$",
         ),
-        (np.ma.masked_less(np.eye(3), 1), "abc", 0.05, r"^scores has masked values in rows 0, 1, 2; fill them"),
+        (np.ma.masked_less(np.eye(3), 1), "abc", 0.05, r"^scores holds nan; pass the cases that"),
         (np.ones((2, 3)), "ab", 0.05, r"^names has 2 names for 3 models; pass one for each\.$"),
         (np.ones((2, 3)), "abc", 1.0, r"^alpha=1\.0 is not in \(0, 1\); pass a level such as 0\.05\.$"),
     ],

@@ -6,8 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from .._core.answers import unmasked
-
 _ROUNDING = 64 * np.finfo(np.float64).eps
 
 # Pairs up to which the signed-rank test is exact: without ties, and with ties (2 ** 13 sign patterns).
@@ -74,7 +72,7 @@ def paired_test(scores_a: ArrayLike, scores_b: ArrayLike, *, confidence_level: f
     See Also
     --------
     holm : Corrects the p-values of several comparisons.
-    bootstrap_interval : The uncertainty that comes from the finite number of test samples.
+    skellipsoid.metrics.bootstrap_interval : The uncertainty that comes from the finite number of test samples.
 
     Notes
     -----
@@ -90,7 +88,7 @@ def paired_test(scores_a: ArrayLike, scores_b: ArrayLike, *, confidence_level: f
 
     Examples
     --------
-    >>> from skellipsoid.metrics import paired_test
+    >>> from skellipsoid_bench import paired_test
     >>> result = paired_test([0.84, 0.86, 0.81, 0.85, 0.88], [0.80, 0.81, 0.79, 0.84, 0.82])
     >>> round(result.mean_difference, 3), round(result.low, 3), round(result.high, 3)
     (0.036, 0.01, 0.062)
@@ -103,7 +101,8 @@ def paired_test(scores_a: ArrayLike, scores_b: ArrayLike, *, confidence_level: f
             f"scores_a has {len(a)} scores and scores_b has {len(b)}, but both need one for each of at least two "
             "seeds: pass the same seeds in the same order."
         )
-    check_confidence_level(confidence_level)
+    if not 0 < confidence_level < 1:
+        raise ValueError(f"confidence_level={confidence_level!r} is not in (0, 1): pass a share such as 0.95.")
     difference = a - b
     rounding = float(_ROUNDING * max(np.abs(a).max(), np.abs(b).max()))
     if np.ptp(difference) <= rounding:
@@ -163,7 +162,7 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
 
     Examples
     --------
-    >>> from skellipsoid.metrics import holm
+    >>> from skellipsoid_bench import holm
     >>> holm([0.01, 0.04, 0.03])
     array([0.03, 0.06, 0.06])
     """
@@ -177,14 +176,8 @@ def holm(p_values: ArrayLike) -> NDArray[np.float64]:
     return np.minimum(adjusted, 1.0)
 
 
-def check_confidence_level(confidence_level: float) -> None:
-    """Raise one sentence unless the level is strictly between 0 and 1."""
-    if not 0 < confidence_level < 1:
-        raise ValueError(f"confidence_level={confidence_level!r} is not in (0, 1): pass a share such as 0.95.")
-
-
 def _read_finite(values: ArrayLike, name: str) -> NDArray[np.float64]:
-    array = np.asarray(unmasked(values, name), dtype=np.float64)
+    array = np.ma.filled(np.ma.asarray(values, dtype=np.float64), np.nan)
     if array.ndim != 1 or not len(array):
         raise ValueError(
             f"{name} has shape {array.shape}, but must be one-dimensional and not empty: pass a list of numbers."
