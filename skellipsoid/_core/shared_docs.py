@@ -2,7 +2,6 @@
 
 import re
 import textwrap
-from collections.abc import Mapping
 from typing import TypeVar
 
 Class = TypeVar("Class", bound=type)
@@ -95,11 +94,11 @@ PARAGRAPHS = {
 }
 
 
-def shared_docs(cls: Class, known: Mapping[str, str] = PARAGRAPHS) -> Class:
+def shared_docs(cls: Class) -> Class:
     """Replace each line ``{name other_name}`` of a class's docstring by the paragraphs of these names."""
 
     def paragraphs(line: re.Match[str]) -> str:
-        found = [textwrap.dedent(known[name]).strip("\n") for name in line[2].split()]
+        found = [textwrap.dedent(PARAGRAPHS[name]).strip("\n") for name in line[2].split()]
         return textwrap.indent("\n\n".join(found), line[1])
 
     if cls.__doc__ is not None:  # python -OO

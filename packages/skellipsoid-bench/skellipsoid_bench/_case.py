@@ -14,8 +14,7 @@ from sklearn.model_selection import ParameterGrid
 
 from skellipsoid._core.files import write_table
 from skellipsoid._core.pipelines import duplicate_groups
-from skellipsoid._core.text_estimators import TakesTexts
-from skellipsoid._torch.devices import resolve_device
+from skellipsoid.base import TextOpenSetClassifier, resolve_device
 from skellipsoid.metrics import open_set_f1_score
 from skellipsoid.model_selection import OpenSetKFold
 
@@ -163,7 +162,7 @@ def run_method(run: Run) -> Record:
 def _training_of(estimator: Any, features: Features) -> dict[str, Any]:
     """Epochs of the text model's training, and why it ended; a method that takes texts trains one itself."""
     epochs, stop = features.epochs, features.stop
-    if isinstance(estimator, TakesTexts):
+    if isinstance(estimator, TextOpenSetClassifier):
         epochs, stop = getattr(estimator, "n_iter_", None), getattr(estimator, "stop_reason_", None)
     return {"encoder_epochs": epochs, "encoder_stop": stop}
 

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from skellipsoid._core.pictures import require_matplotlib
-from skellipsoid.plotting._canvas import FAINT, INK, make_axes, shorten, styled
+from ._drawing import FAINT, INK, make_axes, require_matplotlib, shorten, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -164,7 +163,7 @@ class CriticalDifferenceDisplay:
         n_left = (n_models + 1) // 2
         top = _FIRST_NAME + _BAR * len(self.groups_)
         depth = top + n_left
-        self.ax_, self.figure_ = make_axes(self, ax, figsize=(8.0, 0.9 + 0.28 * (depth + 1)))
+        self.ax_, self.figure_ = make_axes(ax, figsize=(8.0, 0.9 + 0.28 * (depth + 1)))
         low, high = 1, max(n_models, 2)
         span = high - low
         self.ax_.set(xlim=(low - 0.45 * span, high + 0.45 * span), ylim=(depth, -2.4))

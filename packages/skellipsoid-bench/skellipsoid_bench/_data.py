@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skellipsoid import datasets
 from skellipsoid._before_fit.text_files.read import read_table
-from skellipsoid._core.labels import as_labels
+from skellipsoid.base import as_labels
 from skellipsoid.model_selection import KnownClassSplit
 
 from ._identity import content_key

@@ -16,13 +16,11 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.preprocessing import normalize
 from sklearn.utils.validation import has_fit_parameter
 
-from skellipsoid import __version__
+from skellipsoid import LLMTextEncoder, SupConTextEncoder, __version__
 from skellipsoid._core.files import replacing
-from skellipsoid._encoders.supcon import SupConTextEncoder
-from skellipsoid._encoders.text_features import TextFeatures
 from skellipsoid._encoders.torch.backbone import TextBackbone
 from skellipsoid._encoders.torch.model_lookup import folder_of, hub_names
-from skellipsoid._torch.devices import resolve_device
+from skellipsoid.base import TrainedTextFeatures, resolve_device
 
 from ._data import DAMAGED, DataSet
 from ._identity import answers_of, by_value, content_key
@@ -249,7 +247,8 @@ def own_identity(encoder: Any) -> Any:
     """Everything that the features of an own encoder depend on: parameters, ``answers_version``, text model."""
     if isinstance(encoder, SentenceModel):
         return model_identity(encoder.folder)
-    files = [model_identity(str(encoder.model_name))] if isinstance(encoder, TextFeatures) else []
+    has_model = isinstance(encoder, TrainedTextFeatures | LLMTextEncoder)
+    files = [model_identity(str(encoder.model_name))] if has_model else []
     return [by_value(encoder), answers_of(encoder), *files]
 
 

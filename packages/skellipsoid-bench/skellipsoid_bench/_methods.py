@@ -6,10 +6,7 @@ from typing import Any, NamedTuple
 
 from sklearn.base import clone
 
-from skellipsoid import baselines
-from skellipsoid._core.sklearn import InvalidParameterError, validate_params
-from skellipsoid._ellipsoid.classifier import EllipsoidOpenSetClassifier
-from skellipsoid._ellipsoid.elidecide import EliDecide
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, baselines
 
 from . import literature
 from ._identity import by_value, name_of_class
@@ -100,8 +97,8 @@ def make_method(
 def check_params(what: str, estimator: Any) -> None:
     """Check parameters as ``fit`` does, before anything is trained."""
     try:
-        validate_params(estimator)
-    except InvalidParameterError as error:
+        estimator._validate_params()
+    except (ValueError, TypeError) as error:
         raise ValueError(f"{what} cannot be used: {error}") from error
 
 

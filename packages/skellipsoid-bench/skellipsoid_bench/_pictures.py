@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from skellipsoid._core.pictures import require_matplotlib
 from skellipsoid.plotting import OpenSetConfusionMatrixDisplay
 
 from ._critical_difference import CriticalDifferenceDisplay
+from ._drawing import require_matplotlib
 from ._store import Record, grouped
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from sklearn.base import clone
 
-from skellipsoid._encoders.supcon import SupConTextEncoder
+from skellipsoid import SupConTextEncoder
 
 from ._data import NAMED, OPEN, DataSpec
 from ._encoders import TEXTS, EncoderSpec, SentenceModel, Texts

@@ -13,9 +13,7 @@ from typing import Any
 from joblib import cpu_count
 from tqdm import tqdm
 
-from skellipsoid._core.warn import warn
-from skellipsoid._torch.devices import resolve_device
-from skellipsoid._torch.progress import progress_bar
+from skellipsoid.base import resolve_device, warn
 
 from ._case import Run, Task, case_features, forget, run_method
 from ._data import load_data
@@ -184,7 +182,7 @@ def _run_missing(todo: list[list[Run]], file: Path, done: dict[Name, Record], n_
     """Run everything, write each result, and say at the end what failed."""
     n_todo = sum(map(len, todo))
     problems = []
-    with progress_bar(n_todo, "benchmark", "run", verbose) as progress:
+    with tqdm(total=n_todo, desc="benchmark", unit="run", disable=None if verbose else True) as progress:
         for run, found in _execute(todo, n_jobs, verbose):
             progress.update()
             if isinstance(found, str):

@@ -9,7 +9,7 @@ from typing import Any
 
 from skellipsoid._core.file_locks import holding
 from skellipsoid._core.files import replacing, to_disk
-from skellipsoid._core.warn import warn
+from skellipsoid.base import warn
 
 Record = dict[str, Any]
 #: What tells one run from another within a file.

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from sklearn.neighbors import NearestNeighbors
 
-from skellipsoid_bench import run, short_names
+from skellipsoid import baselines
+from skellipsoid_bench import literature, run, short_names
 from skellipsoid_bench._data import DataSpec, load_data
 from skellipsoid_bench._encoders import takes_dev
 from skellipsoid_bench._identity import changed_params
@@ -173,8 +174,8 @@ def test_what_cannot_be_run_is_refused_before_anything_is(given, message, tmp_pa
 
 
 def test_every_baseline_has_a_short_name():
-    baselines = pytest.importorskip("skellipsoid.baselines")
-    names = [name for name in baselines.__all__ if hasattr(getattr(baselines, name), "predict")]
+    both = [(module, name) for module in (baselines, literature) for name in module.__all__]
+    names = [name for module, name in both if hasattr(getattr(module, name), "predict")]
     assert names
     assert short_names() == ["ellipsoid", "paper", *names]
     plan = make_plan(None, methods=names)
@@ -183,8 +184,7 @@ def test_every_baseline_has_a_short_name():
 
 
 def test_every_text_encoder_has_a_short_name():
-    baselines = pytest.importorskip("skellipsoid.baselines")
-    names = [name for name in baselines.__all__ if name.endswith("TextEncoder")]
+    names = [name for name in literature.__all__ if name.endswith("TextEncoder")]
     plan = make_plan(None, encoders=[*names, "texts"])
     assert [encoder.name for encoder in plan.encoders] == [*names, "texts"]
     assert all(takes_dev(encoder.estimator) for encoder in plan.encoders[:-1])

@@ -245,11 +245,11 @@ def test_the_paper_says_what_it_says():
 @pytest.mark.parametrize(
     ("estimator", "row"),
     [
-        ("skellipsoid._ellipsoid:EllipsoidOpenSetClassifier", "EliDecide"),
-        ("skellipsoid.baselines._balls:ADBClassifier", "ADB"),
-        ("skellipsoid.baselines._logits:OpenMaxClassifier", "OpenMax"),
+        ("EllipsoidOpenSetClassifier", "EliDecide"),
+        ("ADBClassifier", "ADB"),
+        ("OpenMaxClassifier", "OpenMax"),
         ("mine:ADBClassifier", None),
-        ("skellipsoid.baselines._distances:KNNClassifier", None),
+        ("KNNOpenSetClassifier", None),
     ],
 )
 def test_the_paper_row_follows_the_class(estimator, row):

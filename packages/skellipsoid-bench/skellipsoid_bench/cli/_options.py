@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from skellipsoid.cli._values import Commands, plot_file, seed, with_suffix
+from skellipsoid.cli import Commands, plot_file, seed, with_suffix
 
 from .._version import __version__
 

@@ -5,9 +5,8 @@ import os
 import sys
 from typing import Any
 
-from skellipsoid._core.pictures import require_matplotlib, save_picture
-
 from .. import BenchmarkError, make_table, plot_confusion, plot_ranks, plot_stability, read_results, run
+from .._drawing import require_matplotlib, save_picture
 
 #: Options that choose results, and the key of a result that each compares.
 _FILTERS = {"data": "data", "ratios": "ratio", "seeds": "seed", "encoders": "encoder", "methods": "method"}

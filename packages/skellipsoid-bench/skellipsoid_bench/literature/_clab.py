@@ -1,6 +1,7 @@
 """CLAB's boundary: a learned radius that rows of other classes shrink or expand."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -9,12 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from skellipsoid._core.sklearn import Interval
-from skellipsoid._samples.samples import unit_rows
-from skellipsoid._torch.radii import Draw, RadiusSettings
+from skellipsoid.base import Interval
 from skellipsoid.baselines import ADBClassifier
 
-from ._arrays import Floats, Integers
+from ._arrays import Floats, Integers, unit_rows
 from ._docs import published_docs
 
 
@@ -143,10 +142,13 @@ class CLABClassifier(ADBClassifier):
     def _unit(self) -> float:
         return 1.0 if self.normalize else self.scale_
 
-    def _radius_settings(self, batch_size: int) -> RadiusSettings:
-        return RadiusSettings(self.learning_rate, batch_size, self.max_iter, self.expand, self.shrink, self.eta)
+    def _radius_settings(self, batch_size: int) -> Any:
+        settings = super()._radius_settings(batch_size)
+        return replace(settings, expand=self.expand, shrink=self.shrink, eta=self.eta)
 
-    def _draw(self, rows: Floats, classes: Integers, device: torch.device, rng: np.random.Generator) -> Draw:
+    def _draw(
+        self, rows: Floats, classes: Integers, device: torch.device, rng: np.random.Generator
+    ) -> Callable[[], tuple[Tensor, Tensor | None]]:
         rows, own, n_classes = rows / self._unit, self.centroids_[classes] / self._unit, len(self.centroids_)
         by_class, counts = np.argsort(classes, kind="stable"), np.bincount(classes)
         starts = np.cumsum(counts) - counts

@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from skellipsoid._core.sklearn import Interval, StrOptions
-from skellipsoid._encoders.training import TrainedTextFeatures
+from skellipsoid.base import Interval, StrOptions, TrainedTextFeatures
 
 from ._docs import published_docs
 from ._torch.objectives import CrossEntropySettings

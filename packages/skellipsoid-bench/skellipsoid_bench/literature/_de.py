@@ -1,6 +1,7 @@
 """DE: classifiers behind all layers of a text model vote, and a text leaves at the layer at which it is decided."""
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, fields
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -10,8 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from skellipsoid._core.labels import as_labels, cast_open_label
-from skellipsoid._core.sklearn import Interval, StrOptions, fit_context
 from skellipsoid._core.state_rules import (
     CLASSES,
     LABEL,
@@ -25,25 +24,34 @@ from skellipsoid._core.state_rules import (
     or_none,
     refuse,
 )
-from skellipsoid._core.text_estimators import TextOpenSetClassifier
-from skellipsoid._core.texts import check_texts, hash_table
-from skellipsoid._core.validation import check_groups, unfit
-from skellipsoid._encoders.text_features import REMEDIES, STOP_REASONS
 from skellipsoid._encoders.torch.backbone import TextBackbone
 from skellipsoid._encoders.torch.contrastive import train_projection
 from skellipsoid._encoders.torch.layers import LayerHeads, LayerRows, layer_list, visit_layers
-from skellipsoid._encoders.torch.token_table import PIECE_TOKENS, length_sorted_pieces
-from skellipsoid._encoders.training import read_settings
 from skellipsoid._encoders.training_texts import TrainingTexts, find_training_texts, read_classes, read_validation
-from skellipsoid._torch.devices import explain_out_of_memory, resolve_device, resolve_seed, seeded_torch
-from skellipsoid._torch.training import History
+from skellipsoid.base import (
+    Interval,
+    StrOptions,
+    TextOpenSetClassifier,
+    as_labels,
+    cast_open_label,
+    check_groups,
+    check_texts,
+    explain_out_of_memory,
+    fit_context,
+    resolve_device,
+    resolve_seed,
+    seeded_torch,
+    unfit,
+)
 from skellipsoid.baselines import LOFOpenSetClassifier
 
 from ._cross_entropy_encoder import PublishedTraining
 from ._docs import published_docs
 from ._torch.dynamic_ensemble import EnsembleSettings, Vote
 
-#: Texts of a piece whose training features are computed at once.
+#: What helps where memory is short.
+REMEDIES = "reduce batch_size or max_length, use a smaller text model, or device='cpu'"
+#: Texts of a piece that are computed at once.
 _PIECE = 64
 
 
@@ -204,7 +212,7 @@ class DEClassifier(PublishedTraining, TextOpenSetClassifier):
         "groups_": integers("n_samples"),
         **TRAINED,
         "validation_scores_": or_none(NUMBERS),
-        "stop_reason_": Rule("a reason", lambda value: str(value) in STOP_REASONS),
+        "stop_reason_": Rule("a reason", lambda value: str(value) in ("max_iter", "n_iter_no_change")),
         "training_data_sha256_": TEXT,
         "_backbone": Rule("a text model", lambda value: isinstance(value, TextBackbone)),
     }
@@ -278,7 +286,7 @@ class DEClassifier(PublishedTraining, TextOpenSetClassifier):
         self._store(backbone, heads, history)
         self.classes_, self.groups_ = names, training.groups
         self.open_label_ = cast_open_label(self.open_label, as_labels(y))
-        self.training_data_sha256_ = hash_table(texts, as_labels(y).tolist())
+        self.training_data_sha256_ = _hashed(texts, as_labels(y).tolist())
         known = training.classes[training.learns]
         factors = LOFOpenSetClassifier(
             n_neighbors=self.n_neighbors, scope="all", contamination=self.contamination, duplicates="off"
@@ -363,14 +371,15 @@ class DEClassifier(PublishedTraining, TextOpenSetClassifier):
         n_classes: int,
         n_layers: int,
         device: torch.device,
-    ) -> tuple[LayerHeads, History, NDArray[np.float32]]:
+    ) -> tuple[LayerHeads, Any, NDArray[np.float32]]:
         """Give the trained heads, and the features of the texts that were trained on, (n_texts, n_layers, width)."""
         learns, validation = training.rows[training.learns], training.validation
         classes = np.concatenate([training.classes[training.learns], validation.classes])
         rows = LayerRows(backbone, [*(texts[i] for i in learns), *validation.texts], "mean")
         with seeded_torch(training.seed, device):
             heads = LayerHeads(n_layers, backbone.width, n_classes).to(device)
-        settings, blocks, n_given = read_settings(self), training.blocks[training.learns], len(validation.texts)
+        settings = EnsembleSettings(**{each.name: getattr(self, each.name) for each in fields(EnsembleSettings)})
+        blocks, n_given = training.blocks[training.learns], len(validation.texts)
         history = train_projection(rows, classes, n_classes, heads, settings, training.seed, blocks, n_given)
         backbone.model.eval()
         with torch.inference_mode():
@@ -380,7 +389,7 @@ class DEClassifier(PublishedTraining, TextOpenSetClassifier):
             ]
         return heads, history, torch.cat(parts).numpy()
 
-    def _store(self, backbone: TextBackbone, heads: LayerHeads, history: History) -> None:
+    def _store(self, backbone: TextBackbone, heads: LayerHeads, history: Any) -> None:
         self._backbone = backbone
         arrays = {name: value.detach().cpu().numpy() for name, value in heads.named_parameters()}
         self.weight_, self.bias_ = arrays["weight"], arrays["bias"]
@@ -403,7 +412,8 @@ class DEClassifier(PublishedTraining, TextOpenSetClassifier):
         answers, exits = np.empty(len(tokens), dtype=np.int64), np.empty(len(tokens), dtype=np.int64)
         lengths = np.array([len(ids) for ids in tokens])
         with explain_out_of_memory(f"answering {len(texts)} texts with {self.model_name!r}", REMEDIES):
-            for piece in length_sorted_pieces(lengths, PIECE_TOKENS.get(device.type, PIECE_TOKENS["cpu"])):
+            order = np.argsort(lengths, kind="stable")  # texts of a piece are padded to one length
+            for piece in np.split(order, range(_PIECE, len(order), _PIECE)):
                 vote = self._vote_on([tokens[i] for i in piece], heads, with_open=with_open)
                 answers[piece], exits[piece] = vote.answers, vote.exit_layers
         places = [distinct[text] for text in texts]
@@ -426,3 +436,9 @@ class DEClassifier(PublishedTraining, TextOpenSetClassifier):
 
         visit_layers(self._backbone, tokens, visit)
         return vote
+
+
+def _hashed(texts: list[str], labels: list[Any]) -> str:
+    """SHA-256 of a UTF-8 file of ``text<TAB>label`` lines."""
+    lines = "".join(f"{text}\t{label}\n" for text, label in zip(texts, labels, strict=True))
+    return hashlib.sha256(lines.encode("utf-8", "surrogatepass")).hexdigest()

@@ -8,13 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from skellipsoid._core.base import BoundaryOpenSetClassifier
-from skellipsoid._core.sklearn import Interval, StrOptions
 from skellipsoid._core.state_rules import CLASSIFIER, POSITIVE, Rule, floats, integers
-from skellipsoid._core.validation import enumerated
-from skellipsoid._core.warn import warn
-from skellipsoid._samples.samples import Gathered, find_scale
-from skellipsoid._torch.devices import resolve_seed
+from skellipsoid.base import BoundaryOpenSetClassifier, Gathered, Interval, StrOptions, resolve_seed, warn
 
 from ._arrays import Floats, Integers
 from ._docs import published_docs
@@ -140,7 +135,10 @@ class MOGBClassifier(BoundaryOpenSetClassifier):
     def _fit_boundaries(self, X: NDArray[Any], classes: Integers, real_open: NDArray[Any], gathered: Gathered) -> None:
         rows, weights = X.astype(np.float64, copy=False), gathered.weights
         shares = weights / weights.sum()
-        self._smallest = _SMALLEST_RADIUS * find_scale(rows, shares @ rows, shares)
+        mean = shares @ rows
+        scale = float(np.sqrt(shares @ np.square(rows - mean).sum(axis=1)))
+        is_rounding = scale <= np.finfo(np.float64).eps * np.linalg.norm(mean)
+        self._smallest = _SMALLEST_RADIUS * (1.0 if is_rounding else scale)
         n_classes = len(self.classes_)
         members = np.eye(n_classes)[classes] * weights[:, np.newaxis]  # (n_rows, n_classes)
         self._means = members.T @ rows / members.sum(axis=0)[:, np.newaxis]
@@ -157,9 +155,10 @@ class MOGBClassifier(BoundaryOpenSetClassifier):
             self.radii_[i] = max(float(reach), self._smallest)
         missing = np.setdiff1d(np.arange(n_classes), self.ball_classes_)
         if len(missing):
+            names = ", ".join(map(repr, self.classes_[missing].tolist()))
             warn(
-                f"No ball of min_purity={self.min_purity} and min_size={self.min_size} is there for the class "
-                f"{enumerated(self.classes_[missing])}, which is never answered therefore; lower one of them."
+                f"No ball of min_purity={self.min_purity} and min_size={self.min_size} is there for the class {names}, "
+                "which is never answered therefore; lower one of them."
             )
 
     def _balls(self, X: Floats, classes: Integers, weights: Floats, rng: np.random.Generator) -> list[Ball]:

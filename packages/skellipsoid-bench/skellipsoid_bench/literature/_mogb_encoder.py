@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-from skellipsoid._core.sklearn import Interval
+from skellipsoid.base import Interval
 
 from ._cross_entropy_encoder import LiteratureTextEncoder
 from ._docs import published_docs

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from skellipsoid._encoders.torch.objectives import Learner, Objective, Stage, TrainingSettings
-from skellipsoid._torch.devices import on_device
+from skellipsoid.base import Learner, Objective, Stage, TrainingSettings
 
 from .granular_balls import granular_balls
 from .losses import (
@@ -51,7 +50,7 @@ class DistanceAwareObjective(CrossEntropyObjective):
     def __init__(self, learner: Learner) -> None:
         super().__init__(learner)
         self.classifier = nn.Linear(learner.width, learner.n_classes, bias=False).to(learner.device)
-        self.present = on_device(np.unique(learner.codes[learner.training]), learner.device)
+        self.present = torch.from_numpy(np.unique(learner.codes[learner.training])).to(learner.device)
         self.start_epoch()
 
     def start_epoch(self) -> None:
@@ -167,7 +166,7 @@ class GranularBallObjective(CrossEntropyObjective):
         weights = np.ones(len(rows))
         balls = granular_balls(rows, classes, weights, chosen.split_purity, chosen.split_size, learner.rng)
         kept = [ball for ball in balls if ball.is_pure(chosen.min_purity)]
-        centers = [features[on_device(ball.rows, features.device)].mean(0) for ball in kept]
+        centers = [features[torch.from_numpy(ball.rows).to(features.device)].mean(0) for ball in kept]
         labels = torch.tensor([ball.label for ball in kept], dtype=torch.long, device=learner.device)
         return torch.stack(centers) if kept else features[:0], labels
 
