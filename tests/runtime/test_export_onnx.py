@@ -24,7 +24,6 @@ from skellipsoid import (
     export_onnx,
 )
 from skellipsoid._onnx import export as _export
-from skellipsoid_bench.literature import CrossEntropyTextEncoder
 from skellipsoid_runtime import OnnxPipeline
 
 NEAR = 1e-4  # answers may differ where a score is this near to its limit
@@ -189,16 +188,9 @@ def test_a_pipeline_with_a_head_a_scaler_and_offsets(pipeline, exported, texts, 
     np.testing.assert_allclose(model.known_p_value(new), pipeline[-1].known_p_value(features))
 
 
-@pytest.mark.parametrize(
-    ("cls", "options"),
-    [
-        (SupConTextEncoder, {"pooling": "model", "normalize": False}),
-        (CrossEntropyTextEncoder, {}),
-    ],
-    ids=["its own pooling, any length", "an activation"],
-)
-def test_what_follows_the_text_model_is_part_of_the_graph(cls, options, tiny_model, texts, labels, tmp_path):
-    encoder = cls(tiny_model, finetune="head", max_iter=2, random_state=0, **options)
+def test_its_own_pooling_and_any_length_are_part_of_the_graph(tiny_model, texts, labels, tmp_path):
+    options = {"pooling": "model", "normalize": False, "max_iter": 2, "random_state": 0}
+    encoder = SupConTextEncoder(tiny_model, finetune="head", **options)
     pipe = make_pipeline(encoder, baselines.MahalanobisClassifier()).fit(texts, labels)
     found = exported_model(pipe, tmp_path).answers(texts)
     np.testing.assert_allclose(found["features"], pipe[0].transform(texts), atol=1e-5)
