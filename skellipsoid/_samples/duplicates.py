@@ -28,11 +28,11 @@ from .._torch.threads import map_parts, one_thread_each
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Expected share of falsely linked samples among all linked ones. 1, 20 and 50 % gain no more (benchmarks/TRIED.md,
+#: Expected share of falsely linked samples among all linked ones. 1, 20 and 50 % gain no more (TRIED.md,
 #: *Before*, *Kept*).
 FALSE_DISCOVERY_RATE = 0.05
 # Other values of the next ones change F1 by at most 0.3 on logs, and by at most 0.1 elsewhere
-# (benchmarks/results/constants.rst).
+# (results/constants.rst).
 #: Probability of any link if there are no duplicates; without a link at this rate, nothing is linked.
 EVIDENCE = 1e-3
 #: The local density is estimated from the 8th and the 16th neighbour; in small classes from the middle and the last.

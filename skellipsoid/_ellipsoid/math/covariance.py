@@ -25,7 +25,7 @@ from .left_out import Chunk, LeftOut, most_numbers
 from .tiles import Tiles
 
 #: Smallest number of classes with a background. With 3, F1 is the same; with 6 it falls by 1.5 on text, since one case
-#: has five classes (benchmarks/results/constants.rst).
+#: has five classes (skellipsoid-bench/results/constants.rst).
 FEWEST_CLASSES_OF_BACKGROUND = 4
 #: Rounding: class means are equal if all their variances, in units of T, are below this.
 EQUAL_MEANS = 1e-9

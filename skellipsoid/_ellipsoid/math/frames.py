@@ -19,8 +19,8 @@ from .left_out import Chunk, LeftOutSets, Sets
 from .tiles import of_like_size
 
 #: Candidates of a, the spherical share of the within-class covariance T = (1 − a) W + a w̄ I. On text the choice is
-#: 0.1 to 0.9 (benchmarks/TRIED.md, *Weights*). With every other one F1 falls by up to 1.1, with 0.03 besides by 1.2 on
-#: logs (benchmarks/results/constants.rst).
+#: 0.1 to 0.9 (TRIED.md, *Weights*). With every other one F1 falls by up to 1.1, with 0.03 besides by 1.2 on
+#: logs (results/constants.rst).
 SPHERICAL_SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
 #: Temperatures of the cross-entropy. Each candidate of a takes its best one. So the metric is compared, not its size.
 #: With the temperature 1 alone, F1 is +0.2 frozen, −0.3 and −0.5 with a trained head (TRIED.md, *Weights*).

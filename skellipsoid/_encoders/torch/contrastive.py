@@ -27,7 +27,7 @@ CROSS_FIT_FOLDS = 3
 #: Weight of the identity in the Procrustes rotation, in units of the mean overlap of a direction; chosen by hand.
 IDENTITY_WEIGHT = 0.1
 #: Largest share of out-of-fold features: heads trained on fewer samples put new samples too far from their class. It
-#: and the next are measured in benchmarks/cross_fit.py.
+#: and the next are measured in skellipsoid-bench/studies/cross_fit.py.
 CROSS_FIT_MOST = 0.75
 #: Samples per class at which that share is a half. With more samples the head overfits less, and the share falls.
 CROSS_FIT_HALF = 150
