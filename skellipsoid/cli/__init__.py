@@ -70,8 +70,6 @@ def run_program(
     options, status = parser.parse_args(arguments), 0
     try:
         with _notes(parser.prog, quiet=options.quiet), _tidy_termination():
-            if "OMP_WAIT_POLICY" not in os.environ:
-                os.environ.setdefault(*_SPIN_COUNT)  # is read when torch is imported
             status = do(options)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader closed our output
