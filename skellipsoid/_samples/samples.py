@@ -190,18 +190,14 @@ class Gathered(NamedTuple):
     """Distinct samples, their weights, units and groups."""
 
     rows: Integers  # (n_distinct,) the first of the equal samples
-    weights: Floats  # (n_distinct,)
+    weights: Floats  # (n_distinct,) sum over the equal samples
     units: Integers  # (n_distinct,)
     groups: Integers  # (n_distinct,)
     copies: Integers  # (n_distinct,) number of the equal samples
     found: Integers  # (n_samples,) group of each given sample
-    places: Integers  # (n_samples,) distinct sample that each given sample equals
 
     def where(self, kept: NDArray[np.bool_]) -> "Gathered":
-        """Select samples, (n_distinct,) Boolean; the mean weight of a unit of them is 1.
-
-        ``found`` and ``places`` stay those of all samples.
-        """
+        """Select samples, (n_distinct,) Boolean; the mean weight of a unit of them is 1. ``found`` stays that of all."""
         weights = normalized(self.weights[kept], self.units[kept])
         return self._replace(
             rows=self.rows[kept],
@@ -218,6 +214,7 @@ def gather(
     weights: Floats,
     groups: Integers | None,
     duplicates: str,
+    copies: Integers | None = None,
 ) -> Gathered:
     """Find duplicates, merge equal samples, and weight the samples.
 
@@ -232,19 +229,27 @@ def gather(
         Numbered groups; ``None``: the duplicates.
     duplicates : {"once", "each", "off"}
         Whether duplicates together have the mean of their weights, or each its own, or are not searched.
+    copies : ndarray of shape (n_samples,) or None
+        Number of equal samples that each one stands for, of its weight and in its group; ``None``: 1. Where they are
+        equal by chance, each becomes a sample of its own.
     """
-    n_samples = len(features)
-    units = np.arange(n_samples) if duplicates == "off" else find_duplicates(features, classes)
-    found = units if groups is None else in_order(groups)
+    given = np.arange(len(features))
+    copies = np.ones_like(given) if copies is None else copies
+    units = np.where(copies > 1, -1, given) if duplicates == "off" else find_duplicates(features, classes, copies)
+    given = np.repeat(given, np.where(units < 0, copies, 1))
+    copies, units = np.where(units < 0, 1, copies)[given], units[given]
+    units = in_order(np.where(units < 0, len(features) + np.arange(len(given)), units))
+    found = units if groups is None else in_order(groups[given])
+    weights = weights[given]
     if duplicates == "once":
-        weights = weights / np.bincount(units)[units]
+        weights = weights / np.bincount(units, copies)[units]
     # Equal samples are one sample, unless they are independent of each other.
-    keys = np.unique(np.stack([units, found, equal_rows(features, classes)]), axis=1, return_inverse=True)[1].ravel()
-    same = in_order(keys) if len(np.unique(units)) < n_samples else np.arange(n_samples)
+    equal = equal_rows(features, classes)[given]
+    keys = np.unique(np.stack([units, found, equal]), axis=1, return_inverse=True)[1].ravel()
+    same = in_order(keys) if len(np.unique(units)) < len(given) else np.arange(len(given))
     rows = np.unique(same, return_index=True)[1]
-    totals = np.bincount(same, weights).astype(np.float64)
-    weights = normalized(totals, units[rows])
-    return Gathered(rows, weights, units[rows], found[rows], np.bincount(same), found, same)
+    counts = np.bincount(same, copies).astype(np.int64)
+    return Gathered(given[rows], np.bincount(same, copies * weights), units[rows], found[rows], counts, found)
 
 
 def normalized(weights: Floats, units: Integers) -> Floats:
