@@ -222,8 +222,9 @@ def enumerated(values: NDArray[Any]) -> str:
 def unfit(estimator: Any) -> None:
     """Remove all that a fit has stored, so that neither a partial fit nor a part of an earlier one remains.
 
-    Parameters stay, and what scikit-learn keeps for its own (output containers, metadata requests, callbacks).
+    It is what ``_state`` declares, and what ends with an underscore: for scikit-learn that makes an estimator fitted.
+    All else stays, such as parameters and what the user, a subclass or scikit-learn keeps there.
     """
-    kept, of_sklearn = estimator.get_params(deep=False), ("_sklearn", "_skl", "_metadata", "_parent", "_callback")
-    for name in [name for name in vars(estimator) if name not in kept and not name.startswith(of_sklearn)]:
+    kept, declared = estimator.get_params(deep=False), getattr(estimator, "_state", {})
+    for name in [name for name in vars(estimator) if name not in kept and (name in declared or name.endswith("_"))]:
         delattr(estimator, name)

@@ -197,7 +197,7 @@ class Gathered(NamedTuple):
     found: Integers  # (n_samples,) group of each given sample
 
     def where(self, kept: NDArray[np.bool_]) -> "Gathered":
-        """Select samples, (n_distinct,) Boolean; the mean weight of a unit of them is 1. ``found`` stays that of all."""
+        """Select samples, (n_distinct,) Boolean; the mean weight of a unit is then 1. ``found`` stays that of all."""
         weights = normalized(self.weights[kept], self.units[kept])
         return self._replace(
             rows=self.rows[kept],
