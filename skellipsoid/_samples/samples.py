@@ -3,17 +3,19 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 from scipy.stats import median_abs_deviation
-from torch import Tensor
 
 from .duplicates import equal_rows, find_duplicates, in_order
-from .moments import ClassMoments
+
+if TYPE_CHECKING:  # metrics need no torch
+    from torch import Tensor
+
+    from .moments import ClassMoments
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -61,26 +63,28 @@ class Samples:
     stands for ``n_represented`` samples of its class where samples are counted, and for itself where it is left out.
     """
 
-    rows: Tensor  # (n_samples, n_features)
-    classes: Tensor  # (n_samples,)
+    rows: "Tensor"  # (n_samples, n_features)
+    classes: "Tensor"  # (n_samples,)
     n_classes: int
-    weights: Tensor  # (n_samples,) double
+    weights: "Tensor"  # (n_samples,) double
     units: Integers  # (n_samples,)
     groups: Integers  # (n_samples,)
-    moments: ClassMoments | None = None  # of all samples of all classes, each of them a unit of weight 1
-    n_represented: Tensor | None = None  # (n_samples,) double; 1 without it
+    moments: "ClassMoments | None" = None  # of all samples of all classes, each of them a unit of weight 1
+    n_represented: "Tensor | None" = None  # (n_samples,) double; 1 without it
 
     @classmethod
     def of(
         cls,
-        rows: Tensor,
-        classes: Tensor,
+        rows: "Tensor",
+        classes: "Tensor",
         n_classes: int | None = None,
         weights: Floats | None = None,
         units: Integers | None = None,
         groups: Integers | None = None,
     ) -> "Samples":
         """Fill in defaults: every sample weighs 1, and is a unit and a group of its own."""
+        import torch
+
         own = np.arange(len(rows))
         units = own if units is None else units
         return cls(
@@ -102,15 +106,15 @@ class Samples:
         return len(self) if self.moments is None else self.moments.total
 
     @property
-    def counted_weights(self) -> Tensor:
+    def counted_weights(self) -> "Tensor":
         """Weight of each sample, and of those that it stands for, (n_samples,)."""
         return self.weights if self.n_represented is None else self.weights * self.n_represented
 
-    def of_classes(self, chosen: Tensor) -> "Samples":
+    def of_classes(self, chosen: "Tensor") -> "Samples":
         """Select samples of the ``chosen`` classes, (n_classes,) Boolean."""
         return self.where(chosen[self.classes])
 
-    def where(self, kept: Tensor) -> "Samples":
+    def where(self, kept: "Tensor") -> "Samples":
         """Select samples that are ``kept``, (n_samples,) Boolean; not of samples that stand for others."""
         if self.moments is not None:
             raise ValueError("Samples with the moments of others cannot be selected.")

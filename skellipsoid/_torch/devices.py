@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import torch
@@ -149,13 +148,3 @@ def eigh_of_many(matrices: torch.Tensor, sizes: Sequence[int]) -> tuple[torch.Te
 def _thread_pools() -> ThreadpoolController:
     """Thread pools of the libraries that are loaded."""
     return ThreadpoolController()
-
-
-def to_numpy(values: Any) -> Any:
-    """Convert a torch tensor of any device and type to NumPy; return everything else unchanged."""
-    if not isinstance(values, torch.Tensor):
-        return values
-    values = values.detach().cpu()
-    if values.dtype in (torch.bfloat16, torch.float16):
-        values = values.float()
-    return values.resolve_conj().resolve_neg().numpy()
