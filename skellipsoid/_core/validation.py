@@ -113,7 +113,8 @@ def to_numpy(values: Any) -> Any:
     It imports no torch: where nobody has imported it, nothing is a tensor.
     """
     torch: Any = sys.modules.get("torch")
-    if not isinstance(values, getattr(torch, "Tensor", ())):
+    tensor: Any = getattr(torch, "Tensor", ())
+    if not isinstance(values, tensor):
         return values
     values = values.detach().cpu()
     if values.dtype in (torch.bfloat16, torch.float16):

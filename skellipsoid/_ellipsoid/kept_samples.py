@@ -125,7 +125,7 @@ class KeptSamples:
         groups = np.concatenate([old.groups, own]) if has_groups else None
         found = gather(rows, classes, each, groups, duplicates, copies)
         units = first + len(copies) + found.units
-        new = {
+        new: dict[str, NDArray[Any]] = {
             "rows": rows[found.rows],
             "classes": classes[found.rows],
             "weights": found.weights,

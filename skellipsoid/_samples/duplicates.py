@@ -72,7 +72,8 @@ def find_duplicates(features: NDArray[Any], classes: Integers, copies: Integers 
     .. [1] Levina, E., Bickel, P. J. "Maximum Likelihood Estimation of Intrinsic Dimension." NIPS 2004.
     .. [2] Benjamini, Y., Hochberg, Y. "Controlling the False Discovery Rate." J. R. Stat. Soc. B 57, 1995.
     """
-    numbers, copies = np.arange(len(features)), np.ones(len(features)) if copies is None else copies
+    numbers = np.arange(len(features))
+    copies = np.ones_like(numbers) if copies is None else copies
     if (np.ptp(features, axis=0) > 0).sum() < FEWEST_FEATURES:
         return np.where(copies > 1, -1, numbers)
     equal = equal_rows(features, classes)

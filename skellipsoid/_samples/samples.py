@@ -252,8 +252,8 @@ def gather(
     keys = np.unique(np.stack([units, found, equal]), axis=1, return_inverse=True)[1].ravel()
     same = in_order(keys) if len(np.unique(units)) < len(given) else np.arange(len(given))
     rows = np.unique(same, return_index=True)[1]
-    counts = np.bincount(same, copies).astype(np.int64)
-    return Gathered(given[rows], np.bincount(same, copies * weights), units[rows], found[rows], counts, found)
+    totals, counts = np.bincount(same, copies * weights), np.bincount(same, copies)
+    return Gathered(given[rows], totals.astype(np.float64), units[rows], found[rows], counts.astype(np.int64), found)
 
 
 def normalized(weights: Floats, units: Integers) -> Floats:
