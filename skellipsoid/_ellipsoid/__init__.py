@@ -2,6 +2,6 @@
 
 ``classifier`` is the estimator; ``kept_samples`` fits it, by ``math`` (the default, in closed form) or by ``paper``
 (the paper's training, whose settings are ``elidecide``); ``changes`` adds, updates, removes and merges classes.
-``stored_shapes`` is what a fit stores and how samples are scored; ``axes`` are the axes of the ellipsoids. The
-contributing guide has a page with the formulas: *How a fit runs*.
+``stored_shapes`` is what a fit stores and how samples are scored; ``axes`` are the axes of the ellipsoids. The page
+*Internals* has the formulas.
 """

@@ -345,7 +345,7 @@ class LeftOutShapes:
         )
 
     def _changes(self, chunk: Chunk) -> _Changes:
-        """Change T, B, μ and Q, by the letters and steps of docs/contributing.rst, *Without a set: the algebra*.
+        """Change T, B, μ and Q, by the letters and steps of docs/internals.rst, *Without a set: the algebra*.
 
         Q' = ι (H + ψ H M⁻¹ H), where H = I − κ VᵀV, and M⁻¹ is D⁻¹ − (YD⁻¹)ᵀ Φ YD⁻¹ with a diagonal D.
         """
