@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._after_fit.changes import add_classes, merge_classes, remove_classes, update_classes
+from .._after_fit.changes import add_classes, merge_classes, refresh, remove_classes, update_classes
 from .._after_fit.discovery.result import MEMBER_COLUMNS, members_path
 from .._before_fit.text_files.messages import named, numbered
 from .._before_fit.text_files.read import read_file, read_labels
@@ -47,7 +47,7 @@ def add(options: argparse.Namespace) -> None:
     ):
         of_classes = chosen & ~is_open
         if chosen.any():
-            model = change(model, texts[chosen], labels[chosen], refresh=options.refresh)
+            model = change(model, texts[chosen], labels[chosen])
         if of_classes.any():
             n_classes = len(np.unique(labels[of_classes]))
             noun = "class" if n_classes == 1 else "classes"
@@ -175,14 +175,14 @@ def _is_one_edit(first: str, second: str) -> bool:
 def remove(options: argparse.Namespace) -> None:
     """Remove classes."""
     _check_target(options)
-    model = remove_classes(load_model(options.model, verbose=0), np.array(options.labels), refresh=options.refresh)
+    model = remove_classes(load_model(options.model, verbose=0), np.array(options.labels))
     _keep(model, options, f"Removed {_named(options.labels)}")
 
 
 def merge(options: argparse.Namespace) -> None:
     """Merge classes into one, or rename a class."""
     _check_target(options)
-    model = merge_classes(load_model(options.model, verbose=0), {options.into: options.labels}, refresh=options.refresh)
+    model = merge_classes(load_model(options.model, verbose=0), {options.into: options.labels})
     _keep(model, options, f"Merged {_named(options.labels)} into {printable(options.into)}")
 
 
@@ -194,6 +194,7 @@ def _check_target(options: argparse.Namespace) -> None:
 
 def _keep(model: Any, options: argparse.Namespace, what: str) -> None:
     """Save the changed model: in place of the old one, all at once, or in another folder."""
+    model = refresh(model) if options.refresh else model
     folder: Path = options.save or options.model
     provenance = read_manifest(options.model)[0]["provenance"]
     save(model, folder, overwrite=options.save is None, provenance=provenance)
