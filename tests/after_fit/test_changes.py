@@ -37,7 +37,7 @@ def classifier(**parameters):
 
 def literal_fit(chosen_by, *data, monkeypatch, **parameters):
     """Fit with the shares and the size of another classifier; all else is computed as in any fit."""
-    weights = Shrinkage(chosen_by.spherical_share_, chosen_by.between_share_, chosen_by.shrinkage_)
+    weights = Shrinkage(chosen_by.spherical_share_, chosen_by.between_share_, chosen_by.shared_share_)
     given = Chosen(weights, chosen_by._radius_scale, chosen_by._mean_error)
     with monkeypatch.context() as patch:
         engine = shell.fit_closed_form
@@ -147,7 +147,7 @@ class TestEqualToAFit:
         groups = groups + np.where(new, 1000, 0)
         with monkeypatch.context() as patch:
             given = Chosen(
-                Shrinkage(old.spherical_share_, old.between_share_, old.shrinkage_),
+                Shrinkage(old.spherical_share_, old.between_share_, old.shared_share_),
                 old._radius_scale,
                 old._mean_error,
             )
@@ -248,7 +248,7 @@ class TestEqualToAFit:
         new = y >= 7
         found = refresh(add_classes(classifier().fit(X[~new], y[~new]), X[new], y[new]))
         wanted = classifier().fit(X, y)
-        assert found.shrinkage_ == pytest.approx(wanted.shrinkage_, rel=1e-3)
+        assert found.shared_share_ == pytest.approx(wanted.shared_share_, rel=1e-3)
         assert np.mean(found.predict(X) != wanted.predict(X)) < 0.01
 
     def test_a_model_without_any_spread_chooses_anew(self):
@@ -363,9 +363,9 @@ class TestTraining:
         np.testing.assert_array_equal(found.score_samples(X), wanted.score_samples(X))
         # Whoever changes the trainer gets a whole fit of that kind.
         closed = remove_classes(old.set_params(trainer=None), [0])
-        assert closed.shrinkage_ is not None
+        assert closed.shared_share_ is not None
         again = remove_classes(closed.set_params(trainer=EliDecide(max_iter=1)), [1])
-        assert again.shrinkage_ is None
+        assert again.shared_share_ is None
         assert again.n_iter_ == 1
 
 
@@ -502,7 +502,7 @@ class TestPipelines:
         assert 7 not in less.predict(X)
         fresh = refresh(more)
         assert fresh[-1].changes_[-1]["what"] == "refresh"
-        assert fresh[-1].shrinkage_ != more[-1].shrinkage_
+        assert fresh[-1].shared_share_ != more[-1].shared_share_
 
     def test_others_are_refused(self):
         for estimator in (StandardScaler(), make_pipeline(StandardScaler())):
