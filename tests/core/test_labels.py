@@ -155,7 +155,9 @@ def test_strings_of_any_container(y, tiny_model):
     assert clf.classes_.tolist() == ["a", "b", "c"]
     np.testing.assert_array_equal(clf.class_margins(ROWS), expected.class_margins(ROWS))
     assert clf.score(ROWS, y) == expected.score(ROWS, NAMES) == open_set_accuracy(y, expected.predict(ROWS))
-    encoder = SupConTextEncoder(tiny_model, max_iter=1, cross_fit=False).fit([f"alarm {i}" for i in range(12)], y)
+    encoder = SupConTextEncoder(tiny_model, finetune="head", max_iter=1, cross_fit=False).fit(
+        [f"alarm {i}" for i in range(12)], y
+    )
     assert encoder.classes_.tolist() == ["a", "b", "c"]
     parts = list(OpenSetKFold(3).split(None, y))
     for found, wanted in zip(parts, OpenSetKFold(3).split(None, NAMES), strict=True):
