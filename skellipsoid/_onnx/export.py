@@ -154,9 +154,7 @@ def _checked(estimator: Any) -> _Parts:
         check_is_fitted(classifier)
     if type(classifier) not in CLASSIFIERS:
         allowed = ", ".join(cls.__name__ for cls in CLASSIFIERS)
-        raise TypeError(
-            f"A {name} cannot be exported, because no graph is known for it; use one of {allowed}."
-        )
+        raise TypeError(f"A {name} cannot be exported, because no graph is known for it; use one of {allowed}.")
     check_is_fitted(classifier)
     if getattr(classifier, "logit_estimator_", None) is not None:
         raise TypeError(
