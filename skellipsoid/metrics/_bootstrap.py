@@ -92,7 +92,7 @@ def bootstrap_interval(
 
     See Also
     --------
-    paired_test : Compares two models over seeds.
+    skellipsoid_bench.paired_test : Compares two models over seeds.
     scipy.stats.bootstrap : The implementation.
 
     Notes
