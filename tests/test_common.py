@@ -784,6 +784,15 @@ def check_open_set_a_failed_fit_leaves_nothing(classifier):
     assert classifier.fit(X, y).score(X, y) > 0.7
 
 
+def check_open_set_a_fit_deletes_only_what_a_fit_stored(classifier):
+    X, y = blobs()
+    classifier.note, classifier._note = "mine", np.ones(2)
+    classifier.fit(X, y).fit(X, y)
+    with pytest.raises(ValueError, match="open label"):
+        classifier.fit(X, np.full(len(X), -1))
+    assert vars(classifier).keys() - classifier.get_params(deep=False).keys() == {"note", "_note"}
+
+
 def check_open_set_one_group_for_all_is_no_group(classifier):
     X, y = blobs()
     margins = values(classifier.fit(X, y), X)

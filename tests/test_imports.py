@@ -10,6 +10,12 @@ import skellipsoid
 from skellipsoid._torch.imports import without_collection
 
 ROOT = Path(skellipsoid.__file__).parent
+#: Rooms, each before those that import from it.
+ROOMS = (
+    *("_version", "_torch", "_samples", "_core", "datasets", "metrics", "model_selection", "_encoders", "_ellipsoid"),
+    *("_prompt", "baselines", "_before_fit", "_after_fit", "plotting", "persistence", "_onnx", "dask", "base"),
+    *("cli", "__main__"),
+)
 #: Rooms of computations, in torch and NumPy.
 COMPUTATIONS = ["_torch", "_samples", "_ellipsoid.math", "_ellipsoid.paper", "_encoders.torch"]
 FILES = [path for room in COMPUTATIONS for path in sorted(ROOT.joinpath(*room.split(".")).glob("*.py"))]
@@ -36,6 +42,47 @@ def test_the_estimators_load_nothing_that_only_some_need(fresh_python):
     answer = fresh_python(script)
     assert answer.stderr == ""
     assert answer.stdout.split() == ["[]", "EllipsoidOpenSetClassifier"]
+
+
+def test_public_modules_import_torch_or_do_not(fresh_python):
+    script = (
+        "import importlib, sys, skellipsoid\n"
+        "class NoTorch:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'torch':\n"
+        "            raise ImportError(name=name)\n"
+        "sys.meta_path.insert(0, NoTorch())\n"
+        "for name in [*skellipsoid._MODULES, 'cli']:\n"
+        "    try:\n"
+        "        importlib.import_module(f'skellipsoid.{name}')\n"
+        "    except ImportError as error:\n"
+        "        print('with' if error.name == 'torch' else error, name)\n"
+        "    else:\n"
+        "        print('without', name)"
+    )
+    answer = fresh_python(script)
+    assert answer.stderr == ""
+    assert sorted(answer.stdout.splitlines()) == [
+        *(f"with {name}" for name in ("baselines", "benchmark", "dask", "persistence")),
+        *(f"without {name}" for name in ("cli", "datasets", "metrics", "model_selection", "plotting")),
+    ]
+
+
+def test_metrics_splitters_and_displays_work_without_torch(fresh_python):
+    script = (
+        "import sys\n"
+        "from skellipsoid.datasets import make_open_blobs\n"
+        "from skellipsoid.metrics import open_set_auroc, open_set_f1_score\n"
+        "from skellipsoid.model_selection import OpenSetKFold\n"
+        "from skellipsoid.plotting import ScoreHistogramDisplay\n"
+        "X, y = make_open_blobs(60, random_state=0)\n"
+        "train, test = next(OpenSetKFold(3).split(X, y))\n"
+        "known = sorted({*y[train]} - {-1})\n"
+        "print(open_set_f1_score(y, y, labels=known), open_set_auroc(y, y + 1.0, labels=known))\n"
+        "ScoreHistogramDisplay.from_predictions(y, y + 1.0, labels=known)\n"
+        "print('torch' in sys.modules)"
+    )
+    assert fresh_python(script).stdout.split()[-1] == "False"
 
 
 def test_every_name_is_there_when_it_is_asked_for(fresh_python):
@@ -139,6 +186,17 @@ def test_an_import_from_outside_of_the_computations_is_found(line, name):
 @pytest.mark.parametrize("line", ["from .losses import f", "from . import losses", "import torch"])
 def test_an_import_from_within_the_computations_is_allowed(line):
     assert not any(map(is_outside, imported_names(line, ["skellipsoid", "_torch"])))
+
+
+def test_no_room_imports_from_one_above_it():
+    assert {path.stem for path in ROOT.iterdir() if path.stem[-2:] != "__"} == {*ROOMS, "py"} - {"__main__"}
+    for path in sorted(ROOT.rglob("*.py")):
+        package = ["skellipsoid", *path.relative_to(ROOT).parts[:-1]]
+        own = Path(path.relative_to(ROOT).parts[0]).stem
+        for name in imported_names(path.read_text(encoding="utf-8"), package):
+            top, *inner = name.split(".")
+            if top == "skellipsoid" and own != "__init__":
+                assert ROOMS.index(inner[0]) <= ROOMS.index(own), f"{path} imports {name}"
 
 
 @pytest.mark.parametrize("package", ["baselines", "datasets", "metrics", "model_selection", "plotting"])

@@ -18,6 +18,7 @@ from .._torch.threads import one_thread_each
 from .labels import as_labels, cast_open_label, check_given, check_same_kind
 from .norms import norms, usual_norms, warn_of_unlike_norms
 from .sklearn import fit_context
+from .state_rules import CLASSIFIER, Rule
 from .validation import (
     check_groups,
     check_squares,
@@ -44,6 +45,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
 
     open_label: Any
     duplicates: str
+    #: Fitted attributes, and what each must be to be loaded.
+    _state: ClassVar[dict[str, Rule]] = CLASSIFIER
     #: Whether outliers are dropped before the fit: ``"drop"`` or ``"keep"``.
     outliers: str = "drop"
     #: Whether rows may weigh differently.

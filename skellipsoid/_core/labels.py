@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
-from .._torch.devices import to_numpy
-from .validation import is_missing, masked_rows, name_rows
+from .validation import is_missing, masked_rows, name_rows, to_numpy
 
 #: Allowed labels, for error messages.
 _KINDS = "labels must be all numbers or all strings"

@@ -14,10 +14,10 @@ from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._samples.duplicates import find_duplicates
-from .._torch.devices import to_numpy
 from .labels import cast_open_label
 from .sklearn import BaseSearchCV
 from .texts import equal_texts
+from .validation import to_numpy
 
 #: Entries of each array that a fingerprint reads.
 _TOLD = 1000

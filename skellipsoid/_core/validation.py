@@ -1,6 +1,7 @@
 """Checks of features, weights and groups, and the reset after a failed ``fit``."""
 
 import re
+import sys
 from collections.abc import Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import date, time, timedelta
@@ -10,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 
-from .._torch.devices import to_numpy
 from .sklearn import check_sample_weight
 
 #: Squares of larger values, summed over the features, may overflow.
@@ -105,6 +105,21 @@ def unmasked(values: Any, name: str) -> Any:
     if len(rows):
         raise ValueError(f"{name} has masked values in {name_rows(rows)}; fill them, or drop these rows.")
     return np.ma.getdata(values) if isinstance(values, np.ma.MaskedArray) else to_numpy(values)
+
+
+def to_numpy(values: Any) -> Any:
+    """Convert a torch tensor of any device and type to NumPy; return everything else unchanged.
+
+    It imports no torch: where nobody has imported it, nothing is a tensor.
+    """
+    torch: Any = sys.modules.get("torch")
+    tensor: Any = getattr(torch, "Tensor", ())
+    if not isinstance(values, tensor):
+        return values
+    values = values.detach().cpu()
+    if values.dtype in (torch.bfloat16, torch.float16):
+        values = values.float()
+    return values.resolve_conj().resolve_neg().numpy()
 
 
 def masked_rows(values: Any) -> NDArray[np.intp]:
@@ -222,8 +237,9 @@ def enumerated(values: NDArray[Any]) -> str:
 def unfit(estimator: Any) -> None:
     """Remove all that a fit has stored, so that neither a partial fit nor a part of an earlier one remains.
 
-    Parameters stay, and what scikit-learn keeps for its own (output containers, metadata requests, callbacks).
+    It is what ``_state`` declares, and what ends with an underscore: for scikit-learn that makes an estimator fitted.
+    All else stays, such as parameters and what the user, a subclass or scikit-learn keeps there.
     """
-    kept, of_sklearn = estimator.get_params(deep=False), ("_sklearn", "_skl", "_metadata", "_parent", "_callback")
-    for name in [name for name in vars(estimator) if name not in kept and not name.startswith(of_sklearn)]:
+    kept, declared = estimator.get_params(deep=False), getattr(estimator, "_state", {})
+    for name in [name for name in vars(estimator) if name not in kept and (name in declared or name.endswith("_"))]:
         delattr(estimator, name)

@@ -8,13 +8,13 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import validate_data
 
-from .._after_fit.changes import ChangesClasses
 from .._core.labels import as_labels
 from .._core.sklearn import Interval, StrOptions, fit_context, validate_params
 from .._core.validation import check_groups, check_squares, naming_rows, read_features, read_weight_shares, unfit
 from .._samples.samples import Gathered, find_scale
 from .._torch.devices import explain_out_of_memory
 from .axes import FittedAxes
+from .changes import ChangesClasses
 from .elidecide import EliDecide
 from .kept_samples import KeptSamples
 from .stored_shapes import forget_tensors

@@ -119,30 +119,21 @@ class KeptSamples:
         has_groups = groups is not None or not np.array_equal(self.groups, self.units)
         first = 1 + max(int(self.groups.max(initial=-1)), int(self.units.max(initial=-1)))
         own = first + (np.arange(len(rows)) if groups is None else groups)
-        totals = old._totals(duplicates)
         copies = np.concatenate([old.copies, np.ones(len(rows), dtype=np.int64)])
         typical = self._totals(duplicates).sum() / max(int(self.copies.sum()), 1)
-        each = np.concatenate([totals / old.copies, np.full(len(rows), typical)])
-        found = gather(
-            np.repeat(np.concatenate([old.rows, rows]), copies, axis=0),
-            np.repeat(np.concatenate([old.classes, classes]), copies),
-            np.repeat(each, copies),
-            np.repeat(np.concatenate([old.groups, own]), copies) if has_groups else None,
-            duplicates,
-        )
-        given = np.repeat(np.arange(len(copies)), copies)[found.rows]
-        weights = np.bincount(found.places, np.repeat(each, copies)).astype(np.float64)
-        if duplicates == "once":
-            weights /= np.bincount(found.units, found.copies)[found.units]
-        units = first + len(rows) + len(copies) + found.units
-        new = {
-            "rows": np.concatenate([old.rows, rows])[given],
-            "classes": np.concatenate([old.classes, classes])[given],
-            "weights": weights,
+        each = np.concatenate([old._totals(duplicates) / old.copies, np.full(len(rows), typical)])
+        rows, classes = np.concatenate([old.rows, rows]), np.concatenate([old.classes, classes])
+        groups = np.concatenate([old.groups, own]) if has_groups else None
+        found = gather(rows, classes, each, groups, duplicates, copies)
+        units = first + len(copies) + found.units
+        new: dict[str, NDArray[Any]] = {
+            "rows": rows[found.rows],
+            "classes": classes[found.rows],
+            "weights": found.weights,
             "copies": found.copies,
             "units": units,
-            "groups": np.concatenate([old.groups, own])[given] if has_groups else units,
-            "held": np.concatenate([old.held, _undecided(rows)])[given],
+            "groups": units if groups is None else groups[found.rows],
+            "held": np.append(old.held, _undecided(rows[len(old) :]))[found.rows],
         }
         return rest.appended(new).normalized()
 

@@ -244,8 +244,9 @@ class PromptOpenSetClassifier(TextOpenSetClassifier):
             examples, encoder = make_examples(texts, labels, open_label, empty, self.encoder)
         unfit(self)
         self.classes_, self.open_label_ = classes, open_label
+        self._examples = examples
         if examples is not None:
-            self._examples, self.encoder_ = examples, encoder
+            self.encoder_ = encoder
         self._memory: dict[bytes, Answer] = {}
         return self
 
@@ -332,7 +333,7 @@ class PromptOpenSetClassifier(TextOpenSetClassifier):
         """Write the request about each text."""
         texts = list(rows)
         shown: list[list[tuple[str, str]]] = [[] for _ in texts]
-        if texts and self.n_examples and hasattr(self, "_examples"):
+        if texts and self.n_examples and self._examples is not None:
             shown = self._examples.nearest(self.encoder_.transform(texts), self.n_examples, self.open_word)
         requests = {}
         for text, examples in zip(texts, shown, strict=True):

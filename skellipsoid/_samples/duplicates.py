@@ -18,7 +18,6 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
@@ -55,7 +54,7 @@ class Linked(NamedTuple):
 
 
 @one_thread_each()
-def find_duplicates(features: NDArray[Any], classes: Integers) -> Integers:
+def find_duplicates(features: NDArray[Any], classes: Integers, copies: Integers | None = None) -> Integers:
     """Give duplicates within a class the same number.
 
     Parameters
@@ -63,22 +62,26 @@ def find_duplicates(features: NDArray[Any], classes: Integers) -> Integers:
     features : ndarray of shape (n_samples, n_features)
         Finite.
     classes : ndarray of shape (n_samples,)
+    copies : ndarray of shape (n_samples,) or None
+        Number of equal samples that each one stands for; ``None``: 1.
 
     Returns
     -------
     units : ndarray of shape (n_samples,)
         Equal numbers are duplicates, in the order of their first sample; without duplicates 0 … n_samples − 1.
-        A single feature that varies is no evidence of duplicates.
+        A single feature that varies is no evidence of duplicates. −1 where several copies are equal by chance.
 
     References
     ----------
     .. [1] Levina, E., Bickel, P. J. "Maximum Likelihood Estimation of Intrinsic Dimension." NIPS 2004.
     .. [2] Benjamini, Y., Hochberg, Y. "Controlling the False Discovery Rate." J. R. Stat. Soc. B 57, 1995.
     """
+    numbers = np.arange(len(features))
+    copies = np.ones_like(numbers) if copies is None else copies
     if (np.ptp(features, axis=0) > 0).sum() < FEWEST_FEATURES:
-        return np.arange(len(features))
+        return np.where(copies > 1, -1, numbers)
     equal = equal_rows(features, classes)
-    _, first, counts = np.unique(equal, return_index=True, return_counts=True)
+    first, counts = np.unique(equal, return_index=True)[1], np.bincount(equal, copies)
     distinct = features[first].astype(np.float64)
     rounding = _rounding(distinct)
     # Samples of a small class that differ by less are equal.
@@ -111,7 +114,7 @@ def find_duplicates(features: NDArray[Any], classes: Integers) -> Integers:
         tied[link.rows] = True
     # Samples that may be equal by chance are no duplicates.
     alone = ~tied[equal]
-    return in_order(np.where(alone, n_distinct + np.arange(len(features)), units[equal]))
+    return np.where(alone & (copies > 1), -1, in_order(np.where(alone, n_distinct + numbers, units[equal])))
 
 
 def equal_rows(features: NDArray[Any], labels: Integers) -> Integers:
@@ -158,6 +161,8 @@ def pieces(distinct: Floats, classes: Integers) -> list[Integers]:
 
 def pairwise(rows: Floats) -> Floats:
     """Distances of samples, (n_samples, n_samples)."""
+    import torch  # takes longer to import than all else
+
     # Squares are those of differences from the median: a few far samples, which move the mean, would leave rounding.
     centred = rows - np.median(rows, axis=0)
     squares = np.einsum("ij,ij->i", centred, centred)

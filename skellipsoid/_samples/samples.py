@@ -3,17 +3,19 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 from scipy.stats import median_abs_deviation
-from torch import Tensor
 
 from .duplicates import equal_rows, find_duplicates, in_order
-from .moments import ClassMoments
+
+if TYPE_CHECKING:  # metrics need no torch
+    from torch import Tensor
+
+    from .moments import ClassMoments
 
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -61,26 +63,28 @@ class Samples:
     stands for ``n_represented`` samples of its class where samples are counted, and for itself where it is left out.
     """
 
-    rows: Tensor  # (n_samples, n_features)
-    classes: Tensor  # (n_samples,)
+    rows: "Tensor"  # (n_samples, n_features)
+    classes: "Tensor"  # (n_samples,)
     n_classes: int
-    weights: Tensor  # (n_samples,) double
+    weights: "Tensor"  # (n_samples,) double
     units: Integers  # (n_samples,)
     groups: Integers  # (n_samples,)
-    moments: ClassMoments | None = None  # of all samples of all classes, each of them a unit of weight 1
-    n_represented: Tensor | None = None  # (n_samples,) double; 1 without it
+    moments: "ClassMoments | None" = None  # of all samples of all classes, each of them a unit of weight 1
+    n_represented: "Tensor | None" = None  # (n_samples,) double; 1 without it
 
     @classmethod
     def of(
         cls,
-        rows: Tensor,
-        classes: Tensor,
+        rows: "Tensor",
+        classes: "Tensor",
         n_classes: int | None = None,
         weights: Floats | None = None,
         units: Integers | None = None,
         groups: Integers | None = None,
     ) -> "Samples":
         """Fill in defaults: every sample weighs 1, and is a unit and a group of its own."""
+        import torch
+
         own = np.arange(len(rows))
         units = own if units is None else units
         return cls(
@@ -102,15 +106,15 @@ class Samples:
         return len(self) if self.moments is None else self.moments.total
 
     @property
-    def counted_weights(self) -> Tensor:
+    def counted_weights(self) -> "Tensor":
         """Weight of each sample, and of those that it stands for, (n_samples,)."""
         return self.weights if self.n_represented is None else self.weights * self.n_represented
 
-    def of_classes(self, chosen: Tensor) -> "Samples":
+    def of_classes(self, chosen: "Tensor") -> "Samples":
         """Select samples of the ``chosen`` classes, (n_classes,) Boolean."""
         return self.where(chosen[self.classes])
 
-    def where(self, kept: Tensor) -> "Samples":
+    def where(self, kept: "Tensor") -> "Samples":
         """Select samples that are ``kept``, (n_samples,) Boolean; not of samples that stand for others."""
         if self.moments is not None:
             raise ValueError("Samples with the moments of others cannot be selected.")
@@ -190,18 +194,14 @@ class Gathered(NamedTuple):
     """Distinct samples, their weights, units and groups."""
 
     rows: Integers  # (n_distinct,) the first of the equal samples
-    weights: Floats  # (n_distinct,)
+    weights: Floats  # (n_distinct,) sum over the equal samples
     units: Integers  # (n_distinct,)
     groups: Integers  # (n_distinct,)
     copies: Integers  # (n_distinct,) number of the equal samples
     found: Integers  # (n_samples,) group of each given sample
-    places: Integers  # (n_samples,) distinct sample that each given sample equals
 
     def where(self, kept: NDArray[np.bool_]) -> "Gathered":
-        """Select samples, (n_distinct,) Boolean; the mean weight of a unit of them is 1.
-
-        ``found`` and ``places`` stay those of all samples.
-        """
+        """Select samples, (n_distinct,) Boolean; the mean weight of a unit is then 1. ``found`` stays that of all."""
         weights = normalized(self.weights[kept], self.units[kept])
         return self._replace(
             rows=self.rows[kept],
@@ -218,6 +218,7 @@ def gather(
     weights: Floats,
     groups: Integers | None,
     duplicates: str,
+    copies: Integers | None = None,
 ) -> Gathered:
     """Find duplicates, merge equal samples, and weight the samples.
 
@@ -232,19 +233,27 @@ def gather(
         Numbered groups; ``None``: the duplicates.
     duplicates : {"once", "each", "off"}
         Whether duplicates together have the mean of their weights, or each its own, or are not searched.
+    copies : ndarray of shape (n_samples,) or None
+        Number of equal samples that each one stands for, of its weight and in its group; ``None``: 1. Where they are
+        equal by chance, each becomes a sample of its own.
     """
-    n_samples = len(features)
-    units = np.arange(n_samples) if duplicates == "off" else find_duplicates(features, classes)
-    found = units if groups is None else in_order(groups)
+    given = np.arange(len(features))
+    copies = np.ones_like(given) if copies is None else copies
+    units = np.where(copies > 1, -1, given) if duplicates == "off" else find_duplicates(features, classes, copies)
+    given = np.repeat(given, np.where(units < 0, copies, 1))
+    copies, units = np.where(units < 0, 1, copies)[given], units[given]
+    units = in_order(np.where(units < 0, len(features) + np.arange(len(given)), units))
+    found = units if groups is None else in_order(groups[given])
+    weights = weights[given]
     if duplicates == "once":
-        weights = weights / np.bincount(units)[units]
+        weights = weights / np.bincount(units, copies)[units]
     # Equal samples are one sample, unless they are independent of each other.
-    keys = np.unique(np.stack([units, found, equal_rows(features, classes)]), axis=1, return_inverse=True)[1].ravel()
-    same = in_order(keys) if len(np.unique(units)) < n_samples else np.arange(n_samples)
+    equal = equal_rows(features, classes)[given]
+    keys = np.unique(np.stack([units, found, equal]), axis=1, return_inverse=True)[1].ravel()
+    same = in_order(keys) if len(np.unique(units)) < len(given) else np.arange(len(given))
     rows = np.unique(same, return_index=True)[1]
-    totals = np.bincount(same, weights).astype(np.float64)
-    weights = normalized(totals, units[rows])
-    return Gathered(rows, weights, units[rows], found[rows], np.bincount(same), found, same)
+    totals, counts = np.bincount(same, copies * weights), np.bincount(same, copies)
+    return Gathered(given[rows], totals.astype(np.float64), units[rows], found[rows], counts.astype(np.int64), found)
 
 
 def normalized(weights: Floats, units: Integers) -> Floats:

@@ -4,7 +4,6 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import torch
@@ -140,13 +139,3 @@ def eigh_of_many(matrices: torch.Tensor, sizes: Sequence[int]) -> tuple[torch.Te
     # An eigendecomposition takes about ten times as long as a product.
     map_parts(solve, range(len(given)), sum(10 * size**2 for size in sizes))
     return values.to(matrices.device), vectors.to(matrices.device)
-
-
-def to_numpy(values: Any) -> Any:
-    """Convert a torch tensor of any device and type to NumPy; return everything else unchanged."""
-    if not isinstance(values, torch.Tensor):
-        return values
-    values = values.detach().cpu()
-    if values.dtype in (torch.bfloat16, torch.float16):
-        values = values.float()
-    return values.resolve_conj().resolve_neg().numpy()

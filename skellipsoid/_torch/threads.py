@@ -5,6 +5,7 @@ the core that the other one needs, and a fit of thousands of small operators tak
 one thread here, and threads of Python compute parts that need nothing of each other.
 """
 
+# torch is imported where it is used: metrics and splitters need none of it, but import what needs threads.
 import contextvars
 import ctypes
 import threading
@@ -13,10 +14,12 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import torch
 from threadpoolctl import ThreadpoolController
+
+if TYPE_CHECKING:
+    import torch
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -31,7 +34,6 @@ class _Limits(threading.local):
 
 
 _LIMITS = _Limits()
-_CPU = torch.device("cpu")
 
 
 @contextmanager
@@ -45,6 +47,8 @@ def one_thread_each() -> Iterator[None]:
     if _LIMITS.n_threads is not None:
         yield
         return
+    import torch
+
     _LIMITS.n_threads = torch.get_num_threads()
     mkl = _mkl_threads()
     before = mkl(1)
@@ -62,7 +66,7 @@ def n_parts(n_elements: float) -> int:
 
 
 def map_parts(
-    function: Callable[[Item], Result], parts: Iterable[Item], n_elements: float, device: torch.device = _CPU
+    function: Callable[[Item], Result], parts: Iterable[Item], n_elements: float, device: "torch.device | None" = None
 ) -> list[Result]:
     """Compute independent parts of a computation; on a CPU each in a thread, if they are large.
 
@@ -73,12 +77,14 @@ def map_parts(
     parts : iterable
     n_elements : float
         About the number of elements that all parts compute with.
-    device : torch.device, default=CPU
-        Where they are computed.
+    device : torch.device, optional
+        Where they are computed; ``None`` is the CPU.
     """
+    import torch
+
     items = list(parts)
     n_threads = min(_LIMITS.n_threads or 1, len(items))
-    if n_threads < 2 or n_elements < LEAST_OF_THREAD * len(items) or device.type != "cpu":
+    if n_threads < 2 or n_elements < LEAST_OF_THREAD * len(items) or (device and device.type != "cpu"):
         return [function(item) for item in items]
     context = contextvars.copy_context()
     inference, has_gradients = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
@@ -101,6 +107,8 @@ def _openmp() -> Any:
 @lru_cache
 def _mkl_threads() -> Callable[[int], int]:
     """Find what sets MKL's number of threads of the calling thread, and returns the one before, 0 for none."""
+    import torch
+
     for library in sorted(Path(torch.__file__).parent.glob("lib/*torch_cpu.*")):
         found = getattr(ctypes.CDLL(str(library)), "MKL_Set_Num_Threads_Local", None)
         if found is not None:

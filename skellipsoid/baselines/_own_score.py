@@ -21,7 +21,8 @@ class ScoreOpenSetClassifier(ThresholdedClassifier):
     the threshold, and has all other methods of an open-set classifier.
 
     The parameters are those that the subclass's ``__init__`` names. ``threshold`` must be one of them. ``duplicates``
-    and ``open_label`` have their default otherwise. A subclass without an ``__init__`` has all three.
+    and ``open_label`` have their default otherwise. A subclass without an ``__init__`` has all three. Let what
+    ``fit_scores`` learns have names that end with an underscore: ``fit`` first deletes those of an earlier fit.
 
     Read more in the :ref:`User Guide <own_method>`.
 

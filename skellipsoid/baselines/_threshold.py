@@ -12,6 +12,7 @@ from sklearn.base import clone
 from .._core.base import BaseOpenSetClassifier
 from .._core.held_out_scores import KeepsHeldOut
 from .._core.sklearn import StrOptions
+from .._core.state_rules import THRESHOLDED, Rule
 from .._core.warn import warn
 from .._ellipsoid.math.held_out import (
     F1_ERROR,
@@ -54,6 +55,7 @@ class ThresholdedClassifier(KeepsHeldOut, BaseOpenSetClassifier):
     duplicates: str = "once"
     open_label: int | str = -1
 
+    _state: ClassVar[dict[str, Rule]] = THRESHOLDED
     #: That of ``threshold="paper"``.
     _paper_threshold: ClassVar[float]
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

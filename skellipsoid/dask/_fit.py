@@ -215,7 +215,7 @@ def _fit_drawn(fitted: EllipsoidOpenSetClassifier, found: Reduced, limits: Keys,
     codes, keys = found.codes[known], found.keys[known]
     own = np.arange(len(codes))
     groups = fitted._check_single_groups(in_order(keys), own, codes)
-    gathered = Gathered(own, np.ones(len(codes)), own, groups, np.ones_like(own), groups, own)
+    gathered = Gathered(own, np.ones(len(codes)), own, groups, np.ones_like(own), groups)
     kept = KeptSamples.of(fitted._mean, rows[known], codes, gathered, rows[~known])
     device = resolve_device(fitted.device)
     is_counted = priorities(keys, seed) <= limits[codes]  # the others came with groups that other classes drew

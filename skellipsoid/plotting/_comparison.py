@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._after_fit.compare import Comparison, compare
 from .._core.pictures import require_matplotlib
 from ._canvas import COLOURS, KNOWN_COLOUR, OPEN_COLOUR, legend_above, make_axes, name_bars, shorten, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from .._after_fit.compare import Comparison
 
 #: Height of the line of one pair, and of all that is not a line, in inches.
 _LINE, _MARGIN = 0.3, 1.6
@@ -61,7 +62,7 @@ class ComparisonDisplay:
     >>> plt.close(display.figure_)
     """
 
-    def __init__(self, result: Comparison) -> None:
+    def __init__(self, result: "Comparison") -> None:
         self.result = result
 
     @classmethod
@@ -92,11 +93,13 @@ class ComparisonDisplay:
         ImportError
             If matplotlib is not installed.
         """
+        from .._after_fit.compare import compare  # imports torch
+
         require_matplotlib(f"{cls.__name__}.from_estimators")
         return cls(compare(before, after, X, **options)).plot(ax=ax)
 
     @classmethod
-    def from_result(cls, result: Comparison, *, ax: "Axes | None" = None, **plot_options: Any) -> Self:
+    def from_result(cls, result: "Comparison", *, ax: "Axes | None" = None, **plot_options: Any) -> Self:
         """Draw a comparison that was made.
 
         Parameters

@@ -4,12 +4,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from .._after_fit.discovery import DiscoveredClasses, discover_classes
 from .._core.pictures import require_matplotlib
 from ._canvas import FAINT, KNOWN_COLOUR, OPEN_COLOUR, legend_above, make_axes, name_bars, shorten, styled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+    from .._after_fit.discovery import DiscoveredClasses
 
 #: Height of the line of one group, and of all that is not a line, in inches.
 _LINE, _MARGIN = 0.3, 1.5
@@ -58,7 +59,7 @@ class DiscoveryDisplay:
     >>> plt.close(display.figure_)
     """
 
-    def __init__(self, result: DiscoveredClasses) -> None:
+    def __init__(self, result: "DiscoveredClasses") -> None:
         self.result = result
 
     @classmethod
@@ -93,11 +94,13 @@ class DiscoveryDisplay:
         ImportError
             If matplotlib is not installed.
         """
+        from .._after_fit.discovery import discover_classes  # imports torch
+
         require_matplotlib(f"{cls.__name__}.from_estimator")
         return cls(discover_classes(estimator, X, texts=texts, **options)).plot(ax=ax)
 
     @classmethod
-    def from_result(cls, result: DiscoveredClasses, *, ax: "Axes | None" = None, **plot_options: Any) -> Self:
+    def from_result(cls, result: "DiscoveredClasses", *, ax: "Axes | None" = None, **plot_options: Any) -> Self:
         """Draw groups that were discovered.
 
         Parameters

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._torch.devices import to_numpy
+from .._core.validation import to_numpy
 from ._canvas import shorten
 
 #: A frame goes this many times the extent of the known samples beyond them, at most, to show the rest.

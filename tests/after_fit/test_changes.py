@@ -6,6 +6,7 @@ standardisation, duplicates, outliers and weights are computed anew there.
 
 import copy
 import pickle
+import tracemalloc
 from functools import partial
 
 import numpy as np
@@ -182,6 +183,34 @@ class TestEqualToAFit:
         old = classifier().fit(X, y)
         again = old.update_classes(X, y)
         np.testing.assert_allclose(again.score_samples(X), old.score_samples(X), rtol=1e-5)
+
+    def test_copies_that_later_samples_show_to_be_equal_by_chance(self, monkeypatch):
+        X, y = wide(4, 40, 6)
+        X = np.round(16 * X)
+        X[2] = X[0]
+        later = np.random.default_rng(1).integers(4, size=(400, 6)).astype(float)
+        old = classifier(outliers="keep").fit(X, y)
+        assert old._kept["copies"].max() == 2
+        union, labels = np.concatenate([X, later]), np.append(y, np.zeros(400, dtype=int))
+        found = old.update_classes(later, labels[len(y) :])
+        assert found._kept["copies"].max() == 1
+        wanted = literal_fit(old, union, labels, monkeypatch=monkeypatch, outliers="keep")
+        assert_same_model(found, wanted, X)
+
+    @pytest.mark.parametrize("duplicates", ["once", "each"])
+    @pytest.mark.parametrize("change", ["update", "merge"])
+    def test_many_copies_take_no_memory(self, change, duplicates):
+        X, y = wide(6, 30, 20)
+        X, y = np.concatenate([X, np.repeat(X[:1], 20_000, axis=0)]), np.append(y, np.zeros(20_000, dtype=int))
+        old = classifier(duplicates=duplicates).fit(X, y)
+        tracemalloc.start()
+        try:
+            found = old.update_classes(X[:1] + 0.1, [0]) if change == "update" else old.merge_classes({7: [0, 1]})
+            most = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert found._kept["copies"].sum() == len(X) + (change == "update")
+        assert most < X.astype(np.float32).nbytes / 2
 
     def test_a_feature_that_was_constant(self, monkeypatch):
         X, y = digits()

@@ -1,6 +1,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 import sklearn
 from hypothesis import given, settings
@@ -452,6 +453,15 @@ def test_an_interrupted_last_fit_leaves_the_earlier_one(monkeypatch):
         tuned.fit(3 * X, y)
     assert tuned.offset_ == before[0]
     np.testing.assert_array_equal(tuned.predict(X), before[1])
+
+
+def test_a_second_fit_forgets_the_names_of_the_first_and_nothing_of_the_user(blobs):
+    X, y = blobs
+    frame = pd.DataFrame(X).add_prefix("x")
+    tuned = TunedOperatingPointCV(QUICK, rejection_rate=0.2, cv=OpenSetKFold(3))
+    tuned.note, tuned._note = "mine", 1
+    assert tuned.fit(frame, y).feature_names_in_[0] == "x0"
+    assert vars(tuned.fit(X, y)).keys() == vars(clone(tuned).fit(X, y)).keys() | {"note", "_note"}
 
 
 def test_tuned_offset_is_live(blobs):

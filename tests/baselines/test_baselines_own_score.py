@@ -67,6 +67,29 @@ def test_the_quantile_rejects_its_share_and_labels_may_be_strings(blobs):
     assert clf.predict(1000 + X[:1]).tolist() == ["none"]
 
 
+class Counting(Nearest):
+    """Has an attribute of its own that is no parameter."""
+
+    def __init__(self, *, threshold="auto"):
+        self.threshold, self._n_fits = threshold, 0
+
+    def fit_scores(self, X, classes, sample_weight):
+        super().fit_scores(X, classes, sample_weight)
+        self._n_fits += 1
+
+
+def test_what_a_subclass_keeps_stays_and_what_a_fit_stored_goes(blobs):
+    X, y, *_ = blobs
+    clf = Counting().fit(X, y)
+    assert len(clf.held_out_.score)
+    clf.set_params(threshold=-1.0).fit(X, y)
+    assert clf._n_fits == 2
+    assert not hasattr(clf, "held_out_")
+    with pytest.raises(ValueError, match="open label"):
+        clf.fit(X, np.full(len(X), -1))
+    assert vars(clf).keys() == {"threshold", "_n_fits"}
+
+
 @pytest.mark.parametrize(
     ("kind", "message"),
     [

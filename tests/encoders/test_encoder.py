@@ -540,8 +540,10 @@ def test_a_fit_that_was_refused_leaves_the_earlier_one(fitted, texts):
 
 
 def test_a_second_fit_forgets_the_first(tiny_model, texts, labels):
-    encoder = make(tiny_model).fit(texts, labels)
-    encoder.set_params(finetune="none").fit(texts)
+    encoder = make(tiny_model)
+    encoder.note, encoder._note = "mine", 1
+    encoder.fit(texts, labels).set_params(finetune="none").fit(texts)
+    assert vars(encoder).keys() == vars(make(tiny_model, "none").fit(texts)).keys() | {"note", "_note"}
     np.testing.assert_array_equal(encoder.transform(texts), make(tiny_model, "none").fit(texts).transform(texts))
     assert not hasattr(encoder, "classes_")
     assert encoder.weight_ is None

@@ -613,10 +613,14 @@ def test_a_later_fit_forgets_the_one_before(serve):
     server = serve()
     clf = fitted(server, n_examples=1, encoder=TfidfVectorizer())
     clf.predict(NEW)
+    clf._note = "mine"
     clf.set_params(n_examples=0).fit(["x"], ["light"])
+    assert vars(clf).keys() == vars(fitted(server)).keys() | {"_note"}
     assert not hasattr(clf, "encoder_")
     assert not hasattr(clf, "last_call_")
     assert clf._memory == {}
+    clf.set_params(n_examples=1).predict(["wake me"])
+    assert "wake me at six" not in str(server.requests[-1])
 
 
 def test_the_package_is_asked_for_when_it_is_missing(serve, monkeypatch):

@@ -9,7 +9,7 @@ from sklearn.datasets import load_digits, load_iris
 from skellipsoid._ellipsoid.math.geometry import class_centroids, class_spheres, mean_radii
 from skellipsoid._ellipsoid.math.mixtures import draw_mixtures, draw_synthetic_classes
 from skellipsoid._ellipsoid.paper.fit import hold_out, hold_out_open
-from skellipsoid._samples.duplicates import find_duplicates
+from skellipsoid._samples.duplicates import find_duplicates, in_order
 from skellipsoid._samples.samples import Samples, effective_number, gather, outlying_rows
 
 
@@ -26,6 +26,12 @@ def as_sets(labels):
 
 
 # What is gathered from rows
+
+
+def gather_all(*given):
+    """Gather rows, of which all are kept: then a unit weighs 1 on average."""
+    found = gather(*given)
+    return found.where(np.ones(len(found.rows), dtype=bool))
 
 
 @pytest.fixture
@@ -52,12 +58,12 @@ def test_equal_rows_become_one_row_and_near_ones_stay(copies, duplicates):
 
 def test_duplicates_weigh_together_as_much_as_their_mean(copies):
     rows, classes, origins = copies
-    once = gather(rows, classes, np.ones(40), None, "once")
+    once = gather_all(rows, classes, np.ones(40), None, "once")
     np.testing.assert_allclose(np.bincount(once.units, once.weights), 1)
     np.testing.assert_allclose(once.weights[[3, 7, 0]], 1)  # copies are merged, and weigh no more than others
     np.testing.assert_allclose(once.weights[once.units == 12], 1 / 6)
     weights = np.random.default_rng(1).uniform(0.5, 2, size=40)
-    once = gather(rows, classes, weights, None, "once")
+    once = gather_all(rows, classes, weights, None, "once")
     means = np.bincount(origins, weights) / np.bincount(origins)
     np.testing.assert_allclose(np.bincount(once.units, once.weights), means / means.mean())
     # Near duplicates share what their unit weighs as they weigh themselves.
@@ -68,7 +74,7 @@ def test_duplicates_weigh_together_as_much_as_their_mean(copies):
 def test_duplicates_weigh_each_for_itself_on_request(copies):
     rows, classes, origins = copies
     weights = np.random.default_rng(1).uniform(0.5, 2, size=40)
-    each = gather(rows, classes, weights, None, "each")
+    each = gather_all(rows, classes, weights, None, "each")
     totals = np.bincount(origins, weights)
     np.testing.assert_allclose(np.bincount(each.units, each.weights), totals / totals.mean())
     np.testing.assert_allclose(each.weights[7] / each.weights[0], weights[[7, 31, 32]].sum() / weights[0])
@@ -77,19 +83,19 @@ def test_duplicates_weigh_each_for_itself_on_request(copies):
 def test_duplicates_are_not_looked_for_where_they_are_off(copies):
     rows, classes, _ = copies
     weights = np.random.default_rng(1).uniform(0.5, 2, size=40)
-    off = gather(rows, classes, weights, None, "off")
+    off = gather_all(rows, classes, weights, None, "off")
     for numbers in (off.rows, off.units, off.groups, off.found):
         np.testing.assert_array_equal(numbers, np.arange(40))
     np.testing.assert_allclose(off.weights, weights / weights.mean())
     # To the last bit, whatever rounding makes of the mean.
-    assert gather(rows[:12], classes[:12], np.full(12, 0.1), None, "off").weights.tolist() == [1] * 12
+    assert gather_all(rows[:12], classes[:12], np.full(12, 0.1), None, "off").weights.tolist() == [1] * 12
 
 
 def test_equal_rows_of_different_groups_stay_apart(copies):
     rows, classes, origins = copies
     groups = np.full(40, 8)
     groups[32], groups[35] = 2, 1
-    found = gather(rows, classes, np.ones(40), groups, "once")
+    found = gather_all(rows, classes, np.ones(40), groups, "once")
     # Of the rows 7, 31 and 32 the last one is in another group; row 30 is merged.
     assert found.rows.tolist() == [*range(30), *range(32, 40)]
     np.testing.assert_array_equal(found.units, origins[found.rows])
@@ -106,7 +112,7 @@ def test_equal_rows_of_different_groups_stay_apart(copies):
 def test_a_unit_weighs_one_on_average_whatever_the_weights_are_in(copies, duplicates, factor):
     rows, classes, _ = copies
     weights = np.random.default_rng(1).uniform(0.5, 2, size=40)
-    one, other = (gather(rows, classes, scale * weights, None, duplicates) for scale in (1, factor))
+    one, other = (gather_all(rows, classes, scale * weights, None, duplicates) for scale in (1, factor))
     np.testing.assert_allclose(one.weights, other.weights, rtol=1e-12)
     assert one.weights.sum() == pytest.approx(len(np.unique(one.units)))
 
@@ -121,9 +127,9 @@ def test_rows_that_are_equal_by_chance_stay_apart():
 
 def test_equal_rows_of_one_group_are_one_row_only_if_they_are_duplicates(monkeypatch):
     units = np.array([0, 1, 1, 2])
-    monkeypatch.setattr("skellipsoid._samples.samples.find_duplicates", lambda features, classes: units)
+    monkeypatch.setattr("skellipsoid._samples.samples.find_duplicates", lambda *given: units)
     no_groups = np.zeros(4, dtype=np.int64)
-    found = gather(np.ones((4, 2)), no_groups, np.ones(4), no_groups, "each")
+    found = gather_all(np.ones((4, 2)), no_groups, np.ones(4), no_groups, "each")
     assert found.rows.tolist() == [0, 1, 3]
     np.testing.assert_allclose(found.weights, [0.75, 1.5, 0.75])
 
@@ -133,6 +139,26 @@ def test_equal_rows_of_different_classes_stay_apart(copies):
     found = gather(rows, classes, np.ones(40), None, "once")
     assert found.rows.tolist() == [*range(32), *range(33, 40)]
     assert not set(found.units[:30]) & set(found.units[30:])
+
+
+@pytest.mark.parametrize("duplicates", ["once", "each", "off"])
+@pytest.mark.parametrize("has_groups", [False, True])
+@pytest.mark.parametrize("by_chance", [False, True])
+def test_a_row_with_a_number_of_copies_is_that_many_equal_rows(copies, duplicates, has_groups, by_chance):
+    rows, classes, _ = copies
+    if by_chance:
+        rows = np.random.default_rng(0).integers(2, size=(40, 4)).astype(float)
+    rng = np.random.default_rng(2)
+    numbers = rng.choice([1, 1, 1, 2, 5], 40)
+    weights, groups = rng.uniform(0.5, 2, size=40), rng.integers(9, size=40) if has_groups else None
+    found = gather(rows, classes, weights, groups, duplicates, numbers)
+    each = np.repeat(np.arange(40), numbers)
+    wanted = gather(rows[each], classes[each], weights[each], None if groups is None else groups[each], duplicates)
+    np.testing.assert_array_equal(found.rows, each[wanted.rows])
+    np.testing.assert_allclose(found.weights, wanted.weights)
+    np.testing.assert_array_equal(found.copies, wanted.copies)
+    for name in ("units", "groups"):
+        np.testing.assert_array_equal(in_order(getattr(found, name)), in_order(getattr(wanted, name)))
 
 
 def test_rows_that_are_kept_keep_what_they_weigh(copies):

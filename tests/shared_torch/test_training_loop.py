@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from skellipsoid._torch.devices import explain_out_of_memory, resolve_device, resolve_seed, seeded_torch, to_numpy
+from skellipsoid._core.validation import to_numpy
+from skellipsoid._torch.devices import explain_out_of_memory, resolve_device, resolve_seed, seeded_torch
 from skellipsoid._torch.training import run_epochs, shuffled_batches
 
 

@@ -186,6 +186,7 @@ def test_bad_input_is_one_sentence_and_keeps_the_fit(fitted, texts, X, y, senten
 
 def test_an_interrupted_fit_leaves_it_unfitted(tiny_model, texts, labels, monkeypatch):
     clf = make(tiny_model).fit(texts, labels)
+    clf._note = "mine"
 
     def interrupt(*given, **more):
         raise KeyboardInterrupt
@@ -193,6 +194,7 @@ def test_an_interrupted_fit_leaves_it_unfitted(tiny_model, texts, labels, monkey
     monkeypatch.setattr("skellipsoid_bench.literature._de.train_projection", interrupt)
     with pytest.raises(KeyboardInterrupt):
         clf.fit(texts, labels)
+    assert vars(clf).keys() - clf.get_params(deep=False).keys() == {"_note"}
     with pytest.raises(NotFittedError):
         clf.predict(texts)
 

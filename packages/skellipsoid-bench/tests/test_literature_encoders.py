@@ -272,6 +272,7 @@ def test_classes_of_one_text_are_trained(kind, tiny_model, texts, y):
 
 def test_an_interrupted_fit_leaves_the_encoder_unfitted(kind, tiny_model, texts, labels, monkeypatch):
     encoder = make(kind, tiny_model, max_iter=1).fit(texts, labels)
+    encoder._note = "mine"
 
     def interrupt(*given, **more):
         raise KeyboardInterrupt
@@ -279,6 +280,7 @@ def test_an_interrupted_fit_leaves_the_encoder_unfitted(kind, tiny_model, texts,
     monkeypatch.setattr("skellipsoid._encoders.training.train_projection", interrupt)
     with pytest.raises(KeyboardInterrupt):
         encoder.fit(texts, labels)
+    assert encoder._note == "mine"
     with pytest.raises(NotFittedError):
         encoder.transform(texts)
 

@@ -16,6 +16,7 @@ from ..._core.labels import as_labels, check_given
 from ..._core.pipelines import describe_lost_groups, duplicate_groups, fit_with_groups, read_estimator, split_estimator
 from ..._core.sklearn import HasMethods, Interval, fit_context, take_rows
 from ..._core.state_rules import CLASSES, ESTIMATOR, LABEL, N_FEATURES, Rule, Sizes, optional
+from ..._core.validation import unfit
 from ..._core.warn import warn
 from ...model_selection import OpenSetKFold
 from .offsets import Fold, Shortage, acceptance_offset, check_rates, rejection_offset, select, warn_of_shortages
@@ -186,7 +187,7 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         offsets = self._offsets(folds)
         offset = float(np.median(offsets))
         estimator = fit_with_groups(clone(self.estimator), X, labels, groups)
-        # Set attributes only after everything succeeded.
+        unfit(self)  # only after everything succeeded
         self.estimator_ = estimator
         self.cv_results_ = {
             "offset": offsets,

@@ -10,14 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from ..._core.base import warn_of_outliers
-from ..._core.labels import as_labels, check_same_kind
-from ..._core.norms import usual_norms
-from ..._core.validation import check_groups, check_squares, enumerated
-from ..._core.warn import warn
-from ..._ellipsoid.kept_samples import FitsKeptSamples, KeptSamples
-from ..._ellipsoid.math.covariance import FEWEST_CLASSES_OF_BACKGROUND
-from ..._samples.samples import outlying_rows
+from .._core.base import warn_of_outliers
+from .._core.labels import as_labels, check_same_kind
+from .._core.norms import usual_norms
+from .._core.validation import check_groups, check_squares, enumerated
+from .._core.warn import warn
+from .._samples.samples import outlying_rows
+from .kept_samples import FitsKeptSamples, KeptSamples
+from .math.covariance import FEWEST_CLASSES_OF_BACKGROUND
 
 #: Fitted attributes that do not depend on the samples.
 _CARRIED = ("n_features_in_", "feature_names_in_", "open_label_", "scale_", "_norm_range")

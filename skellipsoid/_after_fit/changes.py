@@ -1,4 +1,4 @@
-"""Functions that change the classes of a Pipeline: its transformers stay, its classifier changes."""
+"""Classes come and go after a fit, also of a Pipeline: its transformers stay, its classifier changes."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from typing import Any
 from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline
 
-from .classifier import ChangesClasses
+from .._ellipsoid.changes import ChangesClasses
 
 
 def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None = None, *, refresh: bool = False) -> Any:
