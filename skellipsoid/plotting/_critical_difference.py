@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from .._core.pictures import require_matplotlib
-from .._core.validation import unmasked
+from .._core.validation import stack_vectors, unmasked
 from ._canvas import FAINT, INK, make_axes, shorten, styled
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ class CriticalDifferenceDisplay:
 
 
 def _check_scores(scores: ArrayLike, names: Any, alpha: float) -> NDArray[np.float64]:
-    table = np.asarray(unmasked(scores, "scores"), dtype=np.float64)
+    table = np.asarray(stack_vectors(unmasked(scores, "scores")), dtype=np.float64)
     if table.ndim != 2 or table.shape[0] < 2 or table.shape[1] < 3:
         raise ValueError(
             f"scores has the shape {table.shape}, but must be (n_cases, n_models) with at least two cases and three "
