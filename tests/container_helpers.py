@@ -156,9 +156,9 @@ def data_parameters(function):
 
 def data_methods(owner):
     """Public methods of a class or an object that take data of users, by their names."""
-    found = inspect.getmembers(owner, inspect.isroutine)
+    found = inspect.getmembers(owner, lambda member: inspect.isfunction(member) or inspect.ismethod(member))
     public = [(name, method) for name, method in found if name[0] != "_" and not name.endswith("_request")]
-    return {name: method for name, method in public if not inspect.isbuiltin(method) and data_parameters(method)}
+    return {name: method for name, method in public if data_parameters(method)}
 
 
 class Given:

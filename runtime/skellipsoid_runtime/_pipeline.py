@@ -113,7 +113,7 @@ class OnnxPipeline:
         Parameters
         ----------
         X : sequence of str, or array-like of shape (n_samples, n_features)
-            Texts, or features for a model that takes them.
+            Texts, also as a table of one column; or features, for a model that takes them, also as a column of vectors.
 
         Returns
         -------

@@ -61,7 +61,7 @@ def assert_refused(read, y, message):
         pd.Series(NUMBERS, dtype="Int64").mask(np.isin(np.arange(12), [2, 7])),
         pl.Series([None if i in (2, 7) else int(label) for i, label in enumerate(NUMBERS)]),
         pa.array([None if i in (2, 7) else str(label) for i, label in enumerate(NAMES)]),
-        pa.table({"y": [None if i in (2, 7) else int(label) for i, label in enumerate(NUMBERS)]}),
+        pa.chunked_array([[None if i in (2, 7) else int(label) for i, label in enumerate(NUMBERS)]]),
         torch.where(torch.isin(torch.arange(12), torch.tensor([2, 7])), torch.nan, torch.from_numpy(NUMBERS)),
         np.ma.array(NUMBERS, mask=np.isin(np.arange(12), [2, 7])),
         np.ma.array(NAMES[:, np.newaxis], mask=np.isin(np.arange(12), [2, 7])),

@@ -47,8 +47,8 @@ def check_training_features(
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Features: NumPy, pandas, polars, or a torch tensor, as for ``EllipsoidOpenSetClassifier.fit``. Missing and
-        infinite values are findings here, not errors.
+        Features of any container that ``EllipsoidOpenSetClassifier.fit`` takes. Missing and infinite values are
+        findings here, not errors.
     y : array-like of shape (n_samples,)
         Labels.
     groups : array-like of shape (n_samples,), default=None
