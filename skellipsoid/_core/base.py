@@ -28,6 +28,7 @@ from .validation import (
     read_features,
     read_weight_shares,
     unfit,
+    unmasked,
 )
 from .warn import warn
 
@@ -67,7 +68,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Features: NumPy, pandas, polars, or a torch tensor on any device. Dense, finite and not masked; no dates.
+            Features: NumPy, pandas, polars, Arrow, or a torch tensor on any device. A column of vectors of one length
+            is their matrix. Dense, finite and not masked; no dates.
         y : array-like of shape (n_samples,)
             Labels. Samples labelled ``open_label`` are real open samples: they never become a class. Some methods use
             them to choose the boundaries or the threshold.
@@ -294,7 +296,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         """
         answers, truth = self.predict(X), as_labels(y)
         check_same_kind(truth, self.classes_, "y", "classes_")
-        return float(accuracy_score(self._encode(truth), self._encode(answers), sample_weight=sample_weight))
+        weights = unmasked(sample_weight, "sample_weight")
+        return float(accuracy_score(self._encode(truth), self._encode(answers), sample_weight=weights))
 
     def _encode(self, labels: NDArray[Any]) -> NDArray[np.int64]:
         """Index in ``classes_`` of each label, and the number of classes for every other label."""

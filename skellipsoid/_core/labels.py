@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
-from .validation import is_missing, masked_rows, name_rows, to_numpy
+from .validation import in_memory, is_missing, masked_rows, name_rows
 
 #: Allowed labels, for error messages.
 _KINDS = "labels must be all numbers or all strings"
@@ -19,7 +19,7 @@ def as_labels(y: Any, name: str = "y", *, warn: bool = False) -> NDArray[Any]:
     Parameters
     ----------
     y : array-like of shape (n_samples,) or (n_samples, 1)
-        NumPy, pandas, polars, a torch tensor on any device, or a sequence.
+        NumPy, pandas, polars, Arrow, a torch tensor on any device, or a sequence.
     name : str
         Name of the labels in errors.
     warn : bool
@@ -36,7 +36,7 @@ def as_labels(y: Any, name: str = "y", *, warn: bool = False) -> NDArray[Any]:
         If there are no labels or not one for each sample, if some are missing, mix strings and numbers, are fractional,
         or neither strings nor numbers.
     """
-    given = to_numpy(y)
+    given = in_memory(y, name)
     _check_missing(masked_rows(given), name)
     # A plain list is converted to objects first, because NumPy turns [1, "a"] into two strings without a warning.
     labels = np.asarray(given) if hasattr(given, "__array__") else np.asarray(given, dtype=object)

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .labels import as_labels, check_same_kind
 from .texts import check_texts
+from .validation import unmasked
 
 
 class TakesTexts:
@@ -57,7 +58,7 @@ class TextOpenSetClassifier(TakesTexts, ClassifierMixin, BaseEstimator):
             raise ValueError(f"X has {len(texts)} texts, but y has {len(truth)} labels; pass one label for each text.")
         answers: NDArray[Any] = self.predict(texts)
         codes = [np.where(np.isin(part, self.classes_), part, self.open_label_) for part in (truth, answers)]
-        return float(accuracy_score(*codes, sample_weight=sample_weight))
+        return float(accuracy_score(*codes, sample_weight=unmasked(sample_weight, "sample_weight")))
 
     def _possible_answers(self) -> NDArray[Any]:
         """All classes and the open label in one array of a common type."""

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._core.base import warn_of_outliers
 from .._core.labels import as_labels, check_same_kind
 from .._core.norms import usual_norms
-from .._core.validation import check_groups, check_squares, enumerated
+from .._core.validation import check_groups, check_squares, enumerated, in_memory
 from .._core.warn import warn
 from .._samples.samples import outlying_rows
 from .kept_samples import FitsKeptSamples, KeptSamples
@@ -125,7 +125,7 @@ class ChangesClasses(FitsKeptSamples):
         ValueError
             If a label is not a known class, if none would remain, or if this classifier has not kept its samples.
         """
-        kept, codes = self._kept_samples(), self._codes_of(np.atleast_1d(np.asarray(labels)))
+        kept, codes = self._kept_samples(), self._codes_of(np.atleast_1d(in_memory(labels, "labels")))
         stay = np.delete(np.arange(len(self.classes_)), codes)
         if not len(stay):
             raise ValueError(

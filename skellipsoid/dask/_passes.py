@@ -13,7 +13,7 @@ from .._core.labels import as_labels, check_same_kind
 from .._core.validation import check_groups, check_squares, naming_rows, read_features
 from .._samples.moments import ClassMoments
 from ._draw import Integers, Keyed, Keys, group_keys, priorities
-from ._parts import naming_partition, samples_of
+from ._parts import naming_partition
 
 
 class LabelCounts(NamedTuple):
@@ -95,7 +95,7 @@ def reduced_part(X: Any, keyed: Keyed, chosen: DrawRule, number: int) -> Reduced
         _check_rows("X", len(X), len(keyed.codes))
         if not len(X):
             return Reduced(None, np.empty((0, 0)), keyed.codes, keyed.keys, -1)
-        rows = read_features(samples_of(X))
+        rows = read_features(X)
         with naming_rows(rows):
             rows = np.asarray(check_array(rows, dtype=(np.float64, np.float32), input_name="X"))
         check_squares(rows)

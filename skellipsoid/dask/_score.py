@@ -12,10 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.base import BaseOpenSetClassifier
 from .._core.pipelines import read_estimator, split_estimator
+from .._core.validation import stack_vectors
 from .._encoders.text_features import TextFeatures
 from ..persistence import load
 from ..persistence._folder import MANIFEST
-from ._parts import delayed_parts, kind_of, naming_partition, require_dask, samples_of
+from ._parts import delayed_parts, kind_of, naming_partition, require_dask
 
 
 def predict(model: Any, X: Any) -> Any:
@@ -232,7 +233,7 @@ def _values(part: Any, number: int, model: Any, method: str, of_type: np.dtype[A
     if not len(part):
         return np.empty(0, of_type)
     with naming_partition(number):
-        samples = samples_of(part)
+        samples = stack_vectors(part)
         if not hasattr(model, method):  # a Pipeline does not pass on what scikit-learn does not know
             model, samples = read_estimator(model, samples, [method], f"skellipsoid.dask.{method}")
         return np.asarray(getattr(model, method)(samples)).astype(of_type, copy=False)
@@ -258,4 +259,4 @@ def _transformed(part: Any, model: Any, number: int, width: int, dtype: np.dtype
     if not len(part):
         return np.empty((0, width), dtype)
     with naming_partition(number):
-        return np.asarray(model.transform(samples_of(part))).astype(dtype, copy=False)
+        return np.asarray(model.transform(stack_vectors(part))).astype(dtype, copy=False)
