@@ -16,6 +16,7 @@ from container_helpers import ARRAYS, KINDS, Given, assert_same, data_methods, d
 from sklearn.pipeline import make_pipeline
 
 import skellipsoid
+import skellipsoid_bench
 import skellipsoid_runtime
 from skellipsoid import (
     EllipsoidOpenSetClassifier,
@@ -30,6 +31,7 @@ from skellipsoid import (
     plotting,
 )
 from skellipsoid.metrics import open_set_accuracy
+from skellipsoid_bench import CriticalDifferenceDisplay, literature
 
 TESTS = Path(__file__).parents[1]
 RNG = np.random.default_rng(0)
@@ -91,10 +93,10 @@ class NearestMean(ScoreOpenSetClassifier):
 
 #: Functions of data alone.
 FUNCTIONS = [skellipsoid.check_training_features, skellipsoid.check_training_texts, metrics.bootstrap_interval]
-FUNCTIONS += [metrics.coverage_rejection, metrics.fpr_at_tpr, metrics.holm, metrics.known_f1_score]
+FUNCTIONS += [metrics.coverage_rejection, metrics.fpr_at_tpr, skellipsoid_bench.holm, metrics.known_f1_score]
 FUNCTIONS += [metrics.open_f1_score, metrics.open_set_accuracy, metrics.open_set_aupr, metrics.open_set_auroc]
 FUNCTIONS += [metrics.open_set_f1_score, metrics.open_set_report, metrics.oscr_curve, metrics.oscr_score]
-FUNCTIONS += [metrics.paired_test, metrics.trade_off_curve]
+FUNCTIONS += [skellipsoid_bench.paired_test, metrics.trade_off_curve]
 #: Functions of a fitted model and data: of features, and of texts by a Pipeline.
 ON_MODELS = [skellipsoid.add_classes, skellipsoid.compare, skellipsoid.discover_classes, skellipsoid.explain]
 ON_MODELS += [skellipsoid.estimate_open_share, skellipsoid.predict_open_proba, skellipsoid.remove_classes]
@@ -117,19 +119,22 @@ UNFITTED = {
     model_selection.OpenSetShuffleSplit: lambda: model_selection.OpenSetShuffleSplit(2, random_state=0),
     model_selection.RealOpenKFold: lambda: model_selection.RealOpenKFold(2),
     **{getattr(plotting, name): partial(getattr, plotting, name) for name in plotting.__all__},
+    CriticalDifferenceDisplay: lambda: CriticalDifferenceDisplay,
 }
 #: Parameters of classes that are fitted; the others take features.
 OF_TEXT = {
     SupConTextEncoder: {"max_iter": 2, "cross_fit": False, "early_stopping": True},
-    **{getattr(baselines, name): {"max_iter": 1} for name in baselines.__all__ if name.endswith("TextEncoder")},
-    baselines.DEClassifier: {"max_iter": 1, "n_neighbors": 3},
+    **{getattr(literature, name): {"max_iter": 1} for name in literature.__all__ if name.endswith("TextEncoder")},
+    literature.DEClassifier: {"max_iter": 1, "n_neighbors": 3},
 }
 OF_FEATURE = {
     EllipsoidOpenSetClassifier: {},
     NearestMean: {},
     TunedOperatingPointCV: {"rejection_rate": 0.2, "cv": 3},
     OpenShareMonitor: {},
-    **{kind: {} for kind in vars(baselines).values() if isinstance(kind, type) and kind not in OF_TEXT},
+    **{kind: {} for kind in vars(baselines).values() if isinstance(kind, type)},
+    literature.CLABClassifier: {},
+    literature.MOGBClassifier: {},
 }
 LISTED = [*FUNCTIONS, *ON_MODELS, *UNFITTED, *OF_TEXT, *OF_FEATURE]
 #: Classes that need what stands in another folder of tests, and the files that hold them against ``KINDS``.
@@ -140,7 +145,12 @@ ELSEWHERE = {
 }
 #: All but one of each template, as in test_common.py.
 FAST = {EllipsoidOpenSetClassifier, NearestMean, TunedOperatingPointCV, OpenShareMonitor, SupConTextEncoder}
-SLOW = {*OF_TEXT, *OF_FEATURE, *(getattr(plotting, name) for name in plotting.__all__)} - FAST
+SLOW = {
+    *OF_TEXT,
+    *OF_FEATURE,
+    *(getattr(plotting, name) for name in plotting.__all__),
+    CriticalDifferenceDisplay,
+} - FAST
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning"),  # a column as labels
@@ -153,7 +163,6 @@ def public():
     for package in (
         "",
         ".baselines",
-        ".benchmark",
         ".datasets",
         ".metrics",
         ".model_selection",
@@ -162,7 +171,8 @@ def public():
     ):
         module = import_module(f"skellipsoid{package}")
         yield from (getattr(module, name) for name in module.__all__)
-    yield from (getattr(skellipsoid_runtime, name) for name in skellipsoid_runtime.__all__)
+    for module in (skellipsoid_runtime, skellipsoid_bench, literature):
+        yield from (getattr(module, name) for name in module.__all__)
 
 
 def takes_data(thing):
