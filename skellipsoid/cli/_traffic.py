@@ -29,7 +29,7 @@ def traffic(options: argparse.Namespace) -> None:
     texts = with_content(texts_of_file(options))
     if not texts:
         raise ValueError("There is no text to read; pass a log with one message a line, or a file with --data.")
-    pipeline = load_model(options.model, verbose=int(not options.quiet))
+    pipeline = load_model(options.model, verbose=int(not options.quiet))[0]
     if options.save is None:
         classifier, features = read_estimator(pipeline, texts, MEMBERS, "traffic")
     else:
