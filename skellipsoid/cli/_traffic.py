@@ -42,6 +42,7 @@ def traffic(options: argparse.Namespace) -> None:
         print(line)
     if options.save is not None:
         groups = group_open(log)
+        _check_unlabelled(options.save)  # somebody may have labelled them meanwhile
         groups.to_tsv(options.save)
         print(_described_groups(groups, options.save))
 
