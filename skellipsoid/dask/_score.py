@@ -14,8 +14,7 @@ from .._core.base import BaseOpenSetClassifier
 from .._core.pipelines import read_estimator, split_estimator
 from .._core.validation import stack_vectors
 from .._encoders.text_features import TextFeatures
-from ..persistence import load
-from ..persistence._folder import MANIFEST
+from ..persistence._load import load_with_manifest
 from ._parts import delayed_parts, kind_of, naming_partition, require_dask
 
 
@@ -185,9 +184,20 @@ def _shipped(model: Any) -> tuple[Any, Any]:
     if not isinstance(model, str | PathLike):
         return model, delayed(model, name=_task_name(pickle.dumps(model)), traverse=False)
     folder = Path(model).resolve()
-    estimator = load(folder)
-    name = _task_name((folder / MANIFEST).read_bytes())  # it has the hashes of all files
-    return estimator, delayed(load)(folder, dask_key_name=name)
+    estimator, manifest = load_with_manifest(folder)
+    expected = manifest["manifest_sha256"]  # it has the hashes of all files
+    return estimator, delayed(_loaded)(folder, expected, dask_key_name=_task_name(expected.encode()))
+
+
+def _loaded(folder: Path, expected: str) -> Any:
+    """Load a model on a worker, unless the folder holds another one by now."""
+    estimator, manifest = load_with_manifest(folder)
+    if manifest["manifest_sha256"] != expected:
+        raise ValueError(
+            f"The model in {str(folder)!r} was changed meanwhile, so that partitions would have answers of two models; "
+            "call it again."
+        )
+    return estimator
 
 
 def _task_name(content: bytes) -> str:

@@ -66,8 +66,11 @@ def test_texts_and_labels_of_every_container(serve, kind):
 
 def test_numbers_as_labels_and_another_open_label(serve):
     server = serve(lambda text: "7" if "wake" in text else "none of these")
-    clf = PromptOpenSetClassifier(base_url=server.url).fit(["a", "b"], [7, 9])
-    assert clf.predict(["wake", "x"]).tolist() == [7, -1]
+    for labels in ([7, 9], np.array([7, 9], dtype=np.uint8), np.array([7, 2**60], dtype=np.uint64)):
+        clf = PromptOpenSetClassifier(base_url=server.url).fit(["a", "b"], labels)
+        assert clf.predict(["wake", "x"]).tolist() == [7, -1]
+        assert clf.score(["wake", "x"], [7, 2**60 + 1]) == 1
+        assert clf.score(["wake", "x"], np.array([7, 9], dtype=np.uint8)) == (1 if 9 not in clf.classes_ else 0.5)
     clf = PromptOpenSetClassifier(base_url=server.url, open_label="unknown").fit(["a", "b"], ["7", "unknown"])
     assert clf.predict(["wake", "x"]).tolist() == ["7", "unknown"]
     assert clf.classes_.tolist() == ["7"]

@@ -168,6 +168,18 @@ def test_a_folder_is_a_model_too(call, cluster, samples, fitted, tmp_path):
     np.testing.assert_array_equal(lazy.compute(), fitted.predict(samples[0]))
 
 
+def test_a_folder_that_is_changed_before_it_is_computed_is_refused(call, cluster, samples, fitted, tmp_path):
+    skellipsoid.save(fitted, tmp_path / "model")
+    X = da.from_array(samples[0][:500], chunks=(100, -1))
+    lazy = call("predict", tmp_path / "model", X)
+    fewer = clone(fitted).fit(samples[0][:500], samples[1][:500])
+    skellipsoid.save(fewer, tmp_path / "model", overwrite=True)
+    with pytest.raises(ValueError, match="model' was changed meanwhile, so that partitions would have answers of two"):
+        lazy.compute()
+    again = call("predict", tmp_path / "model", X)
+    np.testing.assert_array_equal(again.compute(), fewer.predict(samples[0][:500]))
+
+
 def test_empty_partitions_stay_empty(call, cluster, samples, fitted):
     frame = pd.DataFrame(samples[0], columns=[f"x{i}" for i in range(12)])
     few = dd.from_pandas(frame, npartitions=4).map_partitions(lambda part: part[part.index < 5])

@@ -242,6 +242,17 @@ def of_features(tmp_path_factory):
     return OnnxPipeline(folder), classifier
 
 
+def test_large_numbers_as_labels_are_answered_as_they_are(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 3)) + 9 * np.repeat(np.eye(3), 30, axis=0), np.repeat(2**60 + np.arange(3), 30)
+    classifier = skellipsoid.EllipsoidOpenSetClassifier(random_state=0).fit(X, y.astype(np.uint64))
+    skellipsoid.export_onnx(classifier, tmp_path / "model")
+    answers = OnnxPipeline(tmp_path / "model").predict(X)
+    assert answers.dtype == np.int64
+    assert answers.tolist() == classifier.predict(X).tolist()
+    assert set(answers.tolist()) - {-1} == {2**60, 2**60 + 1, 2**60 + 2}
+
+
 def test_a_model_of_features_takes_tables(of_features):
     model, classifier = of_features
     X = np.random.default_rng(1).normal(size=(50, 3))

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.stats import beta
 from sklearn.utils import check_consistent_length
 
-from ..._core.labels import as_labels, check_same_kind
+from ..._core.labels import as_kind_of, as_labels
 from ..._core.pipelines import read_estimator
 from ..._core.validation import enumerated
 from ..._core.warn import warn
@@ -169,8 +169,7 @@ class GivenRows:
         if y is not None:
             labels = as_labels(y)
             check_consistent_length(self.scores, labels)
-            check_same_kind(labels, classifier.classes_, "y", "classes_")
-            self.true = classifier._encode(labels)
+            self.true = classifier._encode(as_kind_of(labels, classifier.classes_, "y", "classes_"))
             self.is_open = self.true == len(self.classes)
         self.confidence, self.shortages = confidence, list[Shortage]()
 
