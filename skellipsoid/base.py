@@ -9,7 +9,7 @@ place boundaries or train a text model:
 - ``TrainedTextFeatures`` is the base of text encoders that are trained. Its ``_settings``, a subclass of
   ``TrainingSettings``, names an ``Objective``: the loss of a ``Learner``'s texts, in one ``Stage`` or more.
 - ``Interval`` and ``StrOptions`` say in ``_parameter_constraints`` what a parameter may be; ``fit_context`` checks it.
-- ``as_labels``, ``cast_open_label``, ``check_texts`` and ``check_groups`` read what ``fit`` is given. ``unfit`` removes
+- ``as_labels``, ``as_kind_of``, ``cast_open_label``, ``check_texts`` and ``check_groups`` read what ``fit`` is given. ``unfit`` removes
   what an earlier fit left, and ``warn`` points to the user's line.
 - ``resolve_device`` and ``resolve_seed`` read ``device`` and ``random_state``. ``seeded_torch`` draws from torch's
   generator and restores it, ``explain_out_of_memory`` adds sizes and remedies to an error.
@@ -18,7 +18,7 @@ Names that begin with an underscore may change in any version: pin the version t
 """
 
 from ._core.base import BoundaryOpenSetClassifier
-from ._core.labels import as_labels, cast_open_label
+from ._core.labels import as_kind_of, as_labels, cast_open_label
 from ._core.sklearn import Interval, StrOptions, fit_context
 from ._core.text_estimators import TextOpenSetClassifier
 from ._core.texts import check_texts
@@ -40,6 +40,7 @@ __all__ = [
     "TextOpenSetClassifier",
     "TrainedTextFeatures",
     "TrainingSettings",
+    "as_kind_of",
     "as_labels",
     "cast_open_label",
     "check_groups",

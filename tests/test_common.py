@@ -337,6 +337,7 @@ def check_open_set_open_label_kinds(classifier):
         (np.array([4, 9], dtype=np.int8), -999, -999, "i"),
         (np.array([0, 255], dtype=np.uint8), -1, -1, "i"),
         (np.array([4, 9], dtype=np.uint64), -1, -1, "i"),
+        (np.array([2**60 + 1, 2**60 + 2]), 2**60 + 3, 2**60 + 3, "i"),
         (np.array([False, True]), -1, -1, "i"),
         (np.array([0.0, 2.0]), -1, -1.0, "f"),
         (np.array([0.0, 2.0], dtype=np.float32), 7, 7.0, "f"),

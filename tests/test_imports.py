@@ -13,7 +13,7 @@ ROOT = Path(skellipsoid.__file__).parent
 #: Rooms, each before those that import from it.
 ROOMS = (
     *("_version", "_torch", "_samples", "_core", "datasets", "metrics", "model_selection", "_encoders", "_ellipsoid"),
-    *("_prompt", "baselines", "_before_fit", "_after_fit", "plotting", "base", "persistence", "_onnx", "dask"),
+    *("_prompt", "baselines", "_before_fit", "_after_fit", "plotting", "persistence", "_onnx", "dask", "base"),
     *("cli", "__main__"),
 )
 #: Rooms of computations, in torch and NumPy.

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch
 
-from .._core.labels import check_same_kind
+from .._core.labels import as_kind_of
 from .._core.pipelines import less_class_offsets, read_estimator
 from .._core.texts import check_texts, printable
 from .explain import takes_texts
@@ -75,7 +75,7 @@ def compare(
     ('-1', 'c')
     """
     one, other = _answers(before, X, "before"), _answers(after, X, "after")
-    check_same_kind(one.classes, other.classes, "The classes of before", "those of after")
+    as_kind_of(one.classes, other.classes, "The classes of before", "those of after")
     new_names = {one.open_label: other.open_label} | _checked_names(rename, one, other)
 
     def named(answers: _Answers) -> NDArray[np.object_]:

@@ -13,9 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .labels import as_labels, cast_open_label, check_same_kind, is_text
+from .labels import as_kind_of, as_labels, cast_open_label, is_text, positions
+from .validation import only_column as only_column  # for the metrics, which import no other module of the package
 from .validation import read_weights
-from .validation import unmasked as unmasked  # for the metrics, which import no other module of the package
+from .validation import unmasked as unmasked
 
 #: Labels of either kind: ``int64`` or text.
 LabelArray = NDArray[np.int64] | NDArray[np.str_]
@@ -104,7 +105,7 @@ def read_label_problem(
     """
     true, predicted = read_labels(y_true, "y_true"), read_labels(y_pred, pred_name)
     check_same_length(len(true), predicted, pred_name)
-    check_same_kind(true, predicted, "y_true", pred_name)
+    as_kind_of(true, predicted, "y_true", pred_name)
     open_label = cast_open_label(open_label, true)
     weight = read_weights(sample_weight, len(true))
     present = weight > 0
@@ -114,9 +115,9 @@ def read_label_problem(
         classes = found[found != open_label]
     else:
         classes = read_known_classes(labels, true, open_label)
-    predicted_codes = _positions(predicted, classes)
+    predicted_codes = positions(predicted, classes)
     predicted_codes[(predicted_codes == len(classes)) & (predicted != open_label)] = len(classes) + 1
-    return LabelProblem(_positions(true, classes), predicted_codes, classes, open_label, weight[present], present)
+    return LabelProblem(positions(true, classes), predicted_codes, classes, open_label, weight[present], present)
 
 
 def read_scored_rows(
@@ -204,7 +205,7 @@ def check_offset(offset: float) -> float:
 def read_known_classes(labels: ArrayLike, true: LabelArray, open_label: int | str) -> LabelArray:
     """Read the list of known classes: of the kind of ``true``, no class twice, the open label not among them."""
     classes = read_labels(labels, "labels")
-    check_same_kind(true, classes, "y_true", "labels")
+    as_kind_of(true, classes, "y_true", "labels")
     if open_label in classes:
         raise ValueError(
             f"labels lists the open label {open_label!r} among the known classes: leave it out of labels, "
@@ -217,27 +218,9 @@ def read_known_classes(labels: ArrayLike, true: LabelArray, open_label: int | st
 
 
 def read_labels(values: ArrayLike, name: str) -> LabelArray:
-    """Read labels by the package's rule, and give them as ``int64`` or as text.
-
-    Raises
-    ------
-    ValueError
-        As :func:`skellipsoid._core.labels.as_labels`, and if a number does not fit into 64 bits.
-    """
+    """Read labels by the package's rule, and give them as ``int64`` or as text."""
     labels = as_labels(values, name)
-    if is_text(labels):
-        return np.asarray(labels.astype(np.str_))
-    # Floats beyond 2**53 and integers beyond int64 would merge or turn into other labels.
-    limit = 2.0**53 if labels.dtype.kind == "f" else np.iinfo(np.int64).max
-    fits = labels <= limit
-    if labels.dtype.kind == "f":
-        fits &= labels >= -limit
-    if not fits.all():
-        raise ValueError(
-            f"{name} holds {labels[~fits][0].item()!r}, which is no whole number of 64 bits: pass smaller whole "
-            "numbers or strings as labels."
-        )
-    return labels.astype(np.int64)
+    return labels.astype(np.str_) if is_text(labels) else labels.astype(np.int64)
 
 
 def read_scores(score: ArrayLike, n_rows: int) -> NDArray[np.float64]:
@@ -272,13 +255,3 @@ def check_same_length(n_rows: int, values: NDArray[Any], name: str) -> None:
         raise ValueError(
             f"y_true has {n_rows} rows and {name} has {len(values)}: pass one entry of each for every row."
         )
-
-
-def _positions(values: LabelArray, classes: LabelArray) -> NDArray[np.int64]:
-    """Position of each value among ``classes``, and their number for a value that is not among them."""
-    if not len(classes):
-        return np.zeros(len(values), dtype=np.int64)
-    order = np.argsort(classes)
-    ordered = classes[order]
-    place = np.minimum(np.searchsorted(ordered, values), len(classes) - 1)
-    return np.where(ordered[place] == values, order[place], len(classes)).astype(np.int64)

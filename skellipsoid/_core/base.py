@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._samples.samples import OUTLYING, Gathered, gather, outlying_rows
 from .._torch.threads import one_thread_each
-from .labels import as_labels, cast_open_label, check_given, check_same_kind
+from .labels import as_kind_of, as_labels, cast_open_label, check_given, positions
 from .norms import norms, usual_norms, warn_of_unlike_norms
 from .sklearn import fit_context
 from .state_rules import CLASSIFIER, Rule
@@ -28,6 +28,7 @@ from .validation import (
     read_features,
     read_weight_shares,
     unfit,
+    unmasked,
 )
 from .warn import warn
 
@@ -67,7 +68,8 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Features: NumPy, pandas, polars, or a torch tensor on any device. Dense, finite and not masked; no dates.
+            Features: NumPy, pandas, polars, Arrow, or a torch tensor on any device. A column of vectors of one length
+            is their matrix. Dense, finite and not masked; no dates.
         y : array-like of shape (n_samples,)
             Labels. Samples labelled ``open_label`` are real open samples: they never become a class. Some methods use
             them to choose the boundaries or the threshold.
@@ -292,16 +294,13 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             If ``y`` holds numbers and ``classes_`` strings or the reverse, if labels are missing, or if the lengths
             differ.
         """
-        answers, truth = self.predict(X), as_labels(y)
-        check_same_kind(truth, self.classes_, "y", "classes_")
-        return float(accuracy_score(self._encode(truth), self._encode(answers), sample_weight=sample_weight))
+        answers, truth = self.predict(X), as_kind_of(as_labels(y), self.classes_, "y", "classes_")
+        weights = unmasked(sample_weight, "sample_weight")
+        return float(accuracy_score(self._encode(truth), self._encode(answers), sample_weight=weights))
 
     def _encode(self, labels: NDArray[Any]) -> NDArray[np.int64]:
         """Index in ``classes_`` of each label, and the number of classes for every other label."""
-        known = np.isin(labels, self.classes_)
-        codes = np.full(len(labels), len(self.classes_), dtype=np.int64)
-        codes[known] = np.searchsorted(self.classes_, labels[known])
-        return codes
+        return positions(labels, self.classes_)
 
     @one_thread_each()
     def _score_checked(self, X: ArrayLike, *, with_norms: bool = False) -> Answers:

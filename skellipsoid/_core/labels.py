@@ -1,16 +1,18 @@
 """Labels of any container, and the open label cast to their kind."""
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
-from .validation import is_missing, masked_rows, name_rows, to_numpy
+from .validation import in_memory, is_missing, masked_rows, name_rows
 
 #: Allowed labels, for error messages.
 _KINDS = "labels must be all numbers or all strings"
+#: Floats below are exact whole numbers; from here on one stands for several.
+EXACT_FLOATS = 2**53
 
 
 def as_labels(y: Any, name: str = "y", *, warn: bool = False) -> NDArray[Any]:
@@ -19,7 +21,7 @@ def as_labels(y: Any, name: str = "y", *, warn: bool = False) -> NDArray[Any]:
     Parameters
     ----------
     y : array-like of shape (n_samples,) or (n_samples, 1)
-        NumPy, pandas, polars, a torch tensor on any device, or a sequence.
+        NumPy, pandas, polars, Arrow, a torch tensor on any device, or a sequence.
     name : str
         Name of the labels in errors.
     warn : bool
@@ -28,15 +30,15 @@ def as_labels(y: Any, name: str = "y", *, warn: bool = False) -> NDArray[Any]:
     Returns
     -------
     labels : ndarray of shape (n_samples,)
-        Boolean, integer, float or text; an object array of strings stays one.
+        Boolean, integer, float or text; an object array of strings stays one. Numbers are exact in ``int64``, too.
 
     Raises
     ------
     ValueError
-        If there are no labels or not one for each sample, if some are missing, mix strings and numbers, are fractional,
-        or neither strings nor numbers.
+        If there are no labels or not one for each sample, if some are missing, mix strings and numbers, are fractional
+        or too large, or neither strings nor numbers.
     """
-    given = to_numpy(y)
+    given = in_memory(y, name)
     _check_missing(masked_rows(given), name)
     # A plain list is converted to objects first, because NumPy turns [1, "a"] into two strings without a warning.
     labels = np.asarray(given) if hasattr(given, "__array__") else np.asarray(given, dtype=object)
@@ -55,6 +57,9 @@ def as_labels(y: Any, name: str = "y", *, warn: bool = False) -> NDArray[Any]:
         _check_whole(labels, name)
     elif labels.dtype.kind not in "biuUO":
         _refuse_kind(name, labels[0], labels.dtype)
+    elif labels.dtype == np.uint64:  # NumPy joins it with int64 to floats
+        _refuse_inexact(name, labels[labels >= 2**63], labels.dtype)
+        return labels.astype(np.int64)
     return labels
 
 
@@ -75,16 +80,46 @@ def check_given(y: Any, owner: str, alternative: str = "") -> None:
         )
 
 
-def check_same_kind(first: NDArray[Any], second: NDArray[Any], first_name: str, second_name: str) -> None:
-    """Raise one sentence unless both arrays, as ``as_labels`` gives them, hold numbers or both hold strings."""
-    if is_text(first) != is_text(second):
+def as_kind_of(labels: NDArray[Any], others: NDArray[Any], name: str, others_name: str) -> NDArray[Any]:
+    """Give labels a type in which NumPy compares them with others, and joins both, without rounding.
+
+    Parameters
+    ----------
+    labels, others : ndarray
+        As ``as_labels`` gives them.
+    name, others_name : str
+        Their names in errors.
+
+    Raises
+    ------
+    ValueError
+        Unless both hold numbers or both strings, and if the others are floats and a label is too large for one.
+    """
+    if is_text(labels) != is_text(others):
         (one, first_label), (other, second_label) = (
-            ("strings" if is_text(labels) else "numbers", labels[:1].tolist()[0]) for labels in (first, second)
+            ("strings" if is_text(found) else "numbers", found[:1].tolist()[0]) for found in (labels, others)
         )
         raise ValueError(
-            f"{first_name} holds {one} such as {first_label!r} and {second_name} holds {other} such as "
+            f"{name} holds {one} such as {first_label!r} and {others_name} holds {other} such as "
             f"{second_label!r}, but {_KINDS}: convert one of them, for instance with astype(str)."
         )
+    if is_text(labels):
+        return labels
+    if labels.dtype.kind == "f" and others.dtype.kind != "f":
+        labels = labels.astype(np.int64)
+    if np.result_type(labels, others).kind == "f":
+        _refuse_inexact(name, labels[np.abs(labels) >= EXACT_FLOATS], f"{others_name} is {others.dtype}")
+    return labels
+
+
+def positions(labels: NDArray[Any], classes: NDArray[Any]) -> NDArray[np.int64]:
+    """Position of each label among ``classes``, and their number for a label that is not among them."""
+    if not len(classes):
+        return np.zeros(len(labels), dtype=np.int64)
+    order = np.argsort(classes)
+    ordered = classes[order]
+    place = np.minimum(np.searchsorted(ordered, labels), len(classes) - 1)
+    return np.where(ordered[place] == labels, order[place], len(classes)).astype(np.int64)
 
 
 def is_text(labels: NDArray[Any]) -> bool:
@@ -104,17 +139,18 @@ def cast_open_label(open_label: Any, labels: NDArray[Any]) -> Any:
     Raises
     ------
     ValueError
-        If the labels are numbers and the open label is a string or no whole number.
+        If the labels are numbers and the open label is a string, no whole number, or too large for one of them.
     """
     if is_text(labels):
         return str(open_label)
     if not isinstance(open_label, str):
-        if not float(open_label).is_integer():
+        kind, limit = (float, EXACT_FLOATS) if labels.dtype.kind == "f" else (int, 2**63)
+        if not (-limit < open_label < limit and open_label == int(open_label)):
             raise ValueError(
-                f"open_label={open_label!r} is no whole number, but the labels are numbers ({labels.dtype}), which "
-                "must be whole; use a whole number that is no class, such as -1."
+                f"open_label={open_label!r} is no whole number below {limit}, but the labels are numbers "
+                f"({labels.dtype}); use a whole number that is no class, such as -1."
             )
-        return float(open_label) if labels.dtype.kind == "f" else int(open_label)
+        return kind(open_label)
     raise ValueError(
         f"open_label={open_label!r} is a string, but the labels are numbers ({labels.dtype}); "
         "use a number that is no class, such as -1, or string labels."
@@ -140,6 +176,10 @@ def _unify(labels: NDArray[np.object_], name: str) -> NDArray[Any]:
     found = np.array(values)
     if found.dtype.kind == "O":  # integers of more than 64 bits
         _refuse_kind(name, max(values, key=abs), "object")
+    if found.dtype.kind == "f":
+        pairs = zip(values, found.tolist(), strict=True)
+        rounded = [int(given) for given, value in pairs if isinstance(given, Integral) and int(given) != value]
+        _refuse_inexact(name, np.array(rounded), "beside floats or negative numbers")
     return found
 
 
@@ -156,6 +196,17 @@ def _check_whole(labels: NDArray[np.floating], name: str) -> None:
             f"Unknown label type: {name} holds {labels[rows[0]].item()!r} in row {rows[0]}, which is no whole number, "
             "but labels must be whole numbers or strings: bin continuous values, and pass scores where a score is "
             "taken."
+        )
+    exact = min(2 ** (np.finfo(labels.dtype).nmant + 1), EXACT_FLOATS)
+    _refuse_inexact(name, labels[np.abs(labels) >= exact], labels.dtype)
+
+
+def _refuse_inexact(name: str, labels: NDArray[Any], why: Any) -> None:
+    """Raise one sentence if there are such labels: they were rounded, or would be."""
+    if len(labels):
+        raise ValueError(
+            f"{name} holds {labels[:1].tolist()[0]!r} ({why}), which is no exact label: pass whole numbers of int64, "
+            "or strings."
         )
 
 

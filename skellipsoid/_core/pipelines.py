@@ -6,18 +6,18 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import issparse
 from sklearn import get_config
 from sklearn.frozen import FrozenEstimator
 from sklearn.pipeline import Pipeline
+from sklearn.utils import check_array
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from .._samples.duplicates import find_duplicates
 from .labels import cast_open_label
 from .sklearn import BaseSearchCV
-from .texts import equal_texts
-from .validation import to_numpy
+from .texts import equal_texts, texts_of
+from .validation import read_features
 
 #: Entries of each array that a fingerprint reads.
 _TOLD = 1000
@@ -35,7 +35,8 @@ def split_estimator(estimator: Any) -> tuple[list[Any], Any]:
     Returns
     -------
     transformers : list
-        In the order of the data; none for a classifier alone.
+        In the order of the data; none for a classifier alone. The samplers of an imbalanced-learn Pipeline, which act
+        in its fit alone, are left out.
     classifier : estimator
     """
     estimator = _unwrap(estimator)
@@ -43,7 +44,8 @@ def split_estimator(estimator: Any) -> tuple[list[Any], Any]:
         return [], estimator
     *steps, last = [step for _, step in estimator.steps]
     inner, classifier = split_estimator(last)
-    return [_unwrap(step) for step in steps if step is not None and step != "passthrough"] + inner, classifier
+    acting = [step for step in steps if step not in (None, "passthrough") and not hasattr(step, "fit_resample")]
+    return [_unwrap(step) for step in acting] + inner, classifier
 
 
 def _unwrap(estimator: Any) -> Any:
@@ -173,16 +175,15 @@ def describe_lost_groups(estimator: Any) -> str | None:
 def duplicate_groups(X: Any, y: NDArray[Any]) -> NDArray[np.int64] | None:
     """Group the duplicates among texts or numeric samples; ``None`` if there are none or they cannot be found."""
     classes = np.unique(y, return_inverse=True)[1].astype(np.int64)
-    rows = to_numpy(X)
-    if all(isinstance(row, str) for row in rows):
-        groups = equal_texts(list(rows), classes)
-    elif hasattr(rows, "shape") and len(rows.shape) == 2 and not issparse(rows):
-        table = np.asarray(rows)
-        if table.dtype.kind not in "biuf" or not np.isfinite(table).all():
-            return None
-        groups = find_duplicates(table.astype(np.float64), classes)
+    texts = texts_of(X)
+    if texts is not None:
+        groups = equal_texts(texts, classes)
     else:
-        return None
+        try:
+            table = check_array(read_features(X), dtype=np.float64)
+        except (TypeError, ValueError):  # sparse, or nothing that a classifier takes
+            return None
+        groups = find_duplicates(table, classes)
     return groups if len(np.unique(groups)) < len(y) else None
 
 

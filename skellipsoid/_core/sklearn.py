@@ -5,7 +5,7 @@ from typing import Any
 from sklearn.base import _fit_context as fit_context
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
-from sklearn.utils import _safe_indexing as take_rows
+from sklearn.utils import _safe_indexing
 from sklearn.utils._param_validation import HasMethods, Interval, InvalidParameterError, StrOptions
 from sklearn.utils.validation import _check_sample_weight as check_sample_weight
 from sklearn.utils.validation import _num_samples as count_rows
@@ -23,6 +23,11 @@ __all__ = [
     "validate_params",
     "validate_steps",
 ]
+
+
+def take_rows(X: Any, rows: Any) -> Any:
+    """Take rows of any container; those of Arrow's, scikit-learn takes from 1.9 on, and not of a record batch."""
+    return X.take(rows) if type(X).__module__.partition(".")[0] == "pyarrow" else _safe_indexing(X, rows)
 
 
 def validate_params(estimator: Any) -> None:

@@ -73,6 +73,8 @@ def is_count(value: Any) -> bool:
 def _is_classes(value: Any) -> bool:
     if not isinstance(value, np.ndarray) or value.ndim != 1 or value.dtype.kind not in "biufUTO" or not len(value):
         return False
+    if value.dtype.kind in "fu" and (np.abs(value) >= 2**53).any():  # rounded, or not to be compared
+        return False
     ordered = value.tolist()
     return all(first < second for first, second in itertools.pairwise(ordered))
 
@@ -191,7 +193,7 @@ NUMBER = Rule("a number", is_number)
 POSITIVE = Rule("a positive number", lambda value: is_number(value) and value > 0)
 COUNT = Rule("a positive integer", is_count)
 N_FEATURES = replace(COUNT, size="n_features")
-CLASSES = Rule("an array of different labels in ascending order", _is_classes, ("n_classes",))
+CLASSES = Rule("an array of different, exact labels in ascending order", _is_classes, ("n_classes",))
 LABEL = Rule("a number or a string", lambda value: isinstance(value, str | bool) or is_number(value))
 NUMBERS = Rule("a list of numbers", lambda value: isinstance(value, list) and all(isinstance(n, Real) for n in value))
 TEXT = Rule("a string", lambda value: isinstance(value, str))

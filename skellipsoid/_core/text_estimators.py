@@ -8,8 +8,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from .labels import as_labels, check_same_kind
+from .labels import as_kind_of, as_labels, positions
 from .texts import check_texts
+from .validation import unmasked
 
 
 class TakesTexts:
@@ -51,13 +52,11 @@ class TextOpenSetClassifier(TakesTexts, ClassifierMixin, BaseEstimator):
             differ.
         """
         check_is_fitted(self)
-        texts, truth = check_texts(X), as_labels(y)
-        check_same_kind(truth, self.classes_, "y", "classes_")
+        texts, truth = check_texts(X), as_kind_of(as_labels(y), self.classes_, "y", "classes_")
         if len(texts) != len(truth):
             raise ValueError(f"X has {len(texts)} texts, but y has {len(truth)} labels; pass one label for each text.")
-        answers: NDArray[Any] = self.predict(texts)
-        codes = [np.where(np.isin(part, self.classes_), part, self.open_label_) for part in (truth, answers)]
-        return float(accuracy_score(*codes, sample_weight=sample_weight))
+        codes = [positions(labels, self.classes_) for labels in (truth, self.predict(texts))]
+        return float(accuracy_score(*codes, sample_weight=unmasked(sample_weight, "sample_weight")))
 
     def _possible_answers(self) -> NDArray[Any]:
         """All classes and the open label in one array of a common type."""

@@ -14,7 +14,7 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 
 from .._samples.duplicates import find_duplicates
-from .validation import number
+from .validation import number, only_column
 
 #: Unicode categories of blanks, control characters and format characters.
 _INVISIBLE = {"Zs", "Zl", "Zp", "Cc", "Cf"}
@@ -31,6 +31,8 @@ _ALIKE = 0.75
 def check_texts(X: Any, name: str = "X") -> list[str]:
     """Check that ``X``, which messages call ``name``, is a non-empty sequence of strings, and give it as a list.
 
+    A frame, table or array of one column is that column.
+
     Raises
     ------
     ValueError
@@ -40,6 +42,7 @@ def check_texts(X: Any, name: str = "X") -> list[str]:
         raise ValueError(  # noqa: TRY004 - the contract of all input errors here
             f"{name} is one {type(X).__name__}, but must be a sequence of strings; pass [text] for a single text."
         )
+    X = only_column(X, name)
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape) != 1:
         raise ValueError(
@@ -66,6 +69,14 @@ def check_texts(X: Any, name: str = "X") -> list[str]:
             )
     # Plain str: NumPy's subclass is refused by fast tokenisers.
     return [str(text) for text in texts]
+
+
+def texts_of(X: Any) -> list[str] | None:
+    """Give samples that are texts as a list, and ``None`` for other samples."""
+    try:
+        return check_texts(X)
+    except ValueError:
+        return None
 
 
 def is_unicode(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""Checks of features, weights and groups, and the reset after a failed ``fit``."""
+"""Containers of data, checks of features, weights and groups, and the reset after a failed ``fit``."""
 
 import re
 import sys
@@ -21,9 +21,67 @@ SMALLEST_SHARE = 1e-12
 _MOST_NAMED = 10
 #: Types of dates and times; those of pandas are subclasses.
 _DATES = (date, time, timedelta, np.datetime64, np.timedelta64)
+_DATES_OF_ARROW = ("date", "time", "timestamp", "duration", "month")
 #: Start of scikit-learn's error for missing and infinite values, which its own checks search for.
 _UNUSABLE = re.compile(r"(Input X contains (NaN|infinity[^.]*))\.")
 _NO_ROWS = np.empty(0, dtype=np.intp)
+
+
+def in_memory(values: Any, name: str) -> Any:
+    """Give a torch tensor of any device as an array, everything else as it is.
+
+    Raises
+    ------
+    ValueError
+        If ``values``, which messages call ``name``, are not computed yet: a lazy frame, a Dask collection.
+    """
+    package = type(values).__module__.partition(".")[0]
+    if package == "dask" or (hasattr(values, "collect") and not hasattr(values, "__len__")):
+        remedy = "compute() first, or use skellipsoid.dask" if package == "dask" else "collect() first"
+        raise ValueError(f"{name} is a {package} {type(values).__name__}, but must be in memory; call its {remedy}.")
+    return to_numpy(values)
+
+
+def only_column(values: Any, name: str) -> Any:
+    """Give a frame, table or array of one column as that column, (n_rows,), and everything else as it is."""
+    values = in_memory(values, name)
+    if not hasattr(values, "__array__"):  # of scikit-learn's and the like, or sparse
+        return values
+    found = np.asanyarray(values)
+    return found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
+
+
+def stack_vectors(X: Any) -> Any:
+    """Give a column of vectors, or a list of them, as the matrix of its rows, and everything else as it is.
+
+    Raises
+    ------
+    ValueError
+        If the vectors have different lengths, or a row has none.
+    """
+    rows = X
+    if not isinstance(X, list | tuple):
+        if not hasattr(X, "__array__") or getattr(X, "shape", (0,))[1:] not in ((), (1,)):
+            return X  # a wide table is not converted to be looked at
+        rows = only_column(X, "X")
+        if rows.ndim > 1:  # what NumPy makes of a polars column of arrays
+            return rows
+        if rows.ndim < 1 or rows.dtype.kind != "O":
+            return X
+    lengths = [len(row) if _is_vector(row) else None for row in rows]
+    length = next(filter(None, lengths), None)
+    for i, found in enumerate(lengths):
+        if length not in (None, found):
+            raise ValueError(
+                f"X is a column of vectors, of {length} numbers in row {lengths.index(length)}, but row {i} holds "
+                f"{f'{rows[i]!r:.80}' if found is None else f'one of {found}'}; pass vectors of one length, and drop "
+                "rows without one."
+            )
+    return X if length is None else np.asarray([to_numpy(row) for row in rows])
+
+
+def _is_vector(row: Any) -> bool:
+    return isinstance(row, list | tuple) or (hasattr(row, "__array__") and getattr(row, "ndim", 0) > 0)
 
 
 def read_features(X: Any) -> Any:
@@ -32,9 +90,9 @@ def read_features(X: Any) -> Any:
     Raises
     ------
     ValueError
-        If values are masked, or are dates, times, complex numbers or records.
+        If values are not computed yet, masked, vectors of different lengths, dates, times, complex numbers or records.
     """
-    X = unmasked(X, "X")
+    X = stack_vectors(unmasked(X, "X"))
     for found in _dates(X):
         raise ValueError(
             f"X holds {found}, but features must be numbers; convert dates and times, for instance to days since a "
@@ -55,10 +113,15 @@ def read_features(X: Any) -> Any:
 
 @contextmanager
 def naming_rows(X: Any) -> Iterator[None]:
-    """Let scikit-learn's errors for missing and infinite values name the rows that hold them."""
+    """Let scikit-learn's errors name the rows with missing and infinite values, and say what to do with vectors."""
     try:
         yield
     except ValueError as error:
+        if "an array element with a sequence" in str(error):
+            raise ValueError(
+                "X holds a list or an array in some of its cells, but features must be numbers; pass a column of "
+                "vectors alone, such as X['embedding']."
+            ) from None
         found = _UNUSABLE.match(str(error))
         if found is None:
             raise
@@ -99,12 +162,12 @@ def unmasked(values: Any, name: str) -> Any:
     Raises
     ------
     ValueError
-        If a value is masked: NumPy and scikit-learn would use what is under the mask.
+        If a value is masked: NumPy and scikit-learn would use what is under the mask. If values are not computed yet.
     """
     rows = masked_rows(values)
     if len(rows):
         raise ValueError(f"{name} has masked values in {name_rows(rows)}; fill them, or drop these rows.")
-    return np.ma.getdata(values) if isinstance(values, np.ma.MaskedArray) else to_numpy(values)
+    return np.ma.getdata(values) if isinstance(values, np.ma.MaskedArray) else in_memory(values, name)
 
 
 def to_numpy(values: Any) -> Any:
@@ -134,6 +197,9 @@ def masked_rows(values: Any) -> NDArray[np.intp]:
 
 def _dates(X: Any) -> Iterator[str]:
     """Describe dates and times among features, which are 8-byte numbers to NumPy, a missing one the lowest."""
+    for field in getattr(X, "schema", ()) if hasattr(X, "column_names") else ():  # pyarrow
+        if str(field.type).startswith(_DATES_OF_ARROW):
+            yield f"the column {field.name!r} of type {field.type}"
     if hasattr(X, "columns") and hasattr(X, "dtypes"):  # pandas or polars
         for name, dtype in zip(X.columns, X.dtypes, strict=True):
             is_period = str(dtype).startswith("period[")
@@ -180,7 +246,7 @@ def check_groups(groups: ArrayLike | None, n_samples: int) -> NDArray[np.int64] 
     """Give the group of each row as a number."""
     if groups is None:
         return None
-    given = to_numpy(groups)
+    given = only_column(groups, "groups")
     labels = np.asarray(given, dtype=object if isinstance(given, list | tuple) else None)
     if labels.shape != (n_samples,):
         raise ValueError(

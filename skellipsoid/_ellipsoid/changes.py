@@ -11,9 +11,9 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from .._core.base import warn_of_outliers
-from .._core.labels import as_labels, check_same_kind
+from .._core.labels import as_kind_of, as_labels
 from .._core.norms import usual_norms
-from .._core.validation import check_groups, check_squares, enumerated
+from .._core.validation import check_groups, check_squares, enumerated, in_memory
 from .._core.warn import warn
 from .._samples.samples import outlying_rows
 from .kept_samples import FitsKeptSamples, KeptSamples
@@ -29,7 +29,7 @@ class ChangesClasses(FitsKeptSamples):
     changes_: list[dict[str, Any]]
 
     def _without_classes(self, labels: ArrayLike) -> Self:
-        kept, codes = self._kept_samples(), self._codes_of(np.atleast_1d(np.asarray(labels)))
+        kept, codes = self._kept_samples(), self._codes_of(_listed(in_memory(labels, "labels")))
         stay = np.delete(np.arange(len(self.classes_)), codes)
         if not len(stay):
             raise ValueError(
@@ -47,12 +47,12 @@ class ChangesClasses(FitsKeptSamples):
         kept, changed = self._kept_samples(), self
         if not isinstance(merged, Mapping) or not merged:
             raise ValueError(f"merge_classes takes a mapping of a new label to known classes, but got {merged!r}.")
-        parts = [label for labels in merged.values() for label in np.atleast_1d(np.asarray(labels)).tolist()]
+        parts = [label for labels in merged.values() for label in _listed(labels).tolist()]
         twice = sorted({label for label in parts if parts.count(label) > 1}, key=str)
         if twice:
             raise ValueError(f"{enumerated(np.array(twice))} is listed more than once; list each class once.")
         for new, labels in merged.items():
-            changed = changed._merged(kept, new, np.atleast_1d(np.asarray(labels)))
+            changed = changed._merged(kept, new, _listed(labels))
             kept = changed._kept_samples()
         return changed
 
@@ -71,8 +71,7 @@ class ChangesClasses(FitsKeptSamples):
 
     def _codes_of(self, labels: NDArray[Any]) -> NDArray[np.int64]:
         """Numbers of known classes."""
-        labels = as_labels(labels, "labels")
-        check_same_kind(labels, self.classes_, "labels", "classes_")
+        labels = as_kind_of(labels, self.classes_, "labels", "classes_")
         unknown = np.setdiff1d(labels, self.classes_)
         if len(unknown):
             raise ValueError(
@@ -87,7 +86,7 @@ class ChangesClasses(FitsKeptSamples):
         if len(X) != len(y):
             raise ValueError(f"X has {len(X)} rows, but y has {len(y)} labels; pass one label for each row.")
         check_squares(X)
-        check_same_kind(y, self.classes_, "y", "classes_")
+        y = as_kind_of(y, self.classes_, "y", "classes_")
         is_open = y == self.open_label_
         is_known = np.isin(y, self.classes_)
         if is_open.all():
@@ -137,8 +136,7 @@ class ChangesClasses(FitsKeptSamples):
     def _merged(self, kept: KeptSamples, new: Any, labels: NDArray[Any]) -> Self:
         codes = self._codes_of(labels)
         stay = np.delete(self.classes_, codes)
-        new = as_labels(np.array([new]), "the new label")
-        check_same_kind(new, self.classes_, "the new label", "classes_")
+        new = as_kind_of(as_labels([new], "the new label"), self.classes_, "the new label", "classes_")
         if new[0] == self.open_label_ or np.isin(new, stay)[0]:
             what = "the open label" if new[0] == self.open_label_ else "a class that stays"
             raise ValueError(
@@ -199,6 +197,11 @@ class ChangesClasses(FitsKeptSamples):
             )
         changed.changes_ = [*self.changes_, change]
         return changed
+
+
+def _listed(labels: Any) -> NDArray[Any]:
+    """Read one label or several."""
+    return as_labels(labels if np.ndim(labels) else np.atleast_1d(labels), "labels")
 
 
 def _change(what: str, labels: NDArray[Any], n_samples: int) -> dict[str, Any]:

@@ -154,7 +154,8 @@ class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses):
         Parameters
         ----------
         X : array-like of shape (n_samples, n_features)
-            Features: NumPy, pandas, polars, or a torch tensor on any device. Dense, finite and not masked; no dates.
+            Features: NumPy, pandas, polars, Arrow, or a torch tensor on any device. A column of vectors of one length
+            is their matrix. Dense, finite and not masked; no dates.
         y : array-like of shape (n_samples,)
             Labels. Samples labelled ``open_label`` are real open samples: they never become a class, and help to choose
             the boundaries.

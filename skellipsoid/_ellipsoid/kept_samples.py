@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from .._core.labels import check_same_kind
+from .._core.labels import as_kind_of
 from .._core.validation import enumerated
 from .._core.warn import warn
 from .._samples.duplicates import equal_rows, find_duplicates
@@ -226,7 +226,7 @@ class FitsKeptSamples(StoredShapes):
         if validation is None:
             return kept
         X, y = validation
-        check_same_kind(y, self.classes_, "y_val", "y")
+        y = as_kind_of(y, self.classes_, "y_val", "y")
         rows, classes = self._standardize(X, np.float32).numpy(), self._encode(y)
         known = classes < len(self.classes_)
         opened, rows, classes = rows[~known], rows[known], classes[known]

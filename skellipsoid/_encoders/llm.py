@@ -144,7 +144,8 @@ class LLMTextEncoder(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMix
         Parameters
         ----------
         X : sequence of str of shape (n_samples,)
-            List, tuple, NumPy array, pandas or polars Series. Only checked.
+            List, tuple, NumPy array, pandas or polars Series, Arrow array, or a table of one column. Only
+            checked.
         y : array-like of shape (n_samples,), default=None
             Not used; present for scikit-learn's interface.
 

@@ -86,7 +86,7 @@ class TrainedTextFeatures(TextFeatures):
         Parameters
         ----------
         X : sequence of str of shape (n_samples,)
-            List, tuple, NumPy array, pandas or polars Series.
+            List, tuple, NumPy array, pandas or polars Series, Arrow array, or a table of one column.
         y : array-like of shape (n_samples,), default=None
             Labels; not needed if nothing is trained. Texts with the label ``open_label`` are not trained on.
         groups : array-like of shape (n_samples,), default=None

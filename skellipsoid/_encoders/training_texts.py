@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 from torch.nn import functional
 
-from .._core.labels import as_labels, cast_open_label, check_given, check_same_kind, is_text
+from .._core.labels import as_kind_of, as_labels, cast_open_label, check_given, is_text
 from .._core.texts import check_texts, equal_texts, normalize_text
 from .._core.validation import enumerated, number
 from .._samples.duplicates import find_duplicates, in_order
@@ -91,7 +91,7 @@ def read_validation(
         raise ValueError(
             f"X_val has {len(texts)} texts, but y_val has {len(labels)} labels; pass one label for each text."
         )
-    check_same_kind(labels, names, "y_val", "y")
+    labels = as_kind_of(labels, names, "y_val", "y")
     known = np.flatnonzero(labels != cast_open_label(open_label, labels))
     unknown = np.setdiff1d(labels[known], names)
     if len(unknown):

@@ -202,8 +202,9 @@ class PromptOpenSetClassifier(TextOpenSetClassifier):
         Parameters
         ----------
         X : sequence of str of shape (n_samples,)
-            List, tuple, NumPy array, pandas or polars Series. With ``n_examples=0`` they are only checked: without
-            training texts, pass the names of the classes twice, as ``X`` and as ``y``.
+            List, tuple, NumPy array, pandas or polars Series, Arrow array, or a table of one column. With
+            ``n_examples=0`` they are only checked: without training texts, pass the names of the classes twice, as
+            ``X`` and as ``y``.
         y : array-like of shape (n_samples,)
             Labels. Their names are all that the model knows of the classes, so let them be words. The label
             ``open_label`` becomes no class.

@@ -161,7 +161,7 @@ def pieces(distinct: Floats, classes: Integers) -> list[Integers]:
 
 def pairwise(rows: Floats) -> Floats:
     """Distances of samples, (n_samples, n_samples)."""
-    import torch  # metrics need none
+    import torch  # takes longer to import than all else
 
     # Squares are those of differences from the median: a few far samples, which move the mean, would leave rounding.
     centred = rows - np.median(rows, axis=0)

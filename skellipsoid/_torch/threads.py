@@ -5,6 +5,7 @@ the core that the other one needs, and a fit of thousands of small operators tak
 one thread here, and threads of Python compute parts that need nothing of each other.
 """
 
+# torch is imported where it is used: metrics and splitters need none of it, but import what needs threads.
 import contextvars
 import ctypes
 import threading
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from threadpoolctl import ThreadpoolController
 
-if TYPE_CHECKING:  # metrics need no torch
+if TYPE_CHECKING:
     import torch
 
 Item = TypeVar("Item")
@@ -76,15 +77,15 @@ def map_parts(
     parts : iterable
     n_elements : float
         About the number of elements that all parts compute with.
-    device : torch.device, default=None
+    device : torch.device, optional
         Where they are computed; ``None`` is the CPU.
     """
-    items = list(parts)
-    n_threads = min(_LIMITS.n_threads or 1, len(items))
-    if n_threads < 2 or n_elements < LEAST_OF_THREAD * len(items) or getattr(device, "type", "cpu") != "cpu":
-        return [function(item) for item in items]
     import torch
 
+    items = list(parts)
+    n_threads = min(_LIMITS.n_threads or 1, len(items))
+    if n_threads < 2 or n_elements < LEAST_OF_THREAD * len(items) or (device and device.type != "cpu"):
+        return [function(item) for item in items]
     context = contextvars.copy_context()
     inference, has_gradients = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
 

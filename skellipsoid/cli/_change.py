@@ -17,8 +17,7 @@ from .._before_fit.text_files.read import read_file, read_labels
 from .._before_fit.text_files.table import Table
 from .._core.pipelines import split_estimator
 from .._core.texts import normalize_text, printable
-from ..persistence import save
-from ..persistence._folder import read_manifest
+from ..persistence._save import save_changed
 from ._train import check_folder
 from ._use import load_model, read_labelled
 
@@ -29,7 +28,7 @@ _FEWEST_LETTERS = 5
 def add(options: argparse.Namespace) -> None:
     """Add the labelled texts of a file, or of groups: new classes, and more texts of known ones."""
     _check_target(options)
-    model = load_model(options.model, verbose=int(not options.quiet))
+    model, manifest = load_model(options.model, verbose=int(not options.quiet))
     classifier = split_estimator(model)[1]
     texts, labels = _read_groups(options, classifier) or read_labelled(options, classifier)
     if not len(texts):
@@ -54,7 +53,7 @@ def add(options: argparse.Namespace) -> None:
             parts.append(f"{numbered(int(of_classes.sum()), 'text')} of {n_classes} {what} {noun}")
     if is_open.any():
         parts.append(numbered(int(is_open.sum()), "open text"))
-    _keep(model, options, f"Added {', '.join(parts)}")
+    _keep(model, manifest, options, f"Added {', '.join(parts)}")
 
 
 def _read_groups(options: argparse.Namespace, classifier: Any) -> tuple[NDArray[np.object_], NDArray[Any]] | None:
@@ -175,15 +174,17 @@ def _is_one_edit(first: str, second: str) -> bool:
 def remove(options: argparse.Namespace) -> None:
     """Remove classes."""
     _check_target(options)
-    model = remove_classes(load_model(options.model, verbose=0), np.array(options.labels))
-    _keep(model, options, f"Removed {_named(options.labels)}")
+    model, manifest = load_model(options.model, verbose=0)
+    model = remove_classes(model, np.array(options.labels))
+    _keep(model, manifest, options, f"Removed {_named(options.labels)}")
 
 
 def merge(options: argparse.Namespace) -> None:
     """Merge classes into one, or rename a class."""
     _check_target(options)
-    model = merge_classes(load_model(options.model, verbose=0), {options.into: options.labels})
-    _keep(model, options, f"Merged {_named(options.labels)} into {printable(options.into)}")
+    model, manifest = load_model(options.model, verbose=0)
+    model = merge_classes(model, {options.into: options.labels})
+    _keep(model, manifest, options, f"Merged {_named(options.labels)} into {printable(options.into)}")
 
 
 def _check_target(options: argparse.Namespace) -> None:
@@ -192,12 +193,12 @@ def _check_target(options: argparse.Namespace) -> None:
         check_folder(options.save, overwrite=False)
 
 
-def _keep(model: Any, options: argparse.Namespace, what: str) -> None:
-    """Save the changed model: in place of the old one, all at once, or in another folder."""
+def _keep(model: Any, manifest: dict[str, Any], options: argparse.Namespace, what: str) -> None:
+    """Save the changed model: in place of the one that was loaded, all at once, or in another folder."""
     model = refresh(model) if options.refresh else model
     folder: Path = options.save or options.model
-    provenance = read_manifest(options.model)[0]["provenance"]
-    save(model, folder, overwrite=options.save is None, provenance=provenance)
+    replaced = manifest["manifest_sha256"] if options.save is None else None
+    save_changed(model, folder, replaced, manifest["provenance"])
     n_classes = len(split_estimator(model)[1].classes_)
     print(f"{what}. The model in {folder} knows {n_classes} classes.")
 

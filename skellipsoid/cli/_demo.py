@@ -41,7 +41,7 @@ class _Known(NamedTuple):
 
 def demo(options: argparse.Namespace) -> None:
     """Train on the shipped corpus or a user's file, classify sentences, and say how new texts are answered."""
-    check_folder(options.save, overwrite=options.overwrite)
+    replaced = check_folder(options.save, overwrite=options.overwrite)
     if options.data is None:
         _check_no_columns(options)
         facts: dict[str, Any] = {"data": "the shipped corpus"}
@@ -58,7 +58,7 @@ def demo(options: argparse.Namespace) -> None:
     tested = run_test(split, options, facts, pipeline if options.data is None else None)
     _print_test(split, tested, options)
     if options.save is not None:
-        keep(pipeline, options, facts)
+        keep(pipeline, options, facts, replaced)
     if not options.sentences and sys.stdin.isatty():
         _converse(show)
 

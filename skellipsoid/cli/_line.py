@@ -12,15 +12,14 @@ from .._after_fit.traffic.share import MEMBERS, score
 from .._core.answers import read_closed_set_rows, trade_off_at
 from .._core.held_out_scores import held_out_rows
 from .._core.pipelines import read_estimator
-from ..persistence import save
-from ..persistence._folder import read_manifest
+from ..persistence._save import save_changed
 from ._use import load_model, texts_of_file, with_content
 
 
 def set_line(options: argparse.Namespace) -> None:
     """Say in one sentence what another limit changes, and save the model with it."""
     texts = texts_of_file(options)
-    model = load_model(options.model, verbose=0)
+    model, manifest = load_model(options.model, verbose=0)
     classifier, log = open_set_classifier(model), None
     if texts is not None:
         log = read_estimator(model, with_content(texts), MEMBERS, "set-line")[1]
@@ -34,8 +33,9 @@ def set_line(options: argparse.Namespace) -> None:
         return
     dropped = ", and limits of single intents are dropped" if of_classes.any() else ""
     moves = f"The limit moves from {_named(offset)} to {_named(classifier.offset_)}{dropped}"
-    print(f"{moves}{_told(before, _effect(classifier, log))}.", flush=True)
-    save(model, options.model, overwrite=True, provenance=read_manifest(options.model)[0]["provenance"])
+    told = _told(before, _effect(classifier, log))
+    save_changed(model, options.model, manifest["manifest_sha256"], manifest["provenance"])
+    print(f"{moves}{told}.")
 
 
 def _set_rate(classifier: Any, rate: float) -> None:

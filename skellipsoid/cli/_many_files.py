@@ -13,7 +13,7 @@ from typing import Any
 from .._before_fit.text_files.messages import numbered
 from .._core.files import replacing, to_disk
 from .._torch.progress import progress_bar
-from ..persistence._folder import MANIFEST, locked
+from ..persistence._folder import locked
 
 #: What was asked of the run whose answers a folder holds, and which answers belong to which content of a file.
 _REQUEST, _ANSWERED = "predict.json", "predict.answered"
@@ -21,7 +21,9 @@ _REQUEST, _ANSWERED = "predict.json", "predict.answered"
 _TEMPORARY = re.compile(r"\..+\.[0-9a-f]{8}\.tmp")
 
 
-def answer_files(options: argparse.Namespace, answers: Callable[[Path], Iterable[str] | Iterable[bytes]]) -> None:
+def answer_files(
+    options: argparse.Namespace, model_sha256: str, answers: Callable[[Path], Iterable[str] | Iterable[bytes]]
+) -> None:
     """Answer each file of ``--data`` that has no answers yet, or that has changed since.
 
     Another run on the same folder waits. What a run that was killed left half written is removed.
@@ -29,13 +31,15 @@ def answer_files(options: argparse.Namespace, answers: Callable[[Path], Iterable
     Parameters
     ----------
     options : Namespace
+    model_sha256 : str
+        Hash of the model that answers, as it was loaded: the folder of ``--model`` may hold another one by now.
     answers : callable
         Gives the lines of the answers to a file, or all bytes.
     """
     files = _files(options.data)
     folder: Path = options.out
     with locked(folder) as is_alone:
-        _check_request(folder, _request(options))
+        _check_request(folder, _request(options, model_sha256))
         if is_alone:
             for left in filter(lambda path: _TEMPORARY.fullmatch(path.name), folder.iterdir()):
                 left.unlink()
@@ -120,9 +124,8 @@ def _has_answers(target: Path, source: Path, records: dict[str, list[dict[str, s
     return _digest(source) in sources
 
 
-def _request(options: argparse.Namespace) -> dict[str, Any]:
-    model = sha256((options.model / MANIFEST).read_bytes()).hexdigest()
-    return {"model_sha256": model} | {
+def _request(options: argparse.Namespace, model_sha256: str) -> dict[str, Any]:
+    return {"model_sha256": model_sha256} | {
         name: getattr(options, name)
         for name in ("scores", "explain", "json", "text_column", "keep_columns", "open_only")
     }

@@ -29,7 +29,7 @@ def traffic(options: argparse.Namespace) -> None:
     texts = with_content(texts_of_file(options))
     if not texts:
         raise ValueError("There is no text to read; pass a log with one message a line, or a file with --data.")
-    pipeline = load_model(options.model, verbose=int(not options.quiet))
+    pipeline = load_model(options.model, verbose=int(not options.quiet))[0]
     if options.save is None:
         classifier, features = read_estimator(pipeline, texts, MEMBERS, "traffic")
     else:
@@ -42,6 +42,7 @@ def traffic(options: argparse.Namespace) -> None:
         print(line)
     if options.save is not None:
         groups = group_open(log)
+        _check_unlabelled(options.save)  # somebody may have labelled them meanwhile
         groups.to_tsv(options.save)
         print(_described_groups(groups, options.save))
 

@@ -22,8 +22,8 @@ from .._core.warn import warn
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._encoders.supcon import SupConTextEncoder
 from .._samples.folds import validation_rows
-from ..persistence import save
 from ..persistence._folder import read_manifest
+from ..persistence._save import save_changed
 from ._options import OPEN_LABEL
 from ._split import Split, split_table
 from ._trade_off import MEMBERS, held_out_trade_off, tested_trade_off
@@ -48,7 +48,7 @@ class Tested(NamedTuple):
 
 def train(options: argparse.Namespace) -> None:
     """Train on all texts of a user's file, and keep the model."""
-    check_folder(options.save, overwrite=options.overwrite)
+    replaced = check_folder(options.save, overwrite=options.overwrite)
     _check_text_model(options.model_name)
     (texts, labels), facts = read(options)
     trade_off = None
@@ -63,19 +63,23 @@ def train(options: argparse.Namespace) -> None:
     trade_off = trade_off or held_out_trade_off(pipeline["clf"])
     if trade_off and not options.quiet:
         print(f"\n{trade_off}", flush=True)
-    keep(pipeline, options, facts)
+    keep(pipeline, options, facts, replaced)
 
 
-def check_folder(folder: Path | None, *, overwrite: bool) -> None:
-    """Refuse a folder that the model cannot be written to, before hours of training."""
+def check_folder(folder: Path | None, *, overwrite: bool) -> str | None:
+    """Refuse a folder that the model cannot be written to, before hours of training.
+
+    Gives the hash of the model that is to be replaced, if there is one.
+    """
     if folder is None:
         if overwrite:
             raise ValueError(
                 "--overwrite replaces the model in the folder of --save; name the folder, or leave --overwrite out."
             )
-        return
+        return None
+    replaced = None
     if os.path.lexists(folder):
-        _check_replaced(folder, overwrite=overwrite)
+        replaced = _check_replaced(folder, overwrite=overwrite)
         place = folder
     else:
         place = next(parent for parent in folder.absolute().parents if parent.exists())
@@ -84,20 +88,22 @@ def check_folder(folder: Path | None, *, overwrite: bool) -> None:
             pass
     except OSError as error:
         raise OSError(f"--save {str(folder)!r} cannot be written ({error.strerror}); pass another folder.") from error
+    return replaced
 
 
-def _check_replaced(folder: Path, *, overwrite: bool) -> None:
-    """Refuse what exists, unless it is a saved model that may be replaced."""
+def _check_replaced(folder: Path, *, overwrite: bool) -> str:
+    """Refuse what exists, unless it is a saved model that may be replaced; gives its hash."""
     if not overwrite:
         raise FileExistsError(
             f"{str(folder)!r} exists; pass --overwrite to replace a model that was saved there, or another folder."
         )
     try:
-        read_manifest(folder)
+        found: str = read_manifest(folder)[0]["manifest_sha256"]
     except (OSError, ValueError) as error:
         raise FileExistsError(
             f"{str(folder)!r} holds no saved model, and --overwrite replaces nothing else; pass another folder."
         ) from error
+    return found
 
 
 def _check_text_model(name: str | None) -> None:
@@ -246,16 +252,17 @@ def _encoder(options: argparse.Namespace) -> SupConTextEncoder:
     )
 
 
-def keep(pipeline: Pipeline, options: argparse.Namespace, facts: dict[str, Any]) -> None:
-    """Save the model, beside the folder if another program made it meanwhile."""
+def keep(pipeline: Pipeline, options: argparse.Namespace, facts: dict[str, Any], replaced: str | None) -> None:
+    """Save the model; beside the folder if another program has made or changed what is there since ``check_folder``."""
     folder = options.save
     try:
-        save(pipeline, folder, overwrite=options.overwrite, provenance=facts)
-    except (FileExistsError, NotADirectoryError) as error:  # made by another program during the training
+        save_changed(pipeline, folder, replaced, facts)
+    except (FileExistsError, NotADirectoryError) as error:
+        happened = "appeared" if replaced is None else "was changed"
         beside = _save_beside(pipeline, folder if folder.name else folder.absolute(), facts)
         raise FileExistsError(
-            f"{str(folder)!r} appeared during the training and is left alone; the model is in {str(beside)!r} instead, "
-            "use it there or move it."
+            f"{str(folder)!r} {happened} during the training and is left alone; the model is in {str(beside)!r} "
+            "instead, use it there or move it."
         ) from error
     print(f"\nThe model is in {folder}; label lines with: skellipsoid predict --model {folder}")
 
@@ -266,7 +273,7 @@ def _save_beside(pipeline: Pipeline, folder: Path, facts: dict[str, Any]) -> Pat
     while True:
         beside = folder.with_name(f"{folder.name}-{number}")
         try:
-            save(pipeline, beside, provenance=facts)
+            save_changed(pipeline, beside, None, facts)
         except (FileExistsError, NotADirectoryError):
             if not os.path.lexists(beside):
                 raise

@@ -30,8 +30,8 @@ from .._core.warn import warn
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._encoders.text_features import TextFeatures
 from ..metrics import open_set_report
-from ..persistence import load
 from ..persistence._folder import shown
+from ..persistence._load import load_with_manifest
 from ._many_files import answer_files
 from ._trade_off import MEMBERS, tested_trade_off
 
@@ -60,7 +60,7 @@ def predict(options: argparse.Namespace) -> None:
     given: Any = None
     if options.out is None:
         given = read(options.data) if options.keep_columns else texts_of_file(options)
-    pipeline = load_model(options.model, verbose=0)
+    pipeline, manifest = load_model(options.model, verbose=0)
     _check_explained(pipeline, options)
     classifier = split_estimator(pipeline)[1]
     scores = options.scores or (options.keep_columns and isinstance(classifier, EllipsoidOpenSetClassifier))
@@ -83,7 +83,7 @@ def predict(options: argparse.Namespace) -> None:
         return write_rows(path, table, _added(next(answer([""]))), added)
 
     if options.out is not None:
-        answer_files(options, lambda path: answers(path, read(path)))
+        answer_files(options, manifest["manifest_sha256"], lambda path: answers(path, read(path)))
         return
     if isinstance(sys.stdout, TextIOWrapper):
         # Whatever the locale says: no character may end the stream.
@@ -161,7 +161,7 @@ def evaluate(options: argparse.Namespace) -> None:
     """Report on the texts of a file, and draw the confusion matrix."""
     if options.plot is not None:
         require_matplotlib("--plot")
-    pipeline = load_model(options.model, verbose=int(not options.quiet))
+    pipeline = load_model(options.model, verbose=int(not options.quiet))[0]
     classifier = split_estimator(pipeline)[1]
     texts, labels = read_labelled(options, classifier)
     if not len(texts):
@@ -198,10 +198,10 @@ def report(classifier: Any, truth: NDArray[Any], predicted: NDArray[Any]) -> str
     return "\n".join(map(printable, str(found).split("\n")))  # labels of a model may hold anything
 
 
-def load_model(folder: Path, verbose: int) -> Any:
-    """Load a model that takes texts, and use it once."""
+def load_model(folder: Path, verbose: int) -> tuple[Any, dict[str, Any]]:
+    """Load a model that takes texts, and use it once; the second result is the manifest that it was loaded by."""
     with explained(f"The model in {str(folder)!r}", OSError, ValueError):
-        pipeline = load(folder)
+        pipeline, manifest = load_with_manifest(folder)
     encoders = [step for step in split_estimator(pipeline)[0] if isinstance(step, TextFeatures)]
     if not encoders or not hasattr(pipeline, "predict"):
         raise ValueError(
@@ -211,7 +211,7 @@ def load_model(folder: Path, verbose: int) -> Any:
         encoder.set_params(verbose=verbose)
     with explained(f"The model in {str(folder)!r}"):
         pipeline.predict(["the first call builds the text model"])
-    return pipeline
+    return pipeline, manifest
 
 
 def _check_explained(pipeline: Any, options: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""Dask collections by their partitions: which there are, what a partition holds, and errors that name it."""
+"""Dask collections by their partitions: which there are, and errors that name them."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -49,23 +49,6 @@ def naming_partition(number: int) -> Iterator[None]:
         yield
     except (ValueError, TypeError) as error:
         raise type(error)(f"Partition {number}: {error}") from error
-
-
-def samples_of(part: Any) -> Any:
-    """Give what an estimator takes: a table, a list of texts, or an array of the vectors that a column holds."""
-    if hasattr(part, "columns") or (isinstance(part, np.ndarray) and part.ndim == 2):
-        return part
-    values = part if isinstance(part, list) else part.tolist()
-    if not len(values) or not isinstance(values[0], list | tuple | np.ndarray):
-        return values
-    rows = [np.asarray(() if value is None else value) for value in values]
-    wrong = [i for i, row in enumerate(rows) if row.shape != rows[0].shape]
-    if wrong:
-        raise ValueError(
-            f"row {wrong[0]} holds a vector of the shape {rows[wrong[0]].shape}, but row 0 one of {rows[0].shape}; "
-            "all must be alike."
-        )
-    return np.stack(rows)
 
 
 def delayed_parts(collection: Any) -> list[Any]:

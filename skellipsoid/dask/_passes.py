@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 from sklearn.utils import check_array
 
 from .._core.base import BaseOpenSetClassifier
-from .._core.labels import as_labels, check_same_kind
+from .._core.labels import as_kind_of, as_labels
 from .._core.validation import check_groups, check_squares, naming_rows, read_features
 from .._samples.moments import ClassMoments
 from ._draw import Integers, Keyed, Keys, group_keys, priorities
-from ._parts import naming_partition, samples_of
+from ._parts import naming_partition
 
 
 class LabelCounts(NamedTuple):
@@ -38,9 +38,11 @@ def joined_labels(parts: Sequence[LabelCounts]) -> tuple[NDArray[Any], Integers]
     if not filled:
         raise ValueError("X has no rows in any of its partitions; pass at least one sample.")
     first, start = filled[0]
-    for number, part in filled:
-        check_same_kind(part.labels, start.labels, f"Partition {number} of y", f"partition {first}")
-    labels, codes = np.unique(np.concatenate([part.labels for _, part in filled]), return_inverse=True)
+    found = [
+        as_kind_of(part.labels, start.labels, f"Partition {number} of y", f"partition {first}")
+        for number, part in filled
+    ]
+    labels, codes = np.unique(np.concatenate(found), return_inverse=True)
     counts = np.bincount(codes.ravel(), np.concatenate([part.counts for _, part in filled]))
     return labels, counts.astype(np.int64)
 
@@ -49,7 +51,7 @@ def keyed_part(classifier: BaseOpenSetClassifier, y: Any, groups: Any, number: i
     """Give each sample of a partition its class and its key: its group, or else its number in all data."""
     if not len(y):
         return Keyed(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64))
-    codes = classifier._encode(as_labels(y))
+    codes = classifier._encode(as_kind_of(as_labels(y), classifier.classes_, "y", "classes_"))
     if groups is None:
         return Keyed(codes, np.arange(start, start + len(y), dtype=np.uint64))
     with naming_partition(number):
@@ -95,7 +97,7 @@ def reduced_part(X: Any, keyed: Keyed, chosen: DrawRule, number: int) -> Reduced
         _check_rows("X", len(X), len(keyed.codes))
         if not len(X):
             return Reduced(None, np.empty((0, 0)), keyed.codes, keyed.keys, -1)
-        rows = read_features(samples_of(X))
+        rows = read_features(X)
         with naming_rows(rows):
             rows = np.asarray(check_array(rows, dtype=(np.float64, np.float32), input_name="X"))
         check_squares(rows)

@@ -12,10 +12,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._core.base import BaseOpenSetClassifier
 from .._core.pipelines import read_estimator, split_estimator
+from .._core.validation import stack_vectors
 from .._encoders.text_features import TextFeatures
-from ..persistence import load
-from ..persistence._folder import MANIFEST
-from ._parts import delayed_parts, kind_of, naming_partition, require_dask, samples_of
+from ..persistence._load import load_with_manifest
+from ._parts import delayed_parts, kind_of, naming_partition, require_dask
 
 
 def predict(model: Any, X: Any) -> Any:
@@ -184,9 +184,20 @@ def _shipped(model: Any) -> tuple[Any, Any]:
     if not isinstance(model, str | PathLike):
         return model, delayed(model, name=_task_name(pickle.dumps(model)), traverse=False)
     folder = Path(model).resolve()
-    estimator = load(folder)
-    name = _task_name((folder / MANIFEST).read_bytes())  # it has the hashes of all files
-    return estimator, delayed(load)(folder, dask_key_name=name)
+    estimator, manifest = load_with_manifest(folder)
+    expected = manifest["manifest_sha256"]  # it has the hashes of all files
+    return estimator, delayed(_loaded)(folder, expected, dask_key_name=_task_name(expected.encode()))
+
+
+def _loaded(folder: Path, expected: str) -> Any:
+    """Load a model on a worker, unless the folder holds another one by now."""
+    estimator, manifest = load_with_manifest(folder)
+    if manifest["manifest_sha256"] != expected:
+        raise ValueError(
+            f"The model in {str(folder)!r} was changed meanwhile, so that partitions would have answers of two models; "
+            "call it again."
+        )
+    return estimator
 
 
 def _task_name(content: bytes) -> str:
@@ -232,7 +243,7 @@ def _values(part: Any, number: int, model: Any, method: str, of_type: np.dtype[A
     if not len(part):
         return np.empty(0, of_type)
     with naming_partition(number):
-        samples = samples_of(part)
+        samples = stack_vectors(part)
         if not hasattr(model, method):  # a Pipeline does not pass on what scikit-learn does not know
             model, samples = read_estimator(model, samples, [method], f"skellipsoid.dask.{method}")
         return np.asarray(getattr(model, method)(samples)).astype(of_type, copy=False)
@@ -258,4 +269,4 @@ def _transformed(part: Any, model: Any, number: int, width: int, dtype: np.dtype
     if not len(part):
         return np.empty((0, width), dtype)
     with naming_partition(number):
-        return np.asarray(model.transform(samples_of(part))).astype(dtype, copy=False)
+        return np.asarray(model.transform(stack_vectors(part))).astype(dtype, copy=False)

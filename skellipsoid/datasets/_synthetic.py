@@ -11,6 +11,8 @@ from scipy.special import logsumexp
 from sklearn.utils import check_array, check_random_state, check_scalar
 from sklearn.utils import shuffle as shuffle_rows
 
+from .._core.validation import read_features
+
 _Floats: TypeAlias = NDArray[np.float64]
 _Ints: TypeAlias = NDArray[np.int64]
 
@@ -173,7 +175,7 @@ class OpenBlobsRule:
 
     def _log_joint_densities(self, X: ArrayLike) -> tuple[_Floats, _Floats]:
         """Return log prior times density, of each known class (n_samples, n_known) and of open (n_samples,)."""
-        X = np.asarray(check_array(X, dtype=np.float64))
+        X = np.asarray(check_array(read_features(X), dtype=np.float64))
         n_known, n_features = self.centers.shape
         if X.shape[1] != n_features:
             raise ValueError(f"X has {X.shape[1]} features, but this distribution has {n_features}: pass as many.")

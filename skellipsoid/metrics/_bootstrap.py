@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 from sklearn.exceptions import UndefinedMetricWarning
 
-from .._core.answers import check_same_length, unmasked
+from .._core.answers import check_same_length, only_column, unmasked
 
 #: Row numbers that are drawn at a time, so that memory does not grow with the number of resamples.
 _BATCH_SIZE = 2**20
@@ -92,7 +92,7 @@ def bootstrap_interval(
 
     See Also
     --------
-    paired_test : Compares two models over seeds.
+    skellipsoid_bench.paired_test : Compares two models over seeds.
     scipy.stats.bootstrap : The implementation.
 
     Notes
@@ -120,7 +120,7 @@ def bootstrap_interval(
     >>> round(interval.estimate, 2), interval.low > 0
     (0.4, False)
     """
-    rows = [_read_rows(unmasked(y_true, "y_true")), *(_read_rows(unmasked(p, "a prediction")) for p in predictions)]
+    rows = [_read_rows(y_true, "y_true"), *(_read_rows(values, "a prediction") for values in predictions)]
     for k, values in enumerate(rows[1:], start=1):
         check_same_length(len(rows[0]), values, "predictions" if len(rows) == 2 else f"array {k} of the predictions")
     if not 0 < confidence_level < 1:
@@ -159,8 +159,9 @@ def bootstrap_interval(
     return BootstrapInterval(estimate, low, high, float(result.standard_error))
 
 
-def _read_rows(values: ArrayLike) -> NDArray[Any]:
+def _read_rows(values: Any, name: str) -> NDArray[Any]:
     """Convert values to an array to draw from; a list of mixed labels stays mixed."""
+    values = only_column(unmasked(values, name), name)
     array = np.asarray(values)
     if array.dtype.kind == "U" and not hasattr(values, "__array__"):
         objects = np.asarray(values, dtype=object)
@@ -174,7 +175,7 @@ def _split_strata(n_rows: int, stratify: ArrayLike | None) -> tuple[list[NDArray
     if stratify is None:
         strata = [np.arange(n_rows)]
     else:
-        values = np.asarray(unmasked(stratify, "stratify"))
+        values = np.asarray(only_column(unmasked(stratify, "stratify"), "stratify"))
         check_same_length(n_rows, values, "stratify")
         codes = np.unique(values, return_inverse=True)[1]
         strata = np.split(np.argsort(codes, kind="stable"), np.bincount(codes).cumsum()[:-1])

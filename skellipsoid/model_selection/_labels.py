@@ -9,6 +9,7 @@ from sklearn.utils import check_random_state
 
 from .._core.labels import as_labels, cast_open_label, check_given, is_text
 from .._core.sklearn import count_rows
+from .._core.validation import in_memory
 
 Indices = NDArray[np.intp]
 Mask = NDArray[np.bool_]
@@ -67,7 +68,7 @@ def read_labels(X: Any, y: ArrayLike | None, open_label: Any, owner: str) -> Lab
     values = as_labels(y)
     if is_text(values):
         values = values.astype(np.str_)
-    if X is not None and count_rows(X) != len(values):
+    if X is not None and count_rows(in_memory(X, "X")) != len(values):
         raise ValueError(f"X has {count_rows(X)} rows and y has {len(values)}: pass one label for each row.")
     found, codes = np.unique(values, return_inverse=True)
     is_open = found == cast_open_label(open_label, values)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.model_selection import BaseCrossValidator
 
-from .._core.validation import check_groups
+from .._core.validation import check_groups, only_column
 from ._labels import Indices, Labels, Mask, read_labels
 
 
@@ -83,7 +83,7 @@ def _read_groups(groups: ArrayLike | None, n_samples: int) -> Indices | None:
     """Read groups into one code from 0 on per sample."""
     if groups is None:
         return None
-    values = np.asarray(groups)
+    values = np.asarray(only_column(groups, "groups"))
     if values.shape != (n_samples,):
         raise ValueError(
             f"groups has the shape {values.shape} and y has {n_samples} rows: pass one group for each row."

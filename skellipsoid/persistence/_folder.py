@@ -233,6 +233,16 @@ def check_target(target: Path, overwrite: bool) -> None:
         ) from error
 
 
+def check_unchanged(target: Path, loaded: str | None) -> None:
+    """Refuse a folder that holds another model than the one whose manifest has this hash; ``None``: no model."""
+    check_target(target, overwrite=True)
+    if _present(target).get("manifest_sha256", loaded) != loaded:
+        raise FileExistsError(
+            f"The model in {str(target)!r} was changed meanwhile, and this change is not written; run the command "
+            "again, to change the model as it is now."
+        )
+
+
 def write_model(target: Path, manifest: dict[str, Any], files: Files, card: bytes, *, held: bool) -> None:
     """Write the new parts beside the old ones, if there are any; then replace the manifest, which names them."""
     parts, path, old = manifest["parts"], target / CARD, _present(target)

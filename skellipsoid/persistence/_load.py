@@ -61,7 +61,11 @@ def load(folder: str | Path) -> Any:
     --------
     save : Save a model.
     """
-    source = Path(folder)
+    return load_with_manifest(Path(folder))[0]
+
+
+def load_with_manifest(source: Path) -> tuple[Any, dict[str, Any]]:
+    """Load a model, and give the manifest that it was loaded by."""
     manifest, files = read_model(source)
     try:
         asked = Asked(files)
@@ -80,7 +84,7 @@ def load(folder: str | Path) -> Any:
         if saved_with not in (None, sklearn.__version__):
             msg += f" It was saved with scikit-learn {shown(saved_with)}, this is {sklearn.__version__}."
         raise ValueError(msg) from error
-    return estimator
+    return estimator, manifest
 
 
 class Asked(dict[str, Any]):

@@ -3,9 +3,10 @@
 import math
 import platform
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,16 @@ import numpy as np
 from .._version import __version__
 from ._card import parts_of, write_card
 from ._describe import describe
-from ._folder import FORMAT, FORMAT_VERSION, check_target, explained_failure, locked, sha256, write_model
+from ._folder import (
+    FORMAT,
+    FORMAT_VERSION,
+    check_target,
+    check_unchanged,
+    explained_failure,
+    locked,
+    sha256,
+    write_model,
+)
 
 
 def save(
@@ -37,7 +47,8 @@ def save(
     folder : str or Path
         Folder of the model. An interrupted save does not change an earlier model in it.
     overwrite : bool, default=False
-        Whether to replace a model in the folder. Other files stay, also a ``README.md`` that ``save`` did not write.
+        Whether to replace a model in the folder, whoever has saved it since this one was loaded. Other files stay, also
+        a ``README.md`` that ``save`` did not write.
     provenance : mapping of str, default=None
         Origin of the model, for the manifest and the model card: values that JSON can hold, such as
         ``{"n_texts": 812, "data_check": {"near_duplicates": 3}, "report": "…"}``. The hash of the training data
@@ -75,7 +86,22 @@ def save(
     ...     skellipsoid.load(parent + "/model").predict([[0.5], [500.0]]).tolist()
     [0, -1]
     """
-    target = Path(folder)
+    _save(estimator, Path(folder), provenance, partial(check_target, overwrite=overwrite))
+
+
+def save_changed(estimator: Any, folder: Path, loaded: str | None, provenance: Mapping[str, Any] | None) -> None:
+    """Save over the model that was loaded, by the hash of its manifest; ``None``: where there was none.
+
+    Raises
+    ------
+    FileExistsError
+        As of ``save``, and if another save has changed the model since.
+    """
+    _save(estimator, folder, provenance, partial(check_unchanged, loaded=loaded))
+
+
+def _save(estimator: Any, target: Path, provenance: Mapping[str, Any] | None, check: Callable[[Path], None]) -> None:
+    """Save to a folder, unless ``check`` refuses it."""
     model, files = describe(estimator)
     manifest = {
         "format": FORMAT,
@@ -90,13 +116,13 @@ def save(
     }
     n_bytes = sum(map(len, files.values()))
     card = write_card(estimator, manifest, n_bytes).encode()
-    check_target(target, overwrite)
+    check(target)
     is_new = not target.exists()
     try:
         with explained_failure(target, n_bytes):
             target.mkdir(parents=True, exist_ok=True)
         with locked(target) as held:
-            check_target(target, overwrite)  # another save may have been first
+            check(target)  # another save may have been first
             with explained_failure(target, n_bytes):
                 write_model(target, manifest, files, card, held=held)
     finally:

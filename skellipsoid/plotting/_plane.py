@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._core.validation import to_numpy
+from .._core.validation import read_features
 from ._canvas import shorten
 
 #: A frame goes this many times the extent of the known samples beyond them, at most, to show the rest.
@@ -242,4 +242,4 @@ def open_region(classifier: Any, plane: Plane, limits: _Floats, resolution: int)
 
 def to_floats(features: Any) -> _Floats:
     """Turn features of any container into double precision."""
-    return np.asarray(to_numpy(features), dtype=np.float64)
+    return np.asarray(read_features(features), dtype=np.float64)

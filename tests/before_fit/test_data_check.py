@@ -4,7 +4,6 @@ import pickle
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -305,25 +304,6 @@ def test_samples_of_clean_data_have_no_findings(check, seed, n_classes, per_clas
     )
     rng.shuffle(rows)
     assert check(train.data[rows], train.target[rows]).kind.tolist() == []
-
-
-CONTAINERS = {
-    "object array": lambda values: np.array(values, dtype=object),
-    "str array": np.array,
-    "list of np.str_": lambda values: list(np.array(values)),
-    "pandas Series": lambda values: pd.Series(values, dtype=object, index=range(len(values), 0, -1)),
-    "pandas categorical Series": lambda values: pd.Series(values, dtype="category"),
-    "polars Series": pl.Series,
-}
-
-
-@pytest.mark.parametrize("make", CONTAINERS.values(), ids=CONTAINERS)
-def test_every_container_gives_the_same_findings(check, texts, labels, make):
-    messy_texts, y = messy(texts, labels)
-    wanted, found = check(messy_texts, y), check(make(messy_texts), make(y))
-    assert {name: values.tolist() for name, values in found.items()} == {
-        name: values.tolist() for name, values in wanted.items()
-    }
 
 
 @pytest.mark.parametrize("dtype", ["int64", "uint8", "float64", "bool"])

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -10,7 +11,7 @@ import time
 import pandas as pd
 import pytest
 
-from skellipsoid import load
+from skellipsoid import load, remove_classes, save
 from skellipsoid.cli import _use, main
 
 RUN = "import sys; from skellipsoid.cli import main; sys.exit(main(sys.argv[1:]))"
@@ -78,6 +79,33 @@ def test_a_run_goes_on_with_files_that_are_new_or_changed(answer, parts, texts, 
     assert json.loads((out / "part-2.parquet.jsonl").read_text(encoding="utf-8"))["text"] == "wake me at six"
     record = json.loads((out / "part-0.parquet.jsonl").read_text(encoding="utf-8").splitlines()[0])
     assert list(record) == ["label", "text"]
+
+
+@pytest.mark.parametrize("when", ["before the first file", "with the first file"])
+def test_answers_are_filed_under_the_model_that_gave_them(when, answer, saved, texts, tmp_path, monkeypatch, capsys):
+    folder = shutil.copytree(saved, tmp_path / "model")
+    old, other = load(folder), load(folder)
+
+    def while_it_is_changed(function):
+        def run(*given, **options):
+            save(remove_classes(other, ["alarm"]), folder, overwrite=True)
+            return function(*given, **options)
+
+        return run
+
+    name = "answer_files" if when.startswith("before") else "read_texts"
+    monkeypatch.setattr(_use, name, while_it_is_changed(getattr(_use, name)))
+    assert answer("--model", folder) == 0
+    monkeypatch.undo()
+    for i, chunk in enumerate((texts[:20], [*texts[20:], "emoji 🚚\nsecond line"])):
+        written = (tmp_path / "out" / f"part-{i}.parquet.tsv").read_text(encoding="utf-8").splitlines()
+        assert [line.split("\t")[0] for line in written] == old.predict(chunk).tolist()
+    assert answer("--model", folder) == 2
+    assert "holds answers of another model" in capsys.readouterr().err
+    shutil.rmtree(folder)
+    shutil.copytree(saved, folder)
+    assert answer("--model", folder) == 0
+    assert "3 had their answers already" in capsys.readouterr().out
 
 
 def test_an_interrupted_run_leaves_whole_files_alone(answer, tmp_path, monkeypatch):

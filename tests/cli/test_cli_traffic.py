@@ -18,7 +18,7 @@ from skellipsoid import (
 )
 from skellipsoid._after_fit.traffic.held import HeldOutScores
 from skellipsoid._before_fit.text_files.delimited import find_table
-from skellipsoid.cli import main
+from skellipsoid.cli import _traffic, main
 from skellipsoid.cli._traffic import describe
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.persistence._folder import read_manifest
@@ -83,6 +83,23 @@ def test_labels_are_not_overwritten(saved, texts, tmp_path, capsys, give_input):
     give_input("\n".join(texts))
     assert main(words) == 0
     assert len(path.read_text(encoding="utf-8").splitlines()[0].split("\t")) > 2
+
+
+def test_labels_that_are_filled_in_meanwhile_are_not_overwritten(
+    saved, texts, tmp_path, capsys, give_input, monkeypatch
+):
+    path = tmp_path / "groups.tsv"
+    labelled = "group\tlabel\n0\tdonate\n"
+
+    def group_meanwhile(log, group=_traffic.group_open):
+        path.write_text(labelled, encoding="utf-8")
+        return group(log)
+
+    monkeypatch.setattr(_traffic, "group_open", group_meanwhile)
+    give_input("\n".join(texts))
+    assert main(["traffic", "--model", str(saved), "--save", str(path)]) == 2
+    assert "holds 1 label, which --save would overwrite" in capsys.readouterr().err
+    assert path.read_text(encoding="utf-8") == labelled
 
 
 @pytest.mark.parametrize("content", ["", "\n \n"])

@@ -388,7 +388,7 @@ def test_the_first_use_of_a_model_is_explained(saved, monkeypatch, give_input, c
         raise error
 
     pipeline = load(saved)
-    monkeypatch.setattr(_use, "load", lambda folder: pipeline)
+    monkeypatch.setattr(_use, "load_with_manifest", lambda folder: (pipeline, {}))
     monkeypatch.setattr(pipeline[0], "transform", fail)
     give_input()
     assert f"skellipsoid: {sentence}" in fails(capsys, "predict", "--model", "m")
@@ -401,7 +401,7 @@ def test_an_error_of_load_is_explained_unless_it_is_a_sentence(monkeypatch, caps
     def fail(folder):
         raise error
 
-    monkeypatch.setattr(_use, "load", fail)
+    monkeypatch.setattr(_use, "load_with_manifest", fail)
     expected = "A sentence." if is_sentence else "The model in 'm' cannot be used (OverflowError: too large); take a"
     assert expected in fails(capsys, "predict", "--model", "m")
 

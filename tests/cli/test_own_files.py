@@ -4,6 +4,7 @@ import contextlib
 import csv
 import io
 import json
+import sys
 import warnings
 from pathlib import Path
 
@@ -472,6 +473,20 @@ def test_parquet(tmp_path, monkeypatch):
         ImportError, match=r"is parquet, which needs pandas with pyarrow, or polars; install one, or save"
     ):
         read(path)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_large_numbers_of_parquet_stay_exact_or_are_refused(tmp_path, monkeypatch, library):
+    polars = pytest.importorskip("polars")
+    if library == "polars":
+        monkeypatch.setitem(sys.modules, "pandas", None)
+    texts, ids = [text for text, _ in ROWS], [2**60 + i for i in range(len(ROWS))]
+    frame = polars.DataFrame({"text": [*texts, "no label"], "label": [*ids, None]})
+    frame.write_parquet(tmp_path / "mine.parquet")
+    assert read(tmp_path / "mine.parquet")[0] == [(text, str(label)) for text, label in zip(texts, ids, strict=True)]
+    frame.with_columns(polars.col("label").cast(polars.Float64)).write_parquet(tmp_path / "rounded.parquet")
+    with pytest.raises(ValueError, match=r"'label' of .* holds the float 1\.152921504606847e\+18 in record 1, but"):
+        read(tmp_path / "rounded.parquet")
 
 
 # Files that nobody here shaped

@@ -1,15 +1,15 @@
 """Labels as they come: one reader, so that every part of the package takes and refuses the same."""
 
-from contextlib import nullcontext
+import copy
 
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import torch
-from sklearn.exceptions import DataConversionWarning
 
-from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, load, save, set_operating_point
 from skellipsoid.metrics import open_set_accuracy
 from skellipsoid.model_selection import KnownClassSplit, OpenSetKFold, OpenSetShuffleSplit, RealOpenKFold
 
@@ -62,6 +62,8 @@ def assert_refused(read, y, message):
         [float("nan") if i in (2, 7) else label for i, label in enumerate(NUMBERS.tolist())],
         pd.Series(NUMBERS, dtype="Int64").mask(np.isin(np.arange(12), [2, 7])),
         pl.Series([None if i in (2, 7) else int(label) for i, label in enumerate(NUMBERS)]),
+        pa.array([None if i in (2, 7) else str(label) for i, label in enumerate(NAMES)]),
+        pa.chunked_array([[None if i in (2, 7) else int(label) for i, label in enumerate(NUMBERS)]]),
         torch.where(torch.isin(torch.arange(12), torch.tensor([2, 7])), torch.nan, torch.from_numpy(NUMBERS)),
         np.ma.array(NUMBERS, mask=np.isin(np.arange(12), [2, 7])),
         np.ma.array(NAMES[:, np.newaxis], mask=np.isin(np.arange(12), [2, 7])),
@@ -69,7 +71,16 @@ def assert_refused(read, y, message):
     ],
     ids=[
         *("None in a list", "NaN in a list", "NaT and NA in a list", "objects", "string", "category", "polars text"),
-        *("StringDType", "floats", "NaN among numbers", "Int64", "polars numbers", "tensor"),
+        *(
+            "StringDType",
+            "floats",
+            "NaN among numbers",
+            "Int64",
+            "polars numbers",
+            "arrow text",
+            "arrow numbers",
+            "tensor",
+        ),
         *("masked numbers", "a masked column", "masked in a list"),
     ],
 )
@@ -133,46 +144,13 @@ def test_without_labels_all_say_the_same(use, owner, alternative):
 @pytest.mark.parametrize(
     "y",
     [
-        NAMES.tolist(),
-        tuple(NAMES),
-        NAMES.astype(object),
-        NAMES.astype(np.dtypes.StringDType()),
-        NAMES[:, np.newaxis],
-        pd.Series(NAMES),
-        pd.Series(NAMES, dtype="string"),
-        pd.Series(NAMES, dtype="category"),
-        pd.DataFrame({"label": NAMES}),
-        pd.Index(NAMES),
-        pl.Series(NAMES.tolist()),
-        pl.Series(NAMES.tolist(), dtype=pl.Categorical),
-    ],
-    ids=lambda y: f"{type(y).__module__}.{type(y).__name__} {getattr(y, 'dtype', '')}",
-)
-def test_strings_of_any_container(y, tiny_model):
-    expected = EllipsoidOpenSetClassifier(random_state=0).fit(ROWS, NAMES)
-    with pytest.warns(DataConversionWarning) if np.ndim(y) == 2 else nullcontext():
-        clf = EllipsoidOpenSetClassifier(random_state=0).fit(ROWS, y)
-    assert clf.classes_.tolist() == ["a", "b", "c"]
-    np.testing.assert_array_equal(clf.class_margins(ROWS), expected.class_margins(ROWS))
-    assert clf.score(ROWS, y) == expected.score(ROWS, NAMES) == open_set_accuracy(y, expected.predict(ROWS))
-    encoder = SupConTextEncoder(tiny_model, finetune="head", max_iter=1, cross_fit=False).fit(
-        [f"alarm {i}" for i in range(12)], y
-    )
-    assert encoder.classes_.tolist() == ["a", "b", "c"]
-    parts = list(OpenSetKFold(3).split(None, y))
-    for found, wanted in zip(parts, OpenSetKFold(3).split(None, NAMES), strict=True):
-        np.testing.assert_array_equal(np.concatenate(found), np.concatenate(wanted))
-
-
-@pytest.mark.parametrize(
-    "y",
-    [
         NUMBERS.tolist(),
         NUMBERS.astype(object),
         NUMBERS.astype(np.uint8),
         NUMBERS.astype(np.float32),
         pd.Series(NUMBERS, dtype="Int64"),
         pl.Series(NUMBERS),
+        pa.array(NUMBERS),
         torch.from_numpy(NUMBERS),
         torch.from_numpy(NUMBERS).float().requires_grad_(),
     ],
@@ -194,3 +172,121 @@ def test_score_refuses_labels_of_another_kind_as_the_metrics_do(trained, asked):
     assert_refused(lambda y: clf.score(ROWS, y), asked, f"y holds {one} and classes_ holds {other}, {rest}")
     answers = f"y_true holds {one} and y_pred holds {other}, {rest}"
     assert_refused(lambda y: open_set_accuracy(y, trained), asked, answers)
+
+
+# Whole numbers that floats cannot tell apart
+
+LARGE = 2**60 + NUMBERS
+NEW_ROWS = ROWS[:4] - 9
+INEXACT = "which is no exact label: pass whole numbers of int64, or strings."
+
+
+@pytest.fixture(scope="module")
+def large():
+    """A classifier whose classes are one if they become floats."""
+    return EllipsoidOpenSetClassifier(random_state=0).fit(ROWS, LARGE)
+
+
+@reading
+@pytest.mark.parametrize(
+    ("y", "found"),
+    [
+        (LARGE.astype(float), r"1\.152921504606847e\+18 \(float64\)"),
+        ([2.0**53, *NUMBERS[1:]], r"9007199254740992\.0 \(float64\)"),
+        (-LARGE.astype(float), r"-1\.152921504606847e\+18 \(float64\)"),
+        (NUMBERS.astype(np.float32) + 2**24, r"167772\d\d\.0 \(float32\)"),
+        (torch.from_numpy(LARGE).float(), r"1\.152921504606847e\+18 \(float32\)"),
+        ([*LARGE[1:].tolist(), 1.0], r"1152921504606846979 \(beside floats or negative numbers\)"),
+        ([1.0, *LARGE[1:]], r"1152921504606846979 \(beside floats or negative numbers\)"),
+        (pd.Series([1.0, *LARGE[1:].tolist()], dtype=object), r"1152921504606846979 \(beside floats or negative .*\)"),
+        ([2**63 + 5, -1, *NUMBERS[2:].tolist()], r"9223372036854775813 \(beside floats or negative numbers\)"),
+        (2**63 + NUMBERS.astype(np.uint64), r"9223372036854775811 \(uint64\)"),
+        ([2**63 + 5, *range(2**63, 2**63 + 11)], r"9223372036854775813 \(uint64\)"),
+        (pd.Series(2**63 + NUMBERS.astype(np.uint64), dtype="UInt64"), r"9223372036854775811 \(uint64\)"),
+        (pl.Series(2**63 + NUMBERS.astype(np.uint64)), r"9223372036854775811 \(uint64\)"),
+    ],
+)
+def test_numbers_that_are_rounded_are_no_labels(read, name, y, found):
+    assert_refused(read, y, f"{name} holds {found}, {INEXACT}")
+
+
+@pytest.mark.filterwarnings("ignore:.*; call refresh")
+@pytest.mark.parametrize(
+    "as_given",
+    [np.asarray, lambda y: y.astype(np.uint64), list, lambda y: pd.Series(y, dtype="UInt64"), pl.Series],
+    ids=["int64", "uint64", "list", "UInt64", "polars"],
+)
+def test_large_numbers_stay_exact(as_given, large, tmp_path):
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(ROWS, as_given(LARGE))
+    assert clf.classes_.tolist() == large.classes_.tolist() == [2**60 + 3, 2**60 + 5, 2**60 + 8]
+    answers = clf.predict(ROWS)
+    share = np.mean(answers == LARGE)
+    assert share > 0.5
+    assert clf.score(ROWS, as_given(LARGE)) == share == open_set_accuracy(as_given(LARGE), answers)
+    assert clf.score(ROWS, as_given(LARGE + 1)) < 0.5  # other classes, which are open
+    assert open_set_accuracy(as_given(LARGE), answers, labels=as_given(clf.classes_)) == share
+    parts = list(OpenSetKFold(3).split(None, as_given(LARGE)))
+    for found, wanted in zip(parts, OpenSetKFold(3).split(None, NUMBERS), strict=True):
+        np.testing.assert_array_equal(np.concatenate(found), np.concatenate(wanted))
+    moved = set_operating_point(clf, ROWS, as_given(LARGE), rejection_rate=0.3)
+    assert moved.offset_ == set_operating_point(clf, ROWS, LARGE, rejection_rate=0.3).offset_
+    grown = large.add_classes(NEW_ROWS, as_given(LARGE[:4] + 1))
+    assert grown.classes_.tolist() == [2**60 + 3, 2**60 + 4, 2**60 + 5, 2**60 + 8]
+    merged = grown.update_classes(NEW_ROWS + 0.1, as_given(LARGE[:4] + 1)).merge_classes(
+        {2**60 + 9: as_given(grown.classes_[2:])}
+    )
+    assert merged.classes_.tolist() == [2**60 + 3, 2**60 + 4, 2**60 + 9]
+    save(merged.remove_classes(as_given(LARGE[:1])), tmp_path / "model")
+    assert load(tmp_path / "model").classes_.tolist() == [2**60 + 4, 2**60 + 9]
+
+
+@pytest.mark.filterwarnings("ignore:.*; call refresh")
+def test_small_floats_join_large_integers_as_integers(large):
+    assert large.add_classes(NEW_ROWS, [7.0] * 4).classes_.tolist() == [7, *large.classes_.tolist()]
+    assert large.add_classes(NEW_ROWS, [7.0] * 4).classes_.dtype == np.int64
+    assert large.merge_classes({7.0: LARGE[[0, 4]]}).classes_.tolist() == [7, 2**60 + 8]
+    assert large.score(ROWS, NUMBERS.astype(float)) == np.mean(large.predict(ROWS) == -1)
+    of_floats = EllipsoidOpenSetClassifier(random_state=0).fit(ROWS, NUMBERS.astype(float))
+    assert of_floats.add_classes(NEW_ROWS, [7] * 4).classes_.tolist() == [3.0, 5.0, 7.0, 8.0]
+    for use in (lambda y: of_floats.add_classes(NEW_ROWS, y), lambda y: of_floats.score(NEW_ROWS, y)):
+        assert_refused(use, [2**60] * 4, rf"y holds 1152921504606846976 \(classes_ is float64\), {INEXACT}")
+    for change in (large.remove_classes, lambda y: large.merge_classes({1: y})):
+        assert_refused(change, [2.0**60], rf"labels holds 1\.152921504606847e\+18 \(float64\), {INEXACT}")
+
+
+def test_validation_samples_of_large_labels_are_those_of_their_class():
+    X_val = np.repeat(ROWS + 0.5, 3, axis=0)
+    fits = [
+        EllipsoidOpenSetClassifier(random_state=0).fit(ROWS, y, X_val=X_val, y_val=np.repeat(y, 3).astype(kind))
+        for y, kind in ((NUMBERS, np.int64), (LARGE, np.uint64))
+    ]
+    np.testing.assert_array_equal(fits[0].held_out_scores_, fits[1].held_out_scores_)
+
+
+@pytest.mark.parametrize(
+    ("open_label", "y", "limit"),
+    [(2**63, LARGE, 2**63), (2**2000, LARGE, 2**63), (2**60 + 1, NUMBERS.astype(float), 2**53)],
+)
+def test_an_open_label_that_is_no_number_of_the_labels_is_refused(open_label, y, limit):
+    message = (
+        rf"open_label={open_label} is no whole number below {limit}, but the labels are numbers .*; use a whole .*"
+    )
+    assert_refused(lambda y: EllipsoidOpenSetClassifier(open_label=open_label).fit(ROWS, y), y, message)
+
+
+def test_a_large_open_label_is_answered_as_it_is():
+    clf = EllipsoidOpenSetClassifier(open_label=2**60, random_state=0).fit(ROWS, LARGE)
+    assert clf.predict([[99.0, 0.0, 0.0]]).tolist() == [2**60]
+
+
+def test_a_saved_model_whose_classes_were_rounded_is_refused(large, tmp_path):
+    for number, classes in enumerate(
+        (LARGE[[0, 0, 0]] + 1024.0 * np.arange(3), 2**63 + NUMBERS[::4].astype(np.uint64))
+    ):
+        other = copy.copy(large)
+        other.classes_ = classes
+        save(other, tmp_path / str(number))
+        with pytest.raises(
+            ValueError, match=r"classes_ .* is an array of .*, but must be an array of different, exact"
+        ):
+            load(tmp_path / str(number))

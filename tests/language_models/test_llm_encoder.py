@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from container_helpers import KINDS
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
@@ -118,10 +119,12 @@ def test_a_precision_that_overflows_is_said(build_causal):
     assert np.isfinite(encoder.set_params(dtype="float32").fit(TEXTS).transform(TEXTS)).all()
 
 
-@pytest.mark.parametrize("make", [list, tuple, np.array, pd.Series, lambda x: np.array(x, dtype=object)])
-def test_texts_of_every_container(tiny_causal, make):
-    encoder = LLMTextEncoder(tiny_causal).fit(make(TEXTS))
-    np.testing.assert_allclose(encoder.transform(make(TEXTS)), encoder.transform(TEXTS), atol=1e-6)
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_texts_of_every_container(tiny_causal, kind):
+    expected = LLMTextEncoder(tiny_causal).fit(TEXTS).transform(TEXTS)
+    encoder = LLMTextEncoder(tiny_causal)
+    np.testing.assert_array_equal(encoder.fit_transform(kind.texts(TEXTS)), expected)
+    np.testing.assert_array_equal(encoder.transform(kind.texts(TEXTS)), expected)
 
 
 @pytest.mark.parametrize(

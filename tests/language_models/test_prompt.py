@@ -7,14 +7,15 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from itertools import pairwise
 
 import numpy as np
-import pandas as pd
 import pytest
+from container_helpers import KINDS
 from prompt_helpers import ANSWERS, LABELS, NEW, TRAIN, fitted, many
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.model_selection import GridSearchCV
 
@@ -51,16 +52,25 @@ def test_it_answers_with_a_class_or_with_open(serve):
     assert clf.score(NEW, ANSWERS) == 1
 
 
-@pytest.mark.parametrize("make", [list, tuple, np.array, pd.Series, lambda x: np.array(x, dtype=object)])
-def test_texts_of_every_container(serve, make):
-    clf = fitted(serve())
-    assert clf.predict(make(NEW)).tolist() == ANSWERS
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_texts_and_labels_of_every_container(serve, kind):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataConversionWarning)  # a column as labels
+        clf = PromptOpenSetClassifier(base_url=serve().url).fit(kind.texts(TRAIN), kind.labels(np.array(LABELS)))
+    assert clf.classes_.tolist() == ["alarm", "light"]
+    assert clf.predict(kind.texts(NEW)).tolist() == ANSWERS
+    weights = np.array([1.0, 1.0, 1.0, 1.0, 6.0])
+    truth = kind.labels(np.array([*ANSWERS[:4], "alarm"]))
+    assert clf.score(kind.texts(NEW), truth, sample_weight=kind.numbers(weights)) == 0.4
 
 
 def test_numbers_as_labels_and_another_open_label(serve):
     server = serve(lambda text: "7" if "wake" in text else "none of these")
-    clf = PromptOpenSetClassifier(base_url=server.url).fit(["a", "b"], [7, 9])
-    assert clf.predict(["wake", "x"]).tolist() == [7, -1]
+    for labels in ([7, 9], np.array([7, 9], dtype=np.uint8), np.array([7, 2**60], dtype=np.uint64)):
+        clf = PromptOpenSetClassifier(base_url=server.url).fit(["a", "b"], labels)
+        assert clf.predict(["wake", "x"]).tolist() == [7, -1]
+        assert clf.score(["wake", "x"], [7, 2**60 + 1]) == 1
+        assert clf.score(["wake", "x"], np.array([7, 9], dtype=np.uint8)) == (1 if 9 not in clf.classes_ else 0.5)
     clf = PromptOpenSetClassifier(base_url=server.url, open_label="unknown").fit(["a", "b"], ["7", "unknown"])
     assert clf.predict(["wake", "x"]).tolist() == ["7", "unknown"]
     assert clf.classes_.tolist() == ["7"]

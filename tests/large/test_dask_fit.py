@@ -275,3 +275,20 @@ def test_without_a_seed_each_fit_draws_other_samples(fit, samples):
     clf = EllipsoidOpenSetClassifier(duplicates="off", outliers="keep", keep_samples=False)
     first, second = (fit(clf, *samples[:2], samples_per_class=20) for _ in range(2))
     assert not np.array_equal(first.radii_, second.radii_)
+
+
+def test_large_numbers_as_labels_of_partitions_stay_exact_or_are_refused(fit, samples, large_classifier):
+    X, y = samples[0], 2**60 + np.unique(samples[1], return_inverse=True)[1]
+    wanted = fit(large_classifier, X, y)
+    assert wanted.classes_.tolist() == [2**60 + k for k in range(13)]
+
+    def fit_to(*parts):
+        """Fit to labels of which each partition has another type."""
+        lazy = in_blocks(y, 300).map_blocks(lambda part, block_id: parts[min(block_id[0], 2)](part), dtype=y.dtype)
+        with dask.config.set(scheduler="synchronous"):
+            return skellipsoid.dask.fit(large_classifier, in_blocks(X, 300), lazy)
+
+    kinds = [np.asarray, lambda part: part.astype(np.uint64), lambda part: np.full(len(part), 7.0)]
+    assert fit_to(*kinds).classes_.tolist() == [7, *wanted.classes_.tolist()]
+    with pytest.raises(ValueError, match=r"Partition 1 of y holds 1\S* \(partition 0 is float64\), which is no exact"):
+        fit_to(*kinds[::-1])

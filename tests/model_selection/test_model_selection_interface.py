@@ -5,8 +5,6 @@ import pickle
 import random
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 import torch
 from sklearn import config_context
@@ -99,17 +97,6 @@ class TestInterface:
         expected = list(splitter.split(self.y, self.y))
         for twin in (pickle.loads(pickle.dumps(splitter)), copy.deepcopy(splitter)):
             assert equal_splits(list(twin.split(self.y, self.y)), expected)
-
-    @pytest.mark.parametrize("splitter", [OpenSetKFold(3), RealOpenKFold(3), KnownClassSplit(0.5, 0)], ids=repr)
-    @pytest.mark.parametrize(
-        "convert",
-        [list, tuple, pd.Series, pd.Categorical, pl.Series, lambda y: y.astype(object), lambda y: y[:, np.newaxis]],
-        ids=["list", "tuple", "pandas", "categorical", "polars", "object", "column"],
-    )
-    def test_any_container_of_labels(self, splitter, convert):
-        expected = list(splitter.split(None, self.y))
-        texts = [f"text {i}" for i in range(len(self.y))]
-        assert equal_splits(list(splitter.split(texts, convert(self.y))), expected)
 
     @pytest.mark.parametrize("kind", ["int64", "uint8", "float32", "bool", "object"])
     def test_any_kind_of_numbers(self, kind):

@@ -106,7 +106,7 @@ ALTERED = {
     "text for an array": (setting(1, "state", "mean_", "x"), "mean_ of the PCA is 'x', but must be an array of num"),
     "labels backwards": (
         setting(2, "state", "classes_", {"array": "classes_", "flipped": [0]}),
-        "classes_ of .* is an array of int64, but must be an array of different labels in ascending order",
+        "classes_ of .* is an array of int64, but must be an array of different, exact labels in ascending order",
     ),
     "labels of another kind": (
         setting(2, "state", "classes_", {"strings": list("abcd"), "dtype": "<U1"}),

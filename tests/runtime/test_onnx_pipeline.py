@@ -7,9 +7,13 @@ import shutil
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
+import dask.array as da
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
+from container_helpers import ARRAYS, KINDS, Given, assert_same
 from scipy.sparse import csr_array
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -77,6 +81,15 @@ def test_explanations_name_the_same_training_texts(model, pipeline, texts, open_
             np.testing.assert_array_equal(values, expected[name], err_msg=name)
 
 
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_texts_of_every_container(model, open_texts, kind):
+    found, expected = (
+        Given(kind, {"after": {"X": open_texts}}, "texts"),
+        Given(ARRAYS, {"after": {"X": open_texts}}, "texts"),
+    )
+    assert_same(found.methods(model), expected.methods(model))
+
+
 @pytest.mark.parametrize("n_neighbors", [-1, 33, 1.5, None])
 def test_more_neighbours_than_kept_texts_are_refused(model, n_neighbors):
     with pytest.raises(ValueError, match="is not possible; use a whole number from 0 to 32"):
@@ -103,7 +116,12 @@ def test_ten_thousand_texts_are_answered_in_their_order(model, texts):
         [float("nan")],
         [b"bytes"],
         [["nested"]],
-        np.array([["a"], ["b"]]),
+        np.array([["a", "b"]]),
+        pd.DataFrame({"id": [1], "text": ["a"]}),
+        pd.DataFrame({"text": ["a", None]}),
+        pa.table({"text": [1, 2]}),
+        pl.LazyFrame({"text": ["a"]}),
+        da.from_array(np.array(["a"])),
         {"a": 1},
         (text for text in ["a"]),
         ["half \ud800"],
@@ -224,6 +242,17 @@ def of_features(tmp_path_factory):
     return OnnxPipeline(folder), classifier
 
 
+def test_large_numbers_as_labels_are_answered_as_they_are(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(90, 3)) + 9 * np.repeat(np.eye(3), 30, axis=0), np.repeat(2**60 + np.arange(3), 30)
+    classifier = skellipsoid.EllipsoidOpenSetClassifier(random_state=0).fit(X, y.astype(np.uint64))
+    skellipsoid.export_onnx(classifier, tmp_path / "model")
+    answers = OnnxPipeline(tmp_path / "model").predict(X)
+    assert answers.dtype == np.int64
+    assert answers.tolist() == classifier.predict(X).tolist()
+    assert set(answers.tolist()) - {-1} == {2**60, 2**60 + 1, 2**60 + 2}
+
+
 def test_a_model_of_features_takes_tables(of_features):
     model, classifier = of_features
     X = np.random.default_rng(1).normal(size=(50, 3))
@@ -231,6 +260,8 @@ def test_a_model_of_features_takes_tables(of_features):
     for table in (X, X.tolist(), X.astype(np.float32), np.round(X).astype(int), of_objects.to_numpy(), X.astype(str)):
         np.testing.assert_array_equal(model.predict(table), classifier.predict(table))
     model._rows_at_once = 7
+    for kind in KINDS:
+        np.testing.assert_allclose(model.score_samples(kind.X(X)), classifier.score_samples(X), err_msg=kind.name)
     np.testing.assert_allclose(model.score_samples(X), classifier.score_samples(X))
 
 
@@ -244,6 +275,9 @@ def test_a_model_of_features_takes_tables(of_features):
         (np.full((1, 3), np.longdouble("1e4000")), "Row 0 of X holds NaN or infinity"),
         ([1.0, 2.0, 3.0], r"X has the shape \(3,\)"),
         (np.empty((0, 3)), r"X has the shape \(0, 3\)"),
+        ([[1.0, 2.0], [1.0]], "X is a column of vectors, of 2 numbers in row 0, but row 1 holds one of 1; pass"),
+        (pd.Series([None, [1.0]]), "X is a column of vectors, of 1 numbers in row 1, but row 0 holds None; pass"),
+        (pl.LazyFrame({"x": [1.0]}), r"X is a polars LazyFrame, but must be in memory; call its collect\(\) first"),
         ([["a", "b", "c"]], "X holds values of type <U1, but features must be numbers; convert them"),
         (np.ones((1, 3), dtype=complex), "X holds values of type complex128, but"),
         (np.zeros((1, 3), dtype="M8[s]"), "X holds values of type datetime64"),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from skellipsoid import datasets
 from skellipsoid._before_fit.text_files.read import read_table
-from skellipsoid.base import as_labels
+from skellipsoid.base import as_kind_of, as_labels
 from skellipsoid.model_selection import KnownClassSplit
 
 from ._identity import content_key
@@ -128,9 +128,7 @@ def _parts_of(path: Path) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
             f"{str(path)!r} holds the arrays {sorted(arrays)}, but {missing[0]} is missing; save X_train, y_train, "
             "X_test, y_test, and X_dev, y_dev where there are development samples."
         )
-    found = {part: (arrays[f"X_{part}"], arrays[f"y_{part}"]) for part in parts}
-    _check_arrays(path, found)
-    return found
+    return _checked_arrays(path, {part: (arrays[f"X_{part}"], arrays[f"y_{part}"]) for part in parts})
 
 
 def _arrays_of(path: Path) -> dict[str, NDArray[Any]]:
@@ -152,8 +150,14 @@ def _arrays_of(path: Path) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def _check_arrays(path: Path, parts: Mapping[str, tuple[NDArray[Any], NDArray[Any]]]) -> None:
-    """Check that rows and labels belong together, and that the rows of all parts have the same features."""
+def _checked_arrays(
+    path: Path, parts: Mapping[str, tuple[NDArray[Any], NDArray[Any]]]
+) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
+    """Check that rows and labels belong together, and that the rows of all parts have the same features.
+
+    Numbers as labels get a type in which NumPy joins those of all parts without rounding.
+    """
+    found: dict[str, tuple[NDArray[Any], NDArray[Any]]] = {}
     width = parts["train"][0].shape[1:]
     for part, (rows, labels) in parts.items():
         what = f"X_{part} of {str(path)!r}"
@@ -166,6 +170,11 @@ def _check_arrays(path: Path, parts: Mapping[str, tuple[NDArray[Any], NDArray[An
             msg = f"{what} has {rows.shape[1:]} features, but X_train has {width}; save the same features for both."
         else:
             if len(labels) and labels.dtype.kind != "S":
-                as_labels(labels, f"y_{part} of {str(path)!r}")
+                labels = as_labels(labels, f"y_{part} of {str(path)!r}")
+            first = found.get("train", (rows, labels))[1]
+            if {labels.dtype.kind, first.dtype.kind} <= {*"biuf"}:
+                labels = as_kind_of(labels, first, f"y_{part} of {str(path)!r}", "y_train")
+            found[part] = rows, labels
             continue
         raise ValueError(msg)
+    return found

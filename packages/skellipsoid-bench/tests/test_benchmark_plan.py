@@ -270,6 +270,24 @@ def test_arrays_that_do_not_belong_together_are_refused(tmp_path, changed, messa
         load_data(DataSpec("x", str(tmp_path / "x.npz")), None)
 
 
+def test_large_numbers_of_arrays_stay_exact_or_are_refused(tmp_path):
+    def labels(**of_parts):
+        arrays = {f"{name}_{part}": ROWS if name == "X" else y for part, y in of_parts.items() for name in ("X", "y")}
+        np.savez(tmp_path / "x.npz", **arrays)
+        load_data.cache_clear()
+        return load_data(DataSpec("x", str(tmp_path / "x.npz")), None).labels.tolist()
+
+    numbers = 2**60 + np.arange(6)
+    others = np.arange(6.0)
+    told = [*map(str, numbers), *map(str, range(6))]
+    assert labels(train=numbers, test=numbers.astype(np.uint64)) == told[:6] * 2
+    assert labels(train=numbers, test=others) == told
+    assert labels(train=others, test=others) == [f"{label}.0" for label in told[6:]] * 2
+    for train, test, why in ((numbers, 2.0**60 + others, "float64"), (others, numbers, "y_train is float64")):
+        with pytest.raises(ValueError, match=rf"^y_test of '.*' holds \S* \({why}\), which is no exact label"):
+            labels(train=train, test=test)
+
+
 @pytest.mark.parametrize("content", [b"no", b"", b"PK\x03\x04 torn"])
 def test_a_file_that_is_not_of_arrays_is_refused(tmp_path, content):
     (tmp_path / "x.npz").write_bytes(content)

@@ -76,8 +76,11 @@ class Opaque:
         raise TypeError("not today")
 
 
-def make_function(times):
-    return lambda value: times * value
+def make_function(factor):
+    def times(value):
+        return factor * value
+
+    return times
 
 
 class Failing(GaussianNB):

@@ -10,7 +10,7 @@ import onnxruntime
 from numpy.typing import ArrayLike, NDArray
 
 from ._folder import GRAPH, TOKENIZER, TRAINING_FEATURES, checked_path, read_file, read_manifest
-from ._texts import SETTINGS, WINDOW, TextReader, check_texts, length_sorted_pieces, padded
+from ._texts import SETTINGS, WINDOW, TextReader, check_texts, length_sorted_pieces, only_column, padded
 
 #: Padded tokens in one run of the graph: enough to keep the matrix products busy, few enough for the caches.
 PIECE_TOKENS = 512
@@ -113,7 +113,7 @@ class OnnxPipeline:
         Parameters
         ----------
         X : sequence of str, or array-like of shape (n_samples, n_features)
-            Texts, or features for a model that takes them.
+            Texts, also as a table of one column; or features, for a model that takes them, also as a column of vectors.
 
         Returns
         -------
@@ -258,7 +258,7 @@ class OnnxPipeline:
                 yield start + piece, padded([tokens[i] for i in piece], self._reader.padding)
 
     def _check_features(self, X: Any) -> NDArray[Any]:
-        features = np.asarray(X)
+        features = _table(X)
         if not features.ndim:
             raise ValueError(
                 f"X is a {type(X).__name__}, but must be a table of features; pass an array of two dimensions."
@@ -284,6 +284,24 @@ class OnnxPipeline:
         if not finite.all():
             raise ValueError(f"Row {int(np.argmin(finite))} of X holds NaN or infinity; fill or drop such rows first.")
         return features
+
+
+def _table(X: Any) -> NDArray[Any]:
+    """Give features as an array, and a column of vectors, or a list of them, as the matrix of its rows."""
+    rows = only_column(X)
+    is_column = isinstance(rows, np.ndarray) and rows.ndim == 1 and rows.dtype.kind == "O"
+    if not is_column and not isinstance(rows, list | tuple):
+        return np.asarray(X)
+    lengths = [len(row) if isinstance(row, list | tuple | np.ndarray) else None for row in rows]
+    length = next(filter(None, lengths), None)
+    for i, found in enumerate(lengths):
+        if length not in (None, found):
+            raise ValueError(
+                f"X is a column of vectors, of {length} numbers in row {lengths.index(length)}, but row {i} holds "
+                f"{f'{rows[i]!r:.80}' if found is None else f'one of {found}'}; pass vectors of one length, and drop "
+                "rows without one."
+            )
+    return np.asarray(X if length is None else list(rows))
 
 
 def _numbers(values: NDArray[Any]) -> NDArray[np.float64]:

@@ -17,8 +17,26 @@ SETTINGS = ("max_length", "pad_token_id", "lowers", "truncation_side", "split_sp
 WINDOW = 8192
 
 
+def only_column(X: Any) -> Any:
+    """Give a frame, table or array of one column as that column, (n_rows,), and everything else as it is.
+
+    Raises
+    ------
+    ValueError
+        If ``X`` is not computed yet: a lazy frame, a Dask collection.
+    """
+    package = type(X).__module__.partition(".")[0]
+    if package == "dask" or (hasattr(X, "collect") and not hasattr(X, "__len__")):
+        remedy = "compute() first, or use skellipsoid.dask" if package == "dask" else "collect() first"
+        raise ValueError(f"X is a {package} {type(X).__name__}, but must be in memory; call its {remedy}.")
+    if not hasattr(X, "__array__"):
+        return X
+    found = np.asanyarray(X)
+    return found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
+
+
 def check_texts(X: Any) -> list[str]:
-    """Check that ``X`` is a non-empty sequence of strings, and give it as a list.
+    """Check that ``X`` is a non-empty sequence of strings, or one column of them, and give it as a list.
 
     Raises
     ------
@@ -29,6 +47,7 @@ def check_texts(X: Any) -> list[str]:
         raise ValueError(  # noqa: TRY004 - the contract of all input errors here
             f"X is one {type(X).__name__}, but must be a sequence of strings; pass [text] for a single text."
         )
+    X = only_column(X)
     shape = getattr(X, "shape", None)
     if shape is not None and len(shape) != 1:
         raise ValueError(

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.pipeline import make_pipeline
 
 from ..._core.pipelines import read_estimator, split_estimator
-from ..._core.texts import check_texts, normalize_text
+from ..._core.texts import check_texts, normalize_text, texts_of
 from ..._core.validation import check_squares, number
 from ..._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from ..._encoders.text_features import TextFeatures
@@ -181,9 +181,7 @@ def read_traffic(estimator: Any, X: Any, caller: str, texts: Any = None, members
             f"{caller} needs the covariances of an EllipsoidOpenSetClassifier, but {type(last).__name__} was "
             "given; pass one, or a Pipeline that ends in one."
         )
-    # A table with named columns yields their names.
-    if texts is None and len(getattr(X, "shape", (0,))) == 1 and all(isinstance(row, str) for row in X):
-        texts = X
+    texts = texts_of(X) if texts is None else check_texts(texts, "texts")
     spaces = []
     encoder = transformers[0] if transformers else None
     if isinstance(encoder, TextFeatures) and getattr(encoder, "_embedding_covariance", np.zeros(1)).any():
@@ -194,7 +192,7 @@ def read_traffic(estimator: Any, X: Any, caller: str, texts: Any = None, members
     classifier, features = read_estimator(estimator, X, ("predict", *members), caller)
     rows = classifier._validate_scored_data(features).astype(np.float64)
     check_squares(rows)
-    given = None if texts is None else np.array(check_texts(texts), dtype=object)
+    given = None if texts is None else np.array(texts, dtype=object)
     if given is not None and len(given) != len(rows):
         raise ValueError(f"X has {len(rows)} rows, but texts has {len(given)}; pass one text for each row.")
     return Traffic(classifier, features, [*spaces, Space(rows, classifier)], given)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_consistent_length
 
-from ..._core.labels import as_labels, check_same_kind
+from ..._core.labels import as_kind_of, as_labels
 from ..._core.pipelines import read_estimator
 from ..._core.warn import warn
 from ...metrics import open_set_f1_score
@@ -90,8 +90,8 @@ def offset_of_rate(
     if y is not None:
         labels = as_labels(y)
         check_consistent_length(scores, labels)
-        check_same_kind(labels, classifier.classes_, "y", "classes_")
-        is_known = classifier._encode(labels) < len(classifier.classes_)
+        codes = classifier._encode(as_kind_of(labels, classifier.classes_, "y", "classes_"))
+        is_known = codes < len(classifier.classes_)
         is_open = ~is_known
     if rejection_rate is not None:
         scores = select(scores, is_known, "rejection_rate", "known rows")

@@ -16,7 +16,7 @@ from ..._core.labels import as_labels, check_given
 from ..._core.pipelines import describe_lost_groups, duplicate_groups, fit_with_groups, read_estimator, split_estimator
 from ..._core.sklearn import HasMethods, Interval, fit_context, take_rows
 from ..._core.state_rules import CLASSES, ESTIMATOR, LABEL, N_FEATURES, Rule, Sizes, optional
-from ..._core.validation import unfit
+from ..._core.validation import in_memory, only_column, unfit
 from ..._core.warn import warn
 from ...model_selection import OpenSetKFold
 from .offsets import Fold, acceptance_offset, check_rates, rejection_offset, select, warn_of_few
@@ -171,7 +171,8 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         check_rates(self.rejection_rate, self.open_acceptance_rate)
         open_label = open_set_classifier(self.estimator).open_label
         check_given(y, type(self).__name__)
-        X, labels, groups = indexable(X, as_labels(y, warn=True), groups)
+        X, labels = in_memory(X, "X"), as_labels(y, warn=True)
+        X, labels, groups = indexable(X, labels, only_column(groups, "groups"))
         lost = None if groups is None else describe_lost_groups(self.estimator)
         if lost is not None:
             warn(lost)

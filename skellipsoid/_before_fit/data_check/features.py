@@ -12,7 +12,7 @@ from sklearn.utils import Bunch, check_array, check_consistent_length
 
 from ..._core.labels import as_labels, cast_open_label, check_given
 from ..._core.norms import norms
-from ..._core.validation import LARGEST_VALUE, check_groups, enumerated, read_features, with_nan
+from ..._core.validation import LARGEST_VALUE, check_groups, enumerated, naming_rows, read_features, with_nan
 from ..._ellipsoid.math.held_out import FEWEST_OF_CLASS
 from ..._samples.duplicates import equal_rows, find_duplicates, pairwise, pieces
 from ..text_files.messages import numbered
@@ -47,8 +47,8 @@ def check_training_features(
     Parameters
     ----------
     X : array-like of shape (n_samples, n_features)
-        Features: NumPy, pandas, polars, or a torch tensor, as for ``EllipsoidOpenSetClassifier.fit``. Missing and
-        infinite values are findings here, not errors.
+        Features of any container that ``EllipsoidOpenSetClassifier.fit`` takes. Missing and infinite values are
+        findings here, not errors.
     y : array-like of shape (n_samples,)
         Labels.
     groups : array-like of shape (n_samples,), default=None
@@ -115,9 +115,11 @@ def check_training_features(
     """
     check_given(y, "check_training_features")
     labels = as_labels(y)
-    names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-    table = with_nan(read_features(X))
-    checked = check_array(table, dtype=np.float64, ensure_all_finite=False, input_name="X")
+    features = read_features(X)
+    with naming_rows(features):
+        checked = check_array(with_nan(features), dtype=np.float64, ensure_all_finite=False, input_name="X")
+    columns = getattr(features, "column_names", getattr(features, "columns", None))  # of Arrow, pandas or polars
+    names = None if columns is None else [str(name) for name in columns]
     check_consistent_length(checked, labels)
     data = _Data(checked, labels, check_groups(groups, len(checked)), cast_open_label(open_label, labels), names)
     found = [

@@ -38,7 +38,8 @@ def check_training_texts(
     Parameters
     ----------
     texts : sequence of str of shape (n_samples,)
-        List, tuple, NumPy array, pandas or polars Series, as for ``SupConTextEncoder.fit``.
+        List, tuple, NumPy array, pandas or polars Series, Arrow array, or a table of one column, as for
+        ``SupConTextEncoder.fit``.
     y : array-like of shape (n_samples,)
         Labels.
     encoder : SupConTextEncoder or Pipeline that holds one, default=None

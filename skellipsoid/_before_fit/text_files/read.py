@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._core.labels import EXACT_FLOATS
 from ..._core.texts import is_visible
 from ..._core.warn import warn
 from .columns import choose_columns, choose_text_column
@@ -159,10 +160,15 @@ def _say_guess(table: Table, path: Path, remedy: str, **columns: int) -> None:
 def _check_scalars(table: Table, path: Path, column: int) -> None:
     for number, row in zip(table.numbers, table.rows, strict=True):
         if not is_scalar(row[column]):
-            raise ValueError(
-                f"Column {table.titled(column)} of {str(path)!r} holds a {type(row[column]).__name__} in {table.unit} "
-                f"{number}, but a text or a label is needed; choose another column."
-            )
+            found, remedy = f"a {type(row[column]).__name__}", "choose another column"
+        elif isinstance(row[column], float) and row[column].is_integer() and abs(row[column]) >= EXACT_FLOATS:
+            found, remedy = f"the float {row[column]!r}", "write a number as large as this as a whole number or a text"
+        else:
+            continue
+        raise ValueError(
+            f"Column {table.titled(column)} of {str(path)!r} holds {found} in {table.unit} {number}, but a text or a "
+            f"label is needed; {remedy}."
+        )
 
 
 def _say_missing(table: Table, path: Path, cells: list[str], what: str, remedy: str) -> None:

@@ -82,9 +82,10 @@ def read_parquet(path: Path) -> Table:
 
 
 def _frame(path: Path, content: bytes) -> Any:
-    for library in ("pandas", "polars"):
+    # By default pandas makes whole numbers with gaps floats, which round large ones.
+    for library, options in (("pandas", {"dtype_backend": "numpy_nullable"}), ("polars", {})):
         try:
-            return importlib.import_module(library).read_parquet(BytesIO(content))
+            return importlib.import_module(library).read_parquet(BytesIO(content), **options)
         except ImportError:  # of pandas also if it is there, and pyarrow is not
             continue
         except Exception as error:

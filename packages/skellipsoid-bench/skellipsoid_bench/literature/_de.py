@@ -246,7 +246,7 @@ class DEClassifier(PublishedTraining, TextOpenSetClassifier):
         Parameters
         ----------
         X : sequence of str of shape (n_samples,)
-            List, tuple, NumPy array, pandas or polars Series.
+            List, tuple, NumPy array, pandas or polars Series, Arrow array, or a table of one column.
         y : array-like of shape (n_samples,)
             Labels. Texts with the label ``open_label`` are not used.
         groups : array-like of shape (n_samples,), default=None

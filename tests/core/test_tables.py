@@ -1,0 +1,253 @@
+"""Tables: what scikit-learn does with them around the package, their names, and the sentences where they do not fit."""
+
+import dask.array as da
+import dask.bag as db
+import dask.dataframe as dd
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import sklearn
+from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
+from sklearn.model_selection import GridSearchCV, cross_val_predict
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.fixes import parse_version
+
+import skellipsoid
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, TunedOperatingPointCV
+from skellipsoid._core.pipelines import duplicate_groups, split_estimator
+from skellipsoid.metrics import bootstrap_interval, open_set_accuracy, open_set_auroc
+from skellipsoid.model_selection import OpenSetKFold
+
+RNG = np.random.default_rng(0)
+LABELS = np.repeat(["a", "b", "c", "d"], 12)
+X = RNG.normal(size=(48, 3)) + 9.0 * np.eye(4, 3)[np.repeat(range(4), 12)]
+FRAME = pd.DataFrame(X, columns=["length", "width", "height"])
+TABLES = [pd.DataFrame, pl.DataFrame, pa.table]
+#: Of polars' newest frames an old scikit-learn cannot read the names.
+NAMED = TABLES if parse_version(sklearn.__version__) >= parse_version("1.9") else [pd.DataFrame, pa.table]
+
+
+def classifier():
+    return EllipsoidOpenSetClassifier(random_state=0)
+
+
+def text_pipeline(model, step=None, **parameters):
+    encoder = SupConTextEncoder(model, random_state=0, **({"max_iter": 3} | parameters))
+    return make_pipeline(encoder if step is None else step(encoder), classifier())
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return classifier().fit(X, LABELS)
+
+
+# Around the package
+
+
+@pytest.mark.parametrize("table", [table for table in NAMED if table is not pa.table])
+@pytest.mark.parametrize("columns", [["text"], "text"])
+def test_a_column_transformer_hands_on_one_column(tiny_model, texts, labels, open_texts, table, columns):
+    pipe = text_pipeline(tiny_model, lambda encoder: ColumnTransformer([("t", encoder, columns)]))
+    pipe.fit(table({"id": range(32), "text": texts}), labels)
+    new = table({"id": range(6), "text": open_texts})
+    expected = text_pipeline(tiny_model).fit(texts, labels)
+    np.testing.assert_array_equal(pipe.predict(new), expected.predict(open_texts))
+    np.testing.assert_array_equal(pipe.score_samples(new), expected.score_samples(open_texts))
+    share = skellipsoid.estimate_open_share(pipe, new)
+    assert share.reason == skellipsoid.estimate_open_share(expected, open_texts).reason
+
+
+def test_a_column_of_texts_stands_beside_numbers(tiny_model, texts, labels):
+    encoder = SupConTextEncoder(tiny_model, finetune="none")
+    both = ColumnTransformer([("t", encoder, ["text"]), ("n", StandardScaler(), ["n"])])
+    pipe = make_pipeline(both.set_output(transform="pandas"), classifier())
+    pipe.fit(pd.DataFrame({"text": texts, "n": np.arange(32.0)}, index=range(50, 82)), labels)
+    assert pipe[-1].feature_names_in_.tolist() == [*(f"t__supcontextencoder{i}" for i in range(32)), "n__n"]
+
+
+def test_searches_and_folds_split_a_frame_of_texts(tiny_model, texts, labels):
+    pipe, frame = text_pipeline(tiny_model), pd.DataFrame({"text": texts}, index=range(40, 72))
+    expected = cross_val_predict(pipe, texts, labels, cv=2)
+    np.testing.assert_array_equal(cross_val_predict(pipe, frame, labels, cv=2), expected)
+    search = GridSearchCV(text_pipeline(tiny_model, finetune="none"), {"ellipsoidopensetclassifier__beta": [0.2]}, cv=2)
+    np.testing.assert_array_equal(search.fit(frame, labels).predict(frame), search.fit(texts, labels).predict(texts))
+
+
+class Sampler(BaseEstimator):
+    """As those of imbalanced-learn: it acts in the fit of its Pipeline alone."""
+
+    def fit_resample(self, X, y):
+        return X, y
+
+
+def test_a_sampler_changes_no_answer_of_a_pipeline(fitted):
+    pipe = Pipeline([("sampler", Sampler()), ("clf", fitted)])
+    assert split_estimator(pipe) == ([], fitted)
+    assert skellipsoid.explain(pipe, X, n_axes=1).answer.tolist() == fitted.predict(X).tolist()
+
+
+# Names
+
+
+@pytest.mark.parametrize("table", NAMED)
+def test_only_tables_of_features_have_names(table):
+    named = classifier().fit(table(dict(FRAME)), LABELS)
+    assert named.feature_names_in_.tolist() == ["length", "width", "height"]
+    of_vectors = classifier().fit(table({"embedding": X.tolist()}), LABELS)
+    assert of_vectors.n_features_in_ == 3
+    assert not hasattr(of_vectors, "feature_names_in_")
+    np.testing.assert_array_equal(of_vectors.predict(X), of_vectors.predict(table({"vector": X.tolist()})))
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        named.predict(table({"embedding": X.tolist()}))
+
+
+def test_numbers_without_names_have_none():
+    assert not hasattr(classifier().fit(pd.DataFrame(X), LABELS), "feature_names_in_")
+
+
+def test_an_encoder_has_no_names(tiny_model, texts):
+    encoder = SupConTextEncoder(tiny_model, finetune="none").fit(pd.DataFrame({"text": texts}))
+    assert not hasattr(encoder, "feature_names_in_")
+
+
+def test_a_finding_names_the_column_of_an_arrow_table():
+    table = pa.table({"length": X[:, 0], "constant": np.ones(48)})
+    findings = skellipsoid.check_training_features(table, LABELS)
+    assert findings.message[-1].startswith("The column 'constant' has the same value in all rows")
+
+
+# Duplicates
+
+
+TWICE = np.repeat(X[::2], 2, axis=0)
+SAME = np.repeat(np.arange(24), 2).tolist()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        np.array,
+        np.ndarray.tolist,
+        lambda rows: pd.DataFrame(rows, columns=["x", "y", "z"]),
+        lambda rows: pd.DataFrame(rows, columns=["x", "y", "z"]).convert_dtypes(),
+        lambda rows: pl.DataFrame(rows, schema=["x", "y", "z"]),
+        lambda rows: pa.table({name: rows[:, i] for i, name in enumerate("xyz")}),
+        lambda rows: pd.DataFrame({"v": list(rows)}),
+        lambda rows: pa.array(rows.tolist()),
+    ],
+)
+def test_duplicates_are_found_in_every_table(make):
+    assert duplicate_groups(make(TWICE), LABELS).tolist() == SAME
+    assert duplicate_groups(make(X), LABELS) is None
+
+
+def test_duplicates_of_texts_are_found_in_every_table():
+    texts = [f"text {i}" for i in SAME]
+    for make in (list, np.array, pd.Series, pl.Series, pa.array):
+        assert duplicate_groups(make(texts), LABELS).tolist() == SAME
+    for table in TABLES:
+        assert duplicate_groups(table({"text": texts}), LABELS).tolist() == SAME
+
+
+def test_no_duplicates_are_looked_for_where_rows_cannot_be_compared():
+    mixed = pd.DataFrame({"text": ["a"] * 48, "n": np.ones(48)})
+    for data in (mixed, np.where(TWICE > 9, np.nan, TWICE), [[1], [1, 2]] * 24):
+        assert duplicate_groups(data, LABELS) is None
+
+
+@pytest.mark.parametrize("table", NAMED)
+def test_the_tuned_operating_point_keeps_copies_together_in_tables(table):
+    expected = TunedOperatingPointCV(classifier(), cv=2).fit(TWICE, LABELS)
+    named = {name: TWICE[:, i].copy() for i, name in enumerate(["length", "width", "height"])}
+    tuned = TunedOperatingPointCV(classifier(), cv=2).fit(table(named), LABELS)
+    np.testing.assert_allclose(tuned.cv_results_["offset"], expected.cv_results_["offset"])
+    assert tuned.feature_names_in_.tolist() == ["length", "width", "height"]
+    together = TunedOperatingPointCV(classifier(), cv=2).fit(TWICE, LABELS, groups=SAME)
+    assert tuned.offset_ == pytest.approx(together.offset_)
+
+
+# What does not fit
+
+
+LAZY = {
+    "a polars LazyFrame": (
+        pl.LazyFrame({"x": [1.0]}),
+        r"polars LazyFrame, but must be in memory; call its collect\(\) ",
+    ),
+    "a dask Array": (da.from_array(X), r"dask Array, but .* compute\(\) first, or use skellipsoid.dask\.$"),
+    "a dask DataFrame": (dd.from_pandas(FRAME, npartitions=2), r"dask DataFrame, but must be in memory; .*compute\(\)"),
+    "a dask Series": (dd.from_pandas(FRAME.width, npartitions=2), r"dask Series, but must be in memory; .*compute\(\)"),
+    "a dask Bag": (db.from_sequence(["a", "b"]), r"dask Bag, but must be in memory; call its compute\(\)"),
+}
+DOORS = {
+    "X": lambda lazy: classifier().fit(lazy, LABELS),
+    "X of predict": lambda lazy: classifier().fit(X, LABELS).predict(lazy),
+    "y": lambda lazy: classifier().fit(X, lazy),
+    "sample_weight": lambda lazy: classifier().fit(X, LABELS, sample_weight=lazy),
+    "groups": lambda lazy: classifier().fit(X, LABELS, groups=lazy),
+    "X of texts": lambda lazy: SupConTextEncoder("no such model").fit(lazy, LABELS),
+    "texts": lambda lazy: skellipsoid.discover_classes(classifier().fit(X, LABELS), X, texts=lazy),
+    "X of a tuned point": lambda lazy: TunedOperatingPointCV(classifier()).fit(lazy, LABELS),
+    "X of a splitter": lambda lazy: list(OpenSetKFold(2).split(lazy, LABELS)),
+    "groups of a splitter": lambda lazy: list(OpenSetKFold(2).split(X, LABELS, lazy)),
+    "X of a check": lambda lazy: skellipsoid.check_training_features(lazy, LABELS),
+    "labels": lambda lazy: skellipsoid.remove_classes(classifier().fit(X, LABELS), lazy),
+    "y_true": lambda lazy: open_set_accuracy(lazy, LABELS),
+    "score": lambda lazy: open_set_auroc(LABELS, lazy),
+    "stratify": lambda lazy: bootstrap_interval(open_set_accuracy, LABELS, LABELS, stratify=lazy),
+}
+
+
+@pytest.mark.parametrize(("lazy", "sentence"), LAZY.values(), ids=LAZY)
+@pytest.mark.parametrize("name", DOORS)
+def test_what_is_not_computed_yet_is_told_to_be(name, lazy, sentence):
+    with pytest.raises(ValueError, match=f"^{name.split()[0]} is a {sentence}"):
+        DOORS[name](lazy)
+
+
+UNLIKE = {
+    "lists": ([[1, 2, 3], [1, 2]], "of 3 numbers in row 0, but row 1 holds one of 2; pass vectors of one length, and"),
+    "a number": ([[1, 2, 3], 4], "of 3 numbers in row 0, but row 1 holds 4; pass"),
+    "pandas": (pd.Series([np.ones(3), np.ones(3), np.ones(4)]), "of 3 numbers in row 0, but row 2 holds one of 4;"),
+    "a frame": (pd.DataFrame({"v": [None, [1.0, 2.0, 3.0]]}), "of 3 numbers in row 1, but row 0 holds None;"),
+    "objects": (np.array([[1, 2, 3], [1, 2]], dtype=object), "of 3 numbers in row 0, but row 1 holds one of 2;"),
+    "polars": (pl.Series([[1.0, 2.0, 3.0], None]), "of 3 numbers in row 0, but row 1 holds None;"),
+    "arrow": (pa.array([[1.0], [1.0, 2.0]]), "of 1 numbers in row 0, but row 1 holds one of 2;"),
+    "arrow table": (pa.table({"v": [[1.0, 2.0], None]}), "of 2 numbers in row 0, but row 1 holds None;"),
+}
+
+
+@pytest.mark.parametrize(("column", "sentence"), UNLIKE.values(), ids=UNLIKE)
+def test_vectors_of_different_lengths_are_refused(fitted, column, sentence):
+    for use in (fitted.predict, lambda rows: classifier().fit(rows, LABELS[: len(rows)])):
+        with pytest.raises(ValueError, match=f"^X is a column of vectors, {sentence}"):
+            use(column)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_a_column_of_vectors_beside_others_is_refused(table):
+    frame = table({"id": [1, 2], "embedding": [[1.0, 2.0], [3.0, 4.0]]})
+    sentence = r"^X holds a list or an array in some of its cells, .* pass a column of vectors alone, such as X\["
+    for use in (classifier().fit, skellipsoid.check_training_features):
+        with pytest.raises(ValueError, match=sentence):
+            use(frame, ["a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("column", "sentence"),
+    [
+        (pd.Series([[1.0, 2.0, 3.0], [1.0, np.nan, 2.0]]), "Input X contains NaN in row 1; fill missing values"),
+        (pa.array([[1.0, 2.0, 3.0], [None, 1.0, 2.0]]), "Input X contains NaN in row 1; fill missing values"),
+        (pl.Series([[1.0, 2.0], [3.0, 4.0]]), "X has 2 features, but EllipsoidOpenSetClassifier is expecting 3"),
+        (pa.array([1.0, 2.0]), "Expected 2D array, got 1D array"),
+        (pa.table({"t": pd.to_datetime(["2024-01-01"])}), "X holds the column 't' of type timestamp.*convert dates"),
+        (pa.table({"t": [pd.Timedelta(1)]}), "X holds the column 't' of type duration"),
+    ],
+)
+def test_other_errors_are_those_of_arrays(fitted, column, sentence):
+    with pytest.raises(ValueError, match=f"^{sentence}"):
+        fitted.predict(column)
