@@ -9,8 +9,8 @@ place boundaries or train a text model:
 - ``TrainedTextFeatures`` is the base of text encoders that are trained. Its ``_settings``, a subclass of
   ``TrainingSettings``, names an ``Objective``: the loss of a ``Learner``'s texts, in one ``Stage`` or more.
 - ``Interval`` and ``StrOptions`` say in ``_parameter_constraints`` what a parameter may be; ``fit_context`` checks it.
-- ``as_labels``, ``as_kind_of``, ``cast_open_label``, ``check_texts`` and ``check_groups`` read what ``fit`` is given. ``unfit`` removes
-  what an earlier fit left, and ``warn`` points to the user's line.
+- ``as_labels``, ``as_kind_of``, ``cast_open_label``, ``check_texts`` and ``check_groups`` read what
+  ``fit`` is given. ``unfit`` removes what an earlier fit left, and ``warn`` points to the user's line.
 - ``resolve_device`` and ``resolve_seed`` read ``device`` and ``random_state``. ``seeded_torch`` draws from torch's
   generator and restores it, ``explain_out_of_memory`` adds sizes and remedies to an error.
 
