@@ -22,7 +22,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 
-from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, add_classes, discover_classes
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, add_classes, discover_classes, refresh
 from skellipsoid.datasets import load_assistant_intents
 from skellipsoid.metrics import open_set_f1_score
 from skellipsoid.plotting import DiscoveryDisplay
@@ -81,11 +81,12 @@ plt.show()
 # The loop closed
 # ---------------
 # A person reads the ten largest groups and gives their texts labels (here, the true intents). ``add_classes`` adds
-# them: the encoder and the other intents stay, nothing is trained again. In a terminal the same is ``skellipsoid
-# traffic --save groups.tsv``, a spreadsheet, and ``skellipsoid add --data groups.tsv``.
+# them: the encoder and the other intents stay, nothing is trained again. ``refresh`` chooses the size of the boundaries
+# anew. In a terminal the same is ``skellipsoid traffic --save groups.tsv``, a spreadsheet, and ``skellipsoid add --data
+# groups.tsv --refresh``.
 
 labelled = np.isin(found.labels, range(10)) & np.isin(intents, hidden)
-later = add_classes(pipe, texts[labelled], intents[labelled], refresh=True)
+later = refresh(add_classes(pipe, texts[labelled], intents[labelled]))
 
 # %%
 # F1 over all intents and *open*, on texts of their own: before, with the new intents, and after a training from the

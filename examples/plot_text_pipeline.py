@@ -11,8 +11,8 @@ that the extra ``[offline]`` installs. Nothing is downloaded.
 # %%
 # Train
 # -----
-# The training part has requests of 28 intents and no open text. With ``finetune="head"``, the default, the text model
-# is frozen and embeds each text once. Only a linear layer is trained.
+# The training part has requests of 28 intents and no open text. With ``finetune="head"`` the text model is frozen and
+# embeds each text once. Only a linear layer is trained.
 
 import tempfile
 import textwrap

@@ -8,7 +8,7 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from . import base, baselines, dask, datasets, metrics, model_selection, plotting
-    from ._after_fit.changes import add_classes, merge_classes, remove_classes, update_classes
+    from ._after_fit.changes import add_classes, merge_classes, refresh, remove_classes, update_classes
     from ._after_fit.compare import Comparison, compare
     from ._after_fit.discovery import DiscoveredClasses, discover_classes
     from ._after_fit.explain import explain
@@ -55,6 +55,7 @@ __all__ = [
     "model_selection",
     "plotting",
     "predict_open_proba",
+    "refresh",
     "remove_classes",
     "save",
     "set_operating_point",
@@ -84,6 +85,7 @@ _MODULE_OF = {
     "load": "persistence",
     "merge_classes": "_after_fit.changes",
     "predict_open_proba": "_after_fit.traffic",
+    "refresh": "_after_fit.changes",
     "remove_classes": "_after_fit.changes",
     "save": "persistence",
     "set_operating_point": "_after_fit.operating_point",

@@ -26,10 +26,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import accuracy_score, f1_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer
+from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from sklearn.utils.fixes import parse_version
 
+import skellipsoid
 from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, baselines
 from skellipsoid._core.base import BaseOpenSetClassifier, BoundaryOpenSetClassifier
 from skellipsoid.baselines import (
@@ -896,3 +897,50 @@ def test_open_set_checks(classifier, check, tmp_path):
         warnings.simplefilter("error")
         warnings.filterwarnings("ignore", ".* have fewer than 10 different samples", UserWarning)  # the data are small
         check(estimator, *([tmp_path] if "folder" in inspect.signature(check).parameters else []))
+
+
+# The rules of docs/api.rst.
+
+#: What each public function of a fitted model is given beside it.
+GIVEN = {
+    "add_classes": lambda model, X, folder: {"X": far_rows(), "y": [9] * 5},
+    "compare": lambda model, X, folder: {"after": model, "X": X},
+    "discover_classes": lambda model, X, folder: {"X": scattered()},
+    "estimate_open_share": lambda model, X, folder: {"X": scattered()},
+    "explain": lambda model, X, folder: {"X": X},
+    "export_onnx": lambda model, X, folder: {"folder": folder / "graph"},
+    "merge_classes": lambda model, X, folder: {"merged": {9: [0, 1]}},
+    "predict_open_proba": lambda model, X, folder: {"X": X, "open_share": 0.3},
+    "refresh": lambda model, X, folder: {},
+    "remove_classes": lambda model, X, folder: {"labels": [0]},
+    "save": lambda model, X, folder: {"folder": folder / "model"},
+    "set_operating_point": lambda model, X, folder: {"X": X, "rejection_rate": 0.1},
+    "update_classes": lambda model, X, folder: {"X": X[:1] + 0.5, "y": [1]},
+}
+OF_MODELS = {
+    name: function
+    for name, function in ((name, getattr(skellipsoid, name)) for name in skellipsoid.__all__)
+    if inspect.isfunction(function) and {"estimator", "before"} & inspect.signature(function).parameters.keys()
+}
+
+
+def test_every_function_of_a_model_is_listed():
+    assert OF_MODELS.keys() == GIVEN.keys()
+
+
+@pytest.mark.parametrize("name", GIVEN)
+@pytest.mark.parametrize("steps", [(), (StandardScaler(),)], ids=["classifier", "Pipeline"])
+def test_only_names_that_begin_with_set_change_the_model_and_return_it(name, steps, tmp_path):
+    X, y = blobs(4)
+    model = EllipsoidOpenSetClassifier(random_state=0)
+    model = (make_pipeline(*steps, model) if steps else model).fit(X, y)
+    before = pickle.dumps(model)
+    result = OF_MODELS[name](model, **GIVEN[name](model, X, tmp_path))
+    assert (pickle.dumps(model) != before) == (result is model) == name.startswith("set_")
+
+
+def test_no_method_has_the_name_of_a_function():
+    functions = {name for name in skellipsoid.__all__ if inspect.isfunction(getattr(skellipsoid, name))}
+    others = [skellipsoid.ScoreOpenSetClassifier, skellipsoid.PromptOpenSetClassifier, TunedOperatingPointCV]
+    for kind in (*CLASSIFIERS, *others):
+        assert not functions & {*dir(kind)}

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder, load
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder, load, update_classes
 
 pytestmark = [
     pytest.mark.slow,
@@ -20,7 +20,7 @@ SCRIPT = """
 import sys
 import numpy as np, torch
 from torch import distributed, nn
-from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder, remove_classes, update_classes
 from skellipsoid._torch.losses import supervised_contrastive_loss
 from skellipsoid._torch.shards import Shards
 
@@ -60,8 +60,8 @@ for name, known in (("three", y < 3), ("one", y < 1)):
     kept |= {f"{name}_matrices": clf.components_, f"{name}_epochs": clf.loss_curve_}
     kept |= {f"{name}_scores": clf.validation_scores_}
     if name == "three":
-        kept["without_matrices"] = clf.remove_classes([1]).components_
-        kept["updated_matrices"] = clf.update_classes(X[y == 1] + 0.1, y[y == 1]).components_
+        kept["without_matrices"] = remove_classes(clf, [1]).components_
+        kept["updated_matrices"] = update_classes(clf, X[y == 1] + 0.1, y[y == 1]).components_
 np.savez(f"{folder}/{rank}.npz", **{name: np.asarray(value) for name, value in kept.items()})
 distributed.destroy_process_group()
 """
@@ -163,7 +163,7 @@ def test_processes_divide_the_classes_and_train_the_matrices_of_one_process(name
 def test_a_change_of_the_classes_is_divided_too(trained):
     X, y = samples(), np.arange(60) % 3
     clf = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=4), random_state=0).fit(X, y)
-    updated = clf.update_classes(X[y == 1] + 0.1, y[y == 1])  # one class for two processes
+    updated = update_classes(clf, X[y == 1] + 0.1, y[y == 1])  # one class for two processes
     for found in trained[0]:
         np.testing.assert_allclose(found["without_matrices"], clf.components_[[0, 2]], atol=1e-5)
         np.testing.assert_allclose(found["updated_matrices"], updated.components_, atol=1e-5)

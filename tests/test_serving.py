@@ -29,7 +29,7 @@ PAGE = (ROOT / "docs/guide/serving.rst").read_text(encoding="utf-8")
 
 @pytest.fixture(scope="module")
 def pipeline(tiny_model, texts, labels):
-    encoder = SupConTextEncoder(tiny_model, max_iter=4, temperature=0.3, random_state=0)
+    encoder = SupConTextEncoder(tiny_model, finetune="head", max_iter=4, temperature=0.3, random_state=0)
     return Pipeline([("enc", encoder), ("clf", EllipsoidOpenSetClassifier(random_state=0))]).fit(texts, labels)
 
 

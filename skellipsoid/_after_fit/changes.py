@@ -1,7 +1,6 @@
 """Classes come and go after a fit, also of a Pipeline: its transformers stay, its classifier changes."""
 
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import Any
 
@@ -11,35 +10,49 @@ from sklearn.pipeline import Pipeline
 from .._ellipsoid.changes import ChangesClasses
 
 
-def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None = None, *, refresh: bool = False) -> Any:
-    """Add new classes to a fitted Pipeline: its transformers stay, its classifier gets the classes.
+def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None = None) -> Any:
+    """Add new classes, without a new choice of the shares and the size.
 
-    Read more in the :ref:`User Guide <changing_classes>`.
+    The result is that of a fit on all samples, old and new, whose shares a, b and ρ, radius scale and e are those of
+    the given classifier. Means, covariances, shapes and held-out scores are computed anew. Duplicates are searched
+    among the new samples. Call :func:`refresh` after many changes. Read more in the
+    :ref:`User Guide <changing_classes>`.
+
+    With ``trainer=EliDecide()`` the matrices of the old classes stay. Those of the new classes are trained, on all
+    samples: in the losses, the matrix of a class does not act on those of the others. A share of the new samples are
+    validation samples.
 
     Parameters
     ----------
     estimator : classifier or Pipeline
-        Ends in an :class:`EllipsoidOpenSetClassifier` that kept its samples, as it does by default.
+        A fitted :class:`EllipsoidOpenSetClassifier` that kept its samples, as it does by default, or a Pipeline that
+        ends in one.
     X : array-like
         Samples of the new classes, as ``estimator.predict`` takes them: texts, if the Pipeline begins with an encoder.
+        A sample has the mean weight of the old samples.
     y : array-like of shape (n_samples,)
         Labels. Samples labelled ``open_label`` join the open samples.
     groups : array-like of shape (n_samples,), default=None
-        Group of each sample, as in ``fit``.
-    refresh : bool, default=False
-        Whether to choose the shares and the size of the boundaries anew, too.
+        Group of each sample, as in ``fit``. They are other groups than those of earlier samples.
 
     Returns
     -------
     estimator : object
-        A new estimator with the same fitted transformers. The given one is unchanged.
+        A new estimator, with the same fitted transformers. The given one is unchanged, so that it can serve meanwhile.
 
     Raises
     ------
     TypeError
         If the estimator does not end in a classifier whose classes can change.
     ValueError
-        As :meth:`EllipsoidOpenSetClassifier.add_classes`.
+        If a class is known already, if labels are of another kind, if the number of features differs, or if the
+        classifier has not kept its samples.
+
+    Warns
+    -----
+    UserWarning
+        If outliers are dropped, if a new class has no spread, or if the classifier has fewer than four classes and the
+        new one has more: the new one is without a covariance between classes until it is refreshed.
 
     Examples
     --------
@@ -52,16 +65,19 @@ def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None =
     >>> y = np.repeat(["a", "b", "c"], 100)
     >>> clf = EllipsoidOpenSetClassifier(random_state=0)
     >>> pipe = make_pipeline(StandardScaler(), clf).fit(X[:200], y[:200])
+    >>> pipe.predict([[0, 9]]).tolist()
+    ['-1']
     >>> add_classes(pipe, X[200:], y[200:]).predict([[0, 9]]).tolist()
     ['c']
     """
-    return _changed(estimator, "add_classes", X, y, groups, refresh=refresh)
+    return _changed(estimator, lambda clf, rows: clf._with_samples(rows, y, groups, "add"), X)
 
 
-def update_classes(
-    estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None = None, *, refresh: bool = False
-) -> Any:
-    """Add samples of known classes to a fitted Pipeline: as :func:`add_classes`, for labels that are known.
+def update_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None = None) -> Any:
+    """Add samples of known classes; otherwise as :func:`add_classes`.
+
+    Duplicates are searched among all samples of the classes in ``y``. A trainer trains the matrices of these classes
+    anew.
 
     Parameters
     ----------
@@ -69,74 +85,102 @@ def update_classes(
     X : array-like
         As ``estimator.predict`` takes it.
     y : array-like of shape (n_samples,)
+        Labels, each of a known class or the ``open_label``.
     groups : array-like of shape (n_samples,), default=None
-    refresh : bool, default=False
-        Whether to choose the shares and the size of the boundaries anew, too.
 
     Returns
     -------
     estimator : object
-        A new estimator with the same fitted transformers.
+        A new estimator; the given one is unchanged.
+
+    Raises
+    ------
+    ValueError
+        If a class is not known, and as in :func:`add_classes`.
     """
-    return _changed(estimator, "update_classes", X, y, groups, refresh=refresh)
+    return _changed(estimator, lambda clf, rows: clf._with_samples(rows, y, groups, "update"), X)
 
 
-def remove_classes(estimator: Any, labels: ArrayLike, *, refresh: bool = False) -> Any:
-    """Remove classes from a fitted Pipeline; its transformers stay.
+def remove_classes(estimator: Any, labels: ArrayLike) -> Any:
+    """Remove classes and their samples; otherwise as :func:`add_classes`. A trainer trains nothing.
 
     Parameters
     ----------
     estimator : classifier or Pipeline
     labels : array-like of shape (n_labels,)
         Known classes.
-    refresh : bool, default=False
-        Whether to choose the shares and the size of the boundaries anew, too.
 
     Returns
     -------
     estimator : object
-        A new estimator with the same fitted transformers.
+        A new estimator; the given one is unchanged. Samples of the removed classes become open where no other class
+        takes them.
+
+    Raises
+    ------
+    ValueError
+        If a label is not a known class, if none would remain, or if the classifier has not kept its samples.
     """
-    return _changed(estimator, "remove_classes", labels, refresh=refresh)
+    return _changed(estimator, lambda clf: clf._without_classes(labels))
 
 
-def merge_classes(estimator: Any, merged: Mapping[Any, Sequence[Any]], *, refresh: bool = False) -> Any:
-    """Merge classes of a fitted Pipeline, or rename them; its transformers stay.
+def merge_classes(estimator: Any, merged: Mapping[Any, Sequence[Any]]) -> Any:
+    """Merge classes into one, or rename a class; otherwise as :func:`add_classes`.
+
+    A trainer trains the matrices of merged classes, and keeps that of a renamed one.
 
     Parameters
     ----------
     estimator : classifier or Pipeline
     merged : mapping
         The new label, and the known classes that become this class: ``{"new": ["a", "b"]}``.
-    refresh : bool, default=False
-        Whether to choose the shares and the size of the boundaries anew, too.
 
     Returns
     -------
     estimator : object
-        A new estimator with the same fitted transformers.
+        A new estimator; the given one is unchanged. Of different ``class_offsets_`` a merged class takes the largest.
+
+    Raises
+    ------
+    ValueError
+        If a label is not a known class or is listed twice, if the new label is a class that stays, or if the classifier
+        has not kept its samples.
     """
-    return _changed(estimator, "merge_classes", merged, refresh=refresh)
+    return _changed(estimator, lambda clf: clf._with_merged(merged))
 
 
-def _changed(estimator: Any, method: str, *arguments: Any, refresh: bool) -> Any:
+def refresh(estimator: Any) -> Any:
+    """Choose the shares and the size anew, from the samples that are kept; a trainer trains all matrices anew.
+
+    Parameters
+    ----------
+    estimator : classifier or Pipeline
+
+    Returns
+    -------
+    estimator : object
+        A new estimator; the given one is unchanged. Its ``offset_`` and ``class_offsets_`` are 0.
+
+    Raises
+    ------
+    ValueError
+        If the classifier has not kept its samples.
+    """
+    return _changed(estimator, lambda clf: clf._refreshed())
+
+
+def _changed(estimator: Any, change: Callable[..., Any], *samples: Any) -> Any:
+    """Change the classifier that an estimator ends in; samples pass the transformers before it."""
     if isinstance(estimator, Pipeline):
         *steps, (name, last) = estimator.steps
-        if method in ("add_classes", "update_classes"):
-            X, *others = arguments
-            arguments = (estimator[:-1].transform(X) if steps else X, *others)
+        if steps:
+            samples = tuple(map(estimator[:-1].transform, samples))
         changed = copy(estimator)
-        changed.steps = [*steps, (name, _changed(last, method, *arguments, refresh=refresh))]
+        changed.steps = [*steps, (name, _changed(last, change, *samples))]
         return changed
     if not isinstance(estimator, ChangesClasses):
         raise TypeError(
             f"The classes of {type(estimator).__name__} cannot change after a fit: fit a new one on all samples, which "
             "takes about as long as a change, or use an EllipsoidOpenSetClassifier, or a Pipeline that ends in one."
         )
-    change = getattr(estimator, method)
-    if not refresh:
-        return change(*arguments)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*; call refresh", category=UserWarning)  # that is what follows
-        changed = change(*arguments)
-    return changed.refresh()
+    return change(estimator, *samples)

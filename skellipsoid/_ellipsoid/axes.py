@@ -67,7 +67,7 @@ class FittedAxes(StoredShapes):
         own = slice(self._axis_starts[k], self._axis_starts[k + 1])
         axes, roots = self._axes[own].astype(np.float64), np.sqrt(self._axis_weights[own])
         residual = float(np.sqrt(self._residual_weights[k]))
-        if self.shrinkage_ is None and len(axes):  # full matrices were learned; degenerate classes have no axes
+        if self.shared_share_ is None and len(axes):  # full matrices were learned; degenerate classes have no axes
             return axes
         root: NDArray[np.float64] = residual * np.eye(axes.shape[1]) + (axes.T * (roots - residual)) @ axes
         if self._metric_axes is None:

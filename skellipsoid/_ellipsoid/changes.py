@@ -1,4 +1,4 @@
-"""Classes that come and go after a fit: add, update, remove, merge, and choose anew."""
+"""Classes that come and go after a fit: what the functions of ``_after_fit/changes`` ask of a classifier."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -24,107 +24,11 @@ _CARRIED = ("n_features_in_", "feature_names_in_", "open_label_", "scale_", "_no
 
 
 class ChangesClasses(FitsKeptSamples):
-    """Base of the ellipsoid classifier: changes of the samples that are kept."""
+    """Base of the ellipsoid classifier: changes of the samples that are kept, each a new classifier."""
 
     changes_: list[dict[str, Any]]
 
-    def add_classes(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
-        """Add new classes, without a new choice of the shares and the size.
-
-        The result is that of a fit on all samples, old and new, whose shares a, b and ρ, radius scale and e are those
-        of this classifier. Means, covariances, shapes and held-out scores are computed anew. Duplicates are searched
-        among the new samples. Call :meth:`refresh` after many changes.
-
-        With ``trainer=EliDecide()`` the matrices of the old classes stay. Those of the new classes are trained, on all
-        samples: in the losses, the matrix of a class does not act on those of the others. A share of the new samples
-        are validation samples.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            Samples of the new classes, prepared as in ``fit``. A sample has the mean weight of the old samples.
-        y : array-like of shape (n_samples,)
-            Labels. Samples labelled ``open_label`` join the open samples.
-        groups : array-like of shape (n_samples,), default=None
-            Group of each sample, as in ``fit``. They are other groups than those of earlier samples.
-
-        Returns
-        -------
-        classifier : object
-            A new classifier. This one is unchanged, so that it can serve meanwhile.
-
-        Raises
-        ------
-        ValueError
-            If a class is known already, if labels are of another kind, if the number of features differs, or if this
-            classifier has not kept its samples.
-
-        Warns
-        -----
-        UserWarning
-            If outliers are dropped, if a new class has no spread, or if this classifier has fewer than four classes and
-            the new one has more: the new one is without a covariance between classes, which :meth:`refresh` chooses.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from skellipsoid import EllipsoidOpenSetClassifier
-        >>> rng = np.random.default_rng(0)
-        >>> X = rng.normal(size=(300, 2)) + np.repeat([[0, 0], [9, 0], [0, 9]], 100, axis=0)
-        >>> y = np.repeat(["a", "b", "c"], 100)
-        >>> clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[:200], y[:200])
-        >>> clf.predict([[0, 9]]).tolist()
-        ['-1']
-        >>> clf.add_classes(X[200:], y[200:]).predict([[0, 9]]).tolist()
-        ['c']
-        """
-        return self._with_samples(X, y, groups, "add")
-
-    def update_classes(self, X: ArrayLike, y: ArrayLike, groups: ArrayLike | None = None) -> Self:
-        """Add samples of known classes; otherwise as :meth:`add_classes`.
-
-        Duplicates are searched among all samples of the classes in ``y``. A trainer trains the matrices of these
-        classes anew.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Labels, each of a known class or the ``open_label``.
-        groups : array-like of shape (n_samples,), default=None
-            Group of each sample, as in ``fit``. They are other groups than those of earlier samples.
-
-        Returns
-        -------
-        classifier : object
-            A new classifier; this one is unchanged.
-
-        Raises
-        ------
-        ValueError
-            If a class is not known, and as in :meth:`add_classes`.
-        """
-        return self._with_samples(X, y, groups, "update")
-
-    def remove_classes(self, labels: ArrayLike) -> Self:
-        """Remove classes and their samples; otherwise as :meth:`add_classes`. A trainer trains nothing.
-
-        Parameters
-        ----------
-        labels : array-like of shape (n_labels,)
-            Known classes.
-
-        Returns
-        -------
-        classifier : object
-            A new classifier; this one is unchanged. Samples of the removed classes become open where no other class
-            takes them.
-
-        Raises
-        ------
-        ValueError
-            If a label is not a known class, if none would remain, or if this classifier has not kept its samples.
-        """
+    def _without_classes(self, labels: ArrayLike) -> Self:
         kept, codes = self._kept_samples(), self._codes_of(_listed(in_memory(labels, "labels")))
         stay = np.delete(np.arange(len(self.classes_)), codes)
         if not len(stay):
@@ -139,27 +43,7 @@ class ChangesClasses(FitsKeptSamples):
         change = _change("remove", names, int(kept.copies[gone].sum()))
         return self._renamed(kept.where(~gone).with_places(places), self.classes_[stay], change, places)
 
-    def merge_classes(self, merged: Mapping[Any, Sequence[Any]]) -> Self:
-        """Merge classes into one, or rename a class; otherwise as :meth:`add_classes`.
-
-        A trainer trains the matrices of merged classes, and keeps that of a renamed one.
-
-        Parameters
-        ----------
-        merged : mapping
-            The new label, and the known classes that become this class: ``{"new": ["a", "b"]}``.
-
-        Returns
-        -------
-        classifier : object
-            A new classifier; this one is unchanged. Of different ``class_offsets_`` a merged class takes the largest.
-
-        Raises
-        ------
-        ValueError
-            If a label is not a known class or is listed twice, if the new label is a class that stays, or if this
-            classifier has not kept its samples.
-        """
+    def _with_merged(self, merged: Mapping[Any, Sequence[Any]]) -> Self:
         kept, changed = self._kept_samples(), self
         if not isinstance(merged, Mapping) or not merged:
             raise ValueError(f"merge_classes takes a mapping of a new label to known classes, but got {merged!r}.")
@@ -172,19 +56,7 @@ class ChangesClasses(FitsKeptSamples):
             kept = changed._kept_samples()
         return changed
 
-    def refresh(self) -> Self:
-        """Choose the shares and the size anew, from the samples that are kept; a trainer trains all matrices anew.
-
-        Returns
-        -------
-        classifier : object
-            A new classifier; this one is unchanged. Its ``offset_`` and ``class_offsets_`` are 0.
-
-        Raises
-        ------
-        ValueError
-            If this classifier has not kept its samples.
-        """
+    def _refreshed(self) -> Self:
         change = _change("refresh", self.classes_[:0], 0)
         return self._renamed(self._kept_samples(), self.classes_, change, anew=True)
 
@@ -208,6 +80,7 @@ class ChangesClasses(FitsKeptSamples):
         return np.searchsorted(self.classes_, np.unique(labels))
 
     def _with_samples(self, X: Any, y: Any, groups: ArrayLike | None, what: str) -> Self:
+        """Add samples: of new classes for ``what="add"``, of known ones for ``what="update"``."""
         kept = self._kept_samples()
         X, y = self._validate_scored_data(X), as_labels(y, "y")
         if len(X) != len(y):
@@ -319,8 +192,8 @@ class ChangesClasses(FitsKeptSamples):
         few, many = len(self.classes_), len(classes)
         if not anew and self._chosen() is not None and few < FEWEST_CLASSES_OF_BACKGROUND <= many:
             warn(
-                f"{few} classes are too few for a covariance between classes, so the {many} of now have none; "
-                "call refresh, which uses it."
+                f"{few} classes are too few for a covariance between classes, so the {many} of now have none "
+                "until they are refreshed."
             )
         changed.changes_ = [*self.changes_, change]
         return changed

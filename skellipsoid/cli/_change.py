@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._after_fit.changes import add_classes, merge_classes, remove_classes, update_classes
+from .._after_fit.changes import add_classes, merge_classes, refresh, remove_classes, update_classes
 from .._after_fit.discovery.result import MEMBER_COLUMNS, members_path
 from .._before_fit.text_files.messages import named, numbered
 from .._before_fit.text_files.read import read_file, read_labels
@@ -46,7 +46,7 @@ def add(options: argparse.Namespace) -> None:
     ):
         of_classes = chosen & ~is_open
         if chosen.any():
-            model = change(model, texts[chosen], labels[chosen], refresh=options.refresh)
+            model = change(model, texts[chosen], labels[chosen])
         if of_classes.any():
             n_classes = len(np.unique(labels[of_classes]))
             noun = "class" if n_classes == 1 else "classes"
@@ -175,7 +175,7 @@ def remove(options: argparse.Namespace) -> None:
     """Remove classes."""
     _check_target(options)
     model, manifest = load_model(options.model, verbose=0)
-    model = remove_classes(model, np.array(options.labels), refresh=options.refresh)
+    model = remove_classes(model, np.array(options.labels))
     _keep(model, manifest, options, f"Removed {_named(options.labels)}")
 
 
@@ -183,7 +183,7 @@ def merge(options: argparse.Namespace) -> None:
     """Merge classes into one, or rename a class."""
     _check_target(options)
     model, manifest = load_model(options.model, verbose=0)
-    model = merge_classes(model, {options.into: options.labels}, refresh=options.refresh)
+    model = merge_classes(model, {options.into: options.labels})
     _keep(model, manifest, options, f"Merged {_named(options.labels)} into {printable(options.into)}")
 
 
@@ -195,6 +195,7 @@ def _check_target(options: argparse.Namespace) -> None:
 
 def _keep(model: Any, manifest: dict[str, Any], options: argparse.Namespace, what: str) -> None:
     """Save the changed model: in place of the one that was loaded, all at once, or in another folder."""
+    model = refresh(model) if options.refresh else model
     folder: Path = options.save or options.model
     replaced = manifest["manifest_sha256"] if options.save is None else None
     save_changed(model, folder, replaced, manifest["provenance"])

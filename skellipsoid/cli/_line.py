@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from .._after_fit.operating_point import set_operating_point
-from .._after_fit.operating_point.offsets import Shortage, rejection_offset, warn_of_shortages
+from .._after_fit.operating_point.offsets import rejection_offset, warn_of_few
 from .._after_fit.operating_point.set import open_set_classifier
 from .._after_fit.traffic.share import MEMBERS, score
 from .._core.answers import read_closed_set_rows, trade_off_at
@@ -46,7 +46,7 @@ def _set_rate(classifier: Any, rate: float) -> None:
             f"--rejection-rate {rate} is a share of texts that the training held out, but this model has none; pass "
             "--data with a log, or train it with more texts of each intent."
         )
-    warn_of_shortages([Shortage("--rejection-rate", rate, len(scores))])
+    warn_of_few("--rejection-rate", rate, len(scores))
     set_operating_point(classifier)
     classifier.offset_ = rejection_offset(scores, rate)
 

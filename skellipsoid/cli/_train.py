@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from .._after_fit.operating_point.offsets import Shortage, rejection_offset, warn_of_shortages
+from .._after_fit.operating_point.offsets import rejection_offset, warn_of_few
 from .._before_fit.data_check.texts import find_problems
 from .._before_fit.text_files.read import LabelledTexts, read_table
 from .._core.pipelines import duplicate_groups, read_estimator
@@ -221,7 +221,7 @@ def fit(
             simplefilter("ignore", UserWarning)  # it is trained on a part of the same texts
             first = fit_with_features(texts[~held_out], labels[~held_out], options)[0]
         scores, how = first.score_samples(texts[held_out & is_known]), "that a first model was trained without"
-    warn_of_shortages([Shortage("--rejection-rate", options.rejection_rate, len(scores))])
+    warn_of_few("--rejection-rate", options.rejection_rate, len(scores))
     offset = pipeline["clf"].offset_ = rejection_offset(scores, options.rejection_rate)
     rejected = np.mean(scores < offset)
     if says:

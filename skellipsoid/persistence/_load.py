@@ -149,7 +149,9 @@ def _build_part(model: dict[str, Any], files: Files, *, fitted: bool) -> Any:
         resolve_device(estimator.device, fallback=True)
     if model["state"] and not fitted:
         raise ValueError(f"a {cls.__name__} that is only a parameter has fitted state")
-    for name, value in model["state"].items():
+    renamed = getattr(cls, "_renamed_state", {})
+    for saved, value in model["state"].items():
+        name = renamed.get(saved, saved)
         if name not in rules_of(estimator):
             raise ValueError(f"{name!r} is no fitted attribute of {cls.__name__}")
         setattr(estimator, name, source.decode(value, fitted=True))

@@ -310,7 +310,9 @@ def behind_a_head(tiny_model):
         def _pooled(self, texts):
             return vectors[[int(text.split()[1]) for text in texts]]
 
-    encoder = GivenEmbeddings(tiny_model, n_components=3, max_iter=20, duplicates="off", random_state=0)
+    encoder = GivenEmbeddings(
+        tiny_model, finetune="head", n_components=3, max_iter=20, duplicates="off", random_state=0
+    )
     pipe = make_pipeline(encoder, EllipsoidOpenSetClassifier(keep_samples=True, random_state=0))
     n_training = 40 * N_KNOWN
     names = np.char.add("class ", np.char.zfill(y.astype(str), 2))
@@ -351,7 +353,8 @@ def test_groups_behind_a_head_are_compared_with_all_classes(behind_a_head):
 
 def test_a_saved_head_groups_as_before(behind_a_head, tiny_model, texts, labels, open_texts, tmp_path):
     pipe = make_pipeline(
-        SupConTextEncoder(tiny_model, max_iter=3, random_state=0), EllipsoidOpenSetClassifier(random_state=0)
+        SupConTextEncoder(tiny_model, finetune="head", max_iter=3, random_state=0),
+        EllipsoidOpenSetClassifier(random_state=0),
     ).fit(texts, labels)
     pipe[-1].offset_ = np.inf
     save(pipe, tmp_path / "model")

@@ -1,4 +1,5 @@
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -22,10 +23,9 @@ from skellipsoid._after_fit.operating_point import tuned as _tuned
 from skellipsoid._after_fit.operating_point.of_share import line_of_share
 from skellipsoid._after_fit.operating_point.offsets import (
     acceptance_offset,
-    difference,
-    fewest_rows,
     most_beyond,
     rejection_offset,
+    warn_of_few,
 )
 from skellipsoid._after_fit.traffic.held import HeldOutScores
 from skellipsoid._core.pipelines import duplicate_groups, fit_with_groups
@@ -70,13 +70,6 @@ def test_rejection_offset_of_nine_scores(rate, offset):
     assert rejection_offset(np.arange(9.0, 0.0, -1.0), rate) == offset
 
 
-@given(least=st.floats(-10, 1), offset=st.floats(-10, 1))
-def test_class_offset_gives_its_threshold_back_or_a_hair_less(least, offset):
-    total = offset + difference(least, offset)
-    assert total <= least
-    assert total == pytest.approx(least, abs=1e-14)
-
-
 @pytest.mark.parametrize(("n_rows", "rate"), [(5, 0.2), (20, 0.05), (40, 0.05), (200, 0.05)])
 def test_new_known_rows_are_rejected_at_most_at_the_rate(n_rows, rate):
     rng = np.random.default_rng(0)
@@ -96,35 +89,17 @@ def test_new_known_rows_are_rejected_at_most_at_the_rate(n_rows, rate):
     assert np.mean(rejected) == pytest.approx(wanted, abs=4 * error)
 
 
-@pytest.mark.parametrize("confidence", [None, 0.95, 0.5])
 @pytest.mark.parametrize(("n_rows", "rate"), [(5, 0.46), (59, 0.05), (100, 0.05), (100, 0.29)])
 @pytest.mark.parametrize("kind", ["known", "open"])
-def test_rates_hold_for_new_rows_on_average_or_with_the_confidence(n_rows, rate, confidence, kind):
+def test_rates_hold_for_new_rows_on_average(n_rows, rate, kind):
     rng = np.random.default_rng(0)
     given = rng.uniform(size=(4000, n_rows))  # new scores beyond an offset are then as many as it is large
     if kind == "known":
-        shares = np.array([rejection_offset(scores, rate, confidence) for scores in given])
+        shares = np.array([rejection_offset(scores, rate) for scores in given])
     else:
-        shares = 1 - np.array([acceptance_offset(scores, rate, confidence) for scores in given])
-    if confidence is None:
-        assert np.mean(shares) <= rate + 4 * shares.std() / np.sqrt(len(shares))
-    else:
-        held = np.mean(shares <= rate)
-        error = np.sqrt(confidence * (1 - confidence) / len(shares))
-        assert held >= confidence - 4 * error
-        # One more row beyond the offset would break it.
-        beyond = most_beyond(n_rows, rate, confidence)
-        assert beyond >= 0
-        ordered = np.sort(given, axis=1)[:, beyond + 1] if beyond + 1 < n_rows else np.ones(len(given))
-        assert np.mean(ordered <= rate) < confidence + 4 * error
-
-
-@pytest.mark.parametrize("confidence", [None, 0.95, 0.999])
-@pytest.mark.parametrize("rate", [0.001, 0.05, 0.29, 0.5, 0.99, 1.0])
-def test_the_fewest_rows_are_the_fewest(rate, confidence):
-    fewest = fewest_rows(rate, confidence)
-    assert most_beyond(fewest, rate, confidence) >= 0
-    assert fewest == 1 or most_beyond(fewest - 1, rate, confidence) < 0
+        shares = 1 - np.array([acceptance_offset(scores, rate) for scores in given])
+    error = shares.std() / np.sqrt(len(shares))
+    assert rate - 1 / (n_rows + 1) - 4 * error <= np.mean(shares) <= rate + 4 * error
 
 
 def test_few_open_rows_say_what_they_are_worth(data, fitted):
@@ -138,23 +113,19 @@ def test_few_open_rows_say_what_they_are_worth(data, fitted):
         set_operating_point(fitted, X[rows], open_acceptance_rate=0.05)
     assert caught[0].filename == __file__
     assert (fitted.predict(X[rows]) == "-1").all()
-    with pytest.warns(UserWarning, match=r"of 5 open rows, 90 are needed; .* 60 % with a confidence of 99 %"):
-        set_operating_point(fitted, X[rows], open_acceptance_rate=0.05, confidence=0.99)
-    set_operating_point(fitted, X[rows], open_acceptance_rate=0.5, confidence=0.9)  # warnings are errors here
+    set_operating_point(fitted, X[rows], open_acceptance_rate=0.5)  # warnings are errors here
 
 
-def test_a_confidence_asks_for_more_than_the_mean(data, fitted):
-    X, y = data
-    for rate in ("rejection_rate", "open_acceptance_rate"):
-        plain = set_operating_point(fitted, X, y, **{rate: 0.1}).offset_
-        sure = set_operating_point(fitted, X, y, **{rate: 0.1}, confidence=0.95).offset_
-        assert (sure < plain) == (rate == "rejection_rate")
-        assert sure != plain
-    with pytest.raises(ValueError, match=r"confidence=0.9 is given without a rate"):
-        set_operating_point(fitted, X, y, confidence=0.9)
-    for wrong in (0, 1, "high"):
-        with pytest.raises(ValueError, match="is not possible; use a number between 0 and 1"):
-            set_operating_point(fitted, X, y, rejection_rate=0.1, confidence=wrong)
+@pytest.mark.parametrize("rate", [0.001, 0.05, 0.29, 0.5, 0.99])
+def test_the_rows_that_are_needed_are_the_fewest(rate):
+    fewest = next(n for n in range(1, 2000) if most_beyond(n, rate) >= 0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        warn_of_few("rate", rate, fewest)
+        assert not caught
+        if fewest > 1:
+            warn_of_few("rate", rate, fewest - 1)
+            assert f"known rows, {fewest} are needed; {fewest - 1} can keep" in str(caught[0].message)
 
 
 def test_few_rows_take_the_lowest_score_with_a_warning(data, fitted):
@@ -171,62 +142,12 @@ def test_few_rows_take_the_lowest_score_with_a_warning(data, fitted):
     assert fitted.offset_ == fitted.score_samples(X[:3]).min()
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("with_labels", [True, False])
-def test_class_rates_hold_for_the_rows_of_their_class_and_the_rate_for_the_others(data, fitted, dtype, with_labels):
-    X, y = data[0].astype(dtype), data[1]
-    known = y != "new"
-    if not with_labels:
-        X, y = X[known], fitted.predict_known(X[known])
-    assigned = fitted.predict_known(X)
-    rates = {"rejection_rate": 0.3, "class_rejection_rates": {"b": 0.02}}
-    set_operating_point(fitted, X, y if with_labels else None, **rates)
-    answers = fitted.predict(X)  # of all at once: a row at the limit may round to the other side among others
-    for label, rate in (("a", 0.3), ("b", 0.02)):
-        rows = (assigned == label) & (y == "b" if label == "b" else y != "new")
-        n_rejected = np.floor((rows.sum() + 1) * rate) - 1
-        assert np.sum(answers[rows] == "-1") == n_rejected
-    assert fitted.class_offsets_[0] == 0
-    assert fitted.class_offsets_[1] < 0
-
-
-def test_class_rates_alone_leave_the_others_at_the_learned_boundary(data, fitted):
+def test_every_call_sets_the_offsets_of_classes_back(data, fitted):
     X, y = data
-    learned = fitted.predict(X)
-    set_operating_point(fitted, X, y, rejection_rate=0.3)
-    set_operating_point(fitted, X, y, class_rejection_rates={"b": 0.5})
-    assert fitted.offset_ == 0
-    others = fitted.predict_known(X) == "a"
-    np.testing.assert_array_equal(fitted.predict(X[others]), learned[others])
-    assert np.mean(fitted.predict(X[y == "b"]) == "-1") == 0.49
-    set_operating_point(fitted, X, y, rejection_rate=0.3)
-    assert fitted.class_offsets_.tolist() == [0, 0]
-    set_operating_point(fitted, X, y, class_rejection_rates={"b": 0.5})
-    set_operating_point(fitted)
-    assert fitted.class_offsets_.tolist() == [0, 0]
-    np.testing.assert_array_equal(fitted.predict(X), learned)
-
-
-def test_class_rates_beside_a_rate_of_open_rows(data, fitted):
-    X, y = data
-    opened = y == "new"
-    assigned = fitted.predict_known(X)
-    set_operating_point(fitted, X, y, open_acceptance_rate=0.25, class_rejection_rates={"b": 0.1})
-    others = opened & (assigned == "a")
-    assert np.mean(fitted.predict(X[others]) != "-1") <= 0.25
-    assert np.mean(fitted.predict(X[y == "b"]) == "-1") == 0.09
-
-
-@pytest.mark.parametrize("rate", [0.0, 1.0])
-def test_rates_without_a_finite_offset_leave_class_rates_alone(data, fitted, rate):
-    X, y = data
-    assigned = fitted.predict_known(X)
-    set_operating_point(fitted, X, y, rejection_rate=1.0, class_rejection_rates={"b": 0.1})
-    assert (fitted.predict(X[assigned == "a"]) == "-1").all()
-    assert np.mean(fitted.predict(X[y == "b"]) == "-1") == 0.09
-    set_operating_point(fitted, X, y, rejection_rate=0.1, class_rejection_rates={"b": 1.0})
-    assert (fitted.predict(X[assigned == "b"]) == "-1").all()
-    assert np.mean(fitted.predict(X[y == "a"]) == "-1") == 0.09
+    for options in ({"X": X, "y": y, "rejection_rate": 0.3}, {"open_share": 0.2, "cost_open": 2}, {}):
+        fitted.class_offsets_ = np.array([0.0, 0.3])
+        assert set_operating_point(fitted, **options) is fitted
+        assert fitted.class_offsets_.tolist() == [0, 0]
 
 
 @settings(deadline=None)
@@ -264,7 +185,8 @@ def test_moving_the_offset_is_scaling_every_radius(data, fitted):
 
 def test_survives_pickle_and_save_and_a_refit_resets_it(data, fitted, tmp_path):
     X, y = data
-    set_operating_point(fitted, X, y, rejection_rate=0.3, class_rejection_rates={"b": 0.1})
+    set_operating_point(fitted, X, y, rejection_rate=0.3)
+    fitted.class_offsets_[1] = 0.1
     skellipsoid.save(fitted, tmp_path / "model")
     for copy in (pickle.loads(pickle.dumps(fitted)), skellipsoid.load(tmp_path / "model")):
         assert copy.offset_ == fitted.offset_ != 0
@@ -290,15 +212,6 @@ def test_takes_a_pipeline(data):
         ({"rejection_rate": "5%"}, None, "rejection_rate='5%' is not a share; use a number from 0 to 1"),
         ({"rejection_rate": 0.1}, "new", "rejection_rate is a share of known rows, but there are none; pass"),
         ({"open_acceptance_rate": 0.1}, "a", "open_acceptance_rate is a share of open rows, but there are none"),
-        ({"class_rejection_rates": {"c": 0.1}}, None, "has the key 'c', which is no known class; use some of 'a', 'b'"),
-        ({"class_rejection_rates": {"a": 2}}, None, r"class_rejection_rates\['a'\]=2 is not a share"),
-        ({"class_rejection_rates": {"b": 0.1}}, None, "share of known rows assigned to the class 'b', but there are"),
-        (
-            {"rejection_rate": 0.1, "class_rejection_rates": {"a": 0.1}},
-            None,
-            "share of known rows assigned to a class without a rate of its own, but there are none",
-        ),
-        ({"open_acceptance_rate": 0.1, "class_rejection_rates": {"a": 0.1}}, None, "one of open rows; pass y"),
     ],
 )
 def test_errors_are_sentences(data, fitted, rates, labels, match):
@@ -471,9 +384,10 @@ def test_tuned_offset_is_live(blobs):
     chosen = tuned.fit(X, y).offset_
     assert chosen == np.median(tuned.cv_results_["offset"])
     assert tuned.class_offsets_.tolist() == [0] * 6
-    set_operating_point(tuned, X, y, rejection_rate=0.5, class_rejection_rates={0: 0.1})
+    set_operating_point(tuned, X, y, rejection_rate=0.5)
     assert tuned.offset_ == tuned.estimator_.offset_ != chosen
-    assert tuned.class_offsets_[0] == tuned.estimator_.class_offsets_[0] < 0
+    tuned.estimator_.class_offsets_[0] = -0.1
+    assert tuned.class_offsets_[0] == -0.1
     assert set_operating_point(tuned).offset_ == 0
 
 
@@ -623,9 +537,7 @@ def test_traffic_sets_the_line_of_its_share(traffic):
     few = np.flatnonzero((y != -1) | (np.cumsum(y == -1) <= 20))  # 2 % of them open
     share = skellipsoid.estimate_open_share(clf, X[few]).share
     told = set_operating_point(clf, open_share=share).offset_
-    assert (
-        set_operating_point(clf, X[few]).offset_ == told == set_operating_point(clf, X[few], open_share="auto").offset_
-    )
+    assert set_operating_point(clf, X[few]).offset_ == told
     assert told < 0  # where little is open, fewer known samples are rejected
     moved = open_set_f1_score(y[few], clf.predict(X[few]))
     assert moved > open_set_f1_score(y[few], set_operating_point(clf).predict(X[few]))
@@ -655,7 +567,8 @@ def test_the_fitted_boundary_stays_where_the_gain_is_within_its_error(traffic):
 
 def test_the_line_stays_if_the_share_cannot_be_known(traffic):
     clf, X, y = traffic
-    set_operating_point(clf, X, y, rejection_rate=0.2, class_rejection_rates={0: 0.5})
+    set_operating_point(clf, X, y, rejection_rate=0.2)
+    clf.class_offsets_[0] = 0.5
     before = clf.offset_, clf.class_offsets_.tolist()
     with pytest.warns(UserWarning, match=r"The operating point stays at -?\d.*\. 3 samples are too few") as caught:
         set_operating_point(clf, X[:3])
@@ -670,10 +583,10 @@ def test_the_line_stays_if_the_share_cannot_be_known(traffic):
     [
         ({"open_share": 1.2}, "is not a share"),
         ({"open_share": "all"}, "is not a share"),
-        ({"open_share": "auto"}, "open_share needs the open share; pass unlabelled traffic"),
+        ({"open_share": True}, "is not a share"),
         ({"cost_open": 2}, "cost_open needs the open share; pass unlabelled traffic"),
         ({"open_share": 0.2, "cost_open": -1}, "is not a cost; use a positive number"),
-        ({"X": True, "open_share": 0.2}, "says how much of X is open; leave X out"),
+        ({"X": True, "open_share": 0.2}, "says how much of X is open; leave one of the two out"),
         ({"X": True, "y": True}, "y is given without a rate"),
         ({"X": True, "rejection_rate": 0.1, "open_share": 0.2}, "open_share and a rate are both given"),
         ({"rejection_rate": 0.1}, "A rate is a share of samples, but there are none; pass X"),

@@ -401,7 +401,7 @@ def test_every_holder_of_an_encoder_tells_the_limit(tiny_model, texts, labels):
 
 def test_a_fitted_encoder_tells_by_its_own_model(build_model, tmp_path, texts, labels):
     folder = build_model(tmp_path / "model", max_position_embeddings=40)
-    encoder = SupConTextEncoder(folder, max_iter=1, random_state=0).fit(texts, labels)
+    encoder = SupConTextEncoder(folder, finetune="head", max_iter=1, random_state=0).fit(texts, labels)
     carried = pickle.dumps(encoder)
     (tmp_path / "model").rename(tmp_path / "elsewhere")
     long, y = [*texts, "snow " * 39], [*labels, "weather"]

@@ -46,7 +46,7 @@ def saved(tiny_model, texts, labels, tmp_path_factory):
     folder = tmp_path_factory.mktemp("cli") / "model"
     pipeline = Pipeline(
         [
-            ("enc", SupConTextEncoder(tiny_model, max_iter=3, random_state=0, verbose=1)),
+            ("enc", SupConTextEncoder(tiny_model, finetune="head", max_iter=3, random_state=0, verbose=1)),
             ("clf", EllipsoidOpenSetClassifier(random_state=0)),
         ]
     )

@@ -123,7 +123,7 @@ UNFITTED = {
 }
 #: Parameters of classes that are fitted; the others take features.
 OF_TEXT = {
-    SupConTextEncoder: {"max_iter": 2, "cross_fit": False, "early_stopping": True},
+    SupConTextEncoder: {"finetune": "head", "max_iter": 2, "cross_fit": False, "early_stopping": True},
     **{getattr(literature, name): {"max_iter": 1} for name in literature.__all__ if name.endswith("TextEncoder")},
     literature.DEClassifier: {"max_iter": 1, "n_neighbors": 3},
 }

@@ -9,7 +9,17 @@ import pyarrow as pa
 import pytest
 import torch
 
-from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, load, save, set_operating_point
+from skellipsoid import (
+    EllipsoidOpenSetClassifier,
+    SupConTextEncoder,
+    add_classes,
+    load,
+    merge_classes,
+    remove_classes,
+    save,
+    set_operating_point,
+    update_classes,
+)
 from skellipsoid.metrics import open_set_accuracy
 from skellipsoid.model_selection import KnownClassSplit, OpenSetKFold, OpenSetShuffleSplit, RealOpenKFold
 
@@ -210,7 +220,7 @@ def test_numbers_that_are_rounded_are_no_labels(read, name, y, found):
     assert_refused(read, y, f"{name} holds {found}, {INEXACT}")
 
 
-@pytest.mark.filterwarnings("ignore:.*; call refresh")
+@pytest.mark.filterwarnings("ignore:.* until they are refreshed")
 @pytest.mark.parametrize(
     "as_given",
     [np.asarray, lambda y: y.astype(np.uint64), list, lambda y: pd.Series(y, dtype="UInt64"), pl.Series],
@@ -230,27 +240,27 @@ def test_large_numbers_stay_exact(as_given, large, tmp_path):
         np.testing.assert_array_equal(np.concatenate(found), np.concatenate(wanted))
     moved = set_operating_point(clf, ROWS, as_given(LARGE), rejection_rate=0.3)
     assert moved.offset_ == set_operating_point(clf, ROWS, LARGE, rejection_rate=0.3).offset_
-    grown = large.add_classes(NEW_ROWS, as_given(LARGE[:4] + 1))
+    grown = add_classes(large, NEW_ROWS, as_given(LARGE[:4] + 1))
     assert grown.classes_.tolist() == [2**60 + 3, 2**60 + 4, 2**60 + 5, 2**60 + 8]
-    merged = grown.update_classes(NEW_ROWS + 0.1, as_given(LARGE[:4] + 1)).merge_classes(
-        {2**60 + 9: as_given(grown.classes_[2:])}
+    merged = merge_classes(
+        update_classes(grown, NEW_ROWS + 0.1, as_given(LARGE[:4] + 1)), {2**60 + 9: as_given(grown.classes_[2:])}
     )
     assert merged.classes_.tolist() == [2**60 + 3, 2**60 + 4, 2**60 + 9]
-    save(merged.remove_classes(as_given(LARGE[:1])), tmp_path / "model")
+    save(remove_classes(merged, as_given(LARGE[:1])), tmp_path / "model")
     assert load(tmp_path / "model").classes_.tolist() == [2**60 + 4, 2**60 + 9]
 
 
-@pytest.mark.filterwarnings("ignore:.*; call refresh")
+@pytest.mark.filterwarnings("ignore:.* until they are refreshed")
 def test_small_floats_join_large_integers_as_integers(large):
-    assert large.add_classes(NEW_ROWS, [7.0] * 4).classes_.tolist() == [7, *large.classes_.tolist()]
-    assert large.add_classes(NEW_ROWS, [7.0] * 4).classes_.dtype == np.int64
-    assert large.merge_classes({7.0: LARGE[[0, 4]]}).classes_.tolist() == [7, 2**60 + 8]
+    assert add_classes(large, NEW_ROWS, [7.0] * 4).classes_.tolist() == [7, *large.classes_.tolist()]
+    assert add_classes(large, NEW_ROWS, [7.0] * 4).classes_.dtype == np.int64
+    assert merge_classes(large, {7.0: LARGE[[0, 4]]}).classes_.tolist() == [7, 2**60 + 8]
     assert large.score(ROWS, NUMBERS.astype(float)) == np.mean(large.predict(ROWS) == -1)
     of_floats = EllipsoidOpenSetClassifier(random_state=0).fit(ROWS, NUMBERS.astype(float))
-    assert of_floats.add_classes(NEW_ROWS, [7] * 4).classes_.tolist() == [3.0, 5.0, 7.0, 8.0]
-    for use in (lambda y: of_floats.add_classes(NEW_ROWS, y), lambda y: of_floats.score(NEW_ROWS, y)):
+    assert add_classes(of_floats, NEW_ROWS, [7] * 4).classes_.tolist() == [3.0, 5.0, 7.0, 8.0]
+    for use in (lambda y: add_classes(of_floats, NEW_ROWS, y), lambda y: of_floats.score(NEW_ROWS, y)):
         assert_refused(use, [2**60] * 4, rf"y holds 1152921504606846976 \(classes_ is float64\), {INEXACT}")
-    for change in (large.remove_classes, lambda y: large.merge_classes({1: y})):
+    for change in (lambda y: remove_classes(large, y), lambda y: merge_classes(large, {1: y})):
         assert_refused(change, [2.0**60], rf"labels holds 1\.152921504606847e\+18 \(float64\), {INEXACT}")
 
 

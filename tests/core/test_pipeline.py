@@ -186,7 +186,10 @@ def test_the_real_model_tells_known_requests_from_open_ones(minilm):
     of_train, of_test = np.isin(train.target, some), np.isin(test.target, some)
     far = test.open_kind == "far"
     pipeline = Pipeline(
-        [("enc", SupConTextEncoder(minilm, random_state=0)), ("clf", EllipsoidOpenSetClassifier(random_state=0))]
+        [
+            ("enc", SupConTextEncoder(minilm, finetune="head", random_state=0)),
+            ("clf", EllipsoidOpenSetClassifier(random_state=0)),
+        ]
     )
     pipeline.fit(train.data[of_train], train.target[of_train])
     answers = pipeline.predict(np.concatenate([test.data[of_test], test.data[far]]))

@@ -36,7 +36,7 @@ def classifier():
 
 
 def text_pipeline(model, step=None, **parameters):
-    encoder = SupConTextEncoder(model, random_state=0, **({"max_iter": 3} | parameters))
+    encoder = SupConTextEncoder(model, random_state=0, **({"finetune": "head", "max_iter": 3} | parameters))
     return make_pipeline(encoder if step is None else step(encoder), classifier())
 
 

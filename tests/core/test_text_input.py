@@ -113,7 +113,7 @@ def test_a_string_open_label_beside_numeric_labels_is_refused(tiny_model):
 )
 def test_one_known_class_warns_where_fit_was_called(tiny_model, y, name):
     with pytest.warns(UserWarning, match=f"y has the single known class {name},") as caught:
-        encoder = SupConTextEncoder(tiny_model, max_iter=2, random_state=0).fit(TEXTS, y)
+        encoder = SupConTextEncoder(tiny_model, finetune="head", max_iter=2, random_state=0).fit(TEXTS, y)
     assert [warning.filename for warning in caught] == [__file__]
     assert np.isfinite(encoder.transform(TEXTS)).all()
 
@@ -122,7 +122,7 @@ def test_one_known_class_warns_where_fit_was_called(tiny_model, y, name):
 def test_labels_of_every_kind_give_the_same_weights(tiny_model, kind):
     numbers = np.array([0, 0, 1, 1])
     y = np.array(LABELS, dtype=kind) if kind in "UO" else numbers.astype(kind)
-    encoder = SupConTextEncoder(tiny_model, max_iter=2, random_state=0)
+    encoder = SupConTextEncoder(tiny_model, finetune="head", max_iter=2, random_state=0)
     np.testing.assert_array_equal(encoder.fit(TEXTS, y).weight_, encoder.fit(TEXTS, numbers).weight_)
 
 

@@ -53,14 +53,14 @@ def test_fitted_attributes():
     assert clf.centers_.shape == (3, 3)
     assert clf.within_covariance_.shape == (3, 3)
     assert (clf.n_iter_, clf.loss_curve_, clf.validation_scores_) == (1, [], None)  # nothing is trained
-    assert all(isinstance(value, float) for value in (clf.spherical_share_, clf.shrinkage_, clf.scale_))
+    assert all(isinstance(value, float) for value in (clf.spherical_share_, clf.shared_share_, clf.scale_))
     assert clf.between_share_ is None  # three classes are too few for a background
     many = make().fit(*gaussians(5))
     assert 0 < many.between_share_ < 1
     learned = make(**PAPER).fit(X, y)
     assert learned.n_iter_ == len(learned.loss_curve_) == len(learned.validation_scores_) <= 10
     assert all(isinstance(value, float) for value in (*learned.loss_curve_, *learned.validation_scores_))
-    assert learned.within_covariance_ is learned.shrinkage_ is learned.spherical_share_ is None
+    assert learned.within_covariance_ is learned.shared_share_ is learned.spherical_share_ is None
     np.testing.assert_array_equal(learned.centers_, learned.centroids_)
 
 

@@ -232,7 +232,7 @@ def test_building_leaves_the_random_state_and_no_file(tiny_model, tmp_path, monk
 def test_load_predict_save_and_pickle_write_no_temporary_files(tiny_model, texts, labels, tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path / "none"))
     monkeypatch.setattr("tempfile.tempdir", None)
-    encoder = SupConTextEncoder(tiny_model, max_iter=2, random_state=0).fit(texts, labels)
+    encoder = SupConTextEncoder(tiny_model, finetune="head", max_iter=2, random_state=0).fit(texts, labels)
     save(encoder, tmp_path / "model")
     loaded = load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.transform(texts), encoder.transform(texts))

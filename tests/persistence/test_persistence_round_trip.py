@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from persistence_helpers import make_encoder, make_pipeline, snapshot
+from persistence_helpers import make_encoder, make_pipeline, read_manifest, snapshot, write_manifest
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
@@ -61,6 +61,18 @@ def test_a_classifier_comes_back_with_labels_of_every_kind(blobs, tmp_path, kind
     assert answers.tolist() == classifier.predict(probes).tolist()
     assert loaded.open_label_ in answers.tolist()
     np.testing.assert_array_equal(loaded.decision_function(probes), classifier.decision_function(probes))
+
+
+def test_a_folder_with_the_name_that_a_share_had_is_read(blobs, tmp_path):
+    clf = EllipsoidOpenSetClassifier(random_state=0).fit(*blobs)
+    save(clf, tmp_path / "model")
+    manifest = read_manifest(tmp_path / "model")
+    state = manifest["model"]["state"]
+    state["shrinkage_"] = state.pop("shared_share_")
+    write_manifest(tmp_path / "model", manifest)
+    loaded = load(tmp_path / "model")
+    assert loaded.shared_share_ == clf.shared_share_ > 0
+    assert not hasattr(loaded, "shrinkage_")
 
 
 def test_features_with_names_keep_them(blobs, tmp_path):

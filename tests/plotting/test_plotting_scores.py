@@ -115,8 +115,8 @@ def test_several_models_come_on_one_axes_and_differ(flat):
 
 def test_pictures_follow_the_class_offsets(flat):
     clf, X, y = flat
-    # Every threshold is the score of a row: that row is accepted, whatever rounds.
-    set_operating_point(clf, X, y, rejection_rate=0.3, class_rejection_rates={1: 0.05, 2: 0.5})
+    set_operating_point(clf, X, y, rejection_rate=0.3)
+    clf.class_offsets_[1:3] = -0.1, 0.2
     try:
         accepted, known = clf.predict(X) != -1, y != -1
         histogram = ScoreHistogramDisplay.from_estimator(clf, X, y)
@@ -224,7 +224,8 @@ def test_trade_off_is_the_curve_of_the_metrics_and_the_mark_is_what_predict_does
 
 def test_trade_off_without_samples_is_that_of_the_held_out_ones(flat):
     clf, X, y = flat
-    clf = set_operating_point(clf, X, y, rejection_rate=0.2, class_rejection_rates={1: 0.4})
+    clf = set_operating_point(clf, X, y, rejection_rate=0.2)
+    clf.class_offsets_[1] = 0.1
     try:
         display = TradeOffDisplay.from_estimator(clf)
         rows = clf.held_out_

@@ -18,7 +18,7 @@ from features import FETCHERS, embedded, known_classes
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import normalize
 
-from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder, add_classes
+from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder, add_classes, refresh
 from skellipsoid.metrics import open_set_f1_score
 
 RATIO, SEED, N_NEW = 0.75, 0, (1, 3, 10)
@@ -65,7 +65,7 @@ def measured(data, encoder, data_home):
         start = time.process_time()
         added = add_classes(before, X[is_new], y[is_new])
         share = (time.process_time() - start) / seconds
-        refreshed = make_pipeline(*[step for _, step in added.steps[:-1]], added[-1].refresh())
+        refreshed = refresh(added)
         models = before, added, refreshed, again
         answers = [model.predict(dev) for model in models]
         f1 = [f"{100 * open_set_f1_score(truth, found, labels=known, zero_division=0):.2f}" for found in answers]

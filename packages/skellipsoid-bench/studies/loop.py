@@ -23,6 +23,7 @@ from skellipsoid import (
     add_classes,
     discover_classes,
     estimate_open_share,
+    refresh,
 )
 from skellipsoid.metrics import open_set_f1_score
 
@@ -76,7 +77,7 @@ def loop(encoder, data_home, most=None):
     seconds["traffic"] = time.process_time() - start
     labels = labelled(found, answers, hidden)
     new = labels != ""
-    timed("added", lambda: add_classes(models["before"], traffic[new], labels[new], refresh=True))
+    timed("added", lambda: refresh(add_classes(models["before"], traffic[new], labels[new])))
     seen = np.append(texts[~is_hidden], traffic[new]), np.append(intents[~is_hidden], labels[new])
     timed("trained again", lambda: clone(blank).fit(*seen))
     timed("oracle", lambda: clone(blank).fit(texts, intents))

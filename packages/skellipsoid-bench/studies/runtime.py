@@ -94,7 +94,9 @@ def serve(folder, data_home):
     from skellipsoid_runtime import OnnxPipeline
 
     texts, intents = datasets.load_assistant_intents(return_X_y=True)
-    pipe = make_pipeline(SupConTextEncoder(random_state=SEED), EllipsoidOpenSetClassifier(random_state=SEED))
+    pipe = make_pipeline(
+        SupConTextEncoder(finetune="head", random_state=SEED), EllipsoidOpenSetClassifier(random_state=SEED)
+    )
     pipe.fit(texts, intents)
     skellipsoid.save(pipe, folder / "package")
     skellipsoid.export_onnx(pipe, folder / "runtime")

@@ -35,7 +35,12 @@ def main():
     options = parser.parse_args()
     train = datasets.load_assistant_intents(subset="train")
     texts = datasets.load_assistant_intents(subset="test").data.tolist()
-    pipe = Pipeline([("enc", SupConTextEncoder(random_state=0)), ("clf", EllipsoidOpenSetClassifier(random_state=0))])
+    pipe = Pipeline(
+        [
+            ("enc", SupConTextEncoder(finetune="head", random_state=0)),
+            ("clf", EllipsoidOpenSetClassifier(random_state=0)),
+        ]
+    )
     pipe.fit(train.data, train.target)
     with tempfile.TemporaryDirectory() as parent:
         save(pipe, f"{parent}/saved")

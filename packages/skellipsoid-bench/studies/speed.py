@@ -298,7 +298,12 @@ def start(other, repeats=10):
 def save_text_model(folder):
     """Fit the default Pipeline on the shipped intents and save it."""
     train = datasets.load_assistant_intents(subset="train")
-    pipe = Pipeline([("enc", SupConTextEncoder(random_state=0)), ("clf", EllipsoidOpenSetClassifier(random_state=0))])
+    pipe = Pipeline(
+        [
+            ("enc", SupConTextEncoder(finetune="head", random_state=0)),
+            ("clf", EllipsoidOpenSetClassifier(random_state=0)),
+        ]
+    )
     save(pipe.fit(train.data, train.target), folder)
 
 

@@ -86,7 +86,7 @@ def tuned(what, name, ratio, epochs, data_home):
 
 def trained_head(embeddings, labels, epochs):
     """Train a head on all of these texts, without cross-fitting."""
-    encoder = SupConTextEncoder(cross_fit=False, max_iter=epochs)
+    encoder = SupConTextEncoder(finetune="head", cross_fit=False, max_iter=epochs)
     encoder.finetune_ = "head"
     names, classes = np.unique(labels, return_inverse=True)
     layer = start_projection(embeddings.shape[1], embeddings.shape[1], 0)

@@ -50,9 +50,9 @@ def test_a_plan_names_everything_relative_to_itself(folder, intents_folder):
     assert (plan.ratios, plan.seeds, plan.n_splits) == ([0.5, 1.0], [3], 3)
     tiny = str(folder / "tiny")
     assert [spec.name for spec in plan.encoders] == ["none", f"head:{tiny}", "full:some/model", "softmax"]
-    assert changed_params(plan.encoders[1].estimator) == {"model_name": tiny}  # and the head, the default
+    assert changed_params(plan.encoders[1].estimator) == {"finetune": "head", "model_name": tiny}
     assert changed_params(plan.encoders[2].estimator) == {"finetune": "full", "model_name": "some/model"}
-    assert changed_params(plan.encoders[3].estimator) == {"model_name": tiny, "loss": "softmax"}
+    assert changed_params(plan.encoders[3].estimator) == {"finetune": "head", "model_name": tiny, "loss": "softmax"}
     assert [method.name for method in plan.methods] == ["ellipsoid", "searched"]
     assert plan.methods[1].path == "sklearn.linear_model._logistic:LogisticRegression"
     assert changed_params(plan.methods[1].estimator) == {"max_iter": 500}

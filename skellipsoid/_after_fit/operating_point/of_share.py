@@ -37,15 +37,11 @@ def check_share_options(
             "y is given without a rate that refers to it; set rejection_rate, or pass X alone as unlabelled traffic."
         )
     is_number = isinstance(open_share, int | float | np.number) and not isinstance(open_share, bool)
-    if open_share is not None and open_share != "auto" and not (is_number and 0 <= open_share <= 1):
-        raise ValueError(
-            f"open_share={open_share!r} is not a share; use a number from 0 to 1, or 'auto' with unlabelled X."
-        )
-    if has_X and is_number:
-        raise ValueError(
-            f"open_share={open_share!r} says how much of X is open; leave X out, or pass open_share='auto'."
-        )
-    if given and not has_X and not is_number:
+    if open_share is not None and not (is_number and 0 <= open_share <= 1):
+        raise ValueError(f"open_share={open_share!r} is not a share; use a number from 0 to 1.")
+    if has_X and open_share is not None:
+        raise ValueError(f"open_share={open_share!r} says how much of X is open; leave one of the two out.")
+    if given and not has_X and open_share is None:
         raise ValueError(f"{given[0]} needs the open share; pass unlabelled traffic as X, or open_share as a number.")
 
 

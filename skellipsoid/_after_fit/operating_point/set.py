@@ -1,7 +1,6 @@
 """The operating point of a fitted classifier: by a rate and samples, by the share of open samples, or as fitted."""
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,7 +12,7 @@ from ..._core.warn import warn
 from ..traffic.held import HeldOutScores
 from ..traffic.share import MEMBERS, open_share_of, score
 from .of_share import check_share_options, line_of_share, offset_of_cost
-from .offsets import GivenRows, check_rates, warn_of_shortages
+from .offsets import check_rates, offset_of_rate
 
 
 def set_operating_point(
@@ -23,17 +22,15 @@ def set_operating_point(
     *,
     rejection_rate: float | None = None,
     open_acceptance_rate: float | None = None,
-    class_rejection_rates: Mapping[Any, float] | None = None,
-    confidence: float | None = None,
-    open_share: float | Literal["auto"] | None = None,
+    open_share: float | None = None,
     cost_open: float | None = None,
     cost_reject: float | None = None,
 ) -> Any:
     """Set the rejection rate of a fitted classifier.
 
-    Sets ``offset_``, the score below which ``predict`` answers open, and ``class_offsets_``, which are added to it for
-    each class. For balls and ellipsoids, an offset of o multiplies the radius by 1 − o. Nothing else changes. Each call
-    sets all offsets again. Use samples that were not used in training.
+    Sets ``offset_``, the score below which ``predict`` answers open, and ``class_offsets_`` to 0. For balls and
+    ellipsoids, an offset of o multiplies the radius by 1 − o. Nothing else changes. Use samples that were not used in
+    training.
 
     There are four ways to call it:
 
@@ -50,7 +47,7 @@ def set_operating_point(
         Features, or texts for a text Pipeline.
     y : array-like of shape (n_samples,), default=None
         Labels of the samples, for a rate; those outside ``classes_`` are open. ``None``: every sample is known for
-        ``rejection_rate`` and ``class_rejection_rates``, every sample is open for ``open_acceptance_rate``.
+        ``rejection_rate``, every sample is open for ``open_acceptance_rate``.
     rejection_rate : float in [0, 1], default=None
         Take the offset that rejects at most this share of *new* known samples, on average over draws of the n given
         known samples [1]_. The offset is the score of rank (n + 1) · rate, rounded down, counted from the lowest: with
@@ -60,21 +57,12 @@ def set_operating_point(
         Take the smallest offset that accepts at most this share of *new* open samples, on average over draws of the m
         given open samples: of these it accepts ⌊(m + 1) · rate⌋ − 1. If this number is negative, it accepts none of
         them. A rate of 0 accepts none of the given open samples.
-    class_rejection_rates : mapping of class to float in [0, 1], default=None
-        Rejection rates of single classes, such as ``{"transfer_money": 0.02}``. The rate of a class refers to the
-        samples that are assigned to the class and, if ``y`` is given, have its label. The other two rates then refer to
-        the samples that are assigned to other classes. If both are ``None``, the other classes keep the fitted
-        boundary.
-    confidence : float in (0, 1), default=None
-        Keep each rate not only on average over draws of the given samples, but in this share of the draws [2]_. With
-        0.95, the chance that new samples exceed the rate is at most 5 %. This needs more samples: 59 for a rate of 5 %
-        instead of 19. ``None`` keeps the rates on average.
-    open_share : float in [0, 1] or "auto", default=None
+    open_share : float in [0, 1], default=None
         Share of open samples in the traffic to come. The offset is the one with the best expected F1 at this share, on
         samples that the fit held out, and on samples of held-out and synthetic classes. Where it is not expected to
-        gain more than the standard error of the gain, the fitted boundary stays, and a warning says so. ``"auto"``
-        estimates the share from ``X`` (:func:`estimate_open_share`), and is the default if ``X`` is given without ``y``
-        and without a rate. With fewer than 50 different samples the offsets stay as they are, and a warning says so.
+        gain more than the standard error of the gain, the fitted boundary stays, and a warning says so. ``None``, with
+        ``X`` and without ``y`` and a rate: the share is estimated from ``X`` (:func:`estimate_open_share`). With fewer
+        than 50 different samples the offsets stay as they are, and a warning says so.
     cost_open, cost_reject : float, default=None
         Cost of an open sample that is accepted, and of a known sample that is rejected. If one of them is given, the
         offset has the lowest expected cost in place of the best F1; the other is 1 by default.
@@ -87,9 +75,9 @@ def set_operating_point(
     Raises
     ------
     ValueError
-        If both rates are given, if a rate is outside [0, 1] or of a class that is not known, if no sample of the wanted
-        kind is there, or if ``confidence`` is not between 0 and 1 or given without a rate. If options of the share and
-        of a rate are mixed, or a cost is not positive. If nothing was held out of the fit that a share needs.
+        If both rates are given, if a rate is outside [0, 1], or if no sample of the wanted kind is there. If options of
+        the share and of a rate are mixed, or a cost is not positive. If nothing was held out of the fit that a share
+        needs.
     TypeError
         If the estimator is not an open-set classifier of this package, or a Pipeline that ends in one. If a share is
         used and the classifier has no ``held_out_``.
@@ -97,17 +85,16 @@ def set_operating_point(
     Warns
     -----
     UserWarning
-        If there are fewer samples than a rate needs: 1 / rate − 1, or ln(1 − confidence) / ln(1 − rate). The warning
-        says which rates so few samples can keep. If ``X`` is too small for its open share to be known, if the share is
-        doubtful, or if the fitted boundary stays.
+        If there are fewer samples than a rate needs: 1 / rate − 1. The warning says which rates so few can keep. If
+        ``X`` is too small for its open share to be known, if the share is doubtful, or if the fitted boundary stays.
 
     Notes
     -----
     Let r of n given samples be beyond the offset, and let the offset be the score of the next one. The share of new
     samples beyond the offset has the distribution Beta(r + 1, n − r), whatever the distribution of the scores. Its mean
     is (r + 1) / (n + 1). With five open samples, all of them rejected, one sixth of new open samples is accepted on
-    average, and at most 45 % with a confidence of 0.95. All this is about samples that are drawn alike: it says nothing
-    about open samples of another kind.
+    average, and at most 45 % with a confidence of 0.95 [2]_. All this is about samples that are drawn alike: it says
+    nothing about open samples of another kind.
 
     References
     ----------
@@ -130,19 +117,12 @@ def set_operating_point(
     """
     classifier = open_set_classifier(estimator)
     check_is_fitted(classifier)
-    class_rates = {} if class_rejection_rates is None else dict(class_rejection_rates)
-    check_rates(rejection_rate, open_acceptance_rate, class_rates, classifier.classes_.tolist(), confidence)
-    if y is None and class_rates and open_acceptance_rate is not None:
-        raise ValueError(
-            "class_rejection_rates are shares of known rows and open_acceptance_rate is one of open rows; pass y."
-        )
-    has_rate = bool(class_rates) or rejection_rate is not None or open_acceptance_rate is not None
+    check_rates(rejection_rate, open_acceptance_rate)
+    has_rate = rejection_rate is not None or open_acceptance_rate is not None
     check_share_options(open_share, cost_open, cost_reject, has_X=X is not None, has_y=y is not None, has_rate=has_rate)
-    offset, class_offsets = 0.0, np.zeros(len(classifier.classes_))
+    offset = 0.0
     if has_rate:
-        rows = GivenRows(estimator, X, y, confidence)
-        offset, class_offsets = rows.offsets(rejection_rate, open_acceptance_rate, class_rates)
-        warn_of_shortages(rows.shortages)
+        offset = offset_of_rate(estimator, X, y, rejection_rate, open_acceptance_rate)
     elif X is not None or open_share is not None:
         held = HeldOutScores.of(classifier, "set_operating_point")
         if X is None:
@@ -163,7 +143,7 @@ def set_operating_point(
             if stays := line.describe(share):
                 warn(stays)
             offset = 0.0 if stays else line.offset
-    classifier.offset_, classifier.class_offsets_ = offset, class_offsets
+    classifier.offset_, classifier.class_offsets_ = offset, np.zeros(len(classifier.classes_))
     return estimator
 
 

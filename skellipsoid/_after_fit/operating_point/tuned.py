@@ -19,7 +19,7 @@ from ..._core.state_rules import CLASSES, ESTIMATOR, LABEL, N_FEATURES, Rule, Si
 from ..._core.validation import in_memory, only_column, unfit
 from ..._core.warn import warn
 from ...model_selection import OpenSetKFold
-from .offsets import Fold, Shortage, acceptance_offset, check_rates, rejection_offset, select, warn_of_shortages
+from .offsets import Fold, acceptance_offset, check_rates, rejection_offset, select, warn_of_few
 from .set import open_set_classifier
 
 
@@ -209,13 +209,13 @@ class TunedOperatingPointCV(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if self.open_acceptance_rate is not None:
             rate, name = self.open_acceptance_rate, "open_acceptance_rate"
             opened = [select(fold.scores, ~fold.is_known, name, "open rows in each fold") for fold in folds]
-            warn_of_shortages([Shortage(name, float(rate), min(map(len, opened)), "open")])
+            warn_of_few(name, rate, min(map(len, opened)), "open")
             return np.array([acceptance_offset(scores, rate) for scores in opened])
         if self.rejection_rate is None:
             return np.array([fold.best_offset() for fold in folds])
-        rate, name = float(self.rejection_rate), "rejection_rate"
+        rate, name = self.rejection_rate, "rejection_rate"
         known = [select(fold.scores, fold.is_known, name, "known rows in each fold") for fold in folds]
-        warn_of_shortages([Shortage(name, rate, min(map(len, known)))])
+        warn_of_few(name, rate, min(map(len, known)))
         return np.array([rejection_offset(scores, rate) for scores in known])
 
     @property
