@@ -2,10 +2,9 @@
 
 from ._assistant import load_assistant_intents
 from ._fetchers import fetch_banking77, fetch_clinc_oos, fetch_stackoverflow
-from ._synthetic import OpenBlobsRule, make_open_blobs
+from ._synthetic import make_open_blobs
 
 __all__ = [
-    "OpenBlobsRule",
     "fetch_banking77",
     "fetch_clinc_oos",
     "fetch_stackoverflow",
