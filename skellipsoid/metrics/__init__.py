@@ -6,7 +6,6 @@ and the confidence interval of a metric.
 
 from ._bootstrap import BootstrapInterval, bootstrap_interval
 from ._classification import known_f1_score, open_f1_score, open_set_accuracy, open_set_f1_score
-from ._openness import openness
 from ._oscr import oscr_curve, oscr_score
 from ._ranking import coverage_rejection, fpr_at_tpr, open_set_aupr, open_set_auroc
 from ._report import open_set_report
@@ -43,7 +42,6 @@ __all__ = [
     "open_set_f1_score",
     "open_set_f1_scorer",
     "open_set_report",
-    "openness",
     "oscr_curve",
     "oscr_score",
     "oscr_scorer",
