@@ -52,7 +52,7 @@ class ScoreHistogramDisplay:
     See Also
     --------
     skellipsoid.metrics.coverage_rejection : The two shares at an offset.
-    OSCRDisplay : Accepted known and open samples for every offset.
+    TradeOffDisplay : Rejected known and open samples for every offset.
 
     Notes
     -----
