@@ -132,7 +132,7 @@ def test_an_import_from_within_the_computations_is_allowed(line):
 def test_a_package_reads_only_the_public_names_of_another(package):
     others = {folder.name for folder in ROOT.iterdir() if folder.is_dir()} - {package}
     files = sorted((ROOT / package).rglob("*.py"))
-    assert len(files) > 3
+    assert len(files) > 2
     for path in files:
         for name in imported_names(path.read_text(encoding="utf-8"), ["skellipsoid", package]):
             top, owner, *inner = [*name.split("."), ""]
