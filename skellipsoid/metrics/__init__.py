@@ -7,7 +7,7 @@ and the confidence interval of a metric.
 from ._bootstrap import BootstrapInterval, bootstrap_interval
 from ._classification import known_f1_score, open_f1_score, open_set_accuracy, open_set_f1_score
 from ._oscr import oscr_curve, oscr_score
-from ._ranking import coverage_rejection, fpr_at_tpr, open_set_aupr, open_set_auroc
+from ._ranking import fpr_at_tpr, open_set_aupr, open_set_auroc
 from ._report import open_set_report
 from ._scorers import (
     make_open_set_scorer,
@@ -19,7 +19,6 @@ from ._trade_off import trade_off_curve
 __all__ = [
     "BootstrapInterval",
     "bootstrap_interval",
-    "coverage_rejection",
     "fpr_at_tpr",
     "known_f1_score",
     "make_open_set_scorer",

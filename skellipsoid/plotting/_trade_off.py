@@ -18,6 +18,7 @@ from ._inputs import read_answers, read_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 Kind = Literal["trade_off", "f1", "oscr"]
 
@@ -53,9 +54,8 @@ class TradeOffDisplay:
     was held out stand in for open samples.
 
     Use :meth:`from_estimator` or :meth:`from_predictions` to make one. ``kind="f1"`` draws F1 over all classes, over
-    the known ones, and of open. ``kind="oscr"`` draws the open-set classification rate curve: known samples accepted
-    and right, against open samples accepted. To draw several models in one OSCR picture, pass ``ax_`` of the first
-    display as ``ax`` to the next.
+    the known ones, and of open. ``kind="oscr"`` draws known samples accepted and right, against open samples accepted.
+    To draw several models in one OSCR picture, pass ``ax_`` of the first display as ``ax`` to the next.
 
     Parameters
     ----------
@@ -325,7 +325,8 @@ class TradeOffDisplay:
                 raise ValueError(f"{argument}={value!r} is not allowed: pass {' or '.join(map(repr, allowed))}.")
         is_new = ax is None
         self.ax_, self.figure_ = make_axes(self, ax, figsize=(5.8, 5.4) if kind == "oscr" else None)
-        self.lines_, self.offset_line_ = [], None
+        self.lines_: list[Line2D] = []
+        self.offset_line_: Line2D | None = None
         present = None if self.offset is None else int(np.flatnonzero(self.offsets == self.offset)[0])
         if kind == "oscr":
             self._draw_oscr(present, is_new, legend, line_kw)
@@ -374,14 +375,14 @@ class TradeOffDisplay:
         }
         self.lines_ = ax.plot(fpr, ccr, gid=_GID, **styled(looks, line_kw, Line2D))
         if present is not None:
-            mark = {"marker": "o", "markersize": 8, "markeredgecolor": "white", "zorder": 4}
-            ax.plot(fpr[[present]], ccr[[present]], color=self.lines_[0].get_color(), **mark)
+            colour, place = self.lines_[0].get_color(), slice(present, present + 1)
+            ax.plot(fpr[place], ccr[place], "o", markersize=8, markeredgecolor="white", color=colour, zorder=4)
         ax.set(
             xlabel="false positive rate: open samples accepted",
             ylabel="correct classification rate:\nknown samples accepted and right",
         )
         if is_new:
-            # As scikit-learn's curves: a little beyond the unit square, so that lines on its sides are seen.
+            # A little beyond the unit square, so that lines on its sides are seen.
             ax.set(xlim=(-0.01, 1.01), ylim=(-0.01, 1.01), aspect="equal")
         if legend:
             ax.legend(loc="lower right")

@@ -142,7 +142,6 @@ WEIGHTED = {
     "open_set_auroc": ((0, 2), {}),
     "open_set_aupr": ((0, 2), {"positive": "open"}),
     "fpr_at_tpr": ((0, 2), {"tpr": 0.8}),
-    "coverage_rejection": ((0, 2), {"offset": 0.4}),
     "oscr_score": ((0, 3, 2), {}),
 }
 
