@@ -29,15 +29,12 @@ from skellipsoid._encoders.torch.contrastive import train_projection
 from skellipsoid._encoders.torch.layers import LayerHeads, LayerRows, layer_list, visit_layers
 from skellipsoid._encoders.training_texts import TrainingTexts, find_training_texts, read_classes, read_validation
 from skellipsoid.base import (
-    Interval,
-    StrOptions,
     TextOpenSetClassifier,
     as_labels,
     cast_open_label,
     check_groups,
     check_texts,
     explain_out_of_memory,
-    fit_context,
     resolve_device,
     resolve_seed,
     seeded_torch,
@@ -47,6 +44,7 @@ from skellipsoid.baselines import LOFOpenSetClassifier
 
 from ._cross_entropy_encoder import PublishedTraining
 from ._docs import published_docs
+from ._sklearn import Interval, StrOptions, fit_context
 from ._torch.dynamic_ensemble import EnsembleSettings, Vote
 
 #: What helps where memory is short.
