@@ -81,7 +81,7 @@ def warn_of_few(name: str, rate: float, n_rows: int, kind: Literal["known", "ope
 
 
 def offset_of_rate(
-    estimator: Any, X: ArrayLike, y: ArrayLike | None, rejection_rate: float | None, open_acceptance_rate: float | None
+    estimator: Any, X: Any, y: ArrayLike | None, rejection_rate: float | None, open_acceptance_rate: float | None
 ) -> float:
     """Offset for a rate of the given samples; without labels, all of them are of the kind that the rate refers to."""
     classifier, features = read_estimator(estimator, X, ("score_samples",), "set_operating_point")
