@@ -15,7 +15,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import skellipsoid
-from skellipsoid import EllipsoidOpenSetClassifier, LLMTextEncoder, baselines, benchmark
+import skellipsoid_bench
+from skellipsoid import EllipsoidOpenSetClassifier, LLMTextEncoder, baselines
 from skellipsoid.metrics import open_set_f1_scorer
 from skellipsoid.model_selection import OpenSetKFold
 
@@ -283,7 +284,7 @@ def test_a_search_over_its_layer(tiny_causal, texts, labels):
 
 def test_the_benchmark_runs_it_by_its_name(tiny_causal, tmp_path):
     encoder = {"name": "tiny LLM", "estimator": "skellipsoid:LLMTextEncoder", "params": {"model": str(tiny_causal)}}
-    records = benchmark.run(
+    records = skellipsoid_bench.run(
         data=["assistant"],
         encoders=[encoder],
         methods=["ellipsoid"],
