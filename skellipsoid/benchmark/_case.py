@@ -82,9 +82,10 @@ class Run(NamedTuple):
         task, method, encoder = self.task, self.method, self.task.encoder
         told: Any = None
         if encoder is not None and not encoder.is_own:
-            params = changed_params(encoder.estimator)
+            source = task.source()
+            params = changed_params(source.estimator)
             params.pop("model_name", None)  # the files say it
-            told = [params, task.source().model]
+            told = [params, source.model]
         elif encoder is not None:
             is_model = isinstance(encoder.estimator, SentenceModel)
             told = task.source().model if is_model else by_value(encoder.estimator)
@@ -176,7 +177,8 @@ def _encoder_params(task: Task) -> dict[str, Any] | None:
     """Give the encoder's parameters and the SHA-256 of the text model's files."""
     if task.encoder is None:
         return None
-    estimator, model = task.encoder.estimator, {"model_sha256": task.source().model}
+    source = task.source()
+    estimator, model = source.estimator, {"model_sha256": source.model}
     if not task.encoder.is_own:
         ours = ("device", "open_label", "random_state", "verbose")
         return {**{name: value for name, value in estimator.get_params().items() if name not in ours}, **model}

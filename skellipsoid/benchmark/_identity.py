@@ -34,6 +34,8 @@ _FIRST_MODULE = {
     "skellipsoid._encoders.supcon": "skellipsoid._encoder",
     "skellipsoid._prompt.classifier": "skellipsoid._prompt._classifier",
 }
+#: Defaults that have changed, with those that results found first: results name neither of what they found.
+_FIRST_DEFAULTS = {"skellipsoid._encoder:SupConTextEncoder": {"pooling": "mean"}}
 
 
 def by_value(thing: Any) -> Any:
@@ -98,10 +100,11 @@ def _array_content(array: NDArray[Any]) -> bytes:
 
 
 def changed_params(estimator: Any) -> dict[str, Any]:
-    """Give the parameters that are not the defaults of the estimator's class, by value."""
+    """Give the parameters that are not the defaults of the estimator's class when results first named it, by value."""
     entries = signature(type(estimator)).parameters.items()
     params = estimator.get_params(deep=False)
     defaults = {name: by_value(entry.default) for name, entry in entries if entry.default is not entry.empty}
+    defaults |= _FIRST_DEFAULTS.get(path_of(type(estimator)), {})
     found = {name: by_value(value) for name, value in params.items()}
     return {name: value for name, value in found.items() if name not in defaults or value != defaults[name]}
 

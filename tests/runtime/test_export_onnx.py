@@ -193,10 +193,10 @@ def test_a_pipeline_with_a_head_a_scaler_and_offsets(pipeline, exported, texts, 
 @pytest.mark.parametrize(
     ("cls", "options"),
     [
-        (SupConTextEncoder, {"pooling": "model", "normalize": False}),
+        (SupConTextEncoder, {"prompt": "dim the lamp ", "normalize": False}),
         (baselines.CrossEntropyTextEncoder, {}),
     ],
-    ids=["its own pooling, any length", "an activation"],
+    ids=["a prompt, any length", "an activation"],
 )
 def test_what_follows_the_text_model_is_part_of_the_graph(cls, options, tiny_model, texts, labels, tmp_path):
     encoder = cls(tiny_model, finetune="head", max_iter=2, random_state=0, **options)
