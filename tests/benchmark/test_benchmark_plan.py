@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from sklearn.neighbors import NearestNeighbors
 
-from skellipsoid.benchmark import run, short_names
+from skellipsoid.benchmark import read_results, run, short_names
+from skellipsoid.benchmark._case import Run, Task
 from skellipsoid.benchmark._data import DataSpec, load_data
 from skellipsoid.benchmark._encoders import takes_dev
-from skellipsoid.benchmark._identity import changed_params
+from skellipsoid.benchmark._identity import changed_params, content_key
 from skellipsoid.benchmark._plan import make_plan
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -49,9 +50,10 @@ def test_a_plan_names_everything_relative_to_itself(folder, intents_folder):
     assert (plan.ratios, plan.seeds, plan.n_splits) == ([0.5, 1.0], [3], 3)
     tiny = str(folder / "tiny")
     assert [spec.name for spec in plan.encoders] == ["none", f"head:{tiny}", "full:some/model", "softmax"]
-    assert changed_params(plan.encoders[1].estimator) == {"model_name": tiny}  # and the head, the default
-    assert changed_params(plan.encoders[2].estimator) == {"finetune": "full", "model_name": "some/model"}
-    assert changed_params(plan.encoders[3].estimator) == {"model_name": tiny, "loss": "softmax"}
+    own = {"pooling": "auto"}  # the default, but not of the first results
+    assert changed_params(plan.encoders[1].estimator) == {"model_name": tiny, **own}  # and the head, the default
+    assert changed_params(plan.encoders[2].estimator) == {"finetune": "full", "model_name": "some/model", **own}
+    assert changed_params(plan.encoders[3].estimator) == {"model_name": tiny, "loss": "softmax", **own}
     assert [method.name for method in plan.methods] == ["ellipsoid", "searched"]
     assert plan.methods[1].path == "sklearn.linear_model._logistic:LogisticRegression"
     assert plan.methods[1].changed == {"max_iter": 500}
@@ -373,3 +375,51 @@ def test_an_npz_file_with_a_changed_byte_is_one_sentence_or_what_it_was(tmp_path
             np.testing.assert_array_equal(data.rows, np.concatenate([X, X]))
     assert len(refused) > 300
     assert not any("\n" in sentence for sentence in refused)
+
+
+@pytest.mark.parametrize(
+    ("plan", "results", "n_rows"),
+    [
+        ("methods", "methods", 1755),
+        ("methods", "elidecide", 54),
+        ("mpnet", "mpnet", 900),
+        ("full", "full", 18),
+        ("ablations", "ablations", 105),
+        ("encoder_ablations", "ablations", 21),
+        ("stability", "stability", 84),
+    ],
+)
+def test_results_that_are_committed_are_those_of_the_plans(plan, results, n_rows):
+    """A setting that a plan names, or a new default, must not let rows count as not done."""
+    made = make_plan(BENCHMARKS / f"{plan}.toml")
+    encoders = {spec.name: changed_params(spec.estimator) for spec in made.encoders}
+    methods = {spec.name: spec for spec in made.methods}
+    same = 0
+    for record in read_results(BENCHMARKS / "results" / f"{results}.jsonl"):
+        if record["encoder"] in encoders and record["method"] in methods:
+            method, params = methods[record["method"]], {**encoders[record["encoder"]]}
+            params.pop("model_name", None)
+            told = [params, record["encoder_params"]["model_sha256"]]
+            search = [dict(method.search), made.n_splits] if method.search else None
+            same += content_key(record["data_sha256"], told, method.path, method.changed, search) == record["spec"]
+    assert same == n_rows
+
+
+def test_a_text_models_own_mean_is_the_mean(tiny_model, intents_folder, tmp_path):
+    """Results of before, when the mean was the default, count for such models, and for no others."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules
+
+    for mode in ("mean", "cls"):
+        parts = [modules.Transformer(tiny_model), modules.Pooling(32, mode), modules.Normalize()]
+        SentenceTransformer(modules=parts, device="cpu").save_pretrained(str(tmp_path / mode), create_model_card=False)
+
+    def spec(mode, **params):
+        entry = {"name": "none", "finetune": "none", "model_name": str(tmp_path / mode), **params}
+        plan = make_plan(None, data=[intents_folder], encoders=[entry])
+        task = Task(plan.data[0], None, 0.5, 0, plan.encoders[0], 5, str(tmp_path), "cpu")
+        return Run(task, plan.methods[0], {}).spec()
+
+    assert spec("mean") == spec("mean", pooling="mean") == spec("mean", pooling="auto")
+    assert spec("cls") == spec("cls", pooling="auto") != spec("cls", pooling="mean")
+    assert spec("mean", prompt="a: ") != spec("mean")
