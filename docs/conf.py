@@ -15,7 +15,6 @@ import skellipsoid
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
-sys.path.insert(0, str(HERE.parent / "runtime"))
 
 project = "skellipsoid"
 author = "The skellipsoid developers"

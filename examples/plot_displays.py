@@ -3,8 +3,8 @@
 Displays
 ========
 
-Each display of :mod:`skellipsoid.plotting` answers one question. Six of them take a fitted classifier, pipeline or
-search, and test data with open samples. The last one takes the scores of several models.
+Each display of :mod:`skellipsoid.plotting` answers one question. These take a fitted classifier, pipeline or search,
+and test data with open samples.
 """
 
 # %%
@@ -13,24 +13,14 @@ search, and test data with open samples. The last one takes the scores of severa
 # The digits 0 to 5 are known, 6 to 9 are open.
 
 import matplotlib.pyplot as plt
-import numpy as np
-from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.neighbors import LocalOutlierFactor
 
 from skellipsoid import EllipsoidOpenSetClassifier
-from skellipsoid.baselines import (
-    KNNOpenSetClassifier,
-    LOFOpenSetClassifier,
-    MahalanobisClassifier,
-    SoftmaxOpenSetClassifier,
-)
-from skellipsoid.metrics import open_set_auroc
 from skellipsoid.plotting import (
     CoverageDisplay,
-    CriticalDifferenceDisplay,
     EllipsoidDisplay,
     OpenSetConfusionMatrixDisplay,
     OSCRDisplay,
@@ -108,29 +98,4 @@ plt.show()
 
 fig, ax = plt.subplots(figsize=(7, 4.8), layout="constrained")
 EllipsoidDisplay.from_estimator(clf, X_test, y_test, label=3, ax=ax)
-plt.show()
-
-# %%
-# Which of several models is better?
-# ----------------------------------
-# Four known digits are drawn eight times. In each draw, the models are ranked by their AUROC. The axis shows the mean
-# rank: a model with the rank 1 is the best in every draw. A bar joins models without a significant difference (Nemenyi
-# test). The draws share test images, so the differences look more significant than they are.
-
-models = {
-    "ellipsoids": EllipsoidOpenSetClassifier(random_state=0),
-    "Mahalanobis": MahalanobisClassifier(),
-    "k-NN": KNNOpenSetClassifier(),
-    "LOF": LOFOpenSetClassifier(),
-    "softmax": SoftmaxOpenSetClassifier(),
-}
-X_all, _, y_all, _ = train_test_split(X, y, test_size=0.4, stratify=y, random_state=0)
-rng = np.random.default_rng(0)
-scores = []
-for _ in range(8):
-    is_known = np.isin(y_all, rng.choice(10, 4, replace=False))
-    fitted = [clone(model).fit(X_all[is_known], y_all[is_known]) for model in models.values()]
-    scores.append([open_set_auroc(y_test, each.score_samples(X_test), labels=each.classes_) for each in fitted])
-fig, ax = plt.subplots(figsize=(6, 2.6), layout="constrained")
-CriticalDifferenceDisplay.from_scores(scores, list(models), ax=ax)
 plt.show()

@@ -7,7 +7,7 @@ from ._torch.imports import without_collection
 from ._version import __version__
 
 if TYPE_CHECKING:
-    from . import baselines, benchmark, dask, datasets, metrics, model_selection, plotting
+    from . import base, baselines, dask, datasets, metrics, model_selection, plotting
     from ._after_fit.changes import add_classes, merge_classes, remove_classes, update_classes
     from ._after_fit.compare import Comparison, compare
     from ._after_fit.discovery import DiscoveredClasses, discover_classes
@@ -38,8 +38,8 @@ __all__ = [
     "TunedOperatingPointCV",
     "__version__",
     "add_classes",
+    "base",
     "baselines",
-    "benchmark",
     "check_training_features",
     "check_training_texts",
     "compare",
@@ -89,7 +89,7 @@ _MODULE_OF = {
     "set_operating_point": "_after_fit.operating_point",
     "update_classes": "_after_fit.changes",
 }
-_MODULES = ("baselines", "benchmark", "dask", "datasets", "metrics", "model_selection", "persistence", "plotting")
+_MODULES = ("base", "baselines", "dask", "datasets", "metrics", "model_selection", "persistence", "plotting")
 
 
 def __getattr__(name: str) -> Any:

@@ -35,18 +35,17 @@ from skellipsoid._core.base import BaseOpenSetClassifier, BoundaryOpenSetClassif
 from skellipsoid.baselines import (
     ADBClassifier,
     BallClassifier,
-    CLABClassifier,
     DOCClassifier,
     EnergyClassifier,
     KNNOpenSetClassifier,
     LOFOpenSetClassifier,
     MahalanobisClassifier,
     MaxLogitClassifier,
-    MOGBClassifier,
     OpenMaxClassifier,
     PLDAClassifier,
     SoftmaxOpenSetClassifier,
 )
+from skellipsoid_bench.literature import CLABClassifier, MOGBClassifier
 
 #: Parameters for this package's own checks, where the defaults do not suit their few rows.
 PARAMETERS = {

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 
 import skellipsoid
-from skellipsoid import benchmark, datasets, metrics, model_selection
+import skellipsoid_bench
+from skellipsoid import datasets, metrics, model_selection
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -23,7 +24,7 @@ PAGES = {
     for path in sorted(DOCS.rglob("*.rst"))
     if not MADE_BY_SPHINX & {*path.relative_to(DOCS).parts} and path.name != "sg_execution_times.rst"
 }
-MARKDOWN = [*ROOT.glob("*.md"), *(ROOT / "benchmarks").glob("*.md")]
+MARKDOWN = [*ROOT.glob("*.md"), *ROOT.glob("packages/*/*.md")]
 #: Pages whose console blocks are run.
 CONSOLE_PAGES = ["guide/command_line.rst", "guide/month.rst", "guide/benchmark_runner.rst", "guide/own_method.rst"]
 #: Pages whose Python blocks are slow.
@@ -157,7 +158,7 @@ def test_numbers_of_an_output_may_differ_a_little():
 
 @pytest.mark.parametrize(
     "module",
-    [skellipsoid, benchmark, skellipsoid.dask, datasets, metrics, model_selection],
+    [skellipsoid, skellipsoid_bench, skellipsoid.dask, datasets, metrics, model_selection],
     ids=lambda module: module.__name__,
 )
 def test_api_page_lists_every_public_name(module):
@@ -170,13 +171,15 @@ SHELL = f"""
 set -o pipefail
 python() {{ {shlex.quote(sys.executable)} "$@"; }}
 skellipsoid() {{ python -m skellipsoid "$@"; }}
+skellipsoid-bench() {{ python -m skellipsoid_bench "$@"; }}
 """
 
 
 def run(command, cwd):
     # One thread: the tests may share the processor with each other.
     environment = os.environ | {"HF_HUB_OFFLINE": "1", "MPLBACKEND": "Agg", "OMP_NUM_THREADS": "1"}
-    environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "runtime"), os.environ.get("PYTHONPATH")]))
+    paths = [*map(str, ROOT.glob("packages/*")), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment["PYTHONPATH"] = os.pathsep.join(paths)
     return subprocess.run(
         command, cwd=cwd, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
     )

@@ -11,7 +11,7 @@ from skellipsoid._torch.imports import without_collection
 
 ROOT = Path(skellipsoid.__file__).parent
 #: Rooms of computations, in torch and NumPy.
-COMPUTATIONS = ["_torch", "_samples", "_ellipsoid.math", "_ellipsoid.paper", "_encoders.torch", "baselines._torch"]
+COMPUTATIONS = ["_torch", "_samples", "_ellipsoid.math", "_ellipsoid.paper", "_encoders.torch"]
 FILES = [path for room in COMPUTATIONS for path in sorted(ROOT.joinpath(*room.split(".")).glob("*.py"))]
 INSIDE = tuple(f"skellipsoid.{room}." for room in COMPUTATIONS)
 
@@ -141,7 +141,7 @@ def test_an_import_from_within_the_computations_is_allowed(line):
     assert not any(map(is_outside, imported_names(line, ["skellipsoid", "_torch"])))
 
 
-@pytest.mark.parametrize("package", ["baselines", "benchmark", "datasets", "metrics", "model_selection", "plotting"])
+@pytest.mark.parametrize("package", ["baselines", "datasets", "metrics", "model_selection", "plotting"])
 def test_a_package_reads_only_the_public_names_of_another(package):
     others = {folder.name for folder in ROOT.iterdir() if folder.is_dir()} - {package}
     files = sorted((ROOT / package).rglob("*.py"))
@@ -175,7 +175,7 @@ def modules_of(folder):
     return found
 
 
-@pytest.mark.parametrize("folder", [*COMPUTATIONS, "_core", "_ellipsoid", "_encoders", "_prompt", "benchmark"])
+@pytest.mark.parametrize("folder", [*COMPUTATIONS, "_core", "_ellipsoid", "_encoders", "_prompt"])
 def test_no_modules_import_each_other_in_a_circle(folder):
     waiting = modules_of(folder)
     while waiting:

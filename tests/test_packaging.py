@@ -1,30 +1,53 @@
-"""Promise: both distributions of this repository are released together. ``.ci/run`` builds and installs them."""
+"""Promise: the distributions of this repository are released together. ``.ci/run`` builds and installs them."""
 
 import re
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import skellipsoid
 
 ROOT = Path(__file__).parent.parent
+OTHERS = sorted(path.name for path in (ROOT / "packages").iterdir() if (path / "pyproject.toml").exists())
 
 
 def text_of(path):
     return (ROOT / path).read_text(encoding="utf-8")
 
 
+def project_of(folder):
+    return tomllib.loads(text_of(f"{folder}/pyproject.toml"))["project"]
+
+
 def test_every_place_names_the_same_version():
     found = {
-        "runtime": re.search(r'^__version__ = "(.*)"$', text_of("runtime/skellipsoid_runtime/_version.py"), re.M)[1],
         "citation": re.search(r"^version: (.*)$", text_of("CITATION.cff"), re.M)[1],
         "changes": re.search(r"^## (\S+)", text_of("CHANGES.md"), re.M)[1],
+        "requirement": re.search(r'"skellipsoid==(.*?)"', text_of("packages/skellipsoid-bench/pyproject.toml"))[1],
     }
+    for name in OTHERS:
+        path = f"packages/{name}/{name.replace('-', '_')}/_version.py"
+        found[name] = re.search(r'^__version__ = "(.*)"$', text_of(path), re.M)[1]
     assert found == dict.fromkeys(found, skellipsoid.__version__)
 
 
-def test_both_distributions_have_the_same_licence_and_lowest_versions():
-    assert text_of("runtime/LICENSE") == text_of("LICENSE")
-    package, runtime = (tomllib.loads(text_of(f"{folder}pyproject.toml"))["project"] for folder in ("", "runtime/"))
-    for name in ("license", "authors", "requires-python"):
-        assert runtime[name] == package[name]
-    assert [line for line in runtime["dependencies"] if line.startswith("numpy")] == package["dependencies"][:1]
+@pytest.mark.parametrize("name", OTHERS)
+def test_the_distributions_have_the_same_licence_and_lowest_versions(name):
+    assert text_of(f"packages/{name}/LICENSE") == text_of("LICENSE")
+    package, other = project_of("."), project_of(f"packages/{name}")
+    for key in ("license", "authors", "requires-python"):
+        assert other[key] == package[key]
+    numpy = [line for line in other["dependencies"] if line.startswith("numpy")]
+    assert numpy in ([], package["dependencies"][:1])
+
+
+def test_there_are_two_others():
+    assert OTHERS == ["skellipsoid-bench", "skellipsoid-runtime"]
+
+
+def test_the_tools_have_one_version_everywhere():
+    pinned = set(re.findall(r"^([a-z-]+==[\d.]+)$", text_of("constraints.txt"), re.M))
+    used = set(re.findall(r"\[(\S+==\S+)\]", text_of(".pre-commit-config.yaml")))
+    assert used
+    assert used <= pinned

@@ -78,7 +78,7 @@ def light_server(pipeline, tmp_path_factory, fresh_environment):
     export_onnx(pipeline, folder / "model")
     for name in ("torch", "sklearn", "transformers", "skellipsoid"):
         (folder / f"{name}.py").write_text(f"raise ImportError({name!r})")
-    paths = os.pathsep.join([str(folder), str(ROOT / "runtime")])
+    paths = os.pathsep.join([str(folder), str(ROOT / "packages" / "skellipsoid-runtime")])
     with running(folder / "model", {**fresh_environment(), "PYTHONPATH": paths}) as address:
         yield address
 
@@ -169,7 +169,7 @@ def test_the_container_holds_the_runtime_and_the_model_alone_and_has_no_rights()
     lines = (ROOT / "examples/Containerfile").read_text(encoding="utf-8").splitlines()
     words = [line.split() for line in lines if line and not line.startswith("#")]
     copied = [line[1] for line in words if line[0] == "COPY" and not line[1].startswith("--")]
-    assert copied == ["runtime", "examples/serve_fastapi.py", "${MODEL}"]
+    assert copied == ["packages/skellipsoid-runtime", "examples/serve_fastapi.py", "${MODEL}"]
     assert all((ROOT / name).exists() for name in copied[:2])
     (user,) = [line[1] for line in words if line[0] == "USER"]
     assert user.split(":")[0] not in ("0", "root")

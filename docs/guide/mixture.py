@@ -1,4 +1,4 @@
-"""A Gaussian mixture for each class, as a method that ``skellipsoid bench`` compares."""
+"""A Gaussian mixture for each class, as a method that ``skellipsoid-bench`` compares."""
 
 import numpy as np
 from sklearn.mixture import GaussianMixture

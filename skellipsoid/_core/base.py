@@ -14,6 +14,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._samples.samples import OUTLYING, Gathered, gather, outlying_rows
+from .._torch.threads import one_thread_each
 from .labels import as_labels, cast_open_label, check_given, check_same_kind
 from .norms import norms, usual_norms, warn_of_unlike_norms
 from .sklearn import fit_context
@@ -102,6 +103,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
             raise
         return self
 
+    @one_thread_each()
     def _fit_rows(
         self,
         X: NDArray[Any],
@@ -298,16 +300,19 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
         codes[known] = np.searchsorted(self.classes_, labels[known])
         return codes
 
+    @one_thread_each()
     def _score_checked(self, X: ArrayLike, *, with_norms: bool = False) -> Answers:
         """Check samples, and score each for its assigned class."""
         rows = self._validate_scored_data(X)
         judged = with_norms and getattr(self, "_norm_range", None) is not None
         return Answers(*self._score_assigned(rows), norms(rows) if judged else None)
 
+    @one_thread_each()
     def _score_all_checked(self, X: ArrayLike) -> NDArray[np.floating]:
         """Check samples, and give their scores for all classes."""
         return self._score_all(self._validate_scored_data(X))
 
+    @one_thread_each()
     def _decide(self, X: ArrayLike) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
         """Check samples, and give their scores for all classes, and their assigned classes."""
         rows = self._validate_scored_data(X)

@@ -4,7 +4,7 @@ import sys
 import warnings
 
 #: Packages through which a call of the user comes here.
-_PASSED = {"skellipsoid", "sklearn", "contextlib", "joblib"}
+_PASSED = {"skellipsoid", "skellipsoid_bench", "sklearn", "contextlib", "joblib"}
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:

@@ -2,5 +2,5 @@
 
 ``classifier`` is the estimator; ``kept_samples`` fits it, by ``math`` (the default, in closed form) or by ``paper``
 (the paper's training, whose settings are ``elidecide``). ``stored_shapes`` is what a fit stores and how samples are
-scored; ``axes`` are the axes of the ellipsoids. The contributing guide has a page with the formulas: *How a fit runs*.
+scored; ``axes`` are the axes of the ellipsoids. The page *Internals* has the formulas.
 """

@@ -19,6 +19,7 @@ from .._samples.duplicates import equal_rows, find_duplicates
 from .._samples.samples import Gathered, Samples, gather, normalized
 from .._torch.devices import resolve_device, resolve_seed
 from .._torch.shards import Shards
+from .._torch.threads import one_thread_each
 from .math.boundaries import Boundaries, Chosen
 from .math.closed_form import fit_closed_form
 from .math.held_out import FEWEST_OF_CLASS
@@ -191,6 +192,7 @@ class FitsKeptSamples(StoredShapes):
         fitted = as_boundaries(train_ellipsoids(*training, settings, seed, validation, fixed))
         return fitted, replace(kept, held=held.astype(np.int8), open_held=open_held.astype(np.int8))
 
+    @one_thread_each()
     def _fit_kept(
         self,
         kept: KeptSamples,

@@ -33,6 +33,7 @@ from .._core.state_rules import (
     require,
 )
 from .._torch.devices import resolve_device, row_chunks
+from .._torch.threads import map_parts, n_parts, one_thread_each
 from .math.boundaries import Boundaries, Chosen, Metric, Scorer, Shapes, Shrinkage
 from .math.geometry import Factors
 
@@ -229,6 +230,7 @@ class StoredShapes(KeepsHeldOut, BoundaryOpenSetClassifier):
         rows: Tensor = X.detach()
         return rows if rows.dtype == torch.float64 else rows.float()
 
+    @one_thread_each()
     def _scored(
         self, X: NDArray[Any] | Tensor, *, of_all: bool
     ) -> tuple[NDArray[np.floating], NDArray[np.int64], NDArray[Any]]:
@@ -242,7 +244,9 @@ class StoredShapes(KeepsHeldOut, BoundaryOpenSetClassifier):
         device = X.device if isinstance(X, Tensor) else resolve_device(self.device, fallback=True)
         with torch.inference_mode():
             ready = self._prepared(device, torch.float64 if X.dtype.itemsize == 8 else torch.float32)
-            for chunk in row_chunks(n_rows, ready.scorer.bytes_per_row(of_all=of_all), device):
+            n_bytes = ready.scorer.bytes_per_row(of_all=of_all)
+
+            def score(chunk: slice) -> None:
                 if isinstance(X, Tensor):
                     given = X[chunk]
                 else:  # torch warns of read-only memory, and joblib maps large arrays to such memory
@@ -257,6 +261,9 @@ class StoredShapes(KeepsHeldOut, BoundaryOpenSetClassifier):
                 assigned[chunk], margins[chunk] = packed[0], packed[1 : 1 + margins.shape[1]].T
                 if isinstance(X, Tensor):
                     norms[chunk] = packed[-1]
+
+            n_elements = n_rows * n_bytes / 4
+            map_parts(score, row_chunks(n_rows, n_bytes, device, n_parts=n_parts(n_elements)), n_elements, device)
         return margins, assigned, norms
 
     def _prepared(self, device: torch.device, dtype: torch.dtype) -> _Prepared:

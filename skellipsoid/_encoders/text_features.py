@@ -50,7 +50,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     model_name: str
     finetune: str
     pooling: str
-    prompt: str | None
+    prompt: str | None = None
     normalize: bool
     device: str | torch.device
     verbose: int | bool

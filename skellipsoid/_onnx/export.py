@@ -20,7 +20,7 @@ from .._core.base import BoundaryOpenSetClassifier
 from .._core.files import to_disk
 from .._core.pipelines import split_estimator
 from .._encoders.text_features import TextFeatures
-from .._encoders.torch.backbone import ACTIVATIONS, TextBackbone
+from .._encoders.torch.backbone import TextBackbone
 from .._encoders.torch.stored_text_model import TOKENIZER
 from .._version import __version__
 from ..persistence._folder import Files, explained_failure, manifest_bytes, sha256, write_files
@@ -154,9 +154,7 @@ def _checked(estimator: Any) -> _Parts:
         check_is_fitted(classifier)
     if type(classifier) not in CLASSIFIERS:
         allowed = ", ".join(cls.__name__ for cls in CLASSIFIERS)
-        raise TypeError(
-            f"A {name} cannot be exported, because it has no closed form that a graph can hold; use one of {allowed}."
-        )
+        raise TypeError(f"A {name} cannot be exported, because no graph is known for it; use one of {allowed}.")
     check_is_fitted(classifier)
     if getattr(classifier, "logit_estimator_", None) is not None:
         raise TypeError(
@@ -222,7 +220,7 @@ class _Graph(nn.Module):
             return inputs[0]
         vectors = self.text_model(*inputs)
         if self.linear:
-            vectors = ACTIVATIONS[self.encoder._settings.activation]()(functional.linear(vectors, *self.linear))
+            vectors = functional.linear(vectors, *self.linear)
         return functional.normalize(vectors, dim=1) if self.encoder.normalize else vectors
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:

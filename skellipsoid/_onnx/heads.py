@@ -8,19 +8,16 @@ import torch
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.preprocessing import Normalizer, StandardScaler
 from torch import Tensor
-from torch.nn import functional
 
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .._ellipsoid.math.tiles import PaddedAxes
 from ..baselines import (
     ADBClassifier,
     BallClassifier,
-    CLABClassifier,
     DOCClassifier,
     EnergyClassifier,
     MahalanobisClassifier,
     MaxLogitClassifier,
-    MOGBClassifier,
     OpenMaxClassifier,
     PLDAClassifier,
     SoftmaxOpenSetClassifier,
@@ -144,44 +141,14 @@ def _distances(rows: Tensor, centres: Tensor) -> Tensor:
 
 def _balls(classifier: Any, given: Callable[[Any], Tensor]) -> tuple[Score, int]:
     centroids, radii = given(classifier.centroids_), given(classifier.radii_)
-    of_unit_length = isinstance(classifier, CLABClassifier) and classifier.normalize
 
     def score(rows: Tensor) -> Scores:
-        if of_unit_length:  # twice, or the squares of very short rows are 0
-            rows = _of_length_1(_of_length_1(rows, float("inf")), 2.0)
         distances = _distances(rows, centroids)
         margins = 1 - distances / radii
         labels = distances.argmin(1)
         return labels, _pick(margins, labels), margins
 
     return score, 2 * centroids.numel()
-
-
-def _granular_balls(classifier: MOGBClassifier, given: Callable[[Any], Tensor]) -> tuple[Score, int]:
-    means, smallest = given(classifier._means), classifier._smallest
-    n_balls = len(classifier.centers_)
-    if not n_balls:
-        return lambda rows: _best(-1 - _distances(rows, means) / smallest), 2 * means.numel()
-    centres, radii = given(classifier.centers_), given(classifier.radii_)
-    classes = torch.from_numpy(classifier.ball_classes_)
-    own = [np.flatnonzero(classifier.ball_classes_ == k) for k in range(len(means))]
-    # Of each class as many balls as the largest number; missing ones are infinitely far.
-    members = np.full((len(means), max(map(len, own))), n_balls)
-    for k, found in enumerate(own):
-        members[k, : len(found)] = found
-    places, is_missing = torch.from_numpy(members), torch.tensor([not len(found) for found in own])
-
-    def score(rows: Tensor) -> Scores:
-        distances = _distances(rows, centres)
-        ratios = functional.pad(1 - distances / radii, (0, 1))
-        by_class = functional.pad(distances, (0, 1), value=float("inf"))[:, places]  # (n_rows, n_classes, most)
-        nearest = by_class.argmin(2)
-        balls = places.unsqueeze(0).expand(nearest.shape[0], -1, -1).gather(2, nearest.unsqueeze(2)).squeeze(2)
-        margins = torch.where(is_missing, -1 - _distances(rows, means) / smallest, ratios.gather(1, balls))
-        ball = distances.argmin(1)
-        return classes[ball], _pick(ratios, ball), margins
-
-    return score, 2 * (centres.numel() + means.numel()) + 2 * places.numel()
 
 
 def _mahalanobis(classifier: MahalanobisClassifier, given: Callable[[Any], Tensor]) -> tuple[Score, int]:
@@ -311,8 +278,7 @@ _FROM_LOGITS: dict[type, Callable[[Any, Callable[[Any], Tensor]], Score]] = {
 }
 _HEADS: dict[type, Callable[[Any, torch.dtype], Head]] = {
     EllipsoidOpenSetClassifier: _ellipsoids,
-    **dict.fromkeys((ADBClassifier, BallClassifier, CLABClassifier), _in_double(_balls)),
-    MOGBClassifier: _in_double(_granular_balls),
+    **dict.fromkeys((ADBClassifier, BallClassifier), _in_double(_balls)),
     MahalanobisClassifier: _in_double(_mahalanobis),
     PLDAClassifier: _in_double(_plda),
     **dict.fromkeys(_FROM_LOGITS, _in_double(_logits)),

@@ -14,21 +14,25 @@ In a table of rounded or binary columns equal samples need not be duplicates: h 
 
 from collections.abc import Callable
 from functools import cache, partial
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
+from .._torch.threads import map_parts, one_thread_each
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Expected share of falsely linked samples among all linked ones. 1, 20 and 50 % gain no more (benchmarks/TRIED.md,
+#: Expected share of falsely linked samples among all linked ones. 1, 20 and 50 % gain no more (TRIED.md,
 #: *Before*, *Kept*).
 FALSE_DISCOVERY_RATE = 0.05
 # Other values of the next ones change F1 by at most 0.3 on logs, and by at most 0.1 elsewhere
-# (benchmarks/results/constants.rst).
+# (results/constants.rst).
 #: Probability of any link if there are no duplicates; without a link at this rate, nothing is linked.
 EVIDENCE = 1e-3
 #: The local density is estimated from the 8th and the 16th neighbour; in small classes from the middle and the last.
@@ -50,6 +54,7 @@ class Linked(NamedTuple):
     rows: Integers
 
 
+@one_thread_each()
 def find_duplicates(features: NDArray[Any], classes: Integers) -> Integers:
     """Give duplicates within a class the same number.
 
@@ -76,13 +81,13 @@ def find_duplicates(features: NDArray[Any], classes: Integers) -> Integers:
     _, first, counts = np.unique(equal, return_index=True, return_counts=True)
     distinct = features[first].astype(np.float64)
     rounding = _rounding(distinct)
-    ties: list[Linked] = []
-    near: list[Linked] = []
     # Samples of a small class that differ by less are equal.
     error = 1e-5 * float(np.median(np.linalg.norm(distinct - np.median(distinct, axis=0), axis=1)))
     # The density of a class with few samples is estimated from all classes together.
     everywhere = cache(lambda: _densities(distinct[:: len(distinct) // MOST_ROWS + 1], rounding))
-    for rows in pieces(distinct, classes[first]):
+
+    def search(rows: Integers) -> tuple[list[Linked], list[Linked]]:
+        ties: list[Linked] = []
         part = distinct[rows]
         is_few = len(part) <= FEWEST_NEIGHBORS
         own = cache(partial(_densities, part, rounding))
@@ -90,8 +95,12 @@ def find_duplicates(features: NDArray[Any], classes: Integers) -> Integers:
             densities = everywhere() if is_few else own()
             by_chance = _equal_by_chance(densities, None if is_few else row, distinct)
             ties.append(Linked(by_chance, rows[[row]]))
-        if len(part) > 1:
-            near += _near(part, rounding, rows, error, lambda: _equal_by_chance(everywhere(), None, distinct))
+        if len(part) < 2:
+            return ties, []
+        return ties, _near(part, rounding, rows, error, lambda: _equal_by_chance(everywhere(), None, distinct))
+
+    found = map_parts(search, pieces(distinct, classes[first]), len(distinct) * distinct.shape[1])
+    ties, near = (list(chain(*links)) for links in zip(*found, strict=True))
     n_distinct = len(distinct)
     tied = np.zeros(n_distinct, dtype=bool)
     tied[[row for link in _significant(ties, n_distinct) for row in link.rows]] = True
@@ -152,7 +161,8 @@ def pairwise(rows: Floats) -> Floats:
     # Squares are those of differences from the median: a few far samples, which move the mean, would leave rounding.
     centred = rows - np.median(rows, axis=0)
     squares = np.einsum("ij,ij->i", centred, centred)
-    distances = centred @ centred.T
+    # torch's product, whose threads are those of this thread alone; NumPy's are the same for the whole process.
+    distances = torch.mm(torch.from_numpy(centred), torch.from_numpy(centred.T)).numpy()
     distances *= -2
     distances += squares[:, np.newaxis]
     distances += squares

@@ -18,7 +18,7 @@ from .moments import ClassMoments
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-# Outliers. Half or twice of any of these changes no F1 in benchmarks/results/constants.rst, but for 20 deviations: −2.6
+# Outliers. Half or twice of any of these changes no F1 in results/constants.rst, but for 20 deviations: −2.6
 # on digits with one wild sample in a hundred.
 #: Smallest distance of an outlier from the median of its class, in units of the median distance.
 OUTLYING = 20.0

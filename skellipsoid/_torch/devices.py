@@ -2,14 +2,14 @@
 
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import torch
-from threadpoolctl import ThreadpoolController
+
+from .threads import map_parts
 
 #: Samples are processed in chunks of about this many bytes on a CPU, and where a GPU has little memory left.
 CHUNK_BYTES = 64 * 2**20
@@ -112,9 +112,9 @@ def chunk_bytes(device: torch.device) -> int:
     return max(CHUNK_BYTES, min(free, LARGEST_CHUNK_BYTES))
 
 
-def row_chunks(n_rows: int, bytes_per_row: int, device: torch.device = _CPU) -> Iterator[slice]:
-    """Divide ``n_rows`` rows into slices of at most about ``chunk_bytes`` each."""
-    size = max(1, chunk_bytes(device) // max(1, bytes_per_row))
+def row_chunks(n_rows: int, bytes_per_row: int, device: torch.device = _CPU, *, n_parts: int = 1) -> Iterator[slice]:
+    """Divide ``n_rows`` rows into at least ``n_parts`` slices of at most about ``chunk_bytes`` each."""
+    size = max(1, min(chunk_bytes(device) // max(1, bytes_per_row), -(-n_rows // n_parts)))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
 
@@ -127,28 +127,19 @@ def on_device(values: np.ndarray, device: torch.device) -> torch.Tensor:
 def eigh_of_many(matrices: torch.Tensor, sizes: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
     """Eigenvalues and eigenvectors of the leading blocks of small symmetric matrices, as ``torch.linalg.eigh``.
 
-    They are computed on the host, each by one thread of ``torch.get_num_threads()``: torch computes them one after
-    another on a GPU, and on a CPU its threads wait for each other in each of them. Zeros come first where blocks are
+    They are computed on the host: torch computes them one after another on a GPU. Zeros come first where blocks are
     smaller, in the values and in the columns of the vectors.
     """
-    given = matrices.cpu().numpy()
-    values, vectors = np.zeros_like(given[:, 0]), np.zeros_like(given)
+    given = matrices.cpu()
+    values, vectors = torch.zeros_like(given[:, 0]), torch.zeros_like(given)
 
     def solve(number: int) -> None:
         size = sizes[number]
-        found = np.linalg.eigh(given[number, :size, :size])
-        values[number, -size:], vectors[number, :size, -size:] = found
+        values[number, -size:], vectors[number, :size, -size:] = torch.linalg.eigh(given[number, :size, :size])
 
-    n_threads = max(1, min(torch.get_num_threads(), len(given)))
-    with PROCESS_STATE, _thread_pools().limit(limits=1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
-        list(pool.map(solve, range(len(given))) if n_threads > 1 else map(solve, range(len(given))))
-    return torch.from_numpy(values).to(matrices.device), torch.from_numpy(vectors).to(matrices.device)
-
-
-@lru_cache
-def _thread_pools() -> ThreadpoolController:
-    """Thread pools of the libraries that are loaded."""
-    return ThreadpoolController()
+    # An eigendecomposition takes about ten times as long as a product.
+    map_parts(solve, range(len(given)), sum(10 * size**2 for size in sizes))
+    return values.to(matrices.device), vectors.to(matrices.device)
 
 
 def to_numpy(values: Any) -> Any:

@@ -18,9 +18,9 @@ from .._core.state_rules import CLASSIFIER, NUMBER, TRAINED, Rule, floats
 from .._ellipsoid.math.geometry import class_spheres
 from .._samples.samples import Gathered, Samples, find_scale
 from .._torch.devices import resolve_device, resolve_seed
+from .._torch.radii import Draw, RadiusSettings, learn_radii
 from .._torch.training import auto_batch_size
 from ._threshold import Floats, Integers
-from ._torch.radii import Draw, RadiusSettings, learn_radii
 
 #: A quotient such as 0.29 · 100 = 28.999… is rounded down too far without it.
 _ROUNDING = 1e-9
@@ -224,7 +224,7 @@ class ADBClassifier(CentroidBallClassifier):
 
     See Also
     --------
-    CLABClassifier : Learns the radii with samples of other classes, too.
+    skellipsoid_bench.literature.CLABClassifier : Learns the radii with samples of other classes, too.
     BallClassifier : The radius covers a given share of the samples.
 
     Notes

@@ -21,7 +21,7 @@ from ._threshold import Floats, Integers, Scored, ThresholdedClassifier
 #: Probabilities nearer to 0 or 1 count as this near: their logits stay finite.
 _SMALLEST_PROBABILITY = 1e-15
 #: The logistic regression of ``estimator=None``, for features whose root mean squared distance to their mean is 1.
-#: ``benchmarks/logits.py``: with C = 1, 3, 10, 30, 100 the best macro F1 of softmax is 84.6, 84.7, 83.9, 83.1, 82.2,
+#: ``studies/logits.py``: with C = 1, 3, 10, 30, 100 the best macro F1 of softmax is 84.6, 84.7, 83.9, 83.1, 82.2,
 #: and of the largest logit 84.7, 85.1, 85.0, 84.3, 83.3.
 _LOGISTIC = {"C": 3.0, "max_iter": 1000}
 

@@ -42,7 +42,7 @@ class ScoreOpenSetClassifier(ThresholdedClassifier):
 
     See Also
     --------
-    skellipsoid.benchmark.run : Compares it with other methods.
+    skellipsoid_bench.run : Compares it with other methods.
 
     Examples
     --------

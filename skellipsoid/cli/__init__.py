@@ -1,6 +1,6 @@
 """The command ``skellipsoid``: train on your own file, evaluate it, label lines, read a log, change classes.
 
-Besides: a demo, a comparison of models, and the benchmark.
+Besides: a demo and a comparison of models.
 
 Each command imports its slow dependencies itself.
 """
@@ -11,17 +11,18 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
 from .._torch.imports import without_collection
 from ._options import build_parser
+from ._values import Commands, plot_file, seed, with_suffix
 
-#: How long a thread of torch waits actively for the others. By default it is so long that one busy program beside it
-#: makes a training on two cores 2.2 times as long; with this 1.3 times, and it is as fast alone (benchmarks/TRIED.md).
-_SPIN_COUNT = ("GOMP_SPINCOUNT", "3000")
+#: What the command of another distribution is made of.
+__all__ = ["Commands", "main", "plot_file", "run_program", "seed", "with_suffix"]
+
 #: Exit status of an alarm.
 _ALARM = 3
 #: Modules of the commands that are not named as they are.
@@ -46,17 +47,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
         0; 2 after an error, which is one sentence on standard error; 3 after an alarm of ``monitor``; 130 after an
         interrupt; 143 if it was terminated.
     """
-    options, status = build_parser().parse_args(arguments), 0
+    return run_program(build_parser(), _run, arguments)
+
+
+def run_program(
+    parser: argparse.ArgumentParser, do: Callable[[argparse.Namespace], int], arguments: Sequence[str] | None
+) -> int:
+    """Do what the words of a command line say; its errors and notes are one sentence each.
+
+    Parameters
+    ----------
+    parser : ArgumentParser
+        Has the option ``quiet``.
+    do : callable
+        Takes the options, and gives the status.
+    arguments : sequence of str or None
+
+    Returns
+    -------
+    status : int
+    """
+    options, status = parser.parse_args(arguments), 0
     try:
-        with _notes(options.quiet), _tidy_termination():
-            status = _run(options)
+        with _notes(parser.prog, quiet=options.quiet), _tidy_termination():
+            status = do(options)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader closed our output
         # At exit Python flushes standard output again, which would raise another error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return status
     except (OSError, ValueError, TypeError, MemoryError, ImportError) as error:
-        _say(str(error) or type(error).__name__)
+        _say(parser.prog, str(error) or type(error).__name__)
         return 2
     except _Terminated:
         return 143
@@ -65,11 +86,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status
 
 
-def _say(message: str) -> None:
+def _say(program: str, message: str) -> None:
     """Print an error or a note as one line."""
     from .._core.texts import printable
 
-    print(f"skellipsoid: {printable(' '.join(message.split(chr(10))))}", file=sys.stderr)
+    print(f"{program}: {printable(' '.join(message.split(chr(10))))}", file=sys.stderr)
 
 
 class _Terminated(KeyboardInterrupt):
@@ -95,22 +116,20 @@ def _tidy_termination() -> Iterator[None]:
 
 def _run(options: argparse.Namespace) -> int:
     name = options.command.replace("-", "_")
-    if "OMP_WAIT_POLICY" not in os.environ:
-        os.environ.setdefault(*_SPIN_COUNT)  # is read when torch is imported
     with without_collection():
         command = getattr(import_module(f"._{_MODULE_OF.get(name, name)}", __name__), name)
     return _ALARM if command(options) else 0  # of all commands monitor alone gives an answer
 
 
 @contextmanager
-def _notes(quiet: bool) -> Iterator[None]:
+def _notes(program: str, *, quiet: bool) -> Iterator[None]:
     """Show warnings that are meant for the user as one sentence each, and once, or not at all."""
     show, told = warnings.showwarning, set[str]()
 
     def show_note(message: Warning | str, category: type[Warning], *place: Any, **options: Any) -> None:
         if issubclass(category, UserWarning):
             if str(message) not in told:
-                _say(str(message))
+                _say(program, str(message))
             told.add(str(message))
         else:
             show(message, category, *place, **options)

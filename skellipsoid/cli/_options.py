@@ -4,8 +4,7 @@ import argparse
 from pathlib import Path
 
 from .._version import __version__
-from ._bench_options import Commands, add_bench
-from ._values import plot_file, seed, share
+from ._values import Commands, plot_file, seed, share
 
 #: The open label of a file whose owner says nothing else.
 OPEN_LABEL = "-1"
@@ -28,7 +27,6 @@ def build_parser() -> argparse.ArgumentParser:
     _add_monitor(commands)
     _add_changes(commands)
     _add_compare(commands)
-    add_bench(commands)
     commands.metavar = " | ".join(commands.choices)
     for command in commands.choices.values():
         command.add_argument("--quiet", action="store_true", help="no progress bars and no notes, only results")

@@ -1,7 +1,11 @@
 """Values of options: each reader gives the value of a word, or an error of one sentence."""
 
+import argparse
 from argparse import ArgumentTypeError
 from pathlib import Path
+from typing import TypeAlias
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 _LARGEST_SEED = 2**32 - 1
 
@@ -10,13 +14,6 @@ def seed(text: str) -> int:
     """Read a seed."""
     if not (text.isascii() and text.isdigit()) or int(text) > _LARGEST_SEED:
         raise ArgumentTypeError(f"{text!r} is not a seed; use a whole number from 0 to {_LARGEST_SEED}")
-    return int(text)
-
-
-def n_processes(text: str) -> int:
-    """Read a number of processes."""
-    if not (text.isascii() and text.isdigit()) or int(text) < 1:
-        raise ArgumentTypeError(f"{text!r} is not a number of processes; use a whole number from 1 on")
     return int(text)
 
 
@@ -31,20 +28,16 @@ def share(text: str) -> float:
     return value
 
 
-def table_file(text: str) -> Path:
-    """Read the name of a file for a table."""
-    return _with_suffix(text, (".md", ".rst", ".csv", ".tex"))
-
-
 def plot_file(text: str) -> Path:
     """Read the name of a file for a picture, in a folder that exists."""
-    path = _with_suffix(text, (".pdf", ".png", ".svg"))
+    path = with_suffix(text, (".pdf", ".png", ".svg"))
     if not path.parent.is_dir():
         raise ArgumentTypeError(f"there is no folder {str(path.parent)!r} for {text!r}; create it, or use another")
     return path
 
 
-def _with_suffix(text: str, suffixes: tuple[str, ...]) -> Path:
+def with_suffix(text: str, suffixes: tuple[str, ...]) -> Path:
+    """Read the name of a file that ends in one of these."""
     path = Path(text)
     if path.suffix.lower() not in suffixes:
         raise ArgumentTypeError(f"{text!r} names no format; use a name that ends in {', '.join(suffixes)}")

@@ -1,7 +1,7 @@
 """Metrics of open-set classification for the answers of any model.
 
 Three families: metrics of labels (a class or *open* for each sample), metrics of scores (the knownness of each sample),
-and statistics (confidence intervals and tests).
+and the confidence interval of a metric.
 """
 
 from ._bootstrap import BootstrapInterval, bootstrap_interval
@@ -21,18 +21,15 @@ from ._scorers import (
     open_set_f1_scorer,
     oscr_scorer,
 )
-from ._statistics import PairedTest, holm, paired_test
 from ._trade_off import trade_off_curve
 
 __all__ = [
     "BootstrapInterval",
-    "PairedTest",
     "aupr_scorer",
     "auroc_scorer",
     "bootstrap_interval",
     "coverage_rejection",
     "fpr_at_tpr",
-    "holm",
     "known_f1_score",
     "known_f1_scorer",
     "make_open_set_scorer",
@@ -50,6 +47,5 @@ __all__ = [
     "oscr_curve",
     "oscr_score",
     "oscr_scorer",
-    "paired_test",
     "trade_off_curve",
 ]

@@ -10,7 +10,6 @@ from scipy import stats
 from sklearn.exceptions import UndefinedMetricWarning
 
 from .._core.answers import check_same_length, unmasked
-from ._statistics import check_confidence_level
 
 #: Row numbers that are drawn at a time, so that memory does not grow with the number of resamples.
 _BATCH_SIZE = 2**20
@@ -124,7 +123,8 @@ def bootstrap_interval(
     rows = [_read_rows(unmasked(y_true, "y_true")), *(_read_rows(unmasked(p, "a prediction")) for p in predictions)]
     for k, values in enumerate(rows[1:], start=1):
         check_same_length(len(rows[0]), values, "predictions" if len(rows) == 2 else f"array {k} of the predictions")
-    check_confidence_level(confidence_level)
+    if not 0 < confidence_level < 1:
+        raise ValueError(f"confidence_level={confidence_level!r} is not in (0, 1): pass a share such as 0.95.")
     if n_resamples < 2:
         raise ValueError(
             f"n_resamples={n_resamples!r} is too few for an interval: draw at least twice, better 1000 times."

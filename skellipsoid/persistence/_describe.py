@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._encoders.torch.backbone import TextBackbone
 from ._folder import Files
-from ._kinds import HOLD_FITTED, KINDS, SPLITTERS, rules_of
+from ._kinds import HOLD_FITTED, KINDS, SPLITTERS, kind_of, rules_of
 
 ARRAYS = "arrays.safetensors"
 BACKBONE = "text_model"
@@ -75,9 +75,12 @@ def _describe_part(estimator: Any, folder: str, what: str, *, fitted: bool) -> t
 
 
 def _check_kind(estimator: Any, what: str) -> None:
-    kind = KINDS.get(type(estimator).__name__)
     if reason := getattr(type(estimator), "_not_saved", ""):
         raise TypeError(f"{what} is a {type(estimator).__name__}, which cannot be saved: {reason}.")
+    try:
+        kind = kind_of(type(estimator).__name__)
+    except (KeyError, ImportError):
+        kind = None
     if kind is None or kind.cls is not type(estimator):
         others = ", ".join(name for name, kind in KINDS.items() if kind.cls.__module__.startswith("sklearn."))
         msg = (

@@ -1,10 +1,13 @@
 """Classes that can be saved.
 
 Those of this package declare their fitted state beside their code, in ``_state`` and ``_check_state``. That of
-scikit-learn's is here.
+scikit-learn's is here. Another distribution registers its classes, which declare theirs likewise, by entry points of
+the group ``skellipsoid.estimators``. A folder of a model chooses nothing of what is imported: all of them are.
 """
 
 from collections.abc import Callable
+from functools import cache
+from importlib.metadata import entry_points
 from numbers import Real
 from typing import Any, NamedTuple
 
@@ -85,13 +88,20 @@ _SCALER = {
     **dict.fromkeys(("mean_", "var_", "scale_"), or_none(measured("n_features"))),
     "n_samples_seen_": Rule("a number or an array", lambda value: is_number(value) or is_array("iuf")(value)),
 }
+
+
+def _own(cls: Any) -> SavedClass:
+    return SavedClass(cls, cls._state, getattr(cls, "_check_state", None))
+
+
 _OWN: list[Any] = [
     *(EllipsoidOpenSetClassifier, SupConTextEncoder, TunedOperatingPointCV, OpenShareMonitor),
     *(getattr(baselines, name) for name in baselines.__all__),
 ]
 #: Estimators whose parameter is a fitted estimator.
 HOLD_FITTED = (FrozenEstimator, OpenShareMonitor)
-#: Nothing else is ever made from a saved model. Their fitted state was compared with scikit-learn 1.6.0 and 1.9.1.
+#: Besides, only registered classes are ever made from a saved model. The state of scikit-learn's was compared with
+#: versions 1.6.0 and 1.9.1.
 KINDS: dict[str, SavedClass] = {
     kind.cls.__name__: kind
     for kind in (
@@ -101,7 +111,7 @@ KINDS: dict[str, SavedClass] = {
         SavedClass(PCA, _PCA),
         SavedClass(TruncatedSVD, _SVD),
         SavedClass(FrozenEstimator, {}, _check_frozen),
-        *(SavedClass(cls, cls._state, getattr(cls, "_check_state", None)) for cls in _OWN),
+        *map(_own, _OWN),
     )
 }
 #: Splitters, which are parameters of an estimator.
@@ -120,14 +130,56 @@ SPLITTERS: dict[str, type] = {
 }
 
 
+#: Entry points by which other distributions register classes, each under its own name.
+_GROUP = "skellipsoid.estimators"
+#: Classes that were part of this package, by the distribution that has them now.
+_ELSEWHERE = dict.fromkeys(
+    (
+        *("CLABClassifier", "CLABTextEncoder", "CrossEntropyTextEncoder", "DAADBTextEncoder", "DEClassifier"),
+        *("KNNCLTextEncoder", "MOGBClassifier", "MOGBTextEncoder"),
+    ),
+    "skellipsoid-bench",
+)
+
+
+class NotInstalledError(ImportError):
+    """A saved estimator is of a distribution that is not installed."""
+
+
+def kind_of(name: str) -> SavedClass:
+    """Find what is known of a class that can be saved.
+
+    Raises
+    ------
+    KeyError
+        If there is none of that name.
+    NotInstalledError
+        If it is of a distribution that is not installed.
+    """
+    found = KINDS if name in KINDS else _registered()
+    if name not in found and name in _ELSEWHERE:
+        raise NotInstalledError(
+            f"{name} is a class of the distribution {_ELSEWHERE[name]}, which is not installed; install it "
+            f"(pip install {_ELSEWHERE[name]})."
+        )
+    return found[name]
+
+
+@cache
+def _registered() -> dict[str, SavedClass]:
+    """Classes of all installed distributions that register some."""
+    classes: list[Any] = [entry.load() for entry in entry_points(group=_GROUP)]
+    return {cls.__name__: _own(cls) for cls in classes}
+
+
 def rules_of(estimator: Any) -> dict[str, Rule]:
     """Rules of all fitted attributes that an estimator may have."""
-    return {**KINDS[type(estimator).__name__].state, **_SHARED}
+    return {**kind_of(type(estimator).__name__).state, **_SHARED}
 
 
 def check_state(estimator: Any) -> None:
     """Raise an error if a fitted attribute is missing or invalid for scoring."""
-    kind = KINDS[type(estimator).__name__]
+    kind = kind_of(type(estimator).__name__)
     name = f"of the {type(estimator).__name__}"
     sizes: Sizes = {}
     rules = rules_of(estimator)

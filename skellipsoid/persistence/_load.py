@@ -22,7 +22,7 @@ from .._torch.devices import resolve_device
 from ._card import parts_of
 from ._describe import ARRAYS, BACKBONE
 from ._folder import Files, read_model, shown
-from ._kinds import HOLD_FITTED, KINDS, SPLITTERS, check_state, rules_of
+from ._kinds import HOLD_FITTED, SPLITTERS, NotInstalledError, check_state, kind_of, rules_of
 
 _STRINGS = re.compile(r"[<>=|]?U[0-9]{1,5}|O|T", re.ASCII)
 #: Letters by which a type of strings may be wider than twice the longest of them.
@@ -33,8 +33,9 @@ def load(folder: str | Path) -> Any:
     """Load a model that ``save`` wrote.
 
     Nothing in the folder is executed: it holds numbers, strings and weights, and only files and entries that ``save``
-    writes are read. Only estimators of this package, the scikit-learn classes that ``save`` supports, and text models
-    of transformers' own classes are created. If another process replaces the model during the load, it is read again.
+    writes are read. Only estimators of this package and of installed distributions that register theirs, the
+    scikit-learn classes that ``save`` supports, and text models of transformers' own classes are created. If another
+    process replaces the model during the load, it is read again.
 
     Parameters
     ----------
@@ -49,6 +50,8 @@ def load(folder: str | Path) -> Any:
     ------
     FileNotFoundError
         If there is no such folder.
+    ImportError
+        If an estimator is of a distribution that is not installed.
     ValueError
         If the folder is not a saved model, if one of its files is missing or damaged, or if it describes an estimator
         that could not predict: a parameter is unknown or not allowed, fitted state is missing or of another shape,
@@ -64,6 +67,8 @@ def load(folder: str | Path) -> Any:
         asked = Asked(files)
         estimator = _build(manifest["model"], asked)
         asked.check_all("file")
+    except NotInstalledError as error:
+        raise NotInstalledError(f"The model in {str(source)!r} cannot be loaded: {error}") from error
     except (
         *(LookupError, TypeError, AttributeError, ValueError, ArithmeticError, RuntimeError, MemoryError),
         *(ImportError, SafetensorError),
@@ -126,7 +131,7 @@ def _build(model: Any, files: Files, *, fitted: bool = True) -> Any:
 
 def _build_part(model: dict[str, Any], files: Files, *, fitted: bool) -> Any:
     _check_keys(model, "class", "folder", "parameters", "state")
-    cls = KINDS[model["class"]].cls
+    cls = kind_of(model["class"]).cls
     folder = model["folder"]
     source = _Source(folder, files, Asked(safetensors.numpy.load(files[f"{folder}/{ARRAYS}"])))
     unknown = sorted(model["parameters"].keys() - set(cls._get_param_names()))  # type: ignore[attr-defined]

@@ -8,7 +8,6 @@ arrays of any model (``from_predictions``), or from the caller (the constructor)
 from ._comparison import ComparisonDisplay
 from ._confusion import OpenSetConfusionMatrixDisplay
 from ._coverage import CoverageDisplay
-from ._critical_difference import CriticalDifferenceDisplay
 from ._discovery import DiscoveryDisplay
 from ._ellipsoid import EllipsoidDisplay
 from ._histogram import ScoreHistogramDisplay
@@ -19,7 +18,6 @@ from ._trade_off import TradeOffDisplay
 __all__ = [
     "ComparisonDisplay",
     "CoverageDisplay",
-    "CriticalDifferenceDisplay",
     "DiscoveryDisplay",
     "EllipsoidDisplay",
     "MonitorDisplay",

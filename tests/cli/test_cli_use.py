@@ -39,22 +39,6 @@ def test_the_package_runs_as_a_module(fresh_python):
     assert answer.stdout == f"{__version__}\n"
 
 
-@pytest.mark.parametrize(("policy", "count"), [(None, "3000"), ("active", None)])
-def test_threads_of_torch_wait_less_actively_unless_somebody_says_how(policy, count, fresh_python):
-    """Else another busy program makes a training on two cores twice as long."""
-    script = (
-        "import os, sys\nfrom importlib.abc import MetaPathFinder\n"
-        "for name in ('GOMP_SPINCOUNT', 'OMP_WAIT_POLICY'):\n    os.environ.pop(name, None)\n"
-        f"if {policy!r}:\n    os.environ['OMP_WAIT_POLICY'] = {policy!r}\n"
-        "class Watch(MetaPathFinder):\n"
-        "    def find_spec(self, name, *rest):\n"
-        "        if name == 'torch':\n            print(os.environ.get('GOMP_SPINCOUNT'))\n"
-        "sys.meta_path.insert(0, Watch())\n"
-        "from skellipsoid.cli import main\nmain(['predict', '--model', 'nowhere'])"
-    )
-    assert fresh_python(script).stdout.splitlines() == [str(count)]
-
-
 # predict
 
 

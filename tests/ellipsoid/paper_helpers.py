@@ -77,3 +77,9 @@ def literal_loss(components, ellipsoids, batch, classes, negatives, weights=None
             inside = bool(norm < radii[k])
             contraction = contraction + (radii[k] - norm + BETA if inside else BETA * torch.exp(radii[k] - norm))
     return expansion / len(batch) + contraction / max(1, len(negatives))
+
+
+def whole_loss(trainer, rows):
+    """Loss of a batch: the sum over the parts of the classes."""
+    batch = trainer.batch(rows)
+    return sum(trainer.loss(number, batch) for number in range(len(trainer.parts)))

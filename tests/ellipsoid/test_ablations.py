@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from paper_helpers import SETTINGS as PAPER
+from paper_helpers import whole_loss
 
 from skellipsoid._ellipsoid.paper.fit import start_ellipsoids, train_ellipsoids
 from skellipsoid._ellipsoid.paper.pseudo_open import draw_others
@@ -60,7 +61,7 @@ def test_the_gradient_is_that_of_the_literal_loss(samples, loss):
     ellipsoids, trainer = some_trainer(samples, negative_loss=loss)
     batch = np.array([4, 9, 21, 3, 17, 30, 41, 5, 11])
     rows, classes, weights = samples.rows[batch], samples.classes[batch], trainer.weights[batch]
-    found = sum(trainer.losses(batch))
+    found = whole_loss(trainer, batch)
     (own,) = torch.autograd.grad(found, trainer.entries)
     others = [None] * len(batch)
     if loss == "clab":
@@ -77,7 +78,7 @@ def test_the_gradient_is_that_of_the_literal_loss(samples, loss):
 def test_clab_without_another_class_in_the_batch_is_adb_without_the_number_of_classes(samples):
     batch = np.flatnonzero(samples.classes.numpy() == 2)[:5]
     expansion, adb, clab = (
-        sum(some_trainer(samples, negative_loss=loss)[1].losses(batch)).item()
+        whole_loss(some_trainer(samples, negative_loss=loss)[1], batch).item()
         for loss in ("contraction", "adb", "clab")
     )
     assert clab - expansion == pytest.approx((adb - expansion) / 4)
@@ -125,7 +126,7 @@ def test_the_gradient_of_a_shape_is_that_of_its_own_entries(samples, shape):
     ellipsoids = start_ellipsoids(samples)
     settings = replace(SETTINGS, shape=shape, negative_loss="adb")
     trainer = BoundaryTrainer(ellipsoids, samples, samples.rows[:0], settings, np.random.default_rng(0))
-    (found,) = torch.autograd.grad(sum(trainer.losses(np.arange(48))), trainer.entries)
+    (found,) = torch.autograd.grad(whole_loss(trainer, np.arange(48)), trainer.entries)
     sizes = {"full": (4, 5, 5), "diagonal": (4, 5), "ball": (4, 1)}
     own = torch.ones(sizes[shape], dtype=torch.float64) if shape != "full" else torch.eye(5).repeat(4, 1, 1).double()
     own.requires_grad_()

@@ -9,7 +9,7 @@ import torch
 from operator_helpers import Operators
 from scipy.linalg import eigh
 
-from skellipsoid._ellipsoid.math import class_sizes, closed_form, left_out
+from skellipsoid._ellipsoid.math import class_sizes, closed_form, covariance, left_out
 from skellipsoid._ellipsoid.math.boundaries import Shrinkage
 from skellipsoid._ellipsoid.math.closed_form import _choose_shares, _TableMaker, fit_closed_form
 from skellipsoid._ellipsoid.math.covariance import LeftOutShapes
@@ -23,7 +23,7 @@ from skellipsoid._ellipsoid.math.frames import (
 from skellipsoid._ellipsoid.math.geometry import class_spheres
 from skellipsoid._ellipsoid.math.held_out import best_scale
 from skellipsoid._samples.samples import Samples
-from skellipsoid._torch import devices
+from skellipsoid._torch import devices, threads
 
 #: Candidates of a, and temperatures of the cross-entropy that compares them.
 SPHERICAL_SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
@@ -665,13 +665,17 @@ def test_the_operators_of_a_fit_do_not_depend_on_the_number_of_classes_or_sample
     for module in (devices, left_out):
         monkeypatch.setattr(module, "chunk_bytes", lambda device: 2**60)
     monkeypatch.setattr(closed_form, "TIE", -1.0)  # tied shares cost a likelihood
+    # The axes of the classes are computed on the host.
+    monkeypatch.setattr(
+        covariance, "eigh_of_many", lambda matrices, sizes: map(torch.from_numpy, np.linalg.eigh(matrices))
+    )
     few, many, larger = counted_fit(40, 12), counted_fit(80, 12), counted_fit(40, 15)
     for others in (many, larger):
         assert others.total() == pytest.approx(few.total(), rel=0.001)
     assert many.total() < 12_000
     # What makes the host of a GPU wait.
     assert sum(many[name] for name in ("_local_scalar_dense", "nonzero", "_unique2", "bincount")) < 200
-    # The axes of W; those of the classes are computed on the host.
+    # The axes of W.
     assert many["_linalg_eigh"] == 1
 
 
@@ -686,12 +690,14 @@ def test_small_chunks_give_the_same_boundaries(monkeypatch):
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_eigenvectors_of_many_matrices_are_those_of_each(monkeypatch, n_threads):
     monkeypatch.setattr(torch, "get_num_threads", lambda: n_threads)
+    monkeypatch.setattr(threads, "LEAST_OF_THREAD", 1)
     rows = torch.from_numpy(np.random.default_rng(0).normal(size=(5, 6, 9)))
     sizes = [6, 4, 1, 6, 3]
     for matrix, size in zip(rows, sizes, strict=True):
         matrix[size:] = 0
     matrices = rows @ rows.mT
-    values, vectors = devices.eigh_of_many(matrices, sizes)
+    with threads.one_thread_each():
+        values, vectors = devices.eigh_of_many(matrices, sizes)
     for i, size in enumerate(sizes):
         assert torch.count_nonzero(vectors[i, :, : 6 - size]) == torch.count_nonzero(values[i, : 6 - size]) == 0
         torch.testing.assert_close(values[i, 6 - size :], torch.linalg.eigvalsh(matrices[i, :size, :size]))

@@ -15,6 +15,7 @@ from paper_helpers import (
     some_ellipsoids,
     start,
     trainer_of,
+    whole_loss,
 )
 from sklearn.metrics import f1_score
 
@@ -43,7 +44,7 @@ from skellipsoid._torch.training import shuffled_batches
 
 def gradient_of(trainer, rows, monkeypatch, negatives):
     monkeypatch.setattr("skellipsoid._ellipsoid.paper.training.draw_negatives", lambda *arguments: negatives)
-    loss = sum(trainer.losses(np.arange(len(trainer.known))[rows]))
+    loss = whole_loss(trainer, np.arange(len(trainer.known))[rows])
     return loss.item(), torch.cat(torch.autograd.grad(loss, trainer.entries))
 
 

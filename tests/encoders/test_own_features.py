@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from skellipsoid_runtime import OnnxPipeline
 from sklearn.pipeline import make_pipeline
 from torch import nn
 
 from skellipsoid import SupConTextEncoder, baselines, check_training_texts, export_onnx, load, save
 from skellipsoid._encoders.torch.backbone import TextBackbone
-from skellipsoid._encoders.torch.text_modules import gives_mean
+from skellipsoid._encoders.torch.model_lookup import gives_mean
 from skellipsoid._encoders.torch.tokens import Tokenizer
+from skellipsoid_runtime import OnnxPipeline
 
 
 def modules():
@@ -194,14 +194,6 @@ def test_a_model_of_means_needs_no_sentence_transformers_once_it_is_fitted(write
         tmp_path / "pickle",
     )
     assert (done.stderr, done.stdout) == ("", "[]\n")
-
-
-@pytest.mark.parametrize("cls", [baselines.CrossEntropyTextEncoder, baselines.DAADBTextEncoder])
-def test_encoders_of_the_literature_take_the_mean_without_a_prompt(write, tiny_model, texts, labels, cls):
-    options = {"finetune": "head", "max_iter": 1, "early_stopping": False, "random_state": 0}
-    folders = write("prompt left out of max"), tiny_model
-    features = [cls(folder, **options).fit(texts, labels).transform(texts) for folder in folders]
-    np.testing.assert_array_equal(*features)
 
 
 # The prompt

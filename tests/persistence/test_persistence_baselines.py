@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, baselines, load, save, set_operating_point
 from skellipsoid._core.base import BaseOpenSetClassifier
 from skellipsoid.persistence import _kinds
+from skellipsoid_bench import literature
 
 LOGITS = ["DOCClassifier", "EnergyClassifier", "MaxLogitClassifier", "OpenMaxClassifier", "SoftmaxOpenSetClassifier"]
 #: Parameters that bring other fitted state.
@@ -34,13 +35,19 @@ OTHERS = [
     ("SoftmaxOpenSetClassifier", {"threshold": "auto", "open_label": 99}),
     ("SoftmaxOpenSetClassifier", {"threshold": float("-inf")}),
 ]
-#: Those that take features.
-NAMES = [name for name in baselines.__all__ if issubclass(getattr(baselines, name), BaseOpenSetClassifier)]
+#: Those that take features, also of another distribution.
+CLASSES = {
+    name: cls
+    for module in (baselines, literature)
+    for name in module.__all__
+    if issubclass(cls := getattr(module, name), BaseOpenSetClassifier)
+}
+NAMES = [*CLASSES]
 CASES = [*((name, {}) for name in NAMES), *OTHERS]
 
 
 def make(name, **parameters):
-    cls = getattr(baselines, name)
+    cls = CLASSES[name]
     short = {key: value for key, value in {"random_state": 0, "max_iter": 10}.items() if key in cls().get_params()}
     return cls(**{**short, **parameters})
 
@@ -73,7 +80,7 @@ def assert_same_answers(first, second, X):
 def test_a_baseline_comes_back(rows, tmp_path, name, parameters, dtype):
     X, y = rows[0].astype(dtype), rows[1]
     clf = make(name, **parameters).fit(X, y)
-    declared = {*_kinds.KINDS[name].state, *_kinds._SHARED}
+    declared = {*_kinds.kind_of(name).state, *_kinds._SHARED}
     assert vars(clf).keys() - clf.get_params(deep=False).keys() <= declared
     save(clf, tmp_path / "model")
     assert {path.rsplit(".", 1)[-1] for path in snapshot(tmp_path)} == {"json", "safetensors", "md"}
@@ -200,7 +207,7 @@ def altered(folder, change):
 @pytest.mark.parametrize("name", NAMES)
 def test_state_that_is_missing_is_refused(rows, tmp_path, name):
     save(make(name).fit(*rows), tmp_path / "model")
-    for key in [key for key, rule in _kinds.KINDS[name].state.items() if rule.required]:
+    for key in [key for key, rule in _kinds.kind_of(name).state.items() if rule.required]:
         with pytest.raises(ValueError, match=f"{key} of the {name} is missing"):
             altered(tmp_path / "model", lambda model, key=key: model["state"].pop(key))
 

@@ -10,16 +10,16 @@ from itertools import pairwise
 import numpy as np
 import pandas as pd
 import pytest
-import skellipsoid_runtime
 from scipy.sparse import csr_array
-from skellipsoid_runtime import OnnxPipeline, _texts
-from skellipsoid_runtime._texts import TextReader, length_sorted_pieces
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
 import skellipsoid
+import skellipsoid_runtime
 from skellipsoid._core.texts import check_texts
 from skellipsoid._encoders.torch.token_table import length_sorted_pieces as package_pieces
 from skellipsoid.persistence._folder import manifest_bytes
+from skellipsoid_runtime import OnnxPipeline, _texts
+from skellipsoid_runtime._texts import TextReader, length_sorted_pieces
 
 WITHOUT_TORCH = """
 import json, sys

@@ -11,7 +11,7 @@ from ..traffic.held import Floats, HeldOutScores
 #: Shares beyond these limits are not distinguished from them: no log is so sure.
 SMALLEST_SHARE, LARGEST_SHARE = 0.01, 0.99
 #: Standard error of the expected F1 times √(number of held-out samples). With 0.3, F1 changes by −0.8 to +0.1 on text
-#: and +2.5 on tables, with 3 by −1.9 to +0.7 and −4.0 (benchmarks/results/constants.rst).
+#: and +2.5 on tables, with 3 by −1.9 to +0.7 and −4.0 (skellipsoid-bench/results/constants.rst).
 ERROR = 1.0
 #: Resamplings that the error of a gain is read off.
 N_RESAMPLINGS = 50

@@ -20,7 +20,7 @@ from .held import EDGES, SHARPNESS, WIDTHS, Floats, bins, sharpened
 #: Candidates of the open share.
 SHARES = np.linspace(0, 1, 101)
 #: Standard deviations of the tilt and of the log sharpness. With half of the tilt the error of the share is 0.028 in
-#: place of 0.030 on average, with twice of it 0.035 (benchmarks/results/open_share.rst); ``low`` needs 0.4.
+#: place of 0.030 on average, with twice of it 0.035 (skellipsoid-bench/results/open_share.rst); ``low`` needs 0.4.
 TILT_ERROR = LOG_SHARPNESS_ERROR = 0.4
 #: Candidates of both, in standard deviations.
 DEVIATIONS = np.linspace(-2, 2, 9)

@@ -14,7 +14,7 @@ from .mixture import TILT_ERROR, fit_mixture, known_above
 MEMBERS = ("score_samples", "predict_known", "classes_")
 #: With fewer different samples nothing is told.
 FEWEST = 50
-#: Hardly any open sample has a p-value above this. ``benchmarks/open_share.py`` chose it.
+#: Hardly any open sample has a p-value above this. ``skellipsoid-bench/studies/open_share.py`` chose it.
 LEVEL = 0.4
 #: Certainty of each limit of the interval, and the number of resamplings that it is read off.
 CERTAINTY, N_RESAMPLINGS = 0.975, 200

@@ -6,7 +6,7 @@ In the order of the data: ``geometry`` (centroids, distances), ``left_out`` (a c
 size), ``boundaries`` (the fitted boundaries); ``closed_form`` runs them. ``tiles`` multiplies by the axes of all
 classes at once.
 
-Words, each with one meaning here; docs/contributing.rst has the letters:
+Words, each with one meaning here; docs/internals.rst has the letters:
 
 - *unit*: a sample with its duplicates, which are one observation; *group*: samples with one entry of ``groups``.
 - *set*: what is left out when a sample is scored, its group and its unit; *block*: what no fold divides, groups joined

@@ -16,12 +16,12 @@ from torch import Tensor
 Sizes = TypeVar("Sizes", NDArray[np.float64], Tensor)
 
 #: Candidates of e. Where all classes have the same size, and say nothing about it, their geometric mean is taken:
-#: it is 2.8. With e = 3 for all data the gain is as large or smaller (benchmarks/TRIED.md, *The present shape*).
+#: it is 2.8. With e = 3 for all data the gain is as large or smaller (skellipsoid-bench/TRIED.md, *The present shape*).
 #: Six candidates are as good; a wider range, 0.1 to 64, is 0.7 worse for classes of unlike sizes
-#: (benchmarks/results/constants.rst).
+#: (skellipsoid-bench/results/constants.rst).
 ERRORS = np.geomspace(0.5, 16, 16)
 #: A class with this number of held-out samples has half of the weight of a large one. With 3 and 30, F1 is within 0.1
-#: (benchmarks/results/constants.rst).
+#: (skellipsoid-bench/results/constants.rst).
 HALF_WEIGHT = 10
 
 

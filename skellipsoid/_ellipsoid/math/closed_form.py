@@ -35,7 +35,7 @@ from .held_out import (
 from .mixtures import draw_synthetic_classes, n_synthetic
 
 #: Candidates of ρ, the share of the shared shape in that of a class. With 0.99 and 0.999 besides, F1 changes by +0.1 to
-#: −0.4 (benchmarks/TRIED.md, *Before*).
+#: −0.4 (skellipsoid-bench/TRIED.md, *Before*).
 SHARED_SHARES = (0.1, 0.3, 0.5, 0.7, 0.85, 0.93, 0.97)
 #: Candidates of b, the share of T in the covariance of the class means, with up to ten classes. With a trained encoder,
 #: smaller shares are better for held-out classes only, since its training has seen them: F1 −0.7 to −4 (TRIED.md,
@@ -45,7 +45,7 @@ BETWEEN_SHARES = (0.2, 0.4, 0.6)
 #: estimate of their covariance, so it needs less of T: frozen F1 +0.3 and +0.7 (TRIED.md, *The present shape*, *Kept*).
 SMALLEST_BETWEEN = 2.0
 #: Largest number of samples that choose the shapes. With half as many, F1 falls by 0.7 on groups and 0.9 on logs; twice
-#: as many gain nothing. (benchmarks/results/constants.rst, for this and the next two.)
+#: as many gain nothing. (skellipsoid-bench/results/constants.rst, for this and the next two.)
 MOST_VALIDATION = 2048
 #: At most this many samples of a set are scored as open; and, of more than MOST_VALIDATION samples, as many of a set
 #: are drawn for the choice of the shapes. More samples of one set say little more: with 2 and with 8, F1 is within 0.1.

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ..._torch.devices import eigh_of_many
+from ..._torch.threads import map_parts
 from .boundaries import Metric, Moments, Shapes
 from .frames import Frame, identity
 from .geometry import Factors
@@ -24,7 +25,7 @@ from .left_out import Chunk, LeftOut, most_numbers
 from .tiles import Tiles
 
 #: Smallest number of classes with a background. With 3, F1 is the same; with 6 it falls by 1.5 on text, since one case
-#: has five classes (benchmarks/results/constants.rst).
+#: has five classes (skellipsoid-bench/results/constants.rst).
 FEWEST_CLASSES_OF_BACKGROUND = 4
 #: Rounding: class means are equal if all their variances, in units of T, are below this.
 EQUAL_MEANS = 1e-9
@@ -310,13 +311,17 @@ class LeftOutShapes:
         found = frame.means.new_zeros(2, len(shares), n_rows + 1)  # the last place is not used
         candidates = frame.means.new_tensor(shares)
         held_out = frame.samples.classes[samples.sources] if self.without_class else None
-        for chunk in frame.sets.chunks(samples.sources, samples.assigned, 4 * frame.n_axes, held_out):
+
+        def score(chunk: Chunk) -> None:
             pairs = self._pairs(samples, chunk, self._changes(chunk))
             places = torch.searchsorted(own.classes, chunk.labels)
             squares, volumes = pairs.scores(own, places, candidates, typical, with_volumes=with_volumes)
             found[0][:, chunk.positions] = squares
             if volumes is not None:
                 found[1][:, chunk.positions] = volumes.unsqueeze(2).expand_as(squares)
+
+        chunks = frame.sets.chunks(samples.sources, samples.assigned, 4 * frame.n_axes, held_out)
+        map_parts(score, chunks, 16 * n_rows * frame.n_axes, found.device)
         return found[:, :, :n_rows]
 
     def _pairs(self, samples: HeldOutSamples, chunk: Chunk, changes: _Changes) -> _Pairs:
@@ -340,7 +345,7 @@ class LeftOutShapes:
         )
 
     def _changes(self, chunk: Chunk) -> _Changes:
-        """Change T, B, μ and Q, by the letters and steps of docs/contributing.rst, *Without a set: the algebra*.
+        """Change T, B, μ and Q, by the letters and steps of docs/internals.rst, *Without a set: the algebra*.
 
         Q' = ι (H + ψ H M⁻¹ H), where H = I − κ VᵀV, and M⁻¹ is D⁻¹ − (YD⁻¹)ᵀ Φ YD⁻¹ with a diagonal D.
         """

@@ -13,13 +13,14 @@ from torch import Tensor
 
 from ..._samples.samples import Samples
 from ..._torch.devices import row_chunks
+from ..._torch.threads import map_parts
 from .geometry import class_means
-from .left_out import LeftOutSets, Sets
+from .left_out import Chunk, LeftOutSets, Sets
 from .tiles import of_like_size
 
 #: Candidates of a, the spherical share of the within-class covariance T = (1 − a) W + a w̄ I. On text the choice is
-#: 0.1 to 0.9 (benchmarks/TRIED.md, *Weights*). With every other one F1 falls by up to 1.1, with 0.03 besides by 1.2 on
-#: logs (benchmarks/results/constants.rst).
+#: 0.1 to 0.9 (TRIED.md, *Weights*). With every other one F1 falls by up to 1.1, with 0.03 besides by 1.2 on
+#: logs (results/constants.rst).
 SPHERICAL_SHARES = (0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
 #: Temperatures of the cross-entropy. Each candidate of a takes its best one. So the metric is compared, not its size.
 #: With the temperature 1 alone, F1 is +0.2 frozen, −0.3 and −0.5 with a trained head (TRIED.md, *Weights*).
@@ -242,7 +243,8 @@ def label_distances(frame: Frame, validation: Tensor, stretches: Tensor | None =
     stretches = torch.ones_like(frame.within) if stretches is None else stretches
     means = frame.means * stretches
     squares = means.new_empty(len(validation) + 1, len(means))  # the last place is not used
-    for chunk in frame.sets.chunks(validation, torch.zeros_like(validation), len(means) + len(stretches)):
+
+    def compute(chunk: Chunk) -> None:
         left_out, sets, numbers = chunk.sets.left_out(frame.offsets), chunk.sets, chunk.numbers
         lost = left_out.rows * stretches
         capacity = identity(lost.shape[1], lost) - frame.pooled * lost @ lost.transpose(1, 2)
@@ -264,6 +266,9 @@ def label_distances(frame: Frame, validation: Tensor, stretches: Tensor | None =
         near += frame.pooled * _squares(rows @ roots[numbers].transpose(1, 2), along[numbers])
         near /= frame.without(sets)[0][numbers].view(-1, 1, 1)
         squares[chunk.positions] = near
+
+    chunks = frame.sets.chunks(validation, torch.zeros_like(validation), len(means) + len(stretches))
+    map_parts(compute, chunks, 16 * len(validation) * (len(means) + len(stretches)), means.device)
     return squares[:-1]
 
 

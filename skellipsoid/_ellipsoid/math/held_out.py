@@ -27,10 +27,10 @@ from ..._torch.losses import contraction_loss, expansion_loss
 KNOWN, OF_OTHER_CLASS, SYNTHETIC, REAL = range(4)
 #: Open samples per known sample. The true ratio is unknown, so the expected F1 is the mean over a quarter, a half and
 #: three quarters of open samples. With a trained encoder other means lose 0.7 to 9 points
-#: (benchmarks/TRIED.md, *Before*).
+#: (skellipsoid-bench/TRIED.md, *Before*).
 OPEN_PER_KNOWN = (1 / 3, 1.0, 3.0)
 #: Standard error of the expected F1 of m samples, times √m, where nine in ten are right: √(0.9 · 0.1). With half of it
-#: F1 gains up to 0.6 and loses 0.1, with twice it loses up to 1.5 (benchmarks/results/constants.rst).
+#: F1 gains up to 0.6 and loses 0.1, with twice it loses up to 1.5 (skellipsoid-bench/results/constants.rst).
 F1_ERROR = 0.3
 #: Rounding: smaller errors and denominators are taken as these.
 SMALLEST_ERROR, TINY = 1e-9, 1e-12
@@ -38,10 +38,10 @@ SMALLEST_ERROR, TINY = 1e-9, 1e-12
 BOUNDARY_TOLERANCE = 1e-5
 #: Smallest number of sets per class that judge a boundary well. With fewer, in hundreds of dimensions, held-out and new
 #: samples are rejected at rates that differ by 5 to 24 points, and up to 70 % of open samples are accepted
-#: (benchmarks/few_samples.py --wide).
+#: (skellipsoid-bench/studies/few_samples.py --wide).
 FEWEST_OF_CLASS = 10
 #: Largest number of candidates of a radius scale, for speed alone; it is an average of them. With 100 and 2,000, F1 is
-#: within 0.1 (benchmarks/results/constants.rst).
+#: within 0.1 (skellipsoid-bench/results/constants.rst).
 N_CANDIDATES = 500
 
 

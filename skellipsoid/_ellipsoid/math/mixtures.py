@@ -9,7 +9,7 @@ from torch import Tensor
 from ..._torch.devices import on_device
 
 #: Fewest and most samples of synthetic classes in validation: with few the radius scale depends on the draw. With a
-#: quarter and four times as many, F1 is within 0.2, but for −0.5 on tables with 64 (benchmarks/results/constants.rst).
+#: quarter and four times as many, F1 is within 0.2, but for −0.5 on tables with 64 (results/constants.rst).
 FEWEST_SYNTHETIC, MOST_SYNTHETIC = 256, 8192
 
 

@@ -1,6 +1,6 @@
 """The training of the paper's matrices: two losses (eq. 13 and 15) and Adam, on all classes in each step."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from ..._samples.samples import Samples
 from ..._torch.devices import on_device
 from ..._torch.losses import contraction_loss, expansion_loss, inside_loss, other_class_loss
 from ..._torch.shards import ALONE, Shards
+from ..._torch.threads import map_parts
 from ..._torch.training import History, run_epochs, shuffled_batches
 from ..math.held_out import HeldOut
 from .pseudo_open import draw_negatives, draw_others
@@ -146,13 +147,18 @@ class BoundaryTrainer:
     def step(self, rows: np.ndarray) -> Tensor:
         """One optimiser step on a batch, (n_batch,) positions of known samples; returns its loss (eq. 16), ()."""
         self.optimizer.zero_grad()
-        total = torch.zeros((), device=self.known.device, dtype=self.known.dtype)
-        for loss in self.losses(rows):
+        batch = self.batch(rows)
+
+        def descend(number: int) -> Tensor:
+            loss = self.loss(number, batch)
             loss.backward()  # type: ignore[no-untyped-call]
-            total += loss.detach()
+            return loss.detach()
+
+        n_elements = len(rows) * self.ellipsoids.components.numel() / 100  # a product reuses what it reads
+        losses = map_parts(descend, range(len(self.parts)), n_elements, self.known.device)
         self.optimizer.step()
         self._write()
-        return total
+        return torch.stack(losses).sum()
 
     def _write(self) -> None:
         """Give the ellipsoids the matrices of the entries."""
@@ -164,17 +170,7 @@ class BoundaryTrainer:
             # A degenerate class has no shape to learn: its matrix stays the identity.
             components[self.degenerate] = torch.eye(components.shape[1], device=components.device).to(components)
 
-    def losses(self, rows: np.ndarray) -> Iterator[Tensor]:
-        """Give the loss of a batch part by part; the sum is that of all trained classes (eq. 16).
-
-        It is the mean expansion loss of the batch and the mean, over the negatives, of the contraction loss of all
-        classes.
-        """
-        batch = self._batch(rows)
-        for part, entries in zip(self.parts, self.entries, strict=True):
-            yield self._loss(self._matrices(entries), part, batch)
-
-    def _batch(self, rows: np.ndarray) -> _Batch:
+    def batch(self, rows: np.ndarray) -> _Batch:
         device, labels, kind = self.known.device, self.classes_cpu[rows], self.settings.negative_loss
         # Only samples of trained classes expand a matrix; all of them are mixed.
         own = self.places[labels] >= 0
@@ -198,8 +194,13 @@ class BoundaryTrainer:
             size=len(rows),
         )
 
-    def _loss(self, matrices: Tensor, part: slice, batch: _Batch) -> Tensor:
-        """Loss of the classes of one part."""
+    def loss(self, number: int, batch: _Batch) -> Tensor:
+        """Loss of the classes of one part; the sum over the parts is that of all trained classes (eq. 16).
+
+        It is the mean expansion loss of the batch and the mean, over the negatives, of the contraction loss of all
+        classes.
+        """
+        matrices, part = self._matrices(self.entries[number]), self.parts[number]
         kind, radii, weights = self.settings.negative_loss, self.radii[part].unsqueeze(1), batch.weights[part]
         deviations, n_own = [batch.deviations[part]], weights.shape[1]
         if batch.of_others is not None:

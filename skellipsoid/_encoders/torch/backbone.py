@@ -14,6 +14,7 @@ from tqdm.std import tqdm
 
 from ..._torch.devices import PROCESS_STATE, kept_torch_state, on_device
 from ..._torch.progress import progress_bar, quiet_libraries
+from ..._torch.threads import map_parts, one_thread_each
 from .model_lookup import find_model
 from .stored_text_model import StoredTextModel, TextModel, restore, restore_tokenizer, store
 from .token_table import PIECE_TOKENS, TokenTable, length_sorted_pieces
@@ -202,12 +203,18 @@ def in_pieces(
     pieces = length_sorted_pieces(lengths, PIECE_TOKENS.get(table.device.type, PIECE_TOKENS["cpu"]))
     order = np.concatenate(pieces)
     sorted_rows, places = on_device(np.stack([rows[order], np.argsort(order)]), table.device)
-    parts = []
-    for piece, chosen in zip(pieces, sorted_rows.split([len(piece) for piece in pieces]), strict=True):
-        parts.append(forward(*table.padded(chosen, int(lengths[piece[-1]]))))
+
+    def compute(piece: np.ndarray, chosen: Tensor) -> Tensor:
+        found = forward(*table.padded(chosen, int(lengths[piece[-1]])))
         if progress is not None:
             progress.update(len(piece))
-    return torch.cat(parts)[places]
+        return found
+
+    given = list(zip(pieces, sorted_rows.split([len(piece) for piece in pieces]), strict=True))
+    if torch.is_grad_enabled():  # dropout is drawn, piece by piece
+        return torch.cat([compute(*each) for each in given])[places]
+    with one_thread_each():
+        return torch.cat(map_parts(lambda each: compute(*each), given, np.inf, table.device))[places]
 
 
 def export(

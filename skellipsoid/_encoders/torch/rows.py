@@ -12,7 +12,7 @@ from ..._torch.devices import on_device
 from .backbone import TextBackbone
 
 #: Dropout of frozen embeddings for their two views (full fine-tuning uses the dropout of the text model). With 0.05,
-#: 0.2 and 0.6, F1 is within 0.8 points (benchmarks/TRIED.md, *Before*).
+#: 0.2 and 0.6, F1 is within 0.8 points (skellipsoid-bench/TRIED.md, *Before*).
 HEAD_DROPOUT = 0.4
 
 

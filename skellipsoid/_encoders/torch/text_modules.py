@@ -3,11 +3,9 @@
 They are described as plain data. Only modules that are listed here are built, with settings that are plain.
 """
 
-import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -28,8 +26,6 @@ _PLAIN_TEXT = re.compile(r"[\w.+ -]{0,100}", re.ASCII)
 #: Modules after the transformer. Their settings are those that sentence-transformers itself saves.
 _MODULES = ("Pooling", "Normalize", "Dense", "LayerNorm", "Dropout")
 _ACTIVATIONS = ("Identity", "Tanh", "ReLU", "GELU", "SiLU", "Sigmoid", "LeakyReLU", "ELU", "Softplus")
-#: File of a text model with its prompts.
-_SETTINGS = "config_sentence_transformers.json"
 #: What modules after the pooling read and give.
 _VECTOR = "sentence_embedding"
 
@@ -65,42 +61,20 @@ def own_modules(modules: Sequence[nn.Module], prompt: str) -> list[nn.Module]:
     ValueError
         If there is a module that is not listed here, or one with a setting that is not plain.
     """
-    described = _without_unit_length([describe_module(module) for module in modules])
-    return [] if _is_mean(described, prompt) else list(modules[: len(described)])
+    described = without_unit_length([describe_module(module) for module in modules])
+    return [] if is_mean(described, prompt) else list(modules[: len(described)])
 
 
-def gives_mean(folder: Path, prompt: str | None) -> bool:
-    """Whether the vectors of the text model in a folder are the mean of all token vectors, by its files alone."""
-    listed = _read(folder / "modules.json")
-    described = [
-        {"name": module["type"].rpartition(".")[2], "settings": _read(folder / module["path"] / "config.json")}
-        for module in listed[1:]
-    ]
-    if not listed:
-        return True
-    chosen = default_prompt(folder) if prompt is None else prompt
-    is_cut = bool(_read(folder / _SETTINGS).get("truncate_dim"))
-    return not is_cut and _is_mean(_without_unit_length(described), chosen)
-
-
-def default_prompt(folder: Path) -> str:
-    """Give what a text model puts before every text by default, by its files."""
-    settings = _read(folder / _SETTINGS)
-    return settings.get("prompts", {}).get(settings.get("default_prompt_name")) or ""
-
-
-def _read(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-
-
-def _without_unit_length(described: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def without_unit_length(described: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Leave out unit length at the end."""
     last = described[-1] if described else {"name": ""}
     if last["name"] == "Normalize" and all(value == _VECTOR for value in last["settings"].values()):
-        return _without_unit_length(described[:-1])
+        return without_unit_length(described[:-1])
     return described
 
 
-def _is_mean(described: list[dict[str, Any]], prompt: str) -> bool:
+def is_mean(described: list[dict[str, Any]], prompt: str) -> bool:
+    """Whether modules give the mean of all token vectors."""
     if [module["name"] for module in described] != ["Pooling"]:
         return not described
     settings = described[0]["settings"]

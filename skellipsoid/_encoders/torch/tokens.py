@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .backbone import WINDOW, TextBackbone
-from .model_lookup import folder_of, hub_is_reachable, hub_names, not_found
-from .text_modules import default_prompt
+from .model_lookup import default_prompt, folder_of, hub_is_reachable, hub_names, not_found
 from .tokenizer_rules import encode
 
 #: Files of a text model that are not its weights.

@@ -1,0 +1,118 @@
+"""Figures of one run: the oracle, the coarse confusion matrix."""
+
+import numpy as np
+import pytest
+
+from skellipsoid.metrics import open_set_auroc, open_set_f1_score
+from skellipsoid_bench._judge import coarse_confusion, judge, oracle_f1, read_answers
+
+
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_the_oracle_is_the_best_of_all_thresholds(seed, ties):
+    rng = np.random.default_rng(seed)
+    known = np.array(["a", "b", "c"])
+    truth = rng.choice(["a", "b", "c", "-1"], 40)
+    nearest = np.where(rng.random(40) < 0.7, np.where(truth == "-1", "b", truth), rng.choice(known, 40))
+    score = rng.normal(size=40) + (truth != "-1")
+    score = score.round(0) if ties else score
+    by_hand = [
+        open_set_f1_score(truth, np.where(score >= t, nearest, "-1"), labels=known, zero_division=0)
+        for t in [*np.unique(score), np.inf]
+    ]
+    assert oracle_f1(truth, nearest, score, known) == pytest.approx(max(by_hand))
+
+
+def test_the_oracle_of_rows_without_open_ones_accepts_all():
+    truth = np.array(["a", "b"])
+    # F1 of open is 0 where no row is open.
+    assert oracle_f1(truth, truth, np.array([0.1, 0.2]), truth) == pytest.approx(2 / 3)
+
+
+def test_coarse_confusion_counts_answers():
+    truth = np.array(["a", "a", "a", "b", "-1", "-1", "-1"])
+    predicted = np.array(["a", "b", "-1", "b", "-1", "a", "-1"])
+    assert coarse_confusion(truth, predicted) == [[2, 1, 1], [0, 1, 2]]
+
+
+class Answers:
+    """A fitted classifier of one's own, with another open label."""
+
+    classes_ = np.array(["a", "b", "none of these"])
+    open_label_ = "none of these"
+
+    def score_samples(self, X):
+        return X[:, 0]
+
+    def predict_known(self, X):
+        return np.where(X[:, 1] > 0, "a", "b")
+
+
+def test_an_open_label_of_its_own_is_read():
+    X = np.array([[3.0, 1.0], [2.0, -1.0], [1.0, 1.0], [0.0, 1.0]])
+    truth = np.array(["a", "b", "-1", "-1"])
+    classes = np.array(["a", "b"])
+    figures = judge(read_answers(Answers(), X, np.array(["a", "b", "a", "none of these"]), classes), truth, classes)
+    assert figures["accuracy"] == 75.0
+    assert figures["f1"] == pytest.approx(100 * (2 / 3 + 1 + 2 / 3) / 3, abs=1e-4)
+    assert figures["f1_known"] == pytest.approx(100 * (2 / 3 + 1) / 2, abs=1e-4)
+    assert figures["f1_open"] == pytest.approx(200 / 3, abs=1e-4)
+    assert figures["auroc"] == 100 * open_set_auroc(truth, X[:, 0], labels=["a", "b"]) == 100
+    assert figures["oracle_f1"] == 100
+    assert figures["coarse"] == [[2, 0, 0], [0, 1, 1]]
+    assert (figures["aupr_known"], figures["aupr_open"], figures["fpr95"], figures["oscr"]) == (100, 100, 0, 100)
+
+
+class ScoreAlone(Answers):
+    """A classifier that only says how known a sample looks."""
+
+    predict_known = property()
+
+
+def test_a_score_alone_gives_the_figures_of_a_score():
+    X, truth, classes = np.array([[3.0], [2.0], [1.0], [2.5]]), np.array(["a", "b", "-1", "-1"]), np.array(["a", "b"])
+    answers = read_answers(ScoreAlone(), X, ["a", "b", "a", "a"], classes)
+    figures = judge(answers, truth, classes)
+    assert figures["auroc"] == 75.0
+    assert figures["fpr95"] == 50.0
+    assert (figures["oscr"], figures["oracle_f1"]) == (None, None)
+    figures = judge(answers._replace(score=None), truth, classes)
+    assert {name for name, value in figures.items() if value is None} == {
+        *("auroc", "aupr_known", "aupr_open", "fpr95", "oscr", "oracle_f1")
+    }
+
+
+def test_a_class_that_is_never_answered_counts():
+    truth, classes = np.array(["a", "b", "-1"]), np.array(["a", "b"])
+    lazy = Answers()
+    lazy.classes_ = np.array(["a"])
+    figures = judge(read_answers(lazy, np.zeros((3, 2)), ["a", "a", "none of these"], classes), truth, classes)
+    assert figures["f1_known"] == pytest.approx(100 / 3, abs=1e-4)
+
+
+class Raising(Answers):
+    def score_samples(self, X):
+        raise TypeError("unsupported operand")
+
+
+class Codes(Answers):
+    classes_ = np.array([0, 1])
+
+
+@pytest.mark.parametrize(
+    ("classifier", "predicted", "message"),
+    [
+        (
+            Answers(),
+            ["a", "open"],
+            r"^Answers answers 'open' to 1 of 2 test samples, which is neither a class nor its ",
+        ),
+        (Answers(), ["a", "-1"], r"^Answers answers '-1' to 1 of 2 .* open label 'none of these'; let predict answer"),
+        (Answers(), [["a"], ["b"]], r"^predict of Answers has the shape \(2, 1\), but needs one entry for each of 2"),
+        (Codes(), ["a", "b"], r"^classes_ of Codes holds '0', which is no label of y; keep the labels that fit is"),
+        (Raising(), ["a", "b"], r"^unsupported operand$"),
+    ],
+)
+def test_answers_that_cannot_be_judged_are_refused(classifier, predicted, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        read_answers(classifier, np.zeros((2, 2)), predicted, np.array(["a", "b"]))

@@ -1,0 +1,412 @@
+"""Plans: from arguments, from TOML, and what is refused before anything is run."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.neighbors import NearestNeighbors
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from skellipsoid import SupConTextEncoder, baselines
+from skellipsoid_bench import literature, run, short_names
+from skellipsoid_bench._case import Run, Task
+from skellipsoid_bench._data import DataSpec, load_data
+from skellipsoid_bench._encoders import takes_dev
+from skellipsoid_bench._identity import by_value, changed_params
+from skellipsoid_bench._plan import make_plan
+
+PLANS = Path(__file__).parents[1] / "plans"
+PLAN = """
+data = ["mine", "banking", { name = "again", path = "mine", open_label = "oos" }]
+ratios = [0.5, 1]
+seeds = [3]
+encoders = ["none", "head:tiny", "full:some/model", { name = "softmax", loss = "softmax", model_name = "tiny" }]
+n_splits = 3
+data_home = "texts"
+
+[[methods]]
+estimator = "ellipsoid"
+
+[[methods]]
+name = "searched"
+estimator = "sklearn.linear_model:LogisticRegression"
+params = { max_iter = 500 }
+search = { C = [0.1, 1.0] }
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, intents_folder):
+    """A folder with a plan, and with what it names beside it."""
+    (tmp_path / "plan.toml").write_text(PLAN, encoding="utf-8")
+    (tmp_path / "mine").symlink_to(intents_folder)
+    (tmp_path / "tiny").mkdir()
+    return tmp_path
+
+
+def test_a_plan_names_everything_relative_to_itself(folder, intents_folder):
+    plan = make_plan(folder / "plan.toml")
+    path = str(intents_folder)
+    # A link is followed, so that a data set has one name.
+    assert plan.data == [DataSpec("intents", path), DataSpec("banking"), DataSpec("again", path, "oos")]
+    assert (plan.ratios, plan.seeds, plan.n_splits) == ([0.5, 1.0], [3], 3)
+    tiny = str(folder / "tiny")
+    assert [spec.name for spec in plan.encoders] == ["none", f"head:{tiny}", "full:some/model", "softmax"]
+    own = {"pooling": "auto"}  # the default, but not of the first results
+    assert changed_params(plan.encoders[1].estimator) == {"model_name": tiny, **own}  # and the head, the default
+    assert changed_params(plan.encoders[2].estimator) == {"finetune": "full", "model_name": "some/model", **own}
+    assert changed_params(plan.encoders[3].estimator) == {"model_name": tiny, "loss": "softmax", **own}
+    assert [method.name for method in plan.methods] == ["ellipsoid", "searched"]
+    assert plan.methods[1].path == "sklearn.linear_model._logistic:LogisticRegression"
+    assert changed_params(plan.methods[1].estimator) == {"max_iter": 500}
+    assert plan.methods[1].search == {"C": [0.1, 1.0]}
+    assert plan.data_home == str(folder / "texts")
+
+
+def test_entries_of_a_plan_are_chosen_by_name(folder):
+    plan = make_plan(folder / "plan.toml", data=["again"], encoders=["softmax", "none"], methods=["searched"])
+    everything = make_plan(folder / "plan.toml")
+    assert plan.data == [everything.data[2]]
+    chosen = [(spec.name, changed_params(spec.estimator)) for spec in plan.encoders]
+    assert chosen == [(spec.name, changed_params(spec.estimator)) for spec in everything.encoders[3::-3]]
+    assert [(spec.name, changed_params(spec.estimator), spec.search) for spec in plan.methods] == [
+        ("searched", {"max_iter": 500}, {"C": [0.1, 1.0]})
+    ]
+
+
+def test_arguments_come_before_the_plan(folder):
+    plan = make_plan(folder / "plan.toml", seeds=[0, 1], methods=["paper"], data=None)
+    assert plan.seeds == [0, 1]
+    assert [method.name for method in plan.methods] == ["paper"]
+    assert len(plan.data) == 3
+
+
+def test_the_defaults_are_the_protocol_of_the_literature():
+    plan = make_plan(None)
+    assert [spec.name for spec in plan.data] == ["banking", "oos", "stackoverflow"]
+    assert (plan.ratios, plan.seeds) == ([0.25, 0.5, 0.75], [0, 1, 2, 3, 4])
+    assert [spec.name for spec in plan.encoders] == ["head"]
+    assert [spec.name for spec in plan.methods] == ["ellipsoid"]
+
+
+def test_data_sets_of_a_folder_are_read(intents_folder, tmp_path):
+    data = load_data(DataSpec("mine", str(intents_folder), "oos"), None)
+    assert data.is_text
+    assert data.rows[0] == "wake me at six"
+    assert {*data.labels} == {"-1", "alarm", "balance", "light", "weather"}
+    assert np.unique(data.part, return_counts=True)[1].tolist() == [6, 10, 22]
+    for part in ("train", "test"):  # dev rows are optional, and a file may be of another kind
+        content = (intents_folder / f"{part}.tsv").read_text(encoding="utf-8")
+        (tmp_path / f"{part}.csv").write_text(content.replace("\t", ","), encoding="utf-8")
+    without_dev = load_data(DataSpec("mine", str(tmp_path), "oos"), None)
+    assert {*without_dev.part} == {"train", "test"}
+    assert without_dev.rows.tolist() == data.rows[data.part != "dev"].tolist()
+    assert without_dev.sha256 != data.sha256
+
+
+def test_the_shipped_corpus_is_a_data_set():
+    data = load_data(DataSpec("assistant"), None)
+    assert len(data.rows) == 672 + 448
+    assert (data.labels == "-1").sum() == 168
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (
+            {"data": ["nowhere"]},
+            r"^data has 'nowhere', which is not a data set; use banking, oos, stackoverflow, assistant, ",
+        ),
+        ({"data": "banking"}, r"^data is 'banking', but must be a list of at least one\.$"),
+        ({"data": []}, r"^data is \[\], but must be a list"),
+        (
+            {"data": [{"folder": "x"}]},
+            r"^data has a table with 'folder', which is unknown; use name, path, open_label\.$",
+        ),
+        ({"data": ["banking", "banking"]}, r"^data names 'banking' twice; give each a name of its own\.$"),
+        ({"data": [3]}, r"^data has 3; use a name or a table of name, path, open_label\.$"),
+        ({"ratios": [0.0]}, r"^ratios has 0\.0, but the share of known classes must be above 0 and at most 1\.$"),
+        ({"ratios": ["a"]}, r"^ratios has 'a', but the share"),
+        ({"seeds": [-1]}, r"^seeds has -1, but a seed must be a whole number from 0 to 4294967295\.$"),
+        ({"seeds": [0, 0]}, r"^seeds names 0 twice"),
+        ({"n_splits": 1}, r"^n_splits is 1, but must be a whole number from 2 on\.$"),
+        (
+            {"encoders": ["tuned"]},
+            r"^encoders has 'tuned'; use none, head, full, each with :MODEL if you like, CLABTextEncoder, .*, "
+            r"MOGBTextEncoder, texts for the texts themselves, a folder of sentence-transformers, or module:Class\.$",
+        ),
+        (
+            {"encoders": ["no.such:Thing"]},
+            r"^The encoder 'no\.such:Thing' cannot be imported \(No module named 'no'\);",
+        ),
+        (
+            {"encoders": ["sklearn.svm:SVC"]},
+            r"^'sklearn\.svm:SVC' is not a transformer of scikit-learn's kind; it needs fit, transform and ",
+        ),
+        ({"encoders": [3]}, r"^encoders has 3, which is not a transformer; it needs fit, transform and get_params\.$"),
+        ({"encoders": [{"loss": "softmax"}]}, r"^encoders has \{'loss': 'softmax'\} without a name; give it one"),
+        ({"encoders": [{"name": "e", "seed": 1}]}, r"^encoders has a table with 'seed', which is unknown; use name, "),
+        ({"encoders": [{"name": "e", "loss": "x"}]}, r"^The encoder 'e' cannot be used: The 'loss' parameter of Sup"),
+        (
+            {"methods": ["elipsoid"]},
+            r"^'elipsoid' is not a method; use ellipsoid, paper.*, or module:Class for an estimator",
+        ),
+        ({"methods": ["no.such:Thing"]}, r"^The method 'no\.such:Thing' cannot be imported \(No module named 'no'\);"),
+        ({"methods": ["sklearn.svm:Thing"]}, r"^The method 'sklearn\.svm:Thing' cannot be imported \(module"),
+        (
+            {"methods": ["math:sqrt"]},
+            r"^'math:sqrt' is not a classifier of scikit-learn's kind; it needs fit, predict and",
+        ),
+        ({"methods": [{"name": "x"}]}, r"^methods has \{'name': 'x'\} without an estimator; name a method or module"),
+        (
+            {"methods": [{"estimator": "ellipsoid", "params": {"betta": 1}}]},
+            r"^The method 'ellipsoid' has no parameter 'betta'; its parameters are alpha, beta, device, ",
+        ),
+        (
+            {"methods": [{"estimator": "ellipsoid", "search": {"beta": 0.5}}]},
+            r"^search of 'ellipsoid' has beta = 0\.5, but needs a list of values to try\.$",
+        ),
+        ({"n_jobs": 0}, r"^n_jobs=0 must be a number of processes from 1 on\.$"),
+        ({"device": "abacus"}, r"^device='abacus' is not available on this machine"),
+    ],
+)
+def test_what_cannot_be_run_is_refused_before_anything_is(given, message, tmp_path):
+    with pytest.raises(ValueError, match=message):
+        run(tmp_path / "r.jsonl", **given)
+    assert not (tmp_path / "r.jsonl").exists()
+
+
+def test_every_baseline_has_a_short_name():
+    both = [(module, name) for module in (baselines, literature) for name in module.__all__]
+    names = [name for module, name in both if hasattr(getattr(module, name), "predict")]
+    assert names
+    assert short_names() == ["ellipsoid", "paper", *names]
+    plan = make_plan(None, methods=names)
+    assert [method.name for method in plan.methods] == names
+    assert all(changed_params(method.estimator) == {} for method in plan.methods)
+
+
+def test_every_text_encoder_has_a_short_name():
+    names = [name for name in literature.__all__ if name.endswith("TextEncoder")]
+    plan = make_plan(None, encoders=[*names, "texts"])
+    assert [encoder.name for encoder in plan.encoders] == [*names, "texts"]
+    assert all(takes_dev(encoder.estimator) for encoder in plan.encoders[:-1])
+    assert not takes_dev(plan.encoders[-1].estimator)
+
+
+def test_a_method_that_names_an_encoder_that_is_not_there_is_refused():
+    methods = [{"name": "mine", "estimator": "ADBClassifier", "encoder": "hed"}]
+    with pytest.raises(
+        ValueError, match="The method 'mine' is run with the encoder 'hed' alone, but encoders has head;"
+    ):
+        make_plan(None, methods=methods)
+
+
+def test_the_plan_of_the_literature_can_be_run():
+    plan = make_plan(PLANS / "literature.toml")
+    encoders = {encoder.name for encoder in plan.encoders}
+    assert {method.encoder for method in plan.methods} == encoders
+
+
+def test_what_is_no_classifier_is_refused():
+    assert not hasattr(NearestNeighbors, "predict")
+    with pytest.raises(ValueError, match=r"^'sklearn\.neighbors:NearestNeighbors' is not a classifier"):
+        make_plan(None, methods=["sklearn.neighbors:NearestNeighbors"])
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("seeds = [", r"^The plan '.*plan\.toml' is not valid TOML \("),
+        ("jobs = 2", r"^The plan '.*plan\.toml' sets 'jobs', which is unknown; use data, ratios, seeds, encoders, "),
+    ],
+)
+def test_a_plan_that_cannot_be_read_is_refused(content, message, tmp_path):
+    (tmp_path / "plan.toml").write_text(content, encoding="utf-8")
+    with pytest.raises(ValueError, match=message):
+        make_plan(tmp_path / "plan.toml")
+
+
+def test_data_that_cannot_be_used_is_refused(tmp_path):
+    (tmp_path / "train.tsv").write_text("wake me\toos\n", encoding="utf-8")
+    with pytest.raises(
+        FileNotFoundError, match=r"has no test\.tsv; a data set needs train\.tsv and test\.tsv, dev\.tsv"
+    ):
+        load_data(DataSpec("mine", str(tmp_path)), None)
+    (tmp_path / "test.tsv").write_text("wake me\talarm\n", encoding="utf-8")
+    with pytest.raises(
+        ValueError, match=r"^The data set 'mine' has no training row of a class; every label is 'oos'\.$"
+    ):
+        load_data(DataSpec("mine", str(tmp_path), "oos"), None)
+    np.savez(tmp_path / "x.npz", X_train=np.zeros((2, 2)), y_train=[0, 1], X_test=np.zeros((2, 2)))
+    with pytest.raises(ValueError, match=r"but y_test is missing; save X_train, y_train, X_test, y_test, and X_dev"):
+        load_data(DataSpec("x", str(tmp_path / "x.npz")), None)
+
+
+ROWS, LABELS = np.arange(12.0).reshape(6, 2), np.array(["a", "b", "a", "b", "a", "b"])
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        (
+            {"y_train": np.where(np.arange(6) == 2, np.nan, 1)},
+            r"^y_train of '.*' has missing labels in row 2; drop them",
+        ),
+        ({"y_test": np.arange(6) / 2}, r"^Unknown label type: y_test of '.*' holds 0\.5 in row 1, which is no whole"),
+        ({"y_train": np.arange(6).astype("datetime64[D]")}, "^Unknown label type: y_train of .* holds 1970-01-01"),
+        ({"y_train": LABELS[:5]}, r"^X_train of '.*x\.npz' has 6 rows, but y_train has the shape \(5,\); save one"),
+        ({"y_test": LABELS[:, np.newaxis]}, r"^X_test of .* has 6 rows, but y_test has the shape \(6, 1\); save one"),
+        ({"X_dev": ROWS}, r"but y_dev is missing; save X_train, y_train, X_test, y_test, and X_dev, y_dev where"),
+        ({"X_test": ROWS[:, :1]}, r"^X_test of .* has \(1,\) features, but X_train has \(2,\); save the same"),
+        ({"X_train": ROWS[np.newaxis]}, r"^X_train of .* is float64 of shape \(1, 6, 2\); save numbers of shape"),
+        ({"X_train": LABELS[:, np.newaxis]}, r"^X_train of .* is <U1 of shape \(6, 1\); save numbers of shape"),
+        ({"y_train": LABELS.astype(object)}, r"^The array y_train of .* holds Python objects or is damaged; save"),
+    ],
+)
+def test_arrays_that_do_not_belong_together_are_refused(tmp_path, changed, message):
+    arrays = {"X_train": ROWS, "y_train": LABELS, "X_test": ROWS, "y_test": LABELS}
+    np.savez(tmp_path / "whole.npz", **arrays)
+    assert load_data(DataSpec("x", str(tmp_path / "whole.npz")), None).labels.tolist() == [*LABELS, *LABELS]
+    np.savez(tmp_path / "x.npz", **{**arrays, **changed})
+    with pytest.raises(ValueError, match=message):
+        load_data(DataSpec("x", str(tmp_path / "x.npz")), None)
+
+
+@pytest.mark.parametrize("content", [b"no", b"", b"PK\x03\x04 torn"])
+def test_a_file_that_is_not_of_arrays_is_refused(tmp_path, content):
+    (tmp_path / "x.npz").write_bytes(content)
+    with pytest.raises(ValueError, match=r"^'.*x\.npz' is not a \.npz file of arrays; write it with numpy\.savez"):
+        load_data(DataSpec("x", str(tmp_path / "x.npz")), None)
+
+
+def test_an_open_label_that_no_row_has_is_refused(intents_folder):
+    with pytest.raises(ValueError, match=r"^No row of the data set 'mine' has the open label 'ooo'; correct it, or"):
+        load_data(DataSpec("mine", str(intents_folder), "ooo"), None)
+
+
+class NeedsAnArgument:
+    """A class that ``module:Class`` cannot make."""
+
+    def __init__(self, k):
+        self.k = k
+
+    def fit(self): ...
+    def transform(self): ...
+    def predict(self): ...
+    def get_params(self): ...
+
+
+def test_an_encoder_that_needs_an_argument():
+    encoder = f"{__name__}:NeedsAnArgument"
+    with pytest.raises(
+        ValueError, match=r"^The encoder 'NeedsAnArgument' cannot be made without arguments \(.*'k'\); giv"
+    ):
+        make_plan(None, encoders=[encoder])
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        (
+            f"{__name__}:NeedsAnArgument",
+            r"^The method 'NeedsAnArgument' cannot be made without arguments \(.*'k'\); give",
+        ),
+        (
+            {"estimator": "ellipsoid", "params": {"beta": -1}},
+            r"^The method 'ellipsoid' cannot be used: The 'beta' param",
+        ),
+        (
+            {"estimator": "ellipsoid", "search": {"beta": [1, "x"]}},
+            r"^The method 'ellipsoid' cannot be used: The 'beta' p",
+        ),
+    ],
+)
+def test_methods_that_cannot_be_made_are_refused_before_anything_is_run(method, message):
+    with pytest.raises(ValueError, match=message):
+        make_plan(None, methods=[method])
+
+
+def test_a_plan_that_cannot_be_read_is_named(tmp_path):
+    with pytest.raises(
+        OSError, match=r"^The plan '.*none\.toml' cannot be read \(No such file or directory\); pass a TOML"
+    ):
+        make_plan(tmp_path / "none.toml")
+    (tmp_path / "latin.toml").write_bytes("# für\n".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"^The plan '.*latin\.toml' is not UTF-8; save it as UTF-8\.$"):
+        make_plan(tmp_path / "latin.toml")
+    (tmp_path / "text.toml").write_text('data = "banking"\n', encoding="utf-8")
+    with pytest.raises(ValueError, match=r"^data is 'banking', but must be a list of at least one\.$"):
+        make_plan(tmp_path / "text.toml")
+
+
+@pytest.mark.parametrize("path", sorted(PLANS.glob("*.toml")), ids=lambda path: path.stem)
+def test_the_plans_of_the_repository_can_be_run(path):
+    plan = make_plan(path)
+    assert plan.methods
+    for method in plan.methods:
+        method.build(0, "cpu", {})
+
+
+def test_the_repository_has_plans():
+    assert {path.stem for path in PLANS.glob("*.toml")} == {
+        "ablations",
+        "encoder_ablations",
+        "full",
+        "literature",
+        "methods",
+        "mpnet",
+        "stability",
+    }
+
+
+def test_an_npz_file_with_a_changed_byte_is_one_sentence_or_what_it_was(tmp_path):
+    path = tmp_path / "x.npz"
+    X = np.random.default_rng(0).normal(size=(6, 40))
+    np.savez_compressed(path, X_train=X, y_train=LABELS, X_test=X, y_test=LABELS)
+    whole, refused = path.read_bytes(), []
+    for position in range(8, len(whole), 7):
+        path.write_bytes(whole[:position] + bytes([whole[position] ^ 0x55]) + whole[position + 1 :])
+        load_data.cache_clear()
+        try:
+            data = load_data(DataSpec("x", str(path)), None)
+        except ValueError as error:
+            refused.append(str(error))
+        else:
+            np.testing.assert_array_equal(data.rows, np.concatenate([X, X]))
+    assert len(refused) > 300
+    assert not any("\n" in sentence for sentence in refused)
+
+
+def test_a_text_models_own_mean_is_the_mean(tiny_model, intents_folder, tmp_path):
+    """Results of before, when the mean was the default, count for such models, and for no others."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules
+
+    for mode in ("mean", "cls"):
+        parts = [modules.Transformer(tiny_model), modules.Pooling(32, mode), modules.Normalize()]
+        SentenceTransformer(modules=parts, device="cpu").save_pretrained(str(tmp_path / mode), create_model_card=False)
+
+    def known(made, **params):
+        """Whether a result of the mean counts as one of this model and these parameters."""
+        entry = {"name": "none", "finetune": "none", "model_name": str(tmp_path / made), **params}
+        plan = make_plan(None, data=[intents_folder], encoders=[entry])
+        task = Task(plan.data[0], None, 0.5, 0, plan.encoders[0], 5, str(tmp_path), "cpu")
+        stored = SupConTextEncoder(finetune="none", pooling="mean").get_params() | {"model_sha256": task.source().model}
+        del stored["prompt"]  # newer than the result
+        return Run(task, plan.methods[0])._has_encoder(stored)
+
+    assert known("mean")
+    assert known("mean", pooling="mean")
+    assert not known("mean", prompt="a: ")
+    assert known("cls", pooling="mean")
+    assert not known("cls")
+
+
+def test_an_encoder_inside_another_estimator_names_its_pooling():
+    """Results of before name no pooling there: it was the mean."""
+    inside = make_pipeline(SupConTextEncoder(finetune="none"), StandardScaler())
+    before = by_value(inside.set_params(supcontextencoder__pooling="mean"))
+    assert "pooling" not in str(before)
+    assert by_value(inside.set_params(supcontextencoder__pooling="auto")) != before

@@ -1,0 +1,686 @@
+"""The runner: what trains, what is searched, what is run again and what is not."""
+
+import csv
+import shutil
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
+from skellipsoid.metrics import open_set_accuracy, open_set_auroc, open_set_f1_score
+from skellipsoid_bench import BenchmarkError, _case, read_results, run, short_names
+from skellipsoid_bench._case import Task
+from skellipsoid_bench._plan import make_plan
+
+TIMES = ("fit_seconds", "predict_seconds", "encode_seconds", "peak_memory_mb", "started", "threads")
+
+
+class Recorder(LogisticRegression):
+    """Classifier that keeps what it is given."""
+
+    fits: ClassVar[list] = []
+    predicts: ClassVar[list] = []
+
+    def fit(self, X, y):
+        self.fits.append((np.array(X), np.array(y)))
+        return super().fit(X, y)
+
+    def predict(self, X):
+        self.predicts.append(len(X))
+        return super().predict(X)
+
+
+class Seeded(LogisticRegression):
+    """Classifier that keeps its seeds."""
+
+    seen: ClassVar[list] = []
+
+    def fit(self, X, y):
+        self.seen.append(self.random_state)
+        return super().fit(X, y)
+
+
+class Constant(ClassifierMixin, BaseEstimator):
+    """Classifier that always answers its first class, and gives no score."""
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return np.repeat(self.classes_[0], len(X))
+
+
+class Holder(GaussianNB):
+    """Classifier that holds anything."""
+
+    def __init__(self, held=None):
+        super().__init__()
+        self.held = held
+
+
+class Opaque:
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        raise TypeError("not today")
+
+
+def make_function(times):
+    return lambda value: times * value
+
+
+class Failing(GaussianNB):
+    """Classifier that cannot be fitted while it is told so."""
+
+    fails = True
+
+    def fit(self, X, y):
+        if self.fails:
+            raise ValueError("the matrix is singular")
+        return super().fit(X, y)
+
+
+@pytest.fixture
+def recorder():
+    Recorder.fits, Recorder.predicts = [], []
+    return Recorder
+
+
+@pytest.fixture
+def encoder_calls(monkeypatch):
+    """What encoders learned from and transformed, in order: ``(kind, texts, labels)``."""
+    calls = []
+    fit, transform = SupConTextEncoder.fit_transform, SupConTextEncoder.transform
+
+    def fit_transform(self, X, y=None, groups=None):
+        calls.append((self.finetune, list(X), None if y is None else list(y)))
+        return fit(self, X, y, groups)
+
+    def only_transform(self, X):
+        calls.append(("transform", list(X), None))
+        return transform(self, X)
+
+    monkeypatch.setattr(SupConTextEncoder, "fit_transform", fit_transform)
+    monkeypatch.setattr(SupConTextEncoder, "transform", only_transform)
+    return calls
+
+
+@pytest.fixture
+def text_plan(intents_folder, tiny_model, tmp_path):
+    """A plan on the folder of four intents, two of them known."""
+    return {
+        "data": [{"path": intents_folder, "open_label": "oos"}],
+        "ratios": [0.5],
+        "seeds": [0],
+        "encoders": [{"name": "head", "model_name": tiny_model, "max_iter": 2}],
+        "cache": tmp_path / "cache",
+    }
+
+
+@pytest.fixture
+def blobs_plan(blobs_file, tmp_path):
+    return {"data": [blobs_file], "ratios": [0.5], "seeds": [0, 1], "cache": tmp_path / "cache"}
+
+
+def rows_of(folder, part):
+    lines = (folder / f"{part}.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    return [tuple(line.split("\t")) for line in lines]
+
+
+# What trains
+
+
+def test_no_open_row_reaches_training(text_plan, intents_folder, tmp_path, recorder, encoder_calls):
+    (record,) = run(tmp_path / "r.jsonl", **text_plan, methods=[recorder()])
+    known = np.random.RandomState(0).choice(["alarm", "balance", "light", "weather"], 2, replace=False)
+    wanted = [(text, label) for text, label in rows_of(intents_folder, "train") if label in known]
+    assert len(wanted) == 10
+    frozen, trained, transformed = encoder_calls
+    # The frozen text model embeds every text and learns nothing.
+    assert frozen[0] == "none"
+    assert frozen[2] is None
+    assert trained[0] == "head"
+    assert list(zip(trained[1], trained[2], strict=True)) == wanted
+    ((features, y),) = recorder.fits
+    assert y.tolist() == [label for _, label in wanted]
+    assert features.shape == (10, 32)
+    assert transformed[1] == [text for text, _ in rows_of(intents_folder, "test")]
+    truth = [label if label in known else "-1" for _, label in rows_of(intents_folder, "test")]
+    assert (record["n_train"], record["n_test"], record["n_open"]) == (10, len(truth), truth.count("-1"))
+    assert truth.count("-1") == 6
+
+
+def test_a_search_sees_neither_test_rows_nor_the_classes_that_a_fold_holds_out(
+    text_plan, intents_folder, tmp_path, recorder, encoder_calls
+):
+    methods = [{"estimator": recorder(), "search": {"C": [0.1, 1.0, 10.0]}}]
+    (record,) = run(tmp_path / "r.jsonl", **{**text_plan, "ratios": [1.0]}, methods=methods, n_splits=2)
+    test = {text for text, _ in rows_of(intents_folder, "test")}
+    searched = {row for part in ("train", "dev") for row in rows_of(intents_folder, part) if row[1] != "oos"}
+    fits = [call for call in encoder_calls if call[0] == "head"]
+    assert len(fits) == 3  # two folds, then the case itself
+    for (_, texts, labels), (_, y) in zip(fits[:2], (recorder.fits[0], recorder.fits[3]), strict=True):
+        assert {*zip(texts, labels, strict=True)} < searched
+        assert len({*labels}) == 2  # the other two classes are open in this fold, for encoder and boundary alike
+        assert y.tolist() == labels
+    # Six fits of three values on two folds, then one on the training rows alone.
+    assert len(recorder.fits) == 7
+    wanted = [label for _, label in rows_of(intents_folder, "train") if label != "oos"]
+    assert recorder.fits[6][1].tolist() == wanted
+    # The test rows are read once, after everything is chosen.
+    transformed = [texts for kind, texts, _ in encoder_calls if kind == "transform"]
+    assert [bool(test & {*texts}) for texts in transformed] == [False, False, True]
+    assert {*transformed[2]} == test
+    assert len(recorder.predicts) == 7
+    assert record["search"]["chosen"] in [{"C": 0.1}, {"C": 1.0}, {"C": 10.0}]
+    assert [score["params"]["C"] for score in record["search"]["scores"]] == [0.1, 1.0, 10.0]
+
+
+def test_the_search_keeps_the_best_value(blobs_plan, tmp_path):
+    # Boundaries that reject everything, and the default.
+    methods = [{"name": "s", "estimator": "ellipsoid", "search": {"beta": [1000.0, 0.5]}}, "ellipsoid"]
+    records = run(tmp_path / "r.jsonl", **blobs_plan, methods=methods)
+    for searched, default in zip(records[::2], records[1::2], strict=True):
+        scores = [score["f1"] for score in searched["search"]["scores"]]
+        assert scores[1] > scores[0]
+        assert searched["search"]["chosen"] == {"beta": 0.5}
+        assert searched["f1"] == default["f1"]
+
+
+# Figures
+
+
+def test_features_and_figures_are_those_of_the_estimators_alone(text_plan, intents_folder, tiny_model, tmp_path):
+    (record,) = run(tmp_path / "r.jsonl", **text_plan)
+    known = np.random.RandomState(0).choice(["alarm", "balance", "light", "weather"], 2, replace=False)
+    train = [row for row in rows_of(intents_folder, "train") if row[1] in known]
+    test = rows_of(intents_folder, "test")
+    encoder = SupConTextEncoder(tiny_model, max_iter=2, random_state=0)
+    classifier = EllipsoidOpenSetClassifier(random_state=0)
+    X, y = zip(*train, strict=True)
+    classifier.fit(encoder.fit_transform(X, y), y)
+    predicted = classifier.predict(encoder.transform([text for text, _ in test]))
+    truth = [label for _, label in test]
+    assert record["f1"] == round(100 * open_set_f1_score(truth, predicted, labels=known, zero_division=0), 4)
+    assert record["accuracy"] == round(100 * open_set_accuracy(truth, predicted, labels=known), 4)
+
+
+@pytest.mark.parametrize("finetune", ["none", "head", "full"])
+def test_kept_features_are_those_of_the_encoder(finetune, text_plan, intents_folder, tiny_model, tmp_path):
+    params = {"finetune": finetune, "model_name": tiny_model}
+    params |= {} if finetune == "none" else {"max_iter": 1}
+    made = make_plan(None, data=text_plan["data"], encoders=[{"name": "e", **params}])
+    task = Task(made.data[0], None, 0.5, 0, made.encoders[0], 5, str(text_plan["cache"]), "cpu")
+    features = _case.case_features(task)
+    case, data = task.draw(), task.load()
+    encoder = SupConTextEncoder(random_state=0, **params)
+    train = encoder.fit_transform(data.rows[case.train], data.labels[case.train])
+    np.testing.assert_allclose(features.train, train, atol=2e-5)
+    np.testing.assert_allclose(features.other, encoder.transform(data.rows[case.test]), atol=2e-5)
+
+
+@pytest.mark.parametrize("finetune", ["head", "full"])
+def test_development_rows_stop_an_encoder_with_early_stopping(
+    finetune, text_plan, intents_folder, tiny_model, tmp_path, monkeypatch
+):
+    given, fit_transform = [], SupConTextEncoder.fit_transform
+
+    def watch(self, X, y=None, **more):
+        given.append((self.early_stopping, more))
+        return fit_transform(self, X, y, **more)
+
+    monkeypatch.setattr(SupConTextEncoder, "fit_transform", watch)
+    # Two development texts: the first epoch is the best, or the second.
+    stops = {"early_stopping": True, "n_iter_no_change": 2, "max_iter": 9}
+    shared = {"finetune": finetune, "model_name": tiny_model}
+    text_plan["encoders"] = [{"name": "stops", **shared, **stops}, {"name": "fixed", **shared, "max_iter": 2}]
+    stopped, fixed = run(tmp_path / "r.jsonl", **text_plan, methods=[GaussianNB()])
+    ((_, more),) = [call for call in given if call[0]]
+    known = np.random.RandomState(0).choice(["alarm", "balance", "light", "weather"], 2, replace=False)
+    dev = [(text, label) for text, label in rows_of(intents_folder, "dev") if label in known]
+    assert list(zip(more["X_val"], more["y_val"], strict=True)) == dev
+    assert all("X_val" not in more for is_stopped, more in given if not is_stopped)
+    assert 2 < stopped["encoder_epochs"] < 9
+    assert fixed["encoder_epochs"] == 2
+
+
+def test_a_record_says_what_ran_and_what_it_took(text_plan, tmp_path):
+    (record,) = run(tmp_path / "r.jsonl", **text_plan, methods=[{"name": "mine", "estimator": "paper"}])
+    assert (record["data"], record["ratio"], record["seed"]) == ("intents", 0.5, 0)
+    assert (record["encoder"], record["method"]) == ("head", "mine")
+    assert record["estimator"] == "EllipsoidOpenSetClassifier"
+    params = record["params"]
+    assert [params[name] for name in ("alpha", "beta", "duplicates", "outliers")] == [0.6, 0.5, "off", "keep"]
+    assert "EliDecide" in str(params["trainer"])
+    assert "'rescale': False" in str(params["trainer"])
+    assert record["encoder_params"]["max_iter"] == record["encoder_epochs"] == 2
+    assert len(record["encoder_params"]["model_sha256"]) == 64
+    assert {"skellipsoid", "torch", "scikit-learn", "numpy"} <= {*record["versions"]}
+    assert record["fit_seconds"] > 0
+    assert record["peak_memory_mb"] is None or record["peak_memory_mb"] >= 0
+    assert sum(map(sum, record["coarse"])) == record["n_test"]
+    figures = [record[name] for name in ("f1", "accuracy", "f1_known", "f1_open", "auroc", "oracle_f1")]
+    assert all(0 <= figure <= 100 for figure in figures)
+    assert record["oracle_f1"] >= record["f1"]
+    assert read_results(tmp_path / "r.jsonl") == [record]
+
+
+def test_integer_labels_and_features_need_no_encoder(blobs_plan, tmp_path):
+    records = run(tmp_path / "r.jsonl", **blobs_plan, encoders=["none", "head"])
+    assert [record["encoder"] for record in records] == ["features", "features"]
+    assert [record["encoder_epochs"] for record in records] == [None, None]
+    assert all(record["n_classes"] == 4 for record in records)
+    assert all(record["f1"] > 50 for record in records)
+
+
+def test_a_classifier_without_scores_has_no_auroc(blobs_plan, tmp_path):
+    methods = [Constant(), {"name": "pipe", "estimator": make_pipeline(LogisticRegression())}]
+    plain, pipe, *_ = run(tmp_path / "r.jsonl", **blobs_plan, methods=methods)
+    assert (plain["auroc"], plain["oracle_f1"]) == (None, None)
+    assert plain["f1_open"] == 0
+    assert pipe["auroc"] > 50
+
+
+def test_the_seed_of_the_run_reaches_estimators_that_have_none(blobs_plan, tmp_path, monkeypatch):
+    monkeypatch.setattr(Seeded, "seen", [])
+    methods = [
+        {"name": "free", "estimator": Seeded()},
+        {"name": "fixed", "estimator": Seeded(), "params": {"random_state": 7}},
+        {"name": "inside", "estimator": make_pipeline(Seeded())},
+    ]
+    run(tmp_path / "r.jsonl", **blobs_plan, methods=methods)
+    assert Seeded.seen == [0, 7, 0, 1, 7, 1]
+
+
+# What is run again
+
+
+def test_what_has_a_result_is_not_run_again(blobs_plan, tmp_path, recorder):
+    first = run(tmp_path / "r.jsonl", **blobs_plan, methods=[recorder(), GaussianNB()])
+    assert len(recorder.fits) == 2
+    assert run(tmp_path / "r.jsonl", **blobs_plan, methods=[recorder(), GaussianNB()]) == first
+    assert len(recorder.fits) == 2
+    more = run(tmp_path / "r.jsonl", **{**blobs_plan, "seeds": [0, 2, 1]}, methods=[GaussianNB(), recorder()])
+    assert len(recorder.fits) == 3
+    # In the order of the plan, whatever the file's.
+    assert [(r["seed"], r["method"]) for r in more] == [(s, m) for s in (0, 2, 1) for m in ("GaussianNB", "Recorder")]
+    assert len(read_results(tmp_path / "r.jsonl")) == 6
+
+
+def test_a_name_that_stands_for_something_else_is_refused(blobs_plan, tmp_path, blobs_file):
+    blobs_plan |= {"seeds": [0], "methods": [GaussianNB()]}
+    run(tmp_path / "r.jsonl", **blobs_plan)
+    changed = [{"name": "GaussianNB", "estimator": GaussianNB(), "params": {"var_smoothing": 1e-3}}]
+    with pytest.raises(ValueError, match=r"^The results hold blobs 50% known, seed 0, features, GaussianNB, but of"):
+        run(tmp_path / "r.jsonl", **{**blobs_plan, "methods": changed})
+    with np.load(blobs_file) as stored:
+        np.savez(tmp_path / "blobs.npz", **{**stored, "X_test": stored["X_test"] + 1})
+    with pytest.raises(ValueError, match="but of other data, parameters or text model"):
+        run(tmp_path / "r.jsonl", **{**blobs_plan, "data": [tmp_path / "blobs.npz"]})
+
+
+def test_a_default_that_is_spelled_out_is_the_same_run(blobs_plan, tmp_path):
+    blobs_plan["seeds"] = [0]
+    first = run(tmp_path / "r.jsonl", **blobs_plan)
+    spelled = [{"name": "ellipsoid", "estimator": "ellipsoid", "params": {"alpha": 0.6, "duplicates": "once"}}]
+    assert run(tmp_path / "r.jsonl", **blobs_plan, methods=spelled) == first
+
+
+def test_files_that_change_between_two_benchmarks_are_read_again(blobs_plan, blobs_file, tmp_path):
+    path = tmp_path / "blobs.npz"
+    blobs_plan |= {"data": [path], "methods": [GaussianNB()], "seeds": [0]}
+    shutil.copy(blobs_file, path)
+    (first,) = run(tmp_path / "a.jsonl", **blobs_plan)
+    with np.load(blobs_file) as stored:
+        np.savez(path, **{**stored, "X_test": 0 * stored["X_test"]})
+    (second,) = run(tmp_path / "b.jsonl", **blobs_plan)
+    assert second["f1"] < first["f1"]
+
+
+def test_runs_that_fail_leave_the_others_and_are_tried_again(blobs_plan, tmp_path, monkeypatch):
+    with pytest.raises(
+        BenchmarkError,
+        match=r"^2 of 4 runs failed, start again to try them anew; the first is blobs 50% known, seed 0, features, "
+        r"Failing: ValueError: the matrix is singular$",
+    ):
+        run(tmp_path / "r.jsonl", **blobs_plan, methods=[Failing(), GaussianNB()])
+    kept = read_results(tmp_path / "r.jsonl")
+    assert [record["method"] for record in kept] == ["GaussianNB", "GaussianNB"]
+    monkeypatch.setattr(Failing, "fails", False)
+    records = run(tmp_path / "r.jsonl", **blobs_plan, methods=[Failing(), GaussianNB()])
+    assert records[1::2] == kept
+
+
+def test_missing_values_are_left_to_the_methods(blobs_plan, blobs_file, tmp_path):
+    with np.load(blobs_file) as stored:
+        X = stored["X_test"].copy()
+        X[::7, 0] = np.nan
+        np.savez(tmp_path / "gaps.npz", **{**stored, "X_test": X})
+    imputing = {"name": "imputing", "estimator": make_pipeline(SimpleImputer(), EllipsoidOpenSetClassifier())}
+    blobs_plan |= {"data": [tmp_path / "gaps.npz"], "seeds": [0]}
+    with pytest.raises(BenchmarkError, match=r"^1 of 2 runs failed.*ellipsoid: ValueError: Input X contains NaN"):
+        run(tmp_path / "r.jsonl", **blobs_plan, methods=["ellipsoid", imputing])
+    (record,) = read_results(tmp_path / "r.jsonl")
+    assert record["method"] == "imputing"
+    assert record["f1"] > 50
+
+
+def test_an_encoder_that_fails_fails_all_its_methods(text_plan, tmp_path, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("no room on the device")
+
+    monkeypatch.setattr(SupConTextEncoder, "fit_transform", broken)
+    with pytest.raises(BenchmarkError, match=r"2 of 2 runs failed.*RuntimeError: no room on the device"):
+        run(tmp_path / "r.jsonl", **text_plan, methods=["ellipsoid", "paper"])
+
+
+@pytest.mark.slow
+def test_several_processes_give_the_same_results(text_plan, blobs_plan, tmp_path, monkeypatch):
+    both = {**blobs_plan, "data": [*blobs_plan["data"], *text_plan["data"]], "encoders": text_plan["encoders"]}
+    both |= {"seeds": [0], "methods": ["ellipsoid", GaussianNB()]}
+    alone = run(tmp_path / "one.jsonl", **both)
+    both["methods"] += [Failing()]
+    with pytest.raises(BenchmarkError, match=r"^2 of 6 runs failed"):
+        run(tmp_path / "two.jsonl", **{**both, "cache": tmp_path / "other"}, n_jobs=2)
+    together = {(record["data"], record["method"]): record for record in read_results(tmp_path / "two.jsonl")}
+    assert len(together) == 4
+    for record in alone:
+        other = together[record["data"], record["method"]]
+        for name, value in record.items():
+            if name not in TIMES:
+                assert other[name] == (pytest.approx(value, abs=1e-3) if isinstance(value, float) else value)
+
+
+# Encoders and development samples
+
+
+class Watching(TransformerMixin, BaseEstimator):
+    """Encoder that counts letters, and keeps what it is given."""
+
+    seen: ClassVar[list] = []
+
+    def __init__(self, letters="aeiou", random_state=None):
+        self.letters = letters
+        self.random_state = random_state
+
+    def fit(self, X, y, X_val=None, y_val=None):
+        self.seen.append((self.random_state, list(X), X_val, None if y_val is None else list(y_val)))
+        return self
+
+    def transform(self, X):
+        return np.array([[text.count(letter) for letter in self.letters] for text in X], dtype=float)
+
+
+class WatchingClassifier(GaussianNB):
+    seen: ClassVar[list] = []
+
+    def fit(self, X, y, X_val=None, y_val=None):
+        self.seen.append((X_val, None if y_val is None else list(y_val)))
+        return super().fit(X, y)
+
+
+def test_an_encoder_of_ones_own_is_trained_once_per_case_and_watches_development_rows(
+    text_plan, intents_folder, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(Watching, "seen", [])
+    monkeypatch.setattr(WatchingClassifier, "seen", [])
+    text_plan |= {"encoders": [f"{__name__}:Watching"], "seeds": [0, 3]}
+    records = run(tmp_path / "r.jsonl", **text_plan, methods=[WatchingClassifier(var_smoothing=0.1), Constant()])
+    assert [record["encoder"] for record in records] == ["Watching"] * 4
+    assert [seed for seed, *_ in Watching.seen] == [0, 3]
+    known = {label for _, label in rows_of(intents_folder, "dev")} & {*Watching.seen[0][3]}
+    assert len(known) == 2
+    dev = [(text, label) for text, label in rows_of(intents_folder, "dev") if label in known]
+    assert list(zip(*Watching.seen[0][2:], strict=True)) == dev
+    features, labels = WatchingClassifier.seen[0]
+    np.testing.assert_array_equal(features, Watching().transform([text for text, _ in dev]))
+    assert labels == [label for _, label in dev]
+    assert records[0]["encoder_params"]["letters"] == "aeiou"
+    run(tmp_path / "again.jsonl", **text_plan, methods=[Constant()])
+    assert len(Watching.seen) == 2  # also a method that takes no development rows has the kept features
+    other = [{"name": "Watching", "estimator": Watching(), "params": {"letters": "xyz"}}]
+    with pytest.raises(ValueError, match="but of other data, parameters or text model"):
+        run(tmp_path / "r.jsonl", **{**text_plan, "encoders": other}, methods=[Constant()])
+
+
+def test_development_rows_of_features_reach_a_method_and_a_search_has_none(
+    blobs_plan, blobs_file, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(WatchingClassifier, "seen", [])
+    searched = {"estimator": WatchingClassifier(), "search": {"var_smoothing": [0.1]}}
+    run(tmp_path / "r.jsonl", **{**blobs_plan, "seeds": [0]}, methods=[searched], n_splits=2)
+    assert [X is None for X, _ in WatchingClassifier.seen] == [True, True, False]
+    with np.load(blobs_file) as stored:
+        arrays = {name: stored[name] for name in stored.files if "dev" not in name}
+    np.savez(tmp_path / "without.npz", **arrays)
+    run(tmp_path / "w.jsonl", **{**blobs_plan, "data": [tmp_path / "without.npz"]}, methods=[WatchingClassifier()])
+    assert WatchingClassifier.seen[-1] == (None, None)
+
+
+def test_pipelines_and_folders_of_sentence_transformers_are_encoders(text_plan, tiny_model, tmp_path):
+    from sentence_transformers import SentenceTransformer
+
+    pipeline = make_pipeline(TfidfVectorizer(), TruncatedSVD(3))
+    folder = tmp_path / "small"
+    SentenceTransformer(str(tiny_model), device="cpu").save(str(folder))
+    text_plan["encoders"] = [{"name": "svd", "estimator": pipeline}, str(folder)]
+    records = run(tmp_path / "r.jsonl", **text_plan, methods=[GaussianNB()])
+    assert [record["encoder"] for record in records] == ["svd", "small"]
+    assert len(records[1]["encoder_params"]["model_sha256"]) == 64
+    made = make_plan(None, data=text_plan["data"], encoders=[str(folder)])
+    task = Task(made.data[0], None, 0.5, 0, made.encoders[0], 5, str(text_plan["cache"]), "cpu")
+    texts = task.load().rows[task.draw().test].tolist()
+    wanted = SentenceTransformer(str(folder), device="cpu").encode(texts, show_progress_bar=False)
+    np.testing.assert_allclose(_case.case_features(task).other, wanted, atol=1e-5)
+    text_plan["encoders"] = [TfidfVectorizer()]
+    with pytest.raises(BenchmarkError, match="TfidfVectorizer gives a sparse matrix; let it end in TruncatedSVD"):
+        run(tmp_path / "sparse.jsonl", **text_plan, methods=[GaussianNB()])
+
+
+def test_features_without_development_rows_are_made_anew_with_them(text_plan, tmp_path, monkeypatch):
+    monkeypatch.setattr(WatchingClassifier, "seen", [])
+    run(tmp_path / "a.jsonl", **text_plan, methods=[GaussianNB()])
+    run(tmp_path / "b.jsonl", **text_plan, methods=[WatchingClassifier(var_smoothing=0.1)])
+    assert WatchingClassifier.seen[0][0].shape == (2, 32)
+
+
+# What is recorded
+
+
+def test_predictions_are_kept_one_file_for_each_run(blobs_plan, tmp_path, blobs_file):
+    folder, path = tmp_path / "kept", tmp_path / "r.jsonl"
+    methods = [{"name": "naïve / Bayes", "estimator": GaussianNB()}, Constant()]
+    records = run(path, **blobs_plan, methods=methods, save_predictions=folder)
+    assert {record["predictions"] for record in records} == {file.name for file in folder.iterdir()}
+    first, constant, *_ = records
+    with (folder / first["predictions"]).open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    with np.load(blobs_file) as stored:
+        assert [row["label"] for row in rows] == stored["y_test"].astype(str).tolist()
+    truth, answers = ([row[name] for row in rows] for name in ("truth", "answer"))
+    assert truth.count("-1") == first["n_open"]
+    known = sorted({*truth} - {"-1"})
+    assert first["f1"] == round(100 * open_set_f1_score(truth, answers, labels=known, zero_division=0), 4)
+    scores = [float(row["score"]) for row in rows]
+    assert first["auroc"] == round(100 * open_set_auroc(truth, scores, labels=known), 4)
+    text = (folder / constant["predictions"]).read_text(encoding="utf-8")
+    assert text.splitlines()[0] == "label,truth,score,answer"
+    assert ",," in text.splitlines()[1]
+    assert run(path, **blobs_plan, methods=methods, save_predictions=folder) == records
+    run(tmp_path / "without.jsonl", **blobs_plan, methods=methods)
+    with pytest.warns(
+        UserWarning, match=r"^Results without predictions, since they were run without save_predictions: 4;"
+    ):
+        run(tmp_path / "without.jsonl", **blobs_plan, methods=methods, save_predictions=folder)
+
+
+def test_parameters_are_told_apart_by_value(blobs_plan, tmp_path):
+    blobs_plan["seeds"] = [0]
+    zeros = np.zeros((40, 40))
+    other = zeros.copy()
+    other[20, 20] = 1
+    path = tmp_path / "r.jsonl"
+    first = run(path, **blobs_plan, methods=[Holder(zeros)])
+    assert run(path, **blobs_plan, methods=[Holder(zeros.copy())]) == first
+    with pytest.raises(ValueError, match="but of other data, parameters or text model"):
+        run(path, **blobs_plan, methods=[Holder(other)])
+    path = tmp_path / "functions.jsonl"
+    first = run(path, **blobs_plan, methods=[Holder(make_function(2))])
+    assert run(path, **blobs_plan, methods=[Holder(make_function(2))]) == first
+    with pytest.raises(ValueError, match="but of other data, parameters or text model"):
+        run(path, **blobs_plan, methods=[Holder(make_function(3))])
+    with pytest.raises(ValueError, match=r"^A value of the type function cannot be stored"):
+        run(path, **blobs_plan, methods=[Holder(lambda: 1)])
+    with pytest.raises(ValueError, match=r"^A value of the type Opaque cannot be stored \(not today\), so that no"):
+        run(path, **blobs_plan, methods=[Holder(Opaque())])
+
+
+@pytest.mark.slow
+def test_threads_and_processor_are_recorded(blobs_plan, tmp_path, monkeypatch):
+    (record, _) = run(tmp_path / "r.jsonl", **blobs_plan, methods=[GaussianNB()])
+    assert record["threads"] == torch.get_num_threads()
+    assert record["cpu"]
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    (record, _) = run(tmp_path / "two.jsonl", **blobs_plan, methods=[GaussianNB()], n_jobs=2)
+    assert record["threads"] == 1
+
+
+# What is kept
+
+
+def test_encoders_are_trained_once_for_all_methods_and_files(text_plan, tmp_path, encoder_calls):
+    run(tmp_path / "a.jsonl", **text_plan, methods=["ellipsoid", "paper"])
+    # The paper's training stops by development texts, which are embedded as well.
+    assert [call[0] for call in encoder_calls] == ["none", "head", "transform", "transform"]
+    run(tmp_path / "b.jsonl", **text_plan)
+    assert len(encoder_calls) == 4
+    # Another seed trains anew, and embeds nothing anew; the closed form is compared without development texts.
+    run(tmp_path / "b.jsonl", **{**text_plan, "seeds": [1]})
+    assert [call[0] for call in encoder_calls[4:]] == ["head", "transform"]
+
+
+@pytest.mark.parametrize("what", ["parameter", "model", "text", "label"])
+def test_nothing_kept_is_taken_for_something_else(
+    what, text_plan, intents_folder, build_model, tiny_model, tmp_path, encoder_calls
+):
+    text_plan["ratios"] = [1.0]
+    run(tmp_path / "a.jsonl", **text_plan, methods=[GaussianNB()])
+    (encoder,) = text_plan["encoders"]
+    folder = tmp_path / "intents"
+    shutil.copytree(intents_folder, folder)
+    lines = (folder / "train.tsv").read_text(encoding="utf-8").splitlines()
+    if what == "parameter":
+        encoder = {**encoder, "temperature": 0.1}
+    elif what == "model":
+        shutil.copytree(tiny_model, tmp_path / "tiny")
+        build_model(tmp_path / "tiny", seed=1)
+        encoder = {**encoder, "model_name": str(tmp_path / "tiny")}
+    elif what == "text":
+        (folder / "train.tsv").write_text("\n".join(lines).replace("\nrain\t", "\nwill it rain\t"), encoding="utf-8")
+    else:
+        rows = [
+            (text, {"alarm": "light", "light": "alarm"}.get(label, label))
+            for text, label in (line.split("\t") for line in lines)
+        ]
+        (folder / "train.tsv").write_text("".join(f"{text}\t{label}\n" for text, label in rows), encoding="utf-8")
+    n_calls = len(encoder_calls)
+    data = [{"path": folder, "open_label": "oos"}]
+    run(tmp_path / "b.jsonl", **{**text_plan, "data": data, "encoders": [encoder]}, methods=[GaussianNB()])
+    kinds = [call[0] for call in encoder_calls[n_calls:]]
+    assert kinds == (["none"] if what in ("model", "text") else []) + ["head", "transform"]
+
+
+def test_a_damaged_file_of_the_cache_is_made_anew(text_plan, tmp_path):
+    (first,) = run(tmp_path / "a.jsonl", **text_plan)
+    files = sorted(text_plan["cache"].iterdir())
+    assert len(files) == 2  # embeddings, and features of the trained encoder
+    for path in files:
+        path.write_bytes(path.read_bytes()[:1000])
+    (second,) = run(tmp_path / "b.jsonl", **text_plan)
+    assert second["f1"] == first["f1"]
+    assert sorted(text_plan["cache"].iterdir()) == files
+    assert all(path.stat().st_size > 1000 for path in files)
+
+
+def test_nothing_is_said_unless_asked_for(blobs_plan, tmp_path, capsys):
+    run(tmp_path / "a.jsonl", **blobs_plan, methods=[GaussianNB()])
+    assert capsys.readouterr() == ("", "")
+    run(tmp_path / "b.jsonl", **blobs_plan, methods=[GaussianNB()], verbose=2)
+    out, err = capsys.readouterr()
+    assert out.startswith("blobs 50% known, seed 0, features, GaussianNB: F1 ")
+    assert err == ""
+
+
+def test_short_names_are_those_of_the_package():
+    names = short_names()
+    assert names[:2] == ["ellipsoid", "paper"]
+
+
+# Pairs of encoder and method
+
+
+def test_a_method_is_run_with_the_encoder_that_it_names(text_plan, tiny_model, tmp_path):
+    short = {"model_name": tiny_model, "finetune": "head", "max_iter": 3, "batch_size": 8}
+    text_plan["encoders"] = [
+        {"name": "ours", "estimator": "CLABTextEncoder", "params": {**short, "early_stopping": False}},
+        {"name": "stopped", "estimator": "CrossEntropyTextEncoder", "params": {**short, "n_iter_no_change": 1}},
+    ]
+    methods = [
+        {"name": "CLAB", "estimator": "CLABClassifier", "encoder": "ours"},
+        {"name": "ADB", "estimator": "ADBClassifier", "encoder": "stopped"},
+        "BallClassifier",
+    ]
+    records = run(tmp_path / "r.jsonl", **text_plan, methods=methods)
+    pairs = [(record["encoder"], record["method"]) for record in records]
+    assert pairs == [("ours", "CLAB"), ("ours", "BallClassifier"), ("stopped", "ADB"), ("stopped", "BallClassifier")]
+    assert (records[0]["encoder_epochs"], records[0]["encoder_stop"]) == (3, "max_iter")
+    assert records[2]["encoder_stop"] in ("max_iter", "n_iter_no_change")
+    assert records[0]["encoder_params"]["estimator"] == "CLABTextEncoder"
+    # Once trained they are there.
+    again = run(tmp_path / "other.jsonl", **text_plan, methods=methods[:1])
+    assert [record["encoder_epochs"] for record in again] == [3]
+
+
+def test_a_method_may_take_the_texts_themselves(text_plan, intents_folder, tmp_path):
+    text_plan["encoders"] = ["texts"]
+    (record,) = run(tmp_path / "r.jsonl", **text_plan, methods=[TextLength()])
+    known = {*TextLength.seen_labels}
+    assert len(known) == 2
+    assert {*TextLength.seen} == {text for text, label in rows_of(intents_folder, "train") if label in known}
+    assert (record["encoder"], record["encoder_stop"], record["encoder_epochs"]) == ("texts", None, None)
+
+
+def test_de_tunes_its_own_text_model(text_plan, tiny_model, tmp_path):
+    text_plan["encoders"] = ["texts"]
+    params = {"model_name": tiny_model, "max_iter": 2, "n_neighbors": 2, "learning_rate": 1e-3}
+    (record,) = run(tmp_path / "r.jsonl", **text_plan, methods=[{"estimator": "DEClassifier", "params": params}])
+    assert (record["encoder"], record["method"]) == ("texts", "DEClassifier")
+    assert (record["encoder_epochs"], record["encoder_stop"]) == (2, "max_iter")
+    assert record["auroc"] is None
+    assert 0 <= record["f1"] <= 100
+
+
+class TextLength(ClassifierMixin, BaseEstimator):
+    """Answers with the first class for short texts."""
+
+    seen: ClassVar[list[str]] = []
+    seen_labels: ClassVar[list[str]] = []
+
+    def fit(self, X, y):
+        self.seen[:], self.seen_labels[:] = list(X), list(y)
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X):
+        return np.where([len(text) < 20 for text in X], self.classes_[0], "-1")

@@ -1,0 +1,256 @@
+"""Tables: means, spreads, ranks, the paper's numbers, paired tests, three formats."""
+
+import csv
+import io
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_rel
+
+from skellipsoid_bench import Cell, make_table, paper_figures
+from skellipsoid_bench._paper import paper_row
+
+OTHER = {"method": "mine", "estimator": "mine:Classifier"}
+
+
+@pytest.fixture
+def records(make_record):
+    """Two methods, two ratios, three seeds of Banking; the other method lacks a seed at 50 %."""
+    ours = {0.25: (70.0, 72.0, 74.0), 0.5: (80.0, 81.0, 82.0)}
+    theirs = {0.25: (71.0, 72.0, 70.0), 0.5: (80.0, 79.0)}
+    found = [make_record(ratio=ratio, seed=i, f1=f1) for ratio, each in ours.items() for i, f1 in enumerate(each)]
+    found += [
+        make_record(ratio=ratio, seed=i, f1=f1, **OTHER) for ratio, each in theirs.items() for i, f1 in enumerate(each)
+    ]
+    return found
+
+
+def test_cells_are_mean_and_standard_deviation_beside_the_paper(records):
+    table = make_table(records)
+    assert table.cells["head", "banking", "ellipsoid", 0.25, "f1"] == Cell(72.0, 2.0, 3, 77.75, 1)
+    assert table.cells["head", "banking", "ellipsoid", 0.5, "accuracy"] == Cell(91.0, 1.0, 3, 82.90, 1)
+    assert table.cells["head", "banking", "mine", 0.25, "f1"] == Cell(71.0, 1.0, 3, None, 2)
+    mine = table.cells["head", "banking", "mine", 0.5, "f1"]
+    assert (mine.mean, mine.n_seeds, mine.rank) == (79.5, 2, 2)
+    assert mine.std == pytest.approx(np.sqrt(0.5))
+    average = table.cells["head", "banking", "ellipsoid", None, "f1"]
+    assert average[:3] == (76.5, None, 3)
+    assert average.paper == pytest.approx((77.75 + 83.74) / 2)
+
+
+def test_markdown(records):
+    lines = make_table(records).to_markdown().splitlines()
+    assert lines[2:8] == [
+        "### Encoder: head",
+        "",
+        "| Method | F1 | ACC | AUROC | Best threshold F1 | Rejected, known / open | Reached | Fit, s | Predict, ms | "
+        "Memory, MiB | Cases |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| ellipsoid | 76.50 ± 1.50 | 86.50 ± 1.50 |  | 76.50 | 30.0 / 80.0 | 1 of 4 | 1.5 | 4 | 50 | 6 |",
+        "| mine | 74.40 | 84.40 |  | 74.40 | 30.0 / 80.0 | 1 of 4 | 1.5 | 4 | 50 | 5 |",
+    ]
+    start = lines.index("### Encoder: head", 3)
+    assert lines[start - 2].startswith("ellipsoid minus each other method, in points")
+    assert lines[start + 2] == "| Method | F1 | ACC | F1, other at best threshold |"
+    assert lines[start + 4].startswith("| mine | +1.00 (p = 0.")
+    start = lines.index("### Encoder: head", start + 1)
+    assert lines[start - 2].startswith("The same tests as the paper reports them, and as they should be read.")
+    # The means over the seeds differ by 1 at both ratios; the variances are 1 and 0.5.
+    assert lines[start + 4] == "| mine | 1.12 | 0.3 | 0 | 0.75 | 1.12 | 0.3 | 0 | 0.75 |"
+    assert lines[-4:] == [
+        "| Data | Method | 25% F1 | 25% ACC | 50% F1 | 50% ACC | Average F1 | Average ACC |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| Banking | ellipsoid | **72.00 ± 2.00** (77.75) | **82.00 ± 2.00** (85.81) | **81.00 ± 1.00** (83.74) | "
+        "**91.00 ± 1.00** (82.90) | **76.50** (80.75) | **86.50** (84.36) |",
+        "| Banking | mine | <u>71.00 ± 1.00</u> | <u>81.00 ± 1.00</u> | <u>79.50 ± 0.71</u> [2 of 3 seeds] | "
+        "<u>89.50 ± 0.71</u> [2 of 3 seeds] | <u>75.25</u> [2 of 3 seeds] | <u>85.25</u> [2 of 3 seeds] |",
+    ]
+
+
+def test_restructured_text_is_a_page(records):
+    core = pytest.importorskip("docutils.core", reason="docutils, which comes with the extra [docs], reads the page")
+    from docutils import nodes
+
+    text = make_table(records).to_rst()
+    page = core.publish_doctree(text, settings_overrides={"halt_level": 2, "report_level": 2})
+    tables = list(page.findall(nodes.table))
+    assert [len(list(table.findall(nodes.row))) for table in tables] == [3, 2, 2, 3]
+    cells = [entry.astext() for entry in tables[3].findall(nodes.entry)]
+    assert cells[8:11] == ["Banking", "ellipsoid", "72.00 ± 2.00 (77.75)"]
+    assert [strong.astext() for strong in tables[3].findall(nodes.strong)][:2] == ["72.00 ± 2.00", "82.00 ± 2.00"]
+    assert not list(page.findall(nodes.section))
+
+
+def test_the_summary_is_over_all_cases(make_record):
+    f1 = {0: (78.0, 80.0), 1: (80.0, 84.0), 2: (79.0, 88.0)}
+    records = [
+        make_record(ratio=ratio, seed=seed, f1=value, auroc=90.0 + seed, fit_seconds=seed, peak_memory_mb=100 * seed)
+        for seed, each in f1.items()
+        for ratio, value in zip((0.25, 0.5), each, strict=True)
+    ]
+    (found,) = make_table(records).summaries
+    assert found[:3] == ("head", "ellipsoid", 6)
+    assert found.f1 == pytest.approx(81.5)
+    assert found.f1_std == pytest.approx(np.std([79.0, 82.0, 83.5], ddof=1))
+    assert found.accuracy == pytest.approx(91.5)
+    assert (found.auroc, found.oracle_f1) == (91.0, pytest.approx(81.5))
+    assert (found.false_rejection_rate, found.open_rejection_rate) == (30.0, 80.0)
+    # The paper has 77.75 / 85.81 and 83.74 / 82.90; the means are 79 / 89 and 84 / 94.
+    assert (found.n_reached, found.n_compared) == (4, 4)
+    assert (found.fit_seconds, found.predict_seconds, found.memory_mb) == (1.0, 0.004, 200)
+    uneven = [make_record(coarse=[[6, 1, 3], [0, 2, 8]]), make_record(seed=1, coarse=[[1, 0, 1], [0, 0, 0]])]
+    (without_open,) = make_table(uneven).summaries
+    assert (without_open.false_rejection_rate, without_open.open_rejection_rate) == (pytest.approx(40.0), None)
+    assert "| 40.0 / – |" in make_table(uneven).to_markdown()
+    (own,) = make_table([make_record(data="mine"), make_record(data="mine", seed=1, ratio=0.5)]).summaries
+    assert (own.f1_std, own.n_reached, own.n_compared, own.auroc) == (None, 0, 0, None)
+
+
+def test_csv_has_a_column_for_each_number(records):
+    rows = list(csv.DictReader(io.StringIO(make_table(records).to_csv())))
+    assert [row["method"] for row in rows] == ["ellipsoid", "mine"]
+    assert len(rows[0]) == 3 + 6 * 5
+    wanted = {"mean": "72.0000", "std": "2.0000", "seeds": "3", "paper": "77.7500", "rank": "1"}
+    assert {kind: rows[0][f"25% F1 {kind}"] for kind in wanted} == wanted
+    assert rows[1]["50% ACC paper"] == ""
+    assert rows[1]["Average F1 std"] == ""
+
+
+def test_latex_has_the_layout_of_the_paper(records):
+    text = make_table(records).to_latex()
+    assert r" &  & \multicolumn{2}{c}{KCR=25\%} & \multicolumn{2}{c}{KCR=50\%} & \multicolumn{2}{c}{Average} \\" in text
+    assert r"Datasets & Methods & F1 & ACC & F1 & ACC & F1 & ACC \\" in text
+    assert r"\multirow{2}{*}{Banking} & ellipsoid & \textbf{72.00 $\pm$ 2.00} (77.75) &" in text
+    assert r" & mine & \underline{71.00 $\pm$ 1.00} &" in text
+    assert text.count(r"\begin{") == text.count(r"\end{") == 2
+    assert "%" not in text.replace(r"\%", "")
+
+
+def test_names_that_mean_something_to_a_format_are_escaped(make_record):
+    records = [make_record(data="a_b", method=name, seed=seed) for name in ("x|y", "50%_{") for seed in (0, 1)]
+    table = make_table(records)
+    assert r"| a_b | x\|y |" in table.to_markdown()
+    assert r"a\_b  x\|y" in table.to_rst()
+    assert r"\multirow{2}{*}{a\_b} & x\textbar{}y &" in table.to_latex()
+    assert r" & 50\%\_\{ &" in table.to_latex()
+
+
+def test_equal_means_share_a_rank(make_record):
+    f1 = {"a": 70.0, "b": 70.001, "c": 69.0, "d": 68.0}
+    table = make_table([make_record(method=name, f1=value) for name, value in f1.items()])
+    ranks = {name: table.cells["head", "banking", name, 0.25, "f1"].rank for name in f1}
+    assert ranks == {"a": 1, "b": 1, "c": 2, "d": 0}
+    alone = make_table([make_record()])
+    assert alone.cells["head", "banking", "ellipsoid", 0.25, "f1"] == Cell(50.0, None, 1, 77.75, 0)
+    assert alone.columns == [(0.25, "f1"), (0.25, "accuracy")]
+    assert alone.comparisons == []
+
+
+def test_comparisons_are_paired_by_case_and_corrected(make_record):
+    rng = np.random.default_rng(0)
+    scores = {name: 70 + shift + rng.normal(size=10) for name, shift in (("a", 0), ("b", -1.0), ("c", -0.5))}
+    records = [
+        make_record(method=name, seed=seed % 5, ratio=(0.25, 0.5)[seed // 5], f1=f1, oracle_f1=f1 + 2)
+        for name, each in scores.items()
+        for seed, f1 in enumerate(each)
+    ]
+    table = make_table(records[::-1], reference="a")
+    found = {(test.method, test.metric): test for test in table.comparisons}
+    assert {*found} == {(name, metric) for name in "bc" for metric in ("f1", "accuracy", "oracle_f1")}
+    raw = {name: ttest_rel(scores["a"], scores[name]) for name in "bc"}
+    for name in "bc":
+        test = found[name, "f1"]
+        assert test.n_cases == 10
+        assert test.difference == pytest.approx(np.mean(scores["a"] - scores[name]))
+        assert test.t_statistic == pytest.approx(raw[name].statistic)
+        assert test.p_value == pytest.approx(raw[name].pvalue)
+        assert found[name, "oracle_f1"].difference == pytest.approx(test.difference - 2)
+    low, high = sorted("bc", key=lambda name: raw[name].pvalue)
+    assert found[low, "f1"].holm == pytest.approx(min(1, 2 * raw[low].pvalue))
+    assert found[high, "f1"].holm == pytest.approx(max(2 * raw[low].pvalue, raw[high].pvalue))
+
+
+def test_the_test_over_cells_takes_means_over_the_seeds(make_record):
+    f1 = np.random.default_rng(0).normal(70, 5, size=(2, 3, 4))
+    records = [
+        make_record(ratio=ratio, seed=seed, f1=f1[i, j, seed], method="ab"[i])
+        for i in range(2)
+        for j, ratio in enumerate((0.25, 0.5, 0.75))
+        for seed in range(4)
+    ]
+    found = {test.metric: test for test in make_table(records, reference="a").comparisons}
+    assert found["f1"].n_cases == 12
+    assert found["f1"].cell_holm == pytest.approx(ttest_rel(*f1.mean(axis=2)).pvalue)
+    assert found["f1"].p_value == pytest.approx(ttest_rel(f1[0].ravel(), f1[1].ravel()).pvalue)
+    one_cell = [record for record in records if record["ratio"] == 0.25]
+    assert {test.cell_holm for test in make_table(one_cell).comparisons} == {None}
+
+
+def test_figures_of_scores_have_a_table_where_all_cases_have_them(records):
+    scores = {"auroc": 91.0, "aupr_known": 92.0, "aupr_open": 93.0, "fpr95": 30.0, "oscr": 85.0}
+    assert "OSCR" not in make_table(records).to_markdown()
+    some = [{**record, **scores} if record["method"] == "mine" else record for record in records]
+    old = [{**record, "auroc": 90.0} for record in some if record["method"] == "ellipsoid"]
+    assert "OSCR" not in make_table([*old, *some[6:]]).to_markdown()
+    lines = make_table(some).to_markdown().splitlines()
+    assert "| Method | AUROC | AUPR known | AUPR open | FPR at 95 % | OSCR | Cases |" in lines
+    assert [line for line in lines if "93.00" in line] == ["| mine | 91.00 | 92.00 | 93.00 | 30.00 | 85.00 | 5 |"]
+
+
+def test_latex_prints_names_as_they_are(make_record):
+    name = r"a\b_{c} ~ 50 % & x^2 < y #1 $ α ± β"
+    table = make_table([make_record(method=name)]).to_latex()
+    assert (
+        r"a\textbackslash{}b\_\{c\} \textasciitilde{} 50 \% \& x\textasciicircum{}2 \textless{} y \#1 \$ "
+        r"$\alpha$ $\pm$ $\beta$ &"
+    ) in table
+
+
+def test_encoders_have_tables_of_their_own(records, make_record):
+    both = [*records, *({**record, "encoder": "none", "f1": record["f1"] - 5} for record in records)]
+    table = make_table(both)
+    assert table.encoders == ["head", "none"]
+    assert table.to_markdown().count("### Encoder: ") == 8
+    assert table.to_latex().count(r"\begin{table*}") == 2
+    assert table.cells["none", "banking", "ellipsoid", 0.25, "f1"].mean == 67
+    assert {(test.encoder, test.method) for test in table.comparisons} == {("head", "mine"), ("none", "mine")}
+
+
+def test_what_cannot_be_a_table_is_refused(records):
+    no_result = r"^There is no result to make a table of; run the benchmark first, or choose others\.$"
+    with pytest.raises(ValueError, match=no_result):
+        make_table([])
+    with pytest.raises(ValueError, match=r"^reference='yours' has no result; the methods are ellipsoid, mine\.$"):
+        make_table(records, reference="yours")
+
+
+def test_the_paper_says_what_it_says():
+    figures = paper_figures()
+    assert len(figures) == 90
+    found = {(row.data, row.method, row.ratio): row for row in figures}
+    assert len(found) == 90
+    assert found["banking", "Softmax-MSP", 0.25][3:] == (50.72, 40.35)
+    assert found["banking", "KNNCL", 0.25][3:] == (77.30, 85.72)
+    assert found["oos", "OpenMax", 0.75][3:] == (74.58, 77.06)
+    assert found["oos", "EliDecide", 0.5][3:] == (88.57, 90.56)
+    assert found["stackoverflow", "MOGB", 0.75][3:] == (82.47, 78.06)
+    # The paper's own averages, which are not in the file.
+    averages = {("banking", "EliDecide"): (82.76, 83.56), ("oos", "DA-ADB"): (85.22, 88.72)}
+    averages |= {("stackoverflow", "CLAB"): (82.35, 82.91), ("banking", "MOGB"): (69.90, 69.69)}
+    for (data, method), wanted in averages.items():
+        rows = [row for row in figures if (row.data, row.method) == (data, method)]
+        assert np.mean([row[3:] for row in rows], axis=0) == pytest.approx(wanted, abs=0.006)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "row"),
+    [
+        ("EllipsoidOpenSetClassifier", "EliDecide"),
+        ("ADBClassifier", "ADB"),
+        ("OpenMaxClassifier", "OpenMax"),
+        ("mine:ADBClassifier", None),
+        ("KNNOpenSetClassifier", None),
+    ],
+)
+def test_the_paper_row_follows_the_class(estimator, row):
+    assert paper_row(estimator) == row

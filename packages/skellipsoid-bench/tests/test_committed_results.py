@@ -1,0 +1,73 @@
+"""Promise: every committed row of results is known to its plan, so that resuming a plan runs none of them again."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from skellipsoid_bench import _encoders, read_results
+from skellipsoid_bench._plan import make_plan
+from skellipsoid_bench._runner import _wanted
+
+FOLDER = Path(__file__).parents[1]
+DATA = FOLDER.parents[2] / "shared" / "data"
+#: Plans and results of the commands in README.md, with the encoders that are named there.
+PLANS = [
+    ("methods", "methods", ["none", "head"]),
+    ("methods", "tuned", ["full"]),
+    ("methods", "elidecide", ["none", "head"]),
+    ("mpnet", "mpnet", None),
+    ("mpnet", "elidecide", None),
+    ("stability", "stability", None),
+    ("stability", "elidecide", None),
+    ("ablations", "ablations", None),
+    ("ablations", "elidecide", ["none"]),
+    ("encoder_ablations", "ablations", None),
+    ("full", "full", None),
+    ("full", "full_h100", None),
+    ("literature", "literature", None),
+]
+#: Rows of methods that no plan has any more.
+FIRST_TRAINER = ("paper's", "paper,", "paper")
+
+
+@pytest.fixture
+def mpnet(monkeypatch):
+    """The identity of the files of MPNet, which few machines have."""
+    row = json.loads((FOLDER / "results" / "mpnet.jsonl").read_text(encoding="utf-8").partition("\n")[0])
+    known = _encoders.model_identity
+
+    def identity(name):
+        return row["encoder_params"]["model_sha256"] if name.endswith("mpnet") else known(name)
+
+    monkeypatch.setattr(_encoders, "model_identity", identity)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("mpnet", "minilm")
+@pytest.mark.skipif(not DATA.is_dir(), reason="the folder ../shared/data is not beside the repository")
+@pytest.mark.parametrize(("plan", "results", "encoders"), PLANS)
+def test_no_committed_row_is_run_again(plan, results, encoders, tmp_path):
+    made = make_plan(
+        FOLDER / "plans" / f"{plan}.toml", data_home=DATA, encoders=encoders, ratios=[0.25, 0.5, 0.75], seeds=range(5)
+    )
+    wanted = {run.name: run for run in _wanted(made, str(tmp_path), "cpu", None)}
+    rows = {
+        tuple(row[key] for key in ("data", "ratio", "seed", "encoder", "method")): row
+        for row in read_results(FOLDER / "results" / f"{results}.jsonl")
+    }
+    known = wanted.keys() & rows.keys()
+    assert known
+    assert [name for name in known if not wanted[name].is_of(rows[name])] == []
+    assert [name for name in known if rows[name].get("answers_version", {}) != wanted[name].answers] == []
+
+
+def test_every_row_is_of_a_plan_or_of_the_first_trainer():
+    named = set()
+    for plan in (FOLDER / "plans").glob("*.toml"):
+        named |= {method.name for method in make_plan(plan).methods}
+    for path in sorted((FOLDER / "results").glob("*.jsonl")):
+        rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        if path.stem not in ("timing",) and all("estimator" in row for row in rows):
+            others = {row["method"] for row in rows} - named
+            assert [name for name in others if not name.startswith(FIRST_TRAINER)] == [], path.name

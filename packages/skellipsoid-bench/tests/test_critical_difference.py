@@ -1,0 +1,112 @@
+"""Critical-difference diagrams: ranks, tests, and what is drawn."""
+
+import itertools
+
+import numpy as np
+import pytest
+from matplotlib import pyplot as plt
+from scipy.stats import friedmanchisquare
+
+from skellipsoid_bench import CriticalDifferenceDisplay
+
+#: Mean ranks of C4.5 with and without two options on 14 data sets: Demšar (2006).
+DEMSAR = np.array([3.143, 2.000, 2.893, 1.964])
+NAMES = ["C4.5", "C4.5+m", "C4.5+cf", "C4.5+m+cf"]
+SCORES = np.random.default_rng(0).random((14, 4))
+
+
+@pytest.mark.parametrize(("alpha", "critical_difference"), [(0.05, 1.25), (0.10, 1.12)])
+def test_the_critical_difference_is_the_published_one(alpha, critical_difference):
+    display = CriticalDifferenceDisplay.from_scores(SCORES, NAMES, alpha=alpha)
+    assert display.critical_difference == pytest.approx(critical_difference, abs=0.005)
+
+
+def test_groups_lie_within_the_critical_difference():
+    display = CriticalDifferenceDisplay(DEMSAR, NAMES, 1.12).plot()
+    assert display.groups_ == [(3, 1, 2), (2, 0)]
+    assert CriticalDifferenceDisplay(DEMSAR, NAMES, 1.25).plot().groups_ == [(3, 1, 2, 0)]
+    assert CriticalDifferenceDisplay(DEMSAR, NAMES, 0.3).plot().groups_ == [(3, 1), (2, 0)]
+
+
+def test_ranks_and_the_friedman_test():
+    scores = np.array([[0.9, 0.8, 0.7, 0.7], [0.5, 0.6, 0.4, 0.3], [0.7, 0.9, 0.8, 0.1]])
+    display = CriticalDifferenceDisplay.from_scores(scores, NAMES)
+    np.testing.assert_allclose(display.mean_ranks, [6 / 3, 4 / 3, 8.5 / 3, 11.5 / 3])
+    friedman = friedmanchisquare(*scores.T)
+    assert (display.statistic, display.pvalue) == (friedman.statistic, friedman.pvalue)
+    errors = CriticalDifferenceDisplay.from_scores(1 - scores, NAMES, greater_is_better=False)
+    np.testing.assert_allclose(errors.mean_ranks, display.mean_ranks)
+
+
+def test_the_picture_shows_the_ranks():
+    display = CriticalDifferenceDisplay(DEMSAR, NAMES, 1.12, n_cases=14).plot()
+    assert [text.get_text().strip() for text in display.text_] == [
+        "3.14  C4.5",
+        "C4.5+m  2.00",
+        "2.89  C4.5+cf",
+        "C4.5+m+cf  1.96",
+    ]
+    assert [tuple(bar.get_xdata()) for bar in display.bars_] == [(1.964, 2.893), (2.893, 3.143)]
+    assert display.ax_.get_title() == "mean rank (1 is best); 14 cases"
+    assert "critical difference 1.12" in [text.get_text() for text in display.ax_.texts]
+    # No name runs into another.
+    display.figure_.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in display.text_]
+    assert not any(one.overlaps(other) for i, one in enumerate(boxes) for other in boxes[:i])
+
+
+@pytest.mark.parametrize("n_models", [12, 20, 30])
+def test_numbers_of_the_axis_do_not_touch(n_models):
+    display = CriticalDifferenceDisplay(np.arange(1.0, n_models + 1), [f"m{i}" for i in range(n_models)], 3.0).plot()
+    display.figure_.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in display.ax_.texts if text.get_text().isdigit()]
+    assert len(boxes) >= n_models // 2
+    assert not any(one.overlaps(other) for one, other in itertools.pairwise(boxes))
+
+
+def test_given_axes_and_keywords_are_used():
+    _, ax = plt.subplots()
+    display = CriticalDifferenceDisplay.from_scores(SCORES, NAMES, ax=ax, line_kw={"lw": 7}, text_kw={"ha": "center"})
+    assert display.ax_ is ax
+    assert {bar.get_linewidth() for bar in display.bars_} == {7}
+    assert display.text_[0].get_horizontalalignment() == "center"
+
+
+def test_models_that_are_always_equal_are_one_group():
+    display = CriticalDifferenceDisplay.from_scores(np.ones((5, 3)), "abc")
+    assert display.mean_ranks.tolist() == [2, 2, 2]
+    assert (display.statistic, display.pvalue) == (0.0, 1.0)
+    assert display.groups_ == [(0, 1, 2)]
+
+
+def test_models_that_all_differ_are_no_group():
+    scores = np.arange(3.0) + np.arange(60.0)[:, np.newaxis]
+    display = CriticalDifferenceDisplay.from_scores(scores, "abc")
+    assert display.groups_ == []
+    assert display.bars_ == []
+
+
+@pytest.mark.parametrize(
+    ("scores", "names", "alpha", "message"),
+    [
+        (
+            np.ones((5, 2)),
+            "ab",
+            0.05,
+            r"^scores has the shape \(5, 2\), but must be .*; compare two models with paired",
+        ),
+        (np.ones((1, 3)), "abc", 0.05, r"^scores has the shape \(1, 3\)"),
+        (
+            np.full((2, 3), np.nan),
+            "abc",
+            0.05,
+            r"^scores holds nan; pass the cases that every model has a score for\.$",
+        ),
+        (np.ma.masked_less(np.eye(3), 1), "abc", 0.05, r"^scores holds nan; pass the cases that"),
+        (np.ones((2, 3)), "ab", 0.05, r"^names has 2 names for 3 models; pass one for each\.$"),
+        (np.ones((2, 3)), "abc", 1.0, r"^alpha=1\.0 is not in \(0, 1\); pass a level such as 0\.05\.$"),
+    ],
+)
+def test_what_cannot_be_ranked_is_refused(scores, names, alpha, message):
+    with pytest.raises(ValueError, match=message):
+        CriticalDifferenceDisplay.from_scores(scores, names, alpha=alpha)

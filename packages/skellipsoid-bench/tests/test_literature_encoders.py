@@ -1,0 +1,369 @@
+"""Text encoders of the literature: what their features are, what each parameter does, and how they travel."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.pipeline import Pipeline
+
+from skellipsoid import explain, load, save
+from skellipsoid._encoders.torch.backbone import TextBackbone
+from skellipsoid._encoders.training import TrainedTextFeatures
+from skellipsoid.baselines import ADBClassifier, LOFOpenSetClassifier
+from skellipsoid.persistence import _kinds
+from skellipsoid_bench import literature
+from skellipsoid_bench.literature import (
+    CLABClassifier,
+    CLABTextEncoder,
+    CrossEntropyTextEncoder,
+    DAADBTextEncoder,
+    KNNCLTextEncoder,
+    MOGBClassifier,
+    MOGBTextEncoder,
+)
+
+ENCODERS = [CLABTextEncoder, CrossEntropyTextEncoder, DAADBTextEncoder, KNNCLTextEncoder, MOGBTextEncoder]
+PIPELINES = [
+    (CrossEntropyTextEncoder, ADBClassifier),
+    (DAADBTextEncoder, ADBClassifier),
+    (KNNCLTextEncoder, LOFOpenSetClassifier),
+    (CLABTextEncoder, CLABClassifier),
+    (MOGBTextEncoder, MOGBClassifier),
+]
+
+
+def make(kind, model, **parameters):
+    """An encoder that learns quickly; every parameter can be changed."""
+    chosen = {"finetune": "head", "learning_rate": 2e-2, "batch_size": 16, "max_iter": 8, "early_stopping": False}
+    return kind(model, **chosen | {"random_state": 0} | parameters)
+
+
+def separation(features, labels):
+    """Mean cosine of texts of one class, less that of texts of two."""
+    rows = features / np.linalg.norm(features, axis=1, keepdims=True)
+    same = labels[:, None] == labels
+    return (rows @ rows.T)[same].mean() - (rows @ rows.T)[~same].mean()
+
+
+@pytest.fixture(scope="module", params=ENCODERS, ids=lambda kind: kind.__name__)
+def kind(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def fitted(kind, tiny_model, texts, labels):
+    return make(kind, tiny_model).fit(texts, labels)
+
+
+def test_all_encoders_are_tested():
+    public = [getattr(literature, name) for name in literature.__all__]
+    assert [cls for cls in public if issubclass(cls, TrainedTextFeatures)] == ENCODERS
+
+
+# What the features are
+
+
+def test_features_are_the_activated_layer_of_the_mean_token_vector(fitted, kind, tiny_model, texts):
+    pooled = TextBackbone.load(tiny_model).embed(texts).numpy()
+    layer = pooled @ fitted.weight_.T + fitted.bias_
+    expected = np.tanh(layer) if kind is KNNCLTextEncoder else np.maximum(layer, 0)
+    if kind is CLABTextEncoder:
+        expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    features = fitted.transform(texts)
+    np.testing.assert_allclose(features, expected, atol=1e-4)
+    assert features.dtype == np.float32
+    assert fitted.get_feature_names_out().tolist() == [f"{kind.__name__.lower()}{i}" for i in range(32)]
+
+
+def test_a_text_models_own_modules_and_prompt_take_no_part(kind, tiny_model, texts, labels, tmp_path):
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules
+
+    parts = [modules.Transformer(tiny_model), modules.Pooling(32, "max"), modules.Dense(32, 8)]
+    own = SentenceTransformer(modules=parts, device="cpu", prompts={"a": "lamp "}, default_prompt_name="a")
+    own.save_pretrained(str(tmp_path / "own"), create_model_card=False)
+    folders = str(tmp_path / "own"), tiny_model
+    features = [make(kind, folder).fit(texts, labels).transform(texts) for folder in folders]
+    np.testing.assert_array_equal(*features)
+
+
+def test_training_starts_at_the_pretrained_text_model(kind, tiny_model, texts, labels):
+    still = make(kind, tiny_model, learning_rate=1e-10, max_iter=1)
+    if kind is MOGBTextEncoder:
+        still.set_params(ball_learning_rate=1e-10)
+    np.testing.assert_allclose(still.fit(texts, labels).weight_, np.eye(32), atol=1e-5)
+
+
+@pytest.mark.parametrize("finetune", ["head", "full"])
+def test_training_brings_class_mates_together(kind, tiny_model, texts, labels, finetune):
+    rate = {"head": 2e-2, "full": 3e-3}[finetune]
+    own = {"ball_learning_rate": 1e-10} if kind is MOGBTextEncoder else {}
+    start = make(kind, tiny_model, finetune=finetune, learning_rate=1e-10, max_iter=1, **own).fit(texts, labels)
+    trained = make(kind, tiny_model, finetune=finetune, learning_rate=rate, max_iter=20).fit(texts, labels)
+    before, after = (separation(encoder.transform(texts), labels) for encoder in (start, trained))
+    assert after > before + 0.04
+    assert trained.n_iter_ == len(trained.loss_curve_) == 20
+    assert trained.finetune_ == finetune
+    moved = trained._backbone.transformer.state_dict()
+    assert (finetune == "full") != all(
+        torch.equal(weights, moved[name].cpu())
+        for name, weights in TextBackbone.load(tiny_model).transformer.state_dict().items()
+    )
+
+
+def test_fit_transform_gives_the_features_of_transform(kind, tiny_model, texts, labels):
+    encoder = make(kind, tiny_model, max_iter=2)
+    features = encoder.fit_transform(texts, labels)
+    np.testing.assert_allclose(features, encoder.transform(texts), atol=1e-6)
+    np.testing.assert_allclose(features, make(kind, tiny_model, max_iter=2).fit(texts, labels).transform(texts))
+    with pytest.raises(TypeError, match=f"{kind.__name__}.fit_transform takes X, y, groups, X_val and y_val, got"):
+        encoder.fit_transform(texts, labels, weights=1)
+
+
+# What each parameter does
+
+CHANGES = [
+    *(
+        (kind, name, value)
+        for kind in ENCODERS
+        for name, value in (
+            ("finetune", "full"),
+            ("learning_rate", 1e-2),
+            ("batch_size", 8),
+            ("max_iter", 3),
+            ("early_stopping", True),
+            ("duplicates", "each"),
+            ("max_length", 4),
+            ("open_label", "alarm"),
+            ("random_state", 1),
+        )
+    ),
+    (DAADBTextEncoder, "scale", 8.0),
+    (CLABTextEncoder, "contrastive_weight", 0.5),
+    (CLABTextEncoder, "n_positives", 2),
+    (CLABTextEncoder, "n_negatives", 3),
+    (KNNCLTextEncoder, "contrastive_weight", 0.5),
+    (KNNCLTextEncoder, "temperature", 0.1),
+    (KNNCLTextEncoder, "n_neighbors", 1),
+    (KNNCLTextEncoder, "n_positives", 1),
+    (KNNCLTextEncoder, "queue_size", 20),
+    (MOGBTextEncoder, "ball_learning_rate", 1e-2),
+    (MOGBTextEncoder, "split_purity", 0.3),
+    (MOGBTextEncoder, "split_size", 31),
+    (MOGBTextEncoder, "min_purity", 0.2),
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "value"), CHANGES, ids=str)
+def test_every_parameter_acts(kind, tiny_model, texts, labels, name, value):
+    texts, labels = [*texts, texts[0]], [*labels, labels[0]]
+    # Balls of all texts at the start are pure only if they are divided often.
+    first = {"min_purity": 0.2, "split_purity": 0.9} if name in ("split_purity", "split_size") else {}
+    plain = make(kind, tiny_model, max_iter=2, **first).fit(texts, labels)
+    changed = make(kind, tiny_model, **{"max_iter": 2, **first, name: value}).fit(texts, labels)
+    assert not np.array_equal(changed.weight_, plain.weight_)
+
+
+@pytest.mark.parametrize("name", ["validation_fraction", "n_iter_no_change"])
+def test_parameters_of_early_stopping_act(kind, tiny_model, texts, labels, name):
+    stopping = {"early_stopping": True, "max_iter": 40, "learning_rate": 0.2, "n_iter_no_change": 2}
+    value = {"validation_fraction": 0.5, "n_iter_no_change": 6}[name]
+    plain = make(kind, tiny_model, **stopping).fit(texts, labels)
+    changed = make(kind, tiny_model, **stopping | {name: value}).fit(texts, labels)
+    assert plain.validation_scores_ != changed.validation_scores_
+
+
+def test_the_parameters_of_the_literature_are_the_defaults():
+    for kind in ENCODERS:
+        encoder = kind()
+        assert (encoder.finetune, encoder.batch_size, encoder.max_iter, encoder.n_iter_no_change) == (
+            "full",
+            128,
+            100,
+            10,
+        )
+        assert encoder.early_stopping
+        rate = kind._auto["full"]["learning_rate"]
+        assert rate == (1e-5 if kind is KNNCLTextEncoder else 2e-5)
+    knncl, clab, mogb = KNNCLTextEncoder(), CLABTextEncoder(), MOGBTextEncoder()
+    assert (knncl.queue_size, knncl.temperature, knncl.n_neighbors, knncl.n_positives) == (7500, 0.3, 40, 3)
+    assert (clab.n_positives, clab.n_negatives, clab.contrastive_weight) == (5, 1, 0.25)
+    assert (mogb.ball_learning_rate, mogb.split_purity, mogb.min_purity, mogb.split_size) == (1e-4, 0.9, 1.0, 5)
+    assert DAADBTextEncoder().scale == 4
+
+
+@pytest.mark.parametrize(
+    ("kind", "parameters"),
+    [
+        (CrossEntropyTextEncoder, {"finetune": "none"}),
+        (CLABTextEncoder, {"contrastive_weight": 1.5}),
+        (CLABTextEncoder, {"n_positives": 0}),
+        (KNNCLTextEncoder, {"queue_size": 0}),
+        (KNNCLTextEncoder, {"temperature": 0.0}),
+        (DAADBTextEncoder, {"scale": 0.0}),
+        (MOGBTextEncoder, {"min_purity": 2.0}),
+    ],
+    ids=str,
+)
+def test_values_that_are_not_possible_are_refused(kind, parameters, tiny_model, texts, labels):
+    with pytest.raises(ValueError, match=f"The '{next(iter(parameters))}' parameter of {kind.__name__}"):
+        make(kind, tiny_model, **parameters).fit(texts, labels)
+
+
+# Which texts are trained on
+
+
+def test_open_texts_take_no_part(kind, tiny_model, texts, labels, open_texts):
+    alone = make(kind, tiny_model, max_iter=2).fit(texts, labels)
+    beside = make(kind, tiny_model, max_iter=2).fit([*open_texts, *texts], ["-1"] * 6 + [*labels])
+    assert beside.classes_.tolist() == alone.classes_.tolist()
+    np.testing.assert_allclose(beside.transform(texts), alone.transform(texts), atol=1e-4)
+
+
+def test_copies_of_a_text_count_once(kind, tiny_model, texts, labels):
+    copies = [f"  {text.upper()} " for text in texts[:8]]
+    alone = make(kind, tiny_model, max_iter=2).fit(texts, labels)
+    again = make(kind, tiny_model, max_iter=2).fit([*texts, *copies], [*labels, *labels[:8]])
+    np.testing.assert_allclose(again.weight_, alone.weight_, atol=1e-4)
+    assert again.groups_[-8:].tolist() == again.groups_[:8].tolist()
+
+
+def test_given_validation_texts_decide_and_are_not_trained_on(kind, tiny_model, texts, labels):
+    stopping = {"early_stopping": True, "n_iter_no_change": 3, "max_iter": 30, "learning_rate": 0.1}
+    watched = make(kind, tiny_model, **stopping).fit(texts[:20], labels[:20], X_val=texts[20:], y_val=labels[20:])
+    scores = watched.validation_scores_
+    assert len(scores) == watched.n_iter_
+    assert all(score * 12 == pytest.approx(round(score * 12)) for score in scores)
+    assert watched.stop_reason_ == ("n_iter_no_change" if watched.n_iter_ < 30 else "max_iter")
+    assert len(watched.groups_) == 20
+    with pytest.raises(ValueError, match="X_val is given, but early_stopping=False does not read it"):
+        make(kind, tiny_model).fit(texts, labels, X_val=texts, y_val=labels)
+
+
+def test_a_full_run_says_so(fitted):
+    assert (fitted.stop_reason_, fitted.n_iter_, fitted.validation_scores_) == ("max_iter", 8, None)
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "sentence"),
+    [
+        ([], [], "X is empty"),
+        ("text", ["a"], "X is .*str"),
+        (["a text", None], ["a", "b"], r"X\[1\] is None"),
+        (["a text", "b"], None, "requires y to be passed"),
+        (["a text", "b"], ["-1", "-1"], "All 2 texts have the open label"),
+        (["a text", "b"], ["a"], "inconsistent numbers of samples"),
+    ],
+    ids=str,
+)
+def test_bad_input_is_one_sentence_and_keeps_the_fit(fitted, X, y, sentence, texts):
+    before = fitted.transform(texts)
+    with pytest.raises(ValueError, match=sentence):
+        fitted.fit(X, y)
+    np.testing.assert_array_equal(fitted.transform(texts), before)
+
+
+def test_one_class_is_trained_with_a_warning(kind, tiny_model, texts):
+    with pytest.warns(UserWarning, match="y has the single known class 'a', which training cannot separate"):
+        encoder = make(kind, tiny_model, max_iter=2).fit(texts[:6], ["a"] * 6)
+    assert np.isfinite(encoder.loss_curve_).all()
+    assert np.isfinite(encoder.transform(texts)).all()
+
+
+@pytest.mark.parametrize("y", [["a", "b"], ["a", "a", "b"], [0, 1, 2, 3]], ids=str)
+def test_classes_of_one_text_are_trained(kind, tiny_model, texts, y):
+    encoder = make(kind, tiny_model, max_iter=2, early_stopping=len(y) == 3).fit(texts[: len(y)], y)
+    assert np.isfinite(encoder.loss_curve_).all()
+    assert np.isfinite(encoder.transform(["rain", "🙂 你好", ""])).all()
+
+
+def test_an_interrupted_fit_leaves_the_encoder_unfitted(kind, tiny_model, texts, labels, monkeypatch):
+    encoder = make(kind, tiny_model, max_iter=1).fit(texts, labels)
+
+    def interrupt(*given, **more):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("skellipsoid._encoders.training.train_projection", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        encoder.fit(texts, labels)
+    with pytest.raises(NotFittedError):
+        encoder.transform(texts)
+
+
+def test_the_callers_random_state_is_left_alone(kind, tiny_model, texts, labels):
+    numpy_state, torch_state = np.random.get_state()[1].copy(), torch.get_rng_state()  # noqa: NPY002
+    make(kind, tiny_model, max_iter=1, finetune="full").fit(texts[:8], labels[:8])
+    assert (np.random.get_state()[1] == numpy_state).all()  # noqa: NPY002
+    assert torch.equal(torch.get_rng_state(), torch_state)
+
+
+# How a fitted encoder travels
+
+
+@pytest.mark.parametrize("finetune", ["head", "full"])
+def test_a_saved_encoder_comes_back(kind, tiny_model, texts, labels, tmp_path, finetune):
+    encoder = make(kind, tiny_model, finetune=finetune, max_iter=1).fit(texts, labels)
+    declared = {*_kinds.kind_of(kind.__name__).state, *_kinds._SHARED}
+    assert vars(encoder).keys() - encoder.get_params(deep=False).keys() <= declared
+    save(encoder, tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert type(loaded) is kind
+    assert loaded.get_params() == encoder.get_params()
+    np.testing.assert_array_equal(loaded.transform(texts), encoder.transform(texts))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(loaded)).transform(texts), encoder.transform(texts))
+    assert not hasattr(clone(loaded), "weight_")
+    assert "text model" in (tmp_path / "model/README.md").read_text()
+
+
+def test_an_exported_encoder_is_a_sentence_transformer(fitted, texts, tmp_path):
+    from sentence_transformers import SentenceTransformer
+
+    fitted.export(tmp_path / "exported")
+    model = SentenceTransformer(str(tmp_path / "exported"), device="cpu")
+    np.testing.assert_allclose(model.encode(texts), fitted.transform(texts), atol=1e-4)
+
+
+@pytest.mark.parametrize(("encoder", "classifier"), PIPELINES)
+def test_the_published_pairs_work_in_a_pipeline(encoder, classifier, tiny_model, texts, labels, open_texts, tmp_path):
+    made = {MOGBClassifier: {"min_size": 1, "split_size": 1}, LOFOpenSetClassifier: {"scope": "all", "n_neighbors": 5}}
+    pipeline = Pipeline(
+        [("enc", make(encoder, tiny_model, max_iter=30)), ("clf", classifier(**made.get(classifier, {})))]
+    )
+    pipeline.fit(pd.Series(texts), labels)
+    assert {*pipeline.predict(texts)} <= {"-1", *labels}
+    # The tiny text model is random; one of four by chance.
+    assert (pipeline[-1].predict_known(pipeline[:-1].transform(texts)) == labels).mean() > 0.4
+    save(pipeline, tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    assert loaded.predict([*texts, *open_texts]).tolist() == pipeline.predict([*texts, *open_texts]).tolist()
+    assert (tmp_path / "model/README.md").read_text().startswith("# Open-set text classifier")
+
+
+def test_parameters_of_an_encoder_are_searched(kind, tiny_model, texts, labels):
+    pipeline = Pipeline([("enc", make(kind, tiny_model, max_iter=1)), ("clf", ADBClassifier(random_state=0))])
+    search = GridSearchCV(pipeline, {"enc__learning_rate": [1e-3, 1e-2]}, cv=StratifiedKFold(2))
+    assert search.fit(texts, labels).best_params_["enc__learning_rate"] in (1e-3, 1e-2)
+
+
+def test_what_explains_a_pipeline_takes_texts(tiny_model, texts, labels):
+    from skellipsoid import EllipsoidOpenSetClassifier
+
+    pipeline = Pipeline(
+        [("enc", make(CrossEntropyTextEncoder, tiny_model)), ("clf", EllipsoidOpenSetClassifier(random_state=0))]
+    ).fit(texts, labels)
+    assert explain(pipeline, texts[:3])["text"].tolist() == texts[:3]
+
+
+def test_threads_share_a_fitted_encoder(fitted, texts):
+    from concurrent.futures import ThreadPoolExecutor
+
+    expected = fitted.transform(texts)
+    copied = pickle.loads(pickle.dumps(fitted))
+    with ThreadPoolExecutor(4) as pool:
+        for found in pool.map(lambda _: copied.transform(texts), range(8)):
+            np.testing.assert_array_equal(found, expected)

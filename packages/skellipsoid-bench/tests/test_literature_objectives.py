@@ -1,0 +1,316 @@
+"""Objectives of text encoders of the literature: what they draw, keep and compute in an epoch."""
+
+import numpy as np
+import pytest
+import torch
+from operator_helpers import HostCopies, Operators, trainer_of
+from torch.nn import functional
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from skellipsoid._encoders.torch.backbone import TextBackbone
+from skellipsoid._encoders.torch.contrastive import start_projection, train_projection
+from skellipsoid._encoders.torch.objectives import Learner
+from skellipsoid._encoders.torch.rows import FrozenRows, TokenRows
+from skellipsoid_bench.literature._torch import objectives
+from skellipsoid_bench.literature._torch.objectives import (
+    ClassSampler,
+    CrossEntropySettings,
+    DistanceAwareSettings,
+    GranularBallSettings,
+    KCenterSettings,
+    KNNContrastiveSettings,
+)
+
+CLASSES = np.repeat(np.arange(4), 10)
+OWN = {
+    CrossEntropySettings: {},
+    DistanceAwareSettings: {"scale": 4.0},
+    KCenterSettings: {"contrastive_weight": 0.25, "n_positives": 3, "n_negatives": 1},
+    KNNContrastiveSettings: {
+        "contrastive_weight": 0.1,
+        "temperature": 0.3,
+        "n_neighbors": 4,
+        "n_positives": 3,
+        "queue_size": 70,
+    },
+    GranularBallSettings: {"ball_learning_rate": 1e-2, "split_purity": 0.9, "split_size": 5, "min_purity": 1.0},
+}
+
+
+def settings(kind, **changed):
+    defaults = {
+        "normalize": kind is KCenterSettings,
+        "learning_rate": 1e-2,
+        "weight_decay": 0.01,
+        "batch_size": 16,
+        "max_iter": 5,
+        "early_stopping": False,
+        "validation_fraction": 0.25,
+        "n_iter_no_change": 5,
+        "tol": 0.0,
+        "cross_fit": False,
+        "verbose": 0,
+    }
+    return kind(**defaults | OWN[kind] | changed)
+
+
+@pytest.fixture
+def embeddings():
+    """40 rows of 4 classes that overlap, in 8 dimensions."""
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(4, 8))
+    return torch.from_numpy((centres[CLASSES] + rng.normal(size=(40, 8))).astype(np.float32))
+
+
+@pytest.fixture
+def objective(embeddings):
+    """Make an objective of 40 rows: ``objective(Settings, training=None, classes=CLASSES, **changed)``."""
+
+    def make(kind, training=None, classes=CLASSES, **changed):
+        chosen = settings(kind, **changed)
+        training = np.arange(len(classes)) if training is None else training
+        learner = Learner(
+            FrozenRows(embeddings),
+            start_projection(8, 8, 0),
+            classes,
+            4,
+            training,
+            chosen,
+            np.random.default_rng(0),
+        )
+        return chosen.objective(learner)
+
+    return make
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_training_lowers_the_loss_and_leaves_the_callers_random_state(embeddings, kind):
+    projection, chosen = start_projection(8, 8, 0), settings(kind, max_iter=60)
+    state = torch.get_rng_state()
+    history = train_projection(FrozenRows(embeddings), CLASSES, 4, projection, chosen, 0)
+    assert torch.equal(torch.get_rng_state(), state)
+    assert history.n_iter == 60
+    assert not history.stopped_early
+    assert np.mean(history.losses[-5:]) < np.mean(history.losses[:5]) - 0.05
+    again = start_projection(8, 8, 0)
+    assert train_projection(FrozenRows(embeddings), CLASSES, 4, again, chosen, 0).losses == history.losses
+    assert torch.equal(again.weight, projection.weight)
+
+
+class InAnyOrder(TorchDispatchMode):
+    """Refuse sums that a GPU adds up in another order each time, by their names on every device."""
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if "index_add" in str(function):
+            pytest.fail(f"{function} adds in no fixed order on a GPU")
+        return function(*args, **kwargs or {})
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_training_can_be_repeated_on_a_gpu(embeddings, kind):
+    chosen = settings(kind, max_iter=2, early_stopping=True)
+    with InAnyOrder():
+        history = train_projection(FrozenRows(embeddings), CLASSES, 4, start_projection(8, 8, 0), chosen, 0)
+    assert history.n_iter == 2
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_an_epoch_reads_its_losses_once(embeddings, kind, monkeypatch):
+    copies, projection = HostCopies(monkeypatch), start_projection(8, 8, 0).to("meta")
+    if kind is GranularBallSettings:  # balls are found on the host, from the features of all texts
+        centers = torch.empty(6, 8, device="meta"), torch.empty(6, dtype=torch.long, device="meta")
+        monkeypatch.setattr(objectives.GranularBallObjective, "_balls", lambda objective: centers)
+    trainer = trainer_of(FrozenRows(embeddings.to("meta")), CLASSES, projection, settings(kind, max_iter=2))
+    with Operators() as operators:
+        trainer.run()
+    n_parts = {GranularBallSettings: 6}.get(kind, 3)
+    assert copies.shapes == [(n_parts,)] * 2
+    assert operators.waits == 0 < operators.copies
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_the_classifier_of_the_objective_decides_when_to_stop(embeddings, kind, monkeypatch):
+    seen, logits = [], kind.objective.logits
+
+    def noting(objective, features):
+        seen.append(len(features))
+        return logits(objective, features)
+
+    monkeypatch.setattr(kind.objective, "logits", noting)
+    chosen = settings(kind, max_iter=40, early_stopping=True, n_iter_no_change=2, learning_rate=0.2)
+    history = train_projection(FrozenRows(embeddings), CLASSES, 4, start_projection(8, 8, 0), chosen, 0)
+    assert seen.count(8) >= history.n_iter  # two held-out texts of each class
+    assert history.n_iter == int(np.argmax(history.scores)) + 1 + 2
+    assert history.stopped_early
+
+
+# What is drawn
+
+
+def test_positives_are_other_texts_of_the_class_and_negatives_of_another(objective):
+    sampler = ClassSampler(objective(CrossEntropySettings).learner)
+    batch = np.array([0, 13, 39, 13])
+    positives, negatives = sampler.positives(batch, 9), sampler.negatives(batch, 50)
+    assert (CLASSES[positives] == CLASSES[batch][:, None]).all()
+    assert (positives != batch[:, None]).all()
+    assert all(len(set(row)) == 9 for row in positives.tolist())
+    assert (CLASSES[negatives] != CLASSES[batch][:, None]).all()
+    assert {*CLASSES[negatives[0]]} == {1, 2, 3}
+
+
+def test_only_training_texts_are_drawn_and_small_classes_are_repeated(objective):
+    training = np.array([0, 1, 10, 20, 21, 22, 23])
+    sampler = ClassSampler(objective(CrossEntropySettings, training).learner)
+    assert sampler.positives(np.array([0]), 4).tolist() == [[1] * 4]
+    assert sampler.positives(np.array([10]), 2).tolist() == [[10, 10]]
+    assert {*sampler.negatives(np.array([0] * 30), 3).ravel()} <= {10, 20, 21, 22, 23}
+    alone = ClassSampler(objective(CrossEntropySettings, np.arange(10)).learner)
+    assert alone.negatives(np.array([0, 1]), 3).shape == (2, 0)
+
+
+def test_negatives_come_from_each_other_class_alike(objective):
+    training = np.concatenate([np.arange(10), [10], np.arange(20, 30)])
+    sampler = ClassSampler(objective(CrossEntropySettings, training).learner)
+    drawn = sampler.negatives(np.zeros(1, dtype=int), 2000)
+    assert abs((drawn == 10).mean() - 0.5) < 0.05
+
+
+# KNNCL
+
+
+def test_the_queue_keeps_the_newest_keys_of_unit_length(objective):
+    made = objective(KNNContrastiveSettings)
+    for batch in (np.arange(16), np.arange(16, 32)):
+        list(made.losses(batch))
+    # 2 · 16 · 3 keys, of which the newest 70 stay.
+    assert made.keys.shape == (70, 8)
+    torch.testing.assert_close(made.keys.norm(dim=1), torch.ones(70))
+    assert not made.keys.requires_grad
+    expected = np.repeat(CLASSES[:32], 3)[-70:]
+    assert made.key_classes.tolist() == expected.tolist()
+
+
+def test_the_momentum_encoder_follows_slowly(objective):
+    made = objective(KNNContrastiveSettings)
+    with torch.no_grad():
+        made.learner.projection.weight.add_(1.0)
+        made._follow()
+    torch.testing.assert_close(made.projection.weight, torch.eye(8) + (1 - objectives.MOMENTUM))
+    torch.testing.assert_close(made.contrast[1].weight, made.key_contrast[1].weight)
+
+
+def test_the_momentum_encoder_is_a_copy_of_the_text_model(tiny_model, texts):
+    rows = TokenRows(TextBackbone.load(tiny_model), texts)
+    copied = rows.copy()
+    (own,), (other,) = rows.modules_to_keep(), copied.modules_to_keep()
+    pairs = list(zip(own.parameters(), other.parameters(), strict=True))
+    assert all(torch.equal(a, b) and a.data_ptr() != b.data_ptr() for a, b in pairs)
+    assert all(a.requires_grad and not b.requires_grad for a, b in pairs)
+    with torch.no_grad():
+        torch.testing.assert_close(copied.plain(np.arange(4)), rows.plain(np.arange(4)))
+        for parameter in own.parameters():
+            parameter.zero_()
+        assert copied.plain(np.arange(4)).abs().max() > 0.1
+
+
+@pytest.mark.parametrize("weight", [0.0, 1.0])
+def test_the_weight_divides_the_loss_between_both_heads(objective, weight):
+    made = objective(KNNContrastiveSettings, contrastive_weight=weight)
+    list(made.losses(np.arange(0, 40, 3)))
+    (loss,) = made.losses(np.arange(0, 40, 3))
+    loss.backward()
+    moved = [
+        bool(head[-1].weight.grad is not None and head[-1].weight.grad.any())
+        for head in (made.classifier, made.contrast)
+    ]
+    assert moved == [weight == 0, weight == 1]
+
+
+# DA-ADB
+
+
+def test_class_means_are_those_at_the_start_of_the_epoch(objective):
+    made = objective(DistanceAwareSettings, training=np.arange(25))
+    first = made.means
+    torch.testing.assert_close(first[0], functional.relu(made.learner.rows.embeddings[:10]).mean(0))
+    # Without a training text a class has no mean.
+    assert len(first) == 3
+    with torch.no_grad():
+        made.learner.projection.weight.mul_(2)
+    list(made.losses(np.arange(4)))
+    assert made.means is first
+    made.start_epoch()
+    torch.testing.assert_close(made.means, 2 * first)
+
+
+# CLAB
+
+
+def test_groups_are_embedded_together_and_all_texts_enter_the_cross_entropy(objective, monkeypatch):
+    made, seen = objective(KCenterSettings), {}
+    dropped, loss = made.learner.dropped, objectives.k_center_contrastive_loss
+    monkeypatch.setattr(
+        made.learner, "dropped", lambda chosen, dropout: seen.update(chosen=chosen) or dropped(chosen, dropout)
+    )
+    monkeypatch.setattr(
+        objectives, "k_center_contrastive_loss", lambda *given: seen.update(given=given) or loss(*given)
+    )
+    monkeypatch.setattr(made, "logits", lambda features: seen.update(n_logits=len(features)) or features[:, :4])
+    list(made.losses(np.array([0, 11])))
+    members, negatives = seen["given"]
+    assert (members.shape, negatives.shape) == ((2, 4, 8), (2, 1, 8))
+    groups = seen["chosen"].reshape(2, 5)
+    assert groups[:, 0].tolist() == [0, 11]
+    assert CLASSES[groups[:, :4]].tolist() == [[0] * 4, [1] * 4]
+    assert seen["n_logits"] == 10
+    lengths = members.norm(dim=2)
+    torch.testing.assert_close(lengths, lengths.round())  # 1, or 0 where the dropout leaves nothing
+    assert (lengths > 0.5).any()
+
+
+def test_logits_are_cosines(objective):
+    made = objective(KCenterSettings)
+    features = functional.normalize(torch.randn(5, 8), dim=1)
+    with torch.no_grad():
+        expected = functional.cosine_similarity(features.unsqueeze(1), made.classifier.weight.unsqueeze(0), dim=2)
+        torch.testing.assert_close(made.logits(features), expected)
+
+
+# MOGB
+
+
+def test_the_second_stage_is_one_step_of_all_texts_at_its_own_rate(embeddings, monkeypatch):
+    steps = []
+    step = torch.optim.AdamW.step
+    monkeypatch.setattr(
+        torch.optim.AdamW, "step", lambda self: steps.append(self.param_groups[0]["initial_lr"]) or step(self)
+    )
+    chosen = settings(GranularBallSettings, max_iter=2)
+    train_projection(FrozenRows(embeddings), CLASSES, 4, start_projection(8, 8, 0), chosen, 0)
+    # Three batches of at most 16 texts, then all 40.
+    assert steps == [0.01, 0.01, 0.01, 0.01] * 2
+    steps.clear()
+    chosen = settings(GranularBallSettings, max_iter=1, ball_learning_rate=1e-3)
+    train_projection(FrozenRows(embeddings), CLASSES, 4, start_projection(8, 8, 0), chosen, 0)
+    assert steps == [0.01, 0.01, 0.01, 0.001]
+
+
+def test_the_ball_loss_is_the_mean_over_texts_whatever_the_batch_size(objective, monkeypatch):
+    monkeypatch.setattr(objectives, "FEATURE_DROPOUT", 0.0)
+    totals = []
+    for batch_size in (7, 40):
+        made = objective(GranularBallSettings, batch_size=batch_size)
+        monkeypatch.setattr(made.learner.rows, "dropped", made.learner.rows.plain)
+        parts = list(made.ball_losses(np.arange(40)))
+        assert len(parts) == -(-40 // batch_size)
+        totals.append(sum(parts).item())
+    assert totals[0] == pytest.approx(totals[1])
+
+
+def test_balls_that_are_not_pure_do_not_count(objective, embeddings):
+    # Equal rows of two classes cannot be divided.
+    embeddings[:] = 1.0
+    made = objective(GranularBallSettings)
+    assert list(made.ball_losses(np.arange(40))) == []
+    lenient = objective(GranularBallSettings, min_purity=0.2)
+    assert len(lenient._balls()[0]) == 1

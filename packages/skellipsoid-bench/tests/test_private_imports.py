@@ -1,0 +1,48 @@
+"""Promise: what this distribution takes of skellipsoid is public, but for ten modules."""
+
+import ast
+from pathlib import Path
+
+import skellipsoid_bench
+
+ROOT = Path(skellipsoid_bench.__file__).parent
+#: Private modules of skellipsoid that are used. The version is pinned, so that they may change.
+PRIVATE = [
+    "skellipsoid._before_fit.text_files.read",  # files of texts
+    "skellipsoid._core.file_locks",
+    "skellipsoid._core.files",  # written whole or not at all
+    "skellipsoid._core.pipelines",  # answers and scores of any estimator
+    "skellipsoid._core.state_rules",  # of saved methods
+    "skellipsoid._encoders.torch.backbone",
+    "skellipsoid._encoders.torch.contrastive",  # the training of a text model
+    "skellipsoid._encoders.torch.layers",  # of DE
+    "skellipsoid._encoders.torch.model_lookup",
+    "skellipsoid._encoders.training_texts",
+]
+
+
+def imported(path):
+    """Modules that a file imports from, by their absolute names."""
+    package = ["skellipsoid_bench", *path.relative_to(ROOT).parts[:-1]]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            yield ".".join([*base, *filter(None, [node.module])])
+
+
+def test_ten_private_modules_are_used():
+    names = {name for path in ROOT.rglob("*.py") for name in imported(path)}
+    private = [name for name in names if name.startswith("skellipsoid.") and "._" in name]
+    assert sorted(private) == PRIVATE
+    assert len(PRIVATE) <= 10
+
+
+def test_the_computations_know_no_estimator():
+    files = sorted((ROOT / "literature" / "_torch").glob("*.py"))
+    assert len(files) > 3
+    for path in files:
+        for name in imported(path):
+            assert not name.startswith("sklearn"), path
+            assert not name.startswith("skellipsoid_bench.literature._") or "._torch" in name, path

@@ -1,0 +1,80 @@
+"""Promise: saved published methods load where this distribution is installed, and say what to install where not."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import skellipsoid
+from skellipsoid import load, save
+from skellipsoid.persistence._folder import manifest_bytes
+from skellipsoid_bench.literature import CLABClassifier
+
+LOAD = """
+import sys, skellipsoid
+try:
+    print(skellipsoid.load(sys.argv[1]).predict([[0.0, 9.0]]).tolist())
+except ImportError as error:
+    print(error)
+print("skellipsoid_bench" in sys.modules)
+"""
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory):
+    """A saved boundary of CLAB."""
+    folder = tmp_path_factory.mktemp("saved") / "model"
+    X = np.random.default_rng(0).normal(size=(40, 2)) + np.repeat([[0, 9], [9, 0]], 20, axis=0)
+    save(CLABClassifier(max_iter=3, random_state=0).fit(X, np.repeat(["up", "right"], 20)), folder)
+    return folder
+
+
+def test_a_new_process_loads_it(saved, fresh_python):
+    answer = fresh_python(LOAD, saved)
+    assert (answer.stdout, answer.stderr) == ("['up']\nTrue\n", "")
+
+
+def test_without_the_distribution_one_sentence_says_which_to_install(saved, fresh_environment, tmp_path):
+    for folder in filter(os.path.isdir, sys.path):
+        if "site-packages" in folder:
+            for entry in os.scandir(folder):
+                if "skellipsoid" not in entry.name and not (tmp_path / entry.name).exists():
+                    (tmp_path / entry.name).symlink_to(entry.path)
+    paths = [str(Path(skellipsoid.__file__).parents[1]), str(tmp_path)]
+    environment = {**fresh_environment(), "PYTHONPATH": os.pathsep.join(paths)}
+    # With -S no file adds folders to the path.
+    command = [sys.executable, "-S", "-c", LOAD, str(saved)]
+    answer = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert answer.stderr == ""
+    sentence, imported = answer.stdout.splitlines()
+    assert sentence == (
+        f"The model in {str(saved)!r} cannot be loaded: CLABClassifier is a class of the distribution "
+        "skellipsoid-bench, which is not installed; install it (pip install skellipsoid-bench)."
+    )
+    assert imported == "False"
+
+
+def test_other_models_import_nothing_that_is_registered(tmp_path, fresh_python):
+    script = """
+import sys, skellipsoid
+from skellipsoid.baselines import BallClassifier
+X = [[0.0], [1.0], [8.0], [9.0]] * 6
+skellipsoid.save(BallClassifier().fit(X, [0, 0, 1, 1] * 6), sys.argv[1])
+print(skellipsoid.load(sys.argv[1]).predict([[0.5]]).tolist(), "skellipsoid_bench" in sys.modules)
+"""
+    assert fresh_python(script, tmp_path / "model").stdout == "[0] False\n"
+
+
+def test_a_name_that_nobody_registered_is_refused(saved, tmp_path):
+    shutil.copytree(saved, tmp_path / "model")
+    path = tmp_path / "model" / "skellipsoid.json"
+    manifest = json.loads(path.read_text(encoding="utf-8").replace("CLABClassifier", "os:system"))
+    del manifest["manifest_sha256"]
+    path.write_bytes(manifest_bytes(manifest))
+    with pytest.raises(ValueError, match=r"does not describe an estimator of this package \(KeyError: 'os:system'\)"):
+        load(tmp_path / "model")

@@ -1,0 +1,54 @@
+"""What methods of one's own are built of, as those of ``skellipsoid_bench`` are.
+
+Most methods need :class:`skellipsoid.ScoreOpenSetClassifier` alone (:ref:`own_method`). The rest is for those that
+place boundaries or train a text model:
+
+- ``BoundaryOpenSetClassifier`` checks samples and labels, finds duplicates and answers by margins. A subclass writes
+  ``_fit_boundaries``, which gets the known samples and their ``Gathered`` weights, ``_score_assigned`` and
+  ``_score_all``. ``TextOpenSetClassifier`` is the base of classifiers of texts.
+- ``TrainedTextFeatures`` is the base of text encoders that are trained. Its ``_settings``, a subclass of
+  ``TrainingSettings``, names an ``Objective``: the loss of a ``Learner``'s texts, in one ``Stage`` or more.
+- ``Interval`` and ``StrOptions`` say in ``_parameter_constraints`` what a parameter may be; ``fit_context`` checks it.
+- ``as_labels``, ``cast_open_label``, ``check_texts`` and ``check_groups`` read what ``fit`` is given. ``unfit`` removes
+  what an earlier fit left, and ``warn`` points to the user's line.
+- ``resolve_device`` and ``resolve_seed`` read ``device`` and ``random_state``. ``seeded_torch`` draws from torch's
+  generator and restores it, ``explain_out_of_memory`` adds sizes and remedies to an error.
+
+Names that begin with an underscore may change in any version: pin the version that a method was written for.
+"""
+
+from ._core.base import BoundaryOpenSetClassifier
+from ._core.labels import as_labels, cast_open_label
+from ._core.sklearn import Interval, StrOptions, fit_context
+from ._core.text_estimators import TextOpenSetClassifier
+from ._core.texts import check_texts
+from ._core.validation import check_groups, unfit
+from ._core.warn import warn
+from ._encoders.torch.objectives import Learner, Objective, Stage, TrainingSettings
+from ._encoders.training import TrainedTextFeatures
+from ._samples.samples import Gathered
+from ._torch.devices import explain_out_of_memory, resolve_device, resolve_seed, seeded_torch
+
+__all__ = [
+    "BoundaryOpenSetClassifier",
+    "Gathered",
+    "Interval",
+    "Learner",
+    "Objective",
+    "Stage",
+    "StrOptions",
+    "TextOpenSetClassifier",
+    "TrainedTextFeatures",
+    "TrainingSettings",
+    "as_labels",
+    "cast_open_label",
+    "check_groups",
+    "check_texts",
+    "explain_out_of_memory",
+    "fit_context",
+    "resolve_device",
+    "resolve_seed",
+    "seeded_torch",
+    "unfit",
+    "warn",
+]

@@ -1,0 +1,184 @@
+"""Bootstrap intervals and paired tests against SciPy, formulas and enumeration."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from scipy import stats
+from sklearn.exceptions import UndefinedMetricWarning
+
+from skellipsoid.metrics import (
+    bootstrap_interval,
+    open_f1_score,
+    open_set_accuracy,
+    open_set_auroc,
+    open_set_f1_score,
+    oscr_score,
+)
+
+property_test = settings(deadline=None, max_examples=60)
+
+
+@pytest.fixture(scope="module")
+def problem():
+    rng = np.random.default_rng(0)
+    y_true = np.repeat([0, 1, 2, -1], [40, 20, 10, 80])
+    y_pred = np.where(rng.random(150) < 0.8, y_true, rng.integers(-1, 3, 150))
+    return y_true, y_pred, rng.normal(size=150) + 2 * (y_true >= 0)
+
+
+@pytest.mark.parametrize("method", ["percentile", "basic", "BCa"])
+def test_interval_is_scipys_over_rows(problem, method):
+    y_true, y_pred, _ = problem
+    ours = bootstrap_interval(
+        open_set_accuracy, y_true, y_pred, n_resamples=200, confidence_level=0.9, method=method, random_state=3
+    )
+    theirs = stats.bootstrap(
+        (y_true == y_pred,),
+        np.mean,
+        n_resamples=200,
+        confidence_level=0.9,
+        method=method,
+        random_state=np.random.default_rng(3),
+    )
+    assert ours.estimate == np.mean(y_true == y_pred)
+    assert (ours.low, ours.high) == pytest.approx(tuple(theirs.confidence_interval))
+    assert ours.standard_error == pytest.approx(theirs.standard_error)
+
+
+def test_interval_of_accuracy_is_near_the_normal_one(problem):
+    y_true, y_pred, _ = problem
+    estimate, low, high, standard_error = bootstrap_interval(open_set_accuracy, y_true, y_pred, random_state=0)
+    expected = np.sqrt(estimate * (1 - estimate) / len(y_true))
+    assert standard_error == pytest.approx(expected, rel=0.1)
+    assert (high - low) / 2 == pytest.approx(1.96 * expected, rel=0.15)
+
+
+@pytest.mark.parametrize("by_class", [True, False])
+def test_stratified_resamples_keep_the_class_sizes(problem, by_class):
+    y_true, y_pred, score = problem
+    sizes, rows_match = [], []
+
+    def metric(y_true, y_pred, score, number):
+        sizes.append(tuple(np.unique(y_true, return_counts=True)[1]))
+        rows_match.append((y_true == problem[0][number]).all() and (score == problem[2][number]).all())
+        return np.mean(y_true == y_pred)
+
+    numbers = np.arange(len(y_true))
+    stratify = y_true if by_class else None
+    bootstrap_interval(metric, y_true, y_pred, score, numbers, stratify=stratify, n_resamples=20, random_state=0)
+    assert all(rows_match)
+    assert len(sizes) == 21
+    assert (len(set(sizes)) == 1) == by_class
+
+
+def test_stratifying_narrows_a_metric_that_class_sizes_move(problem):
+    y_true, _, _ = problem
+    share_of_open = partial(lambda y_true: float(np.mean(y_true == -1)))
+    plain = bootstrap_interval(share_of_open, y_true, random_state=0, n_resamples=200)
+    stratified = bootstrap_interval(share_of_open, y_true, stratify=y_true, random_state=0, n_resamples=200)
+    assert plain.low < plain.estimate < plain.high
+    assert stratified == (plain.estimate, plain.estimate, plain.estimate, 0)
+
+
+def test_rows_of_a_stratum_are_drawn_in_their_order(problem):
+    """One seed gives one interval on every machine, whether strata are mixed or one after the other."""
+    y_true, y_pred, _ = problem
+    strata = np.tile([1, 0], 75)
+    order = np.append(np.arange(1, 150, 2), np.arange(0, 150, 2))
+    mixed, sorted_ = (
+        bootstrap_interval(
+            open_set_accuracy, y_true[rows], y_pred[rows], stratify=strata[rows], n_resamples=50, random_state=0
+        )
+        for rows in (np.arange(150), order)
+    )
+    assert mixed == sorted_
+
+
+def test_stratum_of_one_row_stays(problem):
+    y_true, y_pred = [0, 0, 0, 0, 1, -1, -1, -1], [0, 0, 0, -1, 1, -1, 0, 0]
+    metric = partial(open_set_f1_score, labels=[0, 1], zero_division=np.nan)
+    seen = []
+
+    def spy(y_true, y_pred):
+        seen.append(np.sum(y_true == 1))
+        return metric(y_true, y_pred)
+
+    interval = bootstrap_interval(spy, y_true, y_pred, stratify=y_true, n_resamples=50, random_state=0)
+    assert interval.low < interval.estimate < interval.high
+    assert set(seen) == {1}
+
+
+def test_same_seed_same_interval_and_nothing_global_is_touched(problem):
+    y_true, _, score = problem
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    intervals = [
+        bootstrap_interval(open_set_auroc, y_true, score, n_resamples=50, random_state=seed)
+        for seed in (5, 5, np.random.default_rng(5), np.random.RandomState(5), 6, None)
+    ]
+    assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
+    assert intervals[0] == intervals[1] == intervals[2]
+    assert len(set(intervals)) == 4
+    again = bootstrap_interval(open_set_auroc, y_true, score, n_resamples=50, random_state=np.random.RandomState(5))
+    assert again == intervals[3]
+
+
+def test_metrics_of_three_arrays_and_of_strings(problem):
+    y_true, y_pred, score = problem
+    text, answers = y_true.astype(str).tolist(), np.maximum(y_pred, 0).astype(str).tolist()
+    interval = bootstrap_interval(oscr_score, text, answers, score, n_resamples=50, random_state=0)
+    assert interval.low < interval.estimate < interval.high
+    assert interval.estimate == oscr_score(text, answers, score)
+    columns = np.stack([score, -score], axis=1)  # (n_samples, 2)
+    same = bootstrap_interval(
+        lambda y_true, answers, columns: oscr_score(y_true, answers, columns[:, 0]),
+        text, answers, columns, n_resamples=50, random_state=0,
+    )  # fmt: skip
+    assert same == interval
+
+
+def test_perfect_answers_have_an_interval_without_width(problem):
+    y_true = problem[0]
+    for method in ("percentile", "BCa"):
+        interval = bootstrap_interval(
+            open_set_f1_score, y_true, y_true, method=method, stratify=y_true, n_resamples=20, random_state=0
+        )
+        assert interval == (1, 1, 1, 0)
+
+
+def test_undefined_metrics():
+    y_true, y_pred = [0, 0, 0, 0, -1, -1], [0, 0, 0, 0, -1, 0]
+    with pytest.raises(ValueError, match=r"^The metric is NaN on \d+ of 200 resamples, .* pass stratify=y_true"):
+        bootstrap_interval(open_set_auroc, y_true, [5, 4, 3, 2, 4, 0], n_resamples=200, random_state=0)
+    # Resamples without an open row count 0, silently.
+    bootstrap_interval(open_f1_score, y_true, y_pred, n_resamples=200, random_state=0)
+    with (
+        pytest.raises(ValueError, match=r"^The metric is NaN on all rows"),
+        pytest.warns(UndefinedMetricWarning, match="AUROC"),
+    ):
+        bootstrap_interval(open_set_auroc, [0, 0, 0], [1, 2, 3], random_state=0)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "options", "message"),
+    [
+        (([0, -1], [0]), {}, "y_true has 2 rows and predictions has 1"),
+        (([0, -1], [0, -1], [1]), {}, "y_true has 2 rows and array 2 of the predictions has 1"),
+        ((np.ma.array([0, -1], mask=[0, 1]), [0, -1]), {}, "y_true has masked values in row 1; fill them"),
+        (([0, -1], np.ma.array([0, -1], mask=[0, 1])), {}, "a prediction has masked values in row 1; fill them"),
+        (([0, -1], [0, -1]), {"stratify": np.ma.array([0, 1], mask=[0, 1])}, "stratify has masked values in row 1"),
+        (([0, -1], [0, -1]), {"stratify": [1]}, "y_true has 2 rows and stratify has 1"),
+        (([0, -1], [0, -1]), {"stratify": [0, 1]}, "There is nothing to draw from 2 rows in 2 strata"),
+        (([0], [0]), {}, "There is nothing to draw from 1 rows in 1 strata"),
+        (([0, -1], [0, -1]), {"confidence_level": 95}, r"confidence_level=95 is not in \(0, 1\)"),
+        (([0, -1], [0, -1]), {"n_resamples": 1}, "n_resamples=1 is too few"),
+        ((["a", -1], ["a", "-1"]), {}, "y_true mixes strings such as 'a' with numbers such as -1"),
+    ],
+)
+def test_bad_bootstrap(arrays, options, message):
+    def metric(y_true, y_pred, *more):
+        return open_set_accuracy(y_true, y_pred)
+
+    with pytest.raises(ValueError, match=f"^{message}"):
+        bootstrap_interval(metric, *arrays, **options)
