@@ -62,6 +62,7 @@ class LiteratureTextEncoder(PublishedTraining, TrainedTextFeatures):
     # What SupConTextEncoder has as parameters.
     n_components = None
     pooling = "mean"
+    prompt = ""
     keep_texts = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
