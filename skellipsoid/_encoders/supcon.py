@@ -43,9 +43,9 @@ class SupConTextEncoder(TrainedTextFeatures):
         counts, without copies of a text unless ``duplicates`` says otherwise. With ``n_components`` it is always
         ``"head"``, with a single class ``"none"``. It is never ``"full"``. ``finetune_`` is the mode that was chosen.
         Read more in the :ref:`User Guide <texts_per_class>`. ``"head"``: W and b; the text model is frozen and embeds
-        each text once (seconds on a CPU). ``"full"``: also the text model with its own layers, as in the paper (minutes on a CPU), by all
-        processes of the default group of ``torch.distributed`` where there is one (:ref:`large_data`). ``"none"``:
-        nothing; the features are x / ‖x‖₂.
+        each text once (seconds on a CPU). ``"full"``: also the text model with its own layers, as in the paper (minutes
+        on a CPU), by all processes of the default group of ``torch.distributed`` where there is one
+        (:ref:`large_data`). ``"none"``: nothing; the features are x / ‖x‖₂.
 
     n_components : int, default=None
         Number of features. ``None`` is the width of the text model; W is then initialised with the identity, else with
