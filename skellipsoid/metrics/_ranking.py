@@ -70,8 +70,8 @@ def open_set_auroc(
     Examples
     --------
     >>> from skellipsoid.metrics import open_set_auroc
-    >>> open_set_auroc([0, 0, 1, -1, -1], [0.9, 0.2, 0.7, 0.2, -0.5])
-    0.9166666666666666
+    >>> round(open_set_auroc([0, 0, 1, -1, -1], [0.9, 0.2, 0.7, 0.2, -0.5]), 4)
+    0.9167
     """
     scored = read_scored_rows(y_true, score, open_label=open_label, labels=labels, sample_weight=sample_weight)
     if not has_both(scored.is_known, "AUROC"):
