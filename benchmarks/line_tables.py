@@ -187,8 +187,8 @@ def print_shares(cases, options):
     print(
         "Share from m labelled messages of 300 and 1,000: mean error, and percent of the streams in which the limits of"
     )
-    print("the interval of 95 % hold, low and high. *Count*: Jeffreys. *Powered*: prediction-powered, by the rejected")
-    print("messages or by a falling curve of the normal score. *Posterior*: that of the line.\n")
+    print("the interval of 95 % hold, low and high. *Count*: Jeffreys. *Powered*: prediction-powered, by the")
+    print("rejected messages or by a falling curve of the normal score. *Posterior*: that of the line.\n")
     rows = [["m", "share by", *(f"{100 * share:g} %" for share in SHARES)]]
     found = {}
     for case, size, share, draw in itertools.product(cases, (300, 1000), SHARES, range(options.draws)):
