@@ -136,7 +136,7 @@ def test_texts_of_every_container(tiny_causal, kind):
         ([b"bytes"], r"X\[0\] is b'bytes'"),
         (["a", None], r"X\[1\] is None"),
         (["half \ud83d"], "lone surrogate"),
-        (np.array([["a"]]), r"shape \(1, 1\)"),
+        (np.array([["a", "b"]]), r"shape \(1, 2\)"),
     ],
 )
 def test_input_that_is_no_texts(tiny_causal, X, message):
