@@ -298,6 +298,7 @@ def test_a_folder_without_modules_is_the_mean(build_model, tmp_path, texts):
     """Also of a language model, for which sentence-transformers takes the last token."""
     shape = {"model_class": "GPT2LMHeadModel", "config_class": "GPT2Config", "n_positions": 64}
     folder = build_model(tmp_path / "causal", **shape)
+    assert gives_mean(Path(folder), None)
     encoder, mean = make(folder).fit(texts), make(folder, pooling="mean").fit(texts)
     np.testing.assert_array_equal(encoder.transform(texts), mean.transform(texts))
 

@@ -200,12 +200,12 @@ def load_folder(name: str, **options: Any) -> Any:
 def gives_mean(folder: Path, prompt: str | None) -> bool:
     """Whether the vectors of the text model in a folder are the mean of all token vectors, by its files alone."""
     listed = _read(folder / "modules.json")
+    if not listed:
+        return True
     described = [
         {"name": module["type"].rpartition(".")[2], "settings": _read(folder / module["path"] / "config.json")}
         for module in listed[1:]
     ]
-    if not listed:
-        return True
     chosen = default_prompt(folder) if prompt is None else prompt
     is_cut = bool(_read(folder / _SETTINGS).get("truncate_dim"))
     return not is_cut and is_mean(without_unit_length(described), chosen)
