@@ -255,9 +255,9 @@ def own_identity(encoder: Any) -> Any:
     """Everything that the features of an own encoder depend on: parameters, ``answers_version``, text model."""
     if isinstance(encoder, SentenceModel):
         return model_identity(encoder.folder)
-    has_model = isinstance(encoder, TrainedTextFeatures | LLMTextEncoder)
-    files = [model_identity(str(encoder.model_name))] if has_model else []
-    return [by_value(encoder), answers_of(encoder), *files]
+    models = {TrainedTextFeatures: "model_name", LLMTextEncoder: "model"}
+    names = [str(getattr(encoder, parameter)) for kind, parameter in models.items() if isinstance(encoder, kind)]
+    return [by_value(encoder), answers_of(encoder), *map(model_identity, names)]
 
 
 def _checked(encoder: Any, found: Any, n_texts: int) -> NDArray[Any]:
