@@ -84,6 +84,20 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: "console_blocks" not in item.name)
 
 
+def pytest_generate_tests(metafunc):
+    """Parametrize ``global_random_seed``, as in scikit-learn's suite.
+
+    One seed by default, three with ``SKELLIPSOID_TESTS_GLOBAL_RANDOM_SEED=all``, or the one that the variable names.
+    """
+    if "global_random_seed" in metafunc.fixturenames:
+        chosen = os.environ.get("SKELLIPSOID_TESTS_GLOBAL_RANDOM_SEED", "0")
+        if chosen != "all" and not chosen.isdecimal():
+            raise pytest.UsageError(
+                f"SKELLIPSOID_TESTS_GLOBAL_RANDOM_SEED is {chosen!r}, but must be a number from 0 or 'all'; change it."
+            )
+        metafunc.parametrize("global_random_seed", [0, 1, 2] if chosen == "all" else [int(chosen)])
+
+
 @pytest.fixture(scope="session")
 def build_model():
     """Build a random text model, a BERT by default: ``build_model(folder, **config)``; gives the folder."""

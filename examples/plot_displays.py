@@ -20,10 +20,8 @@ from sklearn.neighbors import LocalOutlierFactor
 
 from skellipsoid import EllipsoidOpenSetClassifier
 from skellipsoid.plotting import (
-    CoverageDisplay,
     EllipsoidDisplay,
     OpenSetConfusionMatrixDisplay,
-    OSCRDisplay,
     ScoreHistogramDisplay,
     TradeOffDisplay,
 )
@@ -56,7 +54,7 @@ plt.show()
 # -----------------------------------------
 # A larger offset rejects more samples. The dashed line is the fitted boundary, with the offset 0.
 
-CoverageDisplay.from_estimator(clf, X_test, y_test)
+TradeOffDisplay.from_estimator(clf, X_test, y_test, kind="f1", x="offset")
 plt.show()
 
 # %%
@@ -76,14 +74,15 @@ plt.show()
 # samples that are accepted. A higher curve is better. The second model is an outlier detector, followed by a logistic
 # regression for the class.
 
-display = OSCRDisplay.from_estimator(clf, X_test, y_test, name="ellipsoids")
+display = TradeOffDisplay.from_estimator(clf, X_test, y_test, kind="oscr", name="ellipsoids")
 detector = LocalOutlierFactor(novelty=True).fit(X_train)
 closed = LogisticRegression(max_iter=2000).fit(X_train / 16, y_train)
-OSCRDisplay.from_predictions(
+TradeOffDisplay.from_predictions(
     y_test,
     closed.predict(X_test / 16),
     detector.score_samples(X_test),
     labels=clf.classes_,
+    kind="oscr",
     name="detector and classifier",
     ax=display.ax_,
 )

@@ -14,36 +14,56 @@ dimensions, and compares their results.
 # Data
 # ----
 # :func:`~skellipsoid.datasets.make_open_blobs` draws elongated Gaussian classes and open samples with a large variance.
-# It also returns the Bayes rule of this distribution: no classifier has a higher expected accuracy. Training uses known
-# samples only.
+# Its distribution gives the Bayes rule: no classifier has a higher expected accuracy. Training uses known samples only.
 
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.colors import ListedColormap
 from matplotlib.lines import Line2D
+from scipy.stats import multivariate_normal
 from sklearn.model_selection import train_test_split
 
 from skellipsoid import EllipsoidOpenSetClassifier
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.metrics import open_set_auroc, open_set_f1_score
 
-OPEN = -1
+OPEN, OPEN_SHARE = -1, 0.5
+
+
+class BayesRule:
+    """The most probable answer, and the log ratios of the classes' and the open samples' weighted densities."""
+
+    def __init__(self, distribution):
+        self.centers, self.covariances = distribution.centers, distribution.covariances
+        self.open_covariance = distribution.open_variance * np.eye(2)
+
+    def log_ratios(self, X):
+        known = [multivariate_normal(c, s).logpdf(X) for c, s in zip(self.centers, self.covariances, strict=True)]
+        open_ = multivariate_normal([0, 0], self.open_covariance).logpdf(X) + np.log(OPEN_SHARE)
+        return np.stack(known, axis=-1) + np.log((1 - OPEN_SHARE) / len(self.centers)) - open_[..., np.newaxis]
+
+    def predict(self, X):
+        ratios = self.log_ratios(X)
+        return np.where(ratios.max(axis=1) >= 0, ratios.argmax(axis=1), OPEN)
+
+    def score_samples(self, X):
+        return np.logaddexp.reduce(self.log_ratios(X), axis=1)
 
 
 def draw_data(seed):
-    X, y, rule = make_open_blobs(
+    X, y, distribution = make_open_blobs(
         4000,
         n_known=4,
-        open_share=0.5,
+        open_share=OPEN_SHARE,
         class_sep=8,
         anisotropy=6,
         open_scale=1.2,
         random_state=seed,
-        return_rule=True,
+        return_distribution=True,
     )
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.75, stratify=y, random_state=0)
     known = y_train != OPEN
-    return X_train[known], y_train[known], X_test, y_test, rule
+    return X_train[known], y_train[known], X_test, y_test, BayesRule(distribution)
 
 
 X_train, y_train, X_test, y_test, rule = draw_data(seed=1)
@@ -127,10 +147,8 @@ def draw_samples(ax, X, y, n_samples=400):
         ax.scatter(*X[y == label].T, marker=marker, s=14, color=colour, edgecolors="white", linewidths=0.3)
 
 
-def draw_outline(ax, points, **style):
-    ax.plot(*np.vstack([points, points[:1]]).T, **style)
-
-
+ticks = np.linspace(-FRAME, FRAME, 400)
+best = rule.log_ratios(np.stack(np.meshgrid(ticks, ticks), axis=-1))  # 0 on the outline of a class
 circle = np.stack([np.cos(t := np.linspace(0, 2 * np.pi, 200)), np.sin(t)], axis=1)
 models = {"Balls of mean radius": mean_balls, "Balls of equal coverage": equal_balls, "Ellipsoids": clf}
 
@@ -144,10 +162,8 @@ for ax, (name, model) in zip(axes.flat, models.items(), strict=False):
         else:
             directions, lengths = clf.ellipsoid_axes(label)
             outline = clf.centers_[k] + circle * lengths @ directions
-            center, matrix = rule.ellipsoid(label)
-            best = center + np.linalg.solve(np.linalg.cholesky(matrix).T, circle.T).T
-            draw_outline(ax, best, color="black", linestyle="--", linewidth=1.2)
-        draw_outline(ax, outline, color=COLOURS[k], linewidth=2)
+            ax.contour(ticks, ticks, best[..., label], levels=[0], colors="black", linestyles="--", linewidths=1.2)
+        ax.plot(*np.vstack([outline, outline[:1]]).T, color=COLOURS[k], linewidth=2)
     predicted = model.predict(X_test)
     accepted = np.mean(predicted[y_test != OPEN] != OPEN)
     rejected = np.mean(predicted[y_test == OPEN] == OPEN)
@@ -191,7 +207,7 @@ for seed in range(5):
     fitted = EllipsoidOpenSetClassifier(random_state=0).fit(X_train, y_train)
     for name, model in zip(models, (*make_balls(fitted, X_train, y_train), fitted), strict=True):
         results[name].append(measure(model.predict(X_test), model.score_samples(X_test), y_test))
-    results["Bayes rule"].append(measure(rule.predict(X_test), rule.log_density_ratio(X_test), y_test))
+    results["Bayes rule"].append(measure(rule.predict(X_test), rule.score_samples(X_test), y_test))
 
 print(f"{'':24} {'F1':>6} {'accepted':>9} {'rejected':>9} {'AUROC':>6}")
 for name, values in results.items():
@@ -205,7 +221,6 @@ for name, values in results.items():
 # negative outside. It has no unit. In each class the contours are ellipses of one shape. The arrows are the semi-axes
 # from ``ellipsoid_axes``.
 
-ticks = np.linspace(-FRAME, FRAME, 400)
 grid = np.stack(np.meshgrid(ticks, ticks), axis=-1)
 margins = clf.score_samples(grid.reshape(-1, 2)).reshape(grid.shape[:2])
 

@@ -3,7 +3,6 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ._torch.imports import without_collection
 from ._version import __version__
 
 if TYPE_CHECKING:
@@ -97,8 +96,7 @@ _MODULES = ("base", "baselines", "dask", "datasets", "metrics", "model_selection
 def __getattr__(name: str) -> Any:
     if name not in _MODULE_OF and name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    with without_collection():
-        module = import_module(f".{_MODULE_OF.get(name, name)}", __name__)
+    module = import_module(f".{_MODULE_OF.get(name, name)}", __name__)
     if name in _MODULES:
         return module
     value = getattr(module, name)

@@ -8,7 +8,6 @@ place boundaries or train a text model:
   ``_score_all``. ``TextOpenSetClassifier`` is the base of classifiers of texts.
 - ``TrainedTextFeatures`` is the base of text encoders that are trained. Its ``_settings``, a subclass of
   ``TrainingSettings``, names an ``Objective``: the loss of a ``Learner``'s texts, in one ``Stage`` or more.
-- ``Interval`` and ``StrOptions`` say in ``_parameter_constraints`` what a parameter may be; ``fit_context`` checks it.
 - ``as_labels``, ``as_kind_of``, ``cast_open_label``, ``check_texts`` and ``check_groups`` read what
   ``fit`` is given. ``unfit`` removes what an earlier fit left, and ``warn`` points to the user's line.
 - ``resolve_device`` and ``resolve_seed`` read ``device`` and ``random_state``. ``seeded_torch`` draws from torch's
@@ -19,7 +18,6 @@ Names that begin with an underscore may change in any version: pin the version t
 
 from ._core.base import BoundaryOpenSetClassifier
 from ._core.labels import as_kind_of, as_labels, cast_open_label
-from ._core.sklearn import Interval, StrOptions, fit_context
 from ._core.text_estimators import TextOpenSetClassifier
 from ._core.texts import check_texts
 from ._core.validation import check_groups, unfit
@@ -32,11 +30,9 @@ from ._torch.devices import explain_out_of_memory, resolve_device, resolve_seed,
 __all__ = [
     "BoundaryOpenSetClassifier",
     "Gathered",
-    "Interval",
     "Learner",
     "Objective",
     "Stage",
-    "StrOptions",
     "TextOpenSetClassifier",
     "TrainedTextFeatures",
     "TrainingSettings",
@@ -46,7 +42,6 @@ __all__ = [
     "check_groups",
     "check_texts",
     "explain_out_of_memory",
-    "fit_context",
     "resolve_device",
     "resolve_seed",
     "seeded_torch",

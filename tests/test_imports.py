@@ -123,19 +123,6 @@ def test_import_leaves_random_state_threads_and_warnings_alone(fresh_python):
     assert fresh_python(script).stdout.split() == ["True", "True"]
 
 
-@pytest.mark.parametrize("setting", ["enable", "disable"])
-def test_an_import_does_not_wait_for_the_garbage_collector(fresh_python, setting):
-    script = (
-        "import gc, sys, skellipsoid\n"
-        "getattr(gc, sys.argv[1])()\n"
-        "phases = []\n"
-        "gc.callbacks.append(lambda phase, info: phases.append(phase))\n"
-        "skellipsoid.load\n"
-        "print(phases.count('start') < 10, gc.isenabled())"
-    )
-    assert fresh_python(script, setting).stdout.split() == ["True", str(setting == "enable")]
-
-
 def test_the_garbage_collector_works_again_after_an_import_that_failed():
     with pytest.raises(ImportError, match="False"), without_collection():
         raise ImportError(gc.isenabled())
@@ -203,7 +190,7 @@ def test_no_room_imports_from_one_above_it():
 def test_a_package_reads_only_the_public_names_of_another(package):
     others = {folder.name for folder in ROOT.iterdir() if folder.is_dir()} - {package}
     files = sorted((ROOT / package).rglob("*.py"))
-    assert len(files) > 3
+    assert len(files) > 2
     for path in files:
         for name in imported_names(path.read_text(encoding="utf-8"), ["skellipsoid", package]):
             top, owner, *inner = [*name.split("."), ""]

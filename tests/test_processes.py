@@ -1,4 +1,4 @@
-"""Promise: an encoder or matrices that several processes train are those that a single process trains."""
+"""Promise: an encoder that several processes train is the one that a single process trains."""
 
 import subprocess
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder, load, update_classes
+from skellipsoid import SupConTextEncoder, load
 
 pytestmark = [
     pytest.mark.slow,
@@ -20,7 +20,7 @@ SCRIPT = """
 import sys
 import numpy as np, torch
 from torch import distributed, nn
-from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder, remove_classes, update_classes
+from skellipsoid import SupConTextEncoder
 from skellipsoid._torch.losses import supervised_contrastive_loss
 from skellipsoid._torch.shards import Shards
 
@@ -53,24 +53,9 @@ for loss in ("supcon", "softmax"):
 drawn = SupConTextEncoder(model, finetune="full", batch_size=8, max_iter=1, verbose=0).fit(texts, labels)
 kept["drawn"] = drawn.transform(texts)
 
-X, y = np.load(folder + "/samples.npy"), np.arange(60) % 3
-for name, known in (("three", y < 3), ("one", y < 1)):
-    clf = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=4), random_state=0)
-    clf.fit(X[known], y[known])
-    kept |= {f"{name}_matrices": clf.components_, f"{name}_epochs": clf.loss_curve_}
-    kept |= {f"{name}_scores": clf.validation_scores_}
-    if name == "three":
-        kept["without_matrices"] = remove_classes(clf, [1]).components_
-        kept["updated_matrices"] = update_classes(clf, X[y == 1] + 0.1, y[y == 1]).components_
 np.savez(f"{folder}/{rank}.npz", **{name: np.asarray(value) for name, value in kept.items()})
 distributed.destroy_process_group()
 """
-
-
-def samples():
-    """Samples of three classes."""
-    rng = np.random.default_rng(0)
-    return rng.normal(size=(60, 5)) + 3 * np.eye(3, 5)[np.arange(60) % 3]
 
 
 @pytest.fixture(scope="module")
@@ -80,7 +65,6 @@ def trained(build_model, texts, tmp_path_factory, fresh_environment):
     # Dropout would be drawn for other batches.
     model = build_model(folder / "model", hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
     np.save(folder / "rows.npy", np.random.default_rng(0).normal(size=(13, 6)).astype(np.float32))
-    np.save(folder / "samples.npy", samples())
     (folder / "script.py").write_text(SCRIPT)
     done = subprocess.run(
         [*TORCHRUN, str(folder / "script.py"), str(folder), str(model), *texts],
@@ -145,25 +129,3 @@ def test_the_script_of_the_guide_trains_an_encoder(minilm, tmp_path, fresh_envir
 def test_without_a_seed_all_processes_have_the_same(trained):
     first, second = trained[0]
     np.testing.assert_array_equal(first["drawn"], second["drawn"])
-
-
-@pytest.mark.parametrize("name", ["three", "one"])
-def test_processes_divide_the_classes_and_train_the_matrices_of_one_process(name, trained):
-    X, y = samples(), np.arange(60) % 3
-    known = y < (3 if name == "three" else 1)
-    clf = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=4), random_state=0)
-    clf.fit(X[known], y[known])
-    for found in trained[0]:
-        np.testing.assert_allclose(found[f"{name}_matrices"], clf.components_, atol=1e-5)
-        np.testing.assert_allclose(found[f"{name}_epochs"], clf.loss_curve_, rtol=1e-4)
-        np.testing.assert_allclose(found[f"{name}_scores"], clf.validation_scores_)
-        assert np.abs(found[f"{name}_matrices"] - np.eye(5)).max(axis=(1, 2)).min() > 1e-3
-
-
-def test_a_change_of_the_classes_is_divided_too(trained):
-    X, y = samples(), np.arange(60) % 3
-    clf = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=4), random_state=0).fit(X, y)
-    updated = update_classes(clf, X[y == 1] + 0.1, y[y == 1])  # one class for two processes
-    for found in trained[0]:
-        np.testing.assert_allclose(found["without_matrices"], clf.components_[[0, 2]], atol=1e-5)
-        np.testing.assert_allclose(found["updated_matrices"], updated.components_, atol=1e-5)

@@ -194,6 +194,40 @@ def trade_off_at(
     return known[:-1] / n_known, opened[:-1] / n_open, (wrong[-1] - wrong[:-1]) / n_known
 
 
+def f1_at(
+    rows: ClosedSetRows, thresholds: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """F1 over all classes, over the known ones, and of open at rising thresholds, (n_thresholds,) each.
+
+    To reject a sample changes the F1 of its answer, and that of open. So the rows of an answer are rejected one after
+    the other, and the changes are summed up.
+    """
+    problem, n_known = rows.problem, len(rows.problem.classes)
+    order = np.lexsort((rows.score, problem.predicted))
+    answer, weight = problem.predicted[order], problem.weight[order]
+    right = weight * (problem.true == problem.predicted)[order]
+    support = np.bincount(problem.true, weights=problem.weight, minlength=n_known + 2)
+    support[n_known + 1] = 0.0  # the last bin holds answers that are no known class: they are nobody's
+    size = np.where(support > 0, support, np.inf)
+
+    def left(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sum over the rows of the same answer that come later."""
+        return np.asarray(np.bincount(answer, weights=values).cumsum()[answer] - values.cumsum())
+
+    right_left, weight_left = left(right), left(weight)
+    after = 2 * right_left / (size[answer] + weight_left)
+    change = after - 2 * (right_left + right) / (size[answer] + weight_left + weight)
+    place = np.searchsorted(thresholds, rows.score[order], side="right")  # the first threshold that rejects the row
+
+    def below(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Sum over the rows below each threshold."""
+        return np.bincount(place, weights=values, minlength=len(thresholds) + 1).cumsum()[:-1]
+
+    known = np.maximum(below(change) - change.sum(), 0)  # with all rows rejected, every F1 is 0
+    opened = 2 * below(weight * ~rows.is_known[order]) / (support[n_known] + below(weight))
+    return (known + opened) / (n_known + 1), known / n_known, opened
+
+
 def check_offset(offset: float) -> float:
     """Raise one sentence unless an offset is a number; infinite ones accept everything or nothing."""
     value = float(offset)

@@ -18,7 +18,6 @@ from .._core.warn import warn
 from .._samples.duplicates import equal_rows, find_duplicates
 from .._samples.samples import Gathered, Samples, gather, normalized
 from .._torch.devices import resolve_device, resolve_seed
-from .._torch.shards import Shards
 from .._torch.threads import one_thread_each
 from .math.boundaries import Boundaries, Chosen
 from .math.closed_form import fit_closed_form
@@ -175,7 +174,7 @@ class FitsKeptSamples(StoredShapes):
         """Train matrices; what is kept then says which samples were validation samples."""
         settings = self.trainer._settings(self.alpha, self.beta, len(self.classes_))
         samples, opened = kept.samples(len(self.classes_), device), torch.from_numpy(kept.open_rows).to(device)
-        seed = Shards.of_group().agreed(resolve_seed(self.random_state))
+        seed = resolve_seed(self.random_state)
         held = hold_out(samples, kept.held, settings.validation_fraction, seed)
         open_held = hold_out_open(kept.open_held, settings.validation_fraction, seed)
         validates, opens = torch.from_numpy(held).to(device), torch.from_numpy(open_held).to(device)

@@ -21,9 +21,10 @@ class SupConTextEncoder(TrainedTextFeatures):
     """Text encoder trained with the supervised contrastive loss.
 
     The representation stage of EliDecide [1]_. The features of a text are z = (W x + b) / ‖W x + b‖₂ (eq. 1 of the
-    paper), where x is the mean of its token vectors. The linear layer (W and b) is trained with the supervised
-    contrastive loss [2]_ (eq. 2) on two dropout views of every text [3]_; with ``finetune="full"`` the text model is
-    trained, too. The loss moves texts of the same class together and texts of different classes apart.
+    paper), where x is the vector that the text model gives it, in the paper the mean of its token vectors. The linear
+    layer (W and b) is trained with the supervised contrastive loss [2]_ (eq. 2) on two dropout views of every text
+    [3]_; with ``finetune="full"`` the text model is trained, too. The loss moves texts of the same class together and
+    texts of different classes apart.
 
     ``fit_transform`` gives other features than ``fit`` followed by ``transform`` (see ``cross_fit``). Train a
     classifier on the features of ``fit_transform``.
@@ -42,20 +43,27 @@ class SupConTextEncoder(TrainedTextFeatures):
         counts, without copies of a text unless ``duplicates`` says otherwise. With ``n_components`` it is always
         ``"head"``, with a single class ``"none"``. It is never ``"full"``. ``finetune_`` is the mode that was chosen.
         Read more in the :ref:`User Guide <texts_per_class>`. ``"head"``: W and b; the text model is frozen and embeds
-        each text once (seconds on a CPU). ``"full"``: also the text model, as in the paper (minutes on a CPU), by all
-        processes of the default group of ``torch.distributed`` where there is one (:ref:`large_data`). ``"none"``:
-        nothing; the features are x / ‖x‖₂.
+        each text once (seconds on a CPU). ``"full"``: also the text model with its own layers, as in the paper (minutes
+        on a CPU), by all processes of the default group of ``torch.distributed`` where there is one
+        (:ref:`large_data`). ``"none"``: nothing; the features are x / ‖x‖₂.
 
     n_components : int, default=None
         Number of features. ``None`` is the width of the text model; W is then initialised with the identity, else with
         orthonormal random directions. Not with ``finetune="none"``.
 
-    pooling : {"mean", "model"}, default="mean"
-        ``"mean"``: the mean of all token vectors, as in the paper. ``"model"``: the pooling of the text model itself.
+    pooling : {"auto", "mean"}, default="auto"
+        What makes the vector of a text from its token vectors. ``"auto"``: the modules that follow the transformer in
+        the text model (the first token or the last one, further layers); the mean if there are none. ``"mean"``: the
+        mean of all token vectors, as in the paper. ``"model"`` is an earlier name of ``"auto"``. Read more in the
+        :ref:`User Guide <own_text_model>`.
+
+    prompt : str, default=None
+        Stands before every text, such as ``"query: "`` for E5. ``None`` is the default prompt of the text model, if it
+        has one; ``""`` is none.
 
     normalize : bool, default=True
-        Whether features have unit length. ``False`` is an ablation of the paper; the contrastive loss always compares
-        directions.
+        Whether features have unit length, whatever the text model's own modules end with. ``False`` is an ablation of
+        the paper; the contrastive loss always compares directions.
 
     loss : {"supcon", "softmax"}, default="supcon"
         ``"supcon"``: the supervised contrastive loss. ``"softmax"``, an ablation of the paper: the cross-entropy of a
@@ -213,7 +221,8 @@ class SupConTextEncoder(TrainedTextFeatures):
     model_name: str = field(default="sentence-transformers/all-MiniLM-L6-v2", kw_only=False)
     finetune: str = "auto"
     n_components: int | None = None
-    pooling: str = "mean"
+    pooling: str = "auto"
+    prompt: str | None = None
     normalize: bool = True
     loss: str = "supcon"
     temperature: float = 0.07
@@ -240,7 +249,8 @@ class SupConTextEncoder(TrainedTextFeatures):
         **TrainedTextFeatures._parameter_constraints,
         "finetune": [StrOptions({"auto", "head", "full", "none"})],
         "n_components": [Interval(Integral, 1, None, closed="left"), None],
-        "pooling": [StrOptions({"mean", "model"})],
+        "pooling": [StrOptions({"auto", "mean", "model"}, deprecated={"model"})],
+        "prompt": [str, None],
         "normalize": ["boolean"],
         "loss": [StrOptions({"supcon", "softmax"})],
         "temperature": [Interval(Real, 0, None, closed="neither")],

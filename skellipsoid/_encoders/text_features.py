@@ -50,6 +50,7 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     model_name: str
     finetune: str
     pooling: str
+    prompt: str | None = None
     normalize: bool
     device: str | torch.device
     verbose: int | bool
@@ -123,7 +124,6 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
         export(
             self._backbone,
             target,
-            self.pooling,
             self.weight_,
             self.bias_,
             normalize=self.normalize,
@@ -147,8 +147,10 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
     def _pooled(self, texts: list[str]) -> torch.Tensor:
         """Pooled vectors of the text model, on the CPU, before W; equal texts are embedded once."""
         backbone = self._backbone.to(resolve_device(self.device, fallback=True))
+        if self.pooling == "mean" and len(backbone.model.after):
+            raise ValueError("pooling='mean', but the encoder was fitted with another pooling; fit it again.")
         distinct = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        vectors = backbone.embed(list(distinct), self.pooling, verbose=self.verbose)
+        vectors = backbone.embed(list(distinct), verbose=self.verbose)
         return vectors[[distinct[text] for text in texts]]
 
     def _embed(self, texts: list[str]) -> NDArray[np.float32]:
@@ -172,12 +174,8 @@ class TextFeatures(TakesTexts, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
     def _check_state(self, sizes: Sizes) -> None:
         """Raise an error for what no rule of ``_state`` says."""
-        backbone, is_frozen = self._backbone, self.finetune_ == "none"
-        if self.pooling == "mean":
-            width = sizes["width"]
-            refuse(width != backbone.width, f"its width is {width}, but that of its text model {backbone.width}")
-        else:
-            refuse(not len(backbone.model.after), "pooling is 'model', but its text model has no pooling of its own")
+        width, is_frozen = self._pooled(["a text"]).shape[1], self.finetune_ == "none"
+        refuse(width != sizes["width"], f"its width is {sizes['width']}, but that of its text model {width}")
         fits = (self.weight_ is None, self.bias_ is None) == (is_frozen, is_frozen)
         refuse(not fits, f"finetune_ is {self.finetune_!r}, which does not fit weight_ and bias_")
         described = {hasattr(self, name) for name in ("_embedding_means", "_embedding_covariance")}

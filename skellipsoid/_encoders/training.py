@@ -180,10 +180,12 @@ class TrainedTextFeatures(TextFeatures):
         if self.finetune != "none":
             labels = self._check_labels(texts, y)
             validation = read_validation(X_val, y_val, labels[0], self.open_label, reads=self.early_stopping)
+        if self.prompt is not None:
+            check_texts([self.prompt], "prompt")
         given = check_groups(groups, len(texts))
         kept = read_kept_labels(texts, y) if self.keep_texts else None
         device = resolve_device(self.device)
-        backbone = TextBackbone.load(str(self.model_name), self.max_length, self.pooling).to(device)
+        backbone = TextBackbone.load(str(self.model_name), self.max_length, self.pooling, self.prompt).to(device)
         # Unfitted until the end: an interrupted fit must not mix the weights of one fit with the text model of another.
         unfit(self)
         self._backbone = backbone
@@ -284,7 +286,7 @@ class TrainedTextFeatures(TextFeatures):
         learns, validation = training.rows[training.learns], training.validation
         rows: Rows
         if embeddings is None:
-            rows = TokenRows(self._backbone, [*(texts[i] for i in learns), *validation.texts], self.pooling)
+            rows = TokenRows(self._backbone, [*(texts[i] for i in learns), *validation.texts])
             self._width = rows.plain(np.array([0])).shape[1]
         else:
             rows = FrozenRows(torch.cat([embeddings[torch.from_numpy(learns)], validation.embeddings]).to(device))

@@ -29,7 +29,7 @@ from .quantize import answers_of, grown, growth_of, quantized, quiet_onnx, with_
 
 #: The names that skellipsoid_runtime reads; a test compares both.
 MANIFEST = "skellipsoid_onnx.json"
-FORMAT, FORMAT_VERSION = "skellipsoid-onnx", 1
+FORMAT, FORMAT_VERSION = "skellipsoid-onnx", 2
 GRAPH, TRAINING_FEATURES = "model.onnx", "training_features.npy"
 #: Text models that were compared at many batch sizes and lengths.
 TEXT_MODELS = ("BertModel", "DistilBertModel", "MPNetModel", "RobertaModel")
@@ -209,14 +209,17 @@ class _Graph(nn.Module):
         if encoder is not None and backbone is not None:
             self.text_model: Any = backbone.model.eval()
             self.text_model.transformer.set_attn_implementation("eager")  # the smallest graph
+            modules: list[Any] = list(self.text_model.after)
+            for module in modules:
+                if hasattr(module, "_exclude_prompt_from_mask"):
+                    module._exclude_prompt_from_mask = _without_prompt
             self.linear = [torch.from_numpy(each) for each in (encoder.weight_, encoder.bias_) if each is not None]
 
     def features(self, inputs: tuple[Tensor, ...]) -> Tensor:
         """Features of the encoder, or those that are given."""
         if self.encoder is None or self.backbone is None:
             return inputs[0]
-        ids, mask = inputs
-        vectors = self.backbone._forward(ids, mask, self.encoder.pooling)
+        vectors = self.text_model(*inputs)
         if self.linear:
             vectors = functional.linear(vectors, *self.linear)
         return functional.normalize(vectors, dim=1) if self.encoder.normalize else vectors
@@ -230,6 +233,11 @@ class _Graph(nn.Module):
         score, margins = score.to(self.dtype), margins.to(self.dtype)
         label = torch.where(score < self.least[nearest], torch.full_like(nearest, self.open_code), nearest)
         return label, nearest, score, margins, rows
+
+
+def _without_prompt(mask: Tensor, n_prompt: int) -> Tensor:
+    """Do as the method of a pooling that this replaces, which looks for padding on the left."""
+    return mask * (torch.arange(mask.shape[1]) >= n_prompt)
 
 
 def _traced(graph: _Graph, n_features: int) -> bytes:
@@ -311,6 +319,7 @@ def _tokenizer(encoder: TextFeatures) -> tuple[dict[str, Any], bytes]:
     settings = {
         "max_length": encoder._backbone.longest,
         "lowers": encoder._backbone.lowers,
+        "prompt": encoder._backbone.prompt,
         "truncation_side": chosen["truncation_side"],
         "split_special_tokens": chosen["split_special_tokens"],
         "pad_token_id": encoder._backbone.tokenizer().pad_token_id or 0,

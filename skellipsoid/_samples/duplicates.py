@@ -167,7 +167,7 @@ def pairwise(rows: Floats) -> Floats:
     centred = rows - np.median(rows, axis=0)
     squares = np.einsum("ij,ij->i", centred, centred)
     # torch's product, whose threads are those of this thread alone; NumPy's are the same for the whole process.
-    distances = torch.mm(torch.from_numpy(centred), torch.from_numpy(centred.T)).numpy()
+    distances: Floats = torch.mm(torch.from_numpy(centred), torch.from_numpy(centred.T)).numpy()
     distances *= -2
     distances += squares[:, np.newaxis]
     distances += squares

@@ -74,28 +74,6 @@ class Shards:
         for parameter, total in zip(trained, torch.split(flat, [each.numel() for each in trained]), strict=True):
             parameter.grad = total.view_as(parameter)
 
-    def exchange(self, components: Tensor, own: Tensor) -> None:
-        """Let all processes have the entries that each has changed: ``own`` rows of this one, (n_own,)."""
-        if self.n_processes == 1:
-            return
-        # Each process adds what it has changed; rows that none has changed are those of the first process.
-        is_own = torch.zeros(len(components), dtype=torch.bool, device=components.device)
-        is_own[own] = True
-        n_owners = is_own.to(components.dtype)
-        distributed.all_reduce(n_owners)
-        given = is_own if self.rank else is_own | (n_owners == 0)
-        with torch.no_grad():
-            components.mul_(given.view(-1, *[1] * (components.ndim - 1)))
-        distributed.all_reduce(components)
-
-    def total(self, number: float, device: torch.device) -> float:
-        """Sum a number over all processes, on the device that they exchange tensors of."""
-        if self.n_processes == 1:
-            return number
-        found = torch.tensor(number, dtype=torch.float64, device=device)
-        distributed.all_reduce(found)
-        return float(found)
-
     def agreed(self, number: int) -> int:
         """Give the number that the first process has."""
         if self.n_processes == 1:

@@ -16,7 +16,6 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
 
-from .._torch.imports import without_collection
 from ._options import build_parser
 from ._values import Commands, plot_file, seed, with_suffix
 
@@ -116,8 +115,7 @@ def _tidy_termination() -> Iterator[None]:
 
 def _run(options: argparse.Namespace) -> int:
     name = options.command.replace("-", "_")
-    with without_collection():
-        command = getattr(import_module(f"._{_MODULE_OF.get(name, name)}", __name__), name)
+    command = getattr(import_module(f"._{_MODULE_OF.get(name, name)}", __name__), name)
     return _ALARM if command(options) else 0  # of all commands monitor alone gives an answer
 
 

@@ -1,14 +1,9 @@
-"""Data sets: the corpus that ships with the package, fetchers of public ones, a synthetic generator."""
+"""Data sets: the corpus that ships with the package, and a synthetic generator."""
 
 from ._assistant import load_assistant_intents
-from ._fetchers import fetch_banking77, fetch_clinc_oos, fetch_stackoverflow
-from ._synthetic import OpenBlobsRule, make_open_blobs
+from ._synthetic import make_open_blobs
 
 __all__ = [
-    "OpenBlobsRule",
-    "fetch_banking77",
-    "fetch_clinc_oos",
-    "fetch_stackoverflow",
     "load_assistant_intents",
     "make_open_blobs",
 ]

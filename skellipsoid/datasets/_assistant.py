@@ -6,11 +6,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from ._texts import read_rows, resolve_open_label, resolve_subset
-
 _DATA_MODULE = "skellipsoid.datasets.data"
 _FILENAME = "assistant_intents.tsv"
 _OPEN_PREFIX = "open_"
+_PARTS = ("train", "dev", "test")
 
 _DESCR = """\
 .. _assistant_intents:
@@ -105,7 +104,6 @@ def load_assistant_intents(*, subset: str = "train", open_label: int | str = -1,
 
     See Also
     --------
-    fetch_clinc_oos : A larger public data set with open (out-of-scope) queries.
     make_open_blobs : Synthetic features with a known boundary.
 
     Examples
@@ -120,13 +118,16 @@ def load_assistant_intents(*, subset: str = "train", open_label: int | str = -1,
     >>> int((intents == "-1").sum())
     168
     """
-    parts = resolve_subset(subset)
+    if subset not in (*_PARTS, "all"):
+        raise ValueError(f"subset={subset!r} names no part of the data: use 'train', 'dev', 'test' or 'all'.")
     resource = files("skellipsoid.datasets").joinpath("data", _FILENAME)
-    rows = read_rows(resource.read_text(encoding="utf-8").split("\n"), n_fields=3)
+    rows = [line.split("\t") for line in resource.read_text(encoding="utf-8").split("\n")[1:] if line]
     target_names = sorted({label for _, label, _ in rows if not label.startswith(_OPEN_PREFIX)})
-    open_text = resolve_open_label(open_label, target_names)
+    open_text = str(open_label)
+    if open_text in target_names:
+        raise ValueError(f"open_label={open_label!r} is one of the {len(target_names)} known classes: use another.")
 
-    rows = [row for part in parts for row in rows if row[0] == part]
+    rows = [row for part in _PARTS for row in rows if row[0] == part and subset in (part, "all")]
     splits, labels, texts = zip(*rows, strict=True)
     kinds = [label.removeprefix(_OPEN_PREFIX) if label.startswith(_OPEN_PREFIX) else "" for label in labels]
     data = np.array(texts, dtype=object)

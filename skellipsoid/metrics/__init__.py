@@ -6,36 +6,23 @@ and the confidence interval of a metric.
 
 from ._bootstrap import BootstrapInterval, bootstrap_interval
 from ._classification import known_f1_score, open_f1_score, open_set_accuracy, open_set_f1_score
-from ._openness import openness
 from ._oscr import oscr_curve, oscr_score
-from ._ranking import coverage_rejection, fpr_at_tpr, open_set_aupr, open_set_auroc
+from ._ranking import fpr_at_tpr, open_set_aupr, open_set_auroc
 from ._report import open_set_report
 from ._scorers import (
-    aupr_scorer,
-    auroc_scorer,
-    known_f1_scorer,
     make_open_set_scorer,
-    neg_fpr_at_tpr_scorer,
-    open_f1_scorer,
     open_set_accuracy_scorer,
     open_set_f1_scorer,
-    oscr_scorer,
 )
 from ._trade_off import trade_off_curve
 
 __all__ = [
     "BootstrapInterval",
-    "aupr_scorer",
-    "auroc_scorer",
     "bootstrap_interval",
-    "coverage_rejection",
     "fpr_at_tpr",
     "known_f1_score",
-    "known_f1_scorer",
     "make_open_set_scorer",
-    "neg_fpr_at_tpr_scorer",
     "open_f1_score",
-    "open_f1_scorer",
     "open_set_accuracy",
     "open_set_accuracy_scorer",
     "open_set_aupr",
@@ -43,9 +30,7 @@ __all__ = [
     "open_set_f1_score",
     "open_set_f1_scorer",
     "open_set_report",
-    "openness",
     "oscr_curve",
     "oscr_score",
-    "oscr_scorer",
     "trade_off_curve",
 ]

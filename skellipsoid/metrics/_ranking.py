@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.metrics import average_precision_score, roc_auc_score
 
-from .._core.answers import check_offset, read_scored_rows
+from .._core.answers import read_scored_rows
 from ._counts import has_both
 
 
@@ -70,8 +70,8 @@ def open_set_auroc(
     Examples
     --------
     >>> from skellipsoid.metrics import open_set_auroc
-    >>> open_set_auroc([0, 0, 1, -1, -1], [0.9, 0.2, 0.7, 0.2, -0.5])
-    0.9166666666666666
+    >>> round(open_set_auroc([0, 0, 1, -1, -1], [0.9, 0.2, 0.7, 0.2, -0.5]), 4)
+    0.9167
     """
     scored = read_scored_rows(y_true, score, open_label=open_label, labels=labels, sample_weight=sample_weight)
     if not has_both(scored.is_known, "AUROC"):
@@ -192,7 +192,7 @@ def fpr_at_tpr(
 
     See Also
     --------
-    coverage_rejection : Coverage and rejection at a given offset.
+    skellipsoid.metrics.trade_off_curve : Known and open samples rejected, at every offset.
 
     Notes
     -----
@@ -223,76 +223,6 @@ def fpr_at_tpr(
     # round, however.
     threshold = known[order][np.searchsorted(reached / reached[-1], tpr * (1 - 1e-12))]
     return _share(scored.score >= threshold, ~scored.is_known, scored.weight)
-
-
-def coverage_rejection(
-    y_true: ArrayLike,
-    score: ArrayLike,
-    *,
-    offset: float,
-    open_label: Any = -1,
-    labels: ArrayLike | None = None,
-    sample_weight: ArrayLike | None = None,
-) -> tuple[float, float]:
-    """Coverage and rejection at an operating point: shares of known samples accepted and of open samples rejected.
-
-    Parameters
-    ----------
-    y_true : array-like of shape (n_samples,)
-        True labels, all numbers or all strings. A label outside ``labels`` is read as open.
-    score : array-like of shape (n_samples,)
-        Knownness: higher is more known. Infinite scores are allowed, NaN is not.
-    offset : float
-        The operating point, in the units of the score: a sample is accepted when its score is at least this. The
-        ``offset_`` of a fitted classifier, whose ``predict`` answers open exactly below it while its
-        ``class_offsets_`` are 0.
-    open_label : int or str, default=-1
-        The label for open, cast to the kind of the labels.
-    labels : array-like of shape (n_classes,), default=None
-        The known classes. None takes every label but the open one.
-    sample_weight : array-like of shape (n_samples,), default=None
-        Sample weights; ``None`` is 1 for all. Samples of weight 0 are left out.
-
-    Returns
-    -------
-    coverage : float
-        Share of known samples that are accepted, whether or not their class is right; NaN with an
-        ``UndefinedMetricWarning`` when no sample is known.
-    rejection : float
-        Share of open samples that are rejected; NaN with an ``UndefinedMetricWarning`` when no sample is open.
-
-    Raises
-    ------
-    ValueError
-        If ``offset`` or a score is NaN, labels mix numbers and strings, or lengths differ.
-
-    See Also
-    --------
-    fpr_at_tpr : 1 − rejection at a given coverage.
-    skellipsoid.metrics.open_set_report : The same two figures from labels, as 1 − false rejection rate and open
-        rejection rate.
-
-    Notes
-    -----
-    #{known: s ≥ offset} / #{known} and #{open: s < offset} / #{open}; a score equal to the offset is accepted. With
-    known as the positive class, these are the true positive rate and the true negative rate [1]_.
-
-    References
-    ----------
-    .. [1] T. Fawcett, "An Introduction to ROC Analysis", Pattern Recognition Letters 27(8), 2006.
-
-    Examples
-    --------
-    >>> from skellipsoid.metrics import coverage_rejection
-    >>> coverage_rejection([0, 0, 1, 1, -1, -1], [0.9, 0.0, 0.7, -0.1, 0.2, -0.5], offset=0.0)
-    (0.75, 0.5)
-    """
-    least = check_offset(offset)
-    scored = read_scored_rows(y_true, score, open_label=open_label, labels=labels, sample_weight=sample_weight)
-    accepted = scored.score >= least
-    has_both(scored.is_known, "Coverage or rejection")
-    coverage = _share(accepted, scored.is_known, scored.weight)
-    return coverage, _share(~accepted, ~scored.is_known, scored.weight)
 
 
 def _share(counted: NDArray[np.bool_], of: NDArray[np.bool_], weight: NDArray[np.float64]) -> float:

@@ -84,7 +84,7 @@ def open_set_report(
     See Also
     --------
     open_set_f1_score, known_f1_score, open_f1_score, open_set_accuracy : The figures one by one.
-    skellipsoid.metrics.coverage_rejection : The two rates at any offset, from scores.
+    skellipsoid.metrics.trade_off_curve : The two rates at every offset, from scores.
 
     Notes
     -----

@@ -12,9 +12,7 @@ from sklearn.utils.metadata_routing import MetadataRequest
 from .._core.base import BaseOpenSetClassifier
 from .._core.pipelines import closed_set_answer, known_classes, knownness, open_label_of, split_estimator
 from .._core.warn import warn
-from ._classification import known_f1_score, open_f1_score, open_set_accuracy, open_set_f1_score
-from ._oscr import oscr_score
-from ._ranking import fpr_at_tpr, open_set_aupr, open_set_auroc
+from ._classification import open_set_accuracy, open_set_f1_score
 
 Response = Literal["predict", "score", "known_and_score"]
 
@@ -141,6 +139,13 @@ def make_open_set_scorer(
     ... )
     >>> scores.shape
     (3,)
+
+    Metrics of scores:
+
+    >>> from skellipsoid.metrics import fpr_at_tpr, open_set_auroc, oscr_score
+    >>> auroc_scorer = make_open_set_scorer(open_set_auroc, response="score")
+    >>> neg_fpr_scorer = make_open_set_scorer(fpr_at_tpr, response="score", greater_is_better=False)
+    >>> oscr_scorer = make_open_set_scorer(oscr_score, response="known_and_score")
     """
     if response not in ("predict", "score", "known_and_score"):
         raise ValueError(f"response={response!r} is unknown; use 'predict', 'score' or 'known_and_score'.")
@@ -162,17 +167,5 @@ def warn_of_lost_open_answer(estimator: Any) -> None:
 
 #: Macro F1 over the known classes and open.
 open_set_f1_scorer = make_open_set_scorer(open_set_f1_score)
-#: Macro F1 over the known classes.
-known_f1_scorer = make_open_set_scorer(known_f1_score)
-#: F1 of open.
-open_f1_scorer = make_open_set_scorer(open_f1_score)
 #: Share of right answers, open ones included.
 open_set_accuracy_scorer = make_open_set_scorer(open_set_accuracy)
-#: Area under the ROC curve, known against open.
-auroc_scorer = make_open_set_scorer(open_set_auroc, response="score")
-#: Area under the precision-recall curve, known being positive.
-aupr_scorer = make_open_set_scorer(open_set_aupr, response="score")
-#: Negative share of open samples accepted where 95 % of the known samples are.
-neg_fpr_at_tpr_scorer = make_open_set_scorer(fpr_at_tpr, response="score", greater_is_better=False)
-#: Area under the open-set classification rate curve.
-oscr_scorer = make_open_set_scorer(oscr_score, response="known_and_score")

@@ -7,21 +7,17 @@ arrays of any model (``from_predictions``), or from the caller (the constructor)
 
 from ._comparison import ComparisonDisplay
 from ._confusion import OpenSetConfusionMatrixDisplay
-from ._coverage import CoverageDisplay
 from ._discovery import DiscoveryDisplay
 from ._ellipsoid import EllipsoidDisplay
 from ._histogram import ScoreHistogramDisplay
 from ._monitor import MonitorDisplay
-from ._oscr import OSCRDisplay
 from ._trade_off import TradeOffDisplay
 
 __all__ = [
     "ComparisonDisplay",
-    "CoverageDisplay",
     "DiscoveryDisplay",
     "EllipsoidDisplay",
     "MonitorDisplay",
-    "OSCRDisplay",
     "OpenSetConfusionMatrixDisplay",
     "ScoreHistogramDisplay",
     "TradeOffDisplay",

@@ -3,7 +3,7 @@
 No function here touches pyplot when axes are given, and none changes ``rcParams``.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,50 +54,6 @@ def make_axes(
 def legend_above(ax: "Axes", *, ncols: int = 1, handles: "Sequence[Artist] | None" = None) -> None:
     """Draw the legend above the axes, where it covers nothing; of these lines, or of all that the axes have."""
     ax.legend(handles=handles, loc="lower left", bbox_to_anchor=(0, 1.01), borderaxespad=0, ncols=ncols, frameon=False)
-
-
-def draw_curves(
-    display: Any,
-    across: NDArray[np.float64],
-    curves: Mapping[str, tuple[str, str, Any]],
-    *,
-    form: str,
-    told: str,
-    line_kw: dict[str, Any] | None,
-) -> None:
-    """Draw curves over all offsets, the figures at the present one in the legend, and mark that one.
-
-    Parameters
-    ----------
-    display : CoverageDisplay or TradeOffDisplay
-        Gets ``lines_`` and ``offset_line_``.
-    across : ndarray of shape (n_offsets,)
-        Where the offsets are on the horizontal axis; infinite ones are not drawn.
-    curves : mapping
-        Label, colour and line style of each attribute of the display that is drawn.
-    form : str
-        Format of a figure in the legend.
-    told : str
-        Attribute of the display whose figure stands beside the present offset.
-    line_kw : dict or None
-        Keywords of all curves.
-    """
-    from matplotlib.lines import Line2D
-
-    ax, offset = display.ax_, display.offset
-    present = None if offset is None else int(np.flatnonzero(display.offsets == offset)[0])
-    drawn = np.isfinite(across)
-    display.lines_, display.offset_line_ = [], None
-    for curve, (label, colour, style) in curves.items():
-        values = getattr(display, curve)
-        at = "" if present is None else f": {values[present]:{form}}"
-        looks = {"color": colour, "linestyle": style, "linewidth": 2.0, "label": f"{label}{at}"}
-        display.lines_ += ax.plot(across[drawn], values[drawn], **styled(looks, line_kw, Line2D))
-    if present is not None and np.isfinite(across[present]):
-        values = [getattr(display, curve)[present] for curve in curves]
-        ax.plot([across[present]] * len(curves), values, linestyle="", marker="o", markersize=5, color=INK)
-        label = f"offset {offset:.3g} ({told.replace('_', ' ')} {getattr(display, told)[present]:.1%})"
-        display.offset_line_ = ax.axvline(across[present], color=INK, linestyle="--", linewidth=1.2, label=label)
 
 
 def name_bars(

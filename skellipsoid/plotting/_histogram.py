@@ -51,8 +51,8 @@ class ScoreHistogramDisplay:
 
     See Also
     --------
-    skellipsoid.metrics.coverage_rejection : The two shares at an offset.
-    OSCRDisplay : Accepted known and open samples for every offset.
+    skellipsoid.metrics.trade_off_curve : The two shares at every offset.
+    TradeOffDisplay : Rejected known and open samples for every offset.
 
     Notes
     -----

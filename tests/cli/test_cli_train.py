@@ -93,7 +93,7 @@ def test_a_warning_of_the_texts_is_printed_once(tiny_model, table, tmp_path, cap
 
 
 def test_a_sentence_that_two_places_warn_of_is_said_once(capsys):
-    with _notes(quiet=False):
+    with _notes("skellipsoid", quiet=False):
         for level in (1, 2):
             warnings.warn("The same.", stacklevel=level)
         warnings.warn("Another.", stacklevel=1)

@@ -298,6 +298,7 @@ def test_evaluate_says_that_a_file_has_no_open_text(saved, table, capsys):
 
 def test_evaluate_draws_the_confusion_matrix(saved, test_table, tmp_path, capsys):
     plt = pytest.importorskip("matplotlib.pyplot")
+    plt.close("all")  # what other tests left
     picture = tmp_path / "confusion.png"
     assert main(["evaluate", "--model", str(saved), "--data", str(test_table), "--plot", str(picture)]) == 0
     assert f"The confusion matrix is in {picture}" in capsys.readouterr().out

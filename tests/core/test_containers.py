@@ -25,7 +25,6 @@ from skellipsoid import (
     SupConTextEncoder,
     TunedOperatingPointCV,
     baselines,
-    datasets,
     metrics,
     model_selection,
     plotting,
@@ -93,27 +92,24 @@ class NearestMean(ScoreOpenSetClassifier):
 
 #: Functions of data alone.
 FUNCTIONS = [skellipsoid.check_training_features, skellipsoid.check_training_texts, metrics.bootstrap_interval]
-FUNCTIONS += [metrics.coverage_rejection, metrics.fpr_at_tpr, skellipsoid_bench.holm, metrics.known_f1_score]
+FUNCTIONS += [metrics.fpr_at_tpr, skellipsoid_bench.holm, metrics.known_f1_score]
 FUNCTIONS += [metrics.open_f1_score, metrics.open_set_accuracy, metrics.open_set_aupr, metrics.open_set_auroc]
 FUNCTIONS += [metrics.open_set_f1_score, metrics.open_set_report, metrics.oscr_curve, metrics.oscr_score]
 FUNCTIONS += [skellipsoid_bench.paired_test, metrics.trade_off_curve]
 #: Functions of a fitted model and data: of features, and of texts by a Pipeline.
 ON_MODELS = [skellipsoid.add_classes, skellipsoid.compare, skellipsoid.discover_classes, skellipsoid.explain]
 ON_MODELS += [skellipsoid.estimate_open_share, skellipsoid.predict_open_proba, skellipsoid.remove_classes]
-ON_MODELS += [skellipsoid.set_operating_point, skellipsoid.update_classes, metrics.aupr_scorer, metrics.auroc_scorer]
-ON_MODELS += [metrics.known_f1_scorer, metrics.neg_fpr_at_tpr_scorer, metrics.open_f1_scorer, metrics.oscr_scorer]
+ON_MODELS += [skellipsoid.set_operating_point, skellipsoid.update_classes]
 ON_MODELS += [metrics.open_set_accuracy_scorer, metrics.open_set_f1_scorer]
 #: What functions take besides.
 MORE = {
     metrics.bootstrap_interval: {"metric": lambda y: open_set_accuracy(y, y), "n_resamples": 9, "random_state": 0},
-    metrics.coverage_rejection: {"offset": 0.5},
     skellipsoid.explain: {"n_axes": 1, "n_neighbors": 2},
     skellipsoid.predict_open_proba: {"open_share": 0.3},
     skellipsoid.set_operating_point: {"rejection_rate": 0.2},
 }
 #: Classes whose methods are called without a fit.
 UNFITTED = {
-    datasets.OpenBlobsRule: lambda: datasets.make_open_blobs(9, 3, random_state=0, return_rule=True)[2],
     model_selection.KnownClassSplit: lambda: model_selection.KnownClassSplit(0.5, 0),
     model_selection.OpenSetKFold: lambda: model_selection.OpenSetKFold(2),
     model_selection.OpenSetShuffleSplit: lambda: model_selection.OpenSetShuffleSplit(2, random_state=0),

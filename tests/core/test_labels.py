@@ -136,7 +136,7 @@ def test_what_is_no_label_is_refused_alike(read, name, y, message):
         (lambda: EllipsoidOpenSetClassifier().fit(ROWS, None), "EllipsoidOpenSetClassifier", ""),
         (
             lambda: SupConTextEncoder("no-such-model").fit(["a", "b"]),
-            "SupConTextEncoder with finetune='head'",
+            "SupConTextEncoder with finetune='auto'",
             ", or finetune='none'",
         ),
         (lambda: list(OpenSetKFold().split(ROWS)), "OpenSetKFold", ""),

@@ -667,7 +667,7 @@ def test_the_operators_of_a_fit_do_not_depend_on_the_number_of_classes_or_sample
     monkeypatch.setattr(closed_form, "TIE", -1.0)  # tied shares cost a likelihood
     # The axes of the classes are computed on the host.
     monkeypatch.setattr(
-        covariance, "eigh_of_many", lambda matrices, sizes: map(torch.from_numpy, np.linalg.eigh(matrices))
+        covariance, "eigh_of_many", lambda matrices, sizes: map(torch.from_numpy, np.linalg.eigh(matrices.numpy()))
     )
     few, many, larger = counted_fit(40, 12), counted_fit(80, 12), counted_fit(40, 15)
     for others in (many, larger):

@@ -15,25 +15,35 @@ FEW = settings(max_examples=10, deadline=None, derandomize=True, database=None)
 
 @st.composite
 def training_data(draw):
-    """Two to six elongated classes, some of them overlapping, as float64."""
-    rng = np.random.default_rng(draw(st.integers(0, 10_000)))
-    n_classes, n_features = draw(st.integers(2, 6)), draw(st.integers(1, 5))
-    y = rng.permutation(np.repeat(np.arange(n_classes), draw(st.integers(6, 25))))
-    centers = rng.normal(scale=4, size=(n_classes, n_features))
-    stretch = np.exp(rng.normal(scale=0.7, size=(n_classes, n_features)))
-    return centers[y] + stretch[y] * rng.normal(size=(len(y), n_features)), y
+    """Two to six elongated classes, some of them overlapping, as float64: a function of the random seed."""
+    number, n_classes, n_features = draw(st.integers(0, 10_000)), draw(st.integers(2, 6)), draw(st.integers(1, 5))
+    n_samples = draw(st.integers(6, 25))
+
+    def make(seed):
+        rng = np.random.default_rng([number, seed])
+        y = rng.permutation(np.repeat(np.arange(n_classes), n_samples))
+        centers = rng.normal(scale=4, size=(n_classes, n_features))
+        stretch = np.exp(rng.normal(scale=0.7, size=(n_classes, n_features)))
+        return centers[y] + stretch[y] * rng.normal(size=(len(y), n_features)), y
+
+    return make
 
 
 @st.composite
 def fitted(draw):
-    """A fitted classifier, and its data."""
-    X, y = draw(training_data())
-    return EllipsoidOpenSetClassifier(random_state=0).fit(X, y), X
+    """A fitted classifier, and its data: a function of the random seed."""
+    data = draw(training_data())
+
+    def make(seed):
+        X, y = data(seed)
+        return EllipsoidOpenSetClassifier(random_state=0).fit(X, y), X
+
+    return make
 
 
-def new_rows(X, n_samples=200):
+def new_rows(X, seed, n_samples=200):
     """Rows around the classes, between and beyond them."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     return X[rng.integers(len(X), size=n_samples)] + rng.normal(size=(n_samples, 1)) * X.std() * rng.normal(
         size=(n_samples, X.shape[1])
     )
@@ -46,11 +56,11 @@ def new_rows(X, n_samples=200):
     st.floats(-1000, 1000),
     st.sampled_from([None, EliDecide(max_iter=4)]),
 )
-def test_decisions_are_the_same_after_shift_and_scaling(data, scale, shift, trainer):
-    X, y = data
+def test_decisions_are_the_same_after_shift_and_scaling(global_random_seed, data, scale, shift, trainer):
+    X, y = data(global_random_seed)
     clf = EllipsoidOpenSetClassifier(trainer=trainer, random_state=0)
     offset = shift * np.cos(np.arange(X.shape[1]))
-    rows = new_rows(X)
+    rows = new_rows(X, global_random_seed)
     margins, answers = clf.fit(X, y).class_margins(rows), clf.predict(rows)
     scores, centroids, radii = clf.score_samples(rows), clf.centroids_, clf.radii_
     scale_, offset = clf.scale_, offset * scale
@@ -67,8 +77,8 @@ def test_decisions_are_the_same_after_shift_and_scaling(data, scale, shift, trai
 
 @FEW
 @given(fitted())
-def test_the_quadratic_form_is_positive_semidefinite(case):
-    clf, _ = case
+def test_the_quadratic_form_is_positive_semidefinite(global_random_seed, case):
+    clf, _ = case(global_random_seed)
     for component in clf.components_.astype(np.float64):
         eigenvalues = np.linalg.eigvalsh(component.T @ component)
         assert eigenvalues.min() >= -1e-12 * eigenvalues.max()
@@ -76,8 +86,8 @@ def test_the_quadratic_form_is_positive_semidefinite(case):
 
 @FEW
 @given(fitted())
-def test_axes_are_orthonormal_and_longest_first(case):
-    clf, X = case
+def test_axes_are_orthonormal_and_longest_first(global_random_seed, case):
+    clf, X = case(global_random_seed)
     for k, label in enumerate(clf.classes_):
         directions, lengths = clf.ellipsoid_axes(label)
         assert directions.shape == (X.shape[1], X.shape[1])
@@ -90,8 +100,8 @@ def test_axes_are_orthonormal_and_longest_first(case):
 
 @FEW
 @given(fitted())
-def test_the_ends_of_the_axes_lie_on_the_boundary(case):
-    clf, _ = case
+def test_the_ends_of_the_axes_lie_on_the_boundary(global_random_seed, case):
+    clf, _ = case(global_random_seed)
     for k, label in enumerate(clf.classes_):
         directions, lengths = clf.ellipsoid_axes(label)
         for sign in (-1, 1):
@@ -101,8 +111,8 @@ def test_the_ends_of_the_axes_lie_on_the_boundary(case):
 
 @FEW
 @given(fitted())
-def test_the_margin_is_one_at_the_centre(case):
-    clf, _ = case
+def test_the_margin_is_one_at_the_centre(global_random_seed, case):
+    clf, _ = case(global_random_seed)
     margins = clf.class_margins(clf.centers_)
     np.testing.assert_allclose(np.diag(margins), 1, atol=SINGLE)
     np.testing.assert_array_equal(clf.predict_known(clf.centroids_), clf.classes_)
@@ -111,9 +121,9 @@ def test_the_margin_is_one_at_the_centre(case):
 
 @FEW
 @given(fitted(), st.floats(0, 50))
-def test_the_margin_falls_linearly_along_rays(case, t):
-    clf, X = case
-    directions = np.random.default_rng(0).normal(size=(20, X.shape[1]))
+def test_the_margin_falls_linearly_along_rays(global_random_seed, case, t):
+    clf, X = case(global_random_seed)
+    directions = np.random.default_rng(global_random_seed).normal(size=(20, X.shape[1]))
     for k in range(len(clf.classes_)):
         norms = np.linalg.norm(directions @ clf.components_[k].astype(np.float64).T, axis=1)
         to_boundary = directions * (clf.radii_[k] / norms)[:, np.newaxis]
@@ -123,9 +133,9 @@ def test_the_margin_falls_linearly_along_rays(case, t):
 
 @FEW
 @given(fitted())
-def test_margins_are_the_formula(case):
-    clf, X = case
-    rows = new_rows(X)
+def test_margins_are_the_formula(global_random_seed, case):
+    clf, X = case(global_random_seed)
+    rows = new_rows(X, global_random_seed)
     offsets = rows[:, np.newaxis] - clf.centroids_
     distances = np.einsum("nki,ij,nkj->nk", offsets, np.linalg.inv(clf.within_covariance_), offsets)
     components = clf.components_.astype(np.float64)
@@ -140,9 +150,9 @@ def test_margins_are_the_formula(case):
 
 @FEW
 @given(fitted(), st.randoms(use_true_random=False))
-def test_each_row_is_answered_for_itself(case, random):
-    clf, X = case
-    rows = new_rows(X)
+def test_each_row_is_answered_for_itself(global_random_seed, case, random):
+    clf, X = case(global_random_seed)
+    rows = new_rows(X, global_random_seed)
     scores, margins, answers = clf.score_samples(rows), clf.class_margins(rows), clf.predict(rows)
     order = np.array(random.sample(range(len(rows)), len(rows)))
     np.testing.assert_allclose(clf.score_samples(rows[order]), scores[order], rtol=1e-9, atol=1e-12)
@@ -155,9 +165,9 @@ def test_each_row_is_answered_for_itself(case, random):
 
 @FEW
 @given(fitted(), st.integers(1, 20_000))
-def test_chunks_do_not_change_results(case, chunk_bytes):
-    clf, X = case
-    rows = new_rows(X)
+def test_chunks_do_not_change_results(global_random_seed, case, chunk_bytes):
+    clf, X = case(global_random_seed)
+    rows = new_rows(X, global_random_seed)
     whole = [getattr(clf, method)(rows) for method in ("score_samples", "class_margins", "decision_function")]
     answers = clf.predict(rows)
     with pytest.MonkeyPatch.context() as patch:

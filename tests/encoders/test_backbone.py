@@ -45,13 +45,13 @@ def passes(backbone):
     hook.remove()
 
 
-def embedded(backbone, texts, pooling="mean"):
-    return backbone.embed(texts, pooling).numpy()
+def embedded(backbone, texts):
+    return backbone.embed(texts).numpy()
 
 
 def pooled(backbone, tokens, rows=None):
     rows = np.arange(len(tokens)) if rows is None else rows
-    return backbone.pooled(backbone.table(tokens), rows, "mean")
+    return backbone.pooled(backbone.table(tokens), rows)
 
 
 def by_hand(backbone, text):
@@ -149,7 +149,7 @@ def test_texts_are_embedded_without_a_read_but_the_models_own(backbone, texts, n
     with torch.inference_mode():
         table = backbone.table(backbone.tokenize(texts[:n_texts]))
         with Operators() as operators:
-            backbone.pooled(table, np.arange(n_texts), "mean")
+            backbone.pooled(table, np.arange(n_texts))
     hook.remove()
     assert operators.reads.total() == len(passes)
 
@@ -171,20 +171,8 @@ def test_windows_bound_what_is_tokenised_at_a_time(backbone, texts, monkeypatch)
     monkeypatch.setattr(engine, "WINDOW", 10)
     sizes, tokenize = [], backbone.tokenize
     monkeypatch.setattr(backbone, "tokenize", lambda window: (sizes.append(len(window)), tokenize(window))[1])
-    assert len(backbone.embed(texts, "mean")) == len(texts)
+    assert len(backbone.embed(texts)) == len(texts)
     assert sizes == [10, 10, 10, 2]
-
-
-@pytest.mark.parametrize("pooling_mode", ["cls", "max", "mean"])
-def test_model_pooling_is_what_sentence_transformers_encodes(tiny_model, texts, pooling_mode):
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.sentence_transformer import modules as models
-
-    modules = [models.Transformer(tiny_model), models.Pooling(32, pooling_mode=pooling_mode), models.Normalize()]
-    model = SentenceTransformer(modules=modules, device="cpu")
-    np.testing.assert_allclose(
-        embedded(TextBackbone(TextModel.of(model)), texts, "model"), model.encode(texts), atol=1e-5
-    )
 
 
 def test_gradients_flow_through_the_pieces_to_every_row(backbone, monkeypatch):

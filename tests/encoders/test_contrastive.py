@@ -111,7 +111,7 @@ def test_frozen_views_keep_the_order_of_the_rows():
 
 @pytest.fixture
 def token_rows(tiny_model, texts):
-    return TokenRows(TextBackbone.load(tiny_model), texts, "mean")
+    return TokenRows(TextBackbone.load(tiny_model), texts)
 
 
 def test_token_views_have_the_models_dropout_and_plain_rows_have_none(token_rows):
@@ -198,7 +198,7 @@ def test_an_epoch_reads_its_losses_once(blobs, monkeypatch, loss, batch_size):
 
 def test_the_class_means_embed_the_training_texts_many_at_a_time(tiny_model, texts, monkeypatch):
     monkeypatch.setitem(PIECE_TOKENS, "cpu", 10_000)
-    rows, passes = TokenRows(TextBackbone.load(tiny_model), texts, "mean"), []
+    rows, passes = TokenRows(TextBackbone.load(tiny_model), texts), []
     rows.backbone.transformer.register_forward_pre_hook(
         lambda module, given, options: passes.append(len(options["input_ids"])), with_kwargs=True
     )
@@ -211,7 +211,7 @@ def test_a_step_of_a_text_model_reads_nothing_however_many_texts_there_are(tiny_
     """But for the library's model, which looks in each pass whether the mask is all ones."""
     totals = []
     for n_texts in (8, 32):
-        rows, passes = TokenRows(TextBackbone.load(tiny_model), texts[:n_texts], "mean"), []
+        rows, passes = TokenRows(TextBackbone.load(tiny_model), texts[:n_texts]), []
         rows.backbone.transformer.register_forward_pre_hook(lambda *given, passes=passes: passes.append(1))
         trainer = trainer_of(rows, np.arange(n_texts) % 4, start_projection(32, 32, 0), settings())
         ((stage, optimizer, _),) = trainer.stages

@@ -25,6 +25,7 @@ from skellipsoid._encoders import training
 from skellipsoid._encoders.torch import backbone as engine
 from skellipsoid._encoders.torch.backbone import TextBackbone
 from skellipsoid._encoders.torch.model_lookup import packaged_model
+from skellipsoid._encoders.torch.stored_text_model import TextModel
 
 MODES = ["head", "full", "none"]
 
@@ -97,7 +98,7 @@ def test_the_real_models_features_are_those_of_sentence_transformers(minilm):
 
     texts = ["where is my parcel", "wake me up", "could you please turn the lights down a little in the hall?"]
     model = SentenceTransformer(str(packaged_model(minilm)), device="cpu")
-    for pooling in ["mean", "model"]:
+    for pooling in ["auto", "mean"]:
         features = SupConTextEncoder(finetune="none", pooling=pooling).fit(texts).transform(texts)
         np.testing.assert_allclose(features, model.encode(texts), atol=1e-5)
 
@@ -459,13 +460,13 @@ def test_kept_labels_are_optional_and_checked(tiny_model, texts, labels):
 
 @pytest.mark.parametrize("finetune", ["head", "none"])
 def test_fit_transform_embeds_every_text_once(tiny_model, texts, labels, finetune, monkeypatch):
-    embedded, forward = [], TextBackbone._forward
+    embedded, forward = [], TextModel.forward
 
-    def count(self, tokens, *arguments):
-        embedded.append(len(tokens))
-        return forward(self, tokens, *arguments)
+    def count(self, ids, mask):
+        embedded.append(len(ids))
+        return forward(self, ids, mask)
 
-    monkeypatch.setattr(TextBackbone, "_forward", count)
+    monkeypatch.setattr(TextModel, "forward", count)
     make(tiny_model, finetune).fit_transform(texts, labels)
     assert sum(embedded) == len(texts)
 
@@ -641,7 +642,7 @@ def test_the_model_may_be_a_path(tmp_path, tiny_model, texts):
 
 
 @pytest.mark.parametrize("finetune", MODES)
-@pytest.mark.parametrize("pooling", ["mean", "model"])
+@pytest.mark.parametrize("pooling", ["auto", "mean"])
 @pytest.mark.parametrize("normalize", [True, False])
 def test_an_exported_model_encodes_alike(tiny_model, texts, labels, tmp_path, finetune, pooling, normalize):
     from sentence_transformers import SentenceTransformer
@@ -660,7 +661,7 @@ def test_an_exported_model_encodes_alike(tiny_model, texts, labels, tmp_path, fi
     np.testing.assert_allclose(exported.encode(texts), expected, atol=1e-5)
     # Exporting takes nothing from the encoder, and what was exported is a model to start from.
     np.testing.assert_array_equal(encoder.transform(texts), expected)
-    again = make(str(tmp_path / "exported"), "none", pooling="model", normalize=False).fit(texts)
+    again = make(str(tmp_path / "exported"), "none", normalize=normalize).fit(texts)
     np.testing.assert_allclose(again.transform(texts), expected, atol=1e-5)
 
 

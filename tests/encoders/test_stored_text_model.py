@@ -74,8 +74,8 @@ def small_model(name, tiny_model, **settings):
     return TextModel(model, tokenizer, [], 64, lowers=False)
 
 
-def embedded(model, pooling="mean"):
-    return TextBackbone(model).embed(TEXTS, pooling).numpy()
+def embedded(model):
+    return TextBackbone(model).embed(TEXTS).numpy()
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -167,13 +167,11 @@ def test_other_weights_are_other_features(tiny_model):
     ],
 )
 def test_modules_after_the_transformer_come_back(tiny_model, make):
-    from sentence_transformers.sentence_transformer import modules
-
     model = small_model("BertModel", tiny_model)
-    model = TextModel(model.transformer, model.tokenizer, make(modules), 9, lowers=True).eval()
+    model = TextModel(model.transformer, model.tokenizer, make(modules()), 9, lowers=True, prompt="a ").eval()
     again = restore(store(model))
-    np.testing.assert_array_equal(embedded(again, "model"), embedded(model, "model"))
-    assert (again.limit, again.lowers) == (9, True)
+    np.testing.assert_array_equal(embedded(again), embedded(model))
+    assert (again.limit, again.lowers, again.prompt) == (9, True, "a ")
 
 
 class Own(nn.Module):
@@ -253,13 +251,20 @@ def test_a_loaded_encoder_does_not_import_sentence_transformers(tiny_model, text
     assert (done.stderr, done.stdout) == ("", "[]\n")
 
 
-@pytest.mark.parametrize("stored", [False, True])
-def test_another_pooling_needs_another_fit(tiny_model, texts, tmp_path, stored):
+def test_another_pooling_needs_another_fit(tiny_model, texts, tmp_path):
     encoder = SupConTextEncoder(tiny_model, finetune="none").fit(texts)
-    if stored:
-        save(encoder, tmp_path / "model")
-        encoder = load(tmp_path / "model")
-    encoder.set_params(pooling="model")
-    with pytest.raises(ValueError, match="pooling='model', but the text model was loaded for pooling='mean'; fit"):
+    encoder._backbone.model.after.append(modules().Pooling(32, "max"))
+    encoder.set_params(pooling="mean")
+    sentence = "pooling='mean', but the encoder was fitted with another pooling; fit it again"
+    with pytest.raises(ValueError, match=sentence):
         encoder.transform(texts)
+    save(encoder, tmp_path / "model")
+    with pytest.raises(ValueError, match=sentence):
+        load(tmp_path / "model")
     assert encoder.fit(texts).transform(texts).shape == (len(texts), 32)
+
+
+def modules():
+    from sentence_transformers.sentence_transformer import modules
+
+    return modules

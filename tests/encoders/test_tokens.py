@@ -20,7 +20,7 @@ def saved(model, folder, max_seq_length=None, settings=None, subfolder=""):
     if max_seq_length:
         backbone.model.limit = max_seq_length
     folder.mkdir()
-    export(backbone, folder, "model", None, None, normalize=False)
+    export(backbone, folder, None, None, normalize=False)
     modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
     if subfolder:
         files = [path for path in folder.iterdir() if path.is_file() and path.name != "modules.json"]

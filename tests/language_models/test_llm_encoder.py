@@ -15,7 +15,8 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
 import skellipsoid
-from skellipsoid import EllipsoidOpenSetClassifier, LLMTextEncoder, baselines, benchmark
+import skellipsoid_bench
+from skellipsoid import EllipsoidOpenSetClassifier, LLMTextEncoder, baselines
 from skellipsoid.metrics import open_set_f1_scorer
 from skellipsoid.model_selection import OpenSetKFold
 
@@ -135,7 +136,7 @@ def test_texts_of_every_container(tiny_causal, kind):
         ([b"bytes"], r"X\[0\] is b'bytes'"),
         (["a", None], r"X\[1\] is None"),
         (["half \ud83d"], "lone surrogate"),
-        (np.array([["a"]]), r"shape \(1, 1\)"),
+        (np.array([["a", "b"]]), r"shape \(1, 2\)"),
     ],
 )
 def test_input_that_is_no_texts(tiny_causal, X, message):
@@ -283,7 +284,7 @@ def test_a_search_over_its_layer(tiny_causal, texts, labels):
 
 def test_the_benchmark_runs_it_by_its_name(tiny_causal, tmp_path):
     encoder = {"name": "tiny LLM", "estimator": "skellipsoid:LLMTextEncoder", "params": {"model": str(tiny_causal)}}
-    records = benchmark.run(
+    records = skellipsoid_bench.run(
         data=["assistant"],
         encoders=[encoder],
         methods=["ellipsoid"],

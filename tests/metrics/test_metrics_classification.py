@@ -21,7 +21,6 @@ from skellipsoid.metrics import (
     open_set_accuracy,
     open_set_f1_score,
     open_set_report,
-    openness,
 )
 
 KNOWN = [2, 0, 1]
@@ -338,28 +337,6 @@ def test_bad_options(function, options, message):
 def test_bad_zero_division(function, zero_division):
     with pytest.raises(ValueError, match="is not allowed: pass 'warn', 0, 1 or nan"):
         function([0, -1], [0, -1], zero_division=zero_division)
-
-
-def test_openness():
-    assert openness(5, 5) == 0
-    assert openness(19, 77) == pytest.approx(1 - np.sqrt(2 * 19 / (19 + 77)))
-    assert openness(20, 77, n_target_classes=10) == pytest.approx(1 - np.sqrt(2 * 20 / (77 + 10)))
-    assert openness(1, 10) < openness(1, 100) < 1
-
-
-@pytest.mark.parametrize(
-    ("counts", "message"),
-    [
-        ((5, 4, None), "must rise in this order"),
-        ((0, 4, None), "must rise in this order"),
-        ((5, 10, 6), "must rise in this order"),
-        ((10, 10, 5), "would be negative: leave n_target_classes out"),
-    ],
-)
-def test_openness_of_impossible_counts(counts, message):
-    n_train, n_test, n_target = counts
-    with pytest.raises(ValueError, match=message):
-        openness(n_train, n_test, n_target_classes=n_target)
 
 
 def test_public_list_is_sorted_and_complete():

@@ -11,7 +11,6 @@ from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.metrics import auc, average_precision_score, roc_auc_score, roc_curve
 
 from skellipsoid.metrics import (
-    coverage_rejection,
     fpr_at_tpr,
     open_set_aupr,
     open_set_auroc,
@@ -33,12 +32,8 @@ def plain(function):
     return call
 
 
-def at_zero(y_true, score, **options):
-    return coverage_rejection(y_true, score, offset=0, **options)
-
-
 SCORE_METRICS = [plain(open_set_auroc), plain(open_set_aupr), plain(fpr_at_tpr), oscr_score]
-ALL = [*SCORE_METRICS, plain(at_zero), oscr_curve, trade_off_curve]
+ALL = [*SCORE_METRICS, oscr_curve, trade_off_curve]
 
 
 @st.composite
@@ -184,18 +179,6 @@ def test_oscr_counts_known_rows_that_are_answered_with_a_class_outside_labels_as
 
 
 @property_test
-@given(problems(), st.sampled_from([-2.0, -0.5, 0.0, 0.25, 1.0, np.inf, -np.inf]))
-def test_coverage_and_rejection(problem, offset):
-    y_true, _, score = problem
-    coverage, rejection = coverage_rejection(y_true, score, offset=offset)
-    accepted = [s >= offset for s in score]
-    known = [a for a, t in zip(accepted, y_true, strict=True) if t != -1]
-    refused = [not a for a, t in zip(accepted, y_true, strict=True) if t == -1]
-    assert coverage == sum(known) / len(known)
-    assert rejection == sum(refused) / len(refused)
-
-
-@property_test
 @given(problems())
 def test_only_the_order_of_scores_matters(problem):
     y_true, y_pred_known, score = problem
@@ -239,12 +222,7 @@ def test_one_kind_of_rows_only(metric, y_true, missing):
     with pytest.warns(UndefinedMetricWarning, match=message) as caught:
         result = metric(y_true, [0, 1, 0], [0.5, 0.2, -0.3])
     assert [warning.filename for warning in caught] == [__file__]
-    if metric.__name__ == "at_zero":
-        coverage, rejection = result
-        assert (coverage == pytest.approx(2 / 3)) == (missing == "open")
-        assert (rejection == pytest.approx(1 / 3)) == (missing == "known")
-        assert isnan(rejection if missing == "open" else coverage)
-    elif metric is oscr_curve:
+    if metric is oscr_curve:
         fpr, ccr, thresholds = result
         assert np.isnan(fpr if missing == "open" else ccr).all()
         assert not np.isnan(ccr if missing == "open" else fpr).any()
@@ -262,9 +240,7 @@ def test_one_kind_of_rows_only(metric, y_true, missing):
 def test_the_warning_points_at_the_line_that_calls(metric):
     with pytest.warns(UndefinedMetricWarning, match="is undefined") as caught:
         metric([0, 1, 1], [0.5, 0.2, -0.3])
-    with pytest.warns(UndefinedMetricWarning, match="is undefined") as also_caught:
-        coverage_rejection([0, 1, 1], [0.5, 0.2, -0.3], offset=0)
-    assert [warning.filename for warning in [*caught, *also_caught]] == [__file__] * 2
+    assert [warning.filename for warning in caught] == [__file__]
 
 
 @pytest.mark.parametrize("metric", ALL)
@@ -299,8 +275,6 @@ def test_bad_options():
     for tpr in (0, 1.01, np.nan):
         with pytest.raises(ValueError, match=r"^tpr=.* is not in \(0, 1\]: pass"):
             fpr_at_tpr([0, -1], [1, 0], tpr=tpr)
-    with pytest.raises(ValueError, match=r"^offset=nan is no operating point"):
-        coverage_rejection([0, -1], [1, 0], offset=np.nan)
     for function in (oscr_curve, oscr_score, trade_off_curve):
         with pytest.raises(
             ValueError, match=r"^y_pred_known holds the open label '-1' in 2 of 3 rows: .* predict_known"

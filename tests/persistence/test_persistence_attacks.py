@@ -382,6 +382,8 @@ DESCRIPTIONS = {
     "no limit": (setting("limit", -1), "limit is -1"),
     "a limit that is true": (setting("limit", True), "limit is True"),
     "a list": (setting("config", []), "its configuration is"),
+    "a prompt that is no text": (setting("prompt", ["a"]), "prompt is .*, which is no valid text"),
+    "half of a letter": (setting("prompt", "\ud800"), "prompt is .*, which is no valid text"),
 }
 
 

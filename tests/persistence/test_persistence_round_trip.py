@@ -92,7 +92,7 @@ def test_features_with_names_keep_them(blobs, tmp_path):
     "parameters",
     [
         {},
-        {"pooling": "model", "normalize": False, "max_length": 7},
+        {"prompt": "dim: ", "normalize": False, "max_length": 7},
         {"early_stopping": True, "learning_rate": "auto", "open_label": "other"},
         {"keep_texts": True},
     ],

@@ -1,4 +1,4 @@
-"""The pictures of the scores, histogram, OSCR curve and coverage, against loops and the metrics."""
+"""The pictures of the scores, histogram, OSCR curve, F1 and trade-off, against loops and the metrics."""
 
 from itertools import pairwise
 
@@ -9,7 +9,6 @@ from sklearn.exceptions import UndefinedMetricWarning
 
 from skellipsoid import set_operating_point
 from skellipsoid.metrics import (
-    coverage_rejection,
     known_f1_score,
     open_f1_score,
     open_set_f1_score,
@@ -17,7 +16,7 @@ from skellipsoid.metrics import (
     oscr_score,
     trade_off_curve,
 )
-from skellipsoid.plotting import CoverageDisplay, OSCRDisplay, ScoreHistogramDisplay, TradeOffDisplay
+from skellipsoid.plotting import ScoreHistogramDisplay, TradeOffDisplay
 
 # Histograms
 
@@ -38,7 +37,7 @@ def test_histogram_counts_are_those_of_a_loop(shifted):
     np.testing.assert_array_equal(display.open_bars_.get_data().edges, edges)
     assert display.line_.get_xdata()[0] == clf.offset_
     # No bar lies on both sides of the offset.
-    coverage, rejection = coverage_rejection(y, score, offset=clf.offset_)
+    coverage, rejection = np.mean(score[y != -1] >= clf.offset_), np.mean(score[y == -1] < clf.offset_)
     right = edges[:-1] >= clf.offset_
     assert display.known_heights_[right].sum() == pytest.approx(coverage * np.sum(y != -1))
     assert display.open_heights_[~right].sum() == pytest.approx(rejection * np.sum(y == -1))
@@ -77,37 +76,40 @@ def test_histogram_of_known_rows_alone():
 
 def test_oscr_is_the_curve_of_the_metrics(shifted):
     clf, X, y = shifted
-    display = OSCRDisplay.from_estimator(clf, X, y, name="mine", plot_random=True)
+    display = TradeOffDisplay.from_estimator(clf, X, y, kind="oscr", name="mine")
     answers, score = clf.predict_known(X), clf.score_samples(X)
     fpr, ccr, _ = oscr_curve(y, answers, score)
-    np.testing.assert_array_equal(display.fpr, fpr)
-    np.testing.assert_array_equal(display.ccr, ccr)
+    (line,), drawn = display.lines_, display.lines_[0].get_xydata()[::-1]
+    kept = np.isin(display.offsets, score)[::-1]  # the curve of the metrics has no point that rejects all
+    np.testing.assert_allclose(drawn[kept], np.stack([fpr, ccr], axis=1), atol=1e-12)
     assert display.oscr == pytest.approx(oscr_score(y, answers, score))
-    np.testing.assert_array_equal(display.line_.get_xydata(), np.stack([fpr, ccr], axis=1))
     predicted = clf.predict(X)
     wanted = np.mean(predicted[y == -1] != -1), np.mean(predicted[y != -1] == y[y != -1])
-    assert display.operating_point == pytest.approx(wanted)
-    np.testing.assert_allclose(display.point_.get_xydata()[0], wanted)
+    point = display.ax_.lines[-1]
+    assert point is not line
+    np.testing.assert_allclose(point.get_xydata()[0], wanted)
     texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
-    assert texts == [f"mine (area {display.oscr:.3f})", "scores that know nothing"]
-    np.testing.assert_allclose(display.ax_.lines[-1].get_ydata(), [0, np.mean(answers[y != -1] == y[y != -1])])
+    assert texts == [f"mine (area {display.oscr:.3f})"]
+    assert display.offset_line_ is None
 
 
 def test_several_models_come_on_one_axes_and_differ(flat):
     clf, X, y = flat
-    first = OSCRDisplay.from_estimator(clf, X, y)
-    second = OSCRDisplay.from_predictions(y, clf.predict_known(X), -clf.score_samples(X), name="b", ax=first.ax_)
-    third = OSCRDisplay(first.fpr, first.ccr).plot(ax=first.ax_, line_kw={"lw": 5, "label": "c"})
+    first = TradeOffDisplay.from_estimator(clf, X, y, kind="oscr")
+    rows = y, clf.predict_known(X), -clf.score_samples(X)
+    second = TradeOffDisplay.from_predictions(*rows, kind="oscr", name="b", ax=first.ax_)
+    third = TradeOffDisplay.from_predictions(*rows, kind="oscr", ax=first.ax_, line_kw={"lw": 5, "label": "c"})
     assert first.ax_ is second.ax_ is third.ax_
     assert len(plt.get_fignums()) == 1
-    lines = [display.line_ for display in (first, second, third)]
+    lines = [display.lines_[0] for display in (first, second, third)]
     assert len({line.get_color() for line in lines}) == 3
     assert len({line.get_linestyle() for line in lines}) == 3
-    assert third.line_.get_linewidth() == 5
+    assert lines[2].get_linewidth() == 5
     texts = [text.get_text() for text in first.ax_.get_legend().get_texts()]
     assert texts[0].startswith("EllipsoidOpenSetClassifier (area ")
     assert texts[1].startswith("b (area ")
-    assert second.point_ is None
+    assert texts[2] == "c"
+    assert len(first.ax_.lines) == 4  # of the marks of an offset, there is the first model's alone
 
 
 # Class offsets
@@ -122,57 +124,45 @@ def test_pictures_follow_the_class_offsets(flat):
         histogram = ScoreHistogramDisplay.from_estimator(clf, X, y)
         assert np.mean(histogram.known_score >= clf.offset_) == accepted[known].mean()
         assert np.mean(histogram.open_score >= clf.offset_) == accepted[~known].mean()
-        coverage = CoverageDisplay.from_estimator(clf, X, y)
-        present = coverage.offsets == clf.offset_
-        assert coverage.coverage[present].item() == accepted[known].mean()
-        assert coverage.open_set_f1[present].item() == pytest.approx(open_set_f1_score(y, clf.predict(X)))
-        oscr = OSCRDisplay.from_estimator(clf, X, y)
-        assert np.isclose(oscr.fpr, accepted[~known].mean()).any()
+        trade_off = TradeOffDisplay.from_estimator(clf, X, y)
+        present = trade_off.offsets == clf.offset_
+        assert trade_off.known_rejected[present].item() == pytest.approx(1 - accepted[known].mean())
+        assert trade_off.open_noticed[present].item() == pytest.approx(1 - accepted[~known].mean())
+        assert trade_off.open_set_f1[present].item() == pytest.approx(open_set_f1_score(y, clf.predict(X)))
     finally:
         set_operating_point(clf)
 
 
-# Coverage
+# F1
 
 
-def test_coverage_figures_are_those_of_the_metrics(shifted):
+def test_f1_is_that_of_the_metrics(shifted):
     clf, X, y = shifted
-    display = CoverageDisplay.from_estimator(clf, X, y, n_offsets=25)
+    weight = np.random.default_rng(0).uniform(0.5, 2.0, size=len(y))
     answers, score = clf.predict_known(X), clf.score_samples(X)
-    assert 20 <= len(display.offsets) <= 28
-    assert (np.diff(display.offsets) > 0).all()
-    for k, offset in enumerate(display.offsets):
-        predicted = np.where(score >= offset, answers, -1)
-        options = {"labels": clf.classes_}
+    options = {"labels": clf.classes_, "sample_weight": weight}
+    display = TradeOffDisplay.from_predictions(y, answers, score, offset=clf.offset_, kind="f1", **options)
+    for k in [*range(0, len(display.offsets), 7), len(display.offsets) - 1]:
+        predicted = np.where(score >= display.offsets[k], answers, -1)
         assert display.open_set_f1[k] == pytest.approx(open_set_f1_score(y, predicted, **options))
         assert display.known_f1[k] == pytest.approx(known_f1_score(y, predicted, **options))
         assert display.open_f1[k] == pytest.approx(open_f1_score(y, predicted, **options))
-        wanted = coverage_rejection(y, score, offset=offset)
-        assert (display.coverage[k], display.rejection[k]) == pytest.approx(wanted)
-    assert (display.coverage[0], display.coverage[-1]) == (1, 0)
     present = np.flatnonzero(display.offsets == clf.offset_).item()
-    assert display.open_set_f1[present] == pytest.approx(open_set_f1_score(y, clf.predict(X)))
-    assert display.offset_line_.get_xdata()[0] == clf.offset_
-    np.testing.assert_array_equal(display.lines_[0].get_xydata(), np.stack([display.offsets, display.open_set_f1], 1))
+    assert display.offset_line_.get_xdata()[0] == display.known_rejected[present]
+    drawn = np.stack([display.known_rejected, display.open_set_f1], axis=1)
+    np.testing.assert_array_equal(display.lines_[0].get_xydata(), drawn)
     texts = [text.get_text() for text in display.ax_.get_legend().get_texts()]
     assert texts[2] == f"F1, open: {display.open_f1[present]:.3f}"
-    display.plot(x="coverage")
-    np.testing.assert_array_equal(display.lines_[1].get_xydata(), np.stack([display.coverage, display.known_f1], 1))
-    assert display.offset_line_.get_xdata()[0] == display.coverage[present]
-    assert display.ax_.get_xlabel().startswith("coverage")
-
-
-@pytest.mark.parametrize("offset", [None, np.inf, -np.inf])
-def test_an_offset_without_a_place_is_not_marked(offset):
-    rows = [0, 0, 1, 1, -1, -1], [0, 0, 1, 0, 0, 1], [0.9, 0.6, 0.6, 0.5, 0.6, 0.1]
-    display = CoverageDisplay.from_predictions(*rows, offset=offset)
-    assert display.offset_line_ is None
-    assert np.isfinite(display.lines_[0].get_xdata()).all()
+    display.plot(kind="f1", x="offset")
+    assert len(display.lines_) == 3
+    assert np.isfinite(display.lines_[1].get_xdata()).all()
+    assert display.offset_line_.get_xdata()[0] == clf.offset_
+    assert display.ax_.get_ylabel() == "F1"
 
 
 def test_infinite_scores_and_strange_answers_count_as_in_the_metrics():
     y_true, answers, score = ["a", "a", "b", "?"], ["a", "z", "b", "a"], [np.inf, 0.0, -np.inf, -1.0]
-    display = CoverageDisplay.from_predictions(y_true, answers, score, offset=0.0, labels=["a", "b"])
+    display = TradeOffDisplay.from_predictions(y_true, answers, score, offset=0.0, labels=["a", "b"], kind="f1")
     present = np.flatnonzero(display.offsets == 0).item()
     predicted = ["a", "z", "-1", "-1"]
     assert display.open_set_f1[present] == pytest.approx(open_set_f1_score(y_true, predicted, labels=["a", "b"]))
@@ -181,14 +171,14 @@ def test_infinite_scores_and_strange_answers_count_as_in_the_metrics():
 def test_a_known_class_without_rows_warns_once(flat):
     clf, X, y = flat
     rows = y != 1
+    arguments = y[rows], clf.predict_known(X[rows]), clf.score_samples(X[rows])
     with pytest.warns(
         UndefinedMetricWarning, match="y_true has no row of 1 of the 3 known classes, such as 1"
     ) as caught:
-        display = CoverageDisplay.from_predictions(
-            y[rows], clf.predict_known(X[rows]), clf.score_samples(X[rows]), labels=clf.classes_, offset=0
-        )
+        display = TradeOffDisplay.from_predictions(*arguments, labels=clf.classes_, offset=0, kind="f1")
     assert len(caught) == 1
     assert caught[0].filename == __file__
+    TradeOffDisplay.from_predictions(*arguments, labels=clf.classes_, offset=0)  # draws no F1
     present = np.flatnonzero(display.offsets == 0).item()
     wanted = open_set_f1_score(y[rows], clf.predict(X[rows]), labels=clf.classes_, zero_division=0)
     assert display.open_set_f1[present] == pytest.approx(wanted)

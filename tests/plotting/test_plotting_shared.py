@@ -18,15 +18,13 @@ from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, plotting
 from skellipsoid._core.pipelines import split_estimator
 from skellipsoid.datasets import make_open_blobs
 from skellipsoid.plotting import (
-    CoverageDisplay,
     EllipsoidDisplay,
     OpenSetConfusionMatrixDisplay,
-    OSCRDisplay,
     ScoreHistogramDisplay,
     TradeOffDisplay,
 )
 
-SCORE_DISPLAYS = [ScoreHistogramDisplay, OSCRDisplay, CoverageDisplay, TradeOffDisplay]
+SCORE_DISPLAYS = [ScoreHistogramDisplay, TradeOffDisplay]
 DISPLAYS = [*SCORE_DISPLAYS, OpenSetConfusionMatrixDisplay]
 
 
@@ -105,7 +103,7 @@ def test_given_axes_are_drawn_on_and_pyplot_is_left_alone(flat):
     clf, X, y = flat
     figure = Figure(layout="constrained", figsize=(30, 5))
     before = plt.figure()
-    for ax, display in zip(figure.subplots(1, 6), (*DISPLAYS, EllipsoidDisplay), strict=True):
+    for ax, display in zip(figure.subplots(1, 4), (*DISPLAYS, EllipsoidDisplay), strict=True):
         found = display.from_estimator(clf, X, y, ax=ax)
         assert found.ax_ is ax
         assert found.figure_ is figure
@@ -128,11 +126,11 @@ def test_axes_of_a_subfigure_are_drawn_on(flat):
 def test_each_display_makes_one_figure_and_keeps_its_numbers(flat):
     clf, X, y = flat
     found = draw_all(clf, X, y)
-    assert len(plt.get_fignums()) == 6
+    assert len(plt.get_fignums()) == 4
     for display in found:
         assert display.plot() is display
         assert display.figure_ is display.ax_.figure
-    assert len(plt.get_fignums()) == 12
+    assert len(plt.get_fignums()) == 8
 
 
 def test_unsigned_and_boolean_labels(flat):
@@ -158,17 +156,17 @@ def test_other_classifiers_are_refused(flat, display):
         display.from_estimator(EllipsoidOpenSetClassifier(), X, y)
 
 
-@pytest.mark.parametrize("display", [OSCRDisplay, CoverageDisplay, TradeOffDisplay])
-def test_missing_kinds_of_rows_are_said(flat, display):
+@pytest.mark.parametrize("kind", ["trade_off", "f1", "oscr"])
+def test_missing_kinds_of_rows_are_said(flat, kind):
     clf, X, y = flat
     with pytest.raises(ValueError, match=r"None of the .* rows of y is open.* open label -1, or pass") as error:
-        display.from_estimator(clf, X[y != -1], y[y != -1])
+        TradeOffDisplay.from_estimator(clf, X[y != -1], y[y != -1], kind=kind)
     assert_one_sentence(error)
     with pytest.raises(ValueError, match=r"All of the .* rows of y are open") as error:
-        display.from_estimator(clf, X[y == -1], y[y == -1])
+        TradeOffDisplay.from_estimator(clf, X[y == -1], y[y == -1], kind=kind)
     assert_one_sentence(error)
     with pytest.raises(ValueError, match="y_pred_known holds the open label -1 in 1 of 3 rows") as error:
-        display.from_predictions([0, 1, -1], [0, -1, 1], [0.1, 0.2, 0.3])
+        TradeOffDisplay.from_predictions([0, 1, -1], [0, -1, 1], [0.1, 0.2, 0.3], kind=kind)
     assert_one_sentence(error)
 
 
@@ -194,8 +192,11 @@ def test_scores_that_cannot_be_drawn(display, score, offset, message):
     [
         (lambda: ScoreHistogramDisplay.from_predictions([0, -1], [np.inf, 0]), "score holds inf in 1 of 2 rows"),
         (lambda: ScoreHistogramDisplay.from_predictions([0, -1], [1, 0], bins=0), "bins=0 is not allowed"),
-        (lambda: CoverageDisplay.from_predictions([0, -1], [0, 0], [1, 0], x="f1"), "x='f1' is not allowed"),
         (lambda: TradeOffDisplay.from_predictions([0, -1], [0, 0], [1, 0], x="f1"), "x='f1' is not allowed"),
+        (
+            lambda: TradeOffDisplay.from_predictions([0, -1], [0, 0], [1, 0], kind="F1"),
+            "kind='F1' is not allowed: pass 'trade_off' or 'f1' or 'oscr'",
+        ),
         (
             lambda: OpenSetConfusionMatrixDisplay.from_predictions([0, -1], [0, 3], labels=[0, 1]),
             "y_pred holds 3 in row 1, which is neither among labels nor the open label -1",
@@ -227,16 +228,16 @@ def test_without_matplotlib_importing_works_and_calling_names_the_extra(fresh_py
         "print('matplotlib' in sys.modules)\n"
         "sys.modules['matplotlib'] = None\n"
         "one, two = np.zeros(1), np.eye(2, dtype=int)\n"
-        "displays = [ScoreHistogramDisplay, OSCRDisplay, CoverageDisplay, TradeOffDisplay]\n"
+        "displays = [ScoreHistogramDisplay, TradeOffDisplay]\n"
         "displays.append(OpenSetConfusionMatrixDisplay)\n"
         "calls = [display.from_estimator for display in [*displays, EllipsoidDisplay]]\n"
         "calls = [lambda call=call: call(None, None, None) for call in calls]\n"
         "curve = {'y_pred_known': 1, 'score': 1}\n"
-        "for display, options in zip(displays, [{'score': 1}, curve, curve, curve, {'y_pred': 1}]):\n"
+        "for display, options in zip(displays, [{'score': 1}, curve, {'y_pred': 1}]):\n"
         "    calls.append(lambda call=display.from_predictions, options=options: call(1, **options))\n"
-        "curves = dict.fromkeys(['offsets', 'coverage', 'rejection', 'open_set_f1', 'known_f1', 'open_f1'], one)\n"
-        "calls += [ScoreHistogramDisplay(one, one).plot, OSCRDisplay(one, one).plot, CoverageDisplay(**curves).plot,\n"
-        "          TradeOffDisplay(offsets=one, known_rejected=one, open_noticed=one, wrong_class=one).plot,\n"
+        "curves = dict.fromkeys(['offsets', 'known_rejected', 'open_noticed', 'wrong_class'], one)\n"
+        "curves |= dict.fromkeys(['open_set_f1', 'known_f1', 'open_f1'], one)\n"
+        "calls += [ScoreHistogramDisplay(one, one).plot, TradeOffDisplay(**curves).plot,\n"
         "          OpenSetConfusionMatrixDisplay(two).plot]\n"
         "for call in calls:\n"
         "    try: call()\n"
@@ -246,7 +247,7 @@ def test_without_matplotlib_importing_works_and_calling_names_the_extra(fresh_py
     assert answer.stderr == ""
     was_loaded, *lines = answer.stdout.splitlines()
     assert was_loaded == "False"
-    assert len(lines) == 16
+    assert len(lines) == 10
     for line in lines:
         assert line.endswith("draws with matplotlib, which is not installed: pip install 'skellipsoid[plot]'.")
     assert lines[-1].startswith("OpenSetConfusionMatrixDisplay.plot draws")

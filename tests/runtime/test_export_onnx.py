@@ -188,8 +188,8 @@ def test_a_pipeline_with_a_head_a_scaler_and_offsets(pipeline, exported, texts, 
     np.testing.assert_allclose(model.known_p_value(new), pipeline[-1].known_p_value(features))
 
 
-def test_its_own_pooling_and_any_length_are_part_of_the_graph(tiny_model, texts, labels, tmp_path):
-    options = {"pooling": "model", "normalize": False, "max_iter": 2, "random_state": 0}
+def test_a_prompt_and_any_length_are_part_of_the_graph(tiny_model, texts, labels, tmp_path):
+    options = {"prompt": "dim the lamp ", "normalize": False, "max_iter": 2, "random_state": 0}
     encoder = SupConTextEncoder(tiny_model, finetune="head", **options)
     pipe = make_pipeline(encoder, baselines.MahalanobisClassifier()).fit(texts, labels)
     found = exported_model(pipe, tmp_path).answers(texts)

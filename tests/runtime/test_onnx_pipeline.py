@@ -172,7 +172,7 @@ def altered(folder, **changes):
 @pytest.mark.parametrize(
     ("changes", "part"),
     [
-        ({"format_version": 2}, "has format version 2, this skellipsoid-runtime .* reads version 1; .* install"),
+        ({"format_version": 3}, "has format version 3, this skellipsoid-runtime .* reads versions 1 to 2; .* install"),
         ({"format_version": True}, "has format version True"),
         ({"format": "other"}, "was not written by skellipsoid.export_onnx; pass"),
         ({"more": 1}, "'more' is unknown or missing"),
@@ -184,6 +184,13 @@ def test_a_manifest_of_another_kind_is_refused(copied, changes, part):
     altered(copied, **changes)
     with pytest.raises(ValueError, match=part):
         OnnxPipeline(copied)
+
+
+def test_a_model_of_the_first_version_has_no_prompt(copied, model, texts):
+    text = json.loads((copied / "skellipsoid_onnx.json").read_bytes())["text"]
+    assert text.pop("prompt") == ""
+    altered(copied, format_version=1, text=text)
+    np.testing.assert_array_equal(OnnxPipeline(copied).score_samples(texts), model.score_samples(texts))
 
 
 @pytest.mark.parametrize(
@@ -347,9 +354,9 @@ def rules(request, tiny_model):
     return tokenizer.to_str().encode()
 
 
-@pytest.mark.parametrize("lowers", [False, True])
-def test_the_beginning_of_a_long_text_has_the_tokens_of_the_whole(rules, lowers):
-    settings = {"max_length": 8, "pad_token_id": 0, "lowers": lowers, "split_special_tokens": False}
+@pytest.mark.parametrize(("lowers", "prompt"), [(False, ""), (True, "Six: ")])
+def test_the_beginning_of_a_long_text_has_the_tokens_of_the_whole(rules, lowers, prompt):
+    settings = {"max_length": 8, "pad_token_id": 0, "lowers": lowers, "prompt": prompt, "split_special_tokens": False}
     bounded = TextReader(rules, settings | {"truncation_side": "right"})
     plain = Tokenizer.from_str(rules.decode())
     plain.no_padding()
@@ -358,11 +365,12 @@ def test_the_beginning_of_a_long_text_has_the_tokens_of_the_whole(rules, lowers)
     texts = [" ".join(rng.choice(WORDS, size)) for size in rng.integers(0, 900, 150)]
     texts += ["word" * 5000, " " * 9000 + "six", "\n" * 300 + "wake me " * 300, "", "[SE" * 2000, "e\u0301" * 3000]
     for text, found in zip(texts, bounded.tokens(texts), strict=True):
+        text = prompt + text
         assert found == plain.encode(text.lower() if lowers else text).ids
 
 
 def test_a_long_text_is_not_read_to_its_end(rules):
-    settings = {"max_length": 8, "pad_token_id": 0, "lowers": False, "split_special_tokens": False}
+    settings = {"max_length": 8, "pad_token_id": 0, "lowers": False, "prompt": "", "split_special_tokens": False}
     reader = TextReader(rules, settings | {"truncation_side": "right"})
     assert len(reader._beginning("wake me at six " * 100_000)) < 5000
     left = TextReader(rules, settings | {"truncation_side": "left"})
@@ -370,7 +378,7 @@ def test_a_long_text_is_not_read_to_its_end(rules):
 
 
 def test_threads_share_only_a_complete_tokenizer(rules, monkeypatch):
-    settings = {"max_length": 8, "pad_token_id": 0, "lowers": False, "split_special_tokens": True}
+    settings = {"max_length": 8, "pad_token_id": 0, "lowers": False, "prompt": "", "split_special_tokens": True}
     reader, shared = TextReader(rules, settings | {"truncation_side": "right"}), []
 
     class Watched:

@@ -75,13 +75,13 @@ def test_the_encoder_learns_from_one_of_equal_texts_unless_each_counts(tiny_mode
 
 
 def test_equal_texts_are_embedded_once(tiny_model, texts, labels, monkeypatch):
-    embedded, forward = [], TextBackbone._forward
+    embedded, pooled = [], TextBackbone.pooled
 
-    def count(self, tokens, *arguments):
-        embedded.append(len(tokens))
-        return forward(self, tokens, *arguments)
+    def count(self, table, rows, *arguments):
+        embedded.append(len(rows))
+        return pooled(self, table, rows, *arguments)
 
-    monkeypatch.setattr(TextBackbone, "_forward", count)
+    monkeypatch.setattr(TextBackbone, "pooled", count)
     encoder = make(tiny_model).fit([*texts, *texts], [*labels, *labels])
     assert sum(embedded) == len(texts)
     embedded.clear()

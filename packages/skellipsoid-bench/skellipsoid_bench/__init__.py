@@ -5,7 +5,7 @@ all runs that have no result yet. ``make_table`` makes tables of the results, wi
 ``plot_`` functions draw them. The command ``skellipsoid-bench`` does the same.
 """
 
-from . import literature
+from . import datasets, literature
 from ._cells import Cell
 from ._critical_difference import CriticalDifferenceDisplay
 from ._methods import short_names
@@ -28,6 +28,7 @@ __all__ = [
     "PaperFigure",
     "Summary",
     "__version__",
+    "datasets",
     "holm",
     "literature",
     "make_table",

@@ -100,8 +100,8 @@ class Run(NamedTuple):
             return True
         # The files say which text model it is, and the run sets the others.
         unread = () if encoder.is_own else ("model_name", *_OF_THE_RUN)
-        given = {name: getattr(encoder.estimator, name) for name in unread}
-        return has_settings(encoder.estimator, {**stored, **given})
+        estimator = self.task.source().estimator
+        return has_settings(estimator, {**stored, **{name: getattr(estimator, name) for name in unread}})
 
     @property
     def answers(self) -> dict[str, int]:
@@ -192,7 +192,8 @@ def _encoder_params(task: Task) -> dict[str, Any] | None:
     """Give the encoder's parameters and the SHA-256 of the text model's files."""
     if task.encoder is None:
         return None
-    estimator, model = task.encoder.estimator, {"model_sha256": task.source().model}
+    source = task.source()
+    estimator, model = source.estimator, {"model_sha256": source.model}
     if not task.encoder.is_own:
         return {**{name: value for name, value in estimator.get_params().items() if name not in _OF_THE_RUN}, **model}
     found = {"estimator": name_of_class(type(estimator)), **by_value(estimator.get_params(deep=False))}

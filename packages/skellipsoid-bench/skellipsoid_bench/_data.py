@@ -10,11 +10,12 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
-from skellipsoid import datasets
 from skellipsoid._before_fit.text_files.read import read_table
 from skellipsoid.base import as_kind_of, as_labels
+from skellipsoid.datasets import load_assistant_intents
 from skellipsoid.model_selection import KnownClassSplit
 
+from . import datasets
 from ._identity import content_key
 
 #: The open label in every benchmark; a data set's own is replaced by it.
@@ -103,7 +104,7 @@ def draw_case(data: DataSet, ratio: float, seed: int) -> Case:
 
 def _named_parts(name: str, data_home: str | None) -> dict[str, tuple[NDArray[Any], NDArray[Any]]]:
     if name == "assistant":
-        return {part: datasets.load_assistant_intents(subset=part, return_X_y=True) for part in ("train", "test")}
+        return {part: load_assistant_intents(subset=part, return_X_y=True) for part in ("train", "test")}
     return {part: _FETCHERS[name](subset=part, data_home=data_home, return_X_y=True) for part in PARTS}
 
 

@@ -12,14 +12,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.preprocessing import normalize
 from sklearn.utils.validation import has_fit_parameter
 
 from skellipsoid import LLMTextEncoder, SupConTextEncoder, __version__
 from skellipsoid._core.files import replacing
 from skellipsoid._encoders.torch.backbone import TextBackbone
-from skellipsoid._encoders.torch.model_lookup import folder_of, hub_names
+from skellipsoid._encoders.torch.model_lookup import folder_of, gives_mean, hub_names
 from skellipsoid.base import TrainedTextFeatures, resolve_device
 
 from ._data import DAMAGED, DataSet
@@ -32,7 +32,7 @@ _FORMAT = 1
 _IGNORED = ("device", "verbose", "random_state", "open_label", "model_name", "keep_texts")
 #: Name of the texts themselves.
 TEXTS = "texts"
-_OF_EMBEDDING = ("pooling", "max_length")
+_OF_EMBEDDING = ("pooling", "prompt", "max_length")
 _Arrays = Mapping[str, NDArray[Any]]
 
 
@@ -75,7 +75,15 @@ class FeatureSource:
         if encoder is None:
             return
         _, self.estimator, self.is_own = encoder
-        self.model = own_identity(self.estimator) if self.is_own else model_identity(str(self.estimator.model_name))
+        if self.is_own:
+            self.model = own_identity(self.estimator)
+            return
+        name = str(self.estimator.model_name)
+        self.model = model_identity(name)
+        folder = _model_folder(name)
+        # Where both are the same, results and features that were made before "auto" was there count.
+        if self.estimator.pooling == "auto" and folder is not None and gives_mean(folder, self.estimator.prompt):
+            self.estimator = clone(self.estimator).set_params(pooling="mean")
 
     def identity(self) -> Any:
         """Everything that the features of an encoder depend on, beside rows and seed."""
@@ -247,9 +255,9 @@ def own_identity(encoder: Any) -> Any:
     """Everything that the features of an own encoder depend on: parameters, ``answers_version``, text model."""
     if isinstance(encoder, SentenceModel):
         return model_identity(encoder.folder)
-    has_model = isinstance(encoder, TrainedTextFeatures | LLMTextEncoder)
-    files = [model_identity(str(encoder.model_name))] if has_model else []
-    return [by_value(encoder), answers_of(encoder), *files]
+    models = {TrainedTextFeatures: "model_name", LLMTextEncoder: "model"}
+    names = [str(getattr(encoder, parameter)) for kind, parameter in models.items() if isinstance(encoder, kind)]
+    return [by_value(encoder), answers_of(encoder), *map(model_identity, names)]
 
 
 def _checked(encoder: Any, found: Any, n_texts: int) -> NDArray[Any]:

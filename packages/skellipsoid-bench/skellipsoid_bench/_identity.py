@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 #: Parameters that change no answer.
 _WITHOUT_EFFECT = {"keep_samples", "keep_texts", "verbose"}
+#: Defaults that have changed, with those that results found first, which did not name them.
+_FIRST_DEFAULTS: dict[str, dict[str, Any]] = {"SupConTextEncoder": {"pooling": "mean"}}
 #: Packages whose classes have their name alone, wherever they are.
 _OURS = {"skellipsoid", "skellipsoid_bench"}
 
@@ -95,7 +97,8 @@ def changed_params(estimator: Any) -> dict[str, Any]:
 
 def _defaults(estimator: Any) -> dict[str, Any]:
     entries = signature(type(estimator)).parameters.items()
-    return {name: by_value(entry.default) for name, entry in entries if entry.default is not entry.empty}
+    found = {name: by_value(entry.default) for name, entry in entries if entry.default is not entry.empty}
+    return found | _FIRST_DEFAULTS.get(name_of_class(type(estimator)), {})
 
 
 def has_settings(estimator: Any, settings: Mapping[str, Any]) -> bool:

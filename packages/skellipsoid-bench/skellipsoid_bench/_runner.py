@@ -91,7 +91,7 @@ def run(
     n_splits : int, default=None
         Folds of the search, at most the number of known classes. ``None``: 5.
     data_home : str or path-like, default=None
-        Folder of the public data sets, see :func:`~skellipsoid.datasets.fetch_banking77`.
+        Folder of the public data sets, see :func:`~skellipsoid_bench.datasets.fetch_banking77`.
     cache : str or path-like, default=None
         Folder of embeddings and features, stored under a hash of everything that they depend on. ``None``:
         ``~/.cache/skellipsoid/benchmark``. It can be deleted at any time.

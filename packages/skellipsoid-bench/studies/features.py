@@ -10,8 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skellipsoid import SupConTextEncoder, datasets
+from skellipsoid import SupConTextEncoder
+from skellipsoid.datasets import load_assistant_intents
 from skellipsoid.model_selection import KnownClassSplit
+from skellipsoid_bench import datasets
 
 FETCHERS = {
     "banking": datasets.fetch_banking77,
@@ -34,7 +36,7 @@ class Rows(NamedTuple):
 def read(name, subset, data_home=None):
     """Texts and labels of one part of a data set."""
     if name == "assistant":
-        return datasets.load_assistant_intents(subset=subset)
+        return load_assistant_intents(subset=subset)
     return FETCHERS[name](subset=subset, data_home=data_home)
 
 

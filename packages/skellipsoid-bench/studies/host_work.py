@@ -16,7 +16,7 @@ from speed import Operators
 
 from skellipsoid import EliDecide, EllipsoidOpenSetClassifier, SupConTextEncoder, datasets
 from skellipsoid._ellipsoid.paper.training import BoundaryTrainer
-from skellipsoid._encoders.torch import backbone, contrastive
+from skellipsoid._encoders.torch import backbone, contrastive, text_modules
 
 REPEATS = 9
 
@@ -36,7 +36,7 @@ def transform(texts):
         return (vectors.setdefault(shape, torch.zeros(1, 1, 1).expand(shape)),)
 
     model.transformer.forward = stub
-    backbone.token_means = lambda vectors, mask: torch.zeros(len(vectors), model.width)
+    text_modules.token_means = lambda vectors, mask: torch.zeros(len(vectors), model.width)
     backbone.PIECE_TOKENS["cpu"] = backbone.PIECE_TOKENS["cuda"]
     for what, work in {"tokenize": model.tokenize, "transform, model stubbed": encoder.transform}.items():
         seconds = []
@@ -58,7 +58,7 @@ def tuning(texts, classes):
     passes = []
     model.transformer.register_forward_pre_hook(lambda *given: passes.append(1))
     for n_texts in (64, len(texts)):
-        rows = contrastive.TokenRows(model, texts[:n_texts], "mean")
+        rows = contrastive.TokenRows(model, texts[:n_texts])
         start = contrastive.start_projection(model.width, model.width, 0)
         rng, everything = np.random.default_rng(0), np.arange(n_texts)
         given = rows, start, classes[:n_texts], 1 + classes.max(), everything, settings, rng

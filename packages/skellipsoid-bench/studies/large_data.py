@@ -184,7 +184,7 @@ def search(options):
     from skellipsoid.datasets import load_assistant_intents
 
     texts, labels = load_assistant_intents(subset="train", return_X_y=True)
-    grid = {"enc__pooling": ["mean", "model"], "clf__beta": [0.25, 0.5, 1.0, 2.0]}
+    grid = {"enc__pooling": ["mean", "auto"], "clf__beta": [0.25, 0.5, 1.0, 2.0]}
 
     def run(memory):
         pipe = Pipeline(

@@ -25,9 +25,9 @@ from duplicates import table
 from scipy.spatial.distance import cdist
 from sklearn.metrics import roc_auc_score
 
-from skellipsoid import SupConTextEncoder, baselines, datasets
+from skellipsoid import SupConTextEncoder, baselines
 from skellipsoid._encoders.torch.backbone import ACTIVATIONS
-from skellipsoid_bench import paper_figures
+from skellipsoid_bench import datasets, paper_figures
 from skellipsoid_bench._data import DataSpec, load_data
 from skellipsoid_bench._encoders import EncoderSpec, FeatureSource
 from skellipsoid_bench._runner import CACHE

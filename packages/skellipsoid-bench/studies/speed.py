@@ -409,7 +409,7 @@ def encoder():
         sentence_transformers=lambda: library.encode(texts, show_progress_bar=False),
         package=lambda: fitted.transform(texts),
     )
-    rows = TokenRows(backbone, texts, "mean")
+    rows = TokenRows(backbone, texts)
     optimizer = torch.optim.AdamW(rows.parameters(), lr=0.0, fused=True)
     batch = np.random.default_rng(0).permutation(len(texts))[:64]
 

@@ -5,12 +5,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.neighbors import NearestNeighbors
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from skellipsoid import baselines
+from skellipsoid import SupConTextEncoder, baselines
 from skellipsoid_bench import literature, run, short_names
+from skellipsoid_bench._case import Run, Task
 from skellipsoid_bench._data import DataSpec, load_data
 from skellipsoid_bench._encoders import takes_dev
-from skellipsoid_bench._identity import changed_params
+from skellipsoid_bench._identity import by_value, changed_params
 from skellipsoid_bench._plan import make_plan
 
 PLANS = Path(__file__).parents[1] / "plans"
@@ -50,9 +53,15 @@ def test_a_plan_names_everything_relative_to_itself(folder, intents_folder):
     assert (plan.ratios, plan.seeds, plan.n_splits) == ([0.5, 1.0], [3], 3)
     tiny = str(folder / "tiny")
     assert [spec.name for spec in plan.encoders] == ["none", f"head:{tiny}", "full:some/model", "softmax"]
-    assert changed_params(plan.encoders[1].estimator) == {"finetune": "head", "model_name": tiny}
-    assert changed_params(plan.encoders[2].estimator) == {"finetune": "full", "model_name": "some/model"}
-    assert changed_params(plan.encoders[3].estimator) == {"finetune": "head", "model_name": tiny, "loss": "softmax"}
+    own = {"pooling": "auto"}  # the default, but not of the first results
+    assert changed_params(plan.encoders[1].estimator) == {"finetune": "head", "model_name": tiny, **own}
+    assert changed_params(plan.encoders[2].estimator) == {"finetune": "full", "model_name": "some/model", **own}
+    assert changed_params(plan.encoders[3].estimator) == {
+        "finetune": "head",
+        "model_name": tiny,
+        "loss": "softmax",
+        **own,
+    }
     assert [method.name for method in plan.methods] == ["ellipsoid", "searched"]
     assert plan.methods[1].path == "sklearn.linear_model._logistic:LogisticRegression"
     assert changed_params(plan.methods[1].estimator) == {"max_iter": 500}
@@ -391,3 +400,36 @@ def test_an_npz_file_with_a_changed_byte_is_one_sentence_or_what_it_was(tmp_path
             np.testing.assert_array_equal(data.rows, np.concatenate([X, X]))
     assert len(refused) > 300
     assert not any("\n" in sentence for sentence in refused)
+
+
+def test_a_text_models_own_mean_is_the_mean(tiny_model, intents_folder, tmp_path):
+    """Results of before, when the mean was the default, count for such models, and for no others."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules
+
+    for mode in ("mean", "cls"):
+        parts = [modules.Transformer(tiny_model), modules.Pooling(32, mode), modules.Normalize()]
+        SentenceTransformer(modules=parts, device="cpu").save_pretrained(str(tmp_path / mode), create_model_card=False)
+
+    def known(made, **params):
+        """Whether a result of the mean counts as one of this model and these parameters."""
+        entry = {"name": "none", "finetune": "none", "model_name": str(tmp_path / made), **params}
+        plan = make_plan(None, data=[intents_folder], encoders=[entry])
+        task = Task(plan.data[0], None, 0.5, 0, plan.encoders[0], 5, str(tmp_path), "cpu")
+        stored = SupConTextEncoder(finetune="none", pooling="mean").get_params() | {"model_sha256": task.source().model}
+        del stored["prompt"]  # newer than the result
+        return Run(task, plan.methods[0])._has_encoder(stored)
+
+    assert known("mean")
+    assert known("mean", pooling="mean")
+    assert not known("mean", prompt="a: ")
+    assert known("cls", pooling="mean")
+    assert not known("cls")
+
+
+def test_an_encoder_inside_another_estimator_names_its_pooling():
+    """Results of before name no pooling there: it was the mean."""
+    inside = make_pipeline(SupConTextEncoder(finetune="none"), StandardScaler())
+    before = by_value(inside.set_params(supcontextencoder__pooling="mean"))
+    assert "pooling" not in str(before)
+    assert by_value(inside.set_params(supcontextencoder__pooling="auto")) != before

@@ -69,7 +69,7 @@ def test_all_encoders_are_tested():
 
 
 def test_features_are_the_activated_layer_of_the_mean_token_vector(fitted, kind, tiny_model, texts):
-    pooled = TextBackbone.load(tiny_model).embed(texts, "mean").numpy()
+    pooled = TextBackbone.load(tiny_model).embed(texts).numpy()
     layer = pooled @ fitted.weight_.T + fitted.bias_
     expected = np.tanh(layer) if kind is KNNCLTextEncoder else np.maximum(layer, 0)
     if kind is CLABTextEncoder:
@@ -78,6 +78,18 @@ def test_features_are_the_activated_layer_of_the_mean_token_vector(fitted, kind,
     np.testing.assert_allclose(features, expected, atol=1e-4)
     assert features.dtype == np.float32
     assert fitted.get_feature_names_out().tolist() == [f"{kind.__name__.lower()}{i}" for i in range(32)]
+
+
+def test_a_text_models_own_modules_and_prompt_take_no_part(kind, tiny_model, texts, labels, tmp_path):
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.sentence_transformer import modules
+
+    parts = [modules.Transformer(tiny_model), modules.Pooling(32, "max"), modules.Dense(32, 8)]
+    own = SentenceTransformer(modules=parts, device="cpu", prompts={"a": "lamp "}, default_prompt_name="a")
+    own.save_pretrained(str(tmp_path / "own"), create_model_card=False)
+    folders = str(tmp_path / "own"), tiny_model
+    features = [make(kind, folder).fit(texts, labels).transform(texts) for folder in folders]
+    np.testing.assert_array_equal(*features)
 
 
 def test_training_starts_at_the_pretrained_text_model(kind, tiny_model, texts, labels):

@@ -200,7 +200,7 @@ def test_the_momentum_encoder_follows_slowly(objective):
 
 
 def test_the_momentum_encoder_is_a_copy_of_the_text_model(tiny_model, texts):
-    rows = TokenRows(TextBackbone.load(tiny_model), texts, "mean")
+    rows = TokenRows(TextBackbone.load(tiny_model), texts)
     copied = rows.copy()
     (own,), (other,) = rows.modules_to_keep(), copied.modules_to_keep()
     pairs = list(zip(own.parameters(), other.parameters(), strict=True))

@@ -64,7 +64,7 @@ def test_heads_start_at_the_identity_and_classify_each_layer_alone():
 
 
 def test_rows_are_the_mean_token_vectors_of_all_layers(backbone, texts):
-    rows = LayerRows(backbone, texts, "mean")
+    rows = LayerRows(backbone, texts)
     with torch.no_grad():
         means = rows.plain(np.array([3, 0]))
         ids = torch.tensor([backbone.tokenize([texts[3]])[0]])
@@ -72,7 +72,7 @@ def test_rows_are_the_mean_token_vectors_of_all_layers(backbone, texts):
     assert means.shape == (2, 2, 32)
     torch.testing.assert_close(means[0], torch.stack([state[0].mean(0) for state in states[1:]]), atol=1e-5, rtol=0)
     with torch.no_grad():
-        torch.testing.assert_close(means[:, -1], backbone.pooled(rows.table, np.array([3, 0]), "mean"))
+        torch.testing.assert_close(means[:, -1], backbone.pooled(rows.table, np.array([3, 0])))
 
 
 def test_a_model_without_a_list_of_layers_is_refused(backbone):
@@ -113,7 +113,7 @@ def test_texts_that_leave_change_nothing_for_the_others(deep, texts, leaves, fam
     deep = deep if family == "Bert" else of_family(deep, family)
     tokens = deep.tokenize(texts)
     with torch.no_grad():
-        expected = LayerRows(deep, texts, "mean").plain(np.arange(len(texts)))
+        expected = LayerRows(deep, texts).plain(np.arange(len(texts)))
     seen = {}
 
     def visit(layer, means, running):
@@ -204,7 +204,7 @@ def test_a_step_goes_along_the_gradient_and_stays_within_the_norm():
 
 
 def objective_of(backbone, texts, codes, **changed):
-    rows, chosen = LayerRows(backbone, texts, "mean"), settings(**changed)
+    rows, chosen = LayerRows(backbone, texts), settings(**changed)
     heads = LayerHeads(2, 32, 4)
     learner = Learner(rows, heads, codes, 4, np.arange(len(texts)), chosen, np.random.default_rng(0))
     return chosen.objective(learner)
@@ -233,7 +233,7 @@ def test_each_pass_has_a_larger_loss_than_the_one_before(build_model, tmp_path, 
 
 
 def test_texts_that_come_in_pieces_are_changed_as_if_they_came_at_once(backbone, texts, monkeypatch):
-    rows, found, sizes = LayerRows(backbone, texts, "mean"), {}, {8: [], 4096: []}
+    rows, found, sizes = LayerRows(backbone, texts), {}, {8: [], 4096: []}
     backbone.model.eval()
     for most, seen in sizes.items():
         monkeypatch.setattr("skellipsoid._encoders.torch.backbone.PIECE_TOKENS", {"cpu": most})
@@ -274,7 +274,7 @@ def test_without_adversarial_steps_there_is_one_pass(backbone, texts, codes):
 
 
 def test_training_lowers_the_losses_of_all_layers(backbone, texts, codes):
-    rows, heads = LayerRows(backbone, texts, "mean"), LayerHeads(2, 32, 4)
+    rows, heads = LayerRows(backbone, texts), LayerHeads(2, 32, 4)
     state = torch.get_rng_state()
     history = train_projection(rows, codes, 4, heads, settings(max_iter=25), 0)
     assert torch.equal(torch.get_rng_state(), state)

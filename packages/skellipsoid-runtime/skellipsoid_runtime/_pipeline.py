@@ -105,7 +105,8 @@ class OnnxPipeline:
         if self.class_offsets_.shape != self.classes_.shape or min(self._rows_at_once, self.n_features_) < 1:
             raise ValueError("numbers that do not fit each other")
         manifest["sha256"].keys()
-        return None if text is None else {name: text[name] for name in SETTINGS}
+        # Version 1 of the format had no prompt.
+        return None if text is None else {name: ({"prompt": ""} | text)[name] for name in SETTINGS}
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Label each sample with a known class, or with ``open_label_``.

@@ -12,7 +12,7 @@ _LETTERS_PER_TOKEN = 32
 #: Letters at the end of a piece of a text whose tokens may change with what follows.
 _UNSURE = 200
 #: What the manifest says of the tokenizer.
-SETTINGS = ("max_length", "pad_token_id", "lowers", "truncation_side", "split_special_tokens")
+SETTINGS = ("max_length", "pad_token_id", "lowers", "prompt", "truncation_side", "split_special_tokens")
 #: Texts tokenised at once, so that memory does not grow with their number.
 WINDOW = 8192
 
@@ -85,13 +85,16 @@ class TextReader:
         self.longest: int = settings["max_length"]
         self.padding: int = settings["pad_token_id"]
         self._lowers: bool = settings["lowers"]
+        self._prompt: str = settings["prompt"]
         self._bounded = settings["truncation_side"] == "right"
         self._cut.encode_special_tokens = settings["split_special_tokens"]
         self._cut.enable_truncation(self.longest, direction=settings["truncation_side"])
 
     def tokens(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text, special tokens included, truncated to ``longest``, not padded."""
-        given = [text.lower() for text in texts] if self._lowers else list(texts)
+        """Token ids of each text behind the prompt, special ones included, truncated to ``longest``, not padded."""
+        given = [self._prompt + text for text in texts]
+        if self._lowers:
+            given = [text.lower() for text in given]
         if self._bounded:
             given = [self._beginning(text) for text in given]
         return [encoding.ids for encoding in self._cut.encode_batch_fast(given)]

@@ -286,7 +286,7 @@ def _tokenizer(encoder: SupConTextEncoder, *, local: bool) -> Tokenizer | None:
     if hasattr(encoder, "_backbone"):
         return Tokenizer.of_backbone(encoder._backbone)
     try:
-        return Tokenizer.load(str(encoder.model_name), encoder.max_length, local=local)
+        return Tokenizer.load(str(encoder.model_name), encoder.max_length, encoder.prompt, local=local)
     except OSError:
         if local:
             return None

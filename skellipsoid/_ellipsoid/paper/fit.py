@@ -12,7 +12,6 @@ from torch import Tensor
 
 from ..._samples.folds import validation_rows
 from ..._samples.samples import Samples
-from ..._torch.shards import Shards
 from ..math.boundaries import Boundaries, Metric, Shapes
 from ..math.geometry import Factors, assigned_norms, class_spheres, nearest_centroid, nearest_other
 from ..math.held_out import BOUNDARY_TOLERANCE, KNOWN, OF_OTHER_CLASS, REAL, SYNTHETIC, HeldOut, best_scale, expected_f1
@@ -65,12 +64,10 @@ def train_ellipsoids(
     """Compute centroids and radii, and train the matrices; ``validation`` samples are for the stop rule.
 
     The matrices of different classes do not act on each other in the losses. So those of some classes can be trained
-    while all others are ``fixed``. The processes of a group divide the classes among them. After each
-    epoch all of them get all matrices.
+    while all others are ``fixed``.
     """
-    shards, ellipsoids = Shards.of_group(), start_ellipsoids(samples, fixed)
-    ellipsoids.trained = ellipsoids.trained[shards.rank :: shards.n_processes]
-    trainer = BoundaryTrainer(ellipsoids, samples, real_open, settings, np.random.default_rng(seed), shards)
+    ellipsoids = start_ellipsoids(samples, fixed)
+    trainer = BoundaryTrainer(ellipsoids, samples, real_open, settings, np.random.default_rng(seed))
     validator = PaperValidator(*validation, ellipsoids.centroids, ellipsoids.degenerate)
     if not validator:  # nothing was held out, or only samples of degenerate classes
         ellipsoids.history = trainer.run()

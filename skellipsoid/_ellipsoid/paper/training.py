@@ -11,7 +11,6 @@ from torch import Tensor
 from ..._samples.samples import Samples
 from ..._torch.devices import on_device
 from ..._torch.losses import contraction_loss, expansion_loss, inside_loss, other_class_loss
-from ..._torch.shards import ALONE, Shards
 from ..._torch.threads import map_parts
 from ..._torch.training import History, run_epochs, shuffled_batches
 from ..math.held_out import HeldOut
@@ -84,9 +83,8 @@ class BoundaryTrainer:
         real_open: Tensor,
         settings: TrainingSettings,
         rng: np.random.Generator,
-        shards: Shards = ALONE,
     ) -> None:
-        self.ellipsoids, self.settings, self.rng, self.shards = ellipsoids, settings, rng, shards
+        self.ellipsoids, self.settings, self.rng = ellipsoids, settings, rng
         self.beta = 0.0 if settings.negative_loss == "adb_gen" else settings.beta
         self.known, self.classes, self.real_open = samples.rows, samples.classes, real_open
         self.classes_cpu, self.weights_cpu = samples.classes.cpu().numpy(), samples.weights.cpu().numpy()
@@ -123,7 +121,7 @@ class BoundaryTrainer:
 
     def run(self, score: Callable[[], float] | None = None, keep_best: Callable[[], object] | None = None) -> History:
         """Train until the score, or without one the loss, has not improved for ``n_iter_no_change`` epochs."""
-        if not self.shards.total(len(self.trained), self.known.device):
+        if not len(self.trained):
             return History()
         return run_epochs(
             self._run_epoch,
@@ -133,16 +131,14 @@ class BoundaryTrainer:
             score=score,
             keep_best=keep_best,
             label="ellipsoids",
-            verbose=self.settings.verbose if self.shards.rank == 0 else 0,
+            verbose=self.settings.verbose,
         )
 
     def _run_epoch(self) -> float:
-        """Train on every sample once; returns the mean loss of the batches, a sum over the classes of all processes."""
+        """Train on every sample once; returns the mean loss of the batches."""
         losses = [self.step(rows) for rows in shuffled_batches(len(self.known), self.settings.batch_size, self.rng)]
-        self.shards.exchange(self.ellipsoids.components, self.trained)
         # Read at the end of the epoch: at each read the host waits for the device.
-        values = torch.stack(losses).cpu().numpy()
-        return self.shards.total(float(values.mean(dtype=np.float64)), self.known.device)
+        return float(torch.stack(losses).cpu().numpy().mean(dtype=np.float64))
 
     def step(self, rows: np.ndarray) -> Tensor:
         """One optimiser step on a batch, (n_batch,) positions of known samples; returns its loss (eq. 16), ()."""

@@ -18,7 +18,6 @@ from ..._torch.threads import map_parts, one_thread_each
 from .model_lookup import find_model
 from .stored_text_model import StoredTextModel, TextModel, restore, restore_tokenizer, store
 from .token_table import PIECE_TOKENS, TokenTable, length_sorted_pieces
-from .tokenizer_rules import encode
 
 #: Functions that may follow the linear layer, as modules.
 ACTIVATIONS: dict[str, type[nn.Module]] = {"identity": nn.Identity, "relu": nn.ReLU, "tanh": nn.Tanh}
@@ -46,27 +45,30 @@ class TextBackbone:
         self.max_length = max_length
 
     @classmethod
-    def load(cls, name: str, max_length: int | None = None, pooling: str = "model") -> "TextBackbone":
+    def load(
+        cls, name: str, max_length: int | None = None, pooling: str = "auto", prompt: str | None = None
+    ) -> "TextBackbone":
         """Load a model by folder or name, see ``find_model``.
-
-        With ``pooling="mean"`` the modules after the transformer are left out. Without them, a model that is loaded or
-        unpickled does not need sentence-transformers, whose import takes seconds.
 
         Raises
         ------
         OSError
             If the model is not found.
         ValueError
-            If the model is no transformer, or if it has fewer positions than ``max_length``.
+            As of ``find_model``; if the model has fewer positions than ``max_length``, or if the prompt leaves no room
+            for a text.
         """
-        backbone = cls(find_model(name), max_length)
-        if pooling == "mean":
-            del backbone.model.after[:]
+        backbone = cls(find_model(name, pooling, prompt), max_length)
         config: Any = backbone.transformer.config
         positions = getattr(config, "max_position_embeddings", None)
         if max_length and positions and max_length > positions:
             raise ValueError(
                 f"max_length={max_length}, but the text model {name!r} has {positions} positions; use at most that."
+            )
+        if backbone.model.prompt and len(backbone.tokenize([""])[0]) >= backbone.longest:
+            raise ValueError(
+                f"prompt has {backbone.model.n_prompt} tokens, but a text with its prompt may have {backbone.longest}; "
+                "use a shorter prompt, or a larger max_length."
             )
         return backbone
 
@@ -103,6 +105,11 @@ class TextBackbone:
         """Whether texts are converted to lower case first."""
         return bool(self._setting("lowers"))
 
+    @property
+    def prompt(self) -> str:
+        """What stands before every text."""
+        return str(self._setting("prompt") or "")
+
     def to(self, device: torch.device) -> "TextBackbone":
         """Move the model, unless another thread has done so: replaced weights are lost to the one that computes."""
         model = self.model
@@ -117,46 +124,31 @@ class TextBackbone:
         model = self.model
         transformer, after = copy.deepcopy(model.transformer), copy.deepcopy(list(model.after))
         return TextBackbone(
-            TextModel(transformer, model.tokenizer, after, model.limit, lowers=model.lowers), self.max_length
+            TextModel(transformer, model.tokenizer, after, model.limit, lowers=model.lowers, prompt=model.prompt),
+            self.max_length,
         )
 
     def tokenize(self, texts: Sequence[str]) -> list[list[int]]:
-        """Token ids of each text, special tokens included, truncated to ``longest``, not padded."""
-        if self.lowers:
-            texts = [text.lower() for text in texts]
-        return encode(self.model.tokenizer, texts, self.longest)
+        """Token ids of each text behind the prompt, special ones included, truncated to ``longest``, not padded."""
+        return self.model.tokenize(texts, self.longest)
 
     def table(self, tokens: Sequence[Sequence[int]]) -> TokenTable:
         """Put token lists on the device of the model."""
         device = next(self.transformer.parameters()).device
         return TokenTable(tokens, device, self.model.tokenizer.pad_token_id or 0, self.longest)
 
-    def pooled(self, table: TokenTable, rows: np.ndarray, pooling: str, progress: tqdm | None = None) -> Tensor:
+    def pooled(self, table: TokenTable, rows: np.ndarray, progress: tqdm | None = None) -> Tensor:
         """Embed texts of a table, (n_rows, width of the pooled vector)."""
-        return in_pieces(table, rows, lambda ids, mask: self._forward(ids, mask, pooling), progress)
+        return in_pieces(table, rows, self.model, progress)
 
-    def embed(self, texts: Sequence[str], pooling: str, *, verbose: int | bool = 0) -> Tensor:
+    def embed(self, texts: Sequence[str], *, verbose: int | bool = 0) -> Tensor:
         """Embed texts without dropout or gradients, (n_texts, width of the pooled vector) on the CPU."""
         self.model.eval()
 
         def pooled(tokens: list[tuple[int, ...]], progress: tqdm) -> Tensor:
-            return self.pooled(self.table(tokens), np.arange(len(tokens)), pooling, progress)
+            return self.pooled(self.table(tokens), np.arange(len(tokens)), progress)
 
         return in_windows(texts, self.tokenize, pooled, "embedding", verbose)
-
-    def _forward(self, ids: Tensor, mask: Tensor, pooling: str) -> Tensor:
-        vectors = self.transformer(input_ids=ids, attention_mask=mask)[0]  # (n_texts, longest, width)
-        if pooling == "mean":
-            return token_means(vectors, mask)
-        if not len(self.model.after):
-            raise ValueError(
-                f"pooling={pooling!r}, but the text model was loaded for pooling='mean'; fit the encoder again."
-            )
-        features = {"token_embeddings": vectors, "attention_mask": mask}
-        for module in self.model.after:
-            features = module(features)
-        pooled: Tensor = features["sentence_embedding"]
-        return pooled
 
     def stored(self) -> StoredTextModel:
         """Give the model as plain data."""
@@ -170,7 +162,7 @@ class TextBackbone:
     def _setting(self, name: str) -> Any:
         """Give a setting of the model, which is not built for it."""
         stored = self._stored
-        return getattr(self.model, name) if stored is None else stored.description[name]
+        return getattr(self.model, name) if stored is None else stored.description.get(name)
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickle the model as plain data, with the weights on the CPU."""
@@ -225,29 +217,19 @@ def in_pieces(
         return torch.cat(map_parts(lambda each: compute(*each), given, np.inf, table.device))[places]
 
 
-def token_means(vectors: Tensor, mask: Tensor) -> Tensor:
-    """Mean of the token vectors of each text, (n_texts, width)."""
-    weights = mask.unsqueeze(2).to(vectors.dtype)
-    mean: Tensor = (vectors * weights).sum(1) / weights.sum(1)
-    return mean
-
-
 def export(
     backbone: TextBackbone,
     folder: Path,
-    pooling: str,
     weight: np.ndarray | None,
     bias: np.ndarray | None,
     *,
     normalize: bool,
     activation: str = "identity",
 ) -> None:
-    """Write a sentence-transformers folder of the same function: pooling, linear layer, activation, unit length."""
+    """Write a sentence-transformers folder of the same function: prompt, modules, linear layer, unit length."""
     from sentence_transformers.sentence_transformer import modules as models
 
-    after: list[Any] = list(backbone.model.after)
-    if pooling == "mean":
-        after = [models.Pooling(backbone.width, pooling_mode="mean")]
+    after: list[Any] = [*backbone.model.after] or [models.Pooling(backbone.width, pooling_mode="mean")]
     if weight is not None and bias is not None:
         with kept_torch_state():  # a new layer draws weights, which are then replaced
             dense = models.Dense(weight.shape[1], len(weight), activation_function=ACTIVATIONS[activation]())
@@ -261,6 +243,9 @@ def export(
         tokenizer.save_pretrained(folder)
     settings = {"max_seq_length": backbone.longest, "do_lower_case": backbone.lowers}
     _write_json(folder / "sentence_bert_config.json", settings)
+    if backbone.prompt:
+        prompts = {"prompts": {"default": backbone.prompt}, "default_prompt_name": "default"}
+        _write_json(folder / "config_sentence_transformers.json", prompts)
     modules = [{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"}]
     for number, module in enumerate(after, start=1):
         name = type(module).__name__

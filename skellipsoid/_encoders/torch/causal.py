@@ -20,9 +20,10 @@ from tqdm.std import tqdm
 
 from ..._torch.devices import kept_torch_state
 from ..._torch.progress import quiet_libraries
-from .backbone import in_pieces, in_windows, token_means
+from .backbone import in_pieces, in_windows
 from .model_lookup import hub_is_reachable
 from .stored_text_model import NO_LIMIT
+from .text_modules import token_means
 from .token_table import TokenTable
 
 #: Where the text stands in a prompt.

@@ -9,8 +9,9 @@ import torch
 from torch import Tensor, nn
 
 from ..._torch.devices import PROCESS_STATE
-from .backbone import TextBackbone, in_pieces, token_means
+from .backbone import TextBackbone, in_pieces
 from .rows import TokenRows
+from .text_modules import token_means
 
 
 class LayerHeads(nn.Module):

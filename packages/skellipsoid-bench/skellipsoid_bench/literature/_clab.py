@@ -10,11 +10,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from skellipsoid.base import Interval
 from skellipsoid.baselines import ADBClassifier
 
 from ._arrays import Floats, Integers, unit_rows
 from ._docs import published_docs
+from ._sklearn import Interval
 
 
 @published_docs

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
-from skellipsoid.base import Interval
-
 from ._cross_entropy_encoder import LiteratureTextEncoder
 from ._docs import published_docs
+from ._sklearn import Interval
 from ._torch.objectives import KCenterSettings
 
 

@@ -8,9 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from skellipsoid.base import Interval, StrOptions, TrainedTextFeatures
+from skellipsoid.base import TrainedTextFeatures
 
 from ._docs import published_docs
+from ._sklearn import Interval, StrOptions
 from ._torch.objectives import CrossEntropySettings
 
 #: Step size of AdamW for ``"auto"``: the published one, and that of ``SupConTextEncoder`` for a head.
@@ -61,6 +62,7 @@ class LiteratureTextEncoder(PublishedTraining, TrainedTextFeatures):
     # What SupConTextEncoder has as parameters.
     n_components = None
     pooling = "mean"
+    prompt = ""
     keep_texts = False
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

@@ -29,15 +29,12 @@ from skellipsoid._encoders.torch.contrastive import train_projection
 from skellipsoid._encoders.torch.layers import LayerHeads, LayerRows, layer_list, visit_layers
 from skellipsoid._encoders.training_texts import TrainingTexts, find_training_texts, read_classes, read_validation
 from skellipsoid.base import (
-    Interval,
-    StrOptions,
     TextOpenSetClassifier,
     as_labels,
     cast_open_label,
     check_groups,
     check_texts,
     explain_out_of_memory,
-    fit_context,
     resolve_device,
     resolve_seed,
     seeded_torch,
@@ -47,6 +44,7 @@ from skellipsoid.baselines import LOFOpenSetClassifier
 
 from ._cross_entropy_encoder import PublishedTraining
 from ._docs import published_docs
+from ._sklearn import Interval, StrOptions, fit_context
 from ._torch.dynamic_ensemble import EnsembleSettings, Vote
 
 #: What helps where memory is short.
@@ -273,13 +271,13 @@ class DEClassifier(PublishedTraining, TextOpenSetClassifier):
         names, classes = read_classes(texts, y, self.open_label, type(self).__name__)
         validation = read_validation(X_val, y_val, names, self.open_label, reads=self.early_stopping)
         given, device = check_groups(groups, len(texts)), resolve_device(self.device)
-        backbone = TextBackbone.load(str(self.model_name), self.max_length, "mean").to(device)
+        backbone = TextBackbone.load(str(self.model_name), self.max_length, "mean", "").to(device)
         n_layers = len(layer_list(backbone.transformer))
         unfit(self)
         with explain_out_of_memory(f"training of {self.model_name!r} on {len(texts)} texts", REMEDIES):
             holds_out, near = self.early_stopping and not validation.texts, None
             if holds_out and self.duplicates != "off":
-                near = backbone.embed(texts, "mean", verbose=self.verbose)
+                near = backbone.embed(texts, verbose=self.verbose)
             training = find_training_texts(texts, classes, given, near, self.duplicates, holds_out=holds_out)
             training = training._replace(validation=validation, seed=resolve_seed(self.random_state))
             heads, history, features = self._train(backbone, texts, training, len(names), n_layers, device)
@@ -375,7 +373,7 @@ class DEClassifier(PublishedTraining, TextOpenSetClassifier):
         """Give the trained heads, and the features of the texts that were trained on, (n_texts, n_layers, width)."""
         learns, validation = training.rows[training.learns], training.validation
         classes = np.concatenate([training.classes[training.learns], validation.classes])
-        rows = LayerRows(backbone, [*(texts[i] for i in learns), *validation.texts], "mean")
+        rows = LayerRows(backbone, [*(texts[i] for i in learns), *validation.texts])
         with seeded_torch(training.seed, device):
             heads = LayerHeads(n_layers, backbone.width, n_classes).to(device)
         settings = EnsembleSettings(**{each.name: getattr(self, each.name) for each in fields(EnsembleSettings)})

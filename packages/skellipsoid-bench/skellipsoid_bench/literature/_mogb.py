@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from skellipsoid._core.state_rules import CLASSIFIER, POSITIVE, Rule, floats, integers
-from skellipsoid.base import BoundaryOpenSetClassifier, Gathered, Interval, StrOptions, resolve_seed, warn
+from skellipsoid.base import BoundaryOpenSetClassifier, Gathered, resolve_seed, warn
 
 from ._arrays import Floats, Integers
 from ._docs import published_docs
+from ._sklearn import Interval, StrOptions
 from ._torch.granular_balls import ROUNDING, Ball, granular_balls
 
 #: A ball of equal rows has this radius, as a share of the scale: margins stay finite.

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from skellipsoid.datasets import _cache, fetch_banking77, fetch_clinc_oos, fetch_stackoverflow
+from skellipsoid_bench.datasets import _cache, fetch_banking77, fetch_clinc_oos, fetch_stackoverflow
 
 FILES = {
     "banking/train.tsv": 'text\tlabel\nwhere is my cash\tcash\n"\nsay "hi"\tgreet\na\tb\tc\nwhere is it?\tcash\n',
@@ -97,7 +97,7 @@ def published(monkeypatch, request):
 @pytest.fixture
 def real_data():
     """Return the folder of the real files beside the repository."""
-    folder = Path(__file__).resolve().parents[3] / "shared" / "data"
+    folder = Path(__file__).resolve().parents[4] / "shared" / "data"
     if not folder.is_dir():
         pytest.skip("the folder ../shared/data with the public data sets is not beside the repository")
     return folder
@@ -191,7 +191,7 @@ def test_a_damaged_file_stays_when_it_cannot_be_replaced(server, tmp_path, no_re
 def test_a_killed_download_leaves_no_half_file(server, tmp_path):
     server.answers["banking/train.tsv"].insert(0, Stalled(CONTENTS["banking/train.tsv"]))
     script = (
-        "from skellipsoid.datasets import _cache, fetch_banking77\n"
+        "from skellipsoid_bench.datasets import _cache, fetch_banking77\n"
         f"_cache._BASE_URL = {server.url!r}\n"
         f"fetch_banking77(data_home={str(tmp_path)!r})\n"
     )
@@ -233,7 +233,7 @@ def test_a_full_folder_needs_neither_network_nor_pooch(server, tmp_path, without
 
 
 def test_missing_file_without_pooch(server, tmp_path, without_pooch):
-    with pytest.raises(ImportError, match=r"needs pooch: pip install 'skellipsoid\[datasets\]', or get train.tsv"):
+    with pytest.raises(ImportError, match=r"needs pooch: pip install 'skellipsoid-bench\[datasets\]', or get "):
         fetch_banking77(data_home=tmp_path)
 
 

@@ -5,7 +5,8 @@ import os
 from pathlib import Path
 from typing import TypeAlias
 
-from .._core.warn import warn
+from skellipsoid.base import warn
+
 from ._texts import SUBSETS
 
 PathLike: TypeAlias = str | os.PathLike[str]
@@ -74,7 +75,7 @@ def _download(home: Path, name: str, problem: str) -> None:
         import pooch
     except ImportError as error:
         raise ImportError(
-            f"{problem}, and downloading it needs pooch: pip install 'skellipsoid[datasets]', "
+            f"{problem}, and downloading it needs pooch: pip install 'skellipsoid-bench[datasets]', "
             f"or {_where_to_put(home, path.parent.name)}."
         ) from error
 

@@ -79,7 +79,7 @@ def fetch_banking77(
     ========  =======  =======
 
     The parts are those of the open-intent literature, as the TEXTOIR platform [2]_ publishes them. Downloading needs
-    the extra ``skellipsoid[datasets]``; a folder that already holds the files needs neither it nor a network.
+    the extra ``skellipsoid-bench[datasets]``; a folder that already holds the files needs neither it nor a network.
 
     Licence: CC BY 4.0. If you publish results on it, cite [1]_.
 
@@ -110,7 +110,7 @@ def fetch_banking77(
     OSError
         If a file is missing and cannot be downloaded, or must not be downloaded; the message says where to put it.
     ImportError
-        If a file is missing and pooch, the extra ``skellipsoid[datasets]``, is not installed.
+        If a file is missing and pooch, the extra ``skellipsoid-bench[datasets]``, is not installed.
 
     Warns
     -----
@@ -121,7 +121,7 @@ def fetch_banking77(
     --------
     fetch_clinc_oos : 150 intents of ten domains, with out-of-scope queries.
     fetch_stackoverflow : 20 topics of question titles.
-    load_assistant_intents : A small corpus that ships with the package.
+    skellipsoid.datasets.load_assistant_intents : A small corpus that ships with the package.
 
     Notes
     -----
@@ -138,7 +138,7 @@ def fetch_banking77(
 
     Examples
     --------
-    >>> from skellipsoid.datasets import fetch_banking77
+    >>> from skellipsoid_bench.datasets import fetch_banking77
     >>> train = fetch_banking77()  # doctest: +SKIP
     >>> train.data.shape, len(train.target_names)  # doctest: +SKIP
     ((9003,), 77)
@@ -166,7 +166,7 @@ def fetch_clinc_oos(
 
     The parts are those of the open-intent literature, as the TEXTOIR platform [2]_ publishes them. The out-of-scope
     queries, labelled ``oos`` in the file, are given the open label. Downloading needs the extra
-    ``skellipsoid[datasets]``; a folder that already holds the files needs neither it nor a network.
+    ``skellipsoid-bench[datasets]``; a folder that already holds the files needs neither it nor a network.
 
     Licence: CC BY 3.0. If you publish results on it, cite [1]_.
 
@@ -199,7 +199,7 @@ def fetch_clinc_oos(
     OSError
         If a file is missing and cannot be downloaded, or must not be downloaded; the message says where to put it.
     ImportError
-        If a file is missing and pooch, the extra ``skellipsoid[datasets]``, is not installed.
+        If a file is missing and pooch, the extra ``skellipsoid-bench[datasets]``, is not installed.
 
     Warns
     -----
@@ -210,7 +210,7 @@ def fetch_clinc_oos(
     --------
     fetch_banking77 : 77 fine-grained intents of one domain.
     fetch_stackoverflow : 20 topics of question titles.
-    load_assistant_intents : A small corpus that ships with the package.
+    skellipsoid.datasets.load_assistant_intents : A small corpus that ships with the package.
 
     References
     ----------
@@ -222,7 +222,7 @@ def fetch_clinc_oos(
 
     Examples
     --------
-    >>> from skellipsoid.datasets import fetch_clinc_oos
+    >>> from skellipsoid_bench.datasets import fetch_clinc_oos
     >>> test = fetch_clinc_oos(subset="test")  # doctest: +SKIP
     >>> int((test.target == "-1").sum())  # doctest: +SKIP
     1200
@@ -248,7 +248,7 @@ def fetch_stackoverflow(
     ========  =======  =======
 
     The parts are those of the open-intent literature, as the TEXTOIR platform [2]_ publishes them. Downloading needs
-    the extra ``skellipsoid[datasets]``; a folder that already holds the files needs neither it nor a network.
+    the extra ``skellipsoid-bench[datasets]``; a folder that already holds the files needs neither it nor a network.
 
     Licence: the publishers of the selection state none; contributions to Stack Overflow are under CC BY-SA. If you
     publish results on it, cite [1]_.
@@ -280,7 +280,7 @@ def fetch_stackoverflow(
     OSError
         If a file is missing and cannot be downloaded, or must not be downloaded; the message says where to put it.
     ImportError
-        If a file is missing and pooch, the extra ``skellipsoid[datasets]``, is not installed.
+        If a file is missing and pooch, the extra ``skellipsoid-bench[datasets]``, is not installed.
 
     Warns
     -----
@@ -291,7 +291,7 @@ def fetch_stackoverflow(
     --------
     fetch_banking77 : 77 fine-grained intents of one domain.
     fetch_clinc_oos : 150 intents of ten domains, with out-of-scope queries.
-    load_assistant_intents : A small corpus that ships with the package.
+    skellipsoid.datasets.load_assistant_intents : A small corpus that ships with the package.
 
     References
     ----------
@@ -302,7 +302,7 @@ def fetch_stackoverflow(
 
     Examples
     --------
-    >>> from skellipsoid.datasets import fetch_stackoverflow
+    >>> from skellipsoid_bench.datasets import fetch_stackoverflow
     >>> train = fetch_stackoverflow()  # doctest: +SKIP
     >>> train.target_names[:3]  # doctest: +SKIP
     ['ajax', 'apache', 'bash']

@@ -1,0 +1,206 @@
+"""Logs drawn from the messages of a case, and the lines that are placed by them, for ``real_lines.py``."""
+
+import itertools
+import json
+import sys
+from types import SimpleNamespace
+
+import lines
+import numpy as np
+
+from skellipsoid import EllipsoidOpenSetClassifier
+from skellipsoid._after_fit.operating_point.of_share import line_of_share
+from skellipsoid._after_fit.traffic.held import HeldOutScores
+from skellipsoid._after_fit.traffic.share import open_share_of
+
+SIZES, SHARES = (100, 300, 1000), (0.02, 0.05, 0.2, 0.5)
+#: Shares on which the package's present line is tabulated.
+GRID = (0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 0.9, 0.99)
+
+
+class Case:
+    """Held-out scores of a fit, and the scores of its messages."""
+
+    def __init__(self, place):
+        arrays = dict(np.load(place))
+        self.name, self.n_classes = place.stem, int(arrays.pop("n_classes"))
+        self.n_train = int(arrays.pop("n_train"))
+        self.messages = SimpleNamespace(**{n: arrays.pop(n) for n in [*arrays] if n[:2] in ("k_", "o_")})
+        fit = type("Fit", (EllipsoidOpenSetClassifier,), {"held_out_": None})()
+        fit._held_out = arrays
+        self.held = held = HeldOutScores.of(fit, "real_lines.py")
+        self.sorted_known = np.sort(held.known)
+        self.few_known = np.quantile(held.known, np.linspace(0, 1, 100))
+        self.normal = lines.NormalScores(held.known)
+        self.right = lines.right_by_z(self.normal(held.known), held.assigned == held.classes)
+        self.own_folder = place.parent
+
+    @property
+    def group(self):
+        """Kind of case."""
+        return self.name.split("-")[0]
+
+    def today(self, share):
+        """Offset of the package's present line for a share, from a table that is made once."""
+        if not hasattr(self, "_today"):
+            place = self.own_folder / f"{self.name}.today.npy"
+            if not place.exists():
+                found = [line_of_share(self.held, value, self.n_classes) for value in GRID]
+                np.save(place, [found.offset if found.gain > found.error else 0.0 for found in found])
+            self._today = np.load(place)
+        return float(np.interp(share, GRID, self._today))
+
+    def stream(self, size, share, rng):
+        """Draw a log; its first messages are those that somebody labels."""
+        n_open = max(1, round(size * share))
+        m = self.messages
+        k, o = (
+            rng.choice(len(pool), n, replace=n > len(pool))
+            for pool, n in ((m.k_scores, size - n_open), (m.o_scores, n_open))
+        )
+        order = rng.permutation(size)
+        scores, assigned = np.append(m.k_scores[k], m.o_scores[o])[order], np.append(m.k_assigned[k], m.o_assigned[o])
+        truth = np.append(m.k_truth[k], np.full(n_open, self.n_classes))[order]
+        return SimpleNamespace(
+            scores=scores, assigned=assigned[order], truth=truth, is_open=truth == self.n_classes, share=n_open / size
+        )
+
+    def all_messages(self, share):
+        """All messages, weighted so that the share of open ones is as given."""
+        m = self.messages
+        n_known, n_open = len(m.k_scores), len(m.o_scores)
+        return Curve(
+            np.append(m.k_scores, m.o_scores),
+            np.append(m.k_assigned, m.o_assigned),
+            np.append(m.k_truth, np.full(n_open, self.n_classes)),
+            self.n_classes,
+            np.repeat([(1 - share) / n_known, share / n_open], [n_known, n_open]),
+        )
+
+
+class Curve:
+    """Macro F1 over open and the classes that occur, at every line."""
+
+    def __init__(self, scores, assigned, truth, n_classes, weights):
+        order = np.argsort(scores, kind="stable")
+        self.scores, assigned, truth, weights = scores[order], assigned[order], truth[order], weights[order]
+        n = len(scores)
+        correct, answered = np.zeros((2, n + 1, n_classes))
+        at = np.arange(n) + 1, assigned
+        correct[at], answered[at] = weights * (assigned == truth), weights
+        correct, answered = (table.sum(axis=0) - table.cumsum(axis=0) for table in (correct, answered))
+        known = truth < n_classes
+        support = np.bincount(truth[known], weights[known], minlength=n_classes)
+        f1 = 2 * correct[:, support > 0] / (answered + support)[:, support > 0]
+        noticed, rejected = (np.append(0, np.cumsum(w)) for w in (weights * ~known, weights))
+        of_open = 2 * noticed / (rejected + weights[~known].sum())
+        self.f1 = 100 * (f1.sum(axis=1) + of_open) / ((support > 0).sum() + 1)
+        self.best = self.f1.max()
+
+    def __call__(self, line):
+        """F1 in percent at a line."""
+        return self.f1[np.searchsorted(self.scores, line, side="left")]
+
+
+def cases_of(encoder, options):
+    """Read the cases of an encoder."""
+    return [Case(place) for place in sorted((options.cache / f"lines_{encoder}").glob("*.npz"))]
+
+
+def sources(stream):
+    """Say what is known of the share of a stream."""
+    told = {"true": 1.0, "half": 0.5, "double": 2.0}
+    return {name: lines.Share(min(factor * stream.share, 0.99)) for name, factor in told.items()} | {
+        f"counted {m}": lines.Share.counted(stream.is_open[:m]) for m in (15, 30)
+    }
+
+
+def no_log(case, stream, share):
+    """Place the new line for a share alone, without a log."""
+    return lines.posterior_line(case, SimpleNamespace(scores=np.zeros(0), is_open=np.zeros(0, bool)), share)
+
+
+WAYS = {
+    "fitted": lines.fitted,
+    "today, share": lambda case, stream, share: case.today(share.value),
+    "quantile": lines.quantile,
+    "prototype": lines.prototype,
+    "prototype, bootstrap": lines.prototype_bootstrap,
+    "posterior, no log": no_log,
+    "posterior": lines.posterior_line,
+}
+COLUMNS = (
+    "case size share draw way source f1 fitted best on_stream fitted_on_stream best_on_stream doubled fitted_doubled"
+)
+
+
+def placed(cases, ways, options, sizes=SIZES, seed=0):
+    """Place the lines of all streams, one row for each way and source."""
+    rows = []
+    for case in cases:
+        curves = {
+            share: case.all_messages(share) for share in {*SHARES, *(2 * share for share in SHARES if share < 0.5)}
+        }
+        for size, share, draw in itertools.product(sizes, SHARES, range(options.draws)):
+            rng = np.random.default_rng([seed, size, round(1000 * share), draw, *case.name.encode()])
+            stream = case.stream(size, share, rng)
+            here = Curve(stream.scores, stream.assigned, stream.truth, case.n_classes, np.ones(size))
+            later = curves[share], here, curves.get(2 * share, curves[share])
+            for (way, place), (source, told) in itertools.product(ways.items(), sources(stream).items()):
+                line = place(case, stream, told)
+                rows.append((case.name, size, share, draw, way, source, *measured(line, *later)))
+            if "today, share" in ways:
+                told = open_share_of(case.held, stream.scores, stream.assigned, case.n_classes)
+                line = 0.0 if told.reason else case.today(told.share)
+                rows.append((case.name, size, share, draw, "today, log", "estimated", *measured(line, *later)))
+        print(case.name, file=sys.stderr, flush=True)
+    return rows
+
+
+def measured(line, now, here, later):
+    """F1, that of the fitted line and the best: of all messages, of the stream, and after the share has doubled."""
+    return now(line), now(0.0), now.best, here(line), here(0.0), here.best, later(line), later(0.0)
+
+
+def streams(options):
+    """Draw the streams of every case."""
+    for encoder in ("none", "head"):
+        place = options.cache / f"placed_{encoder}.json"
+        if not place.exists() and (cases := cases_of(encoder, options)):
+            place.write_text(json.dumps(placed(cases, WAYS, options)))
+
+
+#: Constants of the line and other values of them.
+VARIANTS = {
+    "SHIFT": ((0.0, 0.3), (0.3, 0.3), (0.6, 0.6)),
+    "OPEN_AT": ((2.0, 0.7), (2.8, 0.7), (2.4, 1.2)),
+    "OPEN_SPREAD": ((0.4, 0.3), (0.9, 0.3), (0.6, 0.6)),
+    "MOST_MESSAGES": (25, 100, 10**9),
+    "TOLD_ERROR": (0.15, 0.6),
+    "LEAST_GAIN": (0.0, 1.0),
+    "LOOK_KNOWN": (0.002, 0.05),
+    "LOG_SPREAD": (0.01, 0.2),
+}
+
+
+def varied(name, value):
+    """Place the line with another value of a constant."""
+
+    def place(case, stream, share):
+        before = getattr(lines, name)
+        setattr(lines, name, value)
+        try:
+            return lines.posterior_line(case, stream, share, lines.LEAST_GAIN)
+        finally:
+            setattr(lines, name, before)
+
+    return place
+
+
+def constants(options):
+    """Other constants, on other streams."""
+    ways = {"as chosen": lines.posterior_line}
+    ways |= {f"{name} = {value}": varied(name, value) for name, values in VARIANTS.items() for value in values}
+    options.draws = 1
+    cases = [case for case in cases_of("none", options) if case.group != "home" or case.name.endswith(".0")]
+    (options.cache / "constants.json").write_text(json.dumps(placed(cases, ways, options, (300,), seed=1)))

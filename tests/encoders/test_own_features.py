@@ -1,0 +1,323 @@
+"""Features of a text model's own modules and prompt: those that sentence-transformers gives."""
+
+import json
+import pickle
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.pipeline import make_pipeline
+from torch import nn
+
+from skellipsoid import SupConTextEncoder, baselines, check_training_texts, export_onnx, load, save
+from skellipsoid._encoders.torch.backbone import TextBackbone
+from skellipsoid._encoders.torch.model_lookup import gives_mean
+from skellipsoid._encoders.torch.tokens import Tokenizer
+from skellipsoid_runtime import OnnxPipeline
+
+
+def modules():
+    from sentence_transformers.sentence_transformer import modules
+
+    return modules
+
+
+MODES = ("cls", "lasttoken", "max", "mean", "mean_sqrt_len_tokens", "weightedmean")
+#: What follows the transformer, of 32 features.
+KINDS = {
+    **{mode: lambda m, mode=mode: [m.Pooling(32, mode)] for mode in MODES},
+    "mean of unit length": lambda m: [m.Pooling(32), m.Normalize()],
+    "first token of unit length": lambda m: [m.Pooling(32, "cls"), m.Normalize()],
+    "two poolings, norm, dropout": lambda m: [m.Pooling(32, ("max", "mean")), m.LayerNorm(64), m.Dropout(0.3)],
+    "dense": lambda m: [m.Pooling(32), m.Dense(32, 7)],
+    "dense layers": lambda m: [m.Pooling(32), m.Dense(32, 9, True, nn.GELU()), m.Dense(9, 8, bias=False)],
+    "residual": lambda m: [m.Pooling(32, "lasttoken"), m.Dense(32, 7, use_residual=True), m.Normalize()],
+    "dense of tokens": lambda m: [m.Dense(32, 16, module_input_name="token_embeddings"), m.Pooling(16)],
+    "unit length before a layer": lambda m: [m.Pooling(32), m.Normalize(), m.Dense(32, 32)],
+    "mean behind a prompt": lambda m: [m.Pooling(32), m.Normalize()],
+    "last token behind a prompt": lambda m: [m.Pooling(32, "lasttoken")],
+    **{f"prompt left out of {mode}": lambda m, mode=mode: [m.Pooling(32, mode, False)] for mode in MODES},
+    "truncated": lambda m: [m.Pooling(32), m.Normalize()],
+}
+#: The default prompt of those that have one.
+PROMPTS = {kind: "set the lamp: " for kind in KINDS if "prompt" in kind}
+
+
+@pytest.fixture(scope="module")
+def write(tiny_model, tmp_path_factory):
+    """Write a model of sentence-transformers: ``write(kind)``; gives the folder."""
+    written = {}
+
+    def make(kind):
+        from sentence_transformers import SentenceTransformer
+
+        if kind not in written:
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(0)
+                parts = [modules().Transformer(tiny_model), *KINDS[kind](modules())]
+            settings = {"truncate_dim": 5} if kind == "truncated" else {}
+            if kind in PROMPTS:
+                settings = {"prompts": {"ours": PROMPTS[kind], "query": "q: "}, "default_prompt_name": "ours"}
+            model = SentenceTransformer(modules=parts, device="cpu", **settings)
+            folder = tmp_path_factory.mktemp("own") / "model"
+            model.save_pretrained(str(folder), create_model_card=False)
+            written[kind] = str(folder)
+        return written[kind]
+
+    return make
+
+
+def encode(folder, texts, **options):
+    from sentence_transformers import SentenceTransformer
+
+    return SentenceTransformer(str(folder), device="cpu").encode(texts, show_progress_bar=False, **options)
+
+
+def unit(rows):
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def assert_close(found, expected, atol=1e-6):
+    assert found.shape == expected.shape
+    assert np.abs(found - expected).max() <= atol * max(1, np.abs(expected).max())
+
+
+def make(folder, finetune="none", **options):
+    return SupConTextEncoder(folder, finetune=finetune, random_state=0, max_iter=2, **options)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_frozen_features_are_those_of_sentence_transformers(write, texts, kind):
+    folder = write(kind)
+    expected = encode(folder, texts)
+    encoder = make(folder).fit(texts)
+    assert_close(encoder.transform(texts), unit(expected))
+    if not np.allclose(np.linalg.norm(expected, axis=1), 1):
+        assert_close(make(folder, normalize=False).fit(texts).transform(texts), expected)
+    # What is the mean of all token vectors needs no module, and nothing else is it.
+    mean = make(folder, pooling="mean", prompt="").fit(texts).transform(texts)
+    is_mean = kind in ("mean", "mean of unit length", "mean_sqrt_len_tokens")
+    assert (mean.shape == expected.shape and np.allclose(mean, unit(expected), atol=1e-4)) == is_mean
+    assert encoder._backbone.prompt == PROMPTS.get(kind, "")
+    by_mean = kind.startswith("mean") and kind != "mean_sqrt_len_tokens"
+    assert gives_mean(Path(folder), None) == by_mean == (not len(encoder._backbone.model.after))
+
+
+@pytest.mark.parametrize(
+    "modes", [["mean"], [], ["cls"], ["mean_sqrt_len"], ["mean", "max"], ["weightedmean"]], ids=str
+)
+def test_older_files_of_a_pooling_are_read(write, texts, tmp_path, modes):
+    folder = shutil.copytree(write("mean of unit length"), tmp_path / "model")
+    chosen = {f"pooling_mode_{mode}_tokens": True for mode in modes if mode != "cls"}
+    chosen |= {"pooling_mode_cls_token": "cls" in modes, "word_embedding_dimension": 32}
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(chosen))
+    encoder = make(str(folder)).fit(texts)
+    assert_close(encoder.transform(texts), encode(folder, texts))
+    assert gives_mean(folder, None) == (not len(encoder._backbone.model.after)) == (modes in (["mean"], []))
+
+
+@pytest.mark.parametrize("finetune", ["none", "head"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_features_stay_in_a_pickle_a_saved_and_an_exported_model(write, texts, labels, tmp_path, kind, finetune):
+    encoder = make(write(kind), finetune).fit(texts, labels)
+    expected = encoder.transform(texts)
+    save(encoder, tmp_path / "saved")
+    for other in (load(tmp_path / "saved"), pickle.loads(pickle.dumps(encoder))):
+        np.testing.assert_array_equal(other.transform(texts), expected)
+    encoder.export(tmp_path / "exported")
+    assert_close(encode(tmp_path / "exported", texts), expected)
+    again = make(str(tmp_path / "exported")).fit(texts)
+    assert_close(again.transform(texts), expected)
+
+
+def test_a_head_begins_with_the_vectors_before_unit_length(write, texts, labels):
+    for kind in ("first token of unit length", "dense", "truncated"):
+        folder = write(kind)
+        encoder = SupConTextEncoder(folder, finetune="head", max_iter=1, learning_rate=1e-12).fit(texts, labels)
+        width = encode(folder, texts[:1]).shape[1]
+        np.testing.assert_allclose(encoder.weight_, np.eye(width), atol=1e-6)
+        assert_close(encoder.transform(texts), unit(encode(folder, texts)), 1e-5)
+    # As of the model without its last module.
+    cut = make(write("first token of unit length"), "head").fit(texts, labels)
+    whole = make(write("cls"), "head").fit(texts, labels)
+    np.testing.assert_array_equal(cut.weight_, whole.weight_)
+
+
+def test_full_fine_tuning_trains_the_layers_of_the_model_too(write, texts, labels, tmp_path):
+    folder = write("dense layers")
+    before = TextBackbone.load(folder).model.state_dict()
+    encoder = make(folder, "full", early_stopping=True, validation_fraction=0.3).fit(texts, labels)
+    after = encoder._backbone.model.state_dict()
+    changed = {name for name, tensor in after.items() if not torch.equal(tensor, before[name])}
+    assert {"after.1.linear.weight", "after.2.linear.weight"} <= changed
+    assert encoder.weight_.shape == (8, 8)
+    expected = encoder.transform(texts)
+    encoder.export(tmp_path / "exported")
+    assert_close(encode(tmp_path / "exported", texts), expected)
+    save(encoder, tmp_path / "saved")
+    np.testing.assert_array_equal(load(tmp_path / "saved").transform(texts), expected)
+
+
+def test_the_best_epoch_is_that_of_all_layers(write, texts, labels, monkeypatch):
+    """Of the epoch that is kept, the weights of the layers after the transformer are kept as well."""
+    from skellipsoid._encoders.torch import contrastive
+
+    seen, scores = [], iter([1.0, 0.5, 0.5])
+
+    def score(trainer):
+        seen.append({name: each.clone() for name, each in trainer.learner.rows.backbone.model.state_dict().items()})
+        return next(scores)
+
+    monkeypatch.setattr(contrastive._Trainer, "_score", score)
+    options = {"early_stopping": True, "validation_fraction": 0.3, "random_state": 0, "max_iter": 3}
+    encoder = SupConTextEncoder(write("dense layers"), finetune="full", **options).fit(texts, labels)
+    found = encoder._backbone.model.state_dict()
+    assert all(torch.equal(tensor, seen[0][name]) for name, tensor in found.items())
+    assert not torch.equal(seen[0]["after.1.linear.weight"], seen[2]["after.1.linear.weight"])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("cls", "two poolings, norm, dropout", "residual", "dense of tokens", "truncated"),
+        *("last token behind a prompt", "prompt left out of weightedmean"),
+    ],
+)
+def test_an_exported_graph_has_the_same_features(write, texts, labels, tmp_path, kind):
+    pipe = make_pipeline(make(write(kind), "head"), baselines.BallClassifier()).fit(texts, labels)
+    export_onnx(pipe, tmp_path / "graph")
+    new = ["a", "lamp", *texts]
+    found = OnnxPipeline(tmp_path / "graph").answers(new)
+    np.testing.assert_allclose(found["features"], pipe[0].transform(new), atol=1e-5)
+
+
+def test_a_model_of_means_needs_no_sentence_transformers_once_it_is_fitted(write, texts, tmp_path, fresh_python):
+    encoder = make(write("mean behind a prompt")).fit(texts)
+    save(encoder, tmp_path / "model")
+    (tmp_path / "pickle").write_bytes(pickle.dumps(encoder))
+    done = fresh_python(
+        "import pickle, sys, skellipsoid\n"
+        "from pathlib import Path\n"
+        "for model in (skellipsoid.load(sys.argv[1]), pickle.loads(Path(sys.argv[2]).read_bytes())):\n"
+        "    model.transform(['wake me at six'])\n"
+        "print([name for name in sys.modules if name.startswith('sentence_transformers')])",
+        tmp_path / "model",
+        tmp_path / "pickle",
+    )
+    assert (done.stderr, done.stdout) == ("", "[]\n")
+
+
+# The prompt
+
+
+@pytest.mark.parametrize("kind", ["cls", "mean behind a prompt", "prompt left out of mean"])
+def test_a_prompt_is_chosen(write, texts, labels, kind):
+    folder = write(kind)
+    for prompt in ("", "dim the lights "):
+        expected = unit(encode(folder, texts, prompt=prompt))
+        assert_close(make(folder, prompt=prompt).fit(texts).transform(texts), expected)
+    head = make(folder, "head", prompt="dim the lights ").fit(texts, labels)
+    assert not np.allclose(head.transform(texts), make(folder, "head").fit(texts, labels).transform(texts), atol=1e-3)
+
+
+def test_a_long_text_is_cut_behind_its_prompt(write, texts):
+    folder = write("last token behind a prompt")
+    long = [" ".join(texts), *texts]
+    assert_close(make(folder).fit(texts).transform(long), unit(encode(folder, long)))
+    short = make(folder, max_length=8).fit(texts)
+    np.testing.assert_array_equal(short.transform(["lamp on now"]), short.transform(["lamp on rain"]))
+    assert short._backbone.tokenize(["lamp on now"])[0][:5] == short._backbone.tokenize([""])[0][:5]
+
+
+def test_a_prompt_without_room_for_a_text_is_refused(tiny_model, texts):
+    sentence = r"^prompt has 4 tokens, but a text with its prompt may have 5; use a shorter prompt, or a larger max_len"
+    with pytest.raises(ValueError, match=sentence):
+        make(tiny_model, prompt="wake me at", max_length=5).fit(texts)
+    assert make(tiny_model, prompt="wake me at", max_length=6).fit(texts).transform(texts).shape == (32, 32)
+    with pytest.raises(ValueError, match=r"^prompt\[0\] is .*, which holds half of a character"):
+        make(tiny_model, prompt="\ud800").fit(texts)
+
+
+@pytest.mark.parametrize(("prompt", "n_prompt"), [(None, 4), ("", 0), ("lamp on ", 2)])
+def test_tokens_are_counted_with_the_prompt(write, texts, prompt, n_prompt):
+    folder = write("mean behind a prompt")
+    backbone = TextBackbone.load(folder, prompt=prompt)
+    for tokenizer in (Tokenizer.load(folder, prompt=prompt), Tokenizer.of_backbone(backbone)):
+        assert tokenizer.lengths(["wake me at six", ""]).tolist() == [6 + n_prompt, 2 + n_prompt]
+    limit = backbone.longest - 2
+    n_words = limit - 3
+    long = check_training_texts([" ".join(["lamp"] * n_words)] * 5, ["a"] * 5, encoder=make(folder, prompt=prompt))
+    assert ("long_texts" in long.kind.tolist()) == (n_prompt > 3)
+
+
+# What is not supported
+
+
+def test_modules_that_are_not_supported_are_named(tiny_model, texts, tmp_path):
+    from sentence_transformers import SentenceTransformer
+
+    parts = modules()
+    for number, after in enumerate(
+        (
+            [parts.CNN(32, 8), parts.Pooling(24)],
+            [parts.LSTM(32, 8), parts.Pooling(16)],
+            [parts.WordWeights(["lamp"], {"lamp": 2.0}), parts.Pooling(32)],
+            [parts.WeightedLayerPooling(32, 2, 0), parts.Pooling(32)],
+        )
+    ):
+        folder = tmp_path / str(number)
+        model = SentenceTransformer(modules=[parts.Transformer(tiny_model), *after], device="cpu")
+        model.save_pretrained(str(folder), create_model_card=False)
+        sentence = (
+            f"cannot embed texts by its own modules: .* module '{type(after[0]).__name__}'; allowed are Pooling, "
+        )
+        with pytest.raises(ValueError, match=sentence + ".*; use pooling='mean', or another text model.$"):
+            make(str(folder)).fit(texts)
+        assert make(str(folder), pooling="mean").fit(texts).transform(texts).shape == (32, 32)
+
+
+def test_settings_that_give_other_features_are_refused(write, texts, tmp_path):
+    folder = shutil.copytree(write("cls"), tmp_path / "model")
+    path = folder / "sentence_bert_config.json"
+    config = json.loads(path.read_text())
+    config["modality_config"]["text"]["method_output_name"] = "pooler_output"
+    config["module_output_name"] = "sentence_embedding"
+    path.write_text(json.dumps(config))
+    listed = json.loads((folder / "modules.json").read_text())
+    (folder / "modules.json").write_text(json.dumps(listed[:1]))
+    with pytest.raises(
+        ValueError, match=r"^The text model '.*' has settings that are not supported, with which .*; use"
+    ):
+        make(str(folder)).fit(texts)
+    assert make(str(folder), pooling="mean").fit(texts).transform(texts).shape == (32, 32)
+
+
+def test_a_folder_without_modules_is_the_mean(build_model, tmp_path, texts):
+    """Also of a language model, for which sentence-transformers takes the last token."""
+    shape = {"model_class": "GPT2LMHeadModel", "config_class": "GPT2Config", "n_positions": 64}
+    folder = build_model(tmp_path / "causal", **shape)
+    assert gives_mean(Path(folder), None)
+    encoder, mean = make(folder).fit(texts), make(folder, pooling="mean").fit(texts)
+    np.testing.assert_array_equal(encoder.transform(texts), mean.transform(texts))
+
+
+# Models from before
+
+
+@pytest.mark.parametrize("pooling", ["mean", "model"])
+def test_a_folder_of_before_keeps_its_pooling(write, texts, tmp_path, pooling):
+    """It names its pooling and no prompt; its modules are all that the text model had, or none."""
+    folder = write("mean behind a prompt")
+    encoder = make(folder, pooling="mean", prompt="").fit(texts)
+    if pooling == "model":
+        encoder._backbone.model.after.extend([modules().Pooling(32, "max"), modules().Normalize()])
+    expected = encoder.set_params(pooling=pooling).transform(texts)
+    del encoder.prompt
+    save(encoder, tmp_path / "saved")
+    assert '"prompt"' not in (tmp_path / "saved/skellipsoid.json").read_text()
+    loaded = load(tmp_path / "saved")
+    assert (loaded.pooling, loaded.prompt) == (pooling, None)
+    np.testing.assert_array_equal(loaded.transform(texts), expected)
+    assert_close(loaded.fit(texts).transform(texts), encode(folder, texts))

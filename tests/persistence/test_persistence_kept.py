@@ -1,0 +1,49 @@
+"""Promise: a model that was saved once is read by every later version, and answers as it did.
+
+The folders in ``kept`` were written by ``save`` in the version that first kept its format; the JSON file beside each
+holds questions and that version's answers. When may these files change? Never. A later format, or a renamed attribute,
+comes with code that reads them; a new format adds a folder of its own.
+"""
+
+import hashlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from persistence_helpers import snapshot
+
+from skellipsoid import load, save
+
+KEPT = Path(__file__).parent / "kept"
+#: SHA-256 of all files of a model with its questions and answers.
+DIGESTS = {
+    "format_6/classifier": "bcb7a98623321d3f439bb13007898ffbae8277126e8b856e7462890cc7608d4b",
+    "format_6/scaled": "c5929b8aebf314f0ca1ada88c57c8227027ad28593f0dabf340043b2e6e14e58",
+    "format_6/texts": "a3b559aa330c7a50990c72ca0d899840731ffda9572360414f219c8434ab6946",
+}
+
+
+def digest(name):
+    files = snapshot(KEPT / name) | {"answers": (KEPT / f"{name}.json").read_bytes()}
+    lines = [f"{path} {hashlib.sha256(files[path]).hexdigest()}" for path in sorted(files)]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def test_the_kept_models_are_those_that_were_kept():
+    assert {name: digest(name) for name in DIGESTS} == DIGESTS
+    assert {f"{path.parent.name}/{path.stem}" for path in KEPT.glob("*/*.json")} == DIGESTS.keys()
+
+
+@pytest.mark.parametrize("name", DIGESTS)
+def test_a_kept_model_answers_as_it_did(name, tmp_path):
+    kept = json.loads((KEPT / f"{name}.json").read_text(encoding="utf-8"))
+    model = load(KEPT / name)
+    save(model, tmp_path / "again")
+    for each in (model, load(tmp_path / "again")):
+        for method, expected in kept["answers"].items():
+            found = getattr(each, method)(kept["probes"])
+            if "predict" in method:
+                assert found.tolist() == expected
+            else:
+                np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4, err_msg=method)
