@@ -1,9 +1,5 @@
-"""Counts what torch is asked to do (operators, and values that the host waits for), and calls of functions.
+"""Counts what torch is asked to do (operators, and values that the host waits for), and calls of functions."""
 
-``OtherRounding`` changes the last digits of what torch computes.
-"""
-
-import random
 import sys
 from collections import Counter
 
@@ -48,35 +44,6 @@ class Operators(TorchDispatchMode):
     def total(self):
         """Number of operators."""
         return self.counts.total()
-
-
-#: Operators whose last digits depend on the processor and on the number of threads.
-_ROUNDED = {
-    *("mm", "bmm", "addmm", "mv", "dot", "sum", "mean", "var", "linalg_vector_norm", "exp", "log", "sqrt", "gelu"),
-    *("_softmax", "_log_softmax", "linalg_cholesky_ex", "linalg_solve_triangular"),
-}
-
-
-class OtherRounding(TorchDispatchMode):
-    """Changes the last digits of torch's results, each time otherwise, as other processors do. Whole numbers stay."""
-
-    def __init__(self):
-        super().__init__()
-        self._starts = random.Random(0)
-        noise = torch.rand(2**16, generator=torch.Generator().manual_seed(0), dtype=torch.float64) - 0.5
-        self._noise = {
-            dtype: (noise * 16 * torch.finfo(dtype).eps).to(dtype) for dtype in (torch.float32, torch.float64)
-        }
-
-    def __torch_dispatch__(self, operator, types, args=(), kwargs=None):
-        result = operator(*args, **kwargs or {})
-        if operator._schema.name.removeprefix("aten::") not in _ROUNDED or type(result) is not torch.Tensor:
-            return result
-        if result.dtype not in self._noise:
-            return result
-        noise = self._noise[result.dtype][self._starts.randrange(2**15) :]
-        noise = noise.repeat(result.numel() // len(noise) + 1)[: result.numel()].reshape(result.shape)
-        return torch.where(result == result.round(), result, torch.addcmul(result, result, noise))
 
 
 def trainer_of(rows, classes, projection, settings):

@@ -133,7 +133,7 @@ class BallClassifier(CentroidBallClassifier):
     >>> clf = BallClassifier(coverage=1).fit([[0.0], [1.0], [2.0], [9.0], [10.0], [11.0]], [0, 0, 0, 1, 1, 1])
     >>> clf.radii_.round(6).tolist()
     [1.0, 1.0]
-    >>> clf.predict([[0.5], [5.0], [11.0]]).tolist()
+    >>> clf.predict([[0.5], [5.0], [10.5]]).tolist()
     [0, -1, 1]
     """
 

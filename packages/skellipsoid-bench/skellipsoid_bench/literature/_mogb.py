@@ -99,7 +99,7 @@ class MOGBClassifier(BoundaryOpenSetClassifier):
     >>> from skellipsoid_bench.literature import MOGBClassifier
     >>> X, y = [[0.0], [1.0], [2.0], [10.0], [11.0], [12.0]], [0, 0, 0, 1, 1, 1]
     >>> clf = MOGBClassifier(min_size=1, random_state=0).fit(X, y)
-    >>> clf.centers_.tolist(), clf.radii_.tolist()
+    >>> clf.centers_.round(6).tolist(), clf.radii_.round(6).tolist()
     ([[1.0], [11.0]], [1.0, 1.0])
     >>> clf.predict([[1.9], [5.0]]).tolist()
     [0, -1]
