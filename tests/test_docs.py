@@ -44,6 +44,7 @@ FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
         if ">>> " in text
     ],
 )
+@pytest.mark.usefixtures("elsewhere")
 def test_python_blocks_do_what_the_page_says(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     report: list[str] = []
@@ -53,6 +54,7 @@ def test_python_blocks_do_what_the_page_says(page, tmp_path, monkeypatch):
     assert results.failed == 0, "".join(report)
 
 
+@pytest.mark.usefixtures("elsewhere")
 def test_readme_runs_as_it_is_pasted(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -73,6 +75,14 @@ def test_readme_runs_as_it_is_pasted(tmp_path, monkeypatch):
     new = train.data[train.target == train.target[-1]]
     fuller = skellipsoid.add_classes(skellipsoid.load("my_model"), new, ["new"] * len(new))
     assert "new" in fuller.classes_
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_examples_meet_other_rounding():
+    X, y = datasets.make_open_blobs(60, open_share=0.0, random_state=0)
+    clf = skellipsoid.EllipsoidOpenSetClassifier(random_state=0).fit(X, y)
+    scores = clf.score_samples(X)
+    assert 0 < abs(clf.score_samples(X) - scores).max() < 1e-12
 
 
 def test_readme_shows_the_demo_as_the_guide_does():
