@@ -122,8 +122,9 @@ def elsewhere(request, monkeypatch):
     yield
     now, now_at = np.random.get_state()[1:3]  # noqa: NPY002
     is_same = position == now_at and (seed == now).all()
-    # scikit-learn's OneClassSVM draws a seed that it does not use.
-    assert is_same or "coming_from" in request.node.name, "pass random_state: this example draws its outcome"
+    # scikit-learn's OneClassSVM draws a seed that it does not use. README's last blocks show no answers.
+    may_draw = any(name in request.node.name for name in ("coming_from", "readme"))
+    assert is_same or may_draw, "pass random_state: this example draws its outcome"
 
 
 @pytest.fixture(autouse=True)
