@@ -30,7 +30,7 @@ from skellipsoid import (
     plotting,
 )
 from skellipsoid.metrics import open_set_accuracy
-from skellipsoid_bench import CriticalDifferenceDisplay, literature
+from skellipsoid_bench import literature
 
 TESTS = Path(__file__).parents[1]
 RNG = np.random.default_rng(0)
@@ -115,7 +115,6 @@ UNFITTED = {
     model_selection.OpenSetShuffleSplit: lambda: model_selection.OpenSetShuffleSplit(2, random_state=0),
     model_selection.RealOpenKFold: lambda: model_selection.RealOpenKFold(2),
     **{getattr(plotting, name): partial(getattr, plotting, name) for name in plotting.__all__},
-    CriticalDifferenceDisplay: lambda: CriticalDifferenceDisplay,
 }
 #: Parameters of classes that are fitted; the others take features.
 OF_TEXT = {
@@ -145,7 +144,6 @@ SLOW = {
     *OF_TEXT,
     *OF_FEATURE,
     *(getattr(plotting, name) for name in plotting.__all__),
-    CriticalDifferenceDisplay,
 } - FAST
 
 pytestmark = [
@@ -167,7 +165,7 @@ def public():
     ):
         module = import_module(f"skellipsoid{package}")
         yield from (getattr(module, name) for name in module.__all__)
-    for module in (skellipsoid_runtime, skellipsoid_bench, literature):
+    for module in (skellipsoid_runtime, literature):
         yield from (getattr(module, name) for name in module.__all__)
 
 
