@@ -22,6 +22,8 @@ class KeepsHeldOut:
     #: without a class changes the scores of all others, they do not: mean p-values of 0.58 to 0.70 in place of 0.50 for
     #: logits and neighbours.
     _scores_as_new: ClassVar[bool] = False
+    #: What ``set_operating_point`` learned of the traffic; ``None`` if nothing.
+    traffic_: Mapping[str, float] | None = None
 
     @property
     def held_out_(self) -> Bunch | None:

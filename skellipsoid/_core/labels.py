@@ -63,6 +63,34 @@ def as_labels(y: Any, name: str = "y", *, warn: bool = False) -> NDArray[Any]:
     return labels
 
 
+def as_partial_labels(y: Any, name: str = "y") -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    """Read labels of which some are missing: ``None``, NaN or another missing value.
+
+    Returns
+    -------
+    labels : ndarray of shape (n_labelled,)
+        As ``as_labels`` gives them.
+    labelled : ndarray of shape (n_samples,)
+        Which samples have one.
+
+    Raises
+    ------
+    ValueError
+        If all are missing, and what ``as_labels`` raises.
+    """
+    given = in_memory(y, name)
+    values = np.asarray(given) if hasattr(given, "__array__") else np.asarray(given, dtype=object)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise ValueError(f"{name} has shape {values.shape}, but must be one-dimensional: pass one entry for each row.")
+    labelled = np.array([isinstance(value, str) or not is_missing(value) for value in values.tolist()], dtype=bool)
+    labelled[masked_rows(given)] = False
+    if not labelled.any():
+        raise ValueError(f"{name} holds no label: label some rows, and leave the others None or NaN.")
+    return as_labels(values[labelled], name), labelled
+
+
 def check_given(y: Any, owner: str, alternative: str = "") -> None:
     """Raise one sentence if there are no labels at all.
 

@@ -91,6 +91,17 @@ def _is_held_out(value: Any) -> bool:
     return {array.shape for array in value.values()} == {(len(value["scores"]),)}
 
 
+#: What ``traffic_`` has.
+_TRAFFIC = {"open_share", "low", "high", "known_shift", "known_spread", "open_place", "open_width"}
+
+
+def _is_traffic(value: Any) -> bool:
+    if not isinstance(value, Mapping) or value.keys() != _TRAFFIC or not all(map(is_number, value.values())):
+        return False
+    are_shares = 0 <= value["low"] <= value["high"] <= 1 and 0 < value["open_share"] < 1
+    return bool(are_shares and value["known_spread"] > 0 < value["open_width"])
+
+
 #: What ``_kept`` has, by the kinds of numbers, and how many dimensions.
 _KEPT = {
     "mean": ("f", 1),
@@ -201,6 +212,8 @@ N_ITER = Rule("an integer of at least 0", lambda value: value == 0 or is_count(v
 ESTIMATOR = Rule("an estimator", lambda value: hasattr(value, "predict"))
 #: Held-out scores of those that have some.
 HELD_OUT = Rule("a mapping of arrays of equal length", _is_held_out, nullable=True)
+#: What ``set_operating_point`` learned of the traffic.
+TRAFFIC = Rule("a mapping of what was learned of the traffic", _is_traffic, nullable=True, required=False)
 #: Samples of those that keep some, and what was done to their classes.
 KEPT = Rule("a mapping of arrays of samples", _is_kept, nullable=True)
 CHANGES = Rule("a list of changes", _is_changes)
@@ -215,7 +228,7 @@ CLASSIFIER = {
     "groups_": optional(integers("n_samples")),
 }
 #: What a classifier has whose threshold is a number.
-THRESHOLDED = {**CLASSIFIER, "threshold_": NUMBER, "_held_out": optional(HELD_OUT)}
+THRESHOLDED = {**CLASSIFIER, "threshold_": NUMBER, "_held_out": optional(HELD_OUT), "traffic_": TRAFFIC}
 #: What learning in epochs leaves.
 TRAINED = {"n_iter_": N_ITER, "loss_curve_": NUMBERS}
 

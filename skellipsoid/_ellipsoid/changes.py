@@ -182,7 +182,7 @@ class ChangesClasses(FitsKeptSamples):
             if new >= 0:
                 same[int(new)], offsets[new] = old, max(offsets[new], self.class_offsets_[old])
         changed.class_offsets_ = np.where(np.isfinite(offsets), offsets, 0.0)
-        changed.offset_ = 0.0 if anew else self.offset_
+        changed.offset_, changed.traffic_ = (0.0, None) if anew else (self.offset_, self.traffic_)
         for number in altered:
             same.pop(int(number), None)
         kept = kept.normalized().centred(self.scale_)

@@ -8,34 +8,65 @@ import numpy as np
 from .._after_fit.operating_point import set_operating_point
 from .._after_fit.operating_point.offsets import rejection_offset, warn_of_few
 from .._after_fit.operating_point.set import open_set_classifier
-from .._after_fit.traffic.share import MEMBERS, score
+from .._after_fit.traffic.log import MEMBERS, score
 from .._core.answers import read_closed_set_rows, trade_off_at
 from .._core.held_out_scores import held_out_rows
 from .._core.pipelines import read_estimator
 from ..persistence._save import save_changed
-from ._use import load_model, texts_of_file, with_content
+from ._use import load_model, log_of_file
 
 
 def set_line(options: argparse.Namespace) -> None:
     """Say in one sentence what another limit changes, and save the model with it."""
-    texts = texts_of_file(options)
+    _check_options(options)
     model, manifest = load_model(options.model, verbose=0)
     classifier, log = open_set_classifier(model), None
+    texts, labels = log_of_file(options, classifier)
     if texts is not None:
-        log = read_estimator(model, with_content(texts), MEMBERS, "set-line")[1]
+        log = read_estimator(model, texts, MEMBERS, "set-line")[1]
     before, offset, of_classes = _effect(classifier, log), classifier.offset_, classifier.class_offsets_
+    former = getattr(classifier, "traffic_", None)
     if options.rejection_rate is not None:
         _set_rate(classifier, options.rejection_rate)
     else:
-        set_operating_point(classifier, log, open_share=options.open_share)  # with neither, as fitted
-    if classifier.offset_ == offset and np.array_equal(classifier.class_offsets_, of_classes):
+        set_operating_point(classifier, log, labels, open_share=options.open_share)  # with nothing, as fitted
+    stays = classifier.offset_ == offset and np.array_equal(classifier.class_offsets_, of_classes)
+    learned = getattr(classifier, "traffic_", None)
+    if stays and learned == former:
         print(f"The limit stays {_named(offset)}; nothing is written.")
         return
     dropped = ", and limits of single intents are dropped" if of_classes.any() else ""
     moves = f"The limit moves from {_named(offset)} to {_named(classifier.offset_)}{dropped}"
+    if stays:
+        moves = f"The limit stays {_named(offset)}"
     told = _told(before, _effect(classifier, log))
     save_changed(model, options.model, manifest["manifest_sha256"], manifest["provenance"])
-    print(f"{moves}{told}.")
+    print(f"{moves}{told}.{_learned(learned, labels)}")
+
+
+def _check_options(options: argparse.Namespace) -> None:
+    """Raise an error unless the options name one limit."""
+    of_log = options.data is not None or options.open_share is not None
+    if of_log + (options.rejection_rate is not None) + options.undo != 1:
+        raise ValueError(
+            "set-line sets one limit; pass --data with a log and its share or labels, --open-share, --rejection-rate "
+            "or --undo."
+        )
+    if options.data is not None and options.label_column is None and options.open_share is None:
+        raise ValueError(
+            "A log without labels does not say where the limit goes, since known texts that are worded unlike the "
+            "training texts look like new ones; pass --label-column with labels of about 30 of its texts, or "
+            "--open-share."
+        )
+
+
+def _learned(learned: Any, labels: Any) -> str:
+    """Say what share the limit is for."""
+    if learned is None:
+        return ""
+    n_labels = 0 if labels is None else sum(label is not None for label in labels)
+    source = f", by {n_labels} labels and the log" if n_labels else ""
+    return f" Between {100 * learned['low']:.0f} and {100 * learned['high']:.0f} % are new{source}."
 
 
 def _set_rate(classifier: Any, rate: float) -> None:

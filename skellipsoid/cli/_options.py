@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from .._version import __version__
-from ._values import Commands, plot_file, seed, share
+from ._values import Commands, ReadShare, plot_file, seed, share
 
 #: The open label of a file whose owner says nothing else.
 OPEN_LABEL = "-1"
@@ -167,17 +167,25 @@ def _add_text_column(command: argparse.ArgumentParser) -> None:
 
 
 def _add_traffic(commands: Commands) -> None:
-    traffic = commands.add_parser(
-        "traffic", help="how much of a log is new, without labels, and the limit for it; lines from standard input"
-    )
+    traffic = commands.add_parser("traffic", help="how much of a log is new; lines from standard input")
     traffic.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
     _add_lines(traffic, "read the texts of a file instead")
+    _add_labels(traffic)
     traffic.add_argument(
         "--save",
         type=Path,
         metavar="FILE.tsv",
         help="group the texts that are answered open; write a line for each group, to be labelled, and beside it "
         "FILE-members.tsv with the texts",
+    )
+
+
+def _add_labels(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--label-column",
+        metavar="COLUMN",
+        help="the column of labels in --data, empty where nobody has labelled; thirty labels of texts drawn at random "
+        "are enough",
     )
 
 
@@ -188,21 +196,27 @@ def _add_set_line(commands: Commands) -> None:
         description="Say in one sentence what another limit changes, and save the model with it. The training stays.",
     )
     line.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
-    to = line.add_mutually_exclusive_group(required=True)
-    to.add_argument("--data", type=Path, metavar="FILE", help="the limit for the share of new texts in this log")
-    to.add_argument("--open-share", type=share, metavar="SHARE", help="the limit for this share, such as 0.3")
-    to.add_argument(
+    _add_lines(line, "the limit for this log; needs --label-column or --open-share")
+    _add_labels(line)
+    line.add_argument(
+        "--open-share",
+        type=share,
+        nargs="+",
+        action=ReadShare,
+        metavar="SHARE",
+        help="the limit for this share of new texts, such as 0.05, or for one between two limits, such as 0.02 0.1",
+    )
+    line.add_argument(
         "--rejection-rate",
         type=share,
         metavar="SHARE",
         help="the limit that answers this share of known texts open, such as 0.05, by texts that the training held out",
     )
-    to.add_argument(
+    line.add_argument(
         "--undo",
         action="store_true",
         help="the limit as it was fitted; one of train --rejection-rate is dropped, too",
     )
-    _add_text_column(line)
 
 
 def _add_monitor(commands: Commands) -> None:

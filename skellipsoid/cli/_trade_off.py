@@ -5,12 +5,17 @@ from typing import Any
 
 import numpy as np
 
+from .._after_fit.operating_point.line import place_line
+from .._after_fit.traffic.held import HeldOutScores
+from .._after_fit.traffic.log import Log
 from .._core.answers import read_closed_set_rows, trade_off_at
 from .._core.held_out_scores import held_out_rows
 from .._core.pipelines import less_class_offsets
 
 #: Shares of known texts that the table's rows reject at most.
 _RATES = (0.02, 0.05, 0.1, 0.2)
+#: Shares of new texts that are forecast.
+_SHARES = (0.02, 0.05, 0.2, 0.5)
 #: What a test calls of a classifier.
 MEMBERS = ("predict", "predict_known", "score_samples", "offset_", "class_offsets_")
 _HEADER = (
@@ -28,6 +33,27 @@ def held_out_trade_off(classifier: Any) -> str | None:
     return (
         "What other limits cost, estimated with held-out texts and held-out intents (--rejection-rate sets a limit):\n"
         f"\n{_table(rows)}"
+    )
+
+
+def share_forecast(classifier: Any) -> str:
+    """Forecast F1 at the shares of new texts that operators have, as fitted and with the limit for the share."""
+    held, log, n_classes = HeldOutScores.of(classifier, "train"), Log.empty(), len(classifier.classes_)
+    lines = []
+    for share in _SHARES:
+        line = place_line(held, log.fit(held, share), log.scores, n_classes)
+        known, f1, set_f1 = (100 * part for part in (line.rejected, line.f1_fitted, line.f1))
+        lines.append(f"{100 * share:5.0f} %{f1:16.0f}{set_f1:17.0f}{known:19.0f}{100 * line.noticed:12.0f}")
+    return "\n".join(
+        [
+            "What to expect of users' messages, by how many of them are new. It is a forecast, not a test: known",
+            "messages may lie as far from the training texts as those of other bots did. Labels of 30 messages tell",
+            "what yours are like (skellipsoid set-line --data LOG --label-column COLUMN).",
+            "",
+            "              F1, the limit    F1, the limit    of 100 known texts    of 100 new",
+            "    new       as fitted        set for it       to a person           noticed",
+            *lines,
+        ]
     )
 
 

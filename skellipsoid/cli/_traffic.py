@@ -1,4 +1,4 @@
-"""The command that reads a log without labels: ``traffic``."""
+"""The command that reads a log: ``traffic``."""
 
 import argparse
 from pathlib import Path
@@ -9,36 +9,35 @@ import numpy as np
 from .._after_fit.discovery import DiscoveredClasses
 from .._after_fit.discovery.discover import group_open, read_traffic
 from .._after_fit.discovery.result import members_path
-from .._after_fit.operating_point.of_share import line_of_share
-from .._after_fit.traffic.held import Floats, HeldOutScores, Integers
-from .._after_fit.traffic.share import MEMBERS, open_share_of, score
+from .._after_fit.traffic import estimate_open_share
+from .._after_fit.traffic.log import MEMBERS
 from .._before_fit.text_files.messages import numbered
 from .._before_fit.text_files.read import read_file, read_labels
-from .._core.pipelines import read_estimator
+from .._core.pipelines import read_estimator, split_estimator
 from .._core.texts import printable
-from ._use import load_model, texts_of_file, with_content
+from ._use import load_model, log_of_file, with_content
 
 #: Intents that are listed.
 _N_INTENTS = 5
 
 
 def traffic(options: argparse.Namespace) -> None:
-    """Print how much of a log is new, and the limit that this share asks for."""
+    """Print how much of a log is new."""
     if options.save is not None:
         _check_unlabelled(options.save)
-    texts = with_content(texts_of_file(options))
+    pipeline = load_model(options.model, verbose=int(not options.quiet))[0]
+    texts, labels = log_of_file(options, split_estimator(pipeline)[1])
+    if texts is None:
+        texts = with_content(None)
     if not texts:
         raise ValueError("There is no text to read; pass a log with one message a line, or a file with --data.")
-    pipeline = load_model(options.model, verbose=int(not options.quiet))[0]
     if options.save is None:
         classifier, features = read_estimator(pipeline, texts, MEMBERS, "traffic")
     else:
         log = read_traffic(pipeline, texts, "traffic --save", members=MEMBERS)
         classifier, features = log.classifier, log.features
-    held = HeldOutScores.of(classifier, "traffic")
-    scores, assigned = score(classifier, features)
     print(f"{len(texts)} texts, {len(set(texts))} of them different")
-    for line in describe(classifier, held, scores, assigned):
+    for line in describe(classifier, features, labels):
         print(line)
     if options.save is not None:
         groups = group_open(log)
@@ -47,14 +46,9 @@ def traffic(options: argparse.Namespace) -> None:
         print(_described_groups(groups, options.save))
 
 
-def describe(classifier: Any, held: HeldOutScores, scores: Floats, assigned: Integers) -> list[str]:
-    """Tell the open share, the most frequent intents, and how much the present and the new limit reject."""
-    present = classifier.offset_ + classifier.class_offsets_[assigned]
-    now = f"The limit of this model rejects {_counted(scores < present)}"
-    found = open_share_of(held, scores, assigned, len(classifier.classes_))
-    if found.reason is not None:
-        return [f"How much is new cannot be known. {found.reason}", now]
-    line = line_of_share(held, found.share, len(classifier.classes_))
+def describe(classifier: Any, features: Any, labels: Any = None) -> list[str]:
+    """Tell the open share, the most frequent intents, and how much the limit rejects."""
+    found = estimate_open_share(classifier, features, labels)
     frequent = [code for code in np.argsort(-found.class_shares)[:_N_INTENTS] if found.class_shares[code] >= 0.005]
     intents = [
         f"{printable(str(classifier.classes_[code]))} {100 * found.class_shares[code]:.0f} %" for code in frequent
@@ -63,9 +57,7 @@ def describe(classifier: Any, held: HeldOutScores, scores: Floats, assigned: Int
         f"New: at least {100 * found.low:.0f} %, about {100 * found.share:.0f} %, at most {100 * found.high:.0f} %",
         *([found.note] if found.note else []),
         f"Most frequent intents: {', '.join(intents) or 'none'}",
-        now,
-        line.describe(found.share)
-        or f"The limit for this share, {line.offset:.3f}, rejects {_counted(scores < line.offset)}",
+        f"The limit of this model rejects {_counted(classifier.predict(features) == classifier.open_label_)}",
     ]
 
 

@@ -26,7 +26,7 @@ from ..persistence._folder import read_manifest
 from ..persistence._save import save_changed
 from ._options import OPEN_LABEL
 from ._split import Split, split_table
-from ._trade_off import MEMBERS, held_out_trade_off, tested_trade_off
+from ._trade_off import MEMBERS, held_out_trade_off, share_forecast, tested_trade_off
 from ._use import explained, report
 
 #: Share of each intent's texts that sets the operating point.
@@ -60,9 +60,12 @@ def train(options: argparse.Namespace) -> None:
         trade_off = tested and tested.trade_off
     pipeline = fit(texts, labels, options)
     # One forecast: what was tested is not estimated as well.
-    trade_off = trade_off or held_out_trade_off(pipeline["clf"])
+    estimated = held_out_trade_off(pipeline["clf"])
+    trade_off = trade_off or estimated
     if trade_off and not options.quiet:
         print(f"\n{trade_off}", flush=True)
+        if estimated:  # what is forecast needs held-out texts, too
+            print(f"\n{share_forecast(pipeline['clf'])}", flush=True)
     keep(pipeline, options, facts, replaced)
 
 

@@ -21,7 +21,7 @@ from .._after_fit.explain import explain
 from .._before_fit.text_files.decode import decode_lines
 from .._before_fit.text_files.delimited import find_table
 from .._before_fit.text_files.messages import named
-from .._before_fit.text_files.read import PARQUET, read_rows, read_table, read_texts
+from .._before_fit.text_files.read import PARQUET, read_partly_labelled, read_rows, read_table, read_texts
 from .._before_fit.text_files.write import write_rows
 from .._core.pictures import require_matplotlib, save_picture
 from .._core.pipelines import read_estimator, split_estimator
@@ -128,6 +128,29 @@ def texts_of_file(options: argparse.Namespace) -> list[str] | None:
     if options.text_column is not None and options.data is None:
         raise ValueError("--text-column names a column of the file of --data; pass a file, or leave --text-column out.")
     return None if options.data is None else read_texts(options.data, text_column=options.text_column)
+
+
+def log_of_file(options: argparse.Namespace, classifier: Any) -> tuple[list[str] | None, NDArray[np.object_] | None]:
+    """Texts of ``--data``, and their labels with ``--label-column``: ``None`` where nobody has labelled."""
+    if options.label_column is None:
+        texts = texts_of_file(options)
+        return None if texts is None else with_content(texts), None
+    if options.data is None:
+        raise ValueError("--label-column names a column of the file of --data; pass a file, or leave it out.")
+    known = {str(label): label for label in classifier.classes_.tolist()}
+    texts, labels = read_partly_labelled(
+        options.data,
+        text_column=options.text_column,
+        label_column=options.label_column,
+        kept={*known, str(classifier.open_label_)},
+    )
+    if texts and not any(labels):
+        raise ValueError(
+            f"The column {options.label_column!r} of {str(options.data)!r} holds no label; label about 30 texts that "
+            f"are drawn at random, those of no intent with {str(classifier.open_label_)!r}."
+        )
+    y = [known.get(label, classifier.open_label_) if label else None for label in labels]
+    return texts, np.array(y, dtype=object)
 
 
 def lines_of_input() -> Iterator[str]:

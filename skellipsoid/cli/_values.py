@@ -3,7 +3,7 @@
 import argparse
 from argparse import ArgumentTypeError
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
@@ -26,6 +26,15 @@ def share(text: str) -> float:
     if not 0 <= value < 1:
         raise ArgumentTypeError(f"{text!r} is not a share; use a number from 0 to below 1, such as 0.05")
     return value
+
+
+class ReadShare(argparse.Action):
+    """Keep a share, or the two limits of an interval."""
+
+    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, *_: Any) -> None:
+        if len(values) > 2:
+            parser.error(f"argument {self.option_strings[0]}: pass one share, or the two limits of an interval")
+        setattr(namespace, self.dest, values[0] if len(values) == 1 else tuple(values))
 
 
 def plot_file(text: str) -> Path:

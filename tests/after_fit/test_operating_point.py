@@ -1,3 +1,4 @@
+import itertools
 import pickle
 import warnings
 
@@ -20,7 +21,7 @@ from sklearn.utils import get_tags
 import skellipsoid
 from skellipsoid import EllipsoidOpenSetClassifier, TunedOperatingPointCV, set_operating_point
 from skellipsoid._after_fit.operating_point import tuned as _tuned
-from skellipsoid._after_fit.operating_point.of_share import line_of_share
+from skellipsoid._after_fit.operating_point.line import place_line
 from skellipsoid._after_fit.operating_point.offsets import (
     acceptance_offset,
     most_beyond,
@@ -28,6 +29,8 @@ from skellipsoid._after_fit.operating_point.offsets import (
     warn_of_few,
 )
 from skellipsoid._after_fit.traffic.held import HeldOutScores
+from skellipsoid._after_fit.traffic.log import Log
+from skellipsoid._after_fit.traffic.log_model import Labels
 from skellipsoid._core.pipelines import duplicate_groups, fit_with_groups
 from skellipsoid._samples.duplicates import in_order
 from skellipsoid.datasets import make_open_blobs
@@ -144,7 +147,7 @@ def test_few_rows_take_the_lowest_score_with_a_warning(data, fitted):
 
 def test_every_call_sets_the_offsets_of_classes_back(data, fitted):
     X, y = data
-    for options in ({"X": X, "y": y, "rejection_rate": 0.3}, {"open_share": 0.2, "cost_open": 2}, {}):
+    for options in ({"X": X, "y": y, "rejection_rate": 0.3}, {"open_share": 0.05, "cost_open": 0.02}, {}):
         fitted.class_offsets_ = np.array([0.0, 0.3])
         assert set_operating_point(fitted, **options) is fitted
         assert fitted.class_offsets_.tolist() == [0, 0]
@@ -520,62 +523,190 @@ def traffic():
 
 def test_the_line_rises_with_the_open_share_and_with_its_cost(traffic):
     clf = traffic[0]
-    held = HeldOutScores.of(clf, "test")
-    by_share = [line_of_share(held, share, 6).offset for share in (0, 0.05, 0.3, 0.6, 0.95, 1)]
-    assert (np.diff(by_share[1:-1]) > 0).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # where the fitted boundary stays
+        by_share = [set_operating_point(clf, open_share=share).offset_ for share in (0, 0.02, 0.1, 0.6, 0.95, 1)]
+        by_cost = [set_operating_point(clf, open_share=0.05, cost_open=cost).offset_ for cost in (0.02, 1, 50)]
+    assert (np.diff(by_share) >= 0).all()
+    assert by_share[0] < 0 <= by_share[-1]
     assert np.isfinite(by_share).all()
-    by_cost = [set_operating_point(clf, open_share=0.3, cost_open=cost).offset_ for cost in (0.1, 1, 10)]
     assert (np.diff(by_cost) > 0).all()
-    one = set_operating_point(clf, open_share=0.3, cost_open=2).offset_
-    assert set_operating_point(clf, open_share=0.3, cost_open=10, cost_reject=5).offset_ == pytest.approx(one)
-    assert set_operating_point(clf, open_share=0.3, cost_reject=0.5).offset_ == pytest.approx(one)
+    one = set_operating_point(clf, open_share=0.05, cost_open=0.02).offset_
+    assert set_operating_point(clf, open_share=0.05, cost_open=0.1, cost_reject=5).offset_ == pytest.approx(one)
+    assert set_operating_point(clf, open_share=0.05, cost_reject=50).offset_ == pytest.approx(one)
     assert set_operating_point(clf).offset_ == 0
 
 
-def test_traffic_sets_the_line_of_its_share(traffic):
+def made_up(shift=0.0, share=0.1, place=2.4, width=0.6, n=400, n_classes=20, seed=0):
+    """Held-out scores, and a log whose known messages lie ``shift`` standard deviations farther out."""
+    rng = np.random.default_rng(seed)
+    classes = np.arange(600) % n_classes
+    known = 0.3 * rng.normal(size=600) + 0.4
+    right = rng.random(600) < 0.98
+    assigned = np.where(right, classes, (classes + 1) % n_classes)
+    one = np.ones(600)
+    held = HeldOutScores(known, assigned, classes, one, 0.3 * (0.6 * rng.normal(size=600) - 2.2) + 0.4, one)
+    is_open = np.zeros(n, dtype=bool)
+    is_open[rng.permutation(n)[: max(1, round(share * n))]] = True
+    z = np.where(is_open, -place + width * rng.normal(size=n), rng.normal(size=n) - shift)
+    truth = np.where(is_open, n_classes, rng.integers(n_classes, size=n))
+    nearest = np.where(is_open, rng.integers(n_classes, size=n), truth)
+    return held, 0.3 * z + 0.4, nearest, truth
+
+
+def log_of(scores, nearest, truth, n_labelled, n_classes=20):
+    """A log of which the first messages are labelled."""
+    labelled = np.arange(len(scores)) < n_labelled
+    is_open = truth[labelled] == n_classes
+    labels = Labels.of(labelled, is_open, np.ones(n_labelled))
+    return Log.unlabelled(scores, nearest)._replace(labels=labels, truth=truth[labelled])
+
+
+def f1_of_line(offset, scores, nearest, truth, n_classes=20):
+    answers = np.where(scores >= offset, nearest, n_classes)
+    return 100 * open_set_f1_score(truth, answers, labels=range(n_classes), open_label=n_classes, zero_division=0)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.2, 0.5])
+@pytest.mark.parametrize("shift", [0.0, 0.6, 1.2])
+def test_thirty_labels_place_the_line_near_the_best_one(shift, share):
+    found = []
+    for seed in range(12):
+        held, *log = made_up(shift, share, seed=seed)
+        read = log_of(*log, n_labelled=30)
+        line = place_line(held, read.fit(held), read.scores, 20)
+        rest = made_up(shift, share, n=4000, seed=100 + seed)[1:]  # the traffic to come
+        best = max(f1_of_line(offset, *rest) for offset in np.quantile(log[0], np.linspace(0, 1, 60)))
+        found.append([f1_of_line(line.offset, *rest), f1_of_line(0.0, *rest), best])
+    placed, fitted, best = np.array(found).T
+    assert best.mean() - placed.mean() < 2
+    assert (placed - fitted).min() > -4
+    assert placed.mean() > fitted.mean() - 0.5
+
+
+def test_a_wrong_share_is_tolerated_where_the_log_shows_the_gap():
+    losses = {factor: [] for factor in (0.5, 1.0, 2.0)}
+    for seed, share in itertools.product(range(6), (0.05, 0.2)):
+        held, *log = made_up(0.6, share, place=2.8, seed=seed)
+        best = max(f1_of_line(offset, *log) for offset in np.quantile(log[0], np.linspace(0, 1, 100)))
+        for factor, lost in losses.items():
+            read = log_of(*log, n_labelled=0)
+            line = place_line(held, read.fit(held, factor * share), read.scores, 20)
+            lost.append(best - f1_of_line(line.offset, *log))
+    assert all(np.mean(lost) < 4 for lost in losses.values())
+
+
+def test_the_share_from_labels_is_covered_and_none_of_thirty_is_not_zero():
+    held = made_up()[0]
+    for share in (0.05, 0.3):
+        told = []
+        for seed in range(40):
+            read = log_of(*made_up(0.3, share, seed=seed)[1:], n_labelled=30)
+            found = read.fit(held)
+            told.append([*found.interval(), found.traffic()["open_share"]])
+        low, high, mean = np.array(told).T
+        assert np.mean((low <= share) & (share <= high)) >= 0.85
+        assert abs(mean.mean() - share) < 0.05
+    scores, nearest, truth = made_up(0.0, 0.0, n=200)[1:]
+    of_known = truth < 20
+    read = log_of(scores[of_known], nearest[of_known], truth[of_known], n_labelled=30)
+    low, high = read.fit(held).interval()
+    assert low < 0.01
+    assert 0.01 < high < 0.2
+
+
+def test_weights_undo_a_choice_by_the_score():
+    """Half of the labels are chosen among the lowest tenth of the scores."""
+    told = {"weighted": [], "plain": []}
+    for seed in range(30):
+        held, scores, nearest, truth = made_up(0.0, 0.1, n=1000, seed=seed)
+        rng = np.random.default_rng(seed)
+        is_low = scores < np.quantile(scores, 0.1)
+        low, rest = (rng.permutation(np.flatnonzero(part))[:20] for part in (is_low, ~is_low))
+        labelled = np.zeros(1000, dtype=bool)
+        labelled[low] = labelled[rest] = True
+        chances = np.where(is_low, 20 / is_low.sum(), 20 / (~is_low).sum())[labelled]
+        is_open = truth[labelled] == 20
+        for name, weights in (("weighted", 1 / chances), ("plain", np.ones(40))):
+            log = Log.unlabelled(scores, nearest)._replace(labels=Labels.of(labelled, is_open, weights))
+            told[name].append(log.fit(held).traffic()["open_share"])
+    assert abs(np.mean(told["weighted"]) - 0.1) < 0.03
+    assert np.mean(told["plain"]) > 0.17
+
+
+def test_copies_in_a_log_are_no_evidence():
+    held, *log = made_up(0.6, 0.3, n=30)
+    once = log_of(*log, n_labelled=0).fit(held, (0.01, 0.9))
+    thrice = log_of(*(np.repeat(column, 3) for column in log), n_labelled=0).fit(held, (0.01, 0.9))
+    assert thrice.interval() == pytest.approx(once.interval(), abs=1e-9)
+
+
+def test_a_log_and_labels_set_the_line_and_what_was_learned_stays(traffic, tmp_path):
     clf, X, y = traffic
-    few = np.flatnonzero((y != -1) | (np.cumsum(y == -1) <= 20))  # 2 % of them open
-    share = skellipsoid.estimate_open_share(clf, X[few]).share
-    told = set_operating_point(clf, open_share=share).offset_
-    assert set_operating_point(clf, X[few]).offset_ == told
-    assert told < 0  # where little is open, fewer known samples are rejected
+    rng = np.random.default_rng(0)
+    few = rng.permutation(np.flatnonzero((y != -1) | (np.cumsum(y == -1) <= 20)))  # 2 % of them open
+    labels = np.where(np.arange(len(few)) < 40, y[few], np.nan)
+    set_operating_point(clf, X[few], labels)
+    assert clf.offset_ < 0  # where little is open, fewer known samples are rejected
+    assert clf.traffic_["low"] <= clf.traffic_["open_share"] <= clf.traffic_["high"]
+    assert abs(clf.traffic_["open_share"] - 0.02) < 0.04
     moved = open_set_f1_score(y[few], clf.predict(X[few]))
-    assert moved > open_set_f1_score(y[few], set_operating_point(clf).predict(X[few]))
+    skellipsoid.save(clf, tmp_path / "model")
+    loaded = skellipsoid.load(tmp_path / "model")
+    assert loaded.traffic_ == clf.traffic_
+    expected = skellipsoid.predict_open_proba(clf, X[:50])
+    np.testing.assert_array_equal(skellipsoid.predict_open_proba(loaded, X[:50]), expected)
+    for as_given in (labels.astype(object), [None if value != value else int(value) for value in labels.tolist()]):
+        assert set_operating_point(loaded, X[few], as_given).offset_ == clf.offset_
+    weights = np.where(np.isnan(labels), np.nan, 2.0)
+    assert set_operating_point(loaded, X[few], labels, sample_weight=weights).offset_ == clf.offset_
+    set_operating_point(clf)
+    assert clf.traffic_ is None
+    assert moved >= open_set_f1_score(y[few], clf.predict(X[few]))
+    again = set_operating_point(loaded, X[few], labels).fit(X, np.where(y == -1, 7, y))
+    assert again.traffic_ is None
+
+
+def test_known_messages_that_have_moved_are_told(traffic):
+    clf, X, y = traffic
+    set_operating_point(clf)
+    known = X[y != -1][:200]
+    centres = clf.centroids_[clf._encode(clf.predict_known(known))]
+    farther = centres + 2.5 * (known - centres)
+    labels = np.where(np.arange(200) < 60, clf.predict_known(farther), np.nan)
+    rejected = 100 * np.mean(clf.predict(farther[:60]) == -1)
+    with pytest.warns(UserWarning, match=rf"as fitted, {rejected:.0f} % of the 60 labelled known ones are rejected"):
+        set_operating_point(clf, farther, labels)
+    assert clf.traffic_["known_shift"] > 0.3
+    own = np.where(np.arange(200) < 60, y[y != -1][:200], np.nan)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        set_operating_point(clf, known, own)
+    assert not any("farther out" in str(warning.message) for warning in caught)
+    set_operating_point(clf)
 
 
 def test_the_fitted_boundary_stays_where_the_gain_is_within_its_error(traffic):
-    clf, X = traffic[:2]
+    clf = traffic[0]
+    clf.offset_ = 0.3
     held = HeldOutScores.of(clf, "test")
-    for options in ({"X": X}, {"open_share": 0.5}):
-        clf.offset_ = 0.3
-        with pytest.warns(
-            UserWarning, match=r"The limit for this share is the fitted boundary: for an open share of \d+ % another"
-        ) as caught:
-            set_operating_point(clf, **options)
-        assert clf.offset_ == 0
-        assert len(caught) == 1
-        assert caught[0].filename == __file__
-    for share in (0.01, 0.3, 0.5, 0.99):
-        line = line_of_share(held, share, 6)
-        assert (line.describe(share) is None) == (line.gain > line.error)
+    stays = [
+        share
+        for share in np.linspace(0.01, 0.99, 50)
+        if not place_line(held, Log.empty().fit(held, share), np.zeros(0), 6).moves
+    ]
+    assert stays
+    with pytest.warns(
+        UserWarning, match=r"The limit is the fitted boundary: with \d+ to \d+ % open, another"
+    ) as caught:
+        set_operating_point(clf, open_share=stays[0])
+    assert clf.offset_ == 0
+    assert [warning.filename for warning in caught] == [__file__]
     # A boundary that rejects too much is left: scores as they are after 0.3 was subtracted from all of them.
-    shifted = held._replace(known=held.known - 0.3, opened=held.opened - 0.3, synthetic=held.synthetic - 0.3)
-    line = line_of_share(shifted, 0.3, 6)
+    shifted = held._replace(known=held.known - 0.3)
+    line = place_line(shifted, Log.empty().fit(shifted, 0.1), np.zeros(0), 6)
     assert line.offset < -0.2
-    assert line.gain > 10 * line.error > 0
-
-
-def test_the_line_stays_if_the_share_cannot_be_known(traffic):
-    clf, X, y = traffic
-    set_operating_point(clf, X, y, rejection_rate=0.2)
-    clf.class_offsets_[0] = 0.5
-    before = clf.offset_, clf.class_offsets_.tolist()
-    with pytest.warns(UserWarning, match=r"The operating point stays at -?\d.*\. 3 samples are too few") as caught:
-        set_operating_point(clf, X[:3])
-    assert len(caught) == 1
-    assert caught[0].filename == __file__
-    assert (clf.offset_, clf.class_offsets_.tolist()) == before
-    set_operating_point(clf)
+    assert line.gain > line.error > 0
 
 
 @pytest.mark.parametrize(
@@ -584,17 +715,26 @@ def test_the_line_stays_if_the_share_cannot_be_known(traffic):
         ({"open_share": 1.2}, "is not a share"),
         ({"open_share": "all"}, "is not a share"),
         ({"open_share": True}, "is not a share"),
-        ({"cost_open": 2}, "cost_open needs the open share; pass unlabelled traffic"),
+        ({"open_share": (0.2, 0.1)}, "is not a share"),
+        ({"open_share": (0.1, 0.2, 0.3)}, "is not a share"),
+        ({"cost_open": 2}, "A cost needs traffic: pass a log as X with labels of some messages, or open_share"),
         ({"open_share": 0.2, "cost_open": -1}, "is not a cost; use a positive number"),
-        ({"X": True, "open_share": 0.2}, "says how much of X is open; leave one of the two out"),
-        ({"X": True, "y": True}, "y is given without a rate"),
-        ({"X": True, "rejection_rate": 0.1, "open_share": 0.2}, "open_share and a rate are both given"),
-        ({"rejection_rate": 0.1}, "A rate is a share of samples, but there are none; pass X"),
+        ({"X": True}, "A log alone does not say where the limit goes"),
+        ({"X": True, "y": [None] * 1500}, "y holds no label: label some rows, and leave the others None or NaN"),
+        ({"X": True, "y": [0, None]}, "inconsistent numbers of samples"),
+        ({"X": True, "y": ["a"] + [None] * 1499}, "y holds strings such as 'a' and classes_ holds numbers"),
+        ({"y": True}, "y needs traffic"),
+        ({"y": True, "open_share": 0.1}, "y belongs to the messages of a log, but there are none; pass X"),
+        ({"X": True, "open_share": 0.1, "sample_weight": np.ones(1500)}, "weighs the labels of a log, but there are n"),
+        ({"X": True, "y": True, "sample_weight": -np.ones(1500)}, "Negative values"),
+        ({"X": True, "rejection_rate": 0.1, "open_share": 0.2}, "open_share and rejection_rate are both given"),
+        ({"rejection_rate": 0.1}, "rejection_rate is a share of samples, but there are none; pass X"),
     ],
 )
 def test_options_of_a_share_that_do_not_fit_are_refused(traffic, options, message):
     clf, X, y = traffic
-    given = options | ({"X": X} if "X" in options else {}) | ({"y": y} if "y" in options else {})
+    own = {"X": X, "y": y}
+    given = {name: own[name] if value is True and name in own else value for name, value in options.items()}
     with pytest.raises(ValueError, match=message):
         set_operating_point(clf, **given)
     assert clf.offset_ == 0

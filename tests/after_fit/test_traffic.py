@@ -8,10 +8,10 @@ from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from skellipsoid import EllipsoidOpenSetClassifier, estimate_open_share, predict_open_proba
-from skellipsoid._after_fit.traffic.held import EDGES, HeldOutScores, bins, sharpened
-from skellipsoid._after_fit.traffic.mixture import known_above
-from skellipsoid._after_fit.traffic.share import open_share_of
+from skellipsoid import EllipsoidOpenSetClassifier, estimate_open_share, predict_open_proba, set_operating_point
+from skellipsoid._after_fit.traffic.held import HeldOutScores
+from skellipsoid._after_fit.traffic.log import Log
+from skellipsoid._after_fit.traffic.log_model import NormalScores
 from skellipsoid.baselines import MahalanobisClassifier, SoftmaxOpenSetClassifier
 from skellipsoid.datasets import make_open_blobs
 
@@ -38,16 +38,45 @@ def mixed(blobs, share, n=600, seed=0):
     return np.concatenate([rng.permutation(blobs[2])[: n - n_open], rng.permutation(blobs[3])[:n_open]])
 
 
-@pytest.mark.parametrize("share", [0.0, 0.2, 0.6])
-def test_interval_covers_the_share(fitted, blobs, share):
-    told = [estimate_open_share(fitted, mixed(blobs, share, seed=seed)) for seed in range(20)]
+def labelled(blobs, share, n_labels, n=600, seed=0):
+    """A log in random order, of which the first messages are labelled."""
+    X = mixed(blobs, share, n, seed)
+    is_open = np.arange(n) >= n - round(share * n)
+    order = np.random.default_rng(seed).permutation(n)
+    X, is_open = X[order], is_open[order]
+    return X, is_open, [None if i >= n_labels else -1 if is_open[i] else 0 for i in range(n)]
+
+
+@pytest.mark.parametrize("n_labels", [0, 30])
+@pytest.mark.parametrize("share", [0.05, 0.2, 0.6])
+def test_interval_covers_the_share(fitted, blobs, share, n_labels):
+    told = []
+    for seed in range(20):
+        X, _, y = labelled(blobs, share, n_labels, seed=seed)
+        told.append(estimate_open_share(fitted, X, y if n_labels else None))
     assert np.mean([bunch.low <= share for bunch in told]) >= 0.95
-    assert np.mean([bunch.high >= share for bunch in told]) >= 0.85
-    assert np.mean([abs(bunch.share - share) for bunch in told]) < 0.05
+    assert np.mean([bunch.high >= share for bunch in told]) >= 0.9
+    assert np.mean([abs(bunch.share - share) for bunch in told]) < 0.06
     for bunch in told:
-        assert bunch.reason is None
         assert 0 <= bunch.low <= bunch.share <= bunch.high <= 1
         assert bunch.class_shares.sum() == pytest.approx(1 - bunch.share)
+
+
+def test_what_the_limits_rest_on_is_always_said_without_labels(fitted, blobs):
+    for share in (0.0, 0.3):
+        note = estimate_open_share(fitted, mixed(blobs, share)).note
+        assert note.startswith("Nothing without labels tells known messages that have moved from new ones")
+        assert "Hardly" not in note
+    assert "Hardly any sample resembles" in estimate_open_share(fitted, mixed(blobs, 0.0) + 100).note
+    X, _, y = labelled(blobs, 0.3, 30)
+    assert estimate_open_share(fitted, X, y).note is None
+
+
+@pytest.mark.parametrize("n", [1, 3, 20])
+def test_few_messages_tell_little(fitted, blobs, n):
+    found = estimate_open_share(fitted, mixed(blobs, 0.0)[:n])
+    assert found.low < 0.05
+    assert found.high > 0.15
 
 
 def test_share_of_classes_follows_the_traffic(fitted, blobs):
@@ -66,12 +95,11 @@ def test_share_grows_with_open_samples(fitted, blobs):
 
 
 def test_copies_widen_the_interval_and_do_not_move_it(fitted, blobs):
-    X = mixed(blobs, 0.3)
+    X = mixed(blobs, 0.3, n=40)
     once, thrice = estimate_open_share(fitted, X), estimate_open_share(fitted, np.repeat(X, 3, axis=0))
-    other = estimate_open_share(fitted, mixed(blobs, 0.3, n=1800))
-    assert thrice.share == pytest.approx(once.share, abs=0.01)
-    assert thrice.low == pytest.approx(once.low, abs=0.01)
-    assert thrice.high - thrice.low == pytest.approx(once.high - once.low, abs=0.02)
+    other = estimate_open_share(fitted, mixed(blobs, 0.3, n=120))
+    for name in ("share", "low", "high"):
+        assert thrice[name] == pytest.approx(once[name], abs=1e-9)
     assert other.high - other.low < thrice.high - thrice.low
 
 
@@ -84,6 +112,12 @@ def test_takes_pipelines_and_baselines(blobs):
     assert abs(estimate_open_share(MahalanobisClassifier(threshold="auto").fit(X, y), traffic).share - 0.3) < 0.15
 
 
+def test_a_single_class_has_a_share_too(blobs):
+    X, y = blobs[:2]
+    one = EllipsoidOpenSetClassifier(random_state=0).fit(X[y == y[0]], y[y == y[0]])
+    assert estimate_open_share(one, X[y != y[0]]).share > 0.8 > 0.2 > estimate_open_share(one, X[y == y[0]]).share
+
+
 @pytest.mark.parametrize("function", [estimate_open_share, predict_open_proba])
 def test_errors_are_one_sentence(function, fitted, blobs):
     X, y = blobs[:2]
@@ -91,146 +125,58 @@ def test_errors_are_one_sentence(function, fitted, blobs):
         function(EllipsoidOpenSetClassifier(), X)
     with pytest.raises(TypeError, match="reads held_out_, which this MahalanobisClassifier does not have"):
         function(MahalanobisClassifier(threshold=0.5).fit(X, y), X)
-    one = y == y[0]
-    with pytest.raises(ValueError, match="held out no class; fit with at least two"):
-        function(EllipsoidOpenSetClassifier(random_state=0).fit(X[one], y[one]), X)
     untested = copy(fitted)
     untested._held_out = None
-    with pytest.raises(ValueError, match="held out no sample"):
+    with pytest.raises(ValueError, match="held out none; fit with several"):
         function(untested, X)
     for wrong, message in [(X[:0], "0 sample"), (X[:, :3], "3 features"), (np.full_like(X, np.nan), "NaN")]:
         with pytest.raises(ValueError, match=message):
             function(fitted, wrong)
 
 
-# Exact p-values: those of known traffic are uniform, those of open traffic are near 0
+# The model of scores
 
 
-def exact(n_classes=40, n_of_class=50, seed=0, *, spread=0.0, open_power=100.0):
-    """Held-out scores: logarithms of uniform p-values, up to an offset of each class, and of small ones."""
+def scored(n=500, shift=0.0, seed=0):
+    """Held-out scores that are uniform: no normal distribution."""
     rng = np.random.default_rng(seed)
-    classes = np.repeat(np.arange(n_classes), n_of_class)
-    known = np.log(rng.random(len(classes))) + spread * rng.normal(size=n_classes)[classes]
-    opened, ones = open_power * np.log(rng.random(len(classes))), np.ones(len(classes))
-    none = np.zeros(0)
-    return HeldOutScores(known, classes, classes, ones, opened, classes, classes, ones, none, none.astype(np.int64))
+    codes, one = np.zeros(n, dtype=np.int64), np.ones(n)
+    return HeldOutScores(rng.random(n) - shift, codes, codes, one, rng.random(n) - 0.8, one)
 
 
-def stream(share, n, seed, open_power=100.0):
-    rng = np.random.default_rng([7, seed])
-    n_open = round(share * n)
-    return np.log(rng.random(n)) * np.repeat([1.0, open_power], [n - n_open, n_open])
+def test_normal_scores_are_normal_whatever_the_scores_are_and_go_back():
+    held = scored()
+    normal = NormalScores(held)
+    z = normal(scored(seed=1).known)
+    assert abs(z.mean()) < 0.15
+    assert z.std() == pytest.approx(1, abs=0.15)
+    far = np.array([-30.0, -2.0, 0.2, 0.9])
+    np.testing.assert_allclose(normal.inverse(normal(far)[1:]), far[1:])
+    assert (np.diff(normal(far)) > 0).all()
 
 
-def told(held, scores, copies=1):
-    scores = np.repeat(scores, copies)
-    return open_share_of(held, scores, np.zeros(len(scores), dtype=np.int64), 40)
+@pytest.mark.parametrize("known", [[0.5], [0.5, 0.5, 0.5], [0.1, 0.7]])
+def test_few_or_equal_held_out_scores_are_no_error(known):
+    one, codes = np.ones(len(known)), np.zeros(len(known), dtype=np.int64)
+    held = HeldOutScores(np.array(known), codes, codes, one, np.zeros(0), np.zeros(0))
+    found = Log.unlabelled(np.linspace(-1, 1, 20), np.zeros(20, dtype=np.int64)).fit(held)
+    assert np.isfinite([*found.traffic().values()]).all()
 
 
-@pytest.mark.parametrize("n", [60, 300, 3000])
-@pytest.mark.parametrize("share", [0.0, 0.05, 0.3, 0.7, 0.98, 1.0])
-def test_low_is_at_most_the_share_and_the_share_is_near(share, n):
-    held = exact()
-    found = [told(held, stream(share, n, seed)) for seed in range(20)]
-    assert np.mean([bunch.low <= share for bunch in found]) >= 0.95
-    assert np.mean([bunch.high >= share for bunch in found]) >= 0.9
-    assert np.mean([bunch.share - share for bunch in found]) == pytest.approx(0, abs=0.02 + 0.5 / n**0.5)
-    assert share == 1 or n < 300 or max(bunch.high - bunch.low for bunch in found) < 0.5
+def test_weights_of_held_out_samples_are_copies():
+    held = scored(40)
+    weights = np.random.default_rng(0).integers(1, 4, size=40)
+    rows = np.repeat(np.arange(40), weights)
+    weighted = NormalScores(held._replace(weights=weights.astype(float)))
+    repeated = NormalScores(HeldOutScores(*(column[rows] for column in held)))
+    grid = np.linspace(0.1, 0.9, 30)
+    np.testing.assert_allclose(weighted(grid), repeated(grid), atol=0.12)
 
 
-def test_low_holds_where_held_out_classes_are_few_and_unlike():
-    lows = {}
-    for n_classes in (4, 40):
-        found = [
-            told(exact(n_classes, 2000 // n_classes, seed, spread=0.2), stream(0.3, 1000, seed)) for seed in range(40)
-        ]
-        lows[n_classes] = np.array([bunch.low for bunch in found])
-    assert np.mean(lows[40] <= 0.3) >= 0.95
-    assert np.mean(lows[4]) < np.mean(lows[40])  # four classes tell less than forty of as many samples
-
-
-def test_copies_are_no_evidence():
-    held, scores = exact(), stream(0.4, 200, 0)
-    once, often, many = told(held, scores), told(held, scores, copies=20), told(held, stream(0.4, 4000, 0))
-    assert often.low == pytest.approx(once.low, abs=0.02)
-    assert often.low < many.low - 0.02
-    # One message that is frequent counts as often as it occurs, and makes the share unsure.
-    spam = told(held, np.concatenate([scores, np.full(200, -0.01)]))
-    assert spam.share < once.share / 1.5
-    assert spam.low == 0 < often.low
-
-
-def test_open_samples_that_look_known_make_low_smaller_and_not_larger():
-    held = exact(open_power=1.5)
-    assert all(told(held, stream(0.5, 1000, seed, open_power=1.5)).low < 0.5 for seed in range(20))
-
-
-def test_few_different_samples_are_refused_and_no_others():
-    held = exact()
-    for scores, copies, message in (
-        (np.log(np.linspace(0.01, 0.99, 49)), 1, "49 samples are too few; pass at least 50 different ones."),
-        (
-            np.log(np.linspace(0.01, 0.99, 49)),
-            3,
-            "147 samples, 49 of them different, are too few; pass at least 50 different ones.",
-        ),
-    ):
-        found = told(held, scores, copies)
-        assert found.reason == message
-        assert np.isnan([found.share, found.low, found.high, *found.class_shares]).all()
-    for share in (0.0, 0.5, 1.0):
-        found = told(held, np.concatenate([np.log(np.linspace(0.01, 0.99, 50)), stream(share, 50, 0)]))
-        assert found.reason is None
-        assert 0 <= found.low <= found.share <= found.high <= 1
-
-
-def test_sentences_are_there_where_they_are_true_and_nowhere_else():
-    held, sure = exact(), stream(0.3, 3000, 0)
-    assert told(held, sure).note is None
-    # Known traffic farther out: exp(−p) in place of a uniform density.
-    farther = np.concatenate([np.log(-np.log(1 - np.exp(sure[:2100]) * (1 - np.exp(-1)))), sure[2100:]])
-    assert told(held, farther).note.startswith("Samples that look known lie farther out")
-    like_known = np.concatenate([sure[:1500], np.log(np.random.default_rng(0).beta(2, 2, size=1500))])
-    assert told(held, like_known).note.startswith("Samples that look known lie farther out")
-    assert told(held, np.log(1 - np.exp(farther[:2100]))).note.startswith("Samples that look known lie nearer")
-    nothing_known = stream(1.0, 3000, 0)
-    assert told(held, nothing_known).note.startswith("Hardly any sample resembles")
-    assert "Hardly" not in (told(held, stream(0.8, 3000, 0)).note or "")
-
-
-@pytest.mark.parametrize("kind", ["noise", "shift"])
-def test_known_traffic_that_has_moved_is_doubted(fitted, blobs, kind):
-    moves = np.random.default_rng(0).normal(scale=blobs[0].std(), size=(600, 6))
-    known = mixed(blobs, 0.0)
-    assert estimate_open_share(fitted, known).note is None
-    assert estimate_open_share(fitted, known + (moves if kind == "noise" else moves[:1])).note is not None
-
-
-def test_training_rows_are_doubted(fitted, blobs):
-    X = mixed(blobs, 0.0)
-    means = fitted.centroids_[fitted._encode(fitted.predict_known(X))]
-    assert "nearer to the class centres" in estimate_open_share(fitted, (X + means) / 2).note
-
-
-# The mixture
-
-
-def test_every_p_value_has_a_bin():
-    assert bins(np.array([1e-9, 0.05, 0.0501, 0.95, 1.0])).tolist() == [0, 0, 1, 10, 10]
-
-
-def test_sharpening_moves_mass_to_the_dense_bins():
-    shares = np.diff(EDGES**0.5)
-    np.testing.assert_allclose(sharpened(shares, 1.0), shares)
-    assert sharpened(shares, 2.0)[0] > shares[0]
-    assert sharpened(shares, 2.0).sum() == pytest.approx(1)
-
-
-def test_the_mass_above_a_p_value_is_that_of_the_tilted_density():
-    p = (np.arange(100_000) + 0.5) / 100_000
-    for tilt in (-1.0, 0.0, 0.7):
-        density = np.exp(-tilt * p)
-        assert known_above(np.array(tilt), 0.4) == pytest.approx(density[p > 0.4].sum() / density.sum(), abs=1e-4)
+def test_nothing_is_drawn_at_random(fitted, blobs):
+    X = mixed(blobs, 0.2)
+    first, second = (estimate_open_share(fitted, X) for _ in range(2))
+    assert (first.share, first.low, first.high) == (second.share, second.low, second.high)
 
 
 # Probabilities
@@ -259,13 +205,23 @@ def test_probability_of_open_is_calibrated(fitted, blobs, share):
     assert told[is_open].mean() > 0.5 + told[~is_open].mean()
 
 
-def test_estimated_share_is_that_of_the_traffic(fitted, blobs):
-    X = mixed(blobs, 0.3)
-    share = estimate_open_share(fitted, X).share
-    np.testing.assert_array_equal(predict_open_proba(fitted, X, "auto"), predict_open_proba(fitted, X, share))
-    with pytest.warns(UserWarning, match="The open share is taken to be 0.5. 3 samples are too few"):
-        found = predict_open_proba(fitted, X[:3], "auto")
-    np.testing.assert_array_equal(found, predict_open_proba(fitted, X[:3]))
+def test_what_the_line_learned_is_what_probabilities_use(fitted, blobs):
+    X, is_open, y = labelled(blobs, 0.1, 40)
+    before = predict_open_proba(fitted, X)[:, -1]
+    clf = set_operating_point(copy(fitted), X, y)
+    told = predict_open_proba(clf, X)[:, -1]
+    assert told.mean() == pytest.approx(clf.traffic_["open_share"], abs=0.03)
+    assert np.mean((told - is_open) ** 2) < np.mean((before - is_open) ** 2)
+    assert (predict_open_proba(clf, X, 0.9)[:, -1] >= told).all()
+    assert (predict_open_proba(set_operating_point(clf), X)[:, -1] == before).all()
+
+
+def test_probabilities_fall_with_the_score(fitted):
+    centre, out = fitted.centroids_[0], np.linspace(0, 60, 400)[:, np.newaxis]
+    told = predict_open_proba(fitted, centre + out * np.eye(6)[0])
+    order = np.argsort(fitted.score_samples(centre + out * np.eye(6)[0]))
+    assert (np.diff(told[order, -1]) <= 1e-12).all()
+    assert told[order[0], -1] > 0.9
 
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.5, "half", True])

@@ -1,4 +1,4 @@
-"""The command that reads a log without labels."""
+"""The commands that read a log."""
 
 import json
 import os
@@ -9,30 +9,28 @@ import numpy as np
 import pytest
 
 from skellipsoid import (
-    EllipsoidOpenSetClassifier,
     OpenShareMonitor,
     discover_classes,
+    estimate_open_share,
     load,
     save,
     set_operating_point,
 )
-from skellipsoid._after_fit.traffic.held import HeldOutScores
 from skellipsoid._before_fit.text_files.delimited import find_table
 from skellipsoid.cli import _traffic, main
-from skellipsoid.cli._traffic import describe
-from skellipsoid.datasets import make_open_blobs
 from skellipsoid.persistence._folder import read_manifest
 
 
-def test_few_lines_say_that_the_share_is_not_known(saved, texts, capsys, give_input):
+def test_a_log_is_told(saved, texts, capsys, give_input):
     give_input("\n".join([*texts[:3], "", texts[0]]))
     assert main(["traffic", "--model", str(saved)]) == 0
     out = capsys.readouterr().out.splitlines()
     assert out[0] == "4 texts, 3 of them different"
-    assert out[1].startswith("How much is new cannot be known. 4 samples, 3 of them different, are too few; ")
+    assert re.match(r"New: at least \d+ %, about \d+ %, at most \d+ %$", out[1])
+    assert out[2].startswith("Nothing without labels tells known messages that have moved from new ones")
     rejected = (load(saved).predict([*texts[:3], texts[0]]) == "-1").sum()
-    assert out[2] == f"The limit of this model rejects {rejected} of 4 texts ({25 * rejected} %)"
-    assert len(out) == 3
+    assert out[4] == f"The limit of this model rejects {rejected} of 4 texts ({25 * rejected} %)"
+    assert len(out) == 5
 
 
 def test_a_file_is_read_as_standard_input_is(saved, table, texts, capsys, give_input):
@@ -150,33 +148,24 @@ def test_messages_with_commas_are_no_table(lines):
     assert find_table(lines) is None
 
 
-@pytest.mark.parametrize("n_open", [20, 500])
-def test_the_limit_is_that_of_set_operating_point(n_open):
-    X, y = make_open_blobs(4000, 6, n_known=6, open_share=0.3, random_state=0)
-    train = (y != -1) & (np.arange(len(y)) < 2000)
-    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[train], y[train])
-    new = X[2000:][(y[2000:] != -1) | (np.cumsum(y[2000:] == -1) <= n_open)]
-    assigned = clf._encode(clf.predict_known(new))
-    told = describe(clf, HeldOutScores.of(clf, "test"), clf.score_samples(new), assigned)
-    assert re.match(r"New: at least \d+ %, about \d+ %, at most \d+ %$", told[0])
-    if n_open == 20:
-        set_operating_point(clf, new)
-        rejected = (clf.predict(new) == -1).sum()
-        assert told[-1].startswith(
-            f"The limit for this share, {clf.offset_:.3f}, rejects {rejected} of {len(new)} texts"
-        )
-    else:
-        with pytest.warns(UserWarning, match=re.escape(told[-1])):
-            set_operating_point(clf, new)
-
-
-def test_a_doubtful_share_is_a_sentence():
-    X, y = make_open_blobs(3000, 6, n_known=6, open_share=0.0, random_state=0)
-    clf = EllipsoidOpenSetClassifier(random_state=0).fit(X[:1500], y[:1500])
-    held = HeldOutScores.of(clf, "test")
-    for new, is_doubted in ((X[1500:], False), (X[1500:] + 100, True)):
-        told = describe(clf, held, clf.score_samples(new), clf._encode(clf.predict_known(new)))
-        assert told[1].startswith("Hardly any sample resembles" if is_doubted else "Most frequent intents")
+def test_labels_of_a_log_are_read_where_they_are(saved, texts, open_texts, tmp_path, capsys):
+    path = tmp_path / "log.tsv"
+    labels = load(saved).predict(texts)
+    rows = [f"{text}\t{label if i % 2 else ''}" for i, (text, label) in enumerate(zip(texts, labels, strict=True))]
+    rows += [f"{open_texts[0]}\tsmall_talk", f"{open_texts[1]}\t-1"]
+    path.write_text("\n".join(["message\tintent", *rows]), encoding="utf-8")
+    assert main(["traffic", "--model", str(saved), "--data", str(path), "--label-column", "intent", "--quiet"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    y = [*(label if i % 2 else None for i, label in enumerate(labels)), "-1", "-1"]
+    found = estimate_open_share(load(saved), [*texts, *open_texts[:2]], y)
+    numbers = [100 * found[name] for name in ("low", "share", "high")]
+    assert told[1] == "New: at least {:.0f} %, about {:.0f} %, at most {:.0f} %".format(*numbers)
+    assert found.note is None or told[2] == found.note
+    path.write_text("message\tintent\nwake me\t\n", encoding="utf-8")
+    assert main(["traffic", "--model", str(saved), "--data", str(path), "--label-column", "intent"]) == 2
+    assert "holds no label; label about 30 texts that are drawn at random" in capsys.readouterr().err
+    assert main(["traffic", "--model", str(saved), "--label-column", "intent"]) == 2
+    assert "--label-column names a column of the file of --data" in capsys.readouterr().err
 
 
 # set-line
@@ -198,58 +187,99 @@ def log(texts, open_texts, tmp_path):
     return path
 
 
+@pytest.fixture
+def labelled_log(log, texts, open_texts, tmp_path):
+    """The log as a table, with a label for each seventh message."""
+    lines, rng = log.read_text(encoding="utf-8").splitlines(), np.random.default_rng(0)
+    y = np.array(["-1" if line in open_texts else "" for line in lines], dtype=object)
+    order = rng.permutation(len(lines))
+    y = [(y[row] or "donate") if i % 7 == 0 else "" for i, row in enumerate(order)]
+    path = tmp_path / "labelled.tsv"
+    rows = [f"{lines[row]}\t{label}" for row, label in zip(order, y, strict=True)]
+    path.write_text("\n".join(["text\tlabel", *rows]), encoding="utf-8")
+    return path, [lines[row] for row in order], [label or None for label in y]
+
+
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("option", ["--data", "--open-share", "--rejection-rate"])
-def test_the_line_is_that_of_python_and_can_be_undone(folder, log, texts, capsys, option):
-    model, lines = load(folder), log.read_text(encoding="utf-8").splitlines()
+@pytest.mark.parametrize("option", ["labels", "--data", "interval", "--open-share", "--rejection-rate"])
+def test_the_line_is_that_of_python_and_can_be_undone(folder, labelled_log, texts, capsys, option):
+    path, lines, y = labelled_log
+    model = load(folder)
+    y = [label if label in (None, *model[-1].classes_) else "-1" for label in y]
     provenance = read_manifest(folder)[0]["provenance"]
     before = np.mean(model.predict(lines) == "-1")
-    if option == "--data":
-        value, wanted = str(log), set_operating_point(model, lines)[-1].offset_
-    elif option == "--open-share":
-        value, wanted = "0.6", set_operating_point(model, open_share=0.6)[-1].offset_
+    data = ["--data", str(path), "--text-column", "text"]
+    options, wanted = {
+        "labels": ([*data, "--label-column", "label"], lambda: set_operating_point(model, lines, y)),
+        "--data": ([*data, "--open-share", "0.1"], lambda: set_operating_point(model, lines, open_share=0.1)),
+        "interval": (["--open-share", "0.1", "0.3"], lambda: set_operating_point(model, open_share=(0.1, 0.3))),
+        "--open-share": (["--open-share", "0.6"], lambda: set_operating_point(model, open_share=0.6)),
+        "--rejection-rate": (["--rejection-rate", "0.25"], None),
+    }[option]
+    if wanted is None:
+        offset = np.sort(model[-1].held_out_scores_)[len(texts) // 4 - 1]
     else:
-        value, wanted = "0.25", np.sort(model[-1].held_out_scores_)[len(texts) // 4 - 1]
-    set_operating_point(model, open_share=0.01)
+        offset = wanted()[-1].offset_
+    learned = set_operating_point(model)[-1].traffic_ if wanted is None else wanted()[-1].traffic_
+    set_operating_point(model)
     model[-1].offset_ = -0.5
     save(model, folder, overwrite=True, provenance=provenance)
-    assert main(["set-line", "--model", str(folder), option, value, "--quiet"]) == 0
+    assert main(["set-line", "--model", str(folder), *options, "--quiet"]) == 0
     found = load(folder)
-    assert found[-1].offset_ == pytest.approx(wanted, abs=1e-12)
+    assert found[-1].offset_ == pytest.approx(offset, abs=1e-12)
+    assert found[-1].traffic_ == learned
     assert read_manifest(folder)[0]["provenance"] == provenance
     (told,) = capsys.readouterr().out.splitlines()
-    fitted = " (as fitted)" if wanted == 0 else ""
-    assert told.startswith(f"The limit moves from -0.500 to {wanted:.3f}{fitted}: ")
-    share = 100 * np.mean(found.predict(lines) == "-1")
-    if option == "--data":
-        former = 100 * np.mean(model.predict(lines) == "-1")
-        assert told.endswith(f": {share:.1f} % of these texts are answered open instead of {former:.1f} %.")
+    fitted = " (as fitted)" if offset == 0 else ""
+    assert told.startswith(f"The limit moves from -0.500 to {offset:.3f}{fitted}: ")
+    if learned is not None:
+        limits = f" Between {100 * learned['low']:.0f} and {100 * learned['high']:.0f} % are new"
+        by_labels = f", by {sum(label is not None for label in y)} labels and the log"
+        assert told.endswith(f".{limits}{by_labels if option == 'labels' else ''}.")
+    if "--data" in options:
+        shares = [100 * np.mean(each.predict(lines) == "-1") for each in (found, model)]
+        assert ": {:.1f} % of these texts are answered open instead of {:.1f} %.".format(*shares) in told
     else:
         rows = found[-1].held_out_
-        rejected = 100 * np.average(rows.score < wanted, weights=rows.weight * ~rows.is_open)
-        noticed = 100 * np.average(rows.score < wanted, weights=rows.weight * rows.is_open)
+        rejected = 100 * np.average(rows.score < offset, weights=rows.weight * ~rows.is_open)
+        noticed = 100 * np.average(rows.score < offset, weights=rows.weight * rows.is_open)
         numbers = [float(number) for number in re.findall(r" (\d+) instead", told)]
         assert numbers == pytest.approx([rejected, noticed], abs=0.5)
     assert main(["set-line", "--model", str(folder), "--undo"]) == 0
     assert np.mean(load(folder).predict(lines) == "-1") == before
+    assert load(folder)[-1].traffic_ is None
 
 
 def test_a_line_that_stays_is_said_and_nothing_is_written(folder, capsys):
     content = (folder / "skellipsoid.json").read_bytes()
-    (folder.parent / "few.txt").write_text("wake me up", encoding="utf-8")
-    for option in (["--undo"], ["--data", str(folder.parent / "few.txt")]):
-        assert main(["set-line", "--model", str(folder), *option]) == 0
-        out, err = capsys.readouterr()
-        assert out == "The limit stays 0.000 (as fitted); nothing is written.\n"
-        assert ("too few" in err) is (option[0] == "--data")
+    assert main(["set-line", "--model", str(folder), "--undo"]) == 0
+    assert capsys.readouterr().out == "The limit stays 0.000 (as fitted); nothing is written.\n"
     assert (folder / "skellipsoid.json").read_bytes() == content
 
 
-@pytest.mark.parametrize("options", [[], ["--undo", "--open-share", "0.2"], ["--open-share", "20"]])
-def test_one_line_is_asked_for(folder, capsys, options):
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "set-line sets one limit; pass --data with a log"),
+        (["--undo", "--open-share", "0.2"], "set-line sets one limit"),
+        (["--data", "log.txt", "--rejection-rate", "0.2"], "set-line sets one limit"),
+        (["--data", "log.txt"], "A log without labels does not say where the limit goes"),
+        (["--open-share", "0.3", "0.1"], "is not a share; use a number from 0 to 1, or two"),
+        (["--open-share", "0.3", "--label-column", "label"], "--label-column names a column of the file of --data"),
+    ],
+)
+def test_one_line_is_asked_for(folder, capsys, options, message):
+    content = (folder / "skellipsoid.json").read_bytes()
+    assert main(["set-line", "--model", str(folder), *options]) == 2
+    assert message in capsys.readouterr().err
+    assert (folder / "skellipsoid.json").read_bytes() == content
+
+
+@pytest.mark.parametrize("share", [["20"], ["0.1", "0.2", "0.3"], []])
+def test_shares_of_the_command_are_one_or_two(folder, capsys, share):
     with pytest.raises(SystemExit, match="2"):
-        main(["set-line", "--model", str(folder), *options])
-    assert "set-line: error: " in capsys.readouterr().err
+        main(["set-line", "--model", str(folder), "--open-share", *share])
+    assert "set-line: error: argument --open-share: " in capsys.readouterr().err
 
 
 # monitor

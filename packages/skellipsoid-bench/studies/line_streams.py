@@ -9,13 +9,11 @@ import lines
 import numpy as np
 
 from skellipsoid import EllipsoidOpenSetClassifier
-from skellipsoid._after_fit.operating_point.of_share import line_of_share
+from skellipsoid._after_fit.operating_point import line
+from skellipsoid._after_fit.traffic import log_model
 from skellipsoid._after_fit.traffic.held import HeldOutScores
-from skellipsoid._after_fit.traffic.share import open_share_of
 
 SIZES, SHARES = (100, 300, 1000), (0.02, 0.05, 0.2, 0.5)
-#: Shares on which the package's present line is tabulated.
-GRID = (0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 0.2, 0.3, 0.4, 0.5, 0.65, 0.8, 0.9, 0.99)
 
 
 class Case:
@@ -31,24 +29,12 @@ class Case:
         self.held = held = HeldOutScores.of(fit, "real_lines.py")
         self.sorted_known = np.sort(held.known)
         self.few_known = np.quantile(held.known, np.linspace(0, 1, 100))
-        self.normal = lines.NormalScores(held.known)
-        self.right = lines.right_by_z(self.normal(held.known), held.assigned == held.classes)
-        self.own_folder = place.parent
+        self.normal = log_model.NormalScores(held)
 
     @property
     def group(self):
         """Kind of case."""
         return self.name.split("-")[0]
-
-    def today(self, share):
-        """Offset of the package's present line for a share, from a table that is made once."""
-        if not hasattr(self, "_today"):
-            place = self.own_folder / f"{self.name}.today.npy"
-            if not place.exists():
-                found = [line_of_share(self.held, value, self.n_classes) for value in GRID]
-                np.save(place, [found.offset if found.gain > found.error else 0.0 for found in found])
-            self._today = np.load(place)
-        return float(np.interp(share, GRID, self._today))
 
     def stream(self, size, share, rng):
         """Draw a log; its first messages are those that somebody labels."""
@@ -109,25 +95,21 @@ def cases_of(encoder, options):
 
 def sources(stream):
     """Say what is known of the share of a stream."""
-    told = {"true": 1.0, "half": 0.5, "double": 2.0}
-    return {name: lines.Share(min(factor * stream.share, 0.99)) for name, factor in told.items()} | {
-        f"counted {m}": lines.Share.counted(stream.is_open[:m]) for m in (15, 30)
+    told = {
+        name: min(factor * stream.share, 0.99) for name, factor in {"true": 1.0, "half": 0.5, "double": 2.0}.items()
     }
-
-
-def no_log(case, stream, share):
-    """Place the new line for a share alone, without a log."""
-    return lines.posterior_line(case, SimpleNamespace(scores=np.zeros(0), is_open=np.zeros(0, bool)), share)
+    found = {name: lines.Share(value) for name, value in told.items()}
+    found["interval"] = lines.Share(stream.share, (told["half"], told["double"]))
+    return found | {f"counted {m}": lines.Share.counted(stream.is_open[:m]) for m in (15, 30)}
 
 
 WAYS = {
     "fitted": lines.fitted,
-    "today, share": lambda case, stream, share: case.today(share.value),
     "quantile": lines.quantile,
     "prototype": lines.prototype,
     "prototype, bootstrap": lines.prototype_bootstrap,
-    "posterior, no log": no_log,
-    "posterior": lines.posterior_line,
+    "share alone": lines.share_alone,
+    "posterior": lines.posterior,
 }
 COLUMNS = (
     "case size share draw way source f1 fitted best on_stream fitted_on_stream best_on_stream doubled fitted_doubled"
@@ -147,12 +129,8 @@ def placed(cases, ways, options, sizes=SIZES, seed=0):
             here = Curve(stream.scores, stream.assigned, stream.truth, case.n_classes, np.ones(size))
             later = curves[share], here, curves.get(2 * share, curves[share])
             for (way, place), (source, told) in itertools.product(ways.items(), sources(stream).items()):
-                line = place(case, stream, told)
-                rows.append((case.name, size, share, draw, way, source, *measured(line, *later)))
-            if "today, share" in ways:
-                told = open_share_of(case.held, stream.scores, stream.assigned, case.n_classes)
-                line = 0.0 if told.reason else case.today(told.share)
-                rows.append((case.name, size, share, draw, "today, log", "estimated", *measured(line, *later)))
+                offset = place(case, stream, told)
+                rows.append((case.name, size, share, draw, way, source, *measured(offset, *later)))
         print(case.name, file=sys.stderr, flush=True)
     return rows
 
@@ -173,33 +151,34 @@ def streams(options):
 #: Constants of the line and other values of them.
 VARIANTS = {
     "SHIFT": ((0.0, 0.3), (0.3, 0.3), (0.6, 0.6)),
-    "OPEN_AT": ((2.0, 0.7), (2.8, 0.7), (2.4, 1.2)),
-    "OPEN_SPREAD": ((0.4, 0.3), (0.9, 0.3), (0.6, 0.6)),
+    "SPREAD": ((0.0, 0.01), (0.0, 0.2)),
+    "PLACE": ((2.0, 0.7), (2.8, 0.7), (2.4, 1.2)),
+    "WIDTH": ((np.log(0.4), 0.3), (np.log(0.9), 0.3), (np.log(0.6), 0.6)),
     "MOST_MESSAGES": (25, 100, 10**9),
     "TOLD_ERROR": (0.15, 0.6),
     "LEAST_GAIN": (0.0, 1.0),
     "LOOK_KNOWN": (0.002, 0.05),
-    "LOG_SPREAD": (0.01, 0.2),
 }
 
 
 def varied(name, value):
     """Place the line with another value of a constant."""
+    module = line if name == "LEAST_GAIN" else log_model
 
     def place(case, stream, share):
-        before = getattr(lines, name)
-        setattr(lines, name, value)
+        before = getattr(module, name)
+        setattr(module, name, value)
         try:
-            return lines.posterior_line(case, stream, share, lines.LEAST_GAIN)
+            return lines.posterior(case, stream, share)
         finally:
-            setattr(lines, name, before)
+            setattr(module, name, before)
 
     return place
 
 
 def constants(options):
     """Other constants, on other streams."""
-    ways = {"as chosen": lines.posterior_line}
+    ways = {"as chosen": lines.posterior}
     ways |= {f"{name} = {value}": varied(name, value) for name, values in VARIANTS.items() for value in values}
     options.draws = 1
     cases = [case for case in cases_of("none", options) if case.group != "home" or case.name.endswith(".0")]

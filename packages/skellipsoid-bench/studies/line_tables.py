@@ -10,6 +10,9 @@ from scipy.special import ndtr
 from scipy.stats import beta
 from traffic import print_table
 
+from skellipsoid._after_fit.traffic.log import Log
+from skellipsoid._after_fit.traffic.proba import of_scores
+
 GROUPS = ("real", "far", "home", "shift")
 
 
@@ -44,6 +47,8 @@ def report(options):
             print_doubled(table)
             if encoder == "none":
                 print_shares(cases, options)
+                print_unlabelled(cases)
+                print_probabilities(cases)
                 print_tests(cases)
     if (place := options.cache / "constants.json").exists():
         print_constants(columns(place))
@@ -75,7 +80,7 @@ def print_ways(table):
     print("this share, which stand for the traffic to come, then for the rows of the stream itself.\n")
     names = ["F1", "loss", "worst", "> 2", "> 5"]
     rows = [["share", "line", *names, *(f"{name}, stream" for name in names)]]
-    for source in ("true", "half", "double", "counted 15", "counted 30", "estimated"):
+    for source in sources_of(table):
         for way in dict.fromkeys(table["way"].tolist()):
             chosen = (table["source"] == source) & (table["way"] == way)
             if chosen.any() and not (way == "fitted" and source != "true"):
@@ -87,8 +92,8 @@ def print_cells(table):
     """Print sizes and shares."""
     print("Loss to the best line, and in brackets percent of the streams that lose more than 2, by share and size.\n")
     rows = [["share", "line", *(f"{100 * share:g} %, {size}" for share in SHARES for size in SIZES)]]
-    ways = [("true", "fitted"), ("estimated", "today, log"), ("true", "today, share"), ("counted 30", "quantile")]
-    ways += [("counted 30", "prototype"), *((source, "posterior") for source in sources_of(table))]
+    ways = [("true", "fitted"), ("true", "share alone"), ("counted 30", "quantile"), ("counted 30", "prototype")]
+    ways += [(source, "posterior") for source in sources_of(table)]
     for source, way in ways:
         row = [source, way]
         for share, size in itertools.product(SHARES, SIZES):
@@ -102,7 +107,7 @@ def print_cells(table):
 
 def sources_of(table):
     """List where shares come from."""
-    return [name for name in dict.fromkeys(table["source"].tolist()) if name != "estimated"]
+    return list(dict.fromkeys(table["source"].tolist()))
 
 
 def print_each_case(table):
@@ -216,13 +221,60 @@ def print_shares(cases, options):
 
 def of_posterior(case, stream, m):
     """Mean and limits of the share by the posterior of the line."""
-    labelled = np.arange(len(stream.scores)) < m
-    found = lines.posterior(
-        case.normal(stream.scores), labelled, stream.is_open, lines.Share.counted(stream.is_open[:m])
+    found = lines.log_of(stream, lines.Share.counted(stream.is_open[:m])).fit(case.held).traffic()
+    return found["open_share"], found["low"], found["high"]
+
+
+def print_unlabelled(cases):
+    """Print errors and coverage of the share without labels."""
+    shares = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4, 0.7, 0.9)
+    print("Share without labels, logs of 300 and 1,000 messages: mean error; percent of the logs in which the limits")
+    print(
+        "hold (low within .01), low and high; means of the limits. Cases whose known messages have moved come first.\n"
     )
-    order = np.argsort(found.shares[:, 0])
-    total, shares = found.weights[order].cumsum(), found.shares[order, 0]
-    return (found.weights @ found.shares[:, 0], *(shares[np.searchsorted(total, q)] for q in (0.025, 0.975)))
+    rows = [["cases", *(f"{100 * share:g} %" for share in shares)]]
+    for group in ("shift", "real-bot", "real-c", "far", "home"):
+        row = [group]
+        for share in shares:
+            found = []
+            for case, size in itertools.product((c for c in cases if c.name.startswith(group)), (300, 1000)):
+                rng = np.random.default_rng([3, size, round(1000 * share), *case.name.encode()])
+                stream = case.stream(size, share, rng)
+                told = lines.log_of(stream, lines.Share(share)).fit(case.held).traffic()
+                low, high, true = told["low"], told["high"], stream.share
+                found.append((abs(told["open_share"] - true), low <= true + 0.01, high >= true, low, high))
+            error, holds_low, holds_high, low, high = np.mean(found, axis=0)
+            row.append(f"{error:.2f} ({100 * holds_low:.0f}, {100 * holds_high:.0f}) {low:.2f}–{high:.2f}")
+        rows.append(row)
+    print_table(rows)
+
+
+def print_probabilities(cases):
+    """Print how good the probability of open is that ``predict_open_proba`` gives."""
+    print("Probability of open for all messages at 5, 20 and 50 % open: Brier score over that of the share itself, and")
+    print("expected calibration error; with nothing known but the share, and after a log of 300 with 30 labels.\n")
+    rows = [["cases", "share told", "30 labels"]]
+    found = {}
+    for case, share in itertools.product(cases, (0.05, 0.2, 0.5)):
+        m = case.messages
+        numbers = [len(m.k_scores), len(m.o_scores)]
+        is_open, weights = np.repeat([0.0, 1.0], numbers), np.repeat([(1 - share), share], numbers)
+        weights /= np.repeat(numbers, numbers)
+        stream = case.stream(300, share, np.random.default_rng([9, round(1000 * share), *case.name.encode()]))
+        logs = (
+            Log.empty().fit(case.held, share),
+            lines.log_of(stream, lines.Share.counted(stream.is_open[:30])).fit(case.held),
+        )
+        for name, log in zip(rows[0][1:], logs, strict=True):
+            told = of_scores(case.held, np.append(m.k_scores, m.o_scores), log.traffic())
+            brier = np.average((told - is_open) ** 2, weights=weights) / (share * (1 - share))
+            bins = np.minimum((15 * told).astype(int), 14)
+            sums = [np.bincount(bins, weights * part, minlength=15) for part in (told, is_open)]
+            found.setdefault((case.group, name), []).append((brier, np.abs(sums[0] - sums[1]).sum()))
+    for group in GROUPS:
+        means = [np.mean(found[group, name], axis=0) for name in rows[0][1:]]
+        rows.append([group, *(f"{brier:.2f}, {error:.3f}" for brier, error in means)])
+    print_table(rows)
 
 
 def print_tests(cases):

@@ -22,12 +22,12 @@ from types import SimpleNamespace
 import numpy as np
 import torch
 from features import CACHE, FETCHERS, RATIOS, SEEDS, embedded, known_classes
+from skellipsoid._after_fit.operating_point.of_share import line_of_share
 from sklearn.preprocessing import normalize
 from traffic import print_table
 
 from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
 from skellipsoid._after_fit import traffic
-from skellipsoid._after_fit.operating_point.of_share import line_of_share
 from skellipsoid._after_fit.traffic.held import HeldOutScores
 from skellipsoid._after_fit.traffic.mixture import known_above
 from skellipsoid._after_fit.traffic.share import open_share_of, score

@@ -1,31 +1,32 @@
 """Probabilities of the known classes and of open."""
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit, softmax
+from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 
 from ..._core.pipelines import read_estimator
-from ..._core.warn import warn
 from .held import Floats, HeldOutScores
-from .share import MEMBERS, open_share_of, score
+from .log import MEMBERS, Log, score
+from .log_model import CENTRES, NormalScores, Unknowns, falling, open_probability
 
-#: Open share if none is given, which is the middle of those that the size of the boundaries is chosen for.
+#: Open share if nothing is known of the traffic, which is the middle of those that the size of the boundaries is chosen
+#: for.
 USUAL_SHARE = 0.5
 SMALLEST_SHARE, LARGEST_SHARE = 0.001, 0.999
 #: Quantile of the held-out known scores below which the probability of the assigned class does not fall.
 LOWEST = 0.05
 
 
-def predict_open_proba(
-    estimator: Any, X: ArrayLike, open_share: float | Literal["auto"] | None = None
-) -> NDArray[np.float64]:
+def predict_open_proba(estimator: Any, X: ArrayLike, open_share: float | None = None) -> NDArray[np.float64]:
     """Probabilities of the known classes, and of open in the last column.
 
-    How probable it is that a sample is open depends on how many are: set ``open_share``. The probabilities are
-    calibrated on the samples and classes that were held out of the fit (``held_out_``), so no other data are needed.
+    How probable it is that a sample is open depends on how many are, and on how far out known ones lie:
+    :func:`set_operating_point` learns both from a log, or set ``open_share``. The probabilities are calibrated on the
+    samples and classes that were held out of the fit (``held_out_``), so no other data are needed.
 
     Parameters
     ----------
@@ -34,10 +35,9 @@ def predict_open_proba(
         ``threshold="auto"``. For others held-out scores and new ones are on unlike scales.
     X : array-like
         Features, or texts for a text Pipeline.
-    open_share : float in [0, 1] or "auto", default=None
-        Share of open samples in the traffic; below 0.001 it counts as 0.001, above 0.999 as 0.999. ``None`` is a half.
-        ``"auto"`` estimates it from ``X``, which must then be a stretch of traffic (:func:`estimate_open_share`); with
-        fewer than 50 different samples a warning says so, and a half is used.
+    open_share : float in [0, 1], default=None
+        Share of open samples in the traffic; below 0.001 it counts as 0.001, above 0.999 as 0.999. ``None`` takes what
+        :func:`set_operating_point` learned (``traffic_``), or else a half.
 
     Returns
     -------
@@ -51,21 +51,16 @@ def predict_open_proba(
     ValueError
         If its fit held out no sample or no class, if ``open_share`` is not a share, or if ``X`` is not valid.
 
-    Warns
-    -----
-    UserWarning
-        If ``open_share="auto"`` and ``X`` has fewer than 50 different samples, or the share is doubtful.
-
     See Also
     --------
-    set_operating_point : Sets the limit of ``predict`` for an open share.
+    set_operating_point : Sets the limit of ``predict`` for a log or an open share.
 
     Notes
     -----
-    Two logistic regressions of the score are fitted on held-out samples (Platt scaling [1]_):
-
-    1. known samples against samples of held-out classes, weighted so that the latter are ``open_share`` of all;
-    2. known samples of the assigned class against known samples of other classes.
+    How probable it is that a sample is open follows from the scores of known and of open samples, as
+    :func:`set_operating_point` describes them: with what it learned from a log, or else as usual. How probable the
+    assigned class is then follows from a logistic regression of the score, fitted on held-out known samples (Platt
+    scaling [1]_).
 
     The probability of the other classes is divided among them by a softmax of their scores. The most probable column
     need not be the answer of ``predict``, which does not maximise the accuracy, but the macro F1.
@@ -90,40 +85,30 @@ def predict_open_proba(
     classifier, features = read_estimator(estimator, X, MEMBERS, "predict_open_proba")
     held = HeldOutScores.of(classifier, "predict_open_proba")
     scores, assigned = score(classifier, features)
-    n_classes = len(classifier.classes_)
-    if isinstance(open_share, str) and open_share == "auto":
-        found = open_share_of(held, scores, assigned, n_classes)
-        share = float(found.share) if found.reason is None else USUAL_SHARE
-        if doubt := found.reason or found.note:
-            warn(f"The open share is taken to be {share:.2g}. {doubt}")
-    else:
-        share = _read_share(open_share)
-    is_open = _probability_of_open(held, scores, share)
+    share, traffic = _read_share(open_share), classifier.traffic_
+    if traffic is None:
+        share = USUAL_SHARE if share is None else share
+        traffic = Log.empty().fit(held, share).traffic()
+    share = float(np.clip(traffic["open_share"] if share is None else share, SMALLEST_SHARE, LARGEST_SHARE))
+    is_open = of_scores(held, scores, {**traffic, "open_share": share})
     columns = np.asarray(classifier._score_all(classifier._validate_scored_data(features)), dtype=np.float64)
     known = _class_probabilities(held, scores, assigned, columns)
     return np.column_stack([known * (1 - is_open)[:, np.newaxis], is_open])
 
 
-def _read_share(share: Any) -> float:
+def of_scores(held: HeldOutScores, scores: Floats, traffic: Mapping[str, float]) -> Floats:
+    """Probability that each sample is open, (n_samples,), by what is known of the traffic."""
+    found = Unknowns._make(np.array(traffic[name]) for name in Unknowns._fields)
+    of_bins = falling(open_probability(found.open_share, *found.of_bins()))
+    return np.asarray(np.interp(NormalScores(held)(scores), CENTRES, of_bins))
+
+
+def _read_share(share: Any) -> float | None:
     if share is None:
-        return USUAL_SHARE
+        return None
     if isinstance(share, bool) or not (isinstance(share, int | float | np.number) and 0 <= share <= 1):
-        raise ValueError(f"open_share={share!r} is not a share; use a number from 0 to 1, 'auto' or None.")
+        raise ValueError(f"open_share={share!r} is not a share; use a number from 0 to 1, or None.")
     return float(share)
-
-
-def _probability_of_open(held: HeldOutScores, scores: Floats, share: float) -> Floats:
-    """Probability that each sample is open, (n_samples,)."""
-    known, opened = (weights / weights.sum() for weights in (held.weights, held.sharpened_weights()))
-    # Both kinds weigh the same in the fit, however small the share is; the share moves the log-odds afterwards.
-    log_odds = _log_odds(
-        np.concatenate([held.known, held.opened]),
-        np.repeat([False, True], [len(known), len(opened)]),
-        np.concatenate([known, opened]),
-        scores,
-    )
-    share = float(np.clip(share, SMALLEST_SHARE, LARGEST_SHARE))
-    return np.asarray(expit(log_odds + logit(share)))
 
 
 def _class_probabilities(held: HeldOutScores, scores: Floats, assigned: NDArray[np.int64], columns: Floats) -> Floats:

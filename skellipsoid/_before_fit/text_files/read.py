@@ -132,6 +132,23 @@ def read_rows(path: Path, *, text_column: str | None = None) -> tuple[Table, lis
     return table, table.cells(column)
 
 
+def read_partly_labelled(
+    path: Path, *, text_column: str | None, label_column: str, kept: Collection[str] = ()
+) -> tuple[list[str], list[str]]:
+    """Read the texts of a file, and their labels, empty where there is none; rows without a text are left out."""
+    table = read_file(path, text_column, label_column)
+    if not table.n_columns or not table.rows:
+        return [], []
+    text_at, label_at, is_guess = choose_columns(table, path, text_column, label_column)
+    if is_guess:
+        _say_guess(table, path, "--text-column chooses another", texts=text_at)
+    for column in (text_at, label_at):
+        _check_scalars(table, path, column)
+    labels = read_labels(table.cells(label_at), kept)
+    rows = [(text, label) for text, label in zip(table.cells(text_at), labels, strict=True) if is_visible(text)]
+    return [text for text, _ in rows], [label for _, label in rows]
+
+
 def read_labels(cells: list[str], kept: Collection[str] = ()) -> list[str]:
     """Labels in the cells of a column, empty where one is missing; ``kept`` are labels whatever they look like."""
     labels = [label if label in kept or (is_visible(label) and label not in _MISSING) else "" for label in cells]
