@@ -112,6 +112,10 @@ def is_visible(text: str) -> bool:
     return any(unicodedata.category(character) not in _INVISIBLE for character in text)
 
 
+#: Two texts of a class are variants of each other if the cosine of their weights is at least this.
+_VARIANT, _OF_PART = 0.5, 25
+
+
 def near_duplicates(texts: Sequence[str], classes: NDArray[np.int64]) -> Iterator[list[int]]:
     """Group near duplicates within a class by their characters; no embedding is needed.
 
@@ -128,9 +132,7 @@ def near_duplicates(texts: Sequence[str], classes: NDArray[np.int64]) -> Iterato
     """
     if len(texts) < 2:
         return
-    # n-grams within words: the order of words has little influence.
-    vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True, lowercase=False)
-    weights = vectorizer.fit_transform([_without_punctuation(text[:_N_CHARACTERS]) for text in texts])
+    weights = _character_weights(texts)
     left, singular, _ = randomized_svd(weights, min(_N_DIRECTIONS, *weights.shape), random_state=0)
     varies = singular > 1e-9 * singular[0]
     units = defaultdict(list)
@@ -143,6 +145,34 @@ def near_duplicates(texts: Sequence[str], classes: NDArray[np.int64]) -> Iterato
             alike = [row for row, largest in zip(rows, similarity.max(axis=1), strict=True) if largest >= _ALIKE]
             if alike:
                 yield alike
+
+
+def variants(texts: Sequence[str], classes: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Find texts that are variants of another text of their class, by their characters, (n_samples,).
+
+    More texts have nearer neighbours. So a class is looked at in random parts of at most ``_OF_PART`` texts.
+
+    Parameters
+    ----------
+    texts : sequence of str of shape (n_samples,)
+        Normalised; no two of one class are the same.
+    classes : ndarray of shape (n_samples,)
+    """
+    weights, found = _character_weights(texts), np.zeros(len(texts), dtype=bool)
+    order = np.random.default_rng(0).permutation(len(texts))
+    for code in range(int(classes.max()) + 1):
+        rows = order[classes[order] == code]
+        for part in np.array_split(rows, -(-len(rows) // _OF_PART)):
+            similarity = (weights[part] @ weights[part].T).toarray()
+            np.fill_diagonal(similarity, 0)
+            found[part] = similarity.max(axis=1, initial=0) >= _VARIANT
+    return found
+
+
+def _character_weights(texts: Sequence[str]) -> Any:
+    """TF-IDF weights of n-grams of characters within words, so that the order of words has little influence."""
+    vectorizer = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True, lowercase=False)
+    return vectorizer.fit_transform([_without_punctuation(text[:_N_CHARACTERS]) for text in texts])
 
 
 def _without_punctuation(text: str) -> str:

@@ -43,15 +43,14 @@ def share_forecast(classifier: Any) -> str:
     for share in _SHARES:
         line = place_line(held, log.fit(held, share), log.scores, n_classes)
         known, f1, set_f1 = (100 * part for part in (line.rejected, line.f1_fitted, line.f1))
-        lines.append(f"{100 * share:5.0f} %{f1:16.0f}{set_f1:17.0f}{known:19.0f}{100 * line.noticed:12.0f}")
+        lines.append(f"{100 * share:5.0f} %{f1:12.0f}{set_f1:15.0f}{known:15.0f}{100 * line.noticed:12.0f}")
     return "\n".join(
         [
-            "What to expect of users' messages, by how many of them are new. It is a forecast, not a test: known",
-            "messages may lie as far from the training texts as those of other bots did. Labels of 30 messages tell",
-            "what yours are like (skellipsoid set-line --data LOG --label-column COLUMN).",
+            "What to expect of users' messages, by how many of them are new. It is a forecast, not a test: known ones",
+            "may lie as far from the training texts as those of other bots did (30 labels tell, see set-line --help):",
             "",
-            "              F1, the limit    F1, the limit    of 100 known texts    of 100 new",
-            "    new       as fitted        set for it       to a person           noticed",
+            "                  F1              of 100 known  of 100 new",
+            "    new   as fitted   limit for it   to a person     noticed",
             *lines,
         ]
     )

@@ -252,6 +252,32 @@ def messy(texts, labels):
     return [*texts, *more], [*labels, *more.values()]
 
 
+def written(n_classes, n_texts, n_words, seed=0):
+    """Texts of random words: of few words of each class, as variants are, or of many."""
+    rng = np.random.default_rng(seed)
+    words = ["".join(rng.choice(list("abcdefghijklmnopqrstuvwxyz"), 6)) for _ in range(n_classes * n_words)]
+    rows = [
+        " ".join(rng.choice(words[c * n_words : (c + 1) * n_words], 6, replace=False))
+        for c in range(n_classes)
+        for _ in range(n_texts)
+    ]
+    return rows, [f"class {c}" for c in range(n_classes) for _ in range(n_texts)]
+
+
+@pytest.mark.parametrize("n_texts", [15, 80])
+def test_texts_that_are_variants_of_one_another_are_found(check, n_texts):
+    """However many texts there are: more of them have nearer neighbours."""
+    texts, y = written(6, n_texts, 10)
+    (finding,) = [row for row in zip(*check(texts, y).values(), strict=True) if row[0] == "variants"]
+    _, rows, label, message = finding
+    assert label is None
+    assert len(rows) >= 0.6 * len(texts)
+    assert message.startswith(f"{100 * len(rows) / len(texts):.0f} % of the texts are variants of another text")
+    many, y = written(6, n_texts, 300)
+    assert "variants" not in check(many, y).kind
+    assert "variants" not in check(texts[:45], ["class 0"] * 45).kind  # too few to tell
+
+
 def test_all_kinds_come_in_the_documented_order_and_a_frame_shows_them(check, texts, labels):
     messy_texts, y = messy(texts, labels)
     findings = check(["text", *messy_texts], ["label", *y])

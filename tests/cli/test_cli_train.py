@@ -30,7 +30,12 @@ def test_train_keeps_a_model_of_all_texts(tiny_model, table, texts, labels, tmp_
     assert last == f"The model is in {folder}; label lines with: skellipsoid predict --model {folder}\n"
     title, _, *rows = table_.strip().splitlines()
     assert title.startswith("What other limits cost, estimated with held-out texts and held-out intents")
-    assert len(rows) == 7
+    rows, forecast = rows[:7], rows[8:]
+    assert forecast[0].startswith("What to expect of users' messages, by how many of them are new.")
+    shares = np.array([[int(number) for number in re.findall(r"\d+", row)] for row in forecast[-4:]])
+    assert shares[:, 0].tolist() == [2, 5, 20, 50]
+    assert (shares[:, 2] >= shares[:, 1]).all()  # the limit for a share is expected to be at least as good
+    assert (np.diff(shares[:, 3]) >= 0).all()  # and rejects more where more is new
     assert "\r" not in err
     loaded = load(folder)
     assert loaded.classes_.tolist() == ["alarm", "balance", "light", "weather"]

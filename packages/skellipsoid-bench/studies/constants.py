@@ -17,8 +17,7 @@ from features import FETCHERS, embedded, known_classes
 from sklearn.datasets import load_digits, load_iris
 from sklearn.preprocessing import normalize
 
-from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder, set_operating_point
-from skellipsoid._after_fit.operating_point import of_share
+from skellipsoid import EllipsoidOpenSetClassifier, SupConTextEncoder
 from skellipsoid._ellipsoid.math import class_sizes, closed_form, covariance, frames, held_out, mixtures
 from skellipsoid._samples import duplicates, samples
 from skellipsoid.metrics import open_set_f1_score
@@ -46,8 +45,6 @@ CONSTANTS = [
     (duplicates, "CUTS", (duplicates.CUTS[::2], duplicates.CUTS[:9])),
     (duplicates, "MOST_ROWS", (512, 4096)),
 ]
-#: The same of ``set_operating_point`` with the true share of open rows.
-OF_SHARE = [(of_share, "ERROR", (0.3, 3.0)), (of_share, "SMALLEST_SHARE", (0.001,))]
 KINDS = ("text", "few", "unlike", "log", "groups", "table")
 
 
@@ -63,19 +60,18 @@ def main():
     print(rule)
     print_row(("Constant", "value", *KINDS, "time"), widths)
     print(rule)
-    for constants, knows_share in ((CONSTANTS, False), (OF_SHARE, True)):
-        chosen = [each for each in constants if not options.names or each[1] in options.names]
-        usual, seconds = scores(data, knows_share)
-        heading = "(F1, share of open known)" if knows_share else "(F1 of the values in the code)"
-        print_row((heading, "", *(f"{100 * usual[kind]:.2f}" for kind in KINDS), ""), widths)
-        for module, name, others in chosen:
-            kept = getattr(module, name)
-            for value in others:
-                setattr(module, name, value)
-                found, taken = scores(data, knows_share)
-                moved = [f"{100 * (found[kind] - usual[kind]):+.2f}" for kind in KINDS]
-                print_row((name, f"{shown(value)} for {shown(kept)}", *moved, f"{taken / seconds:.2f}"), widths)
-            setattr(module, name, kept)
+    usual, seconds = scores(data)
+    print_row(("(F1 of the values in the code)", "", *(f"{100 * usual[kind]:.2f}" for kind in KINDS), ""), widths)
+    for module, name, others in CONSTANTS:
+        if options.names and name not in options.names:
+            continue
+        kept = getattr(module, name)
+        for value in others:
+            setattr(module, name, value)
+            found, taken = scores(data)
+            moved = [f"{100 * (found[kind] - usual[kind]):+.2f}" for kind in KINDS]
+            print_row((name, f"{shown(value)} for {shown(kept)}", *moved, f"{taken / seconds:.2f}"), widths)
+        setattr(module, name, kept)
     print(rule)
 
 
@@ -91,7 +87,7 @@ def shown(value):
     return f"{len(value)}, {min(value):g}–{max(value):g}"
 
 
-def scores(data, knows_share):
+def scores(data):
     """Mean F1 of each kind of data, and the CPU seconds of all fits."""
     found, seconds = {}, 0.0
     for kind, parts in data.items():
@@ -99,8 +95,6 @@ def scores(data, knows_share):
         for X, y, groups, dev, truth in parts:
             start = time.process_time()
             clf = EllipsoidOpenSetClassifier(random_state=0).fit(X, y, groups=groups)
-            if knows_share:
-                clf = set_operating_point(clf, open_share=float(np.mean(~np.isin(truth, clf.classes_))))
             seconds += time.process_time() - start
             f1.append(open_set_f1_score(truth, clf.predict(dev), labels=clf.classes_, zero_division=0))
         found[kind] = float(np.mean(f1))

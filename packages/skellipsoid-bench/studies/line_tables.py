@@ -8,12 +8,20 @@ import numpy as np
 from line_streams import COLUMNS, SHARES, SIZES, cases_of
 from scipy.special import ndtr
 from scipy.stats import beta
-from traffic import print_table
 
 from skellipsoid._after_fit.traffic.log import Log
 from skellipsoid._after_fit.traffic.proba import of_scores
 
 GROUPS = ("real", "far", "home", "shift")
+
+
+def print_table(rows):
+    """Print a table whose first row is the header."""
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    rule = "  ".join("=" * width for width in widths)
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    # A first cell that is empty would continue the row above.
+    print("\n".join([rule, lines[0], rule, *lines[1:], rule]) + "\n")
 
 
 def columns(place):

@@ -22,8 +22,7 @@ def estimate_open_share(
     """Estimate how much of traffic is open, with an interval: without labels roughly, with thirty labels well.
 
     Without labels ``low`` and ``high`` allow for known messages that lie farther out than the training samples, as
-    those of users do; if they lie still farther out, even ``low`` is too large. Labels of some messages say how far they
-    lie.
+    those of users do; if they lie still farther out, even ``low`` is too large. Labels of some messages say how far.
 
     Read more in the :ref:`User Guide <open_share>`.
 
