@@ -106,7 +106,7 @@ MORE = {
     metrics.bootstrap_interval: {"metric": lambda y: open_set_accuracy(y, y), "n_resamples": 9, "random_state": 0},
     skellipsoid.explain: {"n_axes": 1, "n_neighbors": 2},
     skellipsoid.predict_open_proba: {"open_share": 0.3},
-    skellipsoid.set_operating_point: {"rejection_rate": 0.2},
+    skellipsoid.set_operating_point: {"open_share": 0.2},
 }
 #: Classes whose methods are called without a fit.
 UNFITTED = {
