@@ -7,10 +7,11 @@ from ._version import __version__
 
 if TYPE_CHECKING:
     from . import base, baselines, dask, datasets, metrics, model_selection, plotting
-    from ._after_fit.changes import add_classes, merge_classes, refresh, remove_classes, update_classes
+    from ._after_fit.changes import add_classes, merge_classes, refresh, remove_classes
     from ._after_fit.compare import Comparison, compare
     from ._after_fit.discovery import DiscoveredClasses, discover_classes
     from ._after_fit.explain import explain
+    from ._after_fit.learning import choose_to_label, learn_from_traffic
     from ._after_fit.monitor import OpenShareMonitor
     from ._after_fit.operating_point import TunedOperatingPointCV, set_operating_point
     from ._after_fit.traffic import estimate_open_share, predict_open_proba
@@ -41,6 +42,7 @@ __all__ = [
     "baselines",
     "check_training_features",
     "check_training_texts",
+    "choose_to_label",
     "compare",
     "dask",
     "datasets",
@@ -48,6 +50,7 @@ __all__ = [
     "estimate_open_share",
     "explain",
     "export_onnx",
+    "learn_from_traffic",
     "load",
     "merge_classes",
     "metrics",
@@ -58,7 +61,6 @@ __all__ = [
     "remove_classes",
     "save",
     "set_operating_point",
-    "update_classes",
 ]
 
 #: Modules that a name is imported from when it is first used: torch and scikit-learn take seconds to import.
@@ -76,11 +78,13 @@ _MODULE_OF = {
     "add_classes": "_after_fit.changes",
     "check_training_features": "_before_fit.data_check",
     "check_training_texts": "_before_fit.data_check",
+    "choose_to_label": "_after_fit.learning",
     "compare": "_after_fit.compare",
     "discover_classes": "_after_fit.discovery",
     "estimate_open_share": "_after_fit.traffic",
     "explain": "_after_fit.explain",
     "export_onnx": "_onnx.export",
+    "learn_from_traffic": "_after_fit.learning",
     "load": "persistence",
     "merge_classes": "_after_fit.changes",
     "predict_open_proba": "_after_fit.traffic",
@@ -88,7 +92,6 @@ _MODULE_OF = {
     "remove_classes": "_after_fit.changes",
     "save": "persistence",
     "set_operating_point": "_after_fit.operating_point",
-    "update_classes": "_after_fit.changes",
 }
 _MODULES = ("base", "baselines", "dask", "datasets", "metrics", "model_selection", "persistence", "plotting")
 

@@ -11,14 +11,14 @@ from .._ellipsoid.changes import ChangesClasses
 
 
 def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None = None) -> Any:
-    """Add new classes, without a new choice of the shares and the size.
+    """Add samples of new and of known classes, without a new choice of the shares and the size.
 
     The result is that of a fit on all samples, old and new, whose shares a, b and ρ, radius scale and e are those of
     the given classifier. Means, covariances, shapes and held-out scores are computed anew. Duplicates are searched
-    among the new samples. Call :func:`refresh` after many changes. Read more in the
-    :ref:`User Guide <changing_classes>`.
+    among all samples of the classes in ``y``. For labelled messages of a log see :func:`learn_from_traffic`. Call
+    :func:`refresh` after many changes. Read more in the :ref:`User Guide <changing_classes>`.
 
-    With ``trainer=EliDecide()`` the matrices of the old classes stay. Those of the new classes are trained, on all
+    With ``trainer=EliDecide()`` the matrices of classes that are not in ``y`` stay. Those in ``y`` are trained, on all
     samples: in the losses, the matrix of a class does not act on those of the others. A share of the new samples are
     validation samples.
 
@@ -28,7 +28,7 @@ def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None =
         A fitted :class:`EllipsoidOpenSetClassifier` that kept its samples, as it does by default, or a Pipeline that
         ends in one.
     X : array-like
-        Samples of the new classes, as ``estimator.predict`` takes them: texts, if the Pipeline begins with an encoder.
+        Samples, as ``estimator.predict`` takes them: texts, if the Pipeline begins with an encoder.
         A sample has the mean weight of the old samples.
     y : array-like of shape (n_samples,)
         Labels. Samples labelled ``open_label`` join the open samples.
@@ -45,7 +45,7 @@ def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None =
     TypeError
         If the estimator does not end in a classifier whose classes can change.
     ValueError
-        If a class is known already, if labels are of another kind, if the number of features differs, or if the
+        If labels are of another kind, if the number of features differs, or if the
         classifier has not kept its samples.
 
     Warns
@@ -70,35 +70,7 @@ def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None =
     >>> add_classes(pipe, X[200:], y[200:]).predict([[0, 9]]).tolist()
     ['c']
     """
-    return _changed(estimator, lambda clf, rows: clf._with_samples(rows, y, groups, "add"), X)
-
-
-def update_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None = None) -> Any:
-    """Add samples of known classes; otherwise as :func:`add_classes`.
-
-    Duplicates are searched among all samples of the classes in ``y``. A trainer trains the matrices of these classes
-    anew.
-
-    Parameters
-    ----------
-    estimator : classifier or Pipeline
-    X : array-like
-        As ``estimator.predict`` takes it.
-    y : array-like of shape (n_samples,)
-        Labels, each of a known class or the ``open_label``.
-    groups : array-like of shape (n_samples,), default=None
-
-    Returns
-    -------
-    estimator : object
-        A new estimator; the given one is unchanged.
-
-    Raises
-    ------
-    ValueError
-        If a class is not known, and as in :func:`add_classes`.
-    """
-    return _changed(estimator, lambda clf, rows: clf._with_samples(rows, y, groups, "update"), X)
+    return changed(estimator, lambda clf, rows: clf._with_samples(rows, y, groups), X)
 
 
 def remove_classes(estimator: Any, labels: ArrayLike) -> Any:
@@ -121,7 +93,7 @@ def remove_classes(estimator: Any, labels: ArrayLike) -> Any:
     ValueError
         If a label is not a known class, if none would remain, or if the classifier has not kept its samples.
     """
-    return _changed(estimator, lambda clf: clf._without_classes(labels))
+    return changed(estimator, lambda clf: clf._without_classes(labels))
 
 
 def merge_classes(estimator: Any, merged: Mapping[Any, Sequence[Any]]) -> Any:
@@ -146,7 +118,7 @@ def merge_classes(estimator: Any, merged: Mapping[Any, Sequence[Any]]) -> Any:
         If a label is not a known class or is listed twice, if the new label is a class that stays, or if the classifier
         has not kept its samples.
     """
-    return _changed(estimator, lambda clf: clf._with_merged(merged))
+    return changed(estimator, lambda clf: clf._with_merged(merged))
 
 
 def refresh(estimator: Any) -> Any:
@@ -166,18 +138,18 @@ def refresh(estimator: Any) -> Any:
     ValueError
         If the classifier has not kept its samples.
     """
-    return _changed(estimator, lambda clf: clf._refreshed())
+    return changed(estimator, lambda clf: clf._refreshed())
 
 
-def _changed(estimator: Any, change: Callable[..., Any], *samples: Any) -> Any:
+def changed(estimator: Any, change: Callable[..., Any], *samples: Any) -> Any:
     """Change the classifier that an estimator ends in; samples pass the transformers before it."""
     if isinstance(estimator, Pipeline):
         *steps, (name, last) = estimator.steps
         if steps:
             samples = tuple(map(estimator[:-1].transform, samples))
-        changed = copy(estimator)
-        changed.steps = [*steps, (name, _changed(last, change, *samples))]
-        return changed
+        other = copy(estimator)
+        other.steps = [*steps, (name, changed(last, change, *samples))]
+        return other
     if not isinstance(estimator, ChangesClasses):
         raise TypeError(
             f"The classes of {type(estimator).__name__} cannot change after a fit: fit a new one on all samples, which "

@@ -148,7 +148,8 @@ def _is_changes(value: Any) -> bool:
     if not isinstance(value, list):
         return False
     names = {"what", "classes", "n_samples", "when"}
-    return all(isinstance(change, Mapping) and names <= change.keys() <= names | {"into"} for change in value)
+    more = {"into", "rejected", "foretold", "now", "error"}
+    return all(isinstance(change, Mapping) and names <= change.keys() <= names | more for change in value)
 
 
 def check_held_out(classifier: Any, sizes: Sizes) -> None:

@@ -79,8 +79,20 @@ class ChangesClasses(FitsKeptSamples):
             )
         return np.searchsorted(self.classes_, np.unique(labels))
 
-    def _with_samples(self, X: Any, y: Any, groups: ArrayLike | None, what: str) -> Self:
-        """Add samples: of new classes for ``what="add"``, of known ones for ``what="update"``."""
+    def _with_samples(
+        self,
+        X: Any,
+        y: Any,
+        groups: ArrayLike | None = None,
+        what: str = "add",
+        *,
+        weight: float = 1.0,
+        chosen_by: FitsKeptSamples | None = None,
+    ) -> Self:
+        """Add samples of known and of new classes, with the shares and the size of another classifier or of this one.
+
+        A sample has ``weight`` times the mean weight of the old ones.
+        """
         kept = self._kept_samples()
         X, y = self._validate_scored_data(X), as_labels(y, "y")
         if len(X) != len(y):
@@ -88,19 +100,6 @@ class ChangesClasses(FitsKeptSamples):
         check_squares(X)
         y = as_kind_of(y, self.classes_, "y", "classes_")
         is_open = y == self.open_label_
-        is_known = np.isin(y, self.classes_)
-        if is_open.all():
-            raise ValueError(
-                f"Every row has the open label {self.open_label_!r}: y must hold at least one sample of a class."
-            )
-        if what == "add" and is_known.any():
-            named = enumerated(np.unique(y[is_known]))
-            raise ValueError(
-                f"{named} is a known class already; add more samples of known classes with update_classes."
-            )
-        if what == "update" and not (is_known | is_open).all():
-            named = enumerated(np.unique(y[~is_known & ~is_open]))
-            raise ValueError(f"{named} is not a known class; add new classes with add_classes.")
         numbers = check_groups(groups, len(X))
         classes = np.unique(np.append(self.classes_, y[~is_open]))
         old = np.searchsorted(classes, self.classes_)
@@ -108,12 +107,14 @@ class ChangesClasses(FitsKeptSamples):
         rows = ((X - kept.mean) / self.scale_).astype(np.float32)
         codes = np.where(is_open, len(classes), np.searchsorted(classes, y)).astype(np.int64)
         used = self._without_outliers(kept, rows, codes, ~is_open)
-        kept = kept.with_samples(rows[used], codes[used], None if numbers is None else numbers[used], self.duplicates)
+        if used.any():
+            own = None if numbers is None else numbers[used]
+            kept = kept.with_samples(rows[used], codes[used], own, self.duplicates, weight=weight)
         kept = kept.with_open(rows[is_open])
         change = _change(what, np.unique(y[~is_open]), len(y))
         altered = np.searchsorted(classes, np.unique(y[~is_open]))
-        changed = self._renamed(kept, classes, change, old, altered)
-        usual, given = self._norm_range, usual_norms(X[used], codes[used])
+        changed = self._renamed(kept, classes, change, old, altered, chosen_by=chosen_by)
+        usual, given = self._norm_range, usual_norms(X[used], codes[used]) if used.any() else None
         if usual is not None and given is not None:
             changed._norm_range = np.array([min(usual[0], given[0]), max(usual[1], given[1])])
         return changed
@@ -165,11 +166,13 @@ class ChangesClasses(FitsKeptSamples):
         altered: NDArray[np.int64] | tuple[()] = (),
         *,
         anew: bool = False,
+        chosen_by: FitsKeptSamples | None = None,
     ) -> Self:
         """Fit a new classifier to the samples that are kept.
 
         ``places`` are the new numbers of the old classes, −1 for those that are removed, and ``altered`` the new
-        numbers of classes with other samples than before.
+        numbers of classes with other samples than before. Shares and radius scale are those of this classifier, or of
+        ``chosen_by``, or are chosen ``anew``.
         """
         changed: Self = clone(self)
         for name in _CARRIED:
@@ -188,7 +191,7 @@ class ChangesClasses(FitsKeptSamples):
         kept = kept.normalized().centred(self.scale_)
         kept = replace(kept, groups=changed._check_single_groups(kept.groups, kept.units, kept.classes))
         changed._mean, changed.groups_ = kept.mean, kept.groups
-        changed._fit_kept(kept, None if anew else self, same)
+        changed._fit_kept(kept, None if anew else chosen_by or self, same)
         few, many = len(self.classes_), len(classes)
         if not anew and self._chosen() is not None and few < FEWEST_CLASSES_OF_BACKGROUND <= many:
             warn(

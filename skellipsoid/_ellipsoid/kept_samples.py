@@ -107,11 +107,12 @@ class KeptSamples:
         groups: Integers | None,
         duplicates: str,
         altered: NDArray[np.bool_] | None = None,
+        weight: float = 1.0,
     ) -> "KeptSamples":
         """Add samples of some classes.
 
         Duplicates are searched anew among all samples of these classes, or among those that are ``altered``. A new
-        sample has the mean weight of the old ones.
+        sample has ``weight`` times the mean weight of the old ones.
         """
         altered = np.isin(self.classes, classes) if altered is None else altered
         rest, old = self.where(~altered), self.where(altered)
@@ -119,7 +120,7 @@ class KeptSamples:
         first = 1 + max(int(self.groups.max(initial=-1)), int(self.units.max(initial=-1)))
         own = first + (np.arange(len(rows)) if groups is None else groups)
         copies = np.concatenate([old.copies, np.ones(len(rows), dtype=np.int64)])
-        typical = self._totals(duplicates).sum() / max(int(self.copies.sum()), 1)
+        typical = weight * self._totals(duplicates).sum() / max(int(self.copies.sum()), 1)
         each = np.concatenate([old._totals(duplicates) / old.copies, np.full(len(rows), typical)])
         rows, classes = np.concatenate([old.rows, rows]), np.concatenate([old.classes, classes])
         groups = np.concatenate([old.groups, own]) if has_groups else None

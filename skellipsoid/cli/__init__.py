@@ -28,6 +28,7 @@ _ALARM = 3
 _MODULE_OF = {
     **dict.fromkeys(("add", "remove", "merge"), "change"),
     **dict.fromkeys(("predict", "evaluate"), "use"),
+    "review": "learn",
     "set_line": "line",
 }
 

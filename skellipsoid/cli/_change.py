@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._after_fit.changes import add_classes, merge_classes, refresh, remove_classes, update_classes
+from .._after_fit.changes import add_classes, merge_classes, refresh, remove_classes
 from .._after_fit.discovery.result import MEMBER_COLUMNS, members_path
 from .._before_fit.text_files.messages import named, numbered
 from .._before_fit.text_files.read import read_file, read_labels
@@ -27,7 +27,7 @@ _FEWEST_LETTERS = 5
 
 def add(options: argparse.Namespace) -> None:
     """Add the labelled texts of a file, or of groups: new classes, and more texts of known ones."""
-    _check_target(options)
+    check_target(options)
     model, manifest = load_model(options.model, verbose=int(not options.quiet))
     classifier = split_estimator(model)[1]
     texts, labels = _read_groups(options, classifier) or read_labelled(options, classifier)
@@ -36,21 +36,15 @@ def add(options: argparse.Namespace) -> None:
             f"{str(options.data)!r} has no row with both a text and a label; fill in the labels of the texts to add."
         )
     if not options.yes:
-        _check_alike(classifier, labels)
+        check_alike(classifier, labels)
     is_known, is_open = np.isin(labels, classifier.classes_), labels == classifier.open_label_
-    is_new = ~is_known & ~is_open
     parts = []
-    for chosen, change, what in (
-        (is_new | (is_open & is_new.any()), add_classes, "new"),
-        (is_known | (is_open & ~is_new.any()), update_classes, "known"),
-    ):
-        of_classes = chosen & ~is_open
+    for chosen, what in ((~is_known & ~is_open, "new"), (is_known, "known")):
         if chosen.any():
-            model = change(model, texts[chosen], labels[chosen])
-        if of_classes.any():
-            n_classes = len(np.unique(labels[of_classes]))
+            n_classes = len(np.unique(labels[chosen]))
             noun = "class" if n_classes == 1 else "classes"
-            parts.append(f"{numbered(int(of_classes.sum()), 'text')} of {n_classes} {what} {noun}")
+            parts.append(f"{numbered(int(chosen.sum()), 'text')} of {n_classes} {what} {noun}")
+    model = add_classes(model, texts, labels)
     if is_open.any():
         parts.append(numbered(int(is_open.sum()), "open text"))
     _keep(model, manifest, options, f"Added {', '.join(parts)}")
@@ -132,7 +126,7 @@ def _read_members(path: Path, groups: Table) -> Table:
     return members
 
 
-def _check_alike(classifier: Any, labels: NDArray[Any]) -> None:
+def check_alike(classifier: Any, labels: NDArray[Any]) -> None:
     """Raise an error if a new label is nearly the name of another class."""
     known = set(map(str, classifier.classes_.tolist()))
     new = sorted(set(map(str, labels.tolist())) - known - {str(classifier.open_label_)})
@@ -173,7 +167,7 @@ def _is_one_edit(first: str, second: str) -> bool:
 
 def remove(options: argparse.Namespace) -> None:
     """Remove classes."""
-    _check_target(options)
+    check_target(options)
     model, manifest = load_model(options.model, verbose=0)
     model = remove_classes(model, np.array(options.labels))
     _keep(model, manifest, options, f"Removed {_named(options.labels)}")
@@ -181,13 +175,13 @@ def remove(options: argparse.Namespace) -> None:
 
 def merge(options: argparse.Namespace) -> None:
     """Merge classes into one, or rename a class."""
-    _check_target(options)
+    check_target(options)
     model, manifest = load_model(options.model, verbose=0)
     model = merge_classes(model, {options.into: options.labels})
     _keep(model, manifest, options, f"Merged {_named(options.labels)} into {printable(options.into)}")
 
 
-def _check_target(options: argparse.Namespace) -> None:
+def check_target(options: argparse.Namespace) -> None:
     """Refuse a folder that cannot be written to, before the model is loaded."""
     if options.save is not None:
         check_folder(options.save, overwrite=False)

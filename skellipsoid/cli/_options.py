@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from .._version import __version__
-from ._values import Commands, ReadShare, plot_file, seed, share
+from ._values import Commands, ReadShare, count, plot_file, seed, share
 
 #: The open label of a file whose owner says nothing else.
 OPEN_LABEL = "-1"
@@ -24,6 +24,8 @@ def build_parser() -> argparse.ArgumentParser:
     _add_predict(commands)
     _add_traffic(commands)
     _add_set_line(commands)
+    _add_review(commands)
+    _add_learn(commands)
     _add_monitor(commands)
     _add_changes(commands)
     _add_compare(commands)
@@ -217,6 +219,43 @@ def _add_set_line(commands: Commands) -> None:
         action="store_true",
         help="the limit as it was fitted; one of train --rejection-rate is dropped, too",
     )
+
+
+def _add_review(commands: Commands) -> None:
+    review = commands.add_parser(
+        "review",
+        help="choose messages of a log to label, and write them to a file with what the model proposes",
+        description="Thirty labelled messages tell where the limit belongs. They are drawn along the score; their "
+        "weights undo that.",
+    )
+    review.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
+    _add_lines(review, "read the texts of a file instead of lines from standard input; its other columns are kept")
+    review.add_argument("-n", type=count, default=30, metavar="NUMBER", help="number of messages (default: 30)")
+    review.add_argument(
+        "--save", type=Path, required=True, metavar="FILE.tsv", help="the file, with an empty column label to fill in"
+    )
+
+
+def _add_learn(commands: Commands) -> None:
+    learn = commands.add_parser(
+        "learn",
+        help="learn from messages that were labelled, without training the text model again",
+        description="Known messages join the training, names that the model does not know become intents where five "
+        "messages have them, and the limit is placed for the log.",
+    )
+    learn.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
+    learn.add_argument(
+        "--data", type=Path, required=True, metavar="FILE", help="the file of review, with its column label filled in"
+    )
+    learn.add_argument("--log", type=Path, metavar="FILE", help="the log that was reviewed; its other messages count")
+    _add_text_column(learn)
+    learn.add_argument(
+        "--save",
+        type=Path,
+        metavar="OTHER",
+        help="a new folder for the changed model (default: it replaces the model, all at once)",
+    )
+    learn.add_argument("--yes", action="store_true", help="go on although a label is nearly the name of another class")
 
 
 def _add_monitor(commands: Commands) -> None:

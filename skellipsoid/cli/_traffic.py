@@ -24,7 +24,7 @@ _N_INTENTS = 5
 def traffic(options: argparse.Namespace) -> None:
     """Print how much of a log is new."""
     if options.save is not None:
-        _check_unlabelled(options.save)
+        check_unlabelled(options.save)
     pipeline = load_model(options.model, verbose=int(not options.quiet))[0]
     texts, labels = log_of_file(options, split_estimator(pipeline)[1])
     if texts is None:
@@ -41,7 +41,7 @@ def traffic(options: argparse.Namespace) -> None:
         print(line)
     if options.save is not None:
         groups = group_open(log)
-        _check_unlabelled(options.save)  # somebody may have labelled them meanwhile
+        check_unlabelled(options.save)  # somebody may have labelled them meanwhile
         groups.to_tsv(options.save)
         print(_described_groups(groups, options.save))
 
@@ -61,7 +61,7 @@ def describe(classifier: Any, features: Any, labels: Any = None) -> list[str]:
     ]
 
 
-def _check_unlabelled(path: Path) -> None:
+def check_unlabelled(path: Path) -> None:
     """Refuse to overwrite groups that somebody has labelled."""
     for name in (path, members_path(path)):
         table = read_file(name, "label") if name.exists() else None

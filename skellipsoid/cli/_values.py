@@ -17,6 +17,13 @@ def seed(text: str) -> int:
     return int(text)
 
 
+def count(text: str) -> int:
+    """Read a positive whole number."""
+    if not (text.isascii() and text.isdigit()) or not 0 < int(text) < 10**9:
+        raise ArgumentTypeError(f"{text!r} is not a number of messages; use a whole number of at least 1")
+    return int(text)
+
+
 def share(text: str) -> float:
     """Read a share."""
     try:

@@ -24,6 +24,7 @@ class Line(NamedTuple):
     f1_fitted: float
     rejected: float  # share of known samples that is expected to be rejected at the offset
     noticed: float
+    rejected_error: float  # standard deviation of the share rejected
 
 
 def place_line(
@@ -61,18 +62,13 @@ def place_line(
     error = float(found.weights @ np.square(gains - gain)) ** 0.5
     moves = gain > LEAST_GAIN * error
     at = here if moves else fitted
-    means = [float(found.weights @ table[:, at]) for table in (f1, parts.rejected, parts.noticed)]
+    f1_here, rejected, noticed = (float(found.weights @ table[:, at]) for table in (f1, parts.rejected, parts.noticed))
     scale = 1.0 if costs is None else sum(costs)
     f1_fitted = float(found.weights @ f1[:, fitted])
-    return Line(
-        float(normal.inverse(np.array(z))) if moves else 0.0,
-        moves,
-        gain * scale,
-        error * scale,
-        means[0],
-        f1_fitted,
-        *means[1:],
-    )
+    rejected_error = float(found.weights @ np.square(parts.rejected[:, at] - rejected)) ** 0.5
+    offset = float(normal.inverse(np.array(z))) if moves else 0.0
+    expected = gain * scale, error * scale
+    return Line(offset, moves, *expected, f1_here, f1_fitted, rejected, noticed, rejected_error)
 
 
 class _Parts(NamedTuple):

@@ -1,0 +1,162 @@
+"""The commands of the first hour in production: ``review`` gives messages to label, ``learn`` takes the labels."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._after_fit.learning import choose_to_label, learn_from_traffic
+from .._before_fit.text_files.messages import named, numbered
+from .._before_fit.text_files.read import read_file, read_labels, read_rows, read_texts
+from .._core.files import write_table
+from .._core.pipelines import split_estimator
+from .._core.texts import printable
+from .._encoders.text_features import TextFeatures
+from ..persistence._save import save_changed
+from ._change import check_alike, check_target
+from ._traffic import check_unlabelled
+from ._use import _answer, lines_of_input, load_model, with_content
+
+#: Columns that ``review`` writes after those of the log.
+COLUMNS = ("message", "proposed_label", "nearest_text", "weight", "label")
+
+
+def review(options: argparse.Namespace) -> None:
+    """Write messages of a log to a file, to be labelled."""
+    check_unlabelled(options.save)
+    model = load_model(options.model, verbose=int(not options.quiet))[0]
+    names, cells, texts = _log(options)
+    if not texts:
+        raise ValueError("There is no text to review; pass a log with one message a line, or a file with --data.")
+    chosen = choose_to_label(model, texts, options.n)
+    encoder = split_estimator(model)[0][0]
+    keeps = isinstance(encoder, TextFeatures) and len(getattr(encoder, "training_texts_", ())) > 0
+    answers = list(_answer(model, [texts[row] for row in chosen.rows], scores=False, n_neighbors=int(keeps)))
+    rows = [
+        [
+            *cells[row],
+            _one_line(texts[row]),
+            answer["label"],
+            _one_line(answer.get("neighbor_1", "")),
+            f"{weight:.6g}",
+            "",
+        ]
+        for row, answer, weight in zip(chosen.rows, answers, chosen.weights, strict=True)
+    ]
+    check_unlabelled(options.save)  # somebody may have labelled them meanwhile
+    write_table(options.save, [*names, *COLUMNS], rows)
+    opened = printable(repr(str(split_estimator(model)[1].open_label_)))
+    print(
+        f"{numbered(len(rows), 'message')} of {len(texts)} are in {options.save}; fill in the column label, {opened} "
+        "for a message of no intent, and pass the file to skellipsoid learn."
+    )
+
+
+def _log(options: argparse.Namespace) -> tuple[list[str], list[list[Any]], list[str]]:
+    """Names and cells of the columns of a log but that of its texts, and its texts."""
+    if options.data is None:
+        texts = with_content(list(lines_of_input()))
+        return [], [[] for _ in texts], texts
+    table, texts = read_rows(options.data, text_column=options.text_column)
+    rows = [row for row, text in enumerate(texts) if text.strip()]
+    columns = list(zip(*table.rows, strict=True)) if table.rows else []
+    others = [i for i, column in enumerate(columns) if [str(cell).strip() for cell in column] != texts]
+    names = [table.names[i] if table.names else f"column_{i + 1}" for i in others]
+    taken = [name for name in names if name in COLUMNS]
+    if taken:
+        raise ValueError(
+            f"{str(options.data)!r} has a column {taken[0]!r} already, which the review needs; rename it in the file."
+        )
+    return names, [[table.rows[row][i] for i in others] for row in rows], [texts[row] for row in rows]
+
+
+def learn(options: argparse.Namespace) -> None:
+    """Learn from a reviewed file, and from the log that it is of."""
+    check_target(options)
+    model, manifest = load_model(options.model, verbose=int(not options.quiet))
+    classifier = split_estimator(model)[1]
+    texts, y, weights = _reviewed(options.data, classifier)
+    labelled = [label for label in y.tolist() if label is not None]
+    if not labelled:
+        raise ValueError(f"The column 'label' of {str(options.data)!r} is empty; fill in the labels of the messages.")
+    if not options.yes:
+        check_alike(classifier, np.array(labelled))
+    others = _without(read_texts(options.log, text_column=options.text_column), texts) if options.log else []
+    X = [*texts, *others]
+    y = np.append(y, np.full(len(others), None))
+    weights = None if weights is None else np.append(weights, np.ones(len(others)))
+    learned = learn_from_traffic(model, X, y, sample_weight=weights)
+    folder: Path = options.save or options.model
+    replaced = manifest["manifest_sha256"] if options.save is None else None
+    save_changed(learned, folder, replaced, manifest["provenance"])
+    print(*_told(split_estimator(learned)[1], labelled, len(others), folder), sep="\n")
+
+
+def _reviewed(path: Path, classifier: Any) -> tuple[list[str], NDArray[np.object_], NDArray[np.float64] | None]:
+    """Messages of a reviewed file, their labels, ``None`` where there is none, and their weights."""
+    table = read_file(path, "message", "label")
+    missing = [name for name in ("message", "label") if name not in table.names]
+    if missing:
+        raise ValueError(
+            f"{str(path)!r} lacks the {named('column', missing)}; pass a file that skellipsoid review wrote, or give a "
+            "table of messages these names of columns."
+        )
+    known = {str(label): label for label in classifier.classes_.tolist()}
+    labels = read_labels(table.named_cells("label"), {*known, str(classifier.open_label_)})
+    is_text = isinstance(classifier.open_label_, str)
+    try:
+        y = [None if not label else known.get(label, label if is_text else int(label)) for label in labels]
+    except ValueError as error:
+        raise ValueError(
+            f"The column 'label' of {str(path)!r} holds a label that is no whole number, but the labels of the model "
+            "are numbers; write the number of an intent, or the open label."
+        ) from error
+    weights = None
+    if "weight" in table.names:
+        cells = table.named_cells("weight")
+        try:
+            weights = np.array([float(cell) if label else 1.0 for cell, label in zip(cells, labels, strict=True)])
+        except ValueError as error:
+            raise ValueError(
+                f"The column 'weight' of {str(path)!r} holds a cell that is no number; leave it as review wrote it."
+            ) from error
+    rows = [row for row, text in enumerate(table.named_cells("message")) if text]
+    texts = table.named_cells("message")
+    return (
+        [texts[row] for row in rows],
+        np.array([y[row] for row in rows], dtype=object),
+        None if weights is None else weights[rows],
+    )
+
+
+def _without(log: list[str], reviewed: list[str]) -> list[str]:
+    """Messages of the log that are not in the review; copies of one of these count as reviewed."""
+    gone = {_one_line(text) for text in reviewed}
+    return [text for text in log if text.strip() and _one_line(text) not in gone]
+
+
+def _told(classifier: Any, labelled: list[Any], n_others: int, folder: Path) -> list[str]:
+    """Say what was learned, in numbers that can be checked."""
+    change, learned = classifier.changes_[-1], classifier.traffic_
+    n_open = sum(label == classifier.open_label_ for label in labelled)
+    new = f", {len(change['classes'])} of them new" if change["classes"] else ""
+    lines = [
+        f"Learned {numbered(len(labelled), 'message')}, {n_open} of them open, beside {n_others} without a label. The "
+        f"model in {folder} knows {len(classifier.classes_)} classes{new}.",
+        f"Between {100 * learned['low']:.0f} and {100 * learned['high']:.0f} % of the messages are new.",
+    ]
+    now = f"{100 * change['now']:.0f} % ± {100 * change['error']:.0f} are foretold"
+    if change["rejected"] is not None:
+        lines.append(
+            f"Of the labelled known messages {100 * change['rejected']:.0f} % went to a person, "
+            f"{100 * change['foretold']:.0f} % were foretold; now {now}."
+        )
+    else:
+        lines.append(f"Of known messages {now} to go to a person.")
+    return lines
+
+
+def _one_line(text: str) -> str:
+    return " ".join(str(text).split())
