@@ -904,18 +904,19 @@ def test_open_set_checks(classifier, check, tmp_path):
 #: What each public function of a fitted model is given beside it.
 GIVEN = {
     "add_classes": lambda model, X, folder: {"X": far_rows(), "y": [9] * 5},
+    "choose_to_label": lambda model, X, folder: {"X": scattered(), "n": 5},
     "compare": lambda model, X, folder: {"after": model, "X": X},
     "discover_classes": lambda model, X, folder: {"X": scattered()},
     "estimate_open_share": lambda model, X, folder: {"X": scattered()},
     "explain": lambda model, X, folder: {"X": X},
     "export_onnx": lambda model, X, folder: {"folder": folder / "graph"},
+    "learn_from_traffic": lambda model, X, folder: {"X": X, "y": [0, *[None] * (len(X) - 1)]},
     "merge_classes": lambda model, X, folder: {"merged": {9: [0, 1]}},
     "predict_open_proba": lambda model, X, folder: {"X": X, "open_share": 0.3},
     "refresh": lambda model, X, folder: {},
     "remove_classes": lambda model, X, folder: {"labels": [0]},
     "save": lambda model, X, folder: {"folder": folder / "model"},
     "set_operating_point": lambda model, X, folder: {"X": X, "rejection_rate": 0.1},
-    "update_classes": lambda model, X, folder: {"X": X[:1] + 0.5, "y": [1]},
 }
 OF_MODELS = {
     name: function

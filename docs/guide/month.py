@@ -1,6 +1,10 @@
-"""Write the files of a month at a help desk, from the corpus that ships with the package: always the same ones."""
+"""Write the files of a month at a help desk, from the corpus that ships with the package: always the same ones.
+
+With the name of a file of ``skellipsoid review`` it stands for the person who labels the messages.
+"""
 
 import csv
+import sys
 
 import numpy as np
 
@@ -18,22 +22,28 @@ known = rng.permutation(np.flatnonzero(~is_train & ~is_new & ~is_open))
 other = rng.permutation(np.flatnonzero(is_open))
 
 
-def write(name, rows, n_labels=None):
-    """Write a table as a help desk exports it; a log has no column of labels, or one for its first messages."""
+def write(name, rows, *, labelled=False):
+    """Write a table as a help desk exports it; a log has no labels."""
     with open(name, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow(["ticket", "message", *([] if n_labels is None else ["category"])])
-        for i, row in enumerate(rows):
-            label = [] if n_labels is None else [intents[row] if i < n_labels else ""]
-            writer.writerow([1000 + i, texts[row], *label])
+        writer.writerow(["ticket", "message", *(["category"] if labelled else [])])
+        for number, row in enumerate(rows, start=1000):
+            writer.writerow([number, texts[row], *([intents[row]] if labelled else [])])
 
 
-write("export.csv", rng.permutation(export), len(export))
+write("export.csv", rng.permutation(export), labelled=True)
 # People type, so an export has rows that are of no use or contradict each other.
 with open("export.csv", "a", encoding="utf-8") as file:
     file.write(f'1900,,{intents[export[0]]}\n1901,"{texts[export[0]]}",{intents[export[100]]}\n1902,asdf,\n')
 week1 = rng.permutation(np.concatenate([known[:240], other[:40]]))
 write("week1.csv", week1)
-# Somebody reads the first thirty messages, and labels them; they are in no order.
-write("week1-labelled.csv", week1, 30)
 write("week2.csv", rng.permutation(np.concatenate([known[240:], other[40:80], np.flatnonzero(is_new)])))
+
+for name in sys.argv[1:]:
+    category = {" ".join(texts[row].split()): intents[row] for row in week1}
+    with open(name, encoding="utf-8", newline="") as file:
+        table = list(csv.DictReader(file, delimiter="\t"))
+    with open(name, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, table[0], delimiter="\t")
+        writer.writeheader()
+        writer.writerows(row | {"label": category[row["message"]]} for row in table)

@@ -1,5 +1,6 @@
 """Labelled messages of a log are used for all that they are worth: which to label, and what to learn from them."""
 
+from copy import copy
 from typing import Any, NamedTuple
 from warnings import catch_warnings, simplefilter
 
@@ -189,7 +190,10 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
             f"A {type(classifier).__name__} cannot learn after a fit: fit a new one on all samples, or use an "
             "EllipsoidOpenSetClassifier, or a Pipeline that ends in one."
         )
-    features = classifier._validate_scored_data(features)
+    features, named = classifier._validate_scored_data(features), classifier
+    classifier = copy(classifier)  # the names of the features were compared
+    if hasattr(named, "feature_names_in_"):
+        del classifier.feature_names_in_
     before = read_log(classifier, features, y, sample_weight, "learn_from_traffic")
     given = _labelled(classifier, features, y, before)
     held = HeldOutScores.of(classifier, "learn_from_traffic")
@@ -204,6 +208,8 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
     learned.offset_, learned.traffic_ = line.offset, found.traffic()
     change = _described(classifier, learned, before, held, line.rejected, line.rejected_error)
     learned.changes_ = [*classifier.changes_, change]
+    if hasattr(named, "feature_names_in_"):
+        learned.feature_names_in_ = named.feature_names_in_
     return changed(estimator, lambda _: learned)
 
 

@@ -56,8 +56,8 @@ def _described(watching: OpenShareMonitor, path: Path) -> str:
         return f"No alarm (evidence {evidence:.2g}, an alarm from {enough:.0f} on): {shares}."
     named = ", ".join(printable(str(label)) for label in watching.class_alarm_at_)
     return (
-        f"Alarm since text {watching.alarm_at_}: {shares}{f'; near {named}' if named else ''}. Label about 30 of "
-        f"them for set-line, and remove {path} once you know what came: the next log is then the new reference."
+        f"Alarm since text {watching.alarm_at_}: {shares}{f'; near {named}' if named else ''}. Review about 30 of "
+        f"them, and remove {path} once you know what came: the next log is then the new reference."
     )
 
 

@@ -110,7 +110,7 @@ def _changes(classifier: Any) -> list[str]:
         named = ", ".join(_code(label) for label in change["classes"][:_MOST_NAMED])
         into = f" into {_code(change['into'])}" if "into" in change else ""
         samples = f" ({change['n_samples']} samples)" if change["n_samples"] else ""
-        lines.append(f"- {change['when']}: {change['what']} {named}{into}{samples}".rstrip())
+        lines.append(f"- {change['when']}: {change['what']}{named and ' '}{named}{into}{samples}")
     return ["## Changes since the fit\n\n" + "\n".join(lines)] if lines else []
 
 

@@ -24,7 +24,6 @@ from skellipsoid import (
     merge_classes,
     refresh,
     remove_classes,
-    update_classes,
 )
 from skellipsoid._ellipsoid import kept_samples as shell
 from skellipsoid._ellipsoid.math.boundaries import Chosen, Shrinkage
@@ -128,7 +127,7 @@ class TestEqualToAFit:
         more = np.isin(y, names[:3]) & (np.arange(len(y)) % 3 == 0)
         old = classifier().fit(X[~more], y[~more])
         wanted = literal_fit(old, X, y, monkeypatch=monkeypatch)
-        assert_same_model(update_classes(old, X[more], y[more]), wanted, X)
+        assert_same_model(add_classes(old, X[more], y[more]), wanted, X)
 
     def test_merge(self, data, monkeypatch):
         X, y, names = data
@@ -184,12 +183,12 @@ class TestEqualToAFit:
         wanted = literal_fit(
             old, np.concatenate([X, X[again]]), np.append(y, y[again]), monkeypatch=monkeypatch, duplicates=duplicates
         )
-        assert_same_model(update_classes(old, X[again], y[again]), wanted, X)
+        assert_same_model(add_classes(old, X[again], y[again]), wanted, X)
 
     def test_copies_say_nothing_new(self):
         X, y = wide(6, 30, 20)
         old = classifier().fit(X, y)
-        again = update_classes(old, X, y)
+        again = add_classes(old, X, y)
         np.testing.assert_allclose(again.score_samples(X), old.score_samples(X), rtol=1e-5)
 
     def test_copies_that_later_samples_show_to_be_equal_by_chance(self, monkeypatch):
@@ -200,7 +199,7 @@ class TestEqualToAFit:
         old = classifier(outliers="keep").fit(X, y)
         assert old._kept["copies"].max() == 2
         union, labels = np.concatenate([X, later]), np.append(y, np.zeros(400, dtype=int))
-        found = update_classes(old, later, labels[len(y) :])
+        found = add_classes(old, later, labels[len(y) :])
         assert found._kept["copies"].max() == 1
         wanted = literal_fit(old, union, labels, monkeypatch=monkeypatch, outliers="keep")
         assert_same_model(found, wanted, X)
@@ -213,7 +212,7 @@ class TestEqualToAFit:
         old = classifier(duplicates=duplicates).fit(X, y)
         tracemalloc.start()
         try:
-            found = update_classes(old, X[:1] + 0.1, [0]) if change == "update" else merge_classes(old, {7: [0, 1]})
+            found = add_classes(old, X[:1] + 0.1, [0]) if change == "update" else merge_classes(old, {7: [0, 1]})
             most = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
@@ -308,7 +307,7 @@ class TestTraining:
         X, y = digits()
         later = (y == 5) & (np.arange(len(y)) % 2 == 0)
         old = trained().fit(X[~later], y[~later])
-        found = update_classes(merge_classes(old, {77: [0, 1]}), X[later], y[later])
+        found = add_classes(merge_classes(old, {77: [0, 1]}), X[later], y[later])
         same = [2, 3, 4, 6, 7, 8, 9]
         np.testing.assert_array_equal(matrices(found, same), matrices(old, same))
         assert not np.array_equal(matrices(found, [5]), matrices(old, [5]))
@@ -328,7 +327,7 @@ class TestTraining:
         old = trained().fit(X, y)
         kept = old._kept
         copies = ((kept["rows"] * old.scale_) + old._mean)[kept["held"] == 1]
-        found = update_classes(old, copies, old.classes_[kept["classes"][kept["held"] == 1]])
+        found = add_classes(old, copies, old.classes_[kept["classes"][kept["held"] == 1]])
         # Near copies are validation samples as well: no training sample comes in.
         assert (found._kept["held"] == 1).sum() > (kept["held"] == 1).sum()
         assert (found._kept["held"] == 0).sum() == (kept["held"] == 0).sum()
@@ -379,7 +378,7 @@ class TestTheOldOne:
         add_classes(old, X[y >= 8], y[y >= 8])
         remove_classes(old, 3)
         merge_classes(old, {3: [3, 4]})
-        update_classes(old, X[:50][y[:50] < 8], y[:50][y[:50] < 8])
+        add_classes(old, X[:50][y[:50] < 8], y[:50][y[:50] < 8])
         refresh(old)
         assert pickle.dumps(old) == before
 
@@ -444,10 +443,7 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            (lambda old, X: add_classes(old, X, [3, 8]), r"^3 is a known class already; .* update_classes\.$"),
-            (lambda old, X: update_classes(old, X, [3, 8]), r"^8 is not a known class; .* add_classes\.$"),
             (lambda old, X: add_classes(old, X, ["a", "b"]), "strings"),
-            (lambda old, X: add_classes(old, X, [-1, -1]), "open label"),
             (lambda old, X: add_classes(old, X[:, 1:], [8, 9]), "63 features"),
             (lambda old, X: add_classes(old, X, [8]), "1 labels"),
             (lambda old, X: add_classes(old, X * np.nan, [8, 9]), "NaN"),
@@ -496,7 +492,7 @@ class TestPipelines:
         assert more.named_steps["ellipsoidopensetclassifier"].classes_.tolist() == list(range(10))
         assert len(old[-1].classes_) == 8
         assert np.mean(more.predict(X) == y) > 0.8
-        again = update_classes(more, X[y == 9][:5], y[y == 9][:5])
+        again = add_classes(more, X[y == 9][:5], y[y == 9][:5])
         less = merge_classes(remove_classes(again, [9]), {8: [7, 8]})
         assert less.predict(X).max() == 8
         assert 7 not in less.predict(X)

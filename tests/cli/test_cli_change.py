@@ -146,7 +146,7 @@ def test_other_names_are_not_asked_about(first, second):
 def test_known_classes_get_more_texts(folder, table, texts, capsys):
     assert main(["add", "--model", str(folder), "--data", str(table), "--refresh"]) == 0
     assert f"Added {len(texts)} texts of 4 known classes." in capsys.readouterr().out
-    assert [change["what"] for change in load(folder)[-1].changes_] == ["update", "refresh"]
+    assert [change["what"] for change in load(folder)[-1].changes_] == ["add", "refresh"]
 
 
 def test_remove_and_merge_into_another_folder(folder, labels, texts, tmp_path, capsys):

@@ -69,7 +69,7 @@ def data(make):
         "fit": fit | {"X_val": make(old[::3]), "y_val": old[::3]},
         "after": after,
         "add_classes": {"X": make(added), "y": added, "groups": groups(6)},
-        "update_classes": {"X": make(old[:6]), "y": old[:6], "groups": groups(6)},
+        "learn_from_traffic": {"X": make(new), "y": new, "sample_weight": np.tile([1.0, 2.0], 30)},
         "remove_classes": {"labels": np.array(["b"])},
     }
 
@@ -99,7 +99,7 @@ FUNCTIONS += [skellipsoid_bench.paired_test, metrics.trade_off_curve]
 #: Functions of a fitted model and data: of features, and of texts by a Pipeline.
 ON_MODELS = [skellipsoid.add_classes, skellipsoid.compare, skellipsoid.discover_classes, skellipsoid.explain]
 ON_MODELS += [skellipsoid.estimate_open_share, skellipsoid.predict_open_proba, skellipsoid.remove_classes]
-ON_MODELS += [skellipsoid.set_operating_point, skellipsoid.update_classes]
+ON_MODELS += [skellipsoid.set_operating_point, skellipsoid.learn_from_traffic, skellipsoid.choose_to_label]
 ON_MODELS += [metrics.open_set_accuracy_scorer, metrics.open_set_f1_scorer]
 #: What functions take besides.
 MORE = {

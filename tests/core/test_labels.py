@@ -18,7 +18,6 @@ from skellipsoid import (
     remove_classes,
     save,
     set_operating_point,
-    update_classes,
 )
 from skellipsoid.metrics import open_set_accuracy
 from skellipsoid.model_selection import KnownClassSplit, OpenSetKFold, OpenSetShuffleSplit, RealOpenKFold
@@ -243,7 +242,7 @@ def test_large_numbers_stay_exact(as_given, large, tmp_path):
     grown = add_classes(large, NEW_ROWS, as_given(LARGE[:4] + 1))
     assert grown.classes_.tolist() == [2**60 + 3, 2**60 + 4, 2**60 + 5, 2**60 + 8]
     merged = merge_classes(
-        update_classes(grown, NEW_ROWS + 0.1, as_given(LARGE[:4] + 1)), {2**60 + 9: as_given(grown.classes_[2:])}
+        add_classes(grown, NEW_ROWS + 0.1, as_given(LARGE[:4] + 1)), {2**60 + 9: as_given(grown.classes_[2:])}
     )
     assert merged.classes_.tolist() == [2**60 + 3, 2**60 + 4, 2**60 + 9]
     save(remove_classes(merged, as_given(LARGE[:1])), tmp_path / "model")

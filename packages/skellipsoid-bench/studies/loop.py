@@ -22,7 +22,6 @@ from skellipsoid import (
     SupConTextEncoder,
     add_classes,
     discover_classes,
-    estimate_open_share,
     refresh,
 )
 from skellipsoid.metrics import open_set_f1_score
@@ -73,7 +72,6 @@ def loop(encoder, data_home, most=None):
     timed("before", lambda: clone(blank).fit(texts[~is_hidden], intents[~is_hidden]))
     start = time.process_time()
     found = discover_classes(models["before"], traffic)
-    share = estimate_open_share(models["before"], traffic)
     seconds["traffic"] = time.process_time() - start
     labels = labelled(found, answers, hidden)
     new = labels != ""
@@ -87,12 +85,10 @@ def loop(encoder, data_home, most=None):
         f1 = open_set_f1_score(truth, model.predict(dev_texts), labels=everything, zero_division=0)
         figures[name] = (100 * f1, len(model.classes_), seconds[name])
     right = float(np.mean(labels[new] == answers[new])) if new.any() else float("nan")
-    true_share = np.isin(answers, hidden).mean()
     facts = {
-        "open share": f"{share.share:.2f} ({share.low:.2f} to {share.high:.2f}), in truth {true_share:.2f}",
         "groups": f"{found.n_groups}, {len(np.unique(labels[new]))} of {N_HIDDEN} hidden intents among those labelled",
         "texts labelled": f"{new.sum()}, {right:.0%} rightly",
-        "seconds of share and groups": f"{seconds['traffic']:.0f}",
+        "seconds of groups": f"{seconds['traffic']:.0f}",
     }
     return facts, figures
 

@@ -1,0 +1,171 @@
+"""The commands of the first hour: messages to label, and what is learned from them."""
+
+import csv
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from skellipsoid import choose_to_label, learn_from_traffic, load
+from skellipsoid.cli import main
+from skellipsoid.persistence._folder import read_manifest
+
+
+@pytest.fixture
+def folder(saved, tmp_path):
+    """A model that may be replaced."""
+    return shutil.copytree(saved, tmp_path / "model")
+
+
+@pytest.fixture
+def log(texts, labels, open_texts, tmp_path):
+    """A log with a column of numbers, and the true labels of its messages."""
+    words = ("please", "now", "quickly")
+    rows = [(f"{text} {word}", label) for word in words for text, label in zip(texts, labels, strict=True)]
+    rows += [(f"{text} {word}", "-1") for word in words[:2] for text in open_texts]
+    rows = [rows[i] for i in np.random.default_rng(0).permutation(len(rows))]
+    path = tmp_path / "log.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file).writerows([("ticket", "text"), *((1000 + i, text) for i, (text, _) in enumerate(rows))])
+    return path, dict(rows)
+
+
+def read(path):
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def fill_in(path, truth, only=slice(None)):
+    """Label what somebody would label."""
+    rows = read(path)
+    for row in rows[only]:
+        row["label"] = truth[row["message"]]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0].keys(), delimiter="\t", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    return rows
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_review_and_learn_are_those_of_python(folder, log, tmp_path, capsys):
+    path, truth = log
+    review = tmp_path / "review.tsv"
+    words = ["--model", str(folder), "--quiet"]
+    assert main(["review", *words, "--data", str(path), "-n", "25", "--save", str(review)]) == 0
+    assert capsys.readouterr().out.startswith(f"25 messages of {len(truth)} are in {review}; fill in the column label")
+    model, texts = load(folder), list(truth)
+    chosen = choose_to_label(model, texts, 25)
+    rows = read(review)
+    assert list(rows[0]) == ["ticket", "message", "proposed_label", "nearest_text", "weight", "label"]
+    assert [row["message"] for row in rows] == [texts[row] for row in chosen.rows]
+    assert [int(row["ticket"]) for row in rows] == (1000 + chosen.rows).tolist()
+    assert [row["proposed_label"] for row in rows] == model.predict([row["message"] for row in rows]).tolist()
+    assert [float(row["weight"]) for row in rows] == pytest.approx(chosen.weights.tolist(), rel=1e-4)
+    assert {row["label"] for row in rows} == {""}
+    fill_in(review, truth, slice(20))  # five are left out
+    provenance = read_manifest(folder)[0]["provenance"]
+    assert main(["learn", *words, "--data", str(review), "--log", str(path)]) == 0
+    others = [text for text in texts if text not in {row["message"] for row in rows}]
+    y = [*(truth[row["message"]] for row in rows[:20]), *[None] * (5 + len(others))]
+    weights = [float(row["weight"]) for row in rows] + [1.0] * len(others)
+    wanted = learn_from_traffic(model, [*(row["message"] for row in rows), *others], y, sample_weight=weights)
+    found = load(folder)
+    assert found[-1].offset_ == pytest.approx(wanted[-1].offset_)
+    np.testing.assert_array_equal(found.predict(texts), wanted.predict(texts))
+    assert read_manifest(folder)[0]["provenance"] == provenance
+    out = capsys.readouterr().out.splitlines()
+    n_open = sum(truth[row["message"]] == "-1" for row in rows[:20])
+    assert out[0].startswith(
+        f"Learned 20 messages, {n_open} of them open, beside {len(others)} without a label. The mo"
+    )
+    told = found[-1].changes_[-1]
+    assert out[2].startswith(f"Of the labelled known messages {100 * told['rejected']:.0f} % went to a person, ")
+    assert "learn (20 samples)" in (folder / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_new_names_become_intents_and_another_folder_is_written(folder, log, tmp_path, capsys):
+    path, truth = log
+    before = (folder / "skellipsoid.json").read_bytes()
+    review = tmp_path / "review.tsv"
+    assert main(["review", "--model", str(folder), "--data", str(path), "-n", "200", "--save", str(review)]) == 0
+    named = {text: "small_talk" if label == "-1" else label for text, label in truth.items()}
+    fill_in(review, named)
+    words = ["learn", "--model", str(folder), "--data", str(review), "--save", str(tmp_path / "other"), "--quiet"]
+    assert main(words) == 0
+    assert ", 1 of them new." in capsys.readouterr().out
+    assert "small_talk" in load(tmp_path / "other").classes_
+    assert (folder / "skellipsoid.json").read_bytes() == before
+    assert main(words) == 2  # it is there
+
+
+def test_lines_of_standard_input_can_be_reviewed(folder, texts, tmp_path, give_input, capsys):
+    give_input("\n".join([*texts, "", texts[0]]))
+    review = tmp_path / "review.tsv"
+    assert main(["review", "--model", str(folder), "-n", "10", "--save", str(review), "--quiet"]) == 0
+    assert len(read(review)) == 10
+    assert f"10 messages of {len(texts) + 1} are in" in capsys.readouterr().out
+
+
+def test_labels_are_not_overwritten(folder, log, tmp_path, capsys):
+    path, truth = log
+    review = tmp_path / "review.tsv"
+    words = ["review", "--model", str(folder), "--data", str(path), "-n", "10", "--save", str(review), "--quiet"]
+    assert main(words) == 0
+    assert main(words) == 0  # nothing was labelled
+    fill_in(review, truth, slice(1))
+    content = review.read_bytes()
+    assert main(words) == 2
+    assert "holds 1 label, which --save would overwrite" in capsys.readouterr().err
+    assert review.read_bytes() == content
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("message\tlabel\nwake me\t\n", "The column 'label' of {} is empty; fill in the labels"),
+        ("text\tlabel\nwake me\talarm\n", "{} lacks the column message; pass a file that skellipsoid review wrote"),
+        ("message\tlabel\tweight\nwake me\talarm\tmany\n", "'weight' of {} holds a cell that is no number"),
+        ("message\tlabel\nwake me\tAlarm\n", "Nearly equal names: label 'Alarm' beside the class 'alarm'"),
+    ],
+)
+def test_reviews_that_cannot_be_read_are_one_sentence(folder, tmp_path, capsys, content, message):
+    before = (folder / "skellipsoid.json").read_bytes()
+    review = tmp_path / "review.tsv"
+    review.write_text(content, encoding="utf-8")
+    assert main(["learn", "--model", str(folder), "--data", str(review), "--quiet"]) == 2
+    assert message.format(repr(str(review))) in capsys.readouterr().err
+    assert (folder / "skellipsoid.json").read_bytes() == before
+
+
+def test_a_log_with_a_column_of_the_review_is_refused(folder, tmp_path, capsys):
+    log = tmp_path / "log.csv"
+    log.write_text("text,weight\nwake me at six,3\ndim the lamp,4\n", encoding="utf-8")
+    words = [
+        "review",
+        "--model",
+        str(folder),
+        "--data",
+        str(log),
+        "--text-column",
+        "text",
+        "--save",
+        str(tmp_path / "r"),
+    ]
+    assert main(words) == 2
+    assert "has a column 'weight' already, which the review needs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("number", ["0", "-3", "many", "2.5"])
+def test_numbers_of_messages_are_whole(folder, number):
+    done = subprocess.run(
+        [sys.executable, "-m", "skellipsoid", "review", "--model", str(folder), "-n", number, "--save", "x"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "argument -n: " in done.stderr
