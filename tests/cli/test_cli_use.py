@@ -421,7 +421,7 @@ def test_a_bug_after_the_first_use_keeps_its_traceback(saved, monkeypatch, give_
     ("arguments", "sentence"),
     [
         ([], "the following arguments are required"),
-        (["learn"], "invalid choice: 'learn'"),
+        (["teach"], "invalid choice: 'teach'"),
         (["train"], "the following arguments are required: --data, --save"),
         (["evaluate", "--model", "m"], "the following arguments are required: --data"),
         (["demo", "--data"], "argument --data: expected one argument"),

@@ -11,6 +11,8 @@ from ..traffic.log_model import CANDIDATES, CENTRES, LogModel, NormalScores, bin
 LEAST_GAIN = 0.5
 #: Candidates are as good as the best one if they are expected to lose no more of F1, or of the cost.
 AS_GOOD = 0.001
+#: The model of the log is off by so much where it foretells a share of known samples.
+MODEL_ERROR = 0.02
 
 
 class Line(NamedTuple):
@@ -65,7 +67,7 @@ def place_line(
     f1_here, rejected, noticed = (float(found.weights @ table[:, at]) for table in (f1, parts.rejected, parts.noticed))
     scale = 1.0 if costs is None else sum(costs)
     f1_fitted = float(found.weights @ f1[:, fitted])
-    rejected_error = float(found.weights @ np.square(parts.rejected[:, at] - rejected)) ** 0.5
+    rejected_error = (float(found.weights @ np.square(parts.rejected[:, at] - rejected)) + MODEL_ERROR**2) ** 0.5
     offset = float(normal.inverse(np.array(z))) if moves else 0.0
     expected = gain * scale, error * scale
     return Line(offset, moves, *expected, f1_here, f1_fitted, rejected, noticed, rejected_error)
