@@ -81,18 +81,24 @@ def choose_to_label(estimator: Any, X: ArrayLike, n: int = 30, *, random_state: 
     log = Log.unlabelled(*score(classifier, features))
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 1:
         raise ValueError(f"n={n!r} is not a number of messages to label; use a whole number of at least 1.")
-    _, first, counts = np.unique(log.copies, return_index=True, return_counts=True)
-    order = first[np.argsort(log.scores[first], kind="stable")]
-    counts = counts[np.argsort(log.scores[first], kind="stable")]
+    rows, weights = drawn(log.scores, log.copies, n, check_random_state(random_state).uniform())
+    return Bunch(rows=rows, weights=weights)
+
+
+def drawn(scores: Floats, copies: Integers, n: int, start: float) -> tuple[Integers, Floats]:
+    """Draw n messages along the score, beginning in [0, 1): their rows, and how many messages each stands for."""
+    _, first, counts = np.unique(copies, return_index=True, return_counts=True)
+    ascending = np.argsort(scores[first], kind="stable")
+    order, counts = first[ascending], counts[ascending]
     is_low = (counts.cumsum() - counts / 2) / counts.sum() < LOW_SHARE
     chances = _chances(np.where(is_low, LOW_WEIGHT, 1.0) * counts, n)
     ends = np.cumsum(chances)
     n = round(float(ends[-1]))
-    at = (check_random_state(random_state).uniform() + np.arange(n)) * ends[-1] / n
-    drawn = np.unique(np.searchsorted(ends, at, side="right").clip(max=len(order) - 1))
-    rows, weights = order[drawn], counts[drawn] / chances[drawn]
-    ascending = np.argsort(rows)
-    return Bunch(rows=rows[ascending], weights=weights[ascending])
+    at = (start + np.arange(n)) * ends[-1] / n
+    chosen = np.unique(np.searchsorted(ends, at, side="right").clip(max=len(order) - 1))
+    rows, weights = order[chosen], counts[chosen] / chances[chosen]
+    by_row = np.argsort(rows)
+    return rows[by_row], weights[by_row]
 
 
 def _chances(sizes: Floats, n: int) -> Floats:

@@ -9,7 +9,10 @@ from line_streams import COLUMNS, SHARES, SIZES, cases_of
 from scipy.special import ndtr
 from scipy.stats import beta
 
+from skellipsoid._after_fit.learning import drawn
+from skellipsoid._after_fit.operating_point.line import place_line
 from skellipsoid._after_fit.traffic.log import Log
+from skellipsoid._after_fit.traffic.log_model import Labels
 from skellipsoid._after_fit.traffic.proba import of_scores
 
 GROUPS = ("real", "far", "home", "shift")
@@ -57,6 +60,7 @@ def report(options):
                 print_shares(cases, options)
                 print_unlabelled(cases)
                 print_probabilities(cases)
+                print_choice(cases)
                 print_tests(cases)
     if (place := options.cache / "constants.json").exists():
         print_constants(columns(place))
@@ -282,6 +286,34 @@ def print_probabilities(cases):
     for group in GROUPS:
         means = [np.mean(found[group, name], axis=0) for name in rows[0][1:]]
         rows.append([group, *(f"{brier:.2f}, {error:.3f}" for brier, error in means)])
+    print_table(rows)
+
+
+def print_choice(cases):
+    """Print what labels that are drawn along the score are worth, against labels drawn at random."""
+    print(
+        "Labels of a log of 400, drawn at random or along the score (choose_to_label): mean error of the share, percent"
+    )
+    print("of the logs in which its interval holds, and loss to the best line; two draws of each case.\n")
+    rows, found = [["n", "drawn", *(f"{100 * share:g} %" for share in SHARES)]], {}
+    for case, share, n, draw in itertools.product(cases, SHARES, (30, 60, 120), range(2)):
+        rng = np.random.default_rng([4, round(1000 * share), draw, *case.name.encode()])
+        stream, curve = case.stream(400, share, rng), case.all_messages(share)
+        log = Log.unlabelled(stream.scores, stream.assigned)
+        for way in ("random", "chosen"):
+            chosen, weights = rng.permutation(400)[:n], np.ones(n)
+            if way == "chosen":
+                chosen, weights = drawn(stream.scores, log.copies, n, rng.uniform())
+            labelled = np.isin(np.arange(400), chosen)
+            labels = Labels.of(labelled, stream.is_open[labelled], weights)
+            model = log._replace(labels=labels, truth=stream.truth[labelled]).fit(case.held)
+            told = model.traffic()
+            loss = curve.best - curve(place_line(case.held, model, log.scores, case.n_classes).offset)
+            figures = abs(told["open_share"] - stream.share), told["low"] <= stream.share <= told["high"], loss
+            found.setdefault((n, way, share), []).append(figures)
+    for n, way in itertools.product((30, 60, 120), ("random", "chosen")):
+        means = [np.mean(found[n, way, share], axis=0) for share in SHARES]
+        rows.append([str(n), way, *(f"{error:.3f} ({100 * holds:.0f}), {loss:.2f}" for error, holds, loss in means)])
     print_table(rows)
 
 
