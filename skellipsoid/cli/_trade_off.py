@@ -47,7 +47,7 @@ def share_forecast(classifier: Any) -> str:
     return "\n".join(
         [
             "What to expect of users' messages, by how many of them are new. It is a forecast, not a test: known ones",
-            "may lie as far from the training texts as those of other bots did (30 labels tell, see set-line --help):",
+            "may lie as far from the training texts as those of other bots did (30 labels tell, see review --help):",
             "",
             "                  F1              of 100 known  of 100 new",
             "    new   as fitted   limit for it   to a person     noticed",

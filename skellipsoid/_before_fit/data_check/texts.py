@@ -337,8 +337,8 @@ def _variants(data: _Data) -> Iterator[Finding]:
         message = (
             f"{100 * found.mean():.0f} % of the texts are variants of another text of their class, as 68 to 75 % are "
             "of texts that were written for training, and 4 to 41 % of messages that users wrote: users will word "
-            "theirs otherwise, and more of them will be rejected than a test with such texts foretells; label about 30 "
-            "of their messages, once there are some, and pass them to set_operating_point (skellipsoid set-line)."
+            "theirs otherwise, and more of them will be rejected than a test with such texts foretells; once there "
+            "are messages, label about 30 and pass them to learn_from_traffic (skellipsoid review, then learn)."
         )
         yield Finding(
             "variants", sorted(row for (_, row), is_one in zip(kept, found, strict=True) if is_one), None, message
