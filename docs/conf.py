@@ -76,6 +76,7 @@ sphinx_gallery_conf = {
                 "held_out",
                 "size",
                 "beta_alpha",
+                "first_hour",
                 "discovery",
             )
         ]
