@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import Bunch, check_random_state
 
 from .._core.labels import as_kind_of, as_partial_labels
-from .._core.pipelines import read_estimator
+from .._core.pipelines import less_class_offsets, read_estimator
 from .._core.validation import enumerated
 from .._core.warn import warn
 from .._ellipsoid.changes import ChangesClasses
@@ -18,7 +18,7 @@ from .operating_point.line import place_line
 from .traffic.held import Floats, HeldOutScores, Integers
 from .traffic.log import MEMBERS, Log, read_log, score
 
-#: A labelled message counts as so many training samples (skellipsoid-bench/results/first_hour.rst).
+#: A labelled message counts as so many training samples (skellipsoid-bench/TRIED.md).
 WEIGHT = 3.0
 #: Labelled messages are scored without themselves in so many parts.
 N_PARTS = 5
@@ -170,7 +170,7 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
     -----
     UserWarning
         If a new name has too few messages to become a class: they count as open. If labelled known messages lie farther
-        out than the training samples. If the fitted boundary stays. And what a fit warns of.
+        out than the training samples. And what a fit warns of.
 
     See Also
     --------
@@ -206,7 +206,7 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
     shifted = before.shift_seen(held)
     if shifted is not None:
         warn(shifted)
-    learned = classifier._with_samples(given.features, given.y, what="learn", weight=WEIGHT)._refreshed()
+    learned = classifier._with_samples(given.features, given.y, what="learn", weight=WEIGHT, anew=True)
     log = _scored_without_themselves(classifier, learned, features, given, before)
     held_now = HeldOutScores.of(learned, "learn_from_traffic")
     found = log.fit(held_now)
@@ -269,16 +269,21 @@ def _described(
     error: float,
 ) -> dict[str, Any]:
     """Say what was learned, in numbers that can be checked."""
-    is_known, scores = ~before.labels.is_open, before.scores[before.labels.labelled]
-    counts = before.labels.counts[is_known]
-    rejected = np.average(scores[is_known] < classifier.offset_, weights=counts) if is_known.any() else np.nan
+    is_known, labelled = ~before.labels.is_open, before.labels.labelled
+    is_rejected = _below(classifier, before.scores[labelled], before.assigned[labelled])[is_known]
+    rejected = np.average(is_rejected, weights=before.labels.counts[is_known]) if is_known.any() else np.nan
+    foretold = np.average(_below(classifier, held.known, held.assigned), weights=held.weights)
     new = np.setdiff1d(learned.classes_, classifier.classes_)
     return {
-        **learned.changes_[-2],
-        "what": "learn",
+        **learned.changes_[-1],
         "classes": new.tolist(),
         "rejected": None if np.isnan(rejected) else round(float(rejected), 4),
-        "foretold": round(float(np.average(held.known < classifier.offset_, weights=held.weights)), 4),
+        "foretold": round(float(foretold), 4),
         "now": round(now, 4),
         "error": round(error, 4),
     }
+
+
+def _below(classifier: ChangesClasses, scores: Floats, assigned: Integers) -> NDArray[np.bool_]:
+    """Whether samples are below the limit of a classifier."""
+    return np.asarray(less_class_offsets(classifier, scores, classifier.classes_[assigned]) < classifier.offset_)

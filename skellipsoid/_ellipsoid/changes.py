@@ -87,9 +87,10 @@ class ChangesClasses(FitsKeptSamples):
         what: str = "add",
         *,
         weight: float = 1.0,
+        anew: bool = False,
         chosen_by: FitsKeptSamples | None = None,
     ) -> Self:
-        """Add samples of known and of new classes, with the shares and the size of another classifier or of this one.
+        """Add samples of known and of new classes; shares and size are chosen as ``_renamed`` says.
 
         A sample has ``weight`` times the mean weight of the old ones.
         """
@@ -113,7 +114,7 @@ class ChangesClasses(FitsKeptSamples):
         kept = kept.with_open(rows[is_open])
         change = _change(what, np.unique(y[~is_open]), len(y))
         altered = np.searchsorted(classes, np.unique(y[~is_open]))
-        changed = self._renamed(kept, classes, change, old, altered, chosen_by=chosen_by)
+        changed = self._renamed(kept, classes, change, old, altered, anew=anew, chosen_by=chosen_by)
         usual, given = self._norm_range, usual_norms(X[used], codes[used]) if used.any() else None
         if usual is not None and given is not None:
             changed._norm_range = np.array([min(usual[0], given[0]), max(usual[1], given[1])])
@@ -184,7 +185,7 @@ class ChangesClasses(FitsKeptSamples):
         for old, new in enumerate(places):
             if new >= 0:
                 same[int(new)], offsets[new] = old, max(offsets[new], self.class_offsets_[old])
-        changed.class_offsets_ = np.where(np.isfinite(offsets), offsets, 0.0)
+        changed.class_offsets_ = np.where(np.isfinite(offsets) & (not anew), offsets, 0.0)
         changed.offset_, changed.traffic_ = (0.0, None) if anew else (self.offset_, self.traffic_)
         for number in altered:
             same.pop(int(number), None)
