@@ -188,13 +188,19 @@ def check_target(options: argparse.Namespace) -> None:
 
 
 def _keep(model: Any, manifest: dict[str, Any], options: argparse.Namespace, what: str) -> None:
-    """Save the changed model: in place of the one that was loaded, all at once, or in another folder."""
+    """Save the changed model, and say it."""
     model = refresh(model) if options.refresh else model
+    folder = save_where_asked(model, manifest, options)
+    n_classes = len(split_estimator(model)[1].classes_)
+    print(f"{what}. The model in {folder} knows {n_classes} classes.")
+
+
+def save_where_asked(model: Any, manifest: dict[str, Any], options: argparse.Namespace) -> Path:
+    """Save a changed model in place of the one that was loaded, all at once, or in another folder; give the folder."""
     folder: Path = options.save or options.model
     replaced = manifest["manifest_sha256"] if options.save is None else None
     save_changed(model, folder, replaced, manifest["provenance"])
-    n_classes = len(split_estimator(model)[1].classes_)
-    print(f"{what}. The model in {folder} knows {n_classes} classes.")
+    return folder
 
 
 def _named(labels: list[str]) -> str:

@@ -14,8 +14,7 @@ from .._core.files import write_table
 from .._core.pipelines import split_estimator
 from .._core.texts import printable
 from .._encoders.text_features import TextFeatures
-from ..persistence._save import save_changed
-from ._change import check_alike, check_target
+from ._change import check_alike, check_target, save_where_asked
 from ._traffic import check_unlabelled
 from ._use import _answer, lines_of_input, load_model, with_content
 
@@ -59,10 +58,9 @@ def _log(options: argparse.Namespace) -> tuple[list[str], list[list[Any]], list[
     if options.data is None:
         texts = with_content(list(lines_of_input()))
         return [], [[] for _ in texts], texts
-    table, texts = read_rows(options.data, text_column=options.text_column)
+    table, texts, column = read_rows(options.data, text_column=options.text_column)
     rows = [row for row, text in enumerate(texts) if text.strip()]
-    columns = list(zip(*table.rows, strict=True)) if table.rows else []
-    others = [i for i, column in enumerate(columns) if [str(cell).strip() for cell in column] != texts]
+    others = [i for i in range(table.n_columns) if i != column]
     names = [table.names[i] if table.names else f"column_{i + 1}" for i in others]
     taken = [name for name in names if name in COLUMNS]
     if taken:
@@ -88,9 +86,7 @@ def learn(options: argparse.Namespace) -> None:
     y = np.append(y, np.full(len(others), None))
     weights = None if weights is None else np.append(weights, np.ones(len(others)))
     learned = learn_from_traffic(model, X, y, sample_weight=weights)
-    folder: Path = options.save or options.model
-    replaced = manifest["manifest_sha256"] if options.save is None else None
-    save_changed(learned, folder, replaced, manifest["provenance"])
+    folder = save_where_asked(learned, manifest, options)
     print(*_told(split_estimator(learned)[1], labelled, len(others), folder), sep="\n")
 
 
@@ -122,8 +118,8 @@ def _reviewed(path: Path, classifier: Any) -> tuple[list[str], NDArray[np.object
             raise ValueError(
                 f"The column 'weight' of {str(path)!r} holds a cell that is no number; leave it as review wrote it."
             ) from error
-    rows = [row for row, text in enumerate(table.named_cells("message")) if text]
     texts = table.named_cells("message")
+    rows = [row for row, text in enumerate(texts) if text]
     return (
         [texts[row] for row in rows],
         np.array([y[row] for row in rows], dtype=object),

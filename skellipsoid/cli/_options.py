@@ -162,9 +162,20 @@ def _add_lines(command: argparse.ArgumentParser, help_of_data: str) -> None:
     _add_text_column(command)
 
 
-def _add_text_column(command: argparse.ArgumentParser) -> None:
+def _add_text_column(command: argparse.ArgumentParser, of: str = "--data") -> None:
     command.add_argument(
-        "--text-column", metavar="COLUMN", help="the column of the texts in --data (default: guessed, and said)"
+        "--text-column", metavar="COLUMN", help=f"the column of the texts in {of} (default: guessed, and said)"
+    )
+
+
+def _add_changed_model(command: argparse.ArgumentParser) -> None:
+    """Add the model that a command changes, and where the changed one goes."""
+    command.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
+    command.add_argument(
+        "--save",
+        type=Path,
+        metavar="OTHER",
+        help="a new folder for the changed model (default: it replaces the model, all at once)",
     )
 
 
@@ -243,18 +254,12 @@ def _add_learn(commands: Commands) -> None:
         description="Known messages join the training, names that the model does not know become intents where five "
         "messages have them, and the limit is placed for the log.",
     )
-    learn.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
     learn.add_argument(
         "--data", type=Path, required=True, metavar="FILE", help="the file of review, with its column label filled in"
     )
     learn.add_argument("--log", type=Path, metavar="FILE", help="the log that was reviewed; its other messages count")
-    _add_text_column(learn)
-    learn.add_argument(
-        "--save",
-        type=Path,
-        metavar="OTHER",
-        help="a new folder for the changed model (default: it replaces the model, all at once)",
-    )
+    _add_text_column(learn, "--log")
+    _add_changed_model(learn)
     learn.add_argument("--yes", action="store_true", help="go on although a label is nearly the name of another class")
 
 
@@ -282,13 +287,7 @@ def _add_changes(commands: Commands) -> None:
     remove = commands.add_parser("remove", help="remove intents from a model, without training it again")
     merge = commands.add_parser("merge", help="merge intents of a model into one, or rename one")
     for command in (add, remove, merge):
-        command.add_argument("--model", type=Path, required=True, metavar="FOLDER", help=_MODEL)
-        command.add_argument(
-            "--save",
-            type=Path,
-            metavar="OTHER",
-            help="a new folder for the changed model (default: it replaces the model, all at once)",
-        )
+        _add_changed_model(command)
         command.add_argument(
             "--refresh", action="store_true", help="choose the shares and the size of the boundaries anew, too"
         )

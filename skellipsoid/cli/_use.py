@@ -78,7 +78,7 @@ def predict(options: argparse.Namespace) -> None:
     def answers(path: Path, given: Any) -> Iterator[str] | Iterator[bytes]:
         if not options.keep_columns:
             return (_written(record, as_json=options.json) for _, record in records(given))
-        table, texts = given
+        table, texts, _ = given
         added = ((row, _added(record)) for row, record in records(texts))
         return write_rows(path, table, _added(next(answer([""]))), added)
 

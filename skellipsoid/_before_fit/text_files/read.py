@@ -113,23 +113,23 @@ def read_texts(path: Path, *, text_column: str | None = None) -> list[str]:
     return read_rows(path, text_column=text_column)[1]
 
 
-def read_rows(path: Path, *, text_column: str | None = None) -> tuple[Table, list[str]]:
-    """Read all columns of a file, and its texts as ``read_texts`` does."""
+def read_rows(path: Path, *, text_column: str | None = None) -> tuple[Table, list[str], int]:
+    """Read all columns of a file, its texts as ``read_texts`` does, and the number of their column."""
     if text_column is None and path.suffix.lower() in _LOGS:
         lines = [line.rstrip("\r\n") for line in decode_file(path)]
         if not any("\t" in line for line in lines):
             filled = [i for i, line in enumerate(lines) if line.strip()]
             say_empty([i + 1 for i in sorted(set(range(max(filled, default=0))) - set(filled))], path)
             texts = [lines[i] for i in filled]
-            return Table([], [[text] for text in texts], [i + 1 for i in filled], "line", delimiter="\t"), texts
+            return Table([], [[text] for text in texts], [i + 1 for i in filled], "line", delimiter="\t"), texts, 0
     table = read_file(path, text_column)
     if not table.n_columns or not table.rows:
-        return table, []
+        return table, [], 0
     column, is_guess = choose_text_column(table, path, text_column)
     if is_guess:
         _say_guess(table, path, "--text-column chooses another", texts=column)
     _check_scalars(table, path, column)
-    return table, table.cells(column)
+    return table, table.cells(column), column
 
 
 def read_partly_labelled(
