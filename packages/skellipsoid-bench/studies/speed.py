@@ -2,7 +2,6 @@
 
 python studies/speed.py boundary     # fitting, beside plain autograd
 python studies/speed.py predict      # 20,000 rows, 112 classes, beside scikit-learn's detectors
-python studies/speed.py devices      # predict and fit on each device: seconds, operators, host reads, ceiling
 python studies/speed.py growth       # with rows, features and classes; 1,000 classes of 768 features
 python studies/speed.py serving      # a saved text model in a new process: memory, latency, batches, threads
 python studies/speed.py encoder      # fine-tuning and encoding, against sentence-transformers
@@ -47,7 +46,6 @@ def main():
     parts = {
         "boundary": boundary,
         "predict": predict,
-        "devices": devices,
         "growth": growth,
         "serving": serving,
         "encoder": encoder,
@@ -152,46 +150,6 @@ class Operators(TorchDispatchMode):
     def n_reads(self):
         """Values that are read, without copies."""
         return self.n_masks + sum(self.names[name] for name in ("_local_scalar_dense", "nonzero", "bincount"))
-
-
-def devices():
-    """Label 200,000 rows that are on the device, and one row, and fit; how many rows the products alone would allow.
-
-    The ceiling is that of a float32 matrix product: the shared map, the means of the classes, and the axes of one.
-    """
-    X, y = class_like_features(112, 384, 11250)
-    rows = torch.from_numpy(class_like_features(112, 384, 200_000, seed=1)[0])
-    for device in ("cpu", *(["cuda"] if torch.cuda.is_available() else [])):
-        classifier = EllipsoidOpenSetClassifier(device=device, random_state=0).fit(X, y)
-        given = rows.to(device)
-
-        def seconds(work, device=device):
-            found = []
-            for _ in range(REPEATS + 1):
-                start = time.perf_counter()
-                work()
-                if device == "cuda":
-                    torch.cuda.synchronize()
-                found.append(time.perf_counter() - start)
-            return statistics.median(found[1:])
-
-        square = torch.randn(4096, 4096, device=device)
-        rate = 2 * 4096**3 / seconds(lambda square=square: square @ square)
-        products = 2 * 384 * (384 + 112 + len(classifier._axes) / 112)
-        print(f"  {device}: float32 product {rate / 1e12:.2f} TFLOP/s, at most {rate / products:,.0f} rows/s")
-        for what, part in (("tensor", given), ("array", rows.numpy()), ("one row", given[:1])):
-            taken = seconds(lambda part=part, model=classifier: model.predict(part))
-            with Operators() as found:
-                classifier.predict(part)
-            print(
-                f"    {what:8} {len(part):7,} rows {1000 * taken:9.2f} ms {len(part) / taken:11,.0f} rows/s "
-                f"{found.names.total():6,} operators {found.n_reads + found.n_to_host:4} host reads"
-            )
-        taken = seconds(lambda model=classifier: model.fit(X, y))
-        with Operators() as found:
-            classifier.fit(X, y)
-        n_waits = found.n_reads + found.n_to_host
-        print(f"    fit {len(X):,} rows {taken:6.1f} s {found.names.total():6,} operators {n_waits:4} host reads")
 
 
 def growth():
