@@ -7,7 +7,8 @@ from typing import Any
 from numpy.typing import ArrayLike
 from sklearn.pipeline import Pipeline
 
-from .._ellipsoid.changes import ChangesClasses
+from .._ellipsoid.changes import refreshed, with_merged, with_samples, without_classes
+from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 
 
 def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None = None) -> Any:
@@ -70,7 +71,7 @@ def add_classes(estimator: Any, X: Any, y: ArrayLike, groups: ArrayLike | None =
     >>> add_classes(pipe, X[200:], y[200:]).predict([[0, 9]]).tolist()
     ['c']
     """
-    return changed(estimator, lambda clf, rows: clf._with_samples(rows, y, groups), X)
+    return changed(estimator, lambda clf, rows: with_samples(clf, rows, y, groups), X)
 
 
 def remove_classes(estimator: Any, labels: ArrayLike) -> Any:
@@ -93,7 +94,7 @@ def remove_classes(estimator: Any, labels: ArrayLike) -> Any:
     ValueError
         If a label is not a known class, if none would remain, or if the classifier has not kept its samples.
     """
-    return changed(estimator, lambda clf: clf._without_classes(labels))
+    return changed(estimator, lambda clf: without_classes(clf, labels))
 
 
 def merge_classes(estimator: Any, merged: Mapping[Any, Sequence[Any]]) -> Any:
@@ -118,7 +119,7 @@ def merge_classes(estimator: Any, merged: Mapping[Any, Sequence[Any]]) -> Any:
         If a label is not a known class or is listed twice, if the new label is a class that stays, or if the classifier
         has not kept its samples.
     """
-    return changed(estimator, lambda clf: clf._with_merged(merged))
+    return changed(estimator, lambda clf: with_merged(clf, merged))
 
 
 def refresh(estimator: Any) -> Any:
@@ -138,7 +139,7 @@ def refresh(estimator: Any) -> Any:
     ValueError
         If the classifier has not kept its samples.
     """
-    return changed(estimator, lambda clf: clf._refreshed())
+    return changed(estimator, refreshed)
 
 
 def changed(estimator: Any, change: Callable[..., Any], *samples: Any) -> Any:
@@ -150,7 +151,7 @@ def changed(estimator: Any, change: Callable[..., Any], *samples: Any) -> Any:
         other = copy(estimator)
         other.steps = [*steps, (name, changed(last, change, *samples))]
         return other
-    if not isinstance(estimator, ChangesClasses):
+    if not isinstance(estimator, EllipsoidOpenSetClassifier):
         raise TypeError(
             f"The classes of {type(estimator).__name__} cannot change after a fit: fit a new one on all samples, which "
             "takes about as long as a change, or use an EllipsoidOpenSetClassifier, or a Pipeline that ends in one."

@@ -9,10 +9,11 @@ from sklearn.utils import Bunch
 from .._core.pipelines import read_estimator, split_estimator
 from .._core.texts import check_texts
 from .._core.warn import warn
+from .._ellipsoid.axes import decompose
 from .._encoders.text_features import TextFeatures
 from ..baselines._neighbors import nearest
 
-_MEMBERS = ("predict", "predict_known", "class_margins", "_decompose")
+_MEMBERS = ("predict", "predict_known", "class_margins", "shared_axes")
 #: Smallest share of the squared distance for which the shared axes explain the answers.
 _READABLE = 0.05
 
@@ -141,7 +142,7 @@ def _shares(
     classifier: Any, features: NDArray[Any], nearest: NDArray[Any], margin: NDArray[np.floating], n_axes: int
 ) -> dict[str, NDArray[Any]]:
     """Shares of the squared distance, and the ``n_axes`` shared axes with the largest contributions."""
-    found = classifier._decompose(features, np.searchsorted(classifier.classes_, nearest))
+    found = decompose(classifier._boundaries, features, np.searchsorted(classifier.classes_, nearest))
     total = (1 - margin.astype(np.float64)) ** 2
 
     def share(values: NDArray[np.float64]) -> NDArray[np.float64]:

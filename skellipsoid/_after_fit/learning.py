@@ -12,7 +12,8 @@ from .._core.labels import as_kind_of, as_partial_labels
 from .._core.pipelines import less_class_offsets, read_estimator
 from .._core.validation import enumerated
 from .._core.warn import warn
-from .._ellipsoid.changes import ChangesClasses
+from .._ellipsoid.changes import with_samples
+from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
 from .changes import changed
 from .operating_point.line import place_line
 from .traffic.held import Floats, HeldOutScores, Integers
@@ -191,7 +192,7 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
     True
     """
     classifier, features = read_estimator(estimator, X, MEMBERS, "learn_from_traffic")
-    if not isinstance(classifier, ChangesClasses):
+    if not isinstance(classifier, EllipsoidOpenSetClassifier):
         raise TypeError(
             f"A {type(classifier).__name__} cannot learn after a fit: fit a new one on all samples, or use an "
             "EllipsoidOpenSetClassifier, or a Pipeline that ends in one."
@@ -206,7 +207,7 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
     shifted = before.shift_seen(held)
     if shifted is not None:
         warn(shifted)
-    learned = classifier._with_samples(given.features, given.y, what="learn", weight=WEIGHT, anew=True)
+    learned = with_samples(classifier, given.features, given.y, what="learn", weight=WEIGHT, anew=True)
     log = _scored_without_themselves(classifier, learned, features, given, before)
     held_now = HeldOutScores.of(learned, "learn_from_traffic")
     found = log.fit(held_now)
@@ -219,7 +220,7 @@ def learn_from_traffic(estimator: Any, X: ArrayLike, y: ArrayLike, *, sample_wei
     return changed(estimator, lambda _: learned)
 
 
-def _labelled(classifier: ChangesClasses, features: NDArray[Any], y: ArrayLike, log: Log) -> _Labelled:
+def _labelled(classifier: EllipsoidOpenSetClassifier, features: NDArray[Any], y: ArrayLike, log: Log) -> _Labelled:
     """Read labels; a new name with few different messages is open."""
     labels, labelled = as_partial_labels(y)
     rows = np.flatnonzero(labelled)
@@ -240,7 +241,11 @@ def _labelled(classifier: ChangesClasses, features: NDArray[Any], y: ArrayLike, 
 
 
 def _scored_without_themselves(
-    classifier: ChangesClasses, learned: ChangesClasses, features: NDArray[Any], given: _Labelled, before: Log
+    classifier: EllipsoidOpenSetClassifier,
+    learned: EllipsoidOpenSetClassifier,
+    features: NDArray[Any],
+    given: _Labelled,
+    before: Log,
 ) -> Log:
     """Log as the learned classifier scores it; labelled messages are scored by fits without them."""
     scores, assigned = score(learned, features)
@@ -251,7 +256,7 @@ def _scored_without_themselves(
             rest = given.features[~own], given.y[~own]
             with catch_warnings():
                 simplefilter("ignore")  # the learned classifier has said it
-                without = classifier._with_samples(*rest, what="learn", weight=WEIGHT, chosen_by=learned)
+                without = with_samples(classifier, *rest, what="learn", weight=WEIGHT, chosen_by=learned)
         scores[labelled[own]], assigned_there = score(without, given.features[own])
         assigned[labelled[own]] = learned._encode(without.classes_[assigned_there])
     log = Log.unlabelled(scores, assigned)
@@ -261,8 +266,8 @@ def _scored_without_themselves(
 
 
 def _described(
-    classifier: ChangesClasses,
-    learned: ChangesClasses,
+    classifier: EllipsoidOpenSetClassifier,
+    learned: EllipsoidOpenSetClassifier,
     before: Log,
     held: HeldOutScores,
     now: float,
@@ -284,6 +289,6 @@ def _described(
     }
 
 
-def _below(classifier: ChangesClasses, scores: Floats, assigned: Integers) -> NDArray[np.bool_]:
+def _below(classifier: EllipsoidOpenSetClassifier, scores: Floats, assigned: Integers) -> NDArray[np.bool_]:
     """Whether samples are below the limit of a classifier."""
     return np.asarray(less_class_offsets(classifier, scores, classifier.classes_[assigned]) < classifier.offset_)

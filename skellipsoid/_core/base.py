@@ -5,6 +5,7 @@ is its own; those of a ``BoundaryOpenSetClassifier`` are margins, distances in u
 """
 
 from abc import ABCMeta, abstractmethod
+from collections.abc import Mapping
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -18,7 +19,7 @@ from .._torch.threads import one_thread_each
 from .labels import as_kind_of, as_labels, cast_open_label, check_given, positions
 from .norms import norms, usual_norms, warn_of_unlike_norms
 from .sklearn import fit_context
-from .state_rules import CLASSIFIER, Rule
+from .state_rules import CLASSIFIER, Record, Rule
 from .validation import (
     check_groups,
     check_squares,
@@ -47,7 +48,7 @@ class BaseOpenSetClassifier(ClassifierMixin, BaseEstimator, metaclass=ABCMeta):
     open_label: Any
     duplicates: str
     #: Fitted attributes, and what each must be to be loaded.
-    _state: ClassVar[dict[str, Rule]] = CLASSIFIER
+    _state: ClassVar[Mapping[str, Rule | Record]] = CLASSIFIER
     #: Whether outliers are dropped before the fit: ``"drop"`` or ``"keep"``.
     outliers: str = "drop"
     #: Whether rows may weigh differently.

@@ -26,6 +26,7 @@ class Rule:
     size: str | None = None  # the size that this number is
     below: str | None = None  # the size that every number is below
     rises_to: str | None = None  # the size to which numbers rise from 0
+    length: str | None = None  # the size that a list has
     nullable: bool = False
     required: bool = True
 
@@ -48,9 +49,53 @@ class Rule:
         if self.below is not None:
             end = sizes[self.below]
             refuse(((value < 0) | (value >= end)).any(), f"{name} holds numbers below 0 or above {end - 1}")
+        if self.length is not None:
+            wrong = f"{name} has {len(value)} numbers, but must have {sizes[self.length]}"
+            refuse(len(value) != sizes[self.length], wrong)
         if self.rises_to in sizes:
             end = sizes[self.rises_to]
-            refuse(not rises(value, end), f"{name} must rise from 0 to {end}")
+            refuse(not rises(np.asarray(value), end), f"{name} must rise from 0 to {end}")
+
+    def saved(self, value: Any) -> Any:
+        """Give a value as it is saved."""
+        return value
+
+    def made(self, name: str, value: Any) -> Any:
+        """Give a value as it was before it was saved."""
+        return value
+
+
+class Record:
+    """Requirement of a dataclass, or of a tuple with names: the requirement of each of its fields."""
+
+    required = True
+
+    def __init__(self, cls: Any, *, nullable: bool = False, **columns: "Rule | Record") -> None:
+        self.cls, self.nullable, self.columns = cls, nullable, columns
+
+    def check(self, name: str, value: Any, sizes: Sizes) -> None:
+        """Raise an error if a field does not meet its requirement."""
+        if value is None and self.nullable:
+            return
+        refuse(not isinstance(value, self.cls), f"{name} is {str(value)[:80]}, but must hold {', '.join(self.columns)}")
+        for column, rule in self.columns.items():
+            rule.check(f"{column} of {name}", getattr(value, column), sizes)
+
+    def saved(self, value: Any) -> Any:
+        """Give the fields by name."""
+        if value is None:
+            return None
+        return {column: rule.saved(getattr(value, column)) for column, rule in self.columns.items()}
+
+    def made(self, name: str, value: Any) -> Any:
+        """Make it of the mapping that was saved."""
+        if not isinstance(value, Mapping):
+            return value
+        for column in sorted(value.keys() ^ self.columns.keys()):
+            refuse(column in self.columns, f"{column} of {name} is missing")
+            refuse(column not in self.columns, f"{name} has no {column!r}")
+        columns = self.columns.items()
+        return self.cls(**{column: rule.made(f"{column} of {name}", value[column]) for column, rule in columns})
 
 
 def is_array(kinds: str) -> Callable[[Any], bool]:
@@ -102,48 +147,6 @@ def _is_traffic(value: Any) -> bool:
     return bool(are_shares and value["known_spread"] > 0 < value["open_width"])
 
 
-#: What ``_kept`` has, by the kinds of numbers, and how many dimensions.
-_KEPT = {
-    "mean": ("f", 1),
-    "rows": ("f", 2),
-    "classes": ("iu", 1),
-    "weights": ("f", 1),
-    "copies": ("iu", 1),
-    "units": ("iu", 1),
-    "groups": ("iu", 1),
-    "held": ("i", 1),
-    "open_rows": ("f", 2),
-    "open_held": ("i", 1),
-}
-
-
-def _is_kept(value: Any) -> bool:
-    if not isinstance(value, Mapping) or value.keys() != _KEPT.keys():
-        return False
-    return all(is_array(kind)(value[name]) and value[name].ndim == n for name, (kind, n) in _KEPT.items())
-
-
-def check_kept(kept: Any, sizes: Sizes) -> None:
-    """Raise an error if the samples that a classifier kept do not fit it."""
-    if kept is None:
-        return
-    n_features, n_kept = sizes["n_features"], len(kept["rows"])
-    wide = [kept[name].shape[-1] == n_features for name in ("mean", "rows", "open_rows")]
-    long = [len(kept[name]) == n_kept for name in ("classes", "weights", "copies", "units", "groups", "held")]
-    long.append(len(kept["open_held"]) == len(kept["open_rows"]))
-    refuse(not all(wide + long), "_kept has arrays of unlike sizes")
-    finite = all(np.isfinite(array).all() for array in kept.values())
-    refuse(not finite or (kept["weights"] <= 0).any(), "_kept holds numbers that are not finite, or weights of 0")
-    refuse(
-        min(int(kept[name].min(initial=1)) for name in ("copies", "units", "groups")) < 0 or (kept["copies"] < 1).any(),
-        "_kept holds numbers below 0",
-    )
-    held = np.concatenate([kept["held"], kept["open_held"]])
-    refuse(not np.isin(held, (-1, 0, 1)).all(), "held of _kept holds other numbers than -1, 0 and 1")
-    found = np.unique(kept["classes"])
-    refuse(not np.array_equal(found, np.arange(sizes["n_classes"])), "_kept must hold samples of each class")
-
-
 def _is_changes(value: Any) -> bool:
     if not isinstance(value, list):
         return False
@@ -180,9 +183,29 @@ def measured(*shape: str | int) -> Rule:
     return Rule("an array of numbers", is_array("f"), shape)
 
 
-def integers(*shape: str | int, below: str | None = None, rises_to: str | None = None) -> Rule:
-    """Require integers: from 0 to below a size, or places that rise from 0 to a size."""
-    return Rule("an array of integers", is_array("iu"), shape, below=below, rises_to=rises_to)
+def integers(
+    *shape: str | int,
+    below: str | None = None,
+    rises_to: str | None = None,
+    least: float = -np.inf,
+    most: float = np.inf,
+) -> Rule:
+    """Require integers: from 0 to below a size, places that rise from 0 to a size, or between two numbers."""
+
+    def accepts(value: Any) -> bool:
+        return is_array("iu")(value) and bool(((value >= least) & (value <= most)).all())
+
+    limit = "" if least == -np.inf else f" of at least {least}" if most == np.inf else f" from {least} to {most}"
+    return Rule(f"an array of integers{limit}", accepts, shape, below=below, rises_to=rises_to)
+
+
+def rising(length: str, end: str) -> Rule:
+    """Require a list of integers that rise from 0 to a size."""
+    return Rule("a list of integers", _is_list_of_integers, length=length, rises_to=end)
+
+
+def _is_list_of_integers(value: Any) -> bool:
+    return isinstance(value, list) and all(type(number) is int for number in value)
 
 
 def rises(places: Any, end: int, smallest: int = 0) -> bool:
@@ -215,8 +238,7 @@ ESTIMATOR = Rule("an estimator", lambda value: hasattr(value, "predict"))
 HELD_OUT = Rule("a mapping of arrays of equal length", _is_held_out, nullable=True)
 #: What ``set_operating_point`` learned of the traffic.
 TRAFFIC = Rule("a mapping of what was learned of the traffic", _is_traffic, nullable=True, required=False)
-#: Samples of those that keep some, and what was done to their classes.
-KEPT = Rule("a mapping of arrays of samples", _is_kept, nullable=True)
+#: What was done to the classes since the fit.
 CHANGES = Rule("a list of changes", _is_changes)
 #: What every open-set classifier has.
 CLASSIFIER = {

@@ -1,7 +1,7 @@
 """The classifier with one ellipsoid per class: from features to boundaries and distances.
 
-``classifier`` is the estimator; ``kept_samples`` fits it, by ``math`` (the default, in closed form) or by ``paper``
-(the paper's training, whose settings are ``elidecide``); ``changes`` adds, updates, removes and merges classes.
-``stored_shapes`` is what a fit stores and how samples are scored; ``axes`` are the axes of the ellipsoids. The page
-*Internals* has the formulas.
+``classifier`` is the estimator. It keeps its training samples (``kept_samples``), and ``fit`` computes the boundaries
+from them: by ``math``, the default, in closed form, or by ``paper``, the paper's training, whose settings are
+``elidecide``. What is found are ``math.boundaries:Boundaries``, stored whole; ``scoring``, ``axes`` and ``state`` (what
+is saved) are functions of them. ``changes`` adds, removes and merges classes. The page *Internals* has the formulas.
 """

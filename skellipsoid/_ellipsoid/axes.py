@@ -1,13 +1,11 @@
-"""The axes of fitted ellipsoids, which ``components_``, ``ellipsoid_axes`` and ``explain`` read."""
+"""The axes of fitted ellipsoids: directions, lengths, and what they contribute to the distance of a sample."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
-from .._core.validation import enumerated
-from .stored_shapes import StoredShapes
+from .math.boundaries import Boundaries, Moments
 
 #: Variance of the class means along an axis, in units of that within classes, below which the axis has no name.
 _LEAST_VARIANCE = 1e-9
@@ -22,142 +20,129 @@ class Decomposition(NamedTuple):
     poles: NDArray[np.int64]  # (n_samples, n_axes, 2) classes farthest apart; deviations are positive to the second
 
 
-class FittedAxes(StoredShapes):
-    """Directions and lengths of the fitted ellipsoids, as a mixin."""
+def component(boundaries: Boundaries, k: int) -> NDArray[np.float64]:
+    """A_k, without units: the root of the factors' matrix, or the matrix itself where the factors are its rows."""
+    factors, metric = boundaries.shapes.factors, boundaries.shapes.metric
+    own = slice(factors.starts[k], factors.starts[k + 1])
+    axes, roots = factors.axes[own].astype(np.float64), np.sqrt(factors.weights[own])
+    residual = float(np.sqrt(factors.residual[k]))
+    if boundaries.chosen is None and len(axes):  # full matrices were learned; degenerate classes have no axes
+        return np.asarray(axes)
+    root: NDArray[np.float64] = residual * np.eye(axes.shape[1]) + (axes.T * (roots - residual)) @ axes
+    if metric.axes is None:
+        return root
+    metric_axes = metric.axes.astype(np.float64)
+    n_features, n_axes = metric_axes.shape
+    if n_axes == n_features:
+        return np.asarray(root @ metric_axes.T)
+    span = np.linalg.qr(metric_axes)[0]
+    off_span = residual * metric.off_span * (np.eye(n_features) - span @ span.T)
+    return np.asarray(span @ root[:n_axes, :n_axes] @ metric_axes.T + off_span)
 
-    def ellipsoid_axes(self, label: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Axes of one class's ellipsoid.
 
-        Parameters
-        ----------
-        label : int, float or str
-            One of ``classes_``.
+def components(boundaries: Boundaries) -> NDArray[np.float32]:
+    """A_k of all classes."""
+    return np.stack([component(boundaries, k) for k in range(len(boundaries.centroids))]).astype(np.float32)
 
-        Returns
-        -------
-        directions : ndarray of shape (n_features, n_features)
-            Orthonormal rows: the eigenvectors of A_kᵀ A_k.
-        lengths : ndarray of shape (n_features,)
-            Semi-axis lengths Δ_k / √λ_i in the units of X, longest first.
 
-        Raises
-        ------
-        ValueError
-            If ``label`` is not a known class.
-        """
-        check_is_fitted(self)
-        found = np.flatnonzero(self.classes_ == label)
-        if not len(found):
-            raise ValueError(f"{label!r} is not a known class; the known classes are {enumerated(self.classes_)}.")
-        component = self._component(int(found[0]))
-        _, singular, directions = np.linalg.svd(component)
-        with np.errstate(divide="ignore"):
-            lengths = float(self.radii_[found[0]]) / singular
-        # Singular values come largest first.
-        return directions[::-1], lengths[::-1]
+def ellipsoid_axes(boundaries: Boundaries, k: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Axes of one class's ellipsoid, longest first, and their lengths in the units of X."""
+    _, singular, directions = np.linalg.svd(component(boundaries, k))
+    with np.errstate(divide="ignore"):
+        lengths = boundaries.scale * float(boundaries.shapes.radii[k]) / singular
+    # Singular values come largest first.
+    return directions[::-1], lengths[::-1]
 
-    @property
-    def components_(self) -> NDArray[np.float32]:
-        """A_k of all classes, computed from the stored factors."""
-        check_is_fitted(self)
-        return np.stack([self._component(k) for k in range(len(self.classes_))]).astype(np.float32)
 
-    def _component(self, k: int) -> NDArray[np.float64]:
-        """A_k: the root of the factors' matrix, or the matrix itself where the factors are its rows."""
-        own = slice(self._axis_starts[k], self._axis_starts[k + 1])
-        axes, roots = self._axes[own].astype(np.float64), np.sqrt(self._axis_weights[own])
-        residual = float(np.sqrt(self._residual_weights[k]))
-        if self.shared_share_ is None and len(axes):  # full matrices were learned; degenerate classes have no axes
-            return axes
-        root: NDArray[np.float64] = residual * np.eye(axes.shape[1]) + (axes.T * (roots - residual)) @ axes
-        if self._metric_axes is None:
-            return root
-        metric = self._metric_axes.astype(np.float64)
-        n_features, n_axes = metric.shape
-        if n_axes == n_features:
-            return np.asarray(root @ metric.T)
-        span = np.linalg.qr(metric)[0]
-        off_span = residual * self._off_span * (np.eye(n_features) - span @ span.T)
-        return np.asarray(span @ root[:n_axes, :n_axes] @ metric.T + off_span)
+def within_covariance(boundaries: Boundaries) -> NDArray[np.float64] | None:
+    """T in the squared units of X; ``None`` if the metric that assigns classes is Euclidean."""
+    if boundaries.moments is None:
+        return None
+    axes = _scaled_axes(boundaries, boundaries.moments)
+    span, root = np.linalg.qr(axes)
+    within = span @ np.linalg.inv(root @ root.T) @ span.T
+    if span.shape[0] > span.shape[1]:
+        within += boundaries.moments.variance_off_span * (np.eye(len(span)) - span @ span.T)
+    return np.asarray(boundaries.scale**2 * within)
 
-    @property
-    def within_covariance_(self) -> NDArray[np.float64] | None:
-        """T, the covariance within classes, in the squared units of X; its metric defines the nearest class mean.
 
-        ``None`` if the metric is Euclidean.
-        """
-        check_is_fitted(self)
-        if self._metric_axes is None:
-            return None
-        axes = self._metric_axes.astype(np.float64) / self._stretches
-        span, root = np.linalg.qr(axes)
-        within = span @ np.linalg.inv(root @ root.T) @ span.T
-        if span.shape[0] > span.shape[1]:
-            within += self._off_variance * (np.eye(len(span)) - span @ span.T)
-        return np.asarray(self.scale_**2 * within)
+def shared_axes(
+    boundaries: Boundaries,
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    """Axes along which class means differ, the variances of the means along them, and the two classes at their ends."""
+    if boundaries.moments is None:
+        return np.empty((0, len(boundaries.mean))), np.empty(0), np.empty((0, 2), dtype=np.int64)
+    between = boundaries.moments.variances_of_means
+    named = np.flatnonzero(between > _LEAST_VARIANCE)
+    order = named[np.argsort(-between[named], kind="stable")]
+    directions = _scaled_axes(boundaries, boundaries.moments).T[order] / boundaries.scale
+    means = boundaries.scale * boundaries.centroids @ directions.T
+    return directions, between[order], _ends(means)
 
-    def shared_axes(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[Any]]:
-        """Axes along which class means differ, as in linear discriminant analysis; all classes share them.
 
-        Returns
-        -------
-        directions : ndarray of shape (n_axes, n_features)
-            ``X @ directions.T`` are coordinates in units of the standard deviation within classes, uncorrelated within
-            classes and between class means. At most one axis less than classes, and none with a trainer.
-        variances : ndarray of shape (n_axes,)
-            Variance of the class means along each axis, largest first.
-        poles : ndarray of shape (n_axes, 2)
-            The two classes of ``classes_`` whose means are farthest apart along each axis, from low to high.
-        """
-        check_is_fitted(self)
-        if self._metric_axes is None:
-            return np.empty((0, len(self._mean))), np.empty(0), np.empty((0, 2), dtype=self.classes_.dtype)
-        named = np.flatnonzero(self._between > _LEAST_VARIANCE)
-        order = named[np.argsort(-self._between[named], kind="stable")]
-        directions = (self._metric_axes.astype(np.float64) / self._stretches).T[order] / self.scale_
-        means = (self.centroids_ - self._mean) @ directions.T
-        poles = self.classes_[np.stack([means.argmin(axis=0), means.argmax(axis=0)], axis=1)]
-        return directions, self._between[order], poles
+def _scaled_axes(boundaries: Boundaries, moments: Moments) -> NDArray[np.float64]:
+    """Axes whose coordinates have T = I, (n_features, n_axes)."""
+    return np.asarray(_metric_axes(boundaries) / moments.stretches)
 
-    def _decompose(self, X: NDArray[Any], assigned: NDArray[np.int64]) -> Decomposition:
-        """Split (1 − margin)² of samples for their classes into the contributions of named axes, and the rest.
 
-        The contribution of the coordinate y_j to a quadratic form yᵀDy is y_j (Dy)_j.
-        """
-        rows = ((X - self._mean) / self.scale_).astype(np.float64)
-        n_axes = rows.shape[1] if self._metric_axes is None else int((self._between > _LEAST_VARIANCE).sum())
-        found = Decomposition(
-            np.zeros((len(rows), n_axes)),
-            np.zeros((len(rows), n_axes)),
-            np.zeros(len(rows)),
-            np.zeros((len(rows), n_axes, 2), dtype=np.int64),
-        )
-        centroids = (self.centroids_ - self._mean) / self.scale_
-        for k in np.unique(assigned):
-            mine, part = np.flatnonzero(assigned == k), slice(self._axis_starts[k], self._axis_starts[k + 1])
-            radius = self.radii_[k] / self.scale_
-            if self._metric_axes is None:
-                axes, lengths = self.ellipsoid_axes(self.classes_[k])
-                along = (rows[mine] - (self.centers_[k] - self._mean) / self.scale_) @ axes.T
-                found.deviations[mine] = along / (lengths / self.scale_)
-                found.contributions[mine] = found.deviations[mine] ** 2
-                means = centroids @ axes.T
-            else:
-                metric = self._metric_axes.astype(np.float64)
-                offsets = rows[mine] @ metric - self._centers[k, : metric.shape[1]]
-                axes = self._axes[part, : metric.shape[1]].astype(np.float64)
-                weights, residual = self._axis_weights[part], self._residual_weights[k]
-                along = offsets @ axes.T
-                of_class = (along * weights) @ axes
-                gradient = of_class + residual * (offsets - along @ axes)
-                found.contributions[mine] = (offsets * gradient)[:, :n_axes] / radius**2
-                found.own[mine] = (offsets * of_class)[:, n_axes:].sum(axis=1) / radius**2
-                curvature = residual + (weights - residual) @ axes**2
-                found.deviations[mine] = (offsets * np.sqrt(curvature))[:, :n_axes] / radius
-                means = (centroids @ metric)[:, :n_axes]
-            ends = np.stack([means.argmin(axis=0), means.argmax(axis=0)], axis=1)
-            # The sign of an axis is arbitrary: it goes from the first class to the later one.
-            turned = ends[:, 0] > ends[:, 1]
-            found.deviations[np.ix_(mine, turned)] *= -1
-            found.poles[mine] = np.where(turned[:, np.newaxis], ends[:, ::-1], ends)
-        return found
+def _metric_axes(boundaries: Boundaries) -> NDArray[np.float64]:
+    axes: Any = boundaries.shapes.metric.axes
+    return np.asarray(axes.astype(np.float64))
+
+
+def _ends(means: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Classes whose means are farthest apart along each axis, (n_axes, 2)."""
+    return np.stack([means.argmin(axis=0), means.argmax(axis=0)], axis=1)
+
+
+def decompose(boundaries: Boundaries, X: NDArray[Any], assigned: NDArray[np.int64]) -> Decomposition:
+    """Split (1 − margin)² of samples for their classes into the contributions of named axes, and the rest."""
+    rows = boundaries.standardized(X).astype(np.float64)
+    moments = boundaries.moments
+    n_axes = rows.shape[1] if moments is None else int((moments.variances_of_means > _LEAST_VARIANCE).sum())
+    found = Decomposition(
+        np.zeros((len(rows), n_axes)),
+        np.zeros((len(rows), n_axes)),
+        np.zeros(len(rows)),
+        np.zeros((len(rows), n_axes, 2), dtype=np.int64),
+    )
+    for k in np.unique(assigned):
+        mine = np.flatnonzero(assigned == k)
+        of_class = _along_own_axes if moments is None else _along_shared_axes
+        contributions, deviations, own, means = of_class(boundaries, k, rows[mine], n_axes)
+        ends = _ends(means)
+        # The sign of an axis is arbitrary: it goes from the first class to the later one.
+        turned = ends[:, 0] > ends[:, 1]
+        deviations[:, turned] *= -1
+        found.contributions[mine], found.deviations[mine], found.own[mine] = contributions, deviations, own
+        found.poles[mine] = np.where(turned[:, np.newaxis], ends[:, ::-1], ends)
+    return found
+
+
+#: Contributions and deviations of samples, what is the class's own, and the class means along the axes.
+_Parts = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64] | float, NDArray[np.float64]]
+
+
+def _along_own_axes(boundaries: Boundaries, k: int, rows: NDArray[np.float64], n_axes: int) -> _Parts:
+    """Of the axes of the class's ellipsoid."""
+    axes, lengths = ellipsoid_axes(boundaries, k)
+    deviations = (rows - boundaries.centres[k]) @ axes.T / (lengths / boundaries.scale)
+    return deviations**2, deviations, 0.0, boundaries.centroids @ axes.T
+
+
+def _along_shared_axes(boundaries: Boundaries, k: int, rows: NDArray[np.float64], n_axes: int) -> _Parts:
+    """Of the shared axes: the contribution of the coordinate y_j to a quadratic form yᵀDy is y_j (Dy)_j."""
+    shapes = boundaries.shapes
+    factors, radius = shapes.factors, shapes.radii[k]
+    part = slice(factors.starts[k], factors.starts[k + 1])
+    metric = _metric_axes(boundaries)
+    offsets = rows @ metric - shapes.centres[k, : metric.shape[1]]
+    axes = factors.axes[part, : metric.shape[1]].astype(np.float64)
+    weights, residual = factors.weights[part], factors.residual[k]
+    along = offsets @ axes.T
+    of_class = (along * weights) @ axes
+    gradient = of_class + residual * (offsets - along @ axes)
+    own = (offsets * of_class)[:, n_axes:].sum(axis=1) / radius**2
+    curvature = residual + (weights - residual) @ axes**2
+    deviations = (offsets * np.sqrt(curvature))[:, :n_axes] / radius
+    return (offsets * gradient)[:, :n_axes] / radius**2, deviations, own, (boundaries.centroids @ metric)[:, :n_axes]

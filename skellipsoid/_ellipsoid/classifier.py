@@ -1,26 +1,50 @@
 """The classifier with one ellipsoid per known class."""
 
+from collections.abc import Callable, Mapping
 from numbers import Real
+from types import MappingProxyType
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._core.labels import as_labels
+from .._core.base import Answers, BoundaryOpenSetClassifier
+from .._core.held_out_scores import KeepsHeldOut
+from .._core.labels import as_kind_of, as_labels
 from .._core.sklearn import Interval, StrOptions, fit_context, validate_params
-from .._core.validation import check_groups, check_squares, naming_rows, read_features, read_weight_shares, unfit
+from .._core.state_rules import Record, Rule
+from .._core.validation import (
+    check_groups,
+    check_squares,
+    enumerated,
+    naming_rows,
+    read_features,
+    read_weight_shares,
+    unfit,
+)
 from .._samples.samples import Gathered, find_scale
-from .._torch.devices import explain_out_of_memory
-from .axes import FittedAxes
-from .changes import ChangesClasses
+from .._torch.devices import explain_out_of_memory, resolve_device
+from .._torch.threads import one_thread_each
+from . import axes, scoring, state
 from .elidecide import EliDecide
+from .fit import method_of
 from .kept_samples import KeptSamples
-from .stored_shapes import forget_tensors
+from .math.boundaries import Boundaries, Fitted
 
 
-class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses):
+def _fitted(read: Callable[[Boundaries], Any], what: str) -> Any:
+    """Give a property that reads what a fit stored."""
+
+    def found(classifier: Any) -> Any:
+        check_is_fitted(classifier)
+        return read(classifier._boundaries)
+
+    return property(found, doc=what)
+
+
+class EllipsoidOpenSetClassifier(KeepsHeldOut, BoundaryOpenSetClassifier):
     """Open-set classifier with one ellipsoid around each known class.
 
     A sample is assigned to the class with the nearest mean. It is open if it lies outside the ellipsoid of this class,
@@ -101,7 +125,16 @@ class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses):
     ['left', 'right', '-1']
     """
 
+    _boundaries: Boundaries
+    _kept: KeptSamples | None
+    changes_: list[dict[str, Any]]
+    n_iter_: int
+    loss_curve_: list[float]
+    validation_scores_: list[float] | None
     _scores_as_new: ClassVar[bool] = True
+    _state: ClassVar[Mapping[str, Rule | Record]] = state.STATE
+    _check_state = state.check
+    _of_earlier_version = staticmethod(state.of_earlier_version)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "alpha": [Interval(Real, 0, None, closed="neither")],
         "beta": [Interval(Real, 0, None, closed="left")],
@@ -198,7 +231,6 @@ class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses):
         if self.trainer is not None:
             validate_params(self.trainer)
         unfit(self)
-        forget_tensors(self)
         try:
             X, y = self._validate_training_data(X, y)
             weights, groups = read_weight_shares(sample_weight, len(X)), check_groups(groups, len(X))
@@ -224,6 +256,149 @@ class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses):
             raise ValueError(f"X_val has {len(X)} rows, but y_val has {len(y)} labels; pass one label for each row.")
         check_squares(X)
         return X, y
+
+    def _fit_boundaries(
+        self,
+        X: NDArray[Any],
+        classes: NDArray[np.int64],
+        real_open: NDArray[Any],
+        gathered: Gathered,
+        validation: tuple[NDArray[Any], NDArray[Any]] | None = None,
+    ) -> None:
+        weights = gathered.weights / gathered.weights.sum()
+        # Statistics in double precision: a large shift costs nothing.
+        mean = weights @ X.astype(np.float64, copy=False)
+        # Adam amplifies the rounding of a mean: a constant feature must become exactly 0.
+        constant = np.ptp(X, axis=0) == 0
+        mean[constant] = X[0, constant]
+        method = method_of(self)
+        scale = find_scale(X, mean, weights) if method.rescales else 1.0
+        what = method.memory(len(self.classes_), *X.shape)
+        with explain_out_of_memory(what, "reduce the number of features (PCA) or use device='cpu'"):
+            rows, opened = (((part - mean) / scale).astype(np.float32) for part in (X, real_open))
+            kept = KeptSamples.of(mean, rows, classes, gathered, opened)
+            if validation is not None:
+                found, y = validation
+                rows, codes = (
+                    ((found - mean) / scale).astype(np.float32),
+                    self._encode(as_kind_of(y, self.classes_, "y_val", "y")),
+                )
+                kept = method.with_validation(kept, rows, codes, len(self.classes_))
+            self._fit_kept(kept, scale)
+        if not self.keep_samples:
+            self._kept = None
+        self.changes_ = []
+
+    @one_thread_each()
+    def _fit_kept(
+        self,
+        kept: KeptSamples,
+        scale: float,
+        earlier: "EllipsoidOpenSetClassifier | None" = None,
+        same: Mapping[int, int] = MappingProxyType({}),
+    ) -> None:
+        """Fit to samples; after an earlier fit, with its shares and radius scale, or its matrices of ``same`` classes.
+
+        ``same`` maps new numbers of classes to their old ones.
+        """
+        before = None if earlier is None else earlier._boundaries
+        fitted, self._kept = method_of(self).fit(kept, self.classes_, before, same)
+        self._store(fitted, kept.mean, scale)
+        if earlier is not None and self.trainer is not None and not fitted.losses:  # nothing was trained
+            self.n_iter_, self.loss_curve_ = earlier.n_iter_, earlier.loss_curve_
+            self.validation_scores_ = earlier.validation_scores_
+
+    def _store(self, fitted: Fitted, mean: NDArray[np.float64], scale: float) -> None:
+        """Keep what a fit to features less their mean, divided by their scale, has found."""
+        self._boundaries = fitted.boundaries.placed(mean, scale)
+        self._held_out = self.held_out_scores_ = None
+        if (held_out := fitted.held_out) is not None:
+            self._keep_held_out(held_out, held_out.margins)
+            self.held_out_scores_ = np.sort(held_out.margins[~held_out.is_open])
+        self.n_iter_, self.loss_curve_ = max(1, len(fitted.losses)), list(fitted.losses)
+        self.validation_scores_ = list(fitted.scores) or None
+        self._warn_of_degenerate(fitted.degenerate)
+
+    scale_ = _fitted(lambda found: found.scale, "Divisor of the features.")
+    centroids_ = _fitted(lambda found: found.mean + found.scale * found.centroids, "Class means in the units of X.")
+    centers_ = _fitted(lambda found: found.mean + found.scale * found.centres, "Centres in the units of X.")
+    radii_ = _fitted(lambda found: found.scale * found.shapes.radii, "Δ_k in the units of X.")
+    components_ = _fitted(axes.components, "A_k of all classes, without units.")
+    within_covariance_ = _fitted(axes.within_covariance, "T in the squared units of X, or None.")
+    spherical_share_ = _fitted(lambda found: found.shrinkage[0], "Share a of a sphere in T, or None.")
+    between_share_ = _fitted(lambda found: found.shrinkage[1], "Share b of T in the covariance of means, or None.")
+    shared_share_ = _fitted(lambda found: found.shrinkage[2], "Share ρ of the shared shape in a class's, or None.")
+
+    def ellipsoid_axes(self, label: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Axes of one class's ellipsoid.
+
+        Parameters
+        ----------
+        label : int, float or str
+            One of ``classes_``.
+
+        Returns
+        -------
+        directions : ndarray of shape (n_features, n_features)
+            Orthonormal rows: the eigenvectors of A_kᵀ A_k.
+        lengths : ndarray of shape (n_features,)
+            Semi-axis lengths Δ_k / √λ_i in the units of X, longest first.
+
+        Raises
+        ------
+        ValueError
+            If ``label`` is not a known class.
+        """
+        check_is_fitted(self)
+        found = np.flatnonzero(self.classes_ == label)
+        if not len(found):
+            raise ValueError(f"{label!r} is not a known class; the known classes are {enumerated(self.classes_)}.")
+        return axes.ellipsoid_axes(self._boundaries, int(found[0]))
+
+    def shared_axes(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[Any]]:
+        """Axes along which class means differ, as in linear discriminant analysis; all classes share them.
+
+        Returns
+        -------
+        directions : ndarray of shape (n_axes, n_features)
+            ``X @ directions.T`` are coordinates in units of the standard deviation within classes, uncorrelated within
+            classes and between class means. At most one axis less than classes, and none with a trainer.
+        variances : ndarray of shape (n_axes,)
+            Variance of the class means along each axis, largest first.
+        poles : ndarray of shape (n_axes, 2)
+            The two classes of ``classes_`` whose means are farthest apart along each axis, from low to high.
+        """
+        check_is_fitted(self)
+        directions, variances, ends = axes.shared_axes(self._boundaries)
+        return directions, variances, self.classes_[ends]
+
+    def _score_assigned(self, X: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
+        margins, assigned, _ = self._scored(X, of_all=False)
+        return assigned, margins[:, 0]
+
+    def _score_all(self, X: NDArray[Any]) -> NDArray[np.floating]:
+        return self._scored(X, of_all=True)[0]
+
+    def _score_checked(self, X: ArrayLike, *, with_norms: bool = False) -> Answers:
+        if (rows := scoring.read_on_device(self, X)) is not None:
+            margins, assigned, norms = self._scored(rows, of_all=False)
+            if np.isfinite(norms).all():
+                return Answers(assigned, margins[:, 0], norms)
+        return super()._score_checked(X, with_norms=with_norms)
+
+    def _score_all_checked(self, X: ArrayLike) -> NDArray[np.floating]:
+        return self._decide(X)[0]
+
+    def _decide(self, X: ArrayLike) -> tuple[NDArray[np.floating], NDArray[np.int64]]:
+        if (rows := scoring.read_on_device(self, X)) is not None:
+            margins, assigned, norms = self._scored(rows, of_all=True)
+            if np.isfinite(norms).all():
+                return margins, assigned
+        return self._scored(self._validate_scored_data(X), of_all=True)[:2]
+
+    def _scored(self, X: NDArray[Any] | torch.Tensor, *, of_all: bool) -> scoring.Scored:
+        device = X.device if isinstance(X, torch.Tensor) else resolve_device(self.device, fallback=True)
+        return scoring.score(self._boundaries, X, device, of_all=of_all)
 
     def known_p_value(self, X: ArrayLike) -> NDArray[np.float64]:
         """Conformal p-value of the hypothesis that a sample is of a known class.
@@ -279,31 +454,3 @@ class EllipsoidOpenSetClassifier(FittedAxes, ChangesClasses):
             )
         as_low = np.searchsorted(self.held_out_scores_, scores, side="right")
         return (1 + as_low) / (len(self.held_out_scores_) + 1)
-
-    def _fit_boundaries(
-        self,
-        X: NDArray[Any],
-        classes: NDArray[np.int64],
-        real_open: NDArray[Any],
-        gathered: Gathered,
-        validation: tuple[NDArray[Any], NDArray[Any]] | None = None,
-    ) -> None:
-        weights = gathered.weights / gathered.weights.sum()
-        # Statistics in double precision: a large shift costs nothing.
-        self._mean = weights @ X.astype(np.float64, copy=False)
-        # Adam amplifies the rounding of a mean: a constant feature must become exactly 0.
-        constant = np.ptp(X, axis=0) == 0
-        self._mean[constant] = X[0, constant]
-        rescales = self.trainer is None or self.trainer.rescale
-        self.scale_ = find_scale(X, self._mean, weights) if rescales else 1.0
-        n_classes, n_features = len(self.classes_), X.shape[1]
-        what = f"the axes of {n_classes} classes, {len(X)} × {n_features} numbers in double precision"
-        if self.trainer is not None:
-            what = f"{n_classes} classes × {n_features} × {n_features} matrices with Adam's two moments"
-        with explain_out_of_memory(what, "reduce the number of features (PCA) or use device='cpu'"):
-            rows, opened = self._standardize(X, np.float32).numpy(), self._standardize(real_open, np.float32).numpy()
-            kept = self._with_validation(KeptSamples.of(self._mean, rows, classes, gathered, opened), validation)
-            self._fit_kept(kept)
-        if not self.keep_samples:
-            self._kept = None
-        self.changes_ = []

@@ -104,7 +104,7 @@ def _best(by_class: Tensor) -> Scores:
 
 def _ellipsoids(classifier: EllipsoidOpenSetClassifier, dtype: torch.dtype) -> Head:
     # Tensors of its own: those that scoring keeps are of inference mode, which an export cannot trace.
-    ready = classifier._prepare((), np.empty(0), torch.device("cpu"), dtype)
+    ready = classifier._boundaries.prepared(torch.device("cpu"), dtype)
 
     def score(rows: Tensor) -> Scores:
         labels, margins = ready.scorer.all(ready.standardize(rows))

@@ -14,10 +14,10 @@ from .._core.labels import cast_open_label
 from .._core.norms import usual_norms
 from .._core.sklearn import validate_params
 from .._ellipsoid.classifier import EllipsoidOpenSetClassifier
+from .._ellipsoid.fit import warn_of_few
 from .._ellipsoid.kept_samples import KeptSamples
-from .._ellipsoid.math.boundaries import Boundaries
 from .._ellipsoid.math.closed_form import fit_closed_form
-from .._ellipsoid.math.held_out import FEWEST_OF_CLASS, REAL, SYNTHETIC
+from .._ellipsoid.math.held_out import FEWEST_OF_CLASS, REAL, SYNTHETIC, HeldOut
 from .._samples.duplicates import in_order
 from .._samples.samples import Gathered, Samples, usable_scale
 from .._torch.devices import resolve_device, resolve_seed
@@ -209,40 +209,38 @@ def _fit_drawn(fitted: EllipsoidOpenSetClassifier, found: Reduced, limits: Keys,
     fitted.n_features_in_ = found.rows.shape[1]
     fitted.offset_, fitted.class_offsets_ = 0.0, np.zeros(n_classes)
     fitted._norm_range = usual_norms(found.rows, found.codes)
-    fitted._mean = moments.mean()
-    fitted.scale_ = usable_scale(moments.mean_square() ** 0.5, fitted._mean, found.rows.dtype)
-    rows, known = fitted._standardize(found.rows, np.float32).numpy(), found.codes < n_classes
+    mean = moments.mean()
+    scale = usable_scale(moments.mean_square() ** 0.5, mean, found.rows.dtype)
+    rows, known = ((found.rows - mean) / scale).astype(np.float32), found.codes < n_classes
     codes, keys = found.codes[known], found.keys[known]
     own = np.arange(len(codes))
     groups = fitted._check_single_groups(in_order(keys), own, codes)
     gathered = Gathered(own, np.ones(len(codes)), own, groups, np.ones_like(own), groups)
-    kept = KeptSamples.of(fitted._mean, rows[known], codes, gathered, rows[~known])
+    kept = KeptSamples.of(mean, rows[known], codes, gathered, rows[~known])
     device = resolve_device(fitted.device)
     is_counted = priorities(keys, seed) <= limits[codes]  # the others came with groups that other classes drew
     share = moments.counts / np.bincount(codes[is_counted], minlength=n_classes)
     samples = replace(
         kept.samples(n_classes, device),
-        moments=moments.standardized(fitted._mean, fitted.scale_),
+        moments=moments.standardized(mean, scale),
         n_represented=torch.from_numpy(np.where(is_counted, share[codes], 0.0)).to(device),
     )
     opened = torch.from_numpy(kept.open_rows).to(device)
-    boundaries = fit_closed_form(samples, opened, fitted.alpha, fitted.beta, seed)
-    fitted._store(_of_random_samples(boundaries, samples, priorities(keys, seed) <= limits[:n_classes].min()))
+    result = fit_closed_form(samples, opened, fitted.alpha, fitted.beta, seed)
+    is_random = priorities(keys, seed) <= limits[:n_classes].min()
+    fitted._store(result._replace(held_out=_of_random_samples(result.held_out, samples, is_random)), mean, scale)
     fitted._kept, fitted.changes_, fitted.groups_ = None, [], kept.groups
-    degenerate = boundaries.degenerate.cpu().numpy()
-    fitted._warn_of_degenerate(degenerate)
-    fitted._warn_of_few(codes, kept.groups, degenerate)
+    warn_of_few(fitted.classes_, codes, kept.groups, result.degenerate)
 
 
-def _of_random_samples(boundaries: Boundaries, samples: Samples, is_random: NDArray[np.bool_]) -> Boundaries:
+def _of_random_samples(held_out: HeldOut | None, samples: Samples, is_random: NDArray[np.bool_]) -> HeldOut | None:
     """Keep held-out scores of those samples alone that are a random sample of all data; each counts the same.
 
     Of rare classes a larger share was drawn. With them all, p-values would be those of other proportions.
     """
-    held_out = boundaries.held_out
     if held_out is None:
-        return boundaries
+        return None
     of_set = np.zeros(int(samples.sets.max()) + 1, dtype=bool)
     of_set[samples.sets[is_random]] = True
     held_out = held_out.where(np.isin(held_out.kinds, (REAL, SYNTHETIC)) | of_set[held_out.sets])
-    return replace(boundaries, held_out=replace(held_out, weights=np.ones(len(held_out))))
+    return replace(held_out, weights=np.ones(len(held_out)))

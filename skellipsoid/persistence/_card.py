@@ -134,9 +134,9 @@ def _training_data(parts: list[tuple[str, Any]]) -> Iterator[str]:
                 "`skellipsoid.json`. Whoever has the folder can read them. Train without `keep_texts` to leave them "
                 "out."
             )
-        if getattr(part, "keep_samples", False) and part._kept:
+        if getattr(part, "keep_samples", False) and part._kept is not None:
             yield (
-                f"## Training samples\n\nThis folder holds the features of {len(part._kept['rows'])} training samples, "
+                f"## Training samples\n\nThis folder holds the features of {len(part._kept)} training samples, "
                 "with which classes can be added. Whoever has the folder can read them. Save the model with "
                 "`keep_samples=False` to leave them out."
             )

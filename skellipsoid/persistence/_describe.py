@@ -69,7 +69,7 @@ def _describe_part(estimator: Any, folder: str, what: str, *, fitted: bool) -> t
                 )
             if name == "_kept" and not estimator.keep_samples:  # set to False since the fit
                 value = None
-            described["state"][name] = replace(part, fitted=True).encode(value, name, what)
+            described["state"][name] = replace(part, fitted=True).encode(rules[name].saved(value), name, what)
     part.files[f"{folder}/{ARRAYS}"] = safetensors.numpy.save(part.arrays)
     return {"class": type(estimator).__name__, "folder": folder, **described}, part.files
 

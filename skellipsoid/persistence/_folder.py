@@ -23,7 +23,9 @@ from .._version import __version__
 MANIFEST = "skellipsoid.json"
 CARD = "README.md"
 _LOCK = ".skellipsoid.lock"
-FORMAT, FORMAT_VERSION = "skellipsoid", 6
+FORMAT, FORMAT_VERSION = "skellipsoid", 7
+#: The first format that is read. Since 7 the boundaries of a classifier are one record.
+FIRST_VERSION = 6
 #: What ``save`` writes into the manifest, the hash of everything else first.
 _KEYS = {
     *("manifest_sha256", "format", "format_version", "skellipsoid_version", "saved", "versions", "provenance"),
@@ -89,11 +91,11 @@ def read_manifest(source: Path) -> tuple[dict[str, Any], bytes]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         raise ValueError(f"{str(path)!r} was not written by skellipsoid.save; pass a folder that it wrote.")
     version = manifest.get("format_version")
-    if version != FORMAT_VERSION or type(version) is not int:
+    if type(version) is not int or not FIRST_VERSION <= version <= FORMAT_VERSION:
+        wrote = shown(manifest.get("skellipsoid_version"))
         raise ValueError(
             f"The model in {str(source)!r} has format version {shown(version)}, this skellipsoid ({__version__}) reads "
-            f"version {FORMAT_VERSION}; it was written by skellipsoid {shown(manifest.get('skellipsoid_version'))}, "
-            "install that."
+            f"versions {FIRST_VERSION} to {FORMAT_VERSION}; it was written by skellipsoid {wrote}, install that."
         )
     first = _FIRST_LINE.match(content)
     if first is None or sha256(content[first.end() :]) != first[1].decode():

@@ -5,7 +5,7 @@ scikit-learn's is here. Another distribution registers its classes, which declar
 the group ``skellipsoid.estimators``. A folder of a model chooses nothing of what is imported: all of them are.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import entry_points
 from numbers import Real
@@ -23,6 +23,7 @@ from .._core.state_rules import (
     COUNT,
     N_FEATURES,
     TEXT,
+    Record,
     Rule,
     Sizes,
     check_held_out,
@@ -43,7 +44,7 @@ class SavedClass(NamedTuple):
     """A class that can be saved."""
 
     cls: type
-    state: dict[str, Rule]
+    state: Mapping[str, Rule | Record]
     check: Callable[[Any, Sizes], None] | None = None
 
 
@@ -172,7 +173,7 @@ def _registered() -> dict[str, SavedClass]:
     return {cls.__name__: _own(cls) for cls in classes}
 
 
-def rules_of(estimator: Any) -> dict[str, Rule]:
+def rules_of(estimator: Any) -> dict[str, Rule | Record]:
     """Rules of all fitted attributes that an estimator may have."""
     return {**kind_of(type(estimator).__name__).state, **_SHARED}
 

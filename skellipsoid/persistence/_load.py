@@ -149,12 +149,12 @@ def _build_part(model: dict[str, Any], files: Files, *, fitted: bool) -> Any:
         resolve_device(estimator.device, fallback=True)
     if model["state"] and not fitted:
         raise ValueError(f"a {cls.__name__} that is only a parameter has fitted state")
-    renamed = getattr(cls, "_renamed_state", {})
-    for saved, value in model["state"].items():
-        name = renamed.get(saved, saved)
-        if name not in rules_of(estimator):
+    state = {name: source.decode(value, fitted=True) for name, value in model["state"].items()}
+    rules = rules_of(estimator)
+    for name, value in getattr(cls, "_of_earlier_version", dict)(state).items():
+        if name not in rules:
             raise ValueError(f"{name!r} is no fitted attribute of {cls.__name__}")
-        setattr(estimator, name, source.decode(value, fitted=True))
+        setattr(estimator, name, rules[name].made(name, value))
     if fitted:
         check_is_fitted(estimator)
         check_state(estimator)

@@ -25,8 +25,7 @@ from skellipsoid import (
     refresh,
     remove_classes,
 )
-from skellipsoid._ellipsoid import kept_samples as shell
-from skellipsoid._ellipsoid.math.boundaries import Chosen, Shrinkage
+from skellipsoid._ellipsoid import fit as shell
 
 
 def classifier(**parameters):
@@ -36,8 +35,7 @@ def classifier(**parameters):
 
 def literal_fit(chosen_by, *data, monkeypatch, **parameters):
     """Fit with the shares and the size of another classifier; all else is computed as in any fit."""
-    weights = Shrinkage(chosen_by.spherical_share_, chosen_by.between_share_, chosen_by.shared_share_)
-    given = Chosen(weights, chosen_by._radius_scale, chosen_by._mean_error)
+    given = chosen_by._boundaries.chosen
     with monkeypatch.context() as patch:
         engine = shell.fit_closed_form
         patch.setattr(shell, "fit_closed_form", lambda *args: partial(engine, given=given)(*args[:5]))
@@ -145,11 +143,7 @@ class TestEqualToAFit:
         wanted = classifier()
         groups = groups + np.where(new, 1000, 0)
         with monkeypatch.context() as patch:
-            given = Chosen(
-                Shrinkage(old.spherical_share_, old.between_share_, old.shared_share_),
-                old._radius_scale,
-                old._mean_error,
-            )
+            given = old._boundaries.chosen
             engine = shell.fit_closed_form
             patch.setattr(shell, "fit_closed_form", lambda *args: engine(*args[:5], given))
             wanted.fit(X, y, groups=groups)
@@ -197,10 +191,10 @@ class TestEqualToAFit:
         X[2] = X[0]
         later = np.random.default_rng(1).integers(4, size=(400, 6)).astype(float)
         old = classifier(outliers="keep").fit(X, y)
-        assert old._kept["copies"].max() == 2
+        assert old._kept.copies.max() == 2
         union, labels = np.concatenate([X, later]), np.append(y, np.zeros(400, dtype=int))
         found = add_classes(old, later, labels[len(y) :])
-        assert found._kept["copies"].max() == 1
+        assert found._kept.copies.max() == 1
         wanted = literal_fit(old, union, labels, monkeypatch=monkeypatch, outliers="keep")
         assert_same_model(found, wanted, X)
 
@@ -216,7 +210,7 @@ class TestEqualToAFit:
             most = tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
-        assert found._kept["copies"].sum() == len(X) + (change == "update")
+        assert found._kept.copies.sum() == len(X) + (change == "update")
         assert most < X.astype(np.float32).nbytes / 2
 
     def test_a_feature_that_was_constant(self, monkeypatch):
@@ -317,20 +311,20 @@ class TestTraining:
         X, y = digits()
         old = trained().fit(X[y < 8], y[y < 8])
         found = add_classes(old, X[y >= 8], y[y >= 8])
-        rows = (found._kept["rows"] * found.scale_ + found._mean)[found._kept["held"] == 1]
-        before = (old._kept["rows"] * old.scale_ + old._mean)[old._kept["held"] == 1]
-        np.testing.assert_allclose(rows[found._kept["classes"][found._kept["held"] == 1] < 8], before, atol=1e-4)
+        rows = (found._kept.rows * found.scale_ + found._boundaries.mean)[found._kept.held == 1]
+        before = (old._kept.rows * old.scale_ + old._boundaries.mean)[old._kept.held == 1]
+        np.testing.assert_allclose(rows[found._kept.classes[found._kept.held == 1] < 8], before, atol=1e-4)
         assert len(found.held_out_scores_) == len(rows) == pytest.approx(0.1 * len(y), abs=10)
 
     def test_a_copy_of_a_validation_sample_does_not_learn(self):
         X, y = wide(6, 30, 20)
         old = trained().fit(X, y)
         kept = old._kept
-        copies = ((kept["rows"] * old.scale_) + old._mean)[kept["held"] == 1]
-        found = add_classes(old, copies, old.classes_[kept["classes"][kept["held"] == 1]])
+        copies = ((kept.rows * old.scale_) + old._boundaries.mean)[kept.held == 1]
+        found = add_classes(old, copies, old.classes_[kept.classes[kept.held == 1]])
         # Near copies are validation samples as well: no training sample comes in.
-        assert (found._kept["held"] == 1).sum() > (kept["held"] == 1).sum()
-        assert (found._kept["held"] == 0).sum() == (kept["held"] == 0).sum()
+        assert (found._kept.held == 1).sum() > (kept.held == 1).sum()
+        assert (found._kept.held == 0).sum() == (kept.held == 0).sum()
 
     def test_real_open_samples_and_given_validation_samples(self):
         X, y = digits()
@@ -339,11 +333,11 @@ class TestTraining:
         old = trained().fit(
             X[~held & ~later], labels[~held & ~later], X_val=X[held & (y != 8)], y_val=labels[held & (y != 8)]
         )
-        assert (old._kept["held"] == 1).sum() == (held & (y < 8)).sum()
-        assert (old._kept["open_held"] == 1).sum() == (held & (y == 9)).sum()
+        assert (old._kept.held == 1).sum() == (held & (y < 8)).sum()
+        assert (old._kept.open_held == 1).sum() == (held & (y == 9)).sum()
         found = add_classes(old, X[later | (held & (y == 9))], labels[later | (held & (y == 9))])
-        assert np.isin(found._kept["held"], (0, 1)).all()
-        assert np.isin(found._kept["open_held"], (0, 1)).all()
+        assert np.isin(found._kept.held, (0, 1)).all()
+        assert np.isin(found._kept.open_held, (0, 1)).all()
         assert np.mean(found.predict(X[y == 9]) == -1) > 0.8
 
     def test_refresh_trains_all(self):
@@ -351,7 +345,7 @@ class TestTraining:
         found = add_classes(trained().fit(X[y < 8], y[y < 8]), X[y >= 8], y[y >= 8])
         fresh = refresh(found)
         assert not np.array_equal(matrices(fresh, [3]), matrices(found, [3]))
-        np.testing.assert_array_equal(fresh._kept["held"], found._kept["held"])
+        np.testing.assert_array_equal(fresh._kept.held, found._kept.held)
 
     def test_saved_and_the_other_kind_of_fit(self, tmp_path):
         X, y = digits()

@@ -202,7 +202,7 @@ def test_trainers_learn_too(world):
     base, log = world
     X, y = log(120, 0.2, 15)
     clf = EllipsoidOpenSetClassifier(trainer=EliDecide(max_iter=2), random_state=0)
-    clf.fit(base._kept["rows"][:100], base._kept["classes"][:100])
+    clf.fit(base._kept.rows[:100], base._kept.classes[:100])
     few = np.where(np.isin(y, clf.classes_), y, -1)
     learned = quietly(learn_from_traffic, clf, X, with_labels(few, 20))
     assert np.isfinite(learned.offset_)
@@ -223,7 +223,7 @@ def test_bad_input_is_one_sentence(world, change, message):
     X, y = log(300, 0.2, 16)
     given = {"estimator": base, "X": X, "y": with_labels(y, 30)} | change
     if given["estimator"] is not base:
-        given["estimator"].fit(base._kept["rows"], base._kept["classes"])
+        given["estimator"].fit(base._kept.rows, base._kept.classes)
     with pytest.raises((ValueError, TypeError), match=message):
         learn_from_traffic(**given)
 

@@ -1,6 +1,7 @@
 import itertools
 import pickle
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -180,7 +181,9 @@ def test_moving_the_offset_is_scaling_every_radius(data, fitted):
     X, y = data
     set_operating_point(fitted, X, y, rejection_rate=0.3)
     moved = fitted.predict(X)
-    fitted.radii_ = fitted.radii_ * (1 - fitted.offset_)
+    shapes = fitted._boundaries.shapes
+    larger = shapes._replace(radii=shapes.radii * (1 - fitted.offset_))
+    fitted._boundaries = replace(fitted._boundaries, shapes=larger)
     set_operating_point(fitted)
     assert fitted.offset_ == 0
     assert np.mean(fitted.predict(X) == moved) > 0.99  # the row on the boundary may round to either side

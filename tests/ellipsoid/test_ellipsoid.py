@@ -2,6 +2,7 @@
 
 import copy
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -111,7 +112,8 @@ def test_moving_the_offset_is_scaling_the_radii():
     for offset in (-0.5, 0.3):
         moved, scaled = copy.deepcopy(clf), copy.deepcopy(clf)
         moved.offset_ = offset
-        scaled.radii_ = clf.radii_ * (1 - offset)
+        shapes = clf._boundaries.shapes
+        scaled._boundaries = replace(clf._boundaries, shapes=shapes._replace(radii=shapes.radii * (1 - offset)))
         np.testing.assert_array_equal(moved.predict(rows), scaled.predict(rows))
         assert (moved.predict(rows) != clf.predict(rows)).any()
 

@@ -19,13 +19,12 @@ from paper_helpers import (
 )
 from sklearn.metrics import f1_score
 
-from skellipsoid._ellipsoid.math.boundaries import Shapes
 from skellipsoid._ellipsoid.math.geometry import Factors
 from skellipsoid._ellipsoid.math.held_out import KNOWN, HeldOut, best_scale
 from skellipsoid._ellipsoid.paper.fit import (
     Fixed,
     PaperValidator,
-    as_boundaries,
+    as_fitted,
     hold_out,
     hold_out_open,
     known_f1,
@@ -379,21 +378,19 @@ def test_a_sample_on_the_boundary_is_open():
     rows = torch.tensor([[3.0, 4], [-3, -4], [30, 4], [24, -4]])
     samples = Samples.of(rows, torch.tensor([0, 0, 1, 1]))
     settings = replace(SETTINGS, learning_rate=1e-30, max_iter=1)
-    fitted = as_boundaries(train_ellipsoids(samples, rows[:0], settings, 0, (samples, rows[:0])))
-    np.testing.assert_allclose(fitted.shapes.radii, [5, 5], rtol=1e-6)
+    fitted = as_fitted(train_ellipsoids(samples, rows[:0], settings, 0, (samples, rows[:0])))
+    boundaries = fitted.boundaries
+    np.testing.assert_allclose(boundaries.shapes.radii, [5, 5], rtol=1e-6)
+    identities = Factors.from_components(torch.eye(2).repeat(2, 1, 1))
+    factors = replace(boundaries.shapes.factors, axes=identities.axes.numpy())
+    boundaries = replace(boundaries, shapes=boundaries.shapes._replace(factors=factors))
     for dtype in (torch.float32, torch.float64):
-        shapes = fitted.shapes
-        metric = replace(
-            shapes.metric, directions=shapes.metric.directions.to(dtype), constants=shapes.metric.constants.to(dtype)
-        )
-        factors = Factors.from_components(torch.eye(2, dtype=dtype).repeat(2, 1, 1))
-        shapes = Shapes(metric, shapes.centres.to(dtype), factors, shapes.radii.to(dtype))
-        scorer = shapes.scorer()
+        scorer = boundaries.prepared(torch.device("cpu"), dtype).scorer
         assert (scorer.assigned(rows.to(dtype))[1] < 0).all()
-        inside = shapes.centres + (rows[::2].to(dtype) - shapes.centres) * (1 - 1e-6)
+        inside = scorer.centres + (rows[::2].to(dtype) - scorer.centres) * (1 - 1e-6)
         assert (scorer.assigned(inside)[1] > 0).all()
     assert (fitted.held_out.margins[~fitted.held_out.is_open] < 0).all()
-    assert fitted.scores == [0.0]
+    assert list(fitted.scores) == [0.0]
 
 
 # The radius scale, which is not part of the paper.

@@ -77,9 +77,9 @@ def test_for_the_shares_that_it_chose_its_shapes_are_those_of_all_samples(fit, s
     known = y != "-1"
     rows = ((X[known].astype(np.float64) - X[known].mean(0, dtype=np.float64)) / found.scale_).astype(np.float32)
     whole = Samples.of(torch.from_numpy(rows), torch.from_numpy(np.unique(y[known], return_inverse=True)[1]))
-    wanted = fit_closed_form(whole, torch.empty(0, X.shape[1]), 0.6, 0.5, 0, found._chosen())
-    new = torch.from_numpy(((X - found._mean) / found.scale_) + 0.0).double()
-    margins = wanted.shapes.scorer().all(new - new.mean(0) + new.mean(0))[1]
+    wanted = fit_closed_form(whole, torch.empty(0, X.shape[1]), 0.6, 0.5, 0, found._boundaries.chosen)
+    new = torch.from_numpy((X - found._boundaries.mean) / found.scale_).double()
+    margins = wanted.boundaries.prepared(torch.device("cpu"), torch.float64).scorer.all(new)[1]
     np.testing.assert_allclose(found.class_margins(X.astype(np.float64)), margins, atol=1e-4)
 
 
@@ -98,7 +98,7 @@ def test_left_out_scores_are_those_of_all_samples(samples):
     )
     opened = torch.empty(0, X.shape[1])
     chosen = fit_closed_form(whole, opened, 0.6, 0.5, 0)
-    of_part = fit_closed_form(part, opened, 0.6, 0.5, 0, chosen.chosen)
+    of_part = fit_closed_form(part, opened, 0.6, 0.5, 0, chosen.boundaries.chosen)
     for boundaries in (chosen, of_part):
         assert boundaries.held_out is not None
     wanted, found = chosen.held_out.known, of_part.held_out.known

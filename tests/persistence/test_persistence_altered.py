@@ -59,6 +59,20 @@ def without(step, name):
     return lambda steps: steps[step]["state"].pop(name)
 
 
+def changing(*path, remove=None, **columns):
+    """Change or remove columns of the boundaries."""
+
+    def change(steps):
+        found = steps[2]["state"]["_boundaries"]["mapping"]
+        for name in path:
+            found = found[name]["mapping"]
+        found.update(columns)
+        if remove:
+            del found[remove]
+
+    return change
+
+
 ALTERED = {
     "no offset": (without(2, "offset_"), "offset_ of the EllipsoidOpenSetClassifier is missing"),
     "an offset that is none": (
@@ -66,8 +80,17 @@ ALTERED = {
         "offset_ of .* is nan, but must be a",
     ),
     "no classes": (without(2, "classes_"), "classes_ of the EllipsoidOpenSetClassifier is missing"),
-    "no axes": (without(2, "_axes"), "_axes of the EllipsoidOpenSetClassifier is missing"),
-    "no moments": (without(2, "_between"), "_between is missing"),
+    "no axes": (
+        changing("shapes", "factors", remove="axes"),
+        "axes of factors of shapes of _boundaries is missing",
+    ),
+    "no moments": (changing(moments=None), "moments or chosen of _boundaries is missing"),
+    "a foreign column": (changing(size=1.0), "_boundaries has no 'size'"),
+    "no places of the axes": (
+        changing("shapes", "factors", starts=[0, 1, 2]),
+        "starts of factors of shapes of _boundaries of the .* has 3 numbers, but must have 5",
+    ),
+    "axes of no class": (changing("shapes", "factors", starts=[0, 1, 2, 1, 4]), "must rise from 0 to"),
     "no mean": (without(0, "mean_"), "mean_ of the StandardScaler is missing"),
     "a null mean": (setting(0, "state", "mean_", None), "mean_ is null, but must be an array with with_mean=True"),
     "no components": (without(1, "components_"), "components_ of the PCA is missing"),
@@ -95,14 +118,14 @@ ALTERED = {
     "no device": (setting(2, "parameters", "device", "gpu"), "device='gpu' is not available"),
     "a foreign parameter": (setting(0, "parameters", "gamma", 1), "StandardScaler has no parameter 'gamma'"),
     "another array": (
-        setting(2, "state", "radii_", {"array": "centroids_"}),
-        "radii_ of the EllipsoidOpenSetClassifier is an array of float64, but must be an array of finite numbers",
+        changing("shapes", radii={"array": "_boundaries.centroids"}),
+        "radii of shapes of _boundaries of the EllipsoidOpenSetClassifier is an array of float64, but must be an array",
     ),
     "an array transposed": (
-        setting(2, "state", "centroids_", {"array": "centroids_", "transposed": True}),
-        r"centroids_ of the EllipsoidOpenSetClassifier has the shape \(3, 4\), but must have \(4, 3\)",
+        changing(centroids={"array": "_boundaries.centroids", "transposed": True}),
+        r"centroids of _boundaries of the EllipsoidOpenSetClassifier has the shape \(3, 4\), but must have \(4, 3\)",
     ),
-    "a number for an array": (setting(2, "state", "_mean", 0.0), "_mean of .* is 0.0, but must be an array of finite"),
+    "a number for an array": (changing(mean=0.0), "mean of _boundaries .* is 0.0, but must be an array of finite"),
     "text for an array": (setting(1, "state", "mean_", "x"), "mean_ of the PCA is 'x', but must be an array of num"),
     "labels backwards": (
         setting(2, "state", "classes_", {"array": "classes_", "flipped": [0]}),
@@ -171,15 +194,15 @@ def test_arrays_that_were_changed_with_their_checksum_are_refused(altered, steps
     name = "2-ellipsoidopensetclassifier/arrays.safetensors"
     path = steps / manifest["parts"] / name
     content = path.read_bytes()
-    arrays = safetensors.numpy.load(content)
+    arrays, radii = safetensors.numpy.load(content), "_boundaries.shapes.radii"
     if change == "gone":
-        del arrays["radii_"]
+        del arrays[radii]
     else:
-        arrays["radii_"] = arrays["radii_"][:-1] if change == "short" else arrays["radii_"] * np.inf
+        arrays[radii] = arrays[radii][:-1] if change == "short" else arrays[radii] * np.inf
     path.write_bytes(safetensors.numpy.save(arrays))
     manifest["sha256"][name] = sha256(path.read_bytes())
     write_manifest(steps, manifest)
-    with pytest.raises(ValueError, match="radii_"):
+    with pytest.raises(ValueError, match="radii"):
         load(steps)
     path.write_bytes(content)
 

@@ -21,6 +21,11 @@ DIGESTS = {
     "format_6/classifier": "bcb7a98623321d3f439bb13007898ffbae8277126e8b856e7462890cc7608d4b",
     "format_6/scaled": "c5929b8aebf314f0ca1ada88c57c8227027ad28593f0dabf340043b2e6e14e58",
     "format_6/texts": "a3b559aa330c7a50990c72ca0d899840731ffda9572360414f219c8434ab6946",
+    "format_6/trained": "7903f5a943d84ce796b7f8c7aaa5f644f574b43b37be9716de67363fe97296c3",
+    "format_7/classifier": "d5df12d5e14ce414cf14843ffa1b595e64af005442736c424ef9f8cc363e5d1e",
+    "format_7/scaled": "f1a7542b4088692ed3e7ac6c15081015d5a6e5de0842db478e397765fa6f1c63",
+    "format_7/texts": "de5f481babc74dfd86b8bcf208ddb837e53beb5b8ba4e5be05d5735a15740fb0",
+    "format_7/trained": "4dc194fccc0e612145b4e6c9e2154e6f06c066880057dcfb25fbce1a9922c6e3",
 }
 
 

@@ -129,7 +129,14 @@ def fit(options):
             fitted = skellipsoid.dask.fit(
                 CLASSIFIER, data["embedding"], data["label"], samples_per_class=options.samples_per_class
             )
-    print(int(fitted._class_counts.sum()), "rows of", len(fitted.classes_), "classes;", len(fitted.groups_), "drawn")
+    print(
+        int(fitted._boundaries.moments.counts.sum()),
+        "rows of",
+        len(fitted.classes_),
+        "classes;",
+        len(fitted.groups_),
+        "drawn",
+    )
     skellipsoid.save(fitted, options.model, overwrite=True)
     X, y = Source().rows(50_000, 10**6)
     print("F1 of new rows:", round(open_set_f1_score(y, fitted.predict(X)), 4))

@@ -17,6 +17,7 @@ from features import FETCHERS, RATIOS, embedded, known_classes
 from sklearn.preprocessing import normalize
 
 from skellipsoid import EllipsoidOpenSetClassifier
+from skellipsoid._ellipsoid.axes import component
 from skellipsoid._ellipsoid.math.mixtures import draw_synthetic_classes
 from skellipsoid._torch.losses import contraction_loss, expansion_loss
 from skellipsoid.metrics import open_set_auroc, open_set_f1_score
@@ -103,12 +104,12 @@ class Lengths:
 
     def squares(self, clf, rows, assigned):
         """Split squared distances, in units of the radius, by the coordinates of the fit to all rows."""
-        ours = self.clf._metric_axes.astype(np.float64) / self.clf.scale_
+        ours = self.clf._boundaries.shapes.metric.axes.astype(np.float64) / self.clf.scale_
         found = np.zeros((len(rows), ours.shape[1]))
         for k in np.unique(assigned):
             mine = assigned == k
-            offsets, component = rows[mine] - clf.centers_[k], clf._component(k) / clf.radii_[k]
-            gradient = offsets @ component.T @ component
+            offsets, matrix = rows[mine] - clf.centers_[k], component(clf._boundaries, k) / clf.radii_[k]
+            gradient = offsets @ matrix.T @ matrix
             found[mine] = (offsets @ ours) * np.linalg.solve(ours, gradient.T).T
         return found
 

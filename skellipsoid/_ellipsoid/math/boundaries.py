@@ -1,13 +1,19 @@
 """Fitted boundaries, and how they score samples."""
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from .geometry import Factors, PaddedFactors, assigned_norms
 from .held_out import HeldOut
+
+#: A tensor in a fit and in scoring, an array where it is stored.
+Array = Any
 
 
 @dataclass(frozen=True)
@@ -17,13 +23,11 @@ class Metric:
     Where the samples do not span all features there is one more coordinate: the distance from their span.
     """
 
-    axes: Tensor | None  # (n_features, n_axes); None are the features themselves
-    products: Tensor | None  # (n_axes, n_axes) of the axes, inverted, where they do not span all features
+    axes: Array | None  # (n_features, n_axes); None are the features themselves
+    products: Array | None  # (n_axes, n_axes) of the axes, inverted, where they do not span all features
     off_span: float  # factor of the additional coordinate
-    directions: (
-        Tensor  # (n_classes, n_coordinates) the closeness of a sample z to a class is directions @ z + constants
-    )
-    constants: Tensor  # (n_classes,)
+    directions: Array  # (n_classes, n_coordinates) closeness of a sample z to the classes: directions @ z + constants
+    constants: Array  # (n_classes,)
 
     @classmethod
     def euclidean(cls, centroids: Tensor) -> "Metric":
@@ -34,7 +38,7 @@ class Metric:
         """Coordinates of samples, (n_rows, n_coordinates)."""
         if self.axes is None:
             return rows
-        found = rows @ self.axes
+        found: Tensor = rows @ self.axes
         if self.products is None:
             return found
         # Of differences: between squares of far classes, in single precision, they would be rounding alone.
@@ -43,16 +47,17 @@ class Metric:
 
     def nearest(self, coordinates: Tensor) -> Tensor:
         """Class with the nearest mean, (n_rows,)."""
-        return torch.addmm(self.constants, coordinates, self.directions.T).argmax(1)
+        found: Tensor = torch.addmm(self.constants, coordinates, self.directions.T).argmax(1)
+        return found
 
 
 class Shapes(NamedTuple):
     """Ellipsoids of all classes."""
 
     metric: Metric
-    centres: Tensor  # (n_classes, n_coordinates)
+    centres: Array  # (n_classes, n_coordinates)
     factors: Factors  # of A_k in these coordinates
-    radii: Tensor  # (n_classes,)
+    radii: Array  # (n_classes,)
 
     def scorer(self) -> "Scorer":
         """Prepare them for scoring."""
@@ -109,25 +114,122 @@ class Chosen(NamedTuple):
 class Moments(NamedTuple):
     """Statistics that the closed form is computed from: class counts, scatters, covariances."""
 
-    counts: Tensor  # (n_classes,) weight of each class's samples
-    freedoms: Tensor  # (n_classes,) degrees of freedom of its scatter
-    scatters: Tensor  # (n_axes of all classes together,) eigenvalues of the scatters along the classes' axes
-    variances_of_means: Tensor  # (n_axes,) of B₀, in units of T
-    stretches: Tensor  # (n_axes,) coordinates, divided by these, have T = I
+    counts: Array  # (n_classes,) weight of each class's samples
+    freedoms: Array  # (n_classes,) degrees of freedom of its scatter
+    scatters: Array  # (n_axes of all classes together,) eigenvalues of the scatters along the classes' axes
+    variances_of_means: Array  # (n_axes,) of B₀, in units of T
+    stretches: Array  # (n_axes,) coordinates, divided by these, have T = I
     variance_off_span: float  # of T
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Boundaries:
-    """Fitted boundaries { z : ‖A_k (z − m_k)‖ ≤ Δ_k } of all classes, on the device of the fit."""
+    """Fitted boundaries { z : ‖A_k (z − m_k)‖ ≤ Δ_k } of all classes, with NumPy arrays only.
 
-    origin: Tensor  # (n_features,) where the coordinates begin
-    centroids: Tensor  # (n_classes, n_features) class means, from the origin
-    centres: Tensor  # (n_classes, n_features) m_k, from the origin
+    z is a sample in the coordinates of the fit: less ``mean``, divided by ``scale``.
+    """
+
+    mean: Array  # (n_features,)
+    scale: float
+    centroids: Array  # (n_classes, n_features) class means
+    centres: Array  # (n_classes, n_features) m_k
     shapes: Shapes
-    degenerate: Tensor  # (n_classes,) Boolean: classes without spread
-    held_out: HeldOut | None = None
     moments: Moments | None = None  # of the closed form
     chosen: Chosen | None = None  # by the closed form
-    losses: list[float] = field(default_factory=list)  # of a trainer, one for each epoch
-    scores: list[float] = field(default_factory=list)  # of the validation samples of a trainer
+    _ready: dict[Any, "ReadyScorer"] = field(default_factory=dict, init=False, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the tensors: copies and pickles hold NumPy arrays only."""
+        return {**vars(self), "_ready": {}}
+
+    @classmethod
+    def of(cls, origin: Tensor, centroids: Tensor, centres: Tensor, shapes: Shapes, **chosen: Any) -> "Boundaries":
+        """Store the tensors of a fit; axes in single precision, all else in double."""
+        metric: Any = shapes.metric
+        factors: Any = shapes.factors
+        rest = shapes._replace(metric=replace(metric, axes=None), factors=replace(factors, axes=None))
+        found, (shared, own) = with_arrays(rest, _stored), with_arrays((metric.axes, factors.axes), _stored_axes)
+        shapes = found._replace(metric=replace(found.metric, axes=shared), factors=replace(found.factors, axes=own))
+        chosen = with_arrays(chosen, _stored)
+        return cls(_stored(origin), 1.0, _stored(centroids), _stored(centres), shapes, **chosen)
+
+    @property
+    def shrinkage(self) -> tuple[float | None, float | None, float | None]:
+        """a, b and ρ; ``None`` where nothing was chosen."""
+        return (None, None, None) if self.chosen is None else self.chosen.shrinkage
+
+    def placed(self, mean: Array, scale: float) -> "Boundaries":
+        """Give boundaries of features less their mean, divided by their scale, those of the features themselves."""
+        return replace(self, mean=mean + scale * self.mean, scale=scale)
+
+    def standardized(self, X: Array) -> Array:
+        """Give samples in the coordinates of the fit, in double precision."""
+        return np.asarray((X - self.mean) / self.scale)
+
+    def ready(self, device: torch.device, dtype: torch.dtype) -> "ReadyScorer":
+        """Prepare them for scoring; the tensors are made once for each device and type."""
+        found = self._ready.get((device, dtype))
+        if found is None:  # two threads may both make them
+            found = self._ready.setdefault((device, dtype), self.prepared(device, dtype))
+        return found
+
+    def prepared(self, device: torch.device, dtype: torch.dtype) -> "ReadyScorer":
+        """Make tensors of them on a device, in a precision."""
+
+        def on_device(given: Array) -> Tensor:
+            return torch.from_numpy(np.require(given, requirements="W")).to(device=device, dtype=dtype)
+
+        mean = on_device(self.mean)
+        rest = None if dtype == torch.float64 else on_device(self.mean - mean.cpu().numpy())
+        return ReadyScorer(with_arrays(self.shapes, on_device).scorer(), mean, rest, self.scale)
+
+
+class ReadyScorer(NamedTuple):
+    """Fitted boundaries on a device, in one precision, for samples in the units of the user."""
+
+    scorer: Scorer
+    mean: Tensor  # (n_features,)
+    rest: Tensor | None  # (n_features,) what the mean loses in single precision
+    scale: float
+
+    def standardize(self, rows: Tensor) -> Tensor:
+        """Subtract the mean, and divide by the scale, as in double precision: a large shift costs nothing."""
+        offsets = rows - self.mean
+        return (offsets if self.rest is None else offsets.sub_(self.rest)).div_(self.scale)
+
+
+class Fitted(NamedTuple):
+    """What a fit finds."""
+
+    boundaries: Boundaries
+    degenerate: NDArray[np.bool_]  # (n_classes,) classes without spread
+    held_out: HeldOut | None = None
+    losses: Sequence[float] = ()  # of a trainer, one for each epoch
+    scores: Sequence[float] = ()  # of the validation samples of a trainer
+
+
+def with_arrays(part: Any, convert: Callable[[Any], Any]) -> Any:
+    """Copy tuples and dataclasses with all their arrays, or tensors, converted; numbers and ``None`` stay."""
+    if isinstance(part, np.ndarray | Tensor):
+        return convert(part)
+    if isinstance(part, dict):
+        return {name: with_arrays(value, convert) for name, value in part.items()}
+    if is_dataclass(part):
+        return replace(
+            part,
+            **{  # type: ignore[type-var]
+                column.name: with_arrays(getattr(part, column.name), convert) for column in fields(part)
+            },
+        )
+    if isinstance(part, tuple):
+        values = (with_arrays(value, convert) for value in part)
+        return type(part)(*values) if hasattr(part, "_fields") else tuple(values)
+    return part
+
+
+def _stored(found: Tensor) -> Array:
+    return found.cpu().numpy().astype(np.float64)
+
+
+def _stored_axes(found: Tensor) -> Array:
+    return found.cpu().numpy().astype(np.float32)

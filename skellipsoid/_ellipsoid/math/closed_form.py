@@ -17,7 +17,7 @@ from torch import Tensor
 from ..._samples.samples import Floats, Integers, Samples
 from ..._torch.distances import euclidean
 from . import class_sizes
-from .boundaries import Boundaries, Chosen, Metric, Shapes, Shrinkage
+from .boundaries import Boundaries, Chosen, Fitted, Metric, Shapes, Shrinkage
 from .covariance import HeldOutSamples, LeftOutShapes, has_background
 from .frames import Frame, choose_frame, label_distances, principal_frame, rotated
 from .geometry import Factors, Spheres, class_spheres
@@ -66,7 +66,7 @@ def fit_closed_form(
     seed: int,
     given: Chosen | None = None,
     fresh: Samples | None = None,
-) -> Boundaries:
+) -> Fitted:
     """Fit one ellipsoid per class in closed form, to features of unit scale.
 
     Parameters
@@ -115,16 +115,15 @@ def fit_closed_form(
     # it, radii are near the mean distance of a sample to its class mean, which the paper begins with.
     radius = float(spheres.radii[~spheres.degenerate].mean())
     radii = radius * scale / distance * maker.growths(error)
-    return Boundaries(
-        origin=frame.origin,
-        centroids=frame.means @ frame.back,
-        centres=shapes.centres @ frame.back,
-        shapes=shapes.shapes(shrinkage.shared, (radius / distance) ** 2, radii),
-        degenerate=spheres.degenerate,
-        held_out=held_out.kept(scale),
+    boundaries = Boundaries.of(
+        frame.origin,
+        frame.means @ frame.back,
+        shapes.centres @ frame.back,
+        shapes.shapes(shrinkage.shared, (radius / distance) ** 2, radii),
         moments=shapes.moments(),
         chosen=Chosen(shrinkage, scale / typical_growth, error),
     )
+    return Fitted(boundaries, spheres.degenerate.cpu().numpy(), held_out.kept(scale))
 
 
 def _choose_scale(held_out: HeldOut, beta: float) -> float:
@@ -150,18 +149,14 @@ def _few_of_sets(sets: Integers) -> NDArray[np.bool_]:
     return few
 
 
-def _fit_degenerate(spheres: Spheres) -> Boundaries:
+def _fit_degenerate(spheres: Spheres) -> Fitted:
     """Keep the spheres where no class has a spread: the distances between the classes choose the radii."""
     centroids = spheres.centroids.double()
     axes = centroids[:0]
-    shapes = Factors(axes, axes[:, 0], [0] * (len(centroids) + 1), torch.ones_like(centroids[:, 0]))
-    return Boundaries(
-        origin=torch.zeros_like(centroids[0]),
-        centroids=centroids,
-        centres=centroids,
-        shapes=Shapes(Metric.euclidean(centroids), centroids, shapes, spheres.radii.double()),
-        degenerate=spheres.degenerate,
-    )
+    factors = Factors(axes, axes[:, 0], [0] * (len(centroids) + 1), torch.ones_like(centroids[:, 0]))
+    shapes = Shapes(Metric.euclidean(centroids), centroids, factors, spheres.radii.double())
+    boundaries = Boundaries.of(torch.zeros_like(centroids[0]), centroids, centroids, shapes)
+    return Fitted(boundaries, spheres.degenerate.cpu().numpy())
 
 
 class _TableMaker:

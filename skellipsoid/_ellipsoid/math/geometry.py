@@ -4,7 +4,7 @@ Shapes: ``n_samples`` Ã— ``n_features``; ``n_classes`` ellipsoids, each { z : â€
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -106,10 +106,10 @@ class Factors:
     matrix has its rows as axes, with weights 1 and u = 0.
     """
 
-    axes: Tensor  # (n_axes of all classes together, n_features)
-    weights: Tensor  # (n_axes of all classes together,)
+    axes: Any  # (n_axes of all classes together, n_features), a tensor, or an array where it is stored
+    weights: Any  # (n_axes of all classes together,)
     starts: list[int]  # (n_classes + 1,) where each class's axes start
-    residual: Tensor  # (n_classes,) u
+    residual: Any  # (n_classes,) u
 
     @classmethod
     def from_components(cls, components: Tensor) -> "Factors":

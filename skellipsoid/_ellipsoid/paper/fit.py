@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..._samples.folds import validation_rows
 from ..._samples.samples import Samples
-from ..math.boundaries import Boundaries, Metric, Shapes
+from ..math.boundaries import Boundaries, Fitted, Metric, Shapes
 from ..math.geometry import Factors, assigned_norms, class_spheres, nearest_centroid, nearest_other
 from ..math.held_out import BOUNDARY_TOLERANCE, KNOWN, OF_OTHER_CLASS, REAL, SYNTHETIC, HeldOut, best_scale, expected_f1
 from ..math.mixtures import draw_synthetic_classes, n_synthetic
@@ -33,24 +33,14 @@ class Fixed(NamedTuple):
     components: Tensor  # (n_fixed, n_features, n_features)
 
 
-def as_boundaries(learned: Ellipsoids) -> Boundaries:
+def as_fitted(learned: Ellipsoids) -> Fitted:
     """Give the learned ellipsoids the form of those of the closed form."""
     centroids = learned.centroids
-    return Boundaries(
-        origin=torch.zeros_like(centroids[0]),
-        centroids=centroids,
-        centres=centroids,
-        shapes=Shapes(
-            Metric.euclidean(centroids),
-            centroids,
-            Factors.from_components(learned.components),
-            learned.radii * OPEN_ON_BOUNDARY,
-        ),
-        degenerate=learned.degenerate,
-        held_out=learned.held_out,
-        losses=learned.history.losses,
-        scores=learned.history.scores,
-    )
+    factors = Factors.from_components(learned.components)
+    shapes = Shapes(Metric.euclidean(centroids), centroids, factors, learned.radii * OPEN_ON_BOUNDARY)
+    boundaries = Boundaries.of(torch.zeros_like(centroids[0]), centroids, centroids, shapes)
+    history, degenerate = learned.history, learned.degenerate.cpu().numpy()
+    return Fitted(boundaries, degenerate, learned.held_out, history.losses, history.scores)
 
 
 def train_ellipsoids(

@@ -1,0 +1,75 @@
+"""How fitted boundaries score samples: in chunks, on a device, in the precision of the samples."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
+
+from .._torch.devices import resolve_device, row_chunks
+from .._torch.threads import map_parts, n_parts, one_thread_each
+from .math.boundaries import Boundaries
+
+#: Margins of all classes or of the assigned one, the assigned class, and of a tensor the norm of each sample.
+Scored = tuple[NDArray[np.floating], NDArray[np.int64], NDArray[Any]]
+
+
+def read_on_device(classifier: Any, X: Any) -> Tensor | None:
+    """Give a tensor that is where the classifier scores, without a copy to the host; ``None`` for all other input.
+
+    Its values are not checked: the norms that scoring returns say whether they are finite.
+    """
+    if not isinstance(X, Tensor):
+        return None
+    check_is_fitted(classifier)
+    device = resolve_device(classifier.device, fallback=True)
+    is_there = X.device.type == device.type and device.index in (None, X.device.index)
+    is_table = X.layout == torch.strided and X.ndim == 2 and len(X) > 0 and X.shape[1] == classifier.n_features_in_
+    if not (is_there and is_table and X.is_floating_point()):
+        return None
+    validate_data(classifier, X, reset=False, skip_check_array=True)  # warns of feature names
+    rows: Tensor = X.detach()
+    return rows if rows.dtype == torch.float64 else rows.float()
+
+
+@one_thread_each()
+def score(boundaries: Boundaries, X: NDArray[Any] | Tensor, device: torch.device, *, of_all: bool) -> Scored:
+    """Score samples in chunks; all of a chunk is copied to the host at once.
+
+    Parameters
+    ----------
+    boundaries : Boundaries
+    X : ndarray or Tensor of shape (n_samples, n_features)
+        A tensor must be on the device.
+    device : torch.device
+    of_all : bool
+        Whether margins of all classes are wanted.
+    """
+    n_rows, dtype = len(X), f"f{X.dtype.itemsize}"
+    margins = np.empty((n_rows, len(boundaries.centroids) if of_all else 1), dtype)
+    assigned, norms = np.empty(n_rows, dtype=np.int64), np.zeros(n_rows, dtype)
+    with torch.inference_mode():
+        ready = boundaries.ready(device, torch.float64 if X.dtype.itemsize == 8 else torch.float32)
+        n_bytes = ready.scorer.bytes_per_row(of_all=of_all)
+
+        def score_chunk(chunk: slice) -> None:
+            if isinstance(X, Tensor):
+                given = X[chunk]
+            else:  # torch warns of read-only memory, and joblib maps large arrays to such memory
+                given = torch.from_numpy(np.require(X[chunk], requirements=["C", "A", "W"])).to(device)
+            rows = ready.standardize(given)
+            labels, found = ready.scorer.all(rows) if of_all else ready.scorer.assigned(rows)
+            # Classes are exact up to 2 ** 24.
+            columns = [labels.to(found.dtype).unsqueeze(0), found.T if of_all else found.unsqueeze(0)]
+            if isinstance(X, Tensor):
+                columns.append(torch.linalg.vector_norm(given, dim=1).unsqueeze(0))
+            packed = torch.cat(columns).cpu().numpy()
+            assigned[chunk], margins[chunk] = packed[0], packed[1 : 1 + margins.shape[1]].T
+            if isinstance(X, Tensor):
+                norms[chunk] = packed[-1]
+
+        n_elements = n_rows * n_bytes / 4
+        map_parts(score_chunk, row_chunks(n_rows, n_bytes, device, n_parts=n_parts(n_elements)), n_elements, device)
+    return margins, assigned, norms

@@ -1,0 +1,158 @@
+"""What a saved classifier holds of its boundaries and its samples, and what earlier versions called it."""
+
+from typing import Any
+
+import numpy as np
+
+from .._core.state_rules import (
+    CHANGES,
+    CLASSIFIER,
+    COUNT,
+    HELD_OUT,
+    NUMBER,
+    NUMBERS,
+    POSITIVE,
+    TRAFFIC,
+    Record,
+    Rule,
+    Sizes,
+    floats,
+    integers,
+    or_none,
+    refuse,
+    rising,
+)
+from .kept_samples import KeptSamples
+from .math.boundaries import Boundaries, Chosen, Metric, Moments, Shapes, Shrinkage
+from .math.geometry import Factors
+
+_SHAPES = Record(
+    Shapes,
+    metric=Record(
+        Metric,
+        axes=or_none(floats("n_features", "n_metric")),
+        products=or_none(floats("n_metric", "n_metric")),
+        off_span=NUMBER,
+        directions=floats("n_classes", "n_coordinates"),
+        constants=floats("n_classes"),
+    ),
+    centres=floats("n_classes", "n_coordinates"),
+    factors=Record(
+        Factors,
+        axes=floats("n_axes", "n_coordinates"),
+        weights=floats("n_axes"),
+        starts=rising("n_classes + 1", "n_axes"),
+        residual=floats("n_classes"),
+    ),
+    radii=floats("n_classes", least=0),
+)
+_MOMENTS = Record(
+    Moments,
+    nullable=True,
+    counts=floats("n_classes"),
+    freedoms=floats("n_classes"),
+    scatters=floats("n_axes"),
+    variances_of_means=floats("n_metric"),
+    stretches=floats("n_metric"),
+    variance_off_span=NUMBER,
+)
+_CHOSEN = Record(
+    Chosen,
+    nullable=True,
+    shrinkage=Record(Shrinkage, spherical=or_none(NUMBER), between=or_none(NUMBER), shared=NUMBER),
+    scale_of_large=NUMBER,
+    error=POSITIVE,
+)
+_KEPT = Record(
+    KeptSamples,
+    nullable=True,
+    mean=floats("n_features"),
+    rows=floats("n_kept", "n_features"),
+    classes=integers("n_kept", below="n_classes"),
+    weights=floats("n_kept", above=0),
+    copies=integers("n_kept", least=1),
+    units=integers("n_kept", least=0),
+    groups=integers("n_kept", least=0),
+    held=integers("n_kept", least=-1, most=1),
+    open_rows=floats("n_open", "n_features"),
+    open_held=integers("n_open", least=-1, most=1),
+)
+#: Fitted attributes, and what each must be to be loaded.
+STATE: dict[str, Rule | Record] = {
+    **CLASSIFIER,
+    "_boundaries": Record(
+        Boundaries,
+        mean=floats("n_features"),
+        scale=POSITIVE,
+        centroids=floats("n_classes", "n_features"),
+        centres=floats("n_classes", "n_features"),
+        shapes=_SHAPES,
+        moments=_MOMENTS,
+        chosen=_CHOSEN,
+    ),
+    "held_out_scores_": or_none(floats("n_held_out")),
+    "_held_out": HELD_OUT,
+    "traffic_": TRAFFIC,
+    "n_iter_": COUNT,
+    "loss_curve_": NUMBERS,
+    "validation_scores_": or_none(NUMBERS),
+    "changes_": CHANGES,
+    "_kept": _KEPT,
+}
+
+
+def check(classifier: Any, sizes: Sizes) -> None:
+    """Raise an error for what no rule of ``STATE`` says."""
+    if classifier.held_out_scores_ is not None:
+        refuse((np.diff(classifier.held_out_scores_) < 0).any(), "held_out_scores_ must be in ascending order")
+    if classifier._kept is not None:
+        found = np.unique(classifier._kept.classes)
+        refuse(not np.array_equal(found, np.arange(sizes["n_classes"])), "_kept must hold samples of each class")
+    boundaries: Boundaries = classifier._boundaries
+    metric, wanted = boundaries.shapes.metric, sizes["n_features"]
+    if metric.axes is not None:
+        wanted = sizes["n_metric"] + (metric.products is not None)
+        refuse(boundaries.moments is None or boundaries.chosen is None, "moments or chosen of _boundaries is missing")
+    refuse(sizes["n_coordinates"] != wanted, f"_boundaries have {sizes['n_coordinates']} coordinates, not {wanted}")
+
+
+def of_earlier_version(state: dict[str, Any]) -> dict[str, Any]:
+    """Read state that was saved when each array was an attribute."""
+    if "_boundaries" in state or "_centers" not in state:
+        return state
+    old = dict(state)
+
+    def taken(*names: str) -> list[Any]:
+        for name in names:
+            refuse(name not in old, f"{name} is missing")
+        return [old.pop(name) for name in names]
+
+    shrinkage: Any = [old.pop("spherical_share_", None), old.pop("between_share_", None)]
+    shrinkage.append(old.pop("shrinkage_", old.pop("shared_share_", None)))  # its name before
+    mean, scale, centroids, centres, radii = taken("_mean", "scale_", "centroids_", "centers_", "radii_")
+    metric = taken("_metric_axes", "_metric_products", "_off_span", "_label_directions", "_label_constants")
+    shape_centres, axes, weights, starts, residual = taken(
+        "_centers", "_axes", "_axis_weights", "_axis_starts", "_residual_weights"
+    )
+    factors = dict(zip(Factors.__dataclass_fields__, (axes, weights, starts.tolist(), residual), strict=True))
+    moments: Any = ("_class_counts", "_class_freedoms", "_axis_scatters", "_between", "_stretches", "_off_variance")
+    moments = dict(zip(Moments._fields, taken(*moments), strict=True)) if "_between" in old else None
+    scale_of_large, error = old.pop("_radius_scale", None), old.pop("_mean_error", None)
+    chosen = dict(
+        zip(Chosen._fields, (dict(zip(Shrinkage._fields, shrinkage, strict=True)), scale_of_large, error), strict=True)
+    )
+    old["_boundaries"] = {
+        "mean": mean,
+        "scale": scale,
+        "centroids": (centroids - mean) / scale,
+        "centres": (centres - mean) / scale,
+        "shapes": {
+            "metric": dict(zip(Metric.__dataclass_fields__, metric, strict=True)),
+            "centres": shape_centres,
+            "factors": factors,
+            "radii": radii / scale,
+        },
+        "moments": moments,
+        "chosen": None if shrinkage[2] is None else chosen,
+    }
+    return old
